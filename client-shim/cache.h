@@ -6,9 +6,10 @@
  * question names up to 256 of them, and only those that the server lacks are sent; it keeps them
  * for the next time.
  *
- *     cache_ask(names) ->  have      write_cached for each that it has, write_kept for the others,
- *                                    in the copy's order
- *     cache_ask(...)   ->  lost      what it had and has no more (thrown away or damaged since): sent after all, before the program's call returns
+ *     cache_ask(names) ->  have      write_cached for each chunk that it has, write_kept for the
+ *                                    others, in the order of the copy
+ *     cache_ask(...)   ->  lost      chunks that it had but has evicted or found damaged since:
+ *                                    they are sent before the program's call returns
  *
  * Naming costs time, so it is done where the link is slower than that by far: see obc_cache_pays.
  * OUTBOARD_CACHE=on does it everywhere, =off nowhere. One per process. All functions may be called

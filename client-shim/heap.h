@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_heap: the addresses of one device, handed out by the client. It keeps books about memory it
- * cannot touch.
+ * obc_heap: an allocator for the addresses of one device. The client allocates them; it has no
+ * access to the memory itself, so all bookkeeping is kept outside of it.
  *
  *   base                                                                 base + size
  *    | used | free | used |   hole   | used | free |            hole          |
  *    |<- granted ->|      backed by the server: used and free     not backed
  *
- * Free pieces are found by size in constant time (two levels of lists: powers of two, sixteen steps
- * in each); a hole becomes free memory when the server agrees to back it (grow), and a large free
- * span becomes a hole again (trim). Everything is a multiple of 512 bytes, holes of 2 MiB. One heap
- * has one lock, held while the server is asked to grow. Any thread.
+ * A free block is found by size in constant time (two levels of lists: powers of two, and sixteen
+ * steps in each). A hole becomes free memory when the server backs it (grow). A large free span
+ * becomes a hole again (trim). Sizes and addresses are multiples of 512 bytes, those of holes
+ * multiples of 2 MiB. Each heap has one lock, which is held during a grow request to the server.
+ * Any thread.
  */
 #ifndef OBC_HEAP_H
 #define OBC_HEAP_H
@@ -22,14 +23,14 @@
 
 #include "base/cuda_types.h"
 
-#define OBC_HEAP_ALIGN    512u         /* bytes; what CUDA's own allocator gives */
-#define OBC_HEAP_PAGE     (2ull << 20) /* what memory is backed in */
+#define OBC_HEAP_ALIGN    512u         /* bytes; the alignment of CUDA's allocator */
+#define OBC_HEAP_PAGE     (2ull << 20) /* bytes; the unit in which the server backs memory */
 /*
- * Grown and trimmed in multiples of this where there is room: a driver unmaps only what it mapped
- * as one.
+ * Bytes. The heap grows and shrinks in multiples of this where there is room, because a driver
+ * unmaps a mapping only as a whole.
  */
 #define OBC_HEAP_UNIT     (64ull << 20)
-/* a free span from this size on goes back to the device */
+/* a free span of at least this size is given back to the device */
 #define OBC_HEAP_TRIM_MIN (256ull << 20)
 #define OBC_HEAP_LEVELS   36u /* powers of two: up to 2^36 * 512 bytes = 32 TiB */
 #define OBC_HEAP_STEPS    16u
@@ -38,7 +39,7 @@ struct obc_block;
 
 /* How a heap reaches the server; called under the heap's lock. */
 struct obc_heap_ops {
-	/* CUDA_ERROR_OUT_OF_MEMORY: not that much */
+	/* CUDA_ERROR_OUT_OF_MEMORY: the device has less */
 	CUresult (*grow)(void *user, uint64_t addr, uint64_t size);
 	void (*trim)(void *user, uint64_t addr, uint64_t size);
 };
@@ -60,31 +61,34 @@ struct obc_heap {
 };
 
 /*
- * granted: bytes at the start that are backed already, rounded down to pages. False: out of host
- * memory, or the range is unusable.
+ * granted: bytes at the start of the range that are already backed, rounded down to pages. False:
+ * out of host memory, or the range is unusable.
  */
 bool obc_heap_init(struct obc_heap *heap, uint64_t base, uint64_t size, uint64_t granted,
 	const struct obc_heap_ops *ops, void *user);
 void obc_heap_fini(struct obc_heap *heap);
-/* size > 0. CUDA_ERROR_OUT_OF_MEMORY, or what grow said. *ret_block is what free takes. */
+/*
+ * size > 0. Fails with CUDA_ERROR_OUT_OF_MEMORY or the error of grow. *ret_block is the argument of
+ * obc_heap_free.
+ */
 CUresult obc_heap_alloc(
 	struct obc_heap *heap, uint64_t size, uint64_t *ret_addr, struct obc_block **ret_block);
 void obc_heap_free(struct obc_heap *heap, struct obc_block *block);
 /*
- * Takes a hole out of the heap: addresses that nothing backs, for the program to map memory at.
- * size > 0, a multiple of OBC_HEAP_PAGE; align: a power of two. At `wanted` where that is free,
- * else as high as possible, so that the heap grows below. False: no hole is that large, or out of
- * host memory.
+ * Takes part of a hole out of the heap: unbacked addresses, at which the program maps memory. size
+ * > 0, a multiple of OBC_HEAP_PAGE; align: a power of two. The result is `wanted` if that is free,
+ * else as high as possible, so that the heap can grow below it. False: no hole is large enough, or
+ * out of host memory.
  */
 bool obc_heap_reserve(struct obc_heap *heap, uint64_t size, uint64_t align, uint64_t wanted,
 	uint64_t *ret_addr, struct obc_block **ret_block);
-/* It is a hole again; nothing may be mapped there. */
+/* Makes the addresses a hole again. Nothing may be mapped there. */
 void obc_heap_unreserve(struct obc_heap *heap, struct obc_block *block);
-/* Gives every free page back that is not in the grant. Bytes given. */
+/* Gives every free page outside the grant back to the device. Returns the number of bytes. */
 uint64_t obc_heap_trim(struct obc_heap *heap);
 uint64_t obc_heap_free_bytes(struct obc_heap *heap);
 uint64_t obc_block_size(const struct obc_block *block);
-/* For tests: every invariant. */
+/* For tests: checks every invariant. */
 bool obc_heap_sane(struct obc_heap *heap);
 
 #endif

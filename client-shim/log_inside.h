@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The inside of obc_log, shared by log.c (reserve, commit), log_data.c (copies), log_send.c
- * (drain), log_recv.c (replies, waiting), log_state.c (open, fail, count) and resume.c. Not for
- * others.
+ * Internals of obc_log, shared by log.c (reserve, commit), log_data.c (copies), log_send.c (drain),
+ * log_recv.c (replies, waiting), log_state.c (open, fail, count) and resume.c. No other file
+ * includes it.
  */
 #ifndef OBC_LOG_INSIDE_H
 #define OBC_LOG_INSIDE_H
@@ -23,15 +23,16 @@
 #include "protocol/pack.h"
 #include "transport/path.h"
 
-#define RECV_TIMEOUT_MS 1000u  /* how often a blocked reader looks around */
+/* receive time-out: a blocked reader checks the session's state this often */
+#define RECV_TIMEOUT_MS 1000u
 #define SPIN_NS         50000u /* a waiting thread spins this long before it sleeps */
 
 enum { WAIT_IDLE, WAIT_ASLEEP, WAIT_WOKEN };
 
 /*
- * A thread that waits for the answer to call `number`; on that thread's stack. It is in the list
- * from before its record can be sent until its last reply has come or it gives up: so a further
- * reply to the same call finds nobody.
+ * A thread that waits for the reply to record `number`; on that thread's stack. It is added to the
+ * list before its record can be sent, and removed when its last reply has arrived or the thread
+ * gives up. A later reply to the same record finds no entry.
  */
 struct log_wait {
 	struct log_wait *next;
@@ -47,30 +48,30 @@ struct log_wait {
 
 struct log {
 	struct obc_ring ring;
-	/* read by every call, seldom written */
+	/* read by every call, rarely written */
 	_Alignas(64) _Atomic int error; /* enum ob_err */
 	bool open;
-	/* the kernel offers it; set before any thread starts, like the next four */
+	/* the kernel supports membarrier; set before any thread starts, like the next four */
 	bool membarrier;
 	bool resumable;
-	uint32_t body_max; /* bytes of a record's body that lies in the ring */
-	/* bytes: copies from this size on leave from the caller's memory */
+	uint32_t body_max; /* limit of a record's body in the ring, in bytes */
+	/* copies of at least this many bytes are sent from the caller's memory */
 	size_t byref_min;
 	int trace_fd; /* OUTBOARD_TRACE; 0: none */
 	struct ob_file trace_file;
-	_Atomic uint64_t deadline; /* ns; a wait beyond it fails the session. 0: none */
-	_Atomic uint32_t down;     /* 1: the connection broke and is being made again; a futex */
-	/* the thread that makes it again holds both rights: no waiter's memory is written to */
+	_Atomic uint64_t deadline; /* ns; a wait that reaches it fails the session. 0: none */
+	_Atomic uint32_t down;     /* futex; 1: the connection broke and is being resumed */
+	/* the resuming thread holds both rights: no thread writes to the memory of a waiter */
 	_Atomic bool resuming;
-	/* sending; under the send right but for atomic reads */
+	/* sending; under the send right, except for atomic reads */
 	_Alignas(64) _Atomic uint32_t send_right;
-	_Atomic uint64_t sent_ack; /* the last acknowledgement that left with calls */
+	_Atomic uint64_t sent_ack; /* the last acknowledgement that was sent with calls */
 	struct obt_stream stream;
-	/* ns: when the stream's descriptor was last seen to be ours */
+	/* ns: last time the stream's descriptor was checked and still belonged to the library */
 	_Atomic uint64_t looked_at;
-	/* `on` and what it cuts are set before the first send, and read by all */
+	/* `on` and the codecs are set before the first send; any thread reads them */
 	struct obp_packer packer;
-	struct obt_meter meter; /* of the packer's */
+	struct obt_meter meter; /* used by the packer */
 	bool trust_reader;      /* OUTBOARD_CODEC=auto */
 	uint64_t frames_out;
 	_Atomic uint64_t bytes_out; /* one writer */
@@ -79,11 +80,9 @@ struct log {
 	/* receiving; under the receive right */
 	_Alignas(64) _Atomic uint32_t recv_right;
 	struct obp_conn conn;
-	_Atomic uint64_t replies; /* number of the last reply taken: what we acknowledge */
-	_Atomic uint64_t heard;   /* bytes received, for other threads to look at */
-	/*
-	 * replies since the last acknowledgement: the first one's number; bytes of the small ones
-	 */
+	_Atomic uint64_t replies; /* number of the last reply received; the value to acknowledge */
+	_Atomic uint64_t heard;   /* bytes received; read by other threads */
+	/* replies since the last acknowledgement: number of the first; bytes of the small ones */
 	uint64_t ack_first, ack_small;
 	uint32_t ack_big;
 	unsigned spin_misses;
@@ -103,7 +102,7 @@ static inline void log_lock(_Atomic uint32_t *lock)
 		while (atomic_load_explicit(lock, memory_order_relaxed)) {
 			ob_clock_relax();
 			if (++spins > 200) {
-				sched_yield(); /* the holder may have lost its core */
+				sched_yield(); /* the holder may have been preempted */
 				spins = 0;
 			}
 		}
@@ -132,42 +131,43 @@ static inline bool log_down(void)
 }
 
 /* log_send.c */
-/* send it, unless another thread is at it; true when something was sent */
+/* sends what is committed unless another thread is sending; true if something was sent */
 bool log_drain(void);
 enum ob_err log_sender_start(void);
 void log_sender_stop(void);
 
 /* resume.c */
 /*
- * The data connection gave this error: it is made again, or the session is lost. Who calls holds a
- * right of the connection, or is the control thread.
+ * The data connection failed with this error: it is resumed, or the session is lost. The caller
+ * holds the send or receive right, or is the control thread.
  */
 void log_link_broken(enum ob_err err);
-/* A short sleep while the connection is being made again. */
+/* Sleeps briefly while the connection is being resumed. */
 void log_down_wait(void);
 
 /* log.c */
 CUresult log_wait_reply(struct obc_slot *slot, struct log_wait *wait);
 /*
- * Until the server has everything this thread has written so far, and no thread of ours looks at
- * memory that it refers to.
+ * Waits until the server has received everything that this thread has written so far, and no
+ * library thread reads memory that those records refer to.
  */
 CUresult log_sync(void);
 void log_lanes_forget(void);
 
 /* log_state.c */
-/* Ends the session like obc_log_fail, with a reason of its own. */
+/* Ends the session like obc_log_fail and records the reason `why`. */
 void log_fail_because(enum ob_err err, const char *why);
 /*
- * An operation on the data connection failed with this errno. What the link or the peer can cause
- * breaks the link; what they cannot ends the session with a line that says what was being done
- * ("sending calls"). The caller holds a right of the connection.
+ * An operation on the data connection failed with this errno. An error that the network or the peer
+ * can cause breaks the connection. Any other error ends the session, and one line is logged that
+ * names the operation ("sending calls"). The caller holds the send or receive right.
  */
 void log_io_failed(int error, const char *doing);
 /*
- * Is the data connection's descriptor still ours? A program may have closed it, and have been given
- * its number for a file of its own. Costs a clock, and a system call now and then. False: the link
- * is broken, or the session ended. The caller holds a right of the connection.
+ * Whether the data connection's descriptor still belongs to the library. The program may have
+ * closed it, and its number may now name another file. Costs a clock reading, and a system call at
+ * times. False: the connection is broken, or the session has ended. The caller holds the send or
+ * receive right.
  */
 bool log_stream_ours(void);
 
@@ -175,8 +175,8 @@ bool log_stream_ours(void);
 void log_wait_add(struct log_wait *wait);
 void log_wait_for(struct log_wait *wait);
 /*
- * Read what is there, holding the receive right. `block`: sleep up to the stream's time-out when
- * nothing is.
+ * Reads the available bytes; the caller holds the receive right. `block`: if there are none, sleeps
+ * up to the stream's time-out.
  */
 void log_read_some(bool block);
 void log_recv_release(void);

@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_ring: the records of the log in the order of their numbers, from the moment they are reserved
- * until the server has taken them up.
+ * obc_ring: the command ring. It holds the records of the log in the order of their numbers, from
+ * their reservation until the server has acknowledged them.
  *
  *        tail               sent          head
- *   ...----|------------------|-------------|......free......      offsets count bytes and only grow; offset o lies at byte o & mask
+ *   ...----|------------------|-------------|......free......
  *          | kept: sent again | committed,  |
  *          | after a break    | or being    |
  *          |                  | written     |
  *
- * A record lies in one piece. Where the next one does not fit before the ring's end, a pad mark
- * takes up the rest; a record that ends exactly at the ring's end leaves no mark. A batch of
- * records never crosses the ring's end. When the ring is empty the writer may go on at its first
- * byte, so that few pages are ever touched; it then moves the tail too.
+ * Offsets count bytes and only grow. Offset o is stored at byte o & mask.
  *
- * The first word of a record is its size once it is committed, 0 while it is being written. Every
- * size is a multiple of 8.
+ * A record is contiguous. If the next record does not fit before the end of the ring, a pad mark
+ * fills the rest. A record that ends exactly at the end of the ring needs no mark. A batch of
+ * records never crosses the end of the ring. When the ring is empty the writer may restart at the
+ * first byte of the ring, so that few pages are ever touched; it then moves the tail as well.
  *
- * No I/O, no waiting. Whose is what:
+ * The first word of a record is its size once it is committed, and 0 while it is being written.
+ * Every size is a multiple of 8.
+ *
+ * The functions do no I/O and do not wait. Locking:
  *   writers    hold `lock` to reserve; commit needs no lock
- *   sender     one thread at a time: gather, leaving, left
- *   acks       left, ack and rewind: under one lock of the owner's (in the log: wait_lock). rewind:
- *              nobody sends meanwhile
+ *   sender     one thread at a time calls gather, leaving and left
+ *   acks       left, ack and rewind: under one lock of the owner (in the log: wait_lock); during
+ *              rewind no thread may send
  */
 #ifndef OBC_RING_H
 #define OBC_RING_H
@@ -41,15 +43,15 @@
 #define OBC_RING_MAX     (1u << 30)
 #define OBC_RECORD_MAX   (1u << 20) /* bytes of one record in any ring */
 
-/* batches that were sent and not acknowledged; neighbours share a mark, see ring.c */
+/* the most batches that are sent and not acknowledged; adjacent batches share a mark, see ring.c */
 #define OBC_RING_MARKS 2560u
-#define OBC_PAD_MARK   0xfffffff8u /* in a record's size: nothing more up to the ring's end */
-/* in a record's lane, in the ring only: the data lies outside */
+#define OBC_PAD_MARK   0xfffffff8u /* as a record's size: unused up to the end of the ring */
+/* flag in a record's lane, in the ring only: the data is outside the ring */
 #define OBC_LANE_BYREF 0x8000u
 
 _Static_assert(OBP_LANE_MAX <= OBC_LANE_BYREF, "the mark must not be a lane");
 
-/* A record whose data lies outside the ring; head_size bytes of its body follow. */
+/* A record whose data is outside the ring; head_size bytes of its body follow. */
 struct obc_byref {
 	struct obp_record record; /* size: as on the wire */
 	uint32_t entry_size;      /* bytes in the ring */
@@ -64,25 +66,26 @@ struct obc_mark {
 };
 
 struct obc_ring {
-	/* reserving, under `lock` but for the atomic reads */
+	/* reserving; under `lock`, except for the atomic reads */
 	_Alignas(64) _Atomic uint32_t lock;
 	/*
-	 * bytes of one reservation; a few of the largest fit whatever the server has not
-	 * acknowledged yet
+	 * limit of one reservation, in bytes; small enough that a few of the largest records always
+	 * fit beside what the server has not acknowledged
 	 */
 	uint32_t record_max;
 	uint8_t *bytes;
-	uint64_t mask; /* the ring's size less 1 */
-	/* an empty ring starts over when its head is farther in than this */
+	uint64_t mask; /* ring size - 1 */
+	/* an empty ring restarts at its first byte when its head is beyond this offset */
 	uint64_t rewind_min;
 	_Atomic uint64_t head;
 	uint64_t last_number;  /* of the last record that was reserved */
-	_Atomic uint64_t tail; /* everything before is acknowledged */
-	/* sending; the sender's but for the atomic reads */
-	_Alignas(64) _Atomic uint64_t sent; /* offset behind the last batch that left */
-	_Atomic uint64_t sent_number;       /* of the last record that left or is leaving */
+	_Atomic uint64_t tail; /* everything before it is acknowledged */
+	/* sending; owned by the sender, except for the atomic reads */
+	_Alignas(64) _Atomic uint64_t sent; /* offset after the last batch sent */
+	_Atomic uint64_t sent_number;       /* of the last record sent or being sent */
 	/*
-	 * of the last record that left: its bytes are no longer looked at. Goes back with a break
+	 * number of the last record sent completely: the sender no longer reads its bytes.
+	 * Decreases when the connection breaks
 	 */
 	_Atomic uint64_t left_number;
 	uint32_t batch_max; /* bytes of several records in one batch */
@@ -90,15 +93,15 @@ struct obc_ring {
 	_Alignas(64) _Atomic uint64_t acked; /* number */
 	uint64_t sent_most;                  /* the highest sent_number before the last break */
 	uint64_t tail_number;                /* of the record that ends at tail */
-	uint64_t granule; /* bytes up to which neighbouring batches share a mark */
+	uint64_t granule; /* adjacent batches of up to this many bytes share a mark */
 	uint32_t first_mark, n_marks;
 	struct obc_mark marks[OBC_RING_MARKS];
-	void *map; /* the ring between two pages that nobody may touch */
+	void *map; /* the ring between two inaccessible guard pages */
 	size_t map_size;
 };
 
 /*
- * What leaves as one frame: records that lie together in the ring, or one whose data lies outside.
+ * What is sent as one frame: adjacent records of the ring, or one record whose data is outside it.
  */
 struct obc_batch {
 	uint64_t start, end;   /* ring offsets */
@@ -107,30 +110,30 @@ struct obc_batch {
 };
 
 /*
- * size: a power of two. OB_ERR_NO_MEMORY. A ring that is all zeros or whose init failed may be
- * given to fini.
+ * size: a power of two. Fails with OB_ERR_NO_MEMORY. fini accepts a zeroed ring and a ring whose
+ * init failed.
  */
 enum ob_err obc_ring_init(struct obc_ring *ring, uint64_t size);
 void obc_ring_fini(struct obc_ring *ring);
 /*
- * OUTBOARD_RING: the size in bytes. False: it is not a size that can be used; one line has been
+ * Reads OUTBOARD_RING, the size in bytes. False: the value is not a usable size; one line has been
  * logged.
  */
 bool obc_ring_size_read(uint64_t *ret_size);
 
-/* Sender: the next committed records. False: there are none. */
+/* Sender: returns the next committed records. False: there are none. */
 bool obc_ring_gather(struct obc_ring *ring, struct obc_batch *ret);
 /*
- * Sender: the batch is about to leave, numbered from sent_number + 1; then that it has left, or
- * that the connection broke under it.
+ * Sender: obc_ring_leaving before the batch is sent; its records are numbered from sent_number + 1.
+ * obc_ring_left after it was sent or the connection broke.
  */
 void obc_ring_leaving(struct obc_ring *ring, const struct obc_batch *batch);
 void obc_ring_left(struct obc_ring *ring, const struct obc_batch *batch);
-/* The server has taken up everything up to record `number`. False: that was never sent. */
+/* The server has acknowledged all records up to `number`. False: that record was never sent. */
 bool obc_ring_ack(struct obc_ring *ring, uint64_t number);
 /*
- * A new connection: the server has everything up to record `number`, what follows is sent again.
- * False: that cannot be.
+ * On a new connection: the server has all records up to `number`; later ones are sent again. False:
+ * `number` is impossible.
  */
 bool obc_ring_rewind(struct obc_ring *ring, uint64_t number);
 
@@ -145,10 +148,10 @@ static inline _Atomic uint32_t *obc_ring_size_of(struct obp_record *record)
 }
 
 /*
- * Writer, under the lock: `need` bytes (at most record_max) in one piece for `numbers` records, the
- * first of which is uncommitted; more than one must be made so that whoever commits the first finds
- * the next uncommitted. NULL: no room now; *ret_tail is the tail that this was found with: look
- * again when it has moved.
+ * Writer, under the lock: reserves `need` contiguous bytes (at most record_max) for `numbers`
+ * records and marks the first as uncommitted. With more than one, the caller must mark each
+ * following record as uncommitted before it commits the one before. NULL: no room now; try again
+ * when the tail differs from *ret_tail.
  */
 static inline struct obp_record *obc_ring_reserve(
 	struct obc_ring *ring, uint64_t need, unsigned numbers, uint64_t *ret_tail)
@@ -163,8 +166,8 @@ static inline struct obp_record *obc_ring_reserve(
 		at = head + to_end;
 		/*
 		 * When the ring is empty, advance the tail with the head. Otherwise only the bytes
-		 * before the old tail could ever be used: acknowledgements are coarse, and with so
-		 * little room for records the next one would never come.
+		 * before the old tail could ever be used: acknowledgements are coarse, and too few
+		 * records would fit for the server to send the next one.
 		 */
 		if (head == tail) {
 			tail = at;
@@ -182,26 +185,27 @@ static inline struct obp_record *obc_ring_reserve(
 	atomic_store_explicit(obc_ring_size_of(record), 0, memory_order_relaxed);
 	ring->last_number += numbers;
 	/*
-	 * Release: a sender that sees the new head sees size 0 (or what commit made of it) and the
-	 * pad mark.
+	 * Release: a sender that sees the new head also sees the pad mark and the size, which is 0
+	 * or the value that commit stored.
 	 */
 	atomic_store_explicit(&ring->head, at + need, memory_order_release);
 	return record;
 }
 
-/* Writer: the record is whole. */
+/* Writer: the record is complete. */
 static inline void obc_ring_commit(
 	struct obp_record *record, uint16_t opcode, uint16_t lane, uint32_t size)
 {
 	record->opcode = opcode;
 	record->lane = lane;
-	/* Release: who sees the size sees the whole record. */
+	/* Release: a thread that sees the size sees the whole record. */
 	atomic_store_explicit(obc_ring_size_of(record), size, memory_order_release);
 }
 
 /*
- * Where the next record to be sent stands. The tail is ahead of what was sent when the ring was
- * started over; looked at after the head was, it is there for every record that the head shows.
+ * Offset of the next record to send. After the ring restarted at its first byte the tail is ahead
+ * of `sent`. A thread that loads head first (acquire) sees a tail that is valid for every record
+ * before that head.
  */
 static inline uint64_t obc_ring_unsent(const struct obc_ring *ring)
 {
@@ -212,10 +216,11 @@ static inline uint64_t obc_ring_unsent(const struct obc_ring *ring)
 }
 
 /*
- * Something committed waits to be sent. Any thread. A thread that is not the sender may look at a
- * place that was sent, acknowledged and given to another record meanwhile, and take that record's
- * bytes for a size. Harmless: "yes" costs a look with the right to send, and whoever reserved that
- * place looks for a sleeping sender after us.
+ * Whether a committed record waits to be sent. Any thread. If the caller is not the sender, the
+ * record at that offset may be sent, acknowledged and overwritten meanwhile, and the bytes of
+ * another record are read as a size. This is harmless: a wrong "true" costs one check under the
+ * send right; after a wrong "false", the thread that reserved that space checks for a sleeping
+ * sender later than this thread.
  */
 static inline __attribute__((no_sanitize("thread"))) bool obc_ring_pending(
 	const struct obc_ring *ring)

@@ -6,8 +6,10 @@
  * then it sends from, or receives into, the caller's memory, and the caller waits in the log for
  * the record's reply.
  *
- *   caller     job set, threads woken | call write_striped ... reply | all threads idle: the memory is the caller's again
- *   thread k   part, part, part ...
+ *   caller     job set, threads woken | call write_striped ... reply | all threads idle
+ *   thread k                          | part, part, part ...         |
+ *
+ * When all threads are idle, the caller may use its memory again.
  *
  * When anything goes wrong with a stripe all of them are closed and the copy is made over the log,
  * where nothing is lost; later copies try new stripes, at growing intervals. One transfer at a
