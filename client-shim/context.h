@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Contexts on the server: making and ending them, and waiting for them. Any thread. */
+/* Contexts on the server: create, destroy and wait. Any thread. */
 #ifndef OBC_CONTEXT_H
 #define OBC_CONTEXT_H
 
 #include "front/front.h"
 
 /*
- * Kernels or host functions of the context that may be unfinished: a call which CUDA synchronises
- * implicitly must wait for these alone. Kernels are the only work that can fail once it is
- * accepted, and host functions use the program's memory. Costs launches nothing: they are counted
- * by the log anyway.
+ * Whether kernels or host functions of the context may be unfinished. A call that CUDA synchronises
+ * implicitly must wait only for these: kernels are the only work that can fail after it was
+ * accepted, and host functions use the program's memory. This adds no cost to launches, because the
+ * log counts them anyway.
  */
 bool obc_ctx_launched(struct obf_ctx *ctx);
-/* The front end's backend table (front/backend.h). */
+/* For struct obf_backend. */
 CUresult obc_ctx_create(struct obf_ctx *ctx);
 CUresult obc_ctx_destroy(struct obf_ctx *ctx);
 void obc_ctx_release(struct obf_ctx *ctx);

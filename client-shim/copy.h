@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Copies and fills: bytes or packed rows on the wire. To the
- * device: the bytes are in the log (or with the server) when the call returns, so the host memory
- * is free again. From the device: the call returns when the bytes are there, also in the
- * asynchronous forms. No state; any thread.
+ * Copies and fills. Bytes or packed rows travel on the wire. After a copy to the device returns,
+ * the bytes are in the log or on the server, so the program may change its memory. A copy from the
+ * device returns when the bytes have arrived, also in the asynchronous forms. No state; any thread.
  */
 #ifndef OBC_COPY_H
 #define OBC_COPY_H
 
 #include "client-shim/stream.h"
 
-#define OBC_SCATTER_BYTES (4u << 20) /* rows received at once when the host side has gaps */
+/* bytes of rows received at once when the host rows have gaps */
+#define OBC_SCATTER_BYTES (4u << 20)
 
-/* The front end's backend table (front/backend.h). */
+/* For struct obf_backend. */
 CUresult obc_copy_write(
 	struct obf_stream *stream, uint64_t dst, const void *src, size_t size, bool blocking);
 CUresult obc_copy_read(

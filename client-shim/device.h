@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_device: what the server calls the devices that the program sees. The front end and the program
- * count the visible devices (front/visible.h); records name a device by its place in the server's
- * welcome. Written once by cuInit, constant afterwards. Any thread.
+ * obc_device: the server's device numbers for the devices that the program sees. The front end and
+ * the program number the visible devices (front/visible.h). Records name a device by its index in
+ * the server's welcome. Written once by cuInit, constant afterwards. Any thread.
  */
 #ifndef OBC_DEVICE_H
 #define OBC_DEVICE_H

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_event: what the client keeps of an event beside the front end's object. An event remembers
- * the place in the stream where it was recorded, so one whose stream or context has been waited for
- * since is known to be complete without asking. The event's id is its name on the wire. Any thread.
+ * obc_event: the client's part of an event, beside the front end's object. An event stores the
+ * point of the stream where it was recorded. If a later wait for the stream or the context has
+ * succeeded, the event is known to be complete without a request to the server. The event's id is
+ * its name on the wire. Any thread.
  */
 #ifndef OBC_EVENT_H
 #define OBC_EVENT_H
@@ -11,7 +12,7 @@
 #include "front/event.h"
 #include "front/stream.h"
 
-/* The front end's backend table (front/backend.h). */
+/* For struct obf_backend. */
 extern const size_t obc_event_size;
 CUresult obc_event_open(struct obf_event *event);
 CUresult obc_event_close(struct obf_event *event, bool ctx_ended);

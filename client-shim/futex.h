@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Waiting on a word of memory, always with a time-out. Linux futexes: private to the process. */
+/* Waits on a 32-bit word, always with a time-out. Private Linux futexes. */
 #ifndef OBC_FUTEX_H
 #define OBC_FUTEX_H
 
@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 /*
- * Returns when woken, when *word differs from value, on a signal, or after ms milliseconds: the
- * caller looks again.
+ * Returns when woken, when *word differs from value, on a signal, or after ms milliseconds. The
+ * caller checks its condition again.
  */
 static inline void obc_futex_wait(_Atomic uint32_t *word, uint32_t value, unsigned ms)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_hostfunc: functions of the program that a stream calls. They are kept here under an id until
- * the server says that the stream has come to one; it then runs on the session's control thread, in
- * the stream's order, while the stream waits. Any thread.
+ * obc_hostfunc: host functions, which are functions of the program that a stream calls. Each is
+ * stored under an id until the server reports that the stream has reached it. It then runs on the
+ * session's control thread, in the order of the stream, while the stream waits. Any thread.
  */
 #ifndef OBC_HOSTFUNC_H
 #define OBC_HOSTFUNC_H
@@ -13,13 +13,13 @@
 
 #include "front/stream.h"
 
-#define OBC_HOSTFUNC_MAX (1u << 16) /* launched and not yet run */
+#define OBC_HOSTFUNC_MAX (1u << 16) /* limit of functions that are launched and have not run */
 
-/* Some are launched and have not returned. */
+/* Whether functions are launched and have not returned. */
 bool obc_hostfunc_pending(void);
-/* The front end's backend table (front/backend.h). */
+/* For struct obf_backend. */
 CUresult obc_hostfunc_submit(struct obf_stream *stream, const struct obf_host_function *function);
-/* For obc_session_on_callback: runs it; an unknown id is nothing. */
+/* For obc_session_on_callback: runs the function; ignores an unknown id. */
 void obc_hostfunc_run(uint64_t id, CUresult status);
 
 #endif

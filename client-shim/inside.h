@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_inside: whether this thread is in a call of the library, for two things that may happen to it
- * there.
+ * obc_inside: whether this thread is inside a call of the library. There are two uses.
  *
- * A signal handler may make a CUDA call while the thread it interrupts holds a lock of ours: that
- * call would wait for itself. It is refused instead: the generated entry points enter and leave.
+ * A signal handler may make a CUDA call while the interrupted thread holds a lock of the library.
+ * That call would deadlock, so it is refused. The generated entry points call enter and leave.
  *
- * pthread_cancel may end the thread at a system call in which it waits with a right of the log.
- * Whoever waits does it with cancellation off (OBC_WAITS); the entry point acts on a request after
- * the call, when nothing is held.
+ * pthread_cancel may end the thread in a system call in which it waits while it holds the send or
+ * receive right. Therefore every wait runs with cancellation disabled (OBC_WAITS). The entry point
+ * acts on a cancellation request after the call, when the thread holds nothing.
  *
- * Each thread has its own; no function blocks.
+ * The state is per thread; no function blocks.
  */
 #ifndef OBC_INSIDE_H
 #define OBC_INSIDE_H
@@ -24,15 +23,15 @@
 
 enum { OBC_INSIDE_CALL = 1, OBC_INSIDE_WAITED = 2 };
 
-/* Volatile: a signal handler of the same thread looks at it. */
+/* Volatile: a signal handler of the same thread reads it. */
 extern _Thread_local volatile unsigned obc_inside;
 
-/* CUDA_ERROR_NOT_PERMITTED; the first one of the process is logged. */
+/* Returns CUDA_ERROR_NOT_PERMITTED; the first refusal of the process is logged. */
 CUresult obc_inside_refuse(const char *name);
-/* The call has waited: acts on a cancellation request that came meanwhile. */
+/* After a call that has waited: acts on a cancellation request that came during the call. */
 void obc_inside_cancel(void);
 
-/* False: this thread is in a call already. */
+/* False: this thread is already in a call. */
 static inline bool obc_inside_enter(void)
 {
 	if (ob_unlikely(obc_inside))
@@ -72,8 +71,8 @@ static inline void obc_waits_end(const int *old)
 }
 
 /*
- * At the start of a block that may wait in the kernel, or that holds a lock while something it
- * calls does. May be nested.
+ * Disables cancellation until the end of the block. For a block that may wait in the kernel, or
+ * that holds a lock while it calls a function that may wait. May be nested.
  */
 #define OBC_WAITS() \
 	__attribute__((cleanup(obc_waits_end), unused)) int obc_waits_state = obc_waits_begin()

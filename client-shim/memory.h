@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_memory: device memory of the session. One heap per device inside the range that client and
- * server hold in common, or, when the driver cannot map memory where we want it, the driver's own
- * addresses. Every allocation stands in the front end's map (obf_mem), with the heap's block in
- * obf_mem.backend. Any thread.
+ * obc_memory: device memory of the session. Each device has one heap inside the range that client
+ * and server have both reserved. If the server's driver cannot map memory at chosen addresses, the
+ * driver chooses the addresses. Every allocation is in the front end's map (obf_mem), and
+ * obf_mem.backend points to the heap's block. Any thread.
  */
 #ifndef OBC_MEMORY_H
 #define OBC_MEMORY_H
@@ -12,13 +12,13 @@
 #include "front/front.h"
 #include "protocol/control.h"
 
-/* From the hello. False: the ranges are unusable. */
+/* Called after the hello. False: the ranges are unusable. */
 bool obc_memory_start(const struct obp_welcome *welcome);
-/* The front end's backend table (front/backend.h). */
+/* For struct obf_backend. */
 CUresult obc_memory_alloc(struct obf_ctx *ctx, struct obf_mem *mem);
 CUresult obc_memory_free(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use);
 CUresult obc_memory_info(struct obf_ctx *ctx, uint64_t *ret_free, uint64_t *ret_total);
-/* Gives back every page that lies idle. */
+/* Gives every unused page back to the device. */
 void obc_memory_trim(int device);
 
 #endif

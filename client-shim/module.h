@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_module: sending code. The front end has picked the one image the device takes; it travels under
- * its SHA-256: small ones unasked, large ones only when the server lacks them. Functions get ids of
- * ours. For struct obf_backend; any thread (the front end serialises per module).
+ * obc_module: sends code to the server. The front end has selected the image that fits the device.
+ * The image is identified by its SHA-256: a small one is sent at once, a large one only if the
+ * server does not have it. The client assigns the ids of functions. For struct obf_backend; any
+ * thread (the front end serialises calls per module).
  */
 #ifndef OBC_MODULE_H
 #define OBC_MODULE_H

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_ctx: what the client keeps of a context beside the front end's object: its number on the wire,
- * and how far its work is known to be done.
+ * obc_ctx: the client's part of a context, beside the front end's object: its id on the wire, and
+ * how much of its work is known to be complete.
  *
- * Progress is counted in record numbers of the log. Work that was put in as record n is done once a
- * synchronising record behind it has been answered. So `last` is the newest work, and everything
+ * Progress is counted in record numbers of the log. The work of record n is complete when a later
+ * synchronising record has been answered. `last` is the record of the newest work, and all work
  * before record `done` is complete.
  *
- * obf_ctx.backend holds the wire id, which modulo OBC_CTX_MAX is also the index here plus one;
+ * obf_ctx.backend holds the id on the wire. The index in obc_ctxs is (id - 1) % OBC_CTX_MAX. The
  * objects are static and reused. Any thread.
  */
 #ifndef OBC_PROGRESS_H
@@ -29,23 +29,24 @@ struct obc_ctx {
 	_Atomic uint64_t last_blocking;
 	_Atomic uint64_t last_other; /* newest work in non-blocking streams */
 	_Atomic uint64_t done;       /* all work before this record is complete */
-	/* all work of the first kind before this record is complete */
+	/* all work counted by last_blocking before this record is complete */
 	_Atomic uint64_t done_blocking;
-	/* freed memory before this record needs no further fence */
+	/* memory freed before this record needs no further fence */
 	_Atomic uint64_t fenced;
 	/*
-	 * launches of the process (obc_log_count) of which this context's are known to be complete
+	 * count of launches of the process (obc_log_count); those of this context up to this count
+	 * are known to be complete
 	 */
 	_Atomic uint64_t settled;
-	/* newest work of streams that were destroyed before it was known to be complete */
+	/* newest work of streams that were destroyed before that work was known to be complete */
 	_Atomic uint64_t orphaned;
-	_Atomic bool other_streams; /* it has had non-blocking streams */
-	_Atomic bool untracked;     /* work went in that is not counted: ask the server */
+	_Atomic bool other_streams; /* the context has had non-blocking streams */
+	_Atomic bool untracked;     /* some work is not counted: the server must be asked */
 };
 
 extern struct obc_ctx obc_ctxs[OBC_CTX_MAX];
 
-/* The shim's part of an active context. */
+/* The client library's part of an active context. */
 static inline struct obc_ctx *obc_ctx_of(const struct obf_ctx *ctx)
 {
 	return &obc_ctxs[((uintptr_t)ctx->backend - 1) % OBC_CTX_MAX];
@@ -67,7 +68,7 @@ static inline uint64_t obc_read(const _Atomic uint64_t *p)
 	return atomic_load_explicit(p, memory_order_relaxed);
 }
 
-/* Work of the context that may not be complete. */
+/* Whether work of the context may be incomplete. */
 static inline bool obc_ctx_busy(struct obc_ctx *home)
 {
 	uint64_t done = obc_read(&home->done),
@@ -78,8 +79,9 @@ static inline bool obc_ctx_busy(struct obc_ctx *home)
 }
 
 /*
- * A wait has succeeded: it covered everything of the context (all), or the legacy stream and those
- * that wait for it. `launches` is obc_ctx_launches() from before the wait's record began.
+ * A wait has succeeded. It covered all work of the context (`all`), or the legacy stream and the
+ * streams that wait for it. `launches` is the value of obc_ctx_launches() before the wait's record
+ * was begun.
  */
 void obc_ctx_settled(struct obc_ctx *home, uint64_t launches, bool all);
 uint64_t obc_ctx_launches(void);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_resume: going on after a broken data connection. Whoever sees it break calls log_link_broken
- * (log_inside.h): from then on nobody sends or reads, calls go into the ring and waiters wait. A
- * thread that lives only as long as it takes then holds both rights of the log, connects again
- * (transport by obc_dial), says what was received, and sends again from the first record that the
- * server does not have. When the server no longer has the session, or the grace period is over, the
- * session is lost (obc_log_fail).
+ * obc_resume: resumes the session after the data connection broke. The thread that detects the
+ * break calls log_link_broken (log_inside.h). From then on no thread sends or receives; calls still
+ * go into the ring, and waiters keep waiting. A temporary thread takes the send and the receive
+ * right, connects again (obc_dial), reports what was received, and sends again from the first
+ * record that the server does not have. If the server no longer has the session, or the grace
+ * period is over, the session is lost (obc_log_fail).
  *
  * One session per process. All functions may be called by any thread unless stated otherwise.
  */
@@ -20,7 +20,7 @@
 #include "protocol/resume.h"
 #include "transport/stream.h"
 
-/* What it takes to join the session; copied. grace_ns 0: a broken connection ends the session. */
+/* The data needed to join the session; copied. grace_ns 0: a broken connection ends the session. */
 struct obc_resume_terms {
 	struct obt_url url;
 	uint64_t route;
@@ -30,38 +30,39 @@ struct obc_resume_terms {
 
 void obc_resume_init(const struct obc_resume_terms *terms);
 uint64_t obc_resume_grace(void);
-/* From now on attempts end soon: the process exits. */
+/* The process exits: attempts to connect end soon. */
 void obc_resume_stop(void);
 /* In a forked child. */
 void obc_resume_forget(void);
 
 /*
- * Attempts at one connection, until it is there, the server says that there is no session, or the
- * grace period is over. Owner: one thread.
+ * Repeated attempts to make one connection, until it succeeds, the server reports that it does not
+ * have the session, or the grace period is over. Used by one thread.
  */
 struct obc_dial {
 	enum obp_join_purpose purpose;
-	uint64_t received;             /* data: the last reply that came whole */
+	uint64_t received;             /* data connection: the last reply received completely */
 	uint64_t since, refused_since; /* ns */
 	struct obp_backoff backoff;
 };
 
 void obc_dial_begin(struct obc_dial *dial, enum obp_join_purpose purpose, uint64_t received);
 /*
- * Waits and tries until it works. OB_ERR_NONE: joined. Else the session is over: the error to fail
- * with; one line has been logged that says why.
+ * Tries again, with pauses, until an attempt succeeds. OB_ERR_NONE: joined. Any other value: the
+ * session is over; the value is the argument for obc_log_fail, and one line with the reason has
+ * been logged.
  */
 enum ob_err obc_dial_run(struct obc_dial *dial, struct obt_stream *ret, uint64_t *ret_received);
 /*
- * The preface and the join alone, without waiting for an answer: the session's first control
- * connection.
+ * Sends only the preface and the join and does not wait for the answer: for the session's first
+ * control connection.
  */
 enum ob_err obc_dial_join(struct obt_stream *stream, enum obp_join_purpose purpose,
 	uint64_t received, uint64_t deadline);
 
 /*
- * One attempt to connect, join and be told so, before the deadline. stripes: `received` is their
- * set's number.
+ * One attempt to connect, join and receive the answer before the deadline. For stripes, `received`
+ * is the number of their set.
  */
 enum ob_err obc_dial_once(struct obt_stream *ret, enum obp_join_purpose purpose, uint64_t received,
 	uint64_t deadline);

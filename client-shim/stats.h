@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_stats: the report at exit, wanted by OUTBOARD_STATS=1: calls, round trips, bytes, time spent
- * waiting, and which calls cost it. The counting itself is the log's, always on. Called once, when
- * no call is under way any more.
+ * obc_stats: the report at exit, enabled by OUTBOARD_STATS=1: calls, round trips, bytes, time spent
+ * waiting, and the calls that waited. The log always counts. Called once, after the last call.
  */
 #ifndef OBC_STATS_H
 #define OBC_STATS_H
 
-/* To stderr, if OUTBOARD_STATS says so. */
+/* Prints to stderr if OUTBOARD_STATS enables it. */
 void obc_stats_print(void);
 
 #endif

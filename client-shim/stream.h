@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_stream: what the client keeps of a stream beside the front end's object, and obc_point, a
- * place in a stream. A stream's id is its name on the wire; the legacy stream of the current context
- * is 0 there. Creating a stream costs no round trip.
+ * obc_stream: the client's part of a stream, beside the front end's object, and obc_point, a point
+ * of a stream. A stream's id is its name on the wire, where 0 is the legacy stream of the current
+ * context. Creating a stream needs no round trip.
  *
- * Progress is counted in record numbers, see obc_ctx. The legacy stream has no counts of its own
- * for work that was put in: `last_blocking` of its context counts that of the streams that wait for
- * it, too. Any thread.
+ * Progress is counted in record numbers, see obc_ctx. The legacy stream does not use `last`:
+ * `last_blocking` of its context counts its work together with that of the streams that wait for
+ * it. Any thread.
  */
 #ifndef OBC_STREAM_H
 #define OBC_STREAM_H
@@ -25,16 +25,17 @@
 struct obc_stream {
 	struct obf_stream base;
 	struct obc_ctx *home;
-	_Atomic uint64_t last;  /* newest work; of no use in the legacy stream */
-	_Atomic uint64_t done;  /* all its own work before this record is complete */
-	_Atomic bool untracked; /* work went in that is not counted: ask the server */
+	_Atomic uint64_t last;  /* newest work; unused in the legacy stream */
+	_Atomic uint64_t done;  /* all work of the stream before this record is complete */
+	_Atomic bool untracked; /* some work is not counted: the server must be asked */
 };
 
-/* A place in a stream: behind record `number`. Stays valid when the stream has ended. */
+/* A point of a stream: after record `number`. Stays valid after the stream was destroyed. */
 struct obc_point {
-	struct obc_stream *stream; /* its object; another stream's when the id differs */
+	/* its object; if the id differs, another stream uses the object now */
+	struct obc_stream *stream;
 	struct obc_ctx *home;
-	uint64_t id; /* the stream's on the wire */
+	uint64_t id; /* the stream's id on the wire */
 	uint64_t number;
 	bool blocking;
 };
@@ -44,7 +45,7 @@ static inline struct obc_stream *obc_stream_of(struct obf_stream *stream)
 	return (struct obc_stream *)stream;
 }
 
-/* Work was put into it as record `number`. */
+/* Record `number` has put work into the stream. */
 static inline void obc_stream_mark(struct obc_stream *stream, uint64_t number)
 {
 	if (!stream->base.legacy)
@@ -54,24 +55,27 @@ static inline void obc_stream_mark(struct obc_stream *stream, uint64_t number)
 }
 
 /*
- * All its work before record `number` is complete. waited_as_work: by an operation in the stream, so
- * the work of blocking streams is complete, too.
+ * All work of the stream before record `number` is complete. waited_as_work: an operation in the
+ * stream showed this, so for the legacy stream the work of blocking streams is complete as well.
  */
 void obc_stream_done(struct obc_stream *stream, uint64_t number, bool waited_as_work);
-/* The same for an operation in the stream; `launches` as obc_ctx_settled has it. */
+/* The same for an operation in the stream; `launches` as for obc_ctx_settled. */
 void obc_stream_arrived(struct obc_stream *stream, uint64_t number, uint64_t launches);
-/* Every piece of its work is known to be complete. */
+/* Whether all work of the stream is known to be complete. */
 bool obc_stream_idle(struct obc_stream *stream);
-/* Each stream of the context is, the legacy one included. Takes a lock, looks at every stream. */
+/*
+ * Whether all streams of the context are idle, including the legacy stream. Takes a lock and checks
+ * every stream.
+ */
 bool obc_streams_idle(struct obf_ctx *ctx);
 
 struct obc_point obc_point_at(struct obc_stream *stream, uint64_t number);
-/* The work before the point is known to be complete. */
+/* Whether the work before the point is known to be complete. */
 bool obc_point_passed(const struct obc_point *point);
-/* The server said that it is complete. */
+/* The server has reported that the work before the point is complete. */
 void obc_point_arrived(const struct obc_point *point);
 
-/* The front end's backend table (front/backend.h). */
+/* For struct obf_backend. */
 CUresult obc_stream_open(struct obf_stream *stream);
 void obc_stream_close(struct obf_stream *stream, bool ctx_ended);
 CUresult obc_stream_query(struct obf_stream *stream);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_choice: whether large copies of one direction go over the log or over the stripes, by what
- * either has been measured to do. Two copies over the log, then up to three over the stripes (fewer
- * when they are clearly slower), then the faster; the other is tried again now and then, the more
- * rarely the further behind it is. Plain numbers of one owner; no clock, no lock.
+ * obc_choice: chooses between the log and the stripes for large copies of one direction, by
+ * measured rates. Two copies go over the log, then up to three over the stripes (fewer if they are
+ * clearly slower), then the faster way is used. The other way is tried again at intervals, which
+ * are longer if it is much slower. The object has one owner and uses no clock and no lock.
  */
 #ifndef OBC_STRIPE_CHOICE_H
 #define OBC_STRIPE_CHOICE_H
@@ -15,18 +15,18 @@
 
 enum obc_way { OBC_LOG, OBC_STRIPES, OBC_WAYS };
 
-#define OBC_CHOICE_GAIN 1.1 /* the stripes must be faster by this to be chosen */
+#define OBC_CHOICE_GAIN 1.1 /* the stripes are chosen only if they are faster by this factor */
 
 struct obc_choice {
 	double rate[OBC_WAYS]; /* bytes/s, smoothed; 0: never measured */
 	uint32_t samples[OBC_WAYS];
-	uint32_t since; /* copies since the other way was last tried */
+	uint32_t since; /* copies since the other way was last used */
 	enum obc_way best;
 };
 
-/* The way of the next copy; `ready` false: there are no stripes. */
+/* Returns the way of the next copy. `ready` false: there are no stripes. */
 enum obc_way obc_choice_next(const struct obc_choice *choice, bool ready);
-/* A copy took ns. */
+/* Records that a copy of `bytes` took `ns`. */
 void obc_choice_learn(struct obc_choice *choice, enum obc_way way, size_t bytes, uint64_t ns);
 
 #endif

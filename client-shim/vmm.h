@@ -3,10 +3,11 @@
 /*
  * Virtual memory management: cuMemAddressReserve, cuMemMap and their counterparts.
  *
- * A program's reservation is a hole of a device's heap (obc_heap_reserve): the server has reserved
- * the whole range, so nothing is asked of it. Memory handles and access rights are the server's
- * driver's, by generated calls. What is mapped stands in the map of allocations, so that copies and
- * pointer queries know it. One lock, which is held while the server maps or unmaps. Any thread.
+ * A reservation of the program is a hole of a device's heap (obc_heap_reserve). The server has
+ * reserved the whole range, so a reservation needs no request. Memory handles and access rights are
+ * handled by the server's driver through generated calls. Mapped memory is entered in the map of
+ * allocations, so that copies and pointer queries find it. One lock, which is held while the server
+ * maps or unmaps. Any thread.
  */
 #ifndef OBC_VMM_H
 #define OBC_VMM_H
@@ -16,9 +17,11 @@
 
 struct obc_heap;
 
-/* The heaps whose holes programs may have; none: the server's driver has no such calls. */
+/*
+ * The heaps in which programs may reserve addresses. n = 0: the server's driver lacks these calls.
+ */
 void obc_vmm_start(struct obc_heap *heaps, uint32_t n);
-/* Programs may use these calls. */
+/* Whether programs may use these calls. */
 bool obc_vmm_offered(void);
 
 #endif
