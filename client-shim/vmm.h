@@ -18,7 +18,8 @@
 struct obc_heap;
 
 /*
- * The heaps in which programs may reserve addresses. n = 0: the server's driver lacks these calls.
+ * The heaps in which programs may reserve addresses. Not called if the server's driver lacks these
+ * calls.
  */
 void obc_vmm_start(struct obc_heap *heaps, uint32_t n);
 /* Whether programs may use these calls. */

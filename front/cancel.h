@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obf_cancel: a call of the software device runs with cancellation off. A thread that
- * pthread_cancel ended inside would leave locks held and kernels half executed, because the calling
- * thread helps to execute them. The request is acted upon at the end of the call, when nothing is
- * held; over a server client-shim/inside.h does the same. Any thread.
+ * obf_cancel: a call of the software device runs with cancellation disabled. The calling thread
+ * helps to execute kernels; if pthread_cancel ended it inside the call, locks would stay held and
+ * kernels would be half executed. The call acts on a cancellation request at its end, when it holds
+ * nothing. client-shim/inside.h does the same for the client library. Any thread.
  */
 #ifndef OBF_CANCEL_H
 #define OBF_CANCEL_H
@@ -21,15 +21,15 @@ static inline int obf_cancel_off(void)
 
 #ifdef __SANITIZE_ADDRESS__
 /*
- * The end of a cancelled thread skips the ends of these functions, which would tell the sanitizer
- * that their stack is free.
+ * A cancelled thread does not return from these functions, so the sanitizer is not notified that
+ * their stack is free.
  */
 void __asan_handle_no_return(void);
 #else
 #define __asan_handle_no_return() ((void)0)
 #endif
 
-/* before: what obf_cancel_off returned. */
+/* before: the value that obf_cancel_off returned. */
 static inline void obf_cancel_back(int before)
 {
 	pthread_setcancelstate(before, NULL);

@@ -20,7 +20,7 @@ struct obf_event {
 	union {
 		struct obf_object object;
 		struct {
-			struct obf_ctx *ctx; /* NULL: in no use */
+			struct obf_ctx *ctx; /* NULL: unused */
 			uint64_t handle;     /* the id */
 		};
 	};

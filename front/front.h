@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The front end of libcuda: all of the driver API that is the same whether a GPU server or the
- * software device executes the calls. Both libraries named libcuda.so.1 link it, so each object and
- * each check of CUDA's exists once.
+ * The front end of libcuda: the part of the driver API that does not depend on whether a server or
+ * the software device executes the calls. Both libraries named libcuda.so.1 link it, so each CUDA
+ * object and each check is implemented once.
  *
  *   program -> exported stubs (generated) -> obf_cu<Call>       this folder: objects, checks
  *                                               |
@@ -11,10 +11,10 @@
  *                                          |           |
  *                                    client-shim/   softdevice/
  *
- * A backend attaches its table from a constructor, before any call. obf_ objects are owned by the
- * front end; every function may be called by any thread. Handles that the front end gives out are
- * ids (kind, generation, index; base/ids.h), never pointers: a wrong or stale one is found and
- * answered with the error CUDA documents.
+ * A backend attaches its table from a constructor, before any call. The front end owns all obf_
+ * objects. Every function may be called by any thread. The handles that the program gets are ids
+ * (kind, generation, index; base/ids.h) and never pointers, so a wrong or stale handle is detected
+ * and fails with the error that CUDA documents.
  */
 #ifndef OBF_FRONT_H
 #define OBF_FRONT_H
@@ -32,8 +32,8 @@
 #define OBF_DEVICE_MAX      64
 #define OBF_DEVICE_ATTR_MAX 192
 /*
- * Bytes: an upload by a call that is not "Async" waits for the stream above this. CUDA C++
- * Programming Guide, "Concurrent execution".
+ * Bytes. A larger upload by a call that is not "Async" waits for the stream. CUDA C++ Programming
+ * Guide, "Concurrent execution".
  */
 #define OBF_COPY_SMALL      (64u << 10)
 
@@ -43,12 +43,12 @@ struct obf_device {
 	uint64_t total_mem;                   /* bytes */
 	int32_t attr[OBF_DEVICE_ATTR_MAX];    /* by CUdevice_attribute */
 	bool attr_known[OBF_DEVICE_ATTR_MAX]; /* unknown: CUDA_ERROR_INVALID_VALUE */
-	bool ptx_only;                        /* runs no cubin */
+	bool ptx_only;                        /* cannot run cubins */
 };
 
 /*
- * Kinds of ids (base/ids.h) that a program holds as handles. One space for both libraries: a handle
- * of the wrong kind is told at once.
+ * Kinds of ids (base/ids.h) that a program holds as handles. All kinds are distinct in both
+ * libraries, so a handle of the wrong kind is detected at once.
  */
 enum obf_kind {
 	OBF_KIND_CTX = 1,
@@ -56,7 +56,7 @@ enum obf_kind {
 	OBF_KIND_FUNC = 3,
 	OBF_KIND_LIBRARY = 4,
 	OBF_KIND_KERNEL = 5,
-	/* given out by the front end */
+	/* created by the front end */
 	OBF_KIND_STREAM = 6,
 	OBF_KIND_EVENT = 7,
 	OBF_KIND_POOL = 8,
@@ -65,13 +65,13 @@ enum obf_kind {
 
 #define OBF_CTX_MAX                1024u /* live contexts */
 /*
- * The primary context of a device: the same id in every process, known to both sides without a
- * message.
+ * The id of a device's primary context: the same in every process, so client and server need not
+ * exchange it.
  */
 #define OBF_CTX_PRIMARY_ID(device) ((uint64_t)OBF_KIND_CTX << 56 | (uint32_t)(device))
 
 /*
- * A context. Primary contexts exist from the first look, one per device, with a handle that never
+ * A context. Each device has one primary context, which exists from cuInit and whose handle never
  * changes.
  */
 struct obf_ctx {
@@ -81,11 +81,11 @@ struct obf_ctx {
 	unsigned flags;
 	bool primary;
 	_Atomic bool active; /* created in the backend */
-	/* CUresult that every later call returns; 0: healthy. Set by the backend */
+	/* CUresult that every later call returns; 0: no error. Set by the backend */
 	_Atomic int sticky;
-	_Atomic bool told;         /* some call has returned it */
+	_Atomic bool told;         /* some call has returned the sticky error */
 	struct obf_stream *legacy; /* its legacy default stream */
-	void *backend;             /* the backend's own */
+	void *backend;             /* owned by the backend */
 };
 
 /* Function attributes by CUfunction_attribute, and what launches and occupancy need. */
@@ -95,7 +95,7 @@ struct obf_func_attrs {
 	int cache_ca, max_dynamic_shared, carveout, cluster_must, cluster[3], non_portable_cluster,
 		cluster_policy;
 	/*
-	 * false: guessed from the image; the backend is asked (func_attrs) before they are shown to
+	 * false: estimated from the image; the front end calls func_attrs before it returns them to
 	 * the program
 	 */
 	bool exact;
@@ -113,11 +113,11 @@ struct obf_func {
 	uint32_t n_params, param_bytes;
 	struct obf_func_attrs attrs;
 	/*
-	 * threads of a block that a launch may have; 0 until backend->func_load has accepted the
+	 * limit of threads per block at a launch; 0 until backend->func_load has accepted the
 	 * function
 	 */
 	_Atomic uint32_t block_max;
-	void *backend;       /* the backend's own, set by backend->func_get */
+	void *backend;       /* owned by the backend, set by backend->func_get */
 	uint64_t backend_id; /* likewise */
 };
 
@@ -130,12 +130,12 @@ struct obf_mod {
 	const struct obi_symbols *symbols;
 };
 
-struct obf_image_ref { /* what the backend gets to load: the one selected entry */
+struct obf_image_ref { /* the selected entry, which the backend loads */
 	const struct obi_entry *entry;
 	const struct obi_symbols *symbols;
 	const uint8_t *payload; /* uncompressed PTX or cubin, valid during the call */
 	size_t payload_size;
-	/* the program passed PTX text or a bare cubin itself: load errors must show at this call */
+	/* the program passed PTX text or a bare cubin: this call must return load errors */
 	bool from_text;
 	unsigned n_options; /* cuModuleLoadDataEx */
 	CUjit_option *options;
@@ -144,7 +144,7 @@ struct obf_image_ref { /* what the backend gets to load: the one selected entry 
 
 /* One row per (name, version, flavour) sorted by name, then flavour, then since. Generated. */
 struct obf_proc {
-	const char *name; /* base name as asked: "cuMemAlloc" */
+	const char *name; /* base name, as the program asks for it: "cuMemAlloc" */
 	void *entry;
 	int since;       /* 3020 */
 	uint8_t flavour; /* 0 legacy/default, 1 per-thread (ptsz/ptds) twin */
@@ -156,51 +156,56 @@ int obf_device_count(void);                          /* 0 before cuInit */
 const struct obf_device *obf_device_at(int ordinal); /* NULL: no such device */
 
 /*
- * The calling thread's current context; *ret NULL and CUDA_ERROR_INVALID_CONTEXT when there is
- * none. Checks init, alive, sticky. The hot-path entry: no lock.
+ * Returns the calling thread's current context. If there is none, returns
+ * CUDA_ERROR_INVALID_CONTEXT and sets *ret to NULL. Checks initialisation, backend->alive and the
+ * sticky error. Hot path: no lock.
  */
 CUresult obf_ctx_enter(struct obf_ctx **ret);
-/* The context's sticky error, which the caller is about to return; CUDA_SUCCESS: it has none. */
+/*
+ * Returns the context's sticky error, which the caller then returns to the program. CUDA_SUCCESS:
+ * none.
+ */
 CUresult obf_ctx_tell(struct obf_ctx *ctx);
 /*
- * What a call returns after the backend's `result`. An error that ends the context is noted: every
- * later call in the context returns it.
+ * Maps the backend's `result` to the result of the call. An error that ends the context is stored,
+ * and every later call in the context returns it.
  */
 CUresult obf_ctx_failed(struct obf_ctx *ctx, CUresult result);
 static inline CUresult obf_ctx_result(struct obf_ctx *ctx, CUresult result)
 {
 	return ob_likely(result == CUDA_SUCCESS) ? CUDA_SUCCESS : obf_ctx_failed(ctx, result);
 }
-/* The same for an error that no call returns: a call that ends with it will. */
+/* Stores an error that no call has returned yet; a later call returns it. */
 void obf_ctx_note(struct obf_ctx *ctx, CUresult result);
-struct obf_ctx *obf_ctx_peek(void);                    /* current or NULL, no checks */
+struct obf_ctx *obf_ctx_peek(void);                    /* the current context or NULL; no checks */
 struct obf_ctx *obf_ctx_from_handle(CUcontext handle); /* NULL handle: current; NULL: bad handle */
 /* never NULL for a valid device; may be inactive */
 struct obf_ctx *obf_ctx_primary(int device);
 /*
- * What a call that CUDA synchronises implicitly does first (docs/COMPATIBILITY.md has the list):
- * waits for unfinished kernels of the context, which need not be the current one, and returns their
- * error or the context's sticky one. While the process exits: nothing.
+ * The first step of a call that CUDA synchronises implicitly (list: docs/COMPATIBILITY.md). Waits
+ * for unfinished kernels of the context and returns their error or the context's sticky error. The
+ * context need not be current. Does nothing while the process exits.
  */
 CUresult obf_ctx_settle(struct obf_ctx *ctx);
 
 /*
- * This thread runs a host function or a callback of the program, which a stream waits for. A call
- * that waited for the stream would never end, so every call but cuInit and pure look-ups is refused
- * with CUDA_ERROR_NOT_PERMITTED. The backend sets it around the program's function.
+ * True while this thread runs a host function or a callback of the program. The stream waits for
+ * that function, so a call that waited for the stream would deadlock. Therefore every call except
+ * cuInit and pure look-ups fails with CUDA_ERROR_NOT_PERMITTED. The backend sets it around the
+ * function's call.
  */
 extern _Thread_local bool obf_in_host_function;
 
 /*
- * CUfunction or CUkernel (cast) -> function in the current context. CUDA_ERROR_INVALID_HANDLE
- * otherwise. Hot path: array look-up.
+ * Resolves a CUfunction or a cast CUkernel to the function in `ctx`. Fails with
+ * CUDA_ERROR_INVALID_HANDLE. Hot path: an array look-up.
  */
 CUresult obf_func_resolve(CUfunction handle, struct obf_ctx *ctx, struct obf_func **ret);
 
 /*
- * The checks CUDA makes at a launch before anything runs, in its order and with its codes: zero or
- * too large grid or block dimension (CUDA_ERROR_INVALID_VALUE, or 9, cudaErrorInvalidConfiguration,
- * for code that the runtime loaded), threads per block above the device's or the function's limit,
+ * The checks that CUDA makes at a launch, in CUDA's order and with its error codes: zero or too
+ * large grid or block dimension (CUDA_ERROR_INVALID_VALUE, or 9, cudaErrorInvalidConfiguration, for
+ * code that the runtime loaded), threads per block above the device's or the function's limit,
  * shared memory above what is allowed for this function, cooperative grid larger than what can be
  * resident (CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE).
  */
@@ -213,16 +218,16 @@ struct obf_launch {
 CUresult obf_launch_check(
 	const struct obf_ctx *ctx, const struct obf_func *func, const struct obf_launch *launch);
 /*
- * cuLaunchKernelEx's configuration -> struct obf_launch; unknown attributes that change meaning:
- * CUDA_ERROR_NOT_SUPPORTED, hints ignored.
+ * Converts the configuration of cuLaunchKernelEx to struct obf_launch. Hints are ignored. Other
+ * unknown attributes fail with CUDA_ERROR_NOT_SUPPORTED.
  */
 CUresult obf_launch_from_config(const CUlaunchConfig *config, struct obf_launch *ret);
-/* kernelParams or extra -> one packed buffer of func->param_bytes at dst. */
+/* Packs kernelParams or extra into one buffer of func->param_bytes at dst. */
 CUresult obf_launch_pack(const struct obf_func *func, void **params, void **extra, void *dst);
 
 /*
- * The end of every launch call: CUDA_LAUNCH_BLOCKING waits for the stream and returns the kernel's
- * error here. Otherwise a load and a branch.
+ * The end of every launch call: with CUDA_LAUNCH_BLOCKING, waits for the stream and returns the
+ * kernel's error. Otherwise this costs a load and a branch.
  */
 CUresult obf_launch_wait(CUstream stream);
 static inline CUresult obf_launch_end(CUresult result, CUstream stream)
@@ -234,7 +239,8 @@ static inline CUresult obf_launch_end(CUresult result, CUstream stream)
 
 /* ---- the allocation map: device and pinned ranges by address ---- */
 
-enum obf_mem_kind { OBF_MEM_DEVICE = 1, OBF_MEM_HOST = 2 /* pinned by us or registered */ };
+/* allocated by cuMemHostAlloc and similar calls, or registered */
+enum obf_mem_kind { OBF_MEM_DEVICE = 1, OBF_MEM_HOST = 2 };
 
 struct obf_mem {
 	uint64_t base, size; /* bytes */
@@ -244,44 +250,46 @@ struct obf_mem {
 	uint64_t buffer_id; /* unique in the process */
 	unsigned flags;     /* host flags as given */
 	bool registered, pooled, is_global;
-	bool joins; /* cuMemMap: may be used as one with a neighbour that joins too */
+	/* mapped by cuMemMap: a range may span this and adjacent allocations with `joins` set */
+	bool joins;
 	CUmemoryPool pool;
-	void *backend; /* the library's own */
+	void *backend; /* owned by the backend */
 };
 
 /*
- * Insert copies *mem and gives it a buffer_id; false: overlaps a live range. All three take a lock;
- * find copies out.
+ * Insert copies *mem and assigns a buffer_id. False: it overlaps an existing range. All three
+ * functions take a lock. find returns a copy.
  */
 bool obf_mem_insert(struct obf_mem *mem);
-/* exact base only; false: not an allocation's start */
+/* base must be the start of an allocation. False: it is not */
 bool obf_mem_remove(uint64_t base, struct obf_mem *ret);
-bool obf_mem_find(uint64_t addr, struct obf_mem *ret); /* the range that holds addr */
+bool obf_mem_find(uint64_t addr, struct obf_mem *ret); /* the range that contains addr */
 void obf_mem_remove_ctx(const struct obf_ctx *ctx, void (*gone)(const struct obf_mem *mem));
 /*
- * Whole [addr, addr+size) inside one device allocation, or several that join (or size 0): 0, else
- * CUDA_ERROR_INVALID_VALUE.
+ * CUDA_SUCCESS if [addr, addr + size) is inside one device allocation or several that join, or if
+ * size is 0. Otherwise CUDA_ERROR_INVALID_VALUE.
  */
 CUresult obf_mem_check_device(uint64_t addr, size_t size);
 bool obf_mem_is_device(uint64_t addr);
 
-#define OBF_HOST_LOWEST 65536u /* no host memory lies below: vm.mmap_min_addr */
+#define OBF_HOST_LOWEST 65536u /* no host memory is below this: vm.mmap_min_addr */
 
-/* [low, high) holds all addresses that device memory has ever had. */
+/* [low, high) contains all addresses that device memory has ever had. */
 struct obf_mem_bounds {
 	_Atomic uint64_t low, high;
 };
 extern struct obf_mem_bounds obf_mem_bounds;
 
-/* For backends, before start returns: these addresses are device memory or nothing. */
+/* For backends, before start returns: declares that these addresses are device memory or unused. */
 void obf_mem_window(uint64_t base, uint64_t size);
 
 /* For obf_mem_side. */
 CUresult obf_mem_side_slow(uint64_t addr, size_t size, bool said_device, bool *ret_device);
 /*
- * Where one side of a copy lies: with unified addressing the address tells, whatever the call says
- * (said_device: it takes a CUdeviceptr). Device memory must hold all `size` > 0 bytes, pinned memory
- * too where the call takes a CUdeviceptr. CUDA_ERROR_INVALID_VALUE: neither.
+ * Whether one side of a copy is in device memory. With unified addressing the address decides, not
+ * the type of the parameter (said_device: the parameter is a CUdeviceptr). All `size` > 0 bytes
+ * must be inside device memory, or for a CUdeviceptr inside pinned memory.
+ * CUDA_ERROR_INVALID_VALUE: they are not.
  */
 static inline CUresult obf_mem_side(uint64_t addr, size_t size, bool said_device, bool *ret_device)
 {
@@ -306,7 +314,8 @@ struct obf_copy {
 	uint64_t src, dst; /* address of the first byte, offsets applied */
 	size_t src_pitch, src_slice, dst_pitch, dst_slice; /* bytes between rows, between slices */
 	size_t width, height, depth;                       /* bytes, rows, slices; none is 0 */
-	struct obf_ctx *src_ctx, *dst_ctx;                 /* of a copy between peers; else NULL */
+	/* set only for a copy between peers, else NULL */
+	struct obf_ctx *src_ctx, *dst_ctx;
 };
 
 /* A fill of rows of device memory, checked. */
@@ -316,30 +325,30 @@ struct obf_fill {
 	unsigned element;     /* bytes: 1, 2 or 4 */
 	size_t pitch;         /* bytes between rows */
 	size_t width, height; /* elements, rows; neither is 0 */
-	bool blocking;        /* the call is not an "Async" one; CUDA does not wait all the same */
+	bool blocking;        /* the call is not an "Async" one; CUDA does not wait for it either */
 };
 
-/* Does it, where the memory is this process's. */
+/* Executes the fill; dst is in this process's memory. */
 void obf_fill_rows(const struct obf_fill *fill);
 
-/* A function of the program that a stream calls: one of the first two. */
+/* A function of the program that a stream calls. Either fn or callback is set. */
 struct obf_host_function {
 	CUhostFn fn;
 	CUstreamCallback callback;
-	CUstream stream; /* what the callback gets */
+	CUstream stream; /* passed to the callback */
 	void *user;
 };
 
 /*
- * True when cuInit succeeded here or, before a fork, in the parent. A child of a process that had
- * initialised answers CUDA_ERROR_NOT_INITIALIZED to everything; a child of one that had not may
- * initialise. The front end sees to both by itself.
+ * True when cuInit succeeded here or, before a fork, in the parent. In the child of an initialised
+ * process every call fails with CUDA_ERROR_NOT_INITIALIZED. The child of any other process may
+ * initialise. The front end handles both cases.
  */
 bool obf_initialised(void);
 
 /*
- * A call that is exported but not implemented: one warning per name, CUDA_ERROR_NOT_SUPPORTED. Both
- * strings must stay.
+ * For a call that is exported but not implemented: logs one warning per name and returns
+ * CUDA_ERROR_NOT_SUPPORTED. Both strings must remain valid.
  */
 CUresult obf_absent(const char *name, const char *reason);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The launch calls. They are the one thing that a backend does not fill into its table: the way
- * from the call to the client's ring is short, and a call through a pointer in its middle would
- * cost a noticeable part of it. Each backend includes this file once, in launch.c, behind its
+ * The launch calls. They are not in the backend's table: the path from the call to the client's
+ * ring is so short that an indirect call would add a noticeable part to its cost. Each backend
+ * includes this file once, in launch.c, after its definition of
  *
  *   static inline CUresult launch_enqueue(struct obf_stream *stream, struct obf_func *func,
  *           const struct obf_launch *launch, void **params, void **extra);
@@ -82,7 +82,7 @@ CUresult obf_cuLaunchKernelEx(
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* One block is what no cluster means. */
+	/* A cluster of one block is the same as no cluster. */
 	if (launch.cluster[0] <= 1 && launch.cluster[1] <= 1 && launch.cluster[2] <= 1)
 		memset(launch.cluster, 0, sizeof launch.cluster);
 	return launch_call(func, &launch, config->hStream, params, extra);

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Device memory of contexts. Every allocation is in the map (front.h); its memory is the backend's. */
+/*
+ * Device memory of contexts. Every allocation is in the map (front.h); the backend provides its
+ * memory.
+ */
 #ifndef OBF_MEMORY_H
 #define OBF_MEMORY_H
 
 #include "front/front.h"
 
-/* An allocation of the context, entered in the map. pool: its owner, or NULL. */
+/* Allocates memory for the context and enters it in the map. pool: its owner, or NULL. */
 CUresult obf_memory_alloc(struct obf_ctx *ctx, size_t size, CUmemoryPool pool, uint64_t *ret_addr);
 /*
- * Takes the allocation that begins at addr out of the map. CUDA_ERROR_INVALID_VALUE: there is none.
+ * Removes the allocation that starts at addr from the map. CUDA_ERROR_INVALID_VALUE: there is none.
  */
 CUresult obf_memory_take(uint64_t addr, struct obf_mem *ret);
-/* The context's work has ended: frees what is left of its memory. */
+/* The context's work has ended: frees the rest of its memory. */
 void obf_memory_end(const struct obf_ctx *ctx);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obf_object: what streams and events have in common, and the lists of those that are in no use.
- * Objects are allocated in chunks, reused and never freed: a look-up that races with an object's end
- * (a fault of the program) reads an object and no other memory. Any thread.
+ * obf_object: the common part of streams and events, and the lists of unused objects. Objects are
+ * allocated in chunks, reused and never freed. So a look-up that races with an object's end, which
+ * is an error of the program, always reads an object and no other memory. Any thread.
  */
 #ifndef OBF_OBJECT_H
 #define OBF_OBJECT_H
@@ -15,7 +15,7 @@
 struct obf_ctx;
 
 struct obf_object {
-	struct obf_ctx *ctx; /* NULL: in no use */
+	struct obf_ctx *ctx; /* NULL: unused */
 	uint64_t handle;     /* the id that the program holds */
 	struct obf_object *next;
 };
@@ -23,11 +23,11 @@ struct obf_object {
 /* Statically initialised: { .lock = PTHREAD_MUTEX_INITIALIZER, .chunk = N }. */
 struct obf_objects {
 	pthread_mutex_t lock;
-	unsigned chunk; /* objects that are allocated at once */
+	unsigned chunk; /* number of objects allocated at once */
 	struct obf_object *free;
 };
 
-/* An object of `size` bytes, zeroed but for its context. NULL: out of memory. */
+/* Returns an object of `size` bytes, zeroed except for its context. NULL: out of memory. */
 void *obf_object_take(struct obf_objects *objects, size_t size, struct obf_ctx *ctx);
 void obf_object_give(struct obf_objects *objects, struct obf_object *object);
 

@@ -28,8 +28,8 @@ struct obf_stream {
 	union {
 		struct obf_object object;
 		struct {
-			struct obf_ctx *ctx; /* NULL: in no use */
-			uint64_t handle;     /* the id; of the legacy stream 0 */
+			struct obf_ctx *ctx; /* NULL: unused */
+			uint64_t handle;     /* the id; 0 for the legacy stream */
 		};
 	};
 	unsigned long long id; /* cuStreamGetId; never repeats */
@@ -43,12 +43,12 @@ struct obf_stream {
 
 extern struct ob_ids obf_stream_ids;
 
-/* The calling thread's own stream in the context. CUDA_ERROR_OUT_OF_MEMORY. */
+/* Returns the calling thread's own stream in the context. Fails with CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult obf_stream_of_thread(struct obf_ctx *ctx, struct obf_stream **ret);
 
 /*
- * The stream that a handle names when `ctx` is current. It may be of another context.
- * CUDA_ERROR_INVALID_HANDLE: there is none. Hot: an array look-up.
+ * Resolves a stream handle when `ctx` is current. The stream may belong to another context.
+ * CUDA_ERROR_INVALID_HANDLE: no such stream. Hot path: an array look-up.
  */
 static inline CUresult obf_stream_get(CUstream handle, struct obf_ctx *ctx, struct obf_stream **ret)
 {
@@ -62,7 +62,10 @@ static inline CUresult obf_stream_get(CUstream handle, struct obf_ctx *ctx, stru
 	return ob_likely(*ret != NULL) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* The same for kernels and host functions, which only a stream of the current context takes. */
+/*
+ * The same for kernels and host functions, which CUDA accepts only in a stream of the current
+ * context.
+ */
 static inline CUresult obf_stream_get_same(
 	CUstream handle, struct obf_ctx *ctx, struct obf_stream **ret)
 {
@@ -74,27 +77,27 @@ static inline CUresult obf_stream_get_same(
 }
 
 /*
- * The beginning of a call that takes a stream of any context: the checks of obf_ctx_enter, the
- * stream, and the error of the stream's context when that is another one.
+ * For the start of a call that accepts a stream of any context: makes the checks of obf_ctx_enter,
+ * resolves the stream and, if the stream belongs to another context, checks that context's error.
  */
 CUresult obf_stream_enter(CUstream handle, struct obf_stream **ret);
 
-/* Calls fn for each stream of the context but the legacy one, under the table's lock. */
+/* Calls fn for each stream of the context except the legacy stream, under the table's lock. */
 void obf_streams_each(
 	const struct obf_ctx *ctx, void (*fn)(void *user, struct obf_stream *), void *user);
 
 /* ---- for contexts ---- */
 
-/* The legacy stream of a context that has just been made in the backend. */
+/* Creates the legacy stream of a context that was just created in the backend. */
 CUresult obf_streams_begin(struct obf_ctx *ctx);
-/* The context has ended in the backend: all its streams end. */
+/* The context has ended in the backend: ends all its streams. */
 void obf_streams_end(struct obf_ctx *ctx);
 
 /* ---- for backends ---- */
 
-/* The backend needs the object of a closed stream no longer. */
+/* The backend no longer needs the object of a closed stream. */
 void obf_stream_recycle(struct obf_stream *stream);
-/* The calling thread ends: so do its own streams. */
+/* At thread exit: ends the calling thread's own streams. */
 void obf_streams_thread_exit(void);
 
 #endif
