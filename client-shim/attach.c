@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Where the library enters a process and leaves it. Nothing is connected here: a program that never
- * calls CUDA never meets a server. Loaded with -z nodelete, because threads may end, and run our
- * hooks, after a dlclose.
+ * Constructor and destructor of the library. They make no connection: a program that never calls
+ * CUDA does not contact a server. The library is linked with -z nodelete, because threads may end,
+ * and run its exit hooks, after a dlclose.
  */
 #include <pthread.h>
 

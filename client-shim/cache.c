@@ -15,19 +15,19 @@
 #include "protocol/obc_calls.h"
 #include "transport/tree.h"
 
-#define NAMING_GUESS 1e9 /* bytes/s, before the first chunk was named */
+#define NAMING_GUESS 1e9 /* bytes/s, the assumed hashing rate before the first chunk was named */
 #define BATCH_MIN    32u /* chunks */
 #define BATCH_TRIPS  4
 #define WORDS        (OBP_CACHE_ASK_MAX / 64)
 
-/* Up to OBP_CACHE_ASK_MAX neighbouring chunks of a copy. */
+/* Up to OBP_CACHE_ASK_MAX adjacent chunks of a copy. */
 struct batch {
 	uint64_t dst, stream;
 	const uint8_t *src;
 	size_t size, missed; /* bytes; of them sent */
-	uint64_t begun;      /* ns: when sending began */
+	uint64_t begun;      /* ns: time when sending started */
 	uint32_t n;
-	bool cached;          /* some of it was left to the server */
+	bool cached;          /* at least one chunk was not sent because the server has it */
 	uint64_t have[WORDS]; /* the server's answer */
 	uint8_t names[OBP_CACHE_ASK_MAX][OBT_SHA256_BYTES];
 };
@@ -36,11 +36,11 @@ static struct cache {
 	pthread_mutex_t lock;
 	struct obc_cache_view view;
 	struct obc_cache_stats stats;
-	/* a round trip as it is, our own bytes and busy processors included */
+	/* the measured round trip, including the time for our own bytes and for busy processors */
 	double trip_s;
-	/* an asynchronous call's failure, which came with an answer; the copy goes on */
+	/* the error of an earlier asynchronous call, which came with a reply; the copy continues */
 	CUresult earlier;
-	/* the last one asked for, and the one before it, whose loss is not yet known */
+	/* the batch named last, and the one before it, whose lost chunks are not known yet */
 	struct batch batches[2];
 } cache = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -51,7 +51,7 @@ void obc_cache_offered(uint64_t bytes)
 
 	if (text && *text && !forced && !off && strcmp(text, "auto") != 0)
 		ob_warn("OUTBOARD_CACHE: '%.40s' is not one of auto, on, off; using auto", text);
-	/* Nothing is faster than memory: a copy within one machine is sent as ever. */
+	/* Shared memory is faster than hashing: a copy within one machine is sent without names. */
 	if (off || !ob_opt_on(OB_OPT_CACHE) || (!forced && obc_log_path_local()))
 		bytes = 0;
 	cache.view = (struct obc_cache_view){
@@ -69,8 +69,8 @@ void obc_cache_forget(void)
 /* ---- whether ---- */
 
 /*
- * There is room for more of this session: beyond it, what is kept last would throw away what was
- * kept first.
+ * Whether the cache has room for more chunks of this session. Without room, the chunks kept last
+ * would evict those kept first.
  */
 static bool room(const struct obc_cache_view *view)
 {
@@ -100,11 +100,12 @@ static void trip_look(struct obc_cache_view *view)
 	struct obp_quality quality;
 
 	obc_control_quality(&quality);
-	view->rtt_s = (double)quality.min_ns / 1e9; /* without the queue that our own bytes are */
+	/* the round trip without the time that our own bytes wait in queues */
+	view->rtt_s = (double)quality.min_ns / 1e9;
 	cache.trip_s = (double)quality.rtt_ns / 1e9;
 }
 
-/* So many bytes were with the server, and copied there, after so many ns. */
+/* Records that the server had received and copied `bytes` bytes after `ns`. */
 static void link_seen(struct obc_cache_view *view, size_t bytes, uint64_t ns)
 {
 	view->link = (double)bytes / ob_max((double)ns / 1e9 - view->rtt_s, 1e-6);
@@ -124,8 +125,8 @@ static bool bit(const uint64_t *words, uint32_t i)
 }
 
 /*
- * A chunk that the server does not have. Small ones and those beyond the server's room are not
- * worth keeping.
+ * Sends a chunk that the server does not have. The server does not keep small chunks and those that
+ * exceed its capacity.
  */
 static CUresult chunk_send(const struct batch *batch, uint32_t i)
 {
@@ -157,9 +158,9 @@ static void batch_name(struct batch *batch)
 }
 
 /*
- * The answer says that everything before is with the server: if that was all sent, it says how
- * fast. The server had more to do than with a plain write, so that only a slow link is known by it;
- * otherwise a look is due.
+ * A reply shows that the server has all earlier bytes. If all of the batch was sent, its time gives
+ * the connection's rate. The server did more work than for a plain write, so the rate is valid only
+ * for a slow connection. Otherwise a plain measurement is scheduled.
  */
 static void batch_arrived(const struct batch *batch)
 {
@@ -174,8 +175,8 @@ static void batch_arrived(const struct batch *batch)
 }
 
 /*
- * Asks for `batch`, n chunks, which may be none. What was lost of the batch before, if there was
- * one, is sent after all.
+ * Sends the names of `batch`, which may be empty. Then sends the chunks of the batch `before` that
+ * the server has lost, if there is such a batch.
  */
 static CUresult batch_ask(struct batch *batch, const struct batch *before)
 {
@@ -199,7 +200,7 @@ static CUresult batch_ask(struct batch *batch, const struct batch *before)
 	return result;
 }
 
-/* Chunks [first, first + n), which the server has, in one record. */
+/* Writes one record for chunks [first, first + n), which the server has. */
 static CUresult run_write(struct batch *batch, uint32_t first, uint32_t n)
 {
 	const size_t at = (size_t)first * OBP_CACHE_CHUNK,
@@ -239,8 +240,8 @@ static CUresult batch_write(struct batch *batch)
 }
 
 /*
- * Sent as ever, and timed: between two questions about nothing, of which the first waits for what
- * is under way.
+ * Sends bytes without names and measures the time, between two empty requests. The first request
+ * waits until everything sent before has arrived.
  */
 static CUresult probe(struct batch *batch, const struct batch *before)
 {
@@ -260,8 +261,8 @@ static CUresult probe(struct batch *batch, const struct batch *before)
 }
 
 /*
- * Bytes of the next batch: small, so that this side names one while the other copies the one
- * before; but as many as are named in a few round trips, which an answer takes.
+ * Bytes of the next batch. It is small, so that the client hashes one batch while the server copies
+ * the previous one, but not smaller than what can be hashed in a few round trips.
  */
 static size_t batch_bytes(size_t left)
 {
@@ -304,7 +305,10 @@ static CUresult copy(uint64_t dst, const uint8_t *src, size_t size, uint64_t str
 			batch = &cache.batches[batch == &cache.batches[0]];
 		}
 	}
-	/* The call must not return before it is known that the server had what it said. */
+	/*
+	 * The call must not return before it is known that the server still had the chunks that it
+	 * reported.
+	 */
 	batch->n = 0;
 	if (before && before->cached && result == CUDA_SUCCESS)
 		result = batch_ask(batch, before);

@@ -14,9 +14,9 @@
 static pthread_mutex_t ctx_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /*
- * A number with a free place in the table; those of the primaries are fixed by the protocol. No
- * number is used twice: each lane remembers the one that it told the server last. 0: all places are
- * taken.
+ * Returns an id whose entry in the table is free; the protocol fixes the ids of primary contexts.
+ * An id is never used twice, because each lane stores the id that it sent to the server last. 0:
+ * the table is full.
  */
 static uint64_t ctx_number(const struct obf_ctx *ctx)
 {
@@ -45,7 +45,7 @@ CUresult obc_ctx_create(struct obf_ctx *ctx)
 	pthread_mutex_unlock(&ctx_lock);
 	if (!id)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	/* The server makes a primary context when its number is first used. */
+	/* The server creates a primary context when its id is first used. */
 	return ctx->primary
 		? CUDA_SUCCESS
 		: obc_call_op_ctx_create(id, obc_device_number(ctx->device), ctx->flags);
@@ -57,12 +57,12 @@ CUresult obc_ctx_destroy(struct obf_ctx *ctx)
 	bool launched = obc_ctx_launched(ctx);
 	CUresult result;
 
-	/* The order lets the server wait for the context's work before the memory is used again. */
+	/* In this order the server waits for the context's work before the memory is reused. */
 	result = obc_call_op_ctx_destroy(home->id);
 	/*
-	 * The driver says how its unfinished kernels ended, or once more how the context failed,
-	 * and the next reply brings that: here, so that it is not taken for an error of the context
-	 * that comes next. Host functions have returned by then.
+	 * The driver reports the error of unfinished kernels, or repeats the error of the context,
+	 * with the next reply. It is received here so that it is not attributed to a later context.
+	 * Host functions have returned by then.
 	 */
 	if (result == CUDA_SUCCESS && (launched || atomic_load(&ctx->sticky)))
 		result = obc_call_op_ping();
@@ -88,7 +88,7 @@ bool obc_ctx_launched(struct obf_ctx *ctx)
 		obc_ctx_busy(home) && !obc_streams_idle(ctx);
 }
 
-/* In the current context, whose wait it is. */
+/* The record is executed in the current context, for which it waits. */
 static CUresult wait_all(struct obf_ctx *ctx)
 {
 	struct obc_ctx *home = obc_ctx_of(ctx);

@@ -25,9 +25,9 @@
 #include "transport/connect.h"
 #include "transport/message.h"
 
-/* for the last word of a program that ends within a call */
+/* for the last message of a program that exits within a call */
 #define GIVE_UP_NS  (200 * OB_MS)
-/* without resuming: only when somebody waits and nothing was heard */
+/* without resuming: only when a thread waits and nothing was received */
 #define PING_OLD_NS (5 * OB_SECOND)
 
 static struct control {
@@ -43,19 +43,19 @@ static struct control {
 	struct obt_stream stream;
 	bool connected;
 	_Atomic uint64_t ack_wanted; /* replies to acknowledge; 0: none */
-	/* the thread's own */
+	/* used only by the control thread */
 	struct obp_conn conn;
 	struct obp_quality quality;
 	struct obp_stall stall;
 	uint64_t heard, pinged; /* ns */
-	uint64_t last_sent;     /* records, at the last look */
-	bool asked;             /* a ping is on its way */
-	/* a host function ran since that ping: its time says nothing */
+	uint64_t last_sent;     /* number of records at the last check */
+	bool asked;             /* a ping is unanswered */
+	/* a host function ran since that ping: its round trip is not valid */
 	bool held_up;
-	bool joined; /* the server has taken the connection */
-	/* the last pong said that the server has no data connection any more */
+	bool joined; /* the server has accepted the connection */
+	/* the last pong reported that the server has lost the data connection */
 	bool cut_off;
-	uint64_t resumed; /* how often it had been made again then */
+	uint64_t resumed; /* number of resumes at that time */
 } control = { .fd = -1, .send_lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void (*callback_fn)(uint64_t id, CUresult status);
@@ -72,7 +72,10 @@ void obc_control_quality(struct obp_quality *ret)
 
 /* ---- sending ---- */
 
-/* Whoever has the lock sends; whoever does not has left the number for the one who does. */
+/*
+ * The thread that gets the lock sends. Another thread has stored its number before, and the thread
+ * with the lock sends it.
+ */
 static void ack_flush(void)
 {
 	while (atomic_load(&control.ack_wanted) && pthread_mutex_trylock(&control.send_lock) == 0) {
@@ -80,12 +83,12 @@ static void ack_flush(void)
 		struct obp_frame frame;
 		struct iovec iov = { &frame, sizeof frame };
 
-		/* Without a connection the next join says it. */
+		/* Without a connection the next join carries the number. */
 		if (number && control.connected && obt_stream_ours(&control.stream)) {
 			obp_frame_fill(&frame, OBP_FRAME_ACK, 0, 0, 0, number);
 			if (control.stream.ops->send(&control.stream, &iov, 1, false) !=
 				(ssize_t)sizeof frame)
-				/* half a frame must not be followed by another */
+				/* no frame may follow an incomplete one */
 				obt_stream_shutdown(&control.stream);
 		}
 		pthread_mutex_unlock(&control.send_lock);
@@ -124,7 +127,9 @@ static bool control_send(enum obp_message_type type, uint64_t value)
 static void stream_set(const struct obt_stream *stream)
 {
 	pthread_mutex_lock(&control.send_lock);
-	/* before it is closed: fd_ours_or_none must not take that for the program's doing */
+	/*
+	 * before it is closed, so that fd_ours_or_none does not assume that the program closed it
+	 */
 	atomic_store(&control.fd, -1);
 	if (control.connected)
 		obt_stream_close(&control.stream);
@@ -141,9 +146,9 @@ static void stream_set(const struct obt_stream *stream)
 /* ---- what comes ---- */
 
 /*
- * The server has lost the data connection and ours looks sound: something between the two has let
- * go of one side. Said twice, with no connection made in between, it is not merely that we know
- * already.
+ * The server has lost the data connection, but it looks intact here: a device on the path has
+ * dropped one side. Two such reports without a new connection in between mean that the client has
+ * not noticed the break.
  */
 static bool cut_off(bool now)
 {
@@ -195,7 +200,7 @@ static enum verdict protocol_broken(const char *why)
 	return OVER;
 }
 
-/* A second request for a function that has run finds none and is only answered again. */
+/* A repeated request for a function that has run finds no function and is only answered again. */
 static enum verdict callback_take(const struct obp_message *message)
 {
 	if (message->code > OBP_RESULT_MAX)
@@ -207,7 +212,8 @@ static enum verdict callback_take(const struct obp_message *message)
 }
 
 /*
- * `joined` comes once on a connection; a server asks for host functions that have been waiting perhaps before it. What only a client says never comes.
+ * `joined` arrives once per connection. Requests for host functions that have been waiting may
+ * arrive before it. A message that only a client may send is a protocol error.
  */
 static enum verdict message_take(const struct obp_item *item)
 {
@@ -220,8 +226,8 @@ static enum verdict message_take(const struct obp_item *item)
 		return protocol_broken("a message that cannot be read");
 	if (message->type == OBP_MSG_FATAL || message->type == OBP_MSG_REFUSED) {
 		/*
-		 * A join that crosses the goodbye on its way: the server does not know the session
-		 * any more.
+		 * The join was sent while the goodbye was under way: the server no longer knows the
+		 * session.
 		 */
 		if (!obc_log_ending())
 			ob_error("the server ended the session: %s", message->text);
@@ -281,8 +287,8 @@ static bool ping(uint64_t now)
 }
 
 /*
- * Without resuming: while somebody waits for a reply, silence is measured, so that a server that is
- * gone without a word does not hold the program for ever.
+ * Without resuming: while a thread waits for a reply, the time without received bytes is measured,
+ * so that a server that disappeared does not block the program forever.
  */
 static enum verdict watch_old(uint64_t now)
 {
@@ -314,7 +320,9 @@ static enum verdict watch(void)
 	control.last_sent = progress.sent;
 	interval = ob_min(busy ? OBP_PING_BUSY_NS : OBP_PING_IDLE_NS,
 		ob_min(control.dead_ns, obc_resume_grace()) / 4);
-	/* Whatever was heard since counts: a callback in between, a ping of the server's. */
+	/*
+	 * Everything received since counts, for example a callback request or a ping of the server.
+	 */
 	if (control.asked &&
 		now - ob_max(control.pinged, control.heard) >
 			obp_quality_timeout(&control.quality, control.dead_ns)) {
@@ -340,15 +348,14 @@ static bool control_open(void)
 		return false;
 	stream.fd = ob_fd_raise(stream.fd);
 	/*
-	 * Nobody else sends before the join has left: over TLS there is no connection to send on
-	 * before it.
+	 * No other thread sends before the join: with TLS the connection does not exist before it.
 	 */
 	err = obc_dial_join(&stream, OBP_JOIN_CONTROL, 0, deadline);
 	stream_set(&stream);
 	return err == OB_ERR_NONE;
 }
 
-/* False: the session is over. */
+/* False: the session has ended. */
 static bool control_again(void)
 {
 	struct obp_progress progress = { 0 };
@@ -374,7 +381,7 @@ static bool control_again(void)
 	control.asked = control.held_up = false;
 	control.heard = ob_clock_ns();
 	stream_set(&stream);
-	/* What came in while the join was under way. */
+	/* Handles what arrived during the join. */
 	obc_log_progress(&progress);
 	if (progress.received)
 		ack_send(progress.received);
@@ -402,7 +409,7 @@ static void *control_main(void *unused)
 	control.heard = control.pinged = ob_clock_ns();
 	if (ok && !control_open())
 		ok = obc_resume_grace() && control_again();
-	/* The first ping at once: the round trip is known from the start. */
+	/* Sends the first ping at once, so that the round trip is known from the start. */
 	if (ok && obc_resume_grace())
 		ping(ob_clock_ns());
 	while (ok && !atomic_load(&control.stopping)) {
@@ -421,8 +428,8 @@ static void *control_main(void *unused)
 }
 
 /*
- * Without the lock: for other threads, for a child after fork, and where the lock's holder waits in
- * a send.
+ * Called without the lock: by other threads, by a child after fork, and while the holder of the
+ * lock waits in a send.
  */
 static bool fd_ours(void)
 {
@@ -466,8 +473,8 @@ bool obc_control_start(const struct obt_url *url, uint64_t timeout_ns, uint64_t 
 }
 
 /*
- * Ends what the control thread waits for. Whoever holds the lock may be waiting in a send: then the
- * connection stays as it is, and needs this most.
+ * Ends the wait of the control thread. The holder of the lock may be blocked in a send; the
+ * connection is not replaced meanwhile, and shutting it down ends that send.
  */
 static void stream_wake(void)
 {
@@ -483,7 +490,7 @@ void obc_control_stop(void)
 {
 	atomic_store(&control.stopping, true);
 	stream_wake();
-	/* A host function may still run on it: it is given no longer than the goodbye was. */
+	/* A host function may still run on the thread; it gets no more time than the goodbye. */
 	if (control.thread_running) {
 		struct timespec until;
 

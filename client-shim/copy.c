@@ -25,7 +25,7 @@ static CUresult to_device(struct obc_stream *at, uint64_t dst, const void *src, 
 	return result;
 }
 
-/* A copy is work in its stream: when it has arrived, all before it is complete. */
+/* A copy is ordered in its stream: when its bytes have arrived, all earlier work is complete. */
 static CUresult arrived(struct obc_stream *at, uint64_t launches, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
@@ -41,9 +41,9 @@ static CUresult from_device(struct obc_stream *at, void *dst, uint64_t src, size
 }
 
 /*
- * A call that is not "Async" has uploaded: above OBF_COPY_SMALL it waits for its stream, and here
- * that matters if kernels may be unfinished.
- * `launches`: from before the upload.
+ * After an upload by a call that is not "Async": above OBF_COPY_SMALL bytes the call waits for its
+ * stream. The wait is needed only if kernels may be unfinished. `launches`: the count before the
+ * upload.
  */
 static CUresult uploaded(struct obc_stream *at, uint64_t launches, size_t size)
 {
@@ -53,13 +53,13 @@ static CUresult uploaded(struct obc_stream *at, uint64_t launches, size_t size)
 	if (size <= OBF_COPY_SMALL || !obc_ctx_launched(at->base.ctx))
 		return CUDA_SUCCESS;
 	result = obc_stream_wait(&at->base);
-	/* The upload, as record `number`, stood behind all work that its stream waits for. */
+	/* The upload, record `number`, came after all work that its stream waits for. */
 	if (result == CUDA_SUCCESS)
 		obc_stream_arrived(at, number, launches);
 	return result;
 }
 
-/* The context's number on the wire; 0: no peer copy. */
+/* The context's id on the wire; 0: not a peer copy. */
 static uint64_t peer_number(const struct obf_ctx *ctx)
 {
 	return ctx ? obc_ctx_of(ctx)->id : 0;
@@ -92,8 +92,8 @@ static CUresult on_device(struct obc_stream *at, const struct obf_copy *c)
 }
 
 /*
- * Host functions may still write what the program is about to send, and only the stream knows when:
- * wait for it.
+ * Host functions that are ordered before this copy may still write its source: waits for the
+ * stream.
  */
 static CUresult before_host_read(struct obc_stream *at)
 {
@@ -107,7 +107,7 @@ static const uint8_t *host_row(uint64_t base, size_t pitch, size_t slice, size_t
 	return (const uint8_t *)(uintptr_t)(base + row / height * slice + row % height * pitch);
 }
 
-/* Rows [row, row + n) of one slice, gathered straight into the log. */
+/* Writes rows [row, row + n) of one slice directly into the log. */
 static CUresult rows_send(struct obc_stream *at, const struct obf_copy *c, size_t row, size_t n)
 {
 	struct obp_write_rows_req *req;
@@ -150,7 +150,7 @@ static CUresult box_to_device(struct obc_stream *at, const struct obf_copy *c)
 	return result;
 }
 
-/* Host memory with gaps: rows arrive packed and are spread. */
+/* For host rows with gaps: the rows arrive packed and are copied to their places. */
 static CUresult box_scatter(struct obc_stream *at, const struct obf_copy *c)
 {
 	size_t most = ob_max(OBC_SCATTER_BYTES / c->width, (size_t)1), rows = c->height * c->depth,
@@ -201,7 +201,7 @@ static CUresult box_from_device(struct obc_stream *at, const struct obf_copy *c)
 
 static CUresult box_on_host(struct obc_stream *at, const struct obf_copy *c)
 {
-	/* In the stream's order: what stands before may still read or write these bytes. */
+	/* In the order of the stream: earlier work may still read or write these bytes. */
 	CUresult result = obc_stream_wait(&at->base);
 
 	for (size_t row = 0; row < c->height * c->depth && result == CUDA_SUCCESS; row++)
@@ -244,7 +244,7 @@ CUresult obc_copy_write(
 CUresult obc_copy_read(
 	struct obf_stream *stream, void *dst, uint64_t src, size_t size, bool blocking)
 {
-	(void)blocking; /* what has been read is there */
+	(void)blocking; /* the bytes that were read have arrived */
 	return from_device(obc_stream_of(stream), dst, src, size);
 }
 
@@ -268,7 +268,7 @@ CUresult obc_copy_box(struct obf_stream *stream, const struct obf_copy *c, bool 
 	return uploaded(at, launches, all);
 }
 
-/* One record, whatever the fill. */
+/* Every fill is one record. */
 CUresult obc_copy_fill(struct obf_stream *stream, const struct obf_fill *fill)
 {
 	struct obp_memset_req *req;

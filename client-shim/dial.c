@@ -21,10 +21,10 @@
 #include "transport/shm.h"
 #include "transport/tls.h"
 
-/* nobody listens there for so long: the server is gone, and its workers with it */
+/* if nothing listens for this long, the server and its workers have ended */
 #define REFUSED_NS (3 * OB_SECOND)
 #define ATTEMPT_NS (5 * OB_SECOND)
-#define SLICE_NS   (20 * OB_MS) /* how often a wait looks around */
+#define SLICE_NS   (20 * OB_MS) /* interval at which a wait checks the session's state */
 
 static struct obc_resume_terms terms;
 static _Atomic bool stopping;
@@ -77,8 +77,8 @@ enum ob_err obc_dial_join(struct obt_stream *stream, enum obp_join_purpose purpo
 }
 
 /*
- * The server's answer: OB_ERR_NONE joined, OB_ERR_NOT_FOUND and OB_ERR_REFUSED are final, anything
- * else may be better next time.
+ * Reads the server's answer. OB_ERR_NONE: joined. OB_ERR_NOT_FOUND and OB_ERR_REFUSED are final.
+ * After any other error another attempt may succeed.
  */
 static enum ob_err answer_await(
 	struct obt_stream *stream, uint64_t deadline, uint64_t *ret_received)
@@ -116,8 +116,8 @@ static enum ob_err attempt(
 		if (!dial->refused_since)
 			dial->refused_since = ob_clock_ns();
 		/*
-		 * On this machine that is certain; from afar it may be a forwarder that starts
-		 * again.
+		 * For a server on this machine this is certain. For a remote one, a proxy may be
+		 * restarting.
 		 */
 		if (terms.url.scheme == OBT_UNIX ||
 			ob_clock_ns() - dial->refused_since > REFUSED_NS)
@@ -128,12 +128,15 @@ static enum ob_err attempt(
 	if (err)
 		return err;
 	stream.fd = ob_fd_raise(stream.fd);
-	/* Without it the socket carries everything, as it would have from the start. */
+	/*
+	 * Without shared memory the socket carries everything, as in a session that started without
+	 * it.
+	 */
 	if (dial->purpose == OBP_JOIN_DATA && terms.url.shm && ob_opt_on(OB_OPT_SHM) &&
 		!obt_shm_offer(&stream, &why))
 		ob_info("no shared memory for the new connection: %s", why);
 	err = obc_dial_join(&stream, dial->purpose, dial->received, deadline);
-	/* a refusal may have been sent and the connection closed already */
+	/* the server may have sent a refusal and closed the connection already */
 	if (!err || err == OB_ERR_CLOSED)
 		err = answer_await(&stream, deadline, ret_received);
 	if (err)
@@ -152,7 +155,7 @@ enum ob_err obc_dial_once(
 	return attempt(&dial, deadline, ret, &unused);
 }
 
-/* False: the wait was cut short, because the session ended or the process exits. */
+/* False: the wait ended early, because the session ended or the process exits. */
 static bool pause_for(uint64_t ns)
 {
 	uint64_t until = ob_clock_ns() + ns, now;

@@ -12,10 +12,12 @@
 
 struct obc_event {
 	struct obf_event base;
-	struct obc_point at;       /* the last recording; its number is in `recorded` */
-	_Atomic uint64_t recorded; /* record number, written after `at` */
-	_Atomic uint64_t done;     /* recordings up to this one are complete */
-	/* The last elapsed time asked for with this event as the end. Under elapsed_lock. */
+	struct obc_point at;       /* point of the last recording, whose number is in `recorded` */
+	_Atomic uint64_t recorded; /* number of the last recording, written after `at` */
+	_Atomic uint64_t done;     /* recordings up to this number are complete */
+	/*
+	 * The last elapsed time that was measured with this event as the end. Under elapsed_lock.
+	 */
 	uint64_t elapsed_start, elapsed_start_recorded, elapsed_recorded;
 	float elapsed_ms;
 };
@@ -29,13 +31,13 @@ static struct obc_event *event_of(struct obf_event *event)
 	return (struct obc_event *)event;
 }
 
-/* Acquire: who sees the number sees where. */
+/* Acquire: a thread that sees the number also sees the point. */
 static uint64_t recorded_at(const struct obc_event *event)
 {
 	return atomic_load_explicit(&event->recorded, memory_order_acquire);
 }
 
-/* The recording numbered `recorded` is known to be complete. */
+/* Whether recording `recorded` is known to be complete. */
 static bool event_complete(const struct obc_event *event, uint64_t recorded)
 {
 	struct obc_point at = event->at;
@@ -46,7 +48,10 @@ static bool event_complete(const struct obc_event *event, uint64_t recorded)
 	return recorded <= obc_read(&event->done) || obc_point_passed(&at);
 }
 
-/* The server said that it is: so is all that stood before it in its stream. */
+/*
+ * The server has reported that the recording is complete, so all earlier work of its stream is
+ * complete.
+ */
 static void event_completed(struct obc_event *event, uint64_t recorded)
 {
 	struct obc_point at = event->at;
@@ -63,7 +68,7 @@ CUresult obc_event_open(struct obf_event *event)
 
 CUresult obc_event_close(struct obf_event *event, bool ctx_ended)
 {
-	/* On the server the events of a context end with it. */
+	/* On the server the events of a context are destroyed with it. */
 	return ctx_ended ? CUDA_SUCCESS : obc_call_op_event_destroy(event->handle);
 }
 
@@ -87,7 +92,7 @@ CUresult obc_event_record(struct obf_event *base, struct obf_stream *stream_base
 	return obc_log_commit(&slot);
 }
 
-/* Query and wait differ only in the record. */
+/* Query and wait differ only in the operation. */
 static CUresult event_ask(struct obc_event *event, uint16_t opcode)
 {
 	uint64_t recorded = recorded_at(event);
@@ -137,7 +142,7 @@ CUresult obc_stream_wait_event(struct obf_stream *stream, struct obf_event *even
 	return obc_log_commit(&slot);
 }
 
-/* True when this very pair of recordings has been measured before. */
+/* Whether this pair of recordings has been measured before. */
 static bool elapsed_known(const struct obc_event *start, uint64_t from, const struct obc_event *end,
 	uint64_t to, float *ret)
 {

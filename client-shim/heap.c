@@ -12,13 +12,12 @@
 enum block_state { BLOCK_USED = 1, BLOCK_FREE, BLOCK_HOLE, BLOCK_RESERVED };
 
 /*
- * A piece of the address range. All of a heap's blocks form one list in order of address, without
- * gaps.
+ * A part of the address range. All blocks of a heap form one list in address order, without gaps.
  */
 struct obc_block {
 	uint64_t addr, size;
 	struct obc_block *prev, *next; /* neighbours */
-	/* FREE, HOLE: others of the list; spare: next only */
+	/* FREE, HOLE: neighbours in the list; spare: only next is used */
 	struct obc_block *list_prev, *list_next;
 	enum block_state state;
 };
@@ -64,7 +63,7 @@ static void place_of(uint64_t size, unsigned *ret_level, unsigned *ret_step)
 	uint64_t units = size / OBC_HEAP_ALIGN;
 	unsigned log = 63 - (unsigned)__builtin_clzll(units | 1);
 
-	if (log < 4) { /* below sixteen units the steps are the units */
+	if (log < 4) { /* below sixteen units each step is one unit */
 		*ret_level = 0;
 		*ret_step = (unsigned)units;
 		return;
@@ -125,8 +124,8 @@ static void list_remove(struct obc_heap *heap, struct obc_block *block)
 }
 
 /*
- * A free block of at least `size`: the head of the size's own list, or of the next one, whose every
- * member is large enough.
+ * Returns a free block of at least `size`: the head of the list for this size, if it is large
+ * enough, or the head of the next list that is not empty, all of whose blocks are large enough.
  */
 static struct obc_block *list_find(struct obc_heap *heap, uint64_t size)
 {
@@ -147,7 +146,7 @@ static struct obc_block *list_find(struct obc_heap *heap, uint64_t size)
 	}
 	if (steps)
 		return heap->lists[level][__builtin_ctz(steps)];
-	/* The whole of the own list, before the server is asked for more. */
+	/* Searches the whole list of this size before the server is asked for more memory. */
 	place_of(size, &level, &step);
 	for (struct obc_block *block = heap->lists[level][step]; block; block = block->list_next)
 		if (block->size >= size)
@@ -158,8 +157,8 @@ static struct obc_block *list_find(struct obc_heap *heap, uint64_t size)
 /* ---- pieces ---- */
 
 /*
- * Cuts a block that is in no list at `size`; the rest, of state `state`, is in no list either.
- * NULL: no descriptor.
+ * Splits a block that is in no list at `size`. The rest gets state `state` and is in no list
+ * either. NULL: no memory for the descriptor.
  */
 static struct obc_block *block_split(struct obc_heap *heap, struct obc_block *block, uint64_t size)
 {
@@ -180,7 +179,8 @@ static struct obc_block *block_split(struct obc_heap *heap, struct obc_block *bl
 }
 
 /*
- * Joins a block that is in no list with equal neighbours; returns what it became, still in no list.
+ * Merges a block that is in no list with neighbours of the same state. Returns the merged block,
+ * which is in no list.
  */
 static struct obc_block *block_join(struct obc_heap *heap, struct obc_block *block)
 {
@@ -215,8 +215,8 @@ static void block_become(struct obc_heap *heap, struct obc_block *block, enum bl
 /* ---- growing and trimming ---- */
 
 /*
- * Makes [hole, + size) free memory; the server has agreed. False: out of host memory, and it stays
- * a hole.
+ * Makes the first `size` bytes of the hole free memory after the server has backed them. False: out
+ * of host memory; it remains a hole.
  */
 static bool hole_fill(struct obc_heap *heap, struct obc_block *hole, uint64_t size)
 {
@@ -235,7 +235,10 @@ static bool hole_fill(struct obc_heap *heap, struct obc_block *hole, uint64_t si
 	return true;
 }
 
-/* The hole that serves `size` with the least new memory, counting the free block before it. */
+/*
+ * Finds the hole that needs the least new memory to provide `size` bytes, together with the free
+ * block before it.
+ */
 static struct obc_block *hole_find(const struct obc_heap *heap, uint64_t size, uint64_t *ret_need)
 {
 	struct obc_block *best = NULL;
@@ -245,7 +248,7 @@ static struct obc_block *hole_find(const struct obc_heap *heap, uint64_t size, u
 			hole->prev && hole->prev->state == BLOCK_FREE ? hole->prev->size : 0;
 		uint64_t need = ob_round_up(size > have ? size - have : 1, OBC_HEAP_PAGE);
 
-		/* Equal needs: the lowest address, so that the top stays whole. */
+		/* Ties: the lowest address, so that the top of the range stays contiguous. */
 		if (need <= hole->size &&
 			(!best || need < *ret_need ||
 				(need == *ret_need && hole->addr < best->addr))) {
@@ -259,8 +262,8 @@ static struct obc_block *hole_find(const struct obc_heap *heap, uint64_t size, u
 static uint64_t trim_locked(struct obc_heap *heap, struct obc_block *block)
 {
 	/*
-	 * Memory was mapped in units counted from the grant's end; the last of a run may be
-	 * shorter.
+	 * Memory was mapped in units counted from the end of the grant; the last unit of a run may
+	 * be shorter.
 	 */
 	uint64_t origin = heap->base + heap->granted, limit = block->addr + block->size, begin, end;
 
@@ -301,7 +304,7 @@ static uint64_t trim_all(struct obc_heap *heap)
 {
 	uint64_t bytes = 0, got;
 
-	/* Trimming joins holes, so neighbours may vanish: start over after each. */
+	/* Trimming merges holes and may free neighbouring blocks: restart after each. */
 	do {
 		got = 0;
 		for (struct obc_block *block = heap->first; block && !got; block = block->next)
@@ -327,7 +330,7 @@ static CUresult heap_grow(struct obc_heap *heap, uint64_t size)
 		result = heap->ops->grow(heap->user, hole->addr, wish);
 	}
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && trim_all(heap)) {
-		/* What lay idle in pieces may be enough in one place. */
+		/* The scattered free spans may be enough as one contiguous span. */
 		hole = hole_find(heap, size, &need);
 		wish = need;
 		result = hole ? heap->ops->grow(heap->user, hole->addr, wish)
@@ -423,7 +426,9 @@ void obc_heap_free(struct obc_heap *heap, struct obc_block *block)
 	pthread_mutex_unlock(&heap->lock);
 }
 
-/* The place for a reservation, and the hole it lies in. NULL: there is none. */
+/*
+ * Finds the address for a reservation and returns the hole that contains it. NULL: there is none.
+ */
 static struct obc_block *place_reserve(
 	struct obc_heap *heap, uint64_t size, uint64_t align, uint64_t wanted, uint64_t *ret_addr)
 {

@@ -10,7 +10,7 @@
 #include "client-shim/stream.h"
 #include "protocol/obc_calls.h"
 
-#define KIND_HOSTFUNC 32 /* of ids that no program sees */
+#define KIND_HOSTFUNC 32 /* kind of ids that the program never sees */
 
 static struct ob_ids hostfunc_ids = OB_IDS_INIT(KIND_HOSTFUNC, OBC_HOSTFUNC_MAX);
 static _Atomic uint64_t n_pending;
@@ -33,11 +33,11 @@ void obc_hostfunc_run(uint64_t id, CUresult status)
 		hostfunc->fn(hostfunc->user);
 	obf_in_host_function = false;
 	free(hostfunc);
-	/* Release: who sees it gone sees what it wrote. */
+	/* Release: a thread that sees the decremented count sees what the function wrote. */
 	atomic_fetch_sub_explicit(&n_pending, 1, memory_order_release);
 }
 
-/* The server will not ask for it. */
+/* The server will not request it. */
 static CUresult hostfunc_drop(uint64_t id, CUresult result)
 {
 	struct obf_host_function *hostfunc = ob_ids_remove(&hostfunc_ids, id);

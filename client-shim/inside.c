@@ -13,7 +13,7 @@ CUresult obc_inside_refuse(const char *name)
 	static _Atomic bool said;
 
 	/*
-	 * In a signal handler: the log formats into a buffer of its own and writes with one system
+	 * Safe in a signal handler: logging formats into its own buffer and writes with one system
 	 * call.
 	 */
 	if (!atomic_exchange(&said, true))

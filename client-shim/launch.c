@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Launches. The hot path of the whole library: look-ups in arrays, CUDA's checks, and the
- * parameters packed straight into the log. No allocation, no lock but the log's, no system call.
+ * Launches, the hot path of the library: look-ups in arrays, CUDA's checks, and packing of the
+ * parameters directly into the log. No allocation, no lock except that of the log, no system call.
  */
 #include <string.h>
 
@@ -11,7 +11,8 @@
 #include "protocol/obc_calls.h"
 
 /*
- * What could fail while packing, found before the record is begun: a begun record must be finished.
+ * Checks everything that could fail during packing before the record is begun, because a begun
+ * record must be finished.
  */
 static inline CUresult params_check(const struct obf_func *func, void **params)
 {
@@ -58,7 +59,10 @@ static inline CUresult launch_write(struct obc_stream *at, const struct obf_func
 	return obc_log_commit(&slot);
 }
 
-/* Parameters in one buffer of the program's: packed aside first, because its form can be wrong. */
+/*
+ * The program passes its parameters in one buffer. They are packed into a temporary buffer first,
+ * because the program's buffer may be malformed.
+ */
 static __attribute__((noinline)) CUresult launch_extra(struct obc_stream *at,
 	const struct obf_func *func, const struct obf_launch *launch, void **params, void **extra)
 {

@@ -17,8 +17,8 @@
 #include "front/front.h"
 #include "protocol/obp_calls.h"
 
-#define RESEND_PAUSE_NS 100000 /* between looks at what is being sent again */
-#define ROOM_PAUSE_NS   200000 /* between looks at the tail while another thread reads */
+#define RESEND_PAUSE_NS 100000 /* interval between checks of what is being sent again */
+#define ROOM_PAUSE_NS   200000 /* interval between checks of the tail while another thread reads */
 
 struct log obc_log_state = { .error = OB_ERR_NONE };
 uint64_t obc_log_counts[OBP_OPCODE_END], obc_log_trip_counts[OBP_OPCODE_END],
@@ -28,9 +28,9 @@ uint64_t obc_log_counts[OBP_OPCODE_END], obc_log_trip_counts[OBP_OPCODE_END],
 struct lane {
 	bool live;
 	uint16_t id;
-	/* why the last begin gave nothing although the session lives; told once */
+	/* why the last begin failed although the session is not lost; returned once */
 	enum ob_err refused;
-	uint64_t ctx;  /* what the server believes this lane's context to be */
+	uint64_t ctx;  /* id of this lane's context on the server */
 	uint64_t last; /* number of its last record */
 };
 
@@ -129,8 +129,8 @@ CUresult obc_log_error(void)
 /* ---- reserving ---- */
 
 /*
- * Room is there once the server has acknowledged enough; whoever waits sends and reads meanwhile.
- * seen_tail: with which there was none.
+ * Waits for room in the ring, which appears when the server has acknowledged enough. The waiting
+ * thread sends and reads meanwhile. seen_tail: the tail with which there was no room.
  */
 static __attribute__((noinline)) bool room_wait(uint64_t seen_tail)
 {
@@ -148,13 +148,17 @@ static __attribute__((noinline)) bool room_wait(uint64_t seen_tail)
 			log_read_some(true);
 			log_recv_release();
 		} else {
-			nanosleep(&pause, NULL); /* another thread reads, and will move the tail */
+			/* another thread reads and will advance the tail */
+			nanosleep(&pause, NULL);
 		}
 	}
 	return !log_broken();
 }
 
-/* Which context this record is executed in. True: not the one that this lane was in. */
+/*
+ * Determines the context in which this record is executed. True: it differs from this lane's last
+ * context.
+ */
 static inline bool ctx_changes(uint16_t opcode, uint64_t *ret_ctx)
 {
 	const struct obf_ctx *current;
@@ -167,8 +171,8 @@ static inline bool ctx_changes(uint16_t opcode, uint64_t *ret_ctx)
 }
 
 /*
- * The record in front of another one in the same piece. Returns where that one stands, marked as
- * not committed.
+ * Writes the ctx_use record that precedes another record in the same reservation. Returns that
+ * other record, marked as not committed.
  */
 static __attribute__((noinline)) struct obp_record *ctx_use_write(
 	struct obp_record *record, uint64_t ctx)
@@ -183,9 +187,7 @@ static __attribute__((noinline)) struct obp_record *ctx_use_write(
 	return next;
 }
 
-/*
- * Reserve `need` ring bytes for one record, preceded by ctx_use when this lane's context changed.
- */
+/* Reserves `need` ring bytes for one record, preceded by ctx_use if this lane's context changed. */
 static inline struct obp_record *reserve(uint16_t opcode, uint64_t need, struct obc_slot *slot)
 {
 	struct obc_ring *ring = &obc_log_state.ring;
@@ -218,7 +220,7 @@ static inline bool can_begin(uint16_t opcode)
 	return ob_likely(this_lane.live) || lane_start();
 }
 
-/* What commit_byref and begin_outside have in common: an entry that stands for a record. */
+/* Common part of commit_byref and begin_outside: a ring entry that refers to a record's data. */
 static struct obc_byref *reserve_byref(uint16_t opcode, const void *head, uint32_t head_size,
 	const void *data, size_t size, struct obc_slot *slot)
 {
@@ -241,8 +243,8 @@ static struct obc_byref *reserve_byref(uint16_t opcode, const void *head, uint32
 }
 
 /*
- * A record that is too large for the ring: its body lies in memory of its own until commit or call
- * has made sure that the server has it.
+ * For a record that is too large for the ring: its body is in separate memory until commit or call
+ * has ensured that the server has it.
  */
 static __attribute__((noinline)) void *begin_outside(
 	struct obc_slot *slot, uint16_t opcode, uint32_t body_size)
@@ -292,7 +294,7 @@ void *obc_log_begin(struct obc_slot *slot, uint16_t opcode, uint32_t body_size)
 
 /* ---- committing ---- */
 
-/* OUTBOARD_TRACE: one line a record, as it enters the log. */
+/* OUTBOARD_TRACE: writes one line for each record that enters the log. */
 static __attribute__((noinline)) void trace(const struct obc_slot *slot)
 {
 	char line[1024];
@@ -310,7 +312,7 @@ static __attribute__((noinline)) void trace(const struct obc_slot *slot)
 			(const struct obp_record *)slot->record + 1,
 			slot->size - (uint32_t)sizeof(struct obp_record));
 	line[n++] = '\n';
-	/* A line that cannot be written is left out; the program is not to suffer for it. */
+	/* A line that cannot be written is dropped, so that the program is not affected. */
 	if (!ob_fd_is(obc_log_state.trace_fd, &obc_log_state.trace_file) ||
 		write(obc_log_state.trace_fd, line, n) < 0)
 		return;
@@ -328,9 +330,10 @@ static inline void sender_wake(void)
 	struct log *log = &obc_log_state;
 
 	/*
-	 * Either we see the sender asleep or it sees our record. The sender, which is about to
-	 * sleep anyway, pays for both sides (membarrier): a fence here would wait for the record's
-	 * lines to come from the core that read the ring last, in every call.
+	 * Either this thread sees that the sender sleeps, or the sender sees the record. The sender
+	 * executes the barrier for both sides (membarrier), because it is about to sleep anyway. A
+	 * fence here would wait in every call for the record's cache lines from the core that read
+	 * the ring last.
 	 */
 	if (ob_likely(log->membarrier))
 		atomic_signal_fence(memory_order_seq_cst);
@@ -342,9 +345,9 @@ static inline void sender_wake(void)
 }
 
 /*
- * Until no thread of ours looks at what record `number` refers to. After a break the server may
- * answer out of what it had received before, while the same records are still being sent to it once
- * more: that must end first. False: the session is lost, and a thread may still look.
+ * Waits until no library thread reads memory that record `number` refers to. After a break the
+ * server may reply based on what it received before, while the same records are still being sent
+ * again; that must end first. False: the session is lost, and a thread may still read.
  */
 static bool left_wait(uint64_t number)
 {
@@ -362,8 +365,8 @@ static bool left_wait(uint64_t number)
 }
 
 /*
- * The server has everything this thread has written so far, and no thread of ours will look at it
- * again.
+ * The server has received everything that this thread has written so far, and no library thread
+ * will read it again.
  */
 CUresult log_sync(void)
 {
@@ -387,7 +390,7 @@ static __attribute__((noinline)) CUresult commit_outside(struct obc_slot *slot)
 	log_drain();
 	result = log_sync();
 	if (left_wait(slot->number))
-		free(slot->body); /* else it is left to a thread that may be sending it */
+		free(slot->body); /* else it is leaked, because a thread may still be sending it */
 	return result;
 }
 

@@ -5,7 +5,7 @@
 #include "client-shim/log_inside.h"
 
 #define HEAD_MAX    128u /* bytes before the data of one record */
-#define CHUNK_ALIGN 256u /* bytes: pieces of one copy begin at a multiple of this in it */
+#define CHUNK_ALIGN 256u /* bytes: each chunk of a copy starts at a multiple of this */
 
 static CUresult write_inline(
 	uint16_t opcode, const uint64_t *head, uint32_t head_size, const void *data, size_t size)
@@ -21,8 +21,8 @@ static CUresult write_inline(
 }
 
 /*
- * Bytes of data in a record that lies in the ring. What a record of the cache carries has one name
- * and stays whole, in a small ring outside of it.
+ * Bytes of data in a record that is stored in the ring. A record of the upload cache has one name
+ * and is not split; if the ring is small its data is outside the ring.
  */
 static size_t inline_max(uint16_t opcode)
 {
@@ -61,7 +61,7 @@ CUresult obc_log_write(
 		p += n;
 		size -= n;
 	}
-	/* The caller's memory is free again once the server has everything. */
+	/* The caller may change its memory when the server has received everything. */
 	return byref && result == CUDA_SUCCESS ? log_sync() : result;
 }
 

@@ -12,7 +12,7 @@
 #include "client-shim/times.h"
 #include "protocol/control.h"
 
-/* waits in a row that spinning did not help: then only every 16th wait tries again */
+/* after this many consecutive waits in which spinning did not help, only every 16th wait spins */
 #define SPIN_GIVE_UP 4u
 #define SPIN_RETRY   16u
 
@@ -31,7 +31,7 @@ void log_wait_add(struct log_wait *wait)
 	log_unlock(&obc_log_state.wait_lock);
 }
 
-/* Under wait_lock. Nothing when it is not listed any more. */
+/* Under wait_lock. Does nothing if the wait is not in the list. */
 static void wait_unlist(struct log_wait *wait)
 {
 	for (struct log_wait **p = &obc_log_state.waits; *p; p = &(*p)->next)
@@ -49,8 +49,8 @@ static void wait_remove(struct log_wait *wait)
 }
 
 /*
- * The wait of call `number`; it stays valid while we hold the receive right, since only we complete
- * it.
+ * Returns the wait of record `number`. It stays valid while the caller holds the receive right,
+ * because only the holder completes waits.
  */
 static struct log_wait *wait_find(uint64_t number)
 {
@@ -70,9 +70,9 @@ static void wake(struct log_wait *wait)
 }
 
 /*
- * The device's printf: to the program's own stdio, so that it stands in order with the program's
- * own output. Files and pipes get it as it is; a terminal gets what cannot steer it, since the
- * server, or whoever answers in its place, could have written anything.
+ * Writes the output of the device's printf to the program's stdio, so that it is ordered with the
+ * program's own output. Files and pipes get it unchanged. For a terminal, control characters are
+ * removed, because the server or an attacker in its place could send anything.
  */
 static void print_text(const struct obp_item *item)
 {
@@ -91,9 +91,9 @@ static void print_text(const struct obp_item *item)
 }
 
 /*
- * The call's last reply has come. The wait leaves the list before its thread can see that: the
- * thread may then return, and its stack frame with it. It takes wait_lock first (wait_remove), so
- * the frame outlives the wake below.
+ * The last reply of the call has arrived. The wait is removed from the list before its thread can
+ * see this, because the thread may then return and its stack frame ends. The thread takes wait_lock
+ * first (wait_remove), so the frame outlives the wake below.
  */
 static void complete(struct log_wait *wait, const struct obp_reply *reply)
 {
@@ -101,16 +101,17 @@ static void complete(struct log_wait *wait, const struct obp_reply *reply)
 	wait_unlist(wait);
 	wait->result = (CUresult)reply->result;
 	wait->deferred = (CUresult)reply->deferred;
-	/* Release: the waiter that sees done sees the bytes. */
+	/* Release: a waiter that sees `done` sees the bytes. */
 	atomic_store_explicit(&wait->done, true, memory_order_release);
 	wake(wait);
 	log_unlock(&obc_log_state.wait_lock);
 }
 
 /*
- * The server keeps replies until it hears that they came. Calls take that along; a long copy to us,
- * or many threads that read and then rest, would leave it waiting: then an acknowledgement goes out
- * by itself, at the latest when the protocol says so.
+ * The server keeps replies in its retransmit queue until they are acknowledged. Calls normally
+ * carry the acknowledgement. A long copy from the server, or many threads that read and then make
+ * no calls, would delay it, so a separate acknowledgement is sent, at the latest when the protocol
+ * requires it.
  */
 static void ack_consider(const struct obp_item *item)
 {
@@ -146,9 +147,9 @@ static void reply_refuse(const struct obp_item *item, const struct log_wait *wai
 }
 
 /*
- * Whose reply this is, with room for its body at wait->dst + wait->got: every byte that a reply
- * brings into a caller's memory lands there, and nowhere else is its size decided. NULL: the reply
- * does not fit the call; the session is over.
+ * Finds the wait that this reply belongs to and checks that its body fits at wait->dst + wait->got.
+ * This is the only place where the size of a reply's body in a caller's memory is checked. NULL:
+ * the reply does not match the call; the session has ended.
  */
 static struct log_wait *reply_match(const struct obp_item *item)
 {
@@ -164,7 +165,7 @@ static struct log_wait *reply_match(const struct obp_item *item)
 	return wait;
 }
 
-/* The body has landed. */
+/* The body is complete in the caller's memory. */
 static void reply_landed(struct log_wait *wait, const struct obp_item *item)
 {
 	wait->got += item->size;
@@ -178,7 +179,7 @@ static void reply_landed(struct log_wait *wait, const struct obp_item *item)
 	ack_consider(item);
 }
 
-/* Device output stands by itself: it belongs to no call and carries no result. */
+/* Device output belongs to no call and has no result. */
 static void text_take(const struct obp_item *item)
 {
 	const struct obp_reply *reply = &item->reply;
@@ -209,8 +210,8 @@ static void reply_take(const struct obp_item *item)
 }
 
 /*
- * The bytes of a large reply, straight from the socket into the caller's memory. False: the session
- * is lost.
+ * Reads the bytes of a large reply from the socket directly into the caller's memory. False: the
+ * session is lost.
  */
 static bool body_receive(uint8_t *dst, size_t n)
 {
@@ -234,7 +235,7 @@ static bool body_receive(uint8_t *dst, size_t n)
 	return n == 0;
 }
 
-/* The zeros behind a large reply. */
+/* Reads the padding after a large reply. */
 static bool padding_drop(void)
 {
 	size_t n = obp_conn_body_left(&obc_log_state.conn);
@@ -247,13 +248,13 @@ static bool padding_drop(void)
 }
 
 /*
- * False: the reply does not fit, or did not come whole, because the connection broke. Then it comes
- * again, to the same place.
+ * False: the reply does not fit, or it is incomplete because the connection broke. In the latter
+ * case the server sends it again, and it is stored at the same address.
  */
 static bool big_take(const struct obp_item *item)
 {
 	struct obp_conn *conn = &obc_log_state.conn;
-	/* device output is never that large: its flags do not fit a call */
+	/* device output is never that large: its flags do not match a call */
 	struct log_wait *wait = reply_match(item);
 	uint8_t *dst;
 	size_t have;
@@ -270,7 +271,7 @@ static bool big_take(const struct obp_item *item)
 	return true;
 }
 
-/* On the data connection only the session's end is told. */
+/* The only control message on the data connection is the end of the session. */
 static void control_take(const struct obp_item *item)
 {
 	struct obp_message *message = malloc(sizeof *message);
@@ -293,8 +294,8 @@ static void control_take(const struct obp_item *item)
 }
 
 /*
- * No server can have received what was never sent: such a number would free memory that a thread is
- * still sending from. False: the session is over.
+ * Rejects an acknowledgement of records that were never sent: it would free memory that a thread is
+ * still sending from. False: the session has ended.
  */
 static bool ack_take(uint64_t number)
 {
@@ -313,7 +314,7 @@ static bool ack_take(uint64_t number)
 	return good;
 }
 
-/* Everything that is buffered; false when more bytes are needed. */
+/* Handles everything that is buffered. False: more bytes are needed. */
 static bool items_take(void)
 {
 	struct obp_conn *conn = &obc_log_state.conn;
@@ -324,8 +325,8 @@ static bool items_take(void)
 		enum obp_event event = obp_conn_next(conn, &item);
 
 		/*
-		 * Before a waiter learns of its reply: memory that a record refers to is then no
-		 * longer needed, whatever comes after.
+		 * Before a waiter sees its reply, so that memory that a record refers to is no
+		 * longer needed at that time.
 		 */
 		if (conn->peer_ack > atomic_load_explicit(
 					     &obc_log_state.ring.acked, memory_order_relaxed) &&
@@ -380,7 +381,7 @@ void log_read_some(bool block)
 			&obc_log_state.heard, obc_log_state.conn.bytes, memory_order_relaxed);
 		items_take();
 	} else if (done == 0) {
-		/* the other side closed it; or the program did, which ends shared memory too */
+		/* the server closed it, or the program did, which ends shared memory as well */
 		log_io_failed(EPIPE, "receiving replies");
 	} else if (errno != EAGAIN) {
 		log_io_failed(errno, "receiving replies");
@@ -393,8 +394,8 @@ void log_recv_release(void)
 
 	atomic_store_explicit(&log->recv_right, 0, memory_order_release);
 	/*
-	 * Pairs with the fence in log_wait_for: either a waiter sees the right free or we see it
-	 * asleep.
+	 * Pairs with the fence in log_wait_for: either a waiter sees that the right is free, or
+	 * this thread sees that the waiter sleeps.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	log_lock(&log->wait_lock);
@@ -415,7 +416,8 @@ static void deadline_check(void)
 }
 
 /*
- * With the receive right: read until this wait is done. Spins first when spinning has been paying.
+ * With the receive right: reads until this wait is done. Spins first if spinning has helped
+ * recently.
  */
 static void read_until(struct log_wait *wait)
 {
@@ -466,8 +468,8 @@ void log_wait_for(struct log_wait *wait)
 		atomic_store_explicit(&wait->word, WAIT_IDLE, memory_order_relaxed);
 	}
 	/*
-	 * A session lost in mid-reply: the reader may still hold our destination. It leaves at its
-	 * next look at the error.
+	 * The session was lost during a reply: the reader may still write to this destination. It
+	 * stops when it checks the error the next time.
 	 */
 	if (!atomic_load_explicit(&wait->done, memory_order_acquire)) {
 		bool taken = false;

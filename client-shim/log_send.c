@@ -13,15 +13,15 @@
 #include "client-shim/times.h"
 #include "transport/shm.h"
 
-#define GATHER_NS    4000         /* about what the system call would have taken */
-#define SENDER_STACK (256u << 10) /* bytes; a codec is the deepest it goes */
+#define GATHER_NS    4000         /* about the duration of the system call that is avoided */
+#define SENDER_STACK (256u << 10) /* bytes of stack; the codecs need the most */
 
 static pthread_t sender_thread;
 static bool sender_running, sender_gathers;
 
 /*
- * The kernel takes no more. The server may be writing to us at the same time with its own buffers
- * full, so whoever waits here also reads: neither side ever lets its reading wait for its writing.
+ * The socket's send buffer is full. The server may be blocked in a write to this client with full
+ * buffers, so a thread that waits here also reads. On both sides, writing never blocks reading.
  */
 static void send_blocked(void)
 {
@@ -30,8 +30,8 @@ static void send_blocked(void)
 	int ready;
 
 	/*
-	 * When another thread reads, only room to write is of interest, and that thread may leave
-	 * at any time: look again soon.
+	 * If another thread reads, this thread waits only for room to write. The other thread may
+	 * stop reading at any time, so the wait is short.
 	 */
 	ready = obt_stream_wait(
 		&obc_log_state.stream, events, ob_clock_ns() + (reading ? 1000 : 10) * OB_MS);
@@ -95,8 +95,8 @@ static void batch_send(const struct obc_batch *batch)
 		n = obp_packer_frame(&log->packer, &frame, iov, n);
 	atomic_store_explicit(&log->sent_ack, replies, memory_order_relaxed);
 	/*
-	 * Before the bytes leave: a connection that takes nothing from the first byte on must be
-	 * seen to have something under way.
+	 * Before the bytes are sent: if the connection blocks at the first byte, it must be visible
+	 * that a send is in progress.
 	 */
 	obc_ring_leaving(&log->ring, batch);
 	if (ob_unlikely(obc_times_on))
@@ -128,8 +128,8 @@ bool log_drain(void)
 			}
 		atomic_store_explicit(&log->send_right, 0, memory_order_release);
 		/*
-		 * A record committed after our last look, by a thread that saw the right taken, is
-		 * ours to send.
+		 * This thread must send a record that was committed after its last check by a
+		 * thread that saw the right taken.
 		 */
 		atomic_thread_fence(memory_order_seq_cst);
 	} while (can_send() && obc_ring_pending(&log->ring));
@@ -137,10 +137,10 @@ bool log_drain(void)
 }
 
 /*
- * Through shared memory a frame leaves in no time, without the system call that would let a few
- * more records gather meanwhile: each would go by itself, and this thread and the caller would
- * fight for the log's cache lines. Whoever wants an answer sends by itself and does not wait for
- * this.
+ * Over shared memory a frame is sent without a system call, so no further records accumulate during
+ * the send. Each record would be sent in its own frame, and this thread and the caller would
+ * contend for the log's cache lines. Therefore this thread pauses. A thread that needs a reply
+ * sends by itself and does not wait for this thread.
  */
 static void gather_more(void)
 {
@@ -175,7 +175,10 @@ static void *sender_main(void *unused)
 		if (obc_ring_pending(&log->ring))
 			continue;
 		atomic_store_explicit(&log->sender_asleep, 1, memory_order_relaxed);
-		/* Pairs with sender_wake: either it sees us asleep or we see its record. */
+		/*
+		 * Pairs with sender_wake: either that thread sees this thread asleep, or this
+		 * thread sees its record.
+		 */
 		atomic_thread_fence(memory_order_seq_cst);
 		if (log->membarrier)
 			syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);

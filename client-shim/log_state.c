@@ -15,9 +15,10 @@
 #include "transport/shm.h"
 
 /*
- * How long a descriptor that was ours is taken to be ours still. The kernel gives the lowest free
- * number, and ours begin at OB_FD_HIGH: a program that has closed all and opens files of its own
- * reaches our number by a thousand system calls, which take longer than this.
+ * For how long after a successful check a descriptor is assumed to belong to the library. The
+ * kernel assigns the lowest free number, and the library's numbers start at OB_FD_HIGH. A program
+ * that has closed all descriptors must open about a thousand files before it gets such a number,
+ * which takes longer than this.
  */
 #define LOOK_NS 50000
 
@@ -34,8 +35,8 @@ bool obc_log_descriptors_ours(void)
 }
 
 /*
- * The number of our descriptor is free, or another file's: nothing is written to it, and nothing
- * that is done to the file of ours would matter.
+ * The number of the library's descriptor is free or names another file. Nothing may be written to
+ * it, and no operation on it can reach the library's file.
  */
 void obc_log_descriptor_gone(void)
 {
@@ -70,13 +71,16 @@ void log_fail_because(enum ob_err err, const char *why)
 
 	if (!atomic_compare_exchange_strong(&log->error, &none, (int)err))
 		return;
-	/* Once the goodbye is said a server may be faster than its answer. */
+	/*
+	 * After the goodbye was sent, the server may close the connection before its reply is read.
+	 */
 	if (obc_log_ending())
 		ob_debug("the session ended before the goodbye was answered: %s", why);
 	else
 		ob_error("the session is lost: %s", why);
-	if (!log_down()) /* else nobody reads, and the descriptor is the resuming thread's */
-		obt_stream_shutdown(&log->stream); /* wakes a reader that sleeps in the socket */
+	if (!log_down()) /* else no thread reads, and the resuming thread owns the descriptor */
+		/* wakes a reader that is blocked on the socket */
+		obt_stream_shutdown(&log->stream);
 	log_lock(&log->wait_lock);
 	for (struct log_wait *wait = log->waits; wait; wait = wait->next)
 		if (atomic_exchange(&wait->word, WAIT_WOKEN) == WAIT_ASLEEP)

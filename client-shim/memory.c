@@ -14,7 +14,7 @@
 #include "protocol/obc_calls.h"
 
 static struct obc_heap heaps[OBP_DEVICE_MAX]; /* by the server's number of the device */
-static bool vmm;                              /* addresses are ours */
+static bool vmm;                              /* the client chooses the addresses */
 
 static struct obc_heap *heap_of(int device)
 {
@@ -61,8 +61,8 @@ bool obc_memory_start(const struct obp_welcome *welcome)
 /* ---- addresses of the driver's making ---- */
 
 /*
- * No host memory may ever lie where a device pointer points: what is neither told apart would be
- * copied the wrong way.
+ * No host memory may be at an address of device memory. Otherwise the direction of a copy could not
+ * be derived from its addresses.
  */
 static void plain_reserve(uint64_t addr, size_t size)
 {
@@ -115,8 +115,8 @@ CUresult obc_memory_alloc(struct obf_ctx *ctx, struct obf_mem *mem)
 }
 
 /*
- * The server must wait before the memory is used again: work may be unfinished that no fence stands
- * behind. One fence serves every piece that is freed before more work goes in.
+ * The server must wait before the memory is reused, because unfinished work without a later fence
+ * may use it. One fence covers all blocks that are freed before the next work is submitted.
  */
 static bool needs_fence(struct obf_ctx *ctx, const struct obf_mem *mem)
 {
@@ -136,7 +136,10 @@ static bool needs_fence(struct obf_ctx *ctx, const struct obf_mem *mem)
 
 CUresult obc_memory_free(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use)
 {
-	/* The record first: whoever gets the address next stands behind it in the log. */
+	/*
+	 * The record is written before the address is freed, so that it precedes the records of the
+	 * next owner.
+	 */
 	CUresult result = obc_call_op_mem_free(mem->base, in_use && needs_fence(ctx, mem));
 
 	if (mem->backend)
@@ -153,7 +156,7 @@ CUresult obc_memory_info(struct obf_ctx *ctx, uint64_t *ret_free, uint64_t *ret_
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* What is granted to this session and not in use is as free as the rest. */
+	/* Unused memory that this session holds counts as free. */
 	if (vmm)
 		bytes_free = ob_min(bytes_free + obc_heap_free_bytes(heap_of(ctx->device)), total);
 	*ret_free = bytes_free;

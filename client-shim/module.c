@@ -17,13 +17,13 @@
 #include "protocol/obc_calls.h"
 #include "transport/digest.h"
 
-#define KIND_MODULE   33 /* of ids on the wire that no program sees */
+#define KIND_MODULE   33 /* kind of ids on the wire that the program never sees */
 #define KIND_FUNCTION 34
-#define WORDS_MAX     1024u /* bytes of a compiler's message that the program did not ask for */
+#define WORDS_MAX     1024u /* bytes of the compiler's log if the program did not request one */
 
 struct obc_module {
 	struct ob_buf functions; /* uint64_t ids */
-	bool certain;            /* its functions can run: nobody needs to be asked */
+	bool certain;            /* its functions can certainly run: no request is needed */
 };
 
 static struct ob_ids module_ids = OB_IDS_INIT(KIND_MODULE, OB_IDS_MAX);
@@ -36,7 +36,7 @@ struct jit {
 	uint32_t n_numbers;                    /* pairs */
 	char *log[2];                          /* info, error: the program's buffers */
 	uint32_t capacity[2];
-	unsigned size_option[2]; /* index + 1 of the option that gets the length */
+	unsigned size_option[2]; /* index + 1 of the option that receives the length */
 	unsigned time_option;
 };
 
@@ -88,8 +88,8 @@ static CUresult jit_read(const struct obf_image_ref *image, struct jit *jit)
 		default:
 			if (!is_number(option))
 				/*
-				 * symbols of the host program and the like: nothing the server
-				 * could use
+				 * for example symbols of the host program, which the server cannot
+				 * use
 				 */
 				break;
 			if (2 * (jit->n_numbers + 1) > OBP_JIT_OPTIONS_MAX)
@@ -106,8 +106,8 @@ static CUresult jit_read(const struct obf_image_ref *image, struct jit *jit)
 }
 
 /*
- * The compiler's words into the program's buffers; the option's value becomes the length, as CUDA
- * has it.
+ * Copies the compiler's logs into the program's buffers. As in CUDA, the length replaces the
+ * option's value.
  */
 static void jit_answer(
 	const struct obf_image_ref *image, const struct jit *jit, const uint32_t got[2])
@@ -159,8 +159,8 @@ static CUresult load_checked(
 }
 
 /*
- * A load that will succeed: the result of the record comes with a later reply, if it is an error
- * after all.
+ * The load will certainly succeed. If the record fails nevertheless, a later reply reports the
+ * error.
  */
 static CUresult load_unasked(
 	uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES], const struct obf_image_ref *image)
@@ -176,7 +176,7 @@ static CUresult load_unasked(
 		: result;
 }
 
-/* The length without what ends the text. */
+/* The length without the terminating characters. */
 static int text_length(const char *text, uint32_t size)
 {
 	while (size && (!text[size - 1] || text[size - 1] == '\n'))
@@ -244,8 +244,8 @@ CUresult obc_mod_load(struct obf_mod *mod, const struct obf_image_ref *image)
 	result = load(module, mod, image);
 	if (result != CUDA_SUCCESS) {
 		/*
-		 * The error may be that of an earlier call, or the server may keep the id of a
-		 * failed load: both sides forget it.
+		 * The error may belong to an earlier call, or the server may keep the id of a
+		 * failed load: both sides release the id.
 		 */
 		obc_call_op_module_unload(mod->backend_id);
 		ob_ids_remove(&module_ids, mod->backend_id);
@@ -262,10 +262,7 @@ void obc_mod_unload(struct obf_mod *mod)
 
 	if (!module)
 		return;
-	/*
-	 * Unloading waits for kernels, in the driver: their error may be the answer, if there is
-	 * one.
-	 */
+	/* The driver waits for kernels when it unloads; a reply may report their error. */
 	obf_ctx_note(mod->ctx, obc_call_op_module_unload(mod->backend_id));
 	ids = (const uint64_t *)(const void *)module->functions.data;
 	for (size_t i = 0; i < module->functions.size / sizeof *ids; i++)

@@ -15,8 +15,8 @@ uint64_t obc_ctx_launches(void)
 void obc_ctx_settled(struct obc_ctx *home, uint64_t launches, bool all)
 {
 	/*
-	 * A stream is counted before its first launch is: whoever has counted the launch sees the
-	 * stream.
+	 * A stream is counted before its first launch, so a thread that sees the count of the
+	 * launch sees the stream.
 	 */
 	if (all || !atomic_load(&home->other_streams))
 		obc_raise(&home->settled, launches);

@@ -10,12 +10,12 @@
 #include "client-shim/futex.h"
 #include "client-shim/log_inside.h"
 
-#define RESUME_STACK   (256u << 10) /* bytes; name look-up wants some */
-/* between attempts to get a right that another thread still holds */
+#define RESUME_STACK   (256u << 10) /* bytes of stack; name look-up needs some */
+/* interval between attempts to get a right that another thread holds */
 #define RIGHT_PAUSE_NS 100000
 
 static struct obc_resume_stats stats; /* under wait_lock */
-static struct obp_futile futile;      /* whose both rights are */
+static struct obp_futile futile;      /* the thread that holds both rights */
 static _Atomic int last_break;        /* enum ob_err */
 
 void obc_resume_stats(struct obc_resume_stats *ret)
@@ -51,9 +51,9 @@ static bool right_take(_Atomic uint32_t *right)
 }
 
 /*
- * With both rights: the server has everything up to record `number`; the next to be sent is the one
- * behind it. The server may know more than this connection sent: it goes on with what an earlier
- * one had brought after it has said how far it was. False: the server says what cannot be.
+ * With both rights: the server has all records up to `number`, and sending continues with the next
+ * one. The server may later acknowledge more than this connection sent, because it still processes
+ * what an earlier connection delivered. False: the server reported an impossible number.
  */
 static bool log_rewind(uint64_t number)
 {
@@ -71,8 +71,8 @@ static bool log_rewind(uint64_t number)
 }
 
 /*
- * With both rights: the connection broke. False: making it again has been in vain too often; the
- * session is lost.
+ * With both rights: the connection broke. False: too many resumes made no progress; the session is
+ * lost.
  */
 static bool worth_it(void)
 {
@@ -173,7 +173,8 @@ void log_link_broken(enum ob_err err)
 		return;
 	atomic_store(&last_break, (int)err);
 	/*
-	 * wakes who sleeps in the socket; it is not closed before the thread below has both rights
+	 * wakes a thread that is blocked on the socket, which is closed only when the thread below
+	 * has both rights
 	 */
 	obt_stream_shutdown(&log->stream);
 	ob_debug("the connection broke: %s", ob_err_text(err));

@@ -9,20 +9,21 @@
 #include "base/log.h"
 #include "base/text.h"
 
-/* bytes that an empty ring goes on before it starts over */
+/* an empty ring restarts at its first byte after this many bytes */
 #define REWIND_MIN (256u << 10)
-#define BATCH_MAX  (128u << 10) /* bytes: a frame is closed here when more is waiting */
-#define GRANULES   1024u        /* of a ring */
+/* bytes: size at which a frame is sent although more records wait */
+#define BATCH_MAX  (128u << 10)
+#define GRANULES   1024u /* of a ring */
 
 /*
- * No writer may wait for an acknowledgement that will not come. When the server has executed
- * everything and waits for more, it has acknowledged all but a quarter of the ring at most (hello's
- * `ring`). Beside that the ring must have room for one batch, of which only a part is acknowledged,
- * for one granule likewise, for a pad, which is shorter than the record it makes way for, and for
- * that record: size/4 + size/8 + size/1024 + 2 * size/4 < size.
+ * No writer may wait for an acknowledgement that will not arrive. When the server has executed
+ * everything and waits for more, at most a quarter of the ring is not acknowledged (`ring` in the
+ * hello). Beside that the ring must have room for one batch and one granule that are acknowledged
+ * only in part, for a pad, which is shorter than the record after it, and for that record: size/4 +
+ * size/8 + size/1024 + 2 * size/4 < size.
  *
- * Marks: a batch shares the last one while both together are at most a granule. So two neighbours
- * are longer than a granule, and all together not longer than the ring: there are at most 2 *
+ * Marks: a batch shares the last mark while both together are at most a granule. So two adjacent
+ * marks cover more than a granule, and all marks cover at most the ring: there are at most 2 *
  * GRANULES + 1.
  */
 _Static_assert(OBC_RING_MARKS > 2 * GRANULES + 1, "a mark for every batch");
@@ -75,7 +76,7 @@ void obc_ring_fini(struct obc_ring *ring)
 
 /* ---- sending ---- */
 
-/* Offset of the next turn's first byte; `at` itself when it is one. */
+/* Rounds an offset up to the next multiple of the ring size. */
 static uint64_t turn_after(const struct obc_ring *ring, uint64_t at)
 {
 	return (at + ring->mask) & ~ring->mask;
@@ -96,7 +97,7 @@ bool obc_ring_gather(struct obc_ring *ring, struct obc_batch *ret)
 	*ret = (struct obc_batch){ .start = at, .end = at };
 	while (at < head) {
 		struct obp_record *record = obc_ring_at(ring, at);
-		/* Acquire pairs with the release in commit: the body is there. */
+		/* Acquire: pairs with the release in commit, so the body is visible. */
 		uint32_t size =
 			atomic_load_explicit(obc_ring_size_of(record), memory_order_acquire);
 
@@ -119,8 +120,8 @@ bool obc_ring_gather(struct obc_ring *ring, struct obc_batch *ret)
 		ret->bytes += size;
 		ret->count++;
 		/*
-		 * At the ring's end the next record lies elsewhere, whether or not a pad mark says
-		 * so.
+		 * At the end of the ring the next record is not adjacent, with or without a pad
+		 * mark.
 		 */
 		if (ret->byref || (at & ring->mask) == 0)
 			break;
@@ -131,15 +132,15 @@ bool obc_ring_gather(struct obc_ring *ring, struct obc_batch *ret)
 void obc_ring_leaving(struct obc_ring *ring, const struct obc_batch *batch)
 {
 	/*
-	 * Before the bytes leave: their acknowledgement may come back before the system call
-	 * returns.
+	 * Before the bytes are sent, because their acknowledgement may arrive before the system
+	 * call returns.
 	 */
 	atomic_store_explicit(&ring->sent_number,
 		atomic_load_explicit(&ring->sent_number, memory_order_relaxed) + batch->count,
 		memory_order_relaxed);
 }
 
-/* Gives the room of every marked batch that was acknowledged back to the writers. */
+/* Frees the space of every marked batch that was acknowledged. */
 static void marks_free(struct obc_ring *ring)
 {
 	uint64_t acked = atomic_load_explicit(&ring->acked, memory_order_relaxed), tail = 0;
@@ -150,7 +151,7 @@ static void marks_free(struct obc_ring *ring)
 		ring->first_mark = (ring->first_mark + 1) % OBC_RING_MARKS;
 		ring->n_marks--;
 	}
-	/* Release: nobody of ours reads before it any more. */
+	/* Release: no library thread reads before the new tail any more. */
 	if (tail)
 		atomic_store_explicit(&ring->tail, tail, memory_order_release);
 }
@@ -170,13 +171,13 @@ void obc_ring_left(struct obc_ring *ring, const struct obc_batch *batch)
 			(struct obc_mark){ batch->start, batch->end, number };
 	}
 	/*
-	 * Only now may its room be given back, however early the acknowledgement came. After a
-	 * break the server may acknowledge records out of what it had received before, while they
-	 * are on their way once more.
+	 * The space may be freed only now, even if the acknowledgement arrived before: after a
+	 * break the server may acknowledge records that it received earlier, while they are being
+	 * sent again.
 	 */
 	if (number <= atomic_load_explicit(&ring->acked, memory_order_relaxed))
 		marks_free(ring);
-	/* Release: who sees it may change the bytes that were sent. */
+	/* Release: a thread that sees the number may change the bytes that were sent. */
 	atomic_store_explicit(&ring->left_number, number, memory_order_release);
 }
 
@@ -222,7 +223,10 @@ bool obc_ring_rewind(struct obc_ring *ring, uint64_t number)
 	atomic_store_explicit(&ring->left_number, number, memory_order_relaxed);
 	atomic_store_explicit(&ring->sent, at, memory_order_relaxed);
 	ring->first_mark = ring->n_marks = 0;
-	/* An empty ring's tail belongs to the writer, who may be starting it over. */
+	/*
+	 * The tail of an empty ring belongs to the writer, which may be restarting the ring at its
+	 * first byte.
+	 */
 	if (number > ring->tail_number)
 		atomic_store_explicit(&ring->tail, at, memory_order_release);
 	ring->tail_number = number;
