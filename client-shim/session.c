@@ -37,7 +37,7 @@
 #include "transport/tls.h"
 #include "transport/token.h"
 
-/* where the kernel chooses (sanitizers own the fixed places) */
+/* the kernel chooses the address, because sanitizers use the fixed ones */
 #define RANGE_SMALL_BYTES (64ull << 30)
 #define TIMEOUT_DEFAULT_S 5u
 #define DEAD_DEFAULT_S    20u
@@ -91,7 +91,7 @@ static bool range_reserve(uint64_t place, uint64_t size, struct obp_range *ret)
 
 	if (p == MAP_FAILED)
 		return false;
-	/* a kernel without MAP_FIXED_NOREPLACE takes it for a hint */
+	/* a kernel without MAP_FIXED_NOREPLACE treats the address as a hint */
 	if (place && p != (void *)place) {
 		munmap(p, size);
 		return false;
@@ -101,10 +101,7 @@ static bool range_reserve(uint64_t place, uint64_t size, struct obp_range *ret)
 }
 
 #ifdef __SANITIZE_THREAD__
-/*
- * the sanitizer's own memory lies there; newer versions of it end a process that asks for those
- * addresses
- */
+/* the sanitizer uses these addresses; newer versions of it end a process that maps them */
 #define RANGE_PLACES 0u
 #else
 #define RANGE_PLACES ob_count(range_places)
@@ -147,7 +144,9 @@ static void hello_fill(struct obp_message *message)
 	ranges_propose(hello);
 }
 
-/* The server has none of our places: take its own, if nothing of ours lies there. */
+/*
+ * The server could reserve none of the proposed ranges: uses the server's range if it is free here.
+ */
 static enum ob_err range_settle(
 	struct obt_stream *stream, struct obp_welcome *welcome, uint64_t deadline)
 {
@@ -184,7 +183,10 @@ static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
 	if (!obt_token_show(stream, hello->hello.token))
 		return OB_ERR_DENIED;
 	err = obt_message_send(stream, hello, &preface, sizeof preface, deadline);
-	/* a server that refuses may have closed already; its reason can still be read */
+	/*
+	 * a server that refuses may have closed the connection already; its reason can still be
+	 * read
+	 */
 	if (!err || err == OB_ERR_CLOSED)
 		err = obt_message_receive(stream, &session.welcome, deadline);
 	if (!err && session.welcome.type == OBP_MSG_REFUSED)
@@ -202,7 +204,7 @@ static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
 	return err ? err : range_settle(stream, welcome, deadline);
 }
 
-/* One line: what happened, with which server, and what to do. */
+/* Logs one line: the error, the server and the remedy. */
 static void explain(enum ob_err err, int saved, bool connected)
 {
 	const struct obt_failure failure = { .err = err,
@@ -220,7 +222,7 @@ static void explain(enum ob_err err, int saved, bool connected)
 
 /* ---- the session ---- */
 
-/* list: what is left of the servers to try. */
+/* list: the servers that remain to be tried. */
 static enum ob_err url_find(const char *list)
 {
 	const char *text = list, *why = NULL;
@@ -251,7 +253,9 @@ static void why_keep(const struct obt_stream *stream)
 		snprintf(session.why, sizeof session.why, "%s", why);
 }
 
-/* Going on after a broken connection takes both sides: the shorter of the two times counts. */
+/*
+ * Both sides must keep the session after a break, so the shorter of the two grace periods applies.
+ */
 static void resume_settle(void)
 {
 	const struct obp_welcome *welcome = &session.welcome.welcome;
@@ -265,10 +269,10 @@ static void resume_settle(void)
 	obc_resume_init(&terms);
 }
 
-/* Connects and says hello. Says why not. */
+/* Connects and sends the hello. Logs an error. */
 static enum ob_err greet(struct obt_stream *stream)
 {
-	/* choosing among servers has had its own */
+	/* the choice among several servers had its own time limit */
 	uint64_t deadline = ob_clock_ns() + session.timeout_ns;
 	enum ob_err err = obt_stream_connect(&session.url, deadline, stream);
 	bool connected = !err;
@@ -289,9 +293,9 @@ static enum ob_err greet(struct obt_stream *stream)
 }
 
 /*
- * Between a server's telling its load and our hello another client may have taken the last place,
- * or the server may have gone: the next best of the list. What would fail with every server is
- * final.
+ * Between the report of a server's load and the hello another client may take the last place, or
+ * the server may stop. Then the next best server of the list is tried. An error that every server
+ * would give is final.
  */
 static bool next_best(char *list, enum ob_err err)
 {
@@ -366,8 +370,8 @@ void obc_session_stop(void)
 	if (!session.started || atomic_exchange(&session.stopping, true))
 		return;
 	/*
-	 * exit() in a signal handler that interrupted a call: this thread may hold what a goodbye
-	 * needs.
+	 * exit() was called in a signal handler that interrupted a call: this thread may hold a
+	 * lock that the goodbye needs.
 	 */
 	if (obc_inside) {
 		obc_log_set_deadline(ob_clock_ns());

@@ -24,8 +24,8 @@
 static _Atomic bool stopped;
 
 /*
- * Device attributes that hold for this process instead of the server's answer: what needs memory or
- * files shared with the device is not there.
+ * Device attributes that replace the server's values in this process: features that need memory or
+ * files shared with the device are not available.
  */
 static const struct {
 	CUdevice_attribute attr;
@@ -99,8 +99,8 @@ CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
 	OBC_WAITS();
 
 	/*
-	 * A program with more rights than its user must not be steered to a server by the user's
-	 * environment.
+	 * The environment of an unprivileged user must not choose the server of a privileged
+	 * program.
 	 */
 	if (getauxval(AT_SECURE)) {
 		ob_error("a set-user-ID or privileged program does not use a remote GPU");
@@ -146,7 +146,10 @@ void obc_stop(void)
 
 void obc_forked(void)
 {
-	/* The parent's session is not ours: no word to the server, no report, no goodbye. */
+	/*
+	 * The session belongs to the parent: the child sends nothing, prints no report and says no
+	 * goodbye.
+	 */
 	obc_inside = 0;
 	if (obc_session_started())
 		obc_session_forget();

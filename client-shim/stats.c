@@ -33,7 +33,7 @@ static int by_time(const void *a, const void *b)
 	return x->count < y->count ? 1 : x->count > y->count ? -1 : 0;
 }
 
-/* One line for each codec that was at work in a direction. */
+/* Prints one line for each codec that was used in a direction. */
 static void print_packed(const char *direction, const struct obp_pack_stats *stats)
 {
 	char raw[32], wire[32];
@@ -100,7 +100,9 @@ static void link_print(void)
 			(unsigned long long)resume.records_again);
 }
 
-/* Where stripes were thought of: what went over them, and what either way was measured to do. */
+/*
+ * If stripes were considered: the bytes sent over them, and the measured rates of log and stripes.
+ */
 static void stripes_print(void)
 {
 	static const char *const directions[] = { "out", "in" };
@@ -148,7 +150,7 @@ void obc_stats_print(void)
 	qsort(rows, n, sizeof rows[0], by_time);
 	ob_text_print_size(stats.bytes_out, out, sizeof out);
 	ob_text_print_size(stats.bytes_in, in, sizeof in);
-	/* The hello is a round trip too, and the goodbye. */
+	/* The round trips include the hello and the goodbye. */
 	fprintf(stderr,
 		"outboard: %llu calls sent in %llu frames (%s), %s received; %llu round trips, "
 		"%.3f ms waited for them\n",

@@ -15,7 +15,7 @@ CUresult obc_stream_open(struct obf_stream *base)
 
 	stream->home = obc_ctx_of(base->ctx);
 	if (base->legacy)
-		return CUDA_SUCCESS; /* the server's context has it */
+		return CUDA_SUCCESS; /* the server creates the legacy stream with the context */
 	if (ob_id_index(base->handle) >= OBC_STREAM_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!base->blocking)
@@ -36,7 +36,8 @@ void obc_stream_close(struct obf_stream *base, bool ctx_ended)
 }
 
 /*
- * For regular calls. They are not counted, so the stream's state must be asked for from now on.
+ * For generated calls. Their work is not counted, so from now on the server must be asked for the
+ * state of the stream.
  */
 CUresult obc_wire_stream(CUstream handle, uint64_t *ret_id)
 {
@@ -72,7 +73,7 @@ void obc_stream_arrived(struct obc_stream *stream, uint64_t number, uint64_t lau
 		obc_ctx_settled(stream->home, launches, false);
 }
 
-/* What is before this record is complete, whichever stream of this kind it is in. */
+/* All work before this record is complete in every stream of this kind. */
 static uint64_t done_in(const struct obc_ctx *home, bool blocking)
 {
 	uint64_t done = obc_read(&home->done);
@@ -86,7 +87,7 @@ bool obc_stream_idle(struct obc_stream *stream)
 	bool legacy = stream->base.legacy;
 	uint64_t last = obc_read(legacy ? &home->last_blocking : &stream->last);
 
-	/* Work that is not counted may be in any stream that the legacy one waits for. */
+	/* Any stream that the legacy stream waits for may have work that is not counted. */
 	return !atomic_load_explicit(
 		       legacy ? &home->untracked : &stream->untracked, memory_order_relaxed) &&
 		last <= ob_max(done_in(home, stream->base.blocking), obc_read(&stream->done));
@@ -108,9 +109,9 @@ static void idle_look(void *user, struct obf_stream *base)
 }
 
 /*
- * The legacy stream's own work is not counted apart from that of the streams that wait for it. It
- * need not be: if the newest of both is such a stream's, that stream has waited for all legacy work
- * before it, and is idle; else it is the legacy stream's.
+ * The legacy stream's work is counted together with that of the streams that wait for it. This
+ * suffices: if the newest work belongs to such a stream, that stream has waited for all earlier
+ * legacy work, and it is idle. Otherwise the newest work belongs to the legacy stream.
  */
 bool obc_streams_idle(struct obf_ctx *ctx)
 {
@@ -139,7 +140,7 @@ struct obc_point obc_point_at(struct obc_stream *stream, uint64_t number)
 	};
 }
 
-/* The object is still that of the point's stream. */
+/* Whether the object still belongs to the stream of the point. */
 static bool is_live(const struct obc_point *point)
 {
 	return point->stream->base.ctx && point->stream->base.handle == point->id &&
@@ -165,8 +166,8 @@ CUresult obc_point_take(struct obf_stream *base, struct obf_point *ret)
 {
 	struct obc_stream *stream = obc_stream_of(base);
 	/*
-	 * Behind everything that this thread has put into the stream so far, and any other thread
-	 * with whom it has spoken.
+	 * After all work that this thread has put into the stream so far, and all work of other
+	 * threads that happened before this call.
 	 */
 	uint64_t last =
 		obc_read(base->blocking ? &stream->home->last_blocking : &stream->home->last_other);
@@ -188,7 +189,7 @@ void obc_point_drop(struct obf_point *point)
 
 /* ---- waiting ---- */
 
-/* The two differ only in the record. */
+/* Query and wait differ only in the operation. */
 static CUresult stream_ask(struct obc_stream *stream, uint16_t opcode)
 {
 	struct obp_stream_query_req *req;

@@ -24,14 +24,14 @@
 #include "transport/part.h"
 #include "transport/path.h"
 
-#define WORKER_STACK   (256u << 10) /* bytes; a codec and TLS are the deepest it goes */
-/* after the server's answer: what is on its way comes within this, or never */
+#define WORKER_STACK   (256u << 10) /* bytes of stack; codecs and TLS need the most */
+/* after the server's reply: bytes under way arrive within this time or never */
 #define STALL_NS       (5 * OB_SECOND)
 #define LOOK_NS        (200 * OB_MS)
-/* after stripes broke: before others are tried; doubled each time */
+/* delay after stripes broke, before new ones are tried; doubled each time */
 #define AGAIN_FIRST_NS (50 * OB_MS)
 #define AGAIN_MAX_NS   (60 * OB_SECOND)
-/* both ends on one machine: below, one connection keeps all of its processors busy */
+/* both ends on one machine: with fewer processors, one connection keeps all of them busy */
 #define LOCAL_CPUS     4
 
 enum direction { OUT, IN };
@@ -43,7 +43,7 @@ struct worker {
 	enum state state; /* under lock */
 };
 
-/* The copy under way. Written by its caller under the lock while no worker is busy. */
+/* The current copy. Its caller writes this under the lock while no worker is busy. */
 struct job {
 	uint64_t id;
 	enum direction direction;
@@ -55,7 +55,7 @@ struct job {
 };
 
 static struct stripes {
-	/* one copy at a time; also opens and closes the set */
+	/* held during a copy, and to open or close the set */
 	pthread_mutex_t turn;
 	pthread_mutex_t lock; /* states, job, counters */
 	pthread_cond_t changed;
@@ -76,7 +76,7 @@ static struct stripes {
 
 /* ---- workers ---- */
 
-/* Under the lock: all stripes end; whoever is in a socket leaves. */
+/* Under the lock: ends all stripes. A thread that is blocked on a socket returns. */
 static void gate_close(void)
 {
 	if (atomic_exchange(&stripes.gate.closed, true))
@@ -150,7 +150,10 @@ static void *worker_main(void *argument)
 
 	pthread_mutex_lock(&stripes.lock);
 	worker->state = ok ? IDLE : ENDED;
-	/* Those that the server does not want are only fewer; one that breaks ends all. */
+	/*
+	 * A stripe that the server refuses only reduces their number. A stripe that breaks ends
+	 * all.
+	 */
 	pthread_cond_broadcast(&stripes.changed);
 	while (ok && !atomic_load(&stripes.gate.closed)) {
 		if (worker->state != BUSY) {
@@ -187,7 +190,7 @@ static bool worker_start(struct worker *worker)
 	return ob_thread_start(worker_main, worker, WORKER_STACK, &worker->thread);
 }
 
-/* With the turn: the last set is gone, another is begun. */
+/* Holding `turn`: the threads of the last set have ended; starts a new set. */
 static void set_open(void)
 {
 	pthread_mutex_lock(&stripes.lock);
@@ -198,7 +201,7 @@ static void set_open(void)
 	pthread_mutex_unlock(&stripes.lock);
 }
 
-/* With the turn, not under the lock: waits for the threads of a set that broke. */
+/* Holding `turn`, without the lock: waits for the threads of a set that broke. */
 static void set_close(void)
 {
 	for (uint32_t i = 0; i < stripes.n; i++)
@@ -233,8 +236,8 @@ static void changed_wait(void)
 }
 
 /*
- * With the turn: are there stripes to be used now? Begins to make some where there are none; only a
- * forced copy waits for them.
+ * Holding `turn`: whether stripes can be used now. Starts to open stripes if there are none. Waits
+ * for them only if OUTBOARD_STRIPES is set.
  */
 static bool set_ready(void)
 {
@@ -278,8 +281,7 @@ static void job_begin(enum direction direction, void *data, uint64_t size)
 }
 
 /*
- * The server has answered: until no worker looks at the caller's memory any more. False: stripes
- * broke.
+ * After the server's reply: waits until no worker uses the caller's memory. False: stripes broke.
  */
 static bool job_end(bool well_so_far)
 {
@@ -306,8 +308,8 @@ static bool job_end(bool well_so_far)
 }
 
 /*
- * One transfer, at most OBP_TRANSFER_MAX bytes. *ret_whole false: its bytes are not all where they
- * belong.
+ * Makes one transfer of at most OBP_TRANSFER_MAX bytes. *ret_whole false: not all bytes have
+ * arrived.
  */
 static CUresult transfer(enum direction direction, uint64_t addr, uint8_t *data, uint64_t size,
 	uint64_t stream, bool *ret_whole)
@@ -350,8 +352,8 @@ static CUresult over_stripes(
 		if (whole)
 			result = transfer(direction, addr + at, data + at, n, stream, &whole);
 		/*
-		 * The same bytes to the same place, or read anew from its beginning: nothing of
-		 * what came before counts.
+		 * Writes the same bytes to the same address, or reads from the start: the result of
+		 * the broken transfer is discarded.
 		 */
 		if (!whole && result == CUDA_SUCCESS)
 			result = over_log(direction, addr + at, data + at, n, stream);
@@ -381,8 +383,8 @@ static CUresult copy(
 		way = obc_choice_next(&stripes.choice[direction], way == OBC_STRIPES);
 	began = ob_clock_ns();
 	/*
-	 * Reads come back when all is there; so do writes from the size on that leaves by
-	 * reference.
+	 * A read returns when all bytes have arrived. So does a write that is large enough to be
+	 * sent by reference.
 	 */
 	result = way == OBC_STRIPES ? over_stripes(direction, addr, data, size, stream)
 				    : over_log(direction, addr, data, size, stream);
@@ -444,7 +446,7 @@ void obc_stripe_stop(void)
 
 	atomic_store(&stripes.ending, true);
 	if (!stripes.usable || pthread_mutex_trylock(&stripes.turn) != 0)
-		return; /* a thread that still copies: its process ends */
+		return; /* another thread still copies; the process is ending */
 	pthread_mutex_lock(&stripes.lock);
 	gate_close();
 	pthread_mutex_unlock(&stripes.lock);

@@ -5,11 +5,11 @@
 #include "base/check.h"
 
 #define FIRST_LOG     2u /* copies over the log before the stripes are tried */
-#define FIRST_STRIPES 3u /* a new TCP connection takes a while to find its rate */
-/* copies between two looks at the other way when it is at least three quarters as fast */
+#define FIRST_STRIPES 3u /* a new TCP connection needs time to reach its full rate */
+/* copies between two trials of the other way if it is at least three quarters as fast */
 #define AGAIN_NEAR    64u
 #define AGAIN_FAR     512u
-#define SMOOTH        4 /* a new sample counts for a quarter, a better one for half */
+#define SMOOTH        4 /* weight of a new sample: 1/4, or 1/2 if it is faster */
 
 enum obc_way obc_choice_next(const struct obc_choice *choice, bool ready)
 {

@@ -16,7 +16,8 @@ struct confirmed {
 static uint32_t ptx_version; /* of the server's driver */
 static uint32_t device_cc[OBP_DEVICE_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct confirmed confirmed[OBC_TRUST_IMAGES]; /* a ring; under the lock, like the next two */
+/* a circular buffer; under the lock, like the next two */
+static struct confirmed confirmed[OBC_TRUST_IMAGES];
 static unsigned n_confirmed, next_confirmed;
 
 /* PTX ISA, "Release notes". */

@@ -38,7 +38,7 @@ bool obc_vmm_offered(void)
 	return vmm.n_heaps > 0;
 }
 
-/* The first line of each call here. */
+/* The first check of each call in this file. */
 static CUresult enter(void)
 {
 	CUresult result = obc_log_alive();
@@ -48,7 +48,7 @@ static CUresult enter(void)
 
 /* ---- addresses ---- */
 
-/* A place in any heap: an address belongs to no device until memory is mapped there. */
+/* Reserves in any heap, because an address belongs to no device until memory is mapped there. */
 static bool place(struct reservation *r, uint64_t align, uint64_t wanted)
 {
 	for (uint32_t i = 0; i < vmm.n_heaps; i++) {
@@ -87,7 +87,7 @@ CUresult obc_cuMemAddressReserve(CUdeviceptr *ret, size_t size, size_t alignment
 	return CUDA_SUCCESS;
 }
 
-/* Does a mapping lie in [base, base + size)? Under the lock. */
+/* Whether a mapping is in [base, base + size). Under the lock. */
 static bool any_mapped(uint64_t base, uint64_t size)
 {
 	struct obf_mem mem;
@@ -130,7 +130,7 @@ static bool reserved(uint64_t base, uint64_t size)
 	return false;
 }
 
-/* The device that the memory lies on: asked for only where there are several. */
+/* Finds the device of the memory. Asks the server only if there are several devices. */
 static CUresult device_of(CUmemGenericAllocationHandle handle, int *ret)
 {
 	CUmemAllocationProp prop;
@@ -181,7 +181,7 @@ CUresult obc_cuMemUnmap(CUdeviceptr ptr, size_t size)
 		return result;
 	pthread_mutex_lock(&vmm.lock);
 	result = reserved(ptr, size) ? obc_call_cuMemUnmap(ptr, size) : CUDA_ERROR_INVALID_VALUE;
-	/* The server has ended whole mappings, one or several in a row. */
+	/* The server has unmapped one or several adjacent whole mappings. */
 	for (uint64_t at = ptr; result == CUDA_SUCCESS && at < ptr + size; at += mem.size)
 		if (!obf_mem_remove(at, &mem))
 			break;
