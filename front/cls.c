@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Context-local storage: the values that runtimes hang on a context, by key. Each cudart in a
- * process has one key and asks for it on every runtime call, so get takes no lock: a context
- * object's rows are a short list of blocks that never move or go.
+ * Context-local storage: values that runtimes attach to a context, by key. Each cudart in a process
+ * has one key and looks it up in every runtime call, so get takes no lock. The rows of a context
+ * object are in a short list of blocks that are never moved or freed.
  *
- * A row is written value first, then key (release); get reads key, value, key again. put and delete
- * hold the context's lock.
+ * A writer stores the value first, then the key (release). get reads the key, the value, and the
+ * key again. put and delete hold the context's lock.
  */
 #include <stdlib.h>
 
@@ -37,7 +37,7 @@ static struct row *row_find(struct obf_context *context, const void *key)
 	return NULL;
 }
 
-/* A free row; the context's lock is held. */
+/* Returns a free row; the caller holds the context's lock. */
 static struct row *row_make(struct obf_context *context)
 {
 	struct obf_cls_block *_Atomic *link = &context->cls;
@@ -112,7 +112,7 @@ CUresult obf_cls_get(void **ret_value, CUcontext ctx, void *key)
 		return CUDA_ERROR_INVALID_VALUE;
 	row = row_find(context, key);
 	if (!row)
-		/* how a runtime learns that it has to make its state */
+		/* by this result a runtime detects that it must create its state */
 		return CUDA_ERROR_INVALID_HANDLE;
 	value = atomic_load_explicit(&row->value, memory_order_acquire);
 	if (atomic_load_explicit(&row->key, memory_order_relaxed) != key)
@@ -123,7 +123,7 @@ CUresult obf_cls_get(void **ret_value, CUcontext ctx, void *key)
 
 void obf_cls_end(struct obf_context *context)
 {
-	/* The blocks stay with the context object: another thread may be reading them. */
+	/* The blocks remain in the context object, because another thread may be reading them. */
 	for (struct obf_cls_block *block = atomic_load(&context->cls); block;
 		block = atomic_load(&block->next))
 		for (unsigned i = 0; i < ROWS; i++) {

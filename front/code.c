@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obf_code: the one entry of an image that a device takes, with its symbols; shared by the modules
- * and libraries made of it.
+ * obf_code: the entry of an image that is selected for a device, with its symbols. Modules and
+ * libraries of the image share it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ static void explain_disabled(const struct obi_image *image, const struct obf_dev
 		device->ptx_only ? ". The software device runs PTX only: unset the variable" : "");
 }
 
-/* The entry's bytes become ours. */
+/* Copies the entry's bytes into memory owned by the code. */
 static CUresult entry_copy(struct obf_code *code)
 {
 	struct obi_entry *entry = &code->entry;
@@ -49,7 +49,10 @@ static CUresult entry_copy(struct obf_code *code)
 	return CUDA_SUCCESS;
 }
 
-/* No linked cubin fits: the PTX of the objects it was linked from, linked for this device. */
+/*
+ * No linked cubin fits the device: uses the PTX of the objects that it was linked from, linked for
+ * this device.
+ */
 static CUresult entry_relink(
 	const struct obi_image *image, const struct obf_device *device, struct obf_code *code)
 {
@@ -84,7 +87,7 @@ CUresult obf_code_new(const struct obi_image *image, const struct obf_device *de
 	struct obf_code *code;
 	CUresult result = CUDA_SUCCESS;
 
-	/* Machine code is chosen before any PTX: what is not machine code has none that fits. */
+	/* The selection prefers machine code to PTX, so PTX means that no machine code fits. */
 	if (obf_environment.ptx_disabled &&
 		(entry ? entry->kind == OBI_PTX : image->prelinked != NULL)) {
 		explain_disabled(image, device);
@@ -113,10 +116,10 @@ CUresult obf_code_new(const struct obi_image *image, const struct obf_device *de
 			obi_symbols_read(code->payload, code->payload_size, &code->symbols);
 
 		result = err ? ob_err_to_cuda(err) : CUDA_SUCCESS;
-		/* Text that is PTX, but wrong PTX, has a number of its own. */
+		/* Invalid PTX has an error code of its own. */
 		if (err == OB_ERR_IMAGE_DAMAGED && obi_ptx_is(code->payload, code->payload_size))
 			result = CUDA_ERROR_INVALID_PTX;
-		/* The first load follows soon in most programs; it drops the uncompressed bytes. */
+		/* In most programs the first load follows soon; it frees the uncompressed bytes. */
 		pthread_mutex_unlock(&code->lock);
 	}
 	if (result != CUDA_SUCCESS) {

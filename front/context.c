@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Contexts: making and ending them, and each thread's stack of current ones. A context object is
- * reused after its end, never freed; stacks keep the handle beside the pointer, and a handle is
- * never given out twice, so a thread that still has an ended context current is told.
+ * Contexts: creation and destruction, and each thread's stack of current contexts. A context object
+ * is reused after its end and never freed. Stacks store the handle beside the pointer, and no
+ * handle is used twice, so the end of a context that is still current in a thread is detected.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,15 +22,15 @@ struct stack_row {
 };
 
 /*
- * Small, so that it fits the room that glibc keeps for the thread-local storage of libraries loaded
- * late.
+ * Small, so that it fits the space that glibc reserves for the thread-local storage of libraries
+ * loaded with dlopen.
  */
 #define STACK_INLINE 8u
 
 struct stack {
 	uint32_t depth;
 	struct stack_row rows[STACK_INLINE];
-	struct stack_row *deep; /* rows from STACK_INLINE on; NULL while there are none */
+	struct stack_row *deep; /* rows from STACK_INLINE on; NULL if there are none */
 };
 
 static _Thread_local struct stack stack;
@@ -38,7 +38,7 @@ _Thread_local bool obf_in_host_function;
 
 static struct ob_ids ctx_ids = OB_IDS_INIT(OBF_KIND_CTX, OBF_CTX_MAX);
 static struct obf_context *primaries[OBF_DEVICE_MAX];
-static struct obf_context *_Atomic by_slot[OBF_CTX_MAX]; /* the last that had this index */
+static struct obf_context *_Atomic by_slot[OBF_CTX_MAX]; /* the last context that had this index */
 static _Atomic uint64_t next_ctx_id = 1;
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -87,12 +87,12 @@ static struct obf_context *context_take(int device, unsigned flags, bool primary
 	return context;
 }
 
-/* The object of an ended or never begun created context. */
+/* Releases the object of a created context that has ended or was never started. */
 static void context_give(struct obf_context *context)
 {
 	if (context->pub.handle)
 		ob_ids_remove(&ctx_ids, (uint64_t)(uintptr_t)context->pub.handle);
-	context->pub.handle = NULL; /* what tells stale rows of stacks */
+	context->pub.handle = NULL; /* identifies stale rows of stacks */
 	pthread_mutex_lock(&free_lock);
 	context->next_free = free_contexts;
 	free_contexts = context;
@@ -105,7 +105,10 @@ CUresult obf_contexts_start(int n_devices)
 		primaries[i] = context_take(i, 0, true);
 		if (!primaries[i])
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		/* The first ids of the table: the formula both sides know. */
+		/*
+		 * Primary contexts have the first ids of the table: client and server use the same
+		 * formula.
+		 */
 		if ((uint64_t)(uintptr_t)primaries[i]->pub.handle != OBF_CTX_PRIMARY_ID(i))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -130,8 +133,8 @@ static CUresult context_begin(struct obf_context *context)
 }
 
 /*
- * Everything in the context goes: runtime state first (its destructors may call back), then code,
- * pinned memory, the backend's own.
+ * Destroys everything in the context: first the state of runtimes, whose destructors may call the
+ * driver, then code, pinned memory and the backend's objects.
  */
 static CUresult context_empty(struct obf_context *context)
 {
@@ -311,7 +314,7 @@ CUresult obf_ctx_tell(struct obf_ctx *ctx)
 	return (CUresult)sticky;
 }
 
-/* Errors after which CUDA answers every call in the context with the same error. */
+/* Errors after which every call in the context returns the same error, as in CUDA. */
 static bool is_sticky(CUresult result)
 {
 	switch (result) {
@@ -330,7 +333,9 @@ static bool is_sticky(CUresult result)
 	}
 }
 
-/* One line: the software device tells of its kernels itself, the driver of a GPU says nothing. */
+/*
+ * Logs one line. The software device reports its kernels itself; the driver of a GPU logs nothing.
+ */
 static __attribute__((noinline)) void failure_tell(const struct obf_ctx *ctx, CUresult result)
 {
 	static atomic_flag told = ATOMIC_FLAG_INIT;
@@ -407,8 +412,7 @@ CUresult obf_ctx_settle(struct obf_ctx *ctx)
 	CUresult result = obf_context_check(context);
 
 	/*
-	 * The driver's own handlers of exit run before those that unload code: no exit waits for a
-	 * kernel.
+	 * CUDA's exit handlers run before those that unload code, so exit never waits for a kernel.
 	 */
 	if (result != CUDA_SUCCESS || atomic_load(&obf_process.exiting))
 		return result;

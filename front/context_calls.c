@@ -7,7 +7,7 @@
 #include "protocol/obf_calls.h"
 #include "front/private.h"
 
-#define API_VERSION       3020 /* what drivers answer for contexts of every later API */
+#define API_VERSION       3020 /* the value that drivers return for contexts of every later API */
 #define PRIORITY_GREATEST (-5)
 
 static CUresult device_check(CUdevice dev)
@@ -19,7 +19,7 @@ static CUresult device_check(CUdevice dev)
 	return obf_device_valid(dev) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* At most one way of waiting, nothing unknown. */
+/* Valid flags: at most one scheduling flag, and no unknown flag. */
 static bool flags_valid(unsigned flags)
 {
 	unsigned wait = flags & CU_CTX_SCHED_MASK;
@@ -225,14 +225,14 @@ CUresult obf_cuCtxGetCurrent(CUcontext *ctx)
 		return result;
 	if (!ctx)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* A destroyed context stays visible to the threads that had it current. */
+	/* A destroyed context remains visible to the threads in which it is current. */
 	obf_stack_top(&context, ctx);
 	return CUDA_SUCCESS;
 }
 
 /* ---- questions about a context ---- */
 
-/* For questions that need no working context: NULL is the current one. */
+/* For queries that need no working context. NULL means the current context. */
 static CUresult find(CUcontext ctx, const void *ret, struct obf_context **ret_context)
 {
 	CUresult result = obf_ready();
@@ -339,7 +339,7 @@ CUresult obf_cuCtxSetLimit(CUlimit limit, size_t value)
 		return result;
 	if ((int)limit < 0 || (int)limit >= CU_LIMIT_MAX)
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
-	/* The device may round what it is given: the next question asks it again. */
+	/* The device may round the value, so the next query asks the backend again. */
 	atomic_store(&context->limit_known[limit], false);
 	return obf_process.backend->ctx_limit
 		? obf_process.backend->ctx_limit(&context->pub, limit, true, &value)
@@ -418,7 +418,7 @@ CUresult obf_cuCtxSetSharedMemConfig(CUsharedconfig config)
 	if ((int)config < CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE ||
 		(int)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
 		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS; /* current devices have four-byte banks and nothing to set */
+	return CUDA_SUCCESS; /* current devices have four-byte banks, which cannot be changed */
 }
 
 CUresult obf_cuCtxGetStreamPriorityRange(int *least, int *greatest)
@@ -442,7 +442,7 @@ CUresult obf_cuCtxResetPersistingL2Cache(void)
 {
 	struct obf_context *context;
 
-	/* nothing is ever made persistent: access policies are hints and are dropped */
+	/* no cache line is ever persistent: access policies are hints and are ignored */
 	return enter(&context);
 }
 

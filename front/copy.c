@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The parameters of cuMemcpy2D, cuMemcpy3D and their kin, made into an obf_copy: two addresses,
- * pitches and an extent, all checked.
+ * Converts the parameters of cuMemcpy2D, cuMemcpy3D and similar calls into an obf_copy: two
+ * addresses, pitches and an extent, all checked.
  */
 #include "front/copy.h"
 
@@ -10,11 +10,11 @@
 
 struct side {
 	CUmemorytype type;
-	uint64_t address; /* of whichever pointer the type names; offsets not applied */
+	uint64_t address; /* the pointer that the memory type selects; offsets not applied */
 	size_t x, y, z, pitch, height;
 };
 
-/* Whether the type's pointer is a CUdeviceptr that must be device or pinned memory. */
+/* Whether the pointer for this type is a CUdeviceptr, which must be device or pinned memory. */
 static CUresult side_type(const struct side *side, bool *ret_said_device)
 {
 	switch ((int)side->type) {
@@ -33,7 +33,9 @@ static CUresult side_type(const struct side *side, bool *ret_said_device)
 	}
 }
 
-/* The first byte, with pitch and slice; the whole extent must lie on one side. */
+/*
+ * Computes the first byte, the pitch and the slice. The whole extent must be in one kind of memory.
+ */
 static CUresult side_place(const struct side *side, bool said_device, const struct obf_copy *copy,
 	bool *ret_device, uint64_t *ret_first, size_t *ret_pitch, size_t *ret_slice)
 {
@@ -41,7 +43,7 @@ static CUresult side_place(const struct side *side, bool said_device, const stru
 
 	if (ob_add_overflows(side->x, copy->width, &row_end))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* A pitch of 0 is allowed where only one row is touched. */
+	/* A pitch of 0 is allowed if only one row is copied. */
 	pitch = side->pitch ? side->pitch : row_end;
 	height = side->height ? side->height : side->y + copy->height;
 	if (row_end > pitch || ob_mul_overflows(pitch, height, &slice))
@@ -62,7 +64,7 @@ static CUresult side_place(const struct side *side, bool said_device, const stru
 	return obf_mem_side(*ret_first, last, said_device, ret_device);
 }
 
-/* Nothing is to be moved: only pointers that cannot be right are refused. */
+/* For an empty copy: rejects only pointers that cannot be valid. */
 static CUresult side_empty(const struct side *side, bool said_device)
 {
 	bool device;
@@ -95,7 +97,7 @@ static CUresult copy_make(const struct side *src, const struct side *dst, size_t
 	return result;
 }
 
-/* Unified pointers come in the device field. */
+/* Unified pointers are in the device field. */
 static uint64_t address_of(CUmemorytype type, const void *host, CUdeviceptr device)
 {
 	return type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : device;

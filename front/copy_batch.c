@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Batches of copies. CUDA promises no order among the copies of a batch; here each is put into the
- * stream in turn. All copies are checked before the first is made.
+ * Batches of copies. CUDA guarantees no order among the copies of a batch; here they are put into
+ * the stream one after the other. All copies are checked before the first one is made.
  */
 #include "front/copy.h"
 #include "front/private.h"
@@ -17,13 +17,13 @@ static bool order_valid(CUmemcpySrcAccessOrder order, unsigned flags)
 		order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY && !(flags & ~COPY_FLAGS);
 }
 
-/* A batch goes into any stream but the legacy one. */
+/* CUDA accepts a batch in any stream except the legacy stream. */
 static CUresult batch_enter(CUstream handle, size_t *fail_index, struct obf_stream **ret)
 {
 	CUresult result = obf_stream_enter(handle, ret);
 
 	if (fail_index)
-		*fail_index = SIZE_MAX; /* an error that is no copy's */
+		*fail_index = SIZE_MAX; /* an error that does not belong to one copy */
 	return result == CUDA_SUCCESS && (*ret)->legacy ? CUDA_ERROR_INVALID_VALUE : result;
 }
 
@@ -32,7 +32,7 @@ static CUresult copy_submit(
 {
 	CUresult result = obf_process.backend->copy(stream, copy, false);
 
-	/* Pinned memory may be read when the stream comes to the copy. */
+	/* Pinned memory may be read when the stream reaches the copy. */
 	if (result == CUDA_SUCCESS && order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL &&
 		!copy->src_device)
 		result = obf_process.backend->stream_wait(stream);
@@ -46,7 +46,7 @@ struct rows {
 	const size_t *sizes;
 	size_t n;
 	const CUmemcpyAttributes *attrs;
-	const size_t *firsts; /* copy from which an entry of attrs is meant */
+	const size_t *firsts; /* index of the first copy to which an entry of attrs applies */
 	size_t n_attrs;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* cuMemcpy and its kin: every form that programs have becomes a write, a read or an obf_copy. */
+/* cuMemcpy and similar calls: each form becomes a write, a read or an obf_copy. */
 #include "front/copy.h"
 #include "front/private.h"
 #include "front/stream.h"
@@ -8,7 +8,7 @@
 
 /* ---- one row ---- */
 
-/* Both ends on one side. */
+/* Source and destination are both device memory or both host memory. */
 static __attribute__((noinline)) CUresult row_copy(struct obf_stream *stream, uint64_t dst,
 	bool dst_device, uint64_t src, bool src_device, size_t size, bool blocking)
 {
@@ -29,7 +29,7 @@ static __attribute__((noinline)) CUresult row_copy(struct obf_stream *stream, ui
 	return obf_process.backend->copy(stream, &copy, blocking);
 }
 
-/* dst_said, src_said: the call takes a CUdeviceptr there, and means device memory. */
+/* dst_said, src_said: the parameter is a CUdeviceptr, which means device memory. */
 static inline __attribute__((always_inline)) CUresult row(uint64_t dst, bool dst_said, uint64_t src,
 	bool src_said, size_t size, CUstream handle, bool blocking)
 {
@@ -97,7 +97,7 @@ CUresult obf_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream st
 
 /* ---- rows and slices ---- */
 
-/* A copy that may be of nothing. */
+/* Makes a copy that may be empty. */
 static CUresult box_copy(struct obf_stream *stream, const struct obf_copy *copy, bool blocking)
 {
 	if (!copy->width || !copy->height || !copy->depth)
@@ -154,7 +154,7 @@ CUresult obf_cuMemcpy3D_v2(const CUDA_MEMCPY3D *params, CUstream stream)
 
 /* ---- between contexts ---- */
 
-/* A blocking copy comes after everything in both. */
+/* A blocking copy is ordered after all work of both contexts. */
 static CUresult peers_enter(CUcontext dst_handle, CUcontext src_handle, bool blocking,
 	struct obf_ctx **ret_dst, struct obf_ctx **ret_src)
 {

@@ -17,14 +17,14 @@
 struct obf_process obf_process;
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
-static CUresult start_result; /* what cuInit answers when the state is FAILED; under start_lock */
+static CUresult start_result; /* the result of cuInit if the state is FAILED; under start_lock */
 
 static void fork_child(void)
 {
 	/*
-	 * Other threads are gone and their locks may stand locked, so nothing of an initialised
-	 * parent can be used. A parent that had not initialised (or had failed to) leaves a clean
-	 * slate.
+	 * The child has no other threads, and locks that those held stay locked, so no state of an
+	 * initialised parent can be used. If the parent had not initialised, or had failed to, the
+	 * child can start afresh.
 	 */
 	int state = atomic_load(&obf_process.state);
 
@@ -66,10 +66,7 @@ const struct obf_device *obf_device_at(int ordinal)
 	return ordinal >= 0 && ordinal < obf_device_count() ? &obf_process.devices[ordinal] : NULL;
 }
 
-/*
- * A list that an entry cut short, told at the level of information, or as a warning when it leaves
- * no device.
- */
+/* Logs that an entry ended the list: at level info, or as a warning if no device remains. */
 static void explain_visible(const struct obf_visible *visible, const char *list, int n)
 {
 	const char *why = visible->end == OBF_VISIBLE_TWICE
@@ -125,8 +122,8 @@ static CUresult start(void)
 	if (obf_process.backend->visible)
 		obf_process.backend->visible(visible.ordinal, visible.n);
 	/*
-	 * Handlers that were registered before, such as those that unload the program's code, run
-	 * after this one.
+	 * Exit handlers that were registered earlier, such as those that unload the program's code,
+	 * run after this one.
 	 */
 	if (atexit(on_exit_begin) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -150,7 +147,7 @@ CUresult obf_cuInit(unsigned flags)
 	if (state == OBF_STATE_NEW) {
 		atomic_store(&obf_process.state, OBF_STATE_STARTING);
 		start_result = start();
-		/* Release: who sees READY sees the devices. */
+		/* Release: a thread that sees READY sees the devices. */
 		atomic_store_explicit(&obf_process.state,
 			start_result == CUDA_SUCCESS ? OBF_STATE_READY : OBF_STATE_FAILED,
 			memory_order_release);
@@ -170,7 +167,7 @@ CUresult obf_cuDriverGetVersion(int *version)
 	return CUDA_SUCCESS;
 }
 
-/* The common first lines of every query of one device. */
+/* The common checks of every query of one device. */
 static CUresult device_enter(
 	const void *ret, CUdevice ordinal, const struct obf_device **ret_device)
 {
@@ -239,7 +236,7 @@ CUresult obf_cuDeviceGetLuid(char *luid, unsigned *device_node_mask, CUdevice de
 	if (result != CUDA_SUCCESS)
 		return result;
 	(void)device_node_mask;
-	return CUDA_ERROR_NOT_SUPPORTED; /* LUIDs are a thing of Windows */
+	return CUDA_ERROR_NOT_SUPPORTED; /* only Windows has LUIDs */
 }
 
 CUresult obf_cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
@@ -359,7 +356,11 @@ CUresult obf_cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
 		return result;
 	if (!obf_device_valid(peer))
 		return CUDA_ERROR_INVALID_DEVICE;
-	*can = 0; /* copies between devices work; loads and stores across them are not offered */
+	/*
+	 * copies between devices work; loads and stores to another device's memory are not
+	 * supported
+	 */
+	*can = 0;
 	return CUDA_SUCCESS;
 }
 

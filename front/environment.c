@@ -19,7 +19,7 @@ static bool is_on(const char *name)
 	return is_set(name) && strtol(getenv(name), NULL, 10) != 0;
 }
 
-/* Of two names for one thing the first decides where it is set. */
+/* If two variables have the same meaning, the first takes precedence when it is set. */
 static bool either_on(const char *first, const char *second)
 {
 	return is_set(first) ? is_on(first) : is_on(second);

@@ -15,8 +15,8 @@ struct error_row {
 	}
 
 /*
- * Sorted by value. Names are the interface's; the wording is the commonly shown one where programs
- * print it, else our own.
+ * Sorted by value. The names are those of the API. The texts are NVIDIA's common wording where
+ * programs print them; the other texts are written for this project.
  */
 static const struct error_row rows[] = {
 	ROW(CUDA_SUCCESS, "no error"),

@@ -60,7 +60,7 @@ void obf_events_end(const struct obf_ctx *ctx)
 
 /* ---- calls ---- */
 
-/* The event of a handle, and its context's error when that is not the current one. */
+/* Resolves an event handle, and returns the error of the event's context if that is not current. */
 static CUresult event_get(CUevent handle, const struct obf_ctx *ctx, struct obf_event **ret)
 {
 	*ret = ob_ids_get(&event_ids, (uint64_t)(uintptr_t)handle);
@@ -77,7 +77,7 @@ static CUresult event_enter(CUevent handle, struct obf_event **ret)
 	return ob_likely(result == CUDA_SUCCESS) ? event_get(handle, ctx, ret) : result;
 }
 
-/* Acquire: who sees that the event was recorded sees what the backend wrote about it. */
+/* Acquire: a thread that sees `recorded` sees what the backend stored about the recording. */
 static bool is_recorded(const struct obf_event *event)
 {
 	return atomic_load_explicit(&event->recorded, memory_order_acquire);
@@ -95,7 +95,7 @@ CUresult obf_cuEventCreate(CUevent *ret, unsigned flags)
 		(flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CU_EVENT_INTERPROCESS)
-		return CUDA_ERROR_NOT_SUPPORTED; /* other processes have sessions of their own */
+		return CUDA_ERROR_NOT_SUPPORTED; /* other processes have their own sessions */
 	event = obf_object_take(&events, obf_process.backend->event_size, ctx);
 	if (!event)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -131,7 +131,7 @@ CUresult obf_cuEventRecordWithFlags(CUevent handle, CUstream stream_handle, unsi
 	if (ob_unlikely(result != CUDA_SUCCESS))
 		return result;
 	if (ob_unlikely(event->ctx != stream->ctx))
-		return CUDA_ERROR_INVALID_HANDLE; /* event and stream are of one context */
+		return CUDA_ERROR_INVALID_HANDLE; /* event and stream belong to the same context */
 	if (ob_unlikely(flags != CU_EVENT_RECORD_DEFAULT))
 		return CUDA_ERROR_INVALID_VALUE; /* RECORD_EXTERNAL is for captured streams */
 	result = obf_process.backend->event_record(event, stream);

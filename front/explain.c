@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Why a device takes none of an image's code: whose image it is, what it holds, what helps. Slow
- * path; one line of the log.
+ * Explains why a device cannot use any code of an image: its origin, its contents and the remedy.
+ * Slow path; logs one line.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -21,7 +21,7 @@
 
 enum owner { OWNER_UNKNOWN, OWNER_PROGRAM, OWNER_FILE };
 
-/* A file that is mapped, but by no loader. */
+/* Finds the mapped file that contains an address that no loader has mapped. */
 static bool mapped_file(uintptr_t at, char ret_path[PATH_BYTES])
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -44,7 +44,7 @@ static bool mapped_file(uintptr_t at, char ret_path[PATH_BYTES])
 	return found;
 }
 
-/* Whose the image at this address is, by the file that holds it. */
+/* Finds the origin of the image at this address by the file that contains it. */
 static enum owner owner_of(const void *at, char ret_path[PATH_BYTES])
 {
 	const struct link_map *map = NULL;
@@ -59,7 +59,7 @@ static enum owner owner_of(const void *at, char ret_path[PATH_BYTES])
 		snprintf(ret_path, PATH_BYTES, "%s", map->l_name);
 		return OWNER_FILE;
 	}
-	/* The loader gives the program itself no name. */
+	/* The loader gives no name for the program itself. */
 	n = readlink("/proc/self/exe", ret_path, PATH_BYTES - 1);
 	ret_path[n > 0 ? n : 0] = 0;
 	return OWNER_PROGRAM;

@@ -3,8 +3,9 @@
 /*
  * The answer to the CUDA runtime's self-test: without it NVIDIA's runtime refuses to start with
  * error 103. The runtime asks, three times per instance, for HMAC-MD2 (RFC 2104 with a 16-byte
- * block, RFC 1319) over values that this library reports by other ways too. This file is all there
- * is to it; the build option `selftest` leaves it out. docs/LEGAL.md says why it is here.
+ * block, RFC 1319) over values that the library also reports through other calls. This file is the
+ * whole implementation; the build option `selftest` leaves it out. docs/LEGAL.md gives the reason
+ * for it.
  */
 #include "front/export_selftest.h"
 
@@ -14,7 +15,7 @@
 
 #define BLOCK OBF_SELFTEST_SIZE
 
-/* RFC 1319's permutation of 0..255, made from the digits of pi. */
+/* The permutation of 0..255 of RFC 1319, derived from the digits of pi. */
 /* clang-format off */
 static const uint8_t pi_table[256] = {
 	0x29, 0x2e, 0x43, 0xc9, 0xa2, 0xd8, 0x7c, 0x01, 0x3d, 0x36, 0x54, 0xa1, 0xec, 0xf0, 0x06,
@@ -84,7 +85,7 @@ static void md2_end(struct md2 *md2, uint8_t ret[BLOCK])
 	uint8_t checksum[BLOCK];
 	unsigned n = BLOCK - md2->n_pending;
 
-	/* At least one byte of padding, each saying how many there are. */
+	/* At least one byte of padding; each byte holds the length of the padding. */
 	memset(md2->pending + md2->n_pending, (int)n, n);
 	md2_block(md2, md2->pending);
 	memcpy(checksum, md2->checksum, BLOCK);
@@ -127,7 +128,7 @@ void obf_selftest_hmac(const void *data, size_t size, uint8_t ret[OBF_SELFTEST_S
 	md2_end(&outer, ret);
 }
 
-/* The message: this header, then one row per device. Little-endian, no holes. */
+/* The message: this header, then one row per device. Little-endian, no padding. */
 struct header {
 	uint32_t driver_version, version, pid, thread;
 	uint64_t interface_table, check_table, check_entry, seconds;

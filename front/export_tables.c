@@ -3,8 +3,8 @@
 /*
  * cuGetExportTable: the undocumented tables that NVIDIA's runtimes and libraries ask for. A table
  * is an array of words that never changes: word 0 its size in bytes, word n the function in slot n
- * (context-local storage alone has no size word and ends with NULL). What nobody has been seen to
- * call answers CUDA_ERROR_NOT_SUPPORTED after one log line with table, slot and arguments.
+ * (context-local storage alone has no size word and ends with NULL). A slot that no known program
+ * calls logs one line with table, slot and arguments and returns CUDA_ERROR_NOT_SUPPORTED.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +15,9 @@
 #include "front/private.h"
 #include "protocol/obf_calls.h"
 
-#define HOOK_WORDS 4096u /* enable words by runtime call id; runtime 13.0 reads up to 523 */
-#define HOOK_SLOTS 64u   /* it reads 14 */
+/* enable words, by id of the runtime call; runtime 13.0 reads up to index 523 */
+#define HOOK_WORDS 4096u
+#define HOOK_SLOTS 64u /* it reads 14 */
 
 typedef const void *word;
 
@@ -54,8 +55,8 @@ static CUresult unknown(enum table_index table, unsigned slot, const uintptr_t a
 }
 
 /*
- * A function for a slot that is not known, and the word that holds it. Reading six arguments is
- * safe in the C calling convention.
+ * Defines a function for an unknown slot, and the word for the table. Reading six arguments is safe
+ * in the C calling convention.
  */
 #define UNKNOWN(table, slot)                                                                  \
 	static CUresult table##_##slot(                                                       \
@@ -83,7 +84,7 @@ static CUresult interface_load(CUmodule *module, const void *wrapper)
 	return result;
 }
 
-/* The primary context's handle, neither retained nor made active. */
+/* Returns the primary context's handle without retaining or activating the context. */
 static CUresult interface_primary(CUcontext *ctx, CUdevice dev)
 {
 	CUresult result = obf_ready();
@@ -106,7 +107,7 @@ static CUresult interface_load_with(
 	return interface_load(module, wrapper);
 }
 
-/* The program is done with an image; nothing is kept by its address. */
+/* The program no longer uses an image. No data is stored by the image's address. */
 static void interface_forget(const void *wrapper)
 {
 	(void)wrapper;
@@ -139,7 +140,7 @@ static CUresult interface_launch(CUfunction function, unsigned gx, unsigned gy, 
 
 static CUresult interface_compilers(void)
 {
-	return CUDA_SUCCESS; /* the compilers live on the other side */
+	return CUDA_SUCCESS; /* the compilers are on the server */
 }
 
 UNKNOWN(INTERFACE, 3)
@@ -305,8 +306,8 @@ static CUresult context_id(CUcontext ctx, unsigned long long *id)
 }
 
 /*
- * A stream's number, by this library's own cuStreamGetId, which looks the default streams up in the
- * current context.
+ * Returns a stream's number through this library's cuStreamGetId, which looks up the default
+ * streams in the current context.
  */
 static CUresult stream_id(CUcontext ctx, CUstream stream, unsigned long long *ret)
 {
@@ -329,8 +330,8 @@ static CUresult stream_id(CUcontext ctx, CUstream stream, unsigned long long *re
 }
 
 /*
- * cuBLASLt wants the driver's own object behind a stream (slot 51) to ask for its number (slot 39).
- * A stream's object is the stream.
+ * cuBLASLt asks for the driver's object of a stream (slot 51) and passes it to slot 39 to get its
+ * number. Here the object of a stream is its handle.
  */
 static CUresult context_stream(CUcontext ctx, CUstream stream, CUstream *ret, int per_thread)
 {
@@ -367,7 +368,7 @@ static const word context_words[95] = { SIZE(95), [4] = (word)context_id,
 /* clang-format on */
 
 /*
- * Shows each function of a module to `visit`. The caller goes on only when the answer is 1, not 0.
+ * Calls `visit` for each function of a module. The caller continues only if this returns 1, not 0.
  */
 static int function_each(CUcontext ctx, CUmodule handle,
 	void (*visit)(void *user, CUfunction function, void *owner), void *user)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * cuMemset*: six calls and their asynchronous twins. None of them waits for the device, as in CUDA,
- * but those of pinned host memory.
+ * cuMemset*: six calls and their asynchronous forms. As in CUDA, only a fill of pinned host memory
+ * waits for the device.
  */
 #include <string.h>
 
@@ -31,7 +31,7 @@ void obf_fill_rows(const struct obf_fill *fill)
 		row_fill(fill->dst + y * fill->pitch, fill->value, fill->element, fill->width);
 }
 
-/* Pinned memory, in the stream's order. */
+/* Fills pinned memory in the order of the stream. */
 static CUresult host_fill(struct obf_stream *stream, const struct obf_fill *fill)
 {
 	CUresult result = obf_process.backend->stream_wait(stream);

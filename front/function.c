@@ -73,7 +73,7 @@ static struct obf_function *function_make(struct obf_module *module, size_t inde
 	return function;
 }
 
-/* The code is at fault: no later try can succeed. */
+/* The error is in the code: no later attempt can succeed. */
 static bool is_final(CUresult result)
 {
 	return result == CUDA_ERROR_INVALID_PTX || result == CUDA_ERROR_INVALID_IMAGE ||
@@ -115,7 +115,7 @@ CUresult obf_function_get(struct obf_module *module, size_t index, struct obf_fu
 			result = function ? obf_process.backend->func_get(&function->pub)
 					  : CUDA_ERROR_OUT_OF_MEMORY;
 			if (result == CUDA_SUCCESS) {
-				/* Release: who finds the function finds it whole. */
+				/* Release: a thread that finds the function sees it complete. */
 				atomic_store_explicit(
 					&module->functions[index], function, memory_order_release);
 			} else {
@@ -155,7 +155,7 @@ CUresult obf_func_resolve(CUfunction handle, struct obf_ctx *ctx, struct obf_fun
 		if (!kern)
 			return CUDA_ERROR_INVALID_HANDLE;
 		if (ob_likely(context->slot < OBF_KERN_INLINE)) {
-			/* Acquire pairs with the release in obf_kern_function. */
+			/* Acquire: pairs with the release in obf_kern_function. */
 			*ret = atomic_load_explicit(
 				&kern->by_slot[context->slot], memory_order_acquire);
 			if (ob_likely(*ret != NULL))
@@ -181,7 +181,10 @@ CUresult obf_function_enter(CUfunction handle, struct obf_function **ret)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* Questions about a function may come with another context current; launches may not. */
+	/*
+	 * A function may be queried while another context is current; launches require its own
+	 * context.
+	 */
 	if (ob_id_kind((uint64_t)(uintptr_t)handle) == OBF_KIND_FUNC) {
 		*ret = obf_function_find(handle);
 		return *ret ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
@@ -243,7 +246,7 @@ CUresult obf_function_exact(struct obf_function *function)
 	if (!function->pub.attrs.exact) {
 		if (obf_process.backend->func_attrs)
 			result = obf_process.backend->func_attrs(&function->pub);
-		/* What the program has set is newer than what the device says. */
+		/* A value that the program has set overrides the device's value. */
 		for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; i++)
 			if (function->set_mask & 1u << i)
 				*obf_func_attr_at(&function->pub.attrs, (CUfunction_attribute)i) =
@@ -276,7 +279,7 @@ CUresult obf_function_get_attr(struct obf_function *function, CUfunction_attribu
 	return CUDA_SUCCESS;
 }
 
-/* CUDA_SUCCESS, or why the program may not set this. */
+/* CUDA_SUCCESS, or the error with which the program may not set this. */
 CUresult obf_function_settable(
 	const struct obf_function *function, CUfunction_attribute attr, int value)
 {
@@ -427,7 +430,8 @@ CUresult obf_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction handle)
 		return result;
 	if (!state)
 		return CUDA_ERROR_INVALID_VALUE;
-	*state = CU_FUNCTION_LOADING_STATE_LOADED; /* a function exists from its module's load on */
+	/* a function exists as soon as its module is loaded */
+	*state = CU_FUNCTION_LOADING_STATE_LOADED;
 	return CUDA_SUCCESS;
 }
 
