@@ -334,7 +334,8 @@ static bool is_sticky(CUresult result)
 }
 
 /*
- * Logs one line. The software device reports its kernels itself; the driver of a GPU logs nothing.
+ * Logs one line per process, for GPUs only: their driver logs nothing, and the software device
+ * reports errors of kernels itself.
  */
 static __attribute__((noinline)) void failure_tell(const struct obf_ctx *ctx, CUresult result)
 {

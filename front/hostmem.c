@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Pinned host memory: ordinary pages of this process that the map knows. Nothing here is visible to
- * the device; copies read and write it. Freeing and unregistering synchronise implicitly: they do
- * their work in every case and return what the wait returned.
+ * Pinned host memory: ordinary pages of this process that are entered in the map. The device cannot
+ * access them; only copies read and write them. Freeing and unregistering synchronise implicitly:
+ * they take effect in every case and return the result of the wait.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -76,7 +76,7 @@ CUresult obf_cuMemFreeHost(void *p)
 		mem.kind != OBF_MEM_HOST || mem.registered)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = obf_ctx_settle(mem.ctx);
-	/* Of two threads that free the same pointer one is told. */
+	/* If two threads free the same pointer, one of them gets an error. */
 	if (!obf_mem_remove(mem.base, NULL))
 		return CUDA_ERROR_INVALID_VALUE;
 	tell_host(p, mem.size, false);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* obf_kern: a library's kernel, which is one function per context; cuKernel*. */
+/* obf_kern: a kernel of a library, which has one function per context; cuKernel*. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,7 +45,7 @@ void obf_kern_free(struct obf_kern *kern)
 	free(kern);
 }
 
-/* The row of a context; NULL when the outer rows do not exist yet. */
+/* Returns the row of a context; NULL if the outer rows are not allocated yet. */
 static struct obf_func *_Atomic *row_at(struct obf_kern *kern, uint32_t slot)
 {
 	struct obf_func *_Atomic *more;
@@ -56,7 +56,7 @@ static struct obf_func *_Atomic *row_at(struct obf_kern *kern, uint32_t slot)
 	return more ? &more[slot] : NULL;
 }
 
-/* Likewise, making them; under the library's lock. */
+/* The same, but allocates the rows; under the library's lock. */
 static struct obf_func *_Atomic *row_make(struct obf_kern *kern, uint32_t slot)
 {
 	struct obf_func *_Atomic *row = row_at(kern, slot);
@@ -96,7 +96,10 @@ CUresult obf_kern_function(
 	result = obf_library_module(library, context, NULL, &module);
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* Devices may take different entries of the image: only the name is common. */
+	/*
+	 * Devices may use different entries of the image, which have only the kernel's name in
+	 * common.
+	 */
 	kernel = obi_symbols_kernel(module->pub.symbols, kern->name);
 	if (!kernel)
 		return CUDA_ERROR_NOT_FOUND;
@@ -109,7 +112,7 @@ CUresult obf_kern_function(
 		for (const struct obf_override *o = kern->overrides; o; o = o->next)
 			if (o->device == context->pub.device)
 				obf_function_set_attr(*ret, o->attr, o->value);
-		/* Release: who finds the function finds its attributes set. */
+		/* Release: a thread that finds the function sees its attributes. */
 		atomic_store_explicit(row, &(*ret)->pub, memory_order_release);
 	}
 	pthread_mutex_unlock(&library->lock);
@@ -117,8 +120,8 @@ CUresult obf_kern_function(
 }
 
 /*
- * The function through which a device is asked about a kernel without loading anything new
- * elsewhere; NULL: no context there.
+ * Returns the function that is used to query a kernel on a device without loading it in other
+ * contexts. NULL: the device has no context.
  */
 static CUresult device_function(struct obf_kern *kern, CUdevice dev, struct obf_function **ret)
 {
@@ -147,8 +150,8 @@ static CUresult find(CUkernel handle, const void *ret, struct obf_kern **ret_ker
 }
 
 /*
- * A stand-in for the function of a device that has no context yet: what the image says, and what
- * was set for the device.
+ * Attributes of a kernel on a device that has no context yet: those of the image, and those that
+ * were set for the device.
  */
 static CUresult guess(struct obf_kern *kern, CUdevice dev, struct obf_function *ret)
 {
@@ -197,7 +200,7 @@ CUresult obf_cuKernelGetAttribute(
 	return CUDA_SUCCESS;
 }
 
-/* Remembered for contexts to come; under the library's lock. */
+/* Stores an attribute for future contexts; under the library's lock. */
 static CUresult override_put(
 	struct obf_kern *kern, CUdevice dev, CUfunction_attribute attr, int value)
 {
@@ -298,7 +301,7 @@ CUresult obf_cuKernelGetName(const char **name, CUkernel handle)
 		*name = kern->name;
 		return CUDA_SUCCESS;
 	}
-	/* A CUfunction cast to CUkernel is taken as well. */
+	/* A CUfunction cast to CUkernel is accepted as well. */
 	function = name ? obf_function_find((CUfunction)(void *)handle) : NULL;
 	if (!function)
 		return result;

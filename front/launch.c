@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* What CUDA checks and does at a launch before anything runs. Hot: no lock, no allocation. */
+/* CUDA's checks and conversions at a launch. Hot path: no lock, no allocation. */
 #include <string.h>
 
 #include "base/log.h"
@@ -12,10 +12,9 @@
 #define ATTRS_MAX        64u /* in one configuration */
 
 /*
- * Bad dimensions are CUDA_ERROR_INVALID_VALUE to users of the driver API,
- * cudaErrorInvalidConfiguration to users of the runtime. The runtime hands a driver's number on as
- * it is, so code that came through the runtime's way of loading is answered with the runtime's
- * number.
+ * Invalid dimensions are CUDA_ERROR_INVALID_VALUE in the driver API and
+ * cudaErrorInvalidConfiguration in the runtime. The runtime returns the driver's number unchanged,
+ * so for code that the runtime loaded the runtime's number is returned here.
  */
 #define ERROR_INVALID_CONFIGURATION ((CUresult)9)
 
@@ -72,8 +71,8 @@ static __attribute__((noinline)) CUresult check_cooperative(
 }
 
 /*
- * More threads than the function takes, which is 0 until it is loaded: CUDA loads a function
- * lazily, and says so at its first launch.
+ * More threads than block_max, which is 0 until the function is loaded. As in CUDA, functions are
+ * loaded lazily, and load errors are returned by the first launch.
  */
 static __attribute__((noinline)) CUresult block_too_large(
 	struct obf_function *function, uint64_t threads)
@@ -92,7 +91,7 @@ CUresult obf_launch_check(
 	const struct obf_ctx *ctx, const struct obf_func *func, const struct obf_launch *launch)
 {
 	const struct obf_function *function = obf_function_of(func);
-	/* the backend fills the attributes that every device has */
+	/* the backend sets the attributes that every device has */
 	const int32_t *limit = function->device->attr;
 	const struct obi_kernel *kernel = function->kernel;
 	uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
@@ -135,8 +134,8 @@ CUresult obf_launch_check(
 }
 
 /*
- * One attribute of a configuration. Hints change speed, not meaning, and are dropped; what would
- * change meaning is refused.
+ * Handles one attribute of a configuration. Hints affect only speed and are ignored. Unknown
+ * attributes that would change the result are refused.
  */
 static CUresult attr_apply(const CUlaunchAttribute *attr, struct obf_launch *ret)
 {
@@ -159,7 +158,7 @@ static CUresult attr_apply(const CUlaunchAttribute *attr, struct obf_launch *ret
 	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
 	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
 	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-	/* allows overlap, does not ask for it */
+	/* allows overlap but does not require it */
 	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
@@ -209,7 +208,9 @@ static __attribute__((noinline)) CUresult pack_extra(
 	size_t size = 0;
 	bool has_size = false;
 
-	/* Pairs of name and value; at most both names once, then the end. */
+	/*
+	 * Pairs of name and value: at most one pair for each of the two names, then the end mark.
+	 */
 	for (unsigned i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
 		if (i > 2)
 			return CUDA_ERROR_INVALID_VALUE;
@@ -224,7 +225,10 @@ static __attribute__((noinline)) CUresult pack_extra(
 	}
 	if (func->param_bytes == 0)
 		return CUDA_SUCCESS;
-	/* A buffer may be longer than the parameters (a struct's tail), not shorter. */
+	/*
+	 * A buffer may be longer than the parameters (padding at the end of a struct), but not
+	 * shorter.
+	 */
 	if (!buffer || !has_size || size < func->param_bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(dst, buffer, func->param_bytes);
@@ -242,7 +246,7 @@ CUresult obf_launch_pack(const struct obf_func *func, void **params, void **extr
 		return CUDA_SUCCESS;
 	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Gaps must not carry old bytes of ours to the other side. */
+	/* Gaps are cleared, so that no old bytes of the buffer are sent to the server. */
 	if (!obf_function_of(func)->dense)
 		memset(out, 0, func->param_bytes);
 	for (uint32_t i = 0; i < func->n_params; i++) {

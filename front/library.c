@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obf_library: an image that belongs to no context. Its kernels exist from the symbols at once; a
- * module of it is loaded in a context when a kernel or variable is first used there, so loading a
- * library costs no message and no device time. Exceptions: PTX text and bare cubins are loaded in
- * the current context, because their errors must show at the load, and CUDA_MODULE_LOADING=EAGER
- * loads in every context, also in those that are made later.
+ * obf_library: an image that belongs to no context. Its kernels are created at once from the
+ * symbols. A context loads a module of it when a kernel or variable is first used there, so loading
+ * a library costs no message and no device time. There are two exceptions. PTX text and bare cubins
+ * are loaded at once in the current context, because the load call must return their errors.
+ * CUDA_MODULE_LOADING=EAGER loads the library in every context, including those created later.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -66,8 +66,8 @@ static void library_free(struct obf_library *library)
 }
 
 /*
- * Code for every device that the image runs on; an error when there is none, or when what a device
- * would take is damaged.
+ * Selects code for every device that the image supports. Fails if there is none, or if the code
+ * selected for a device is damaged.
  */
 static CUresult library_select(
 	struct obf_library *library, const struct obi_image *image, bool keep)
@@ -96,7 +96,7 @@ static CUresult library_select(
 	return library->first ? CUDA_SUCCESS : none;
 }
 
-/* Without an array of values every value is 0: cuBLASLt names the option and passes none. */
+/* Without an array of values every value is 0: cuBLASLt passes the option without values. */
 static bool option_preserved(unsigned n, const CUlibraryOption *options, void **values)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -106,8 +106,8 @@ static bool option_preserved(unsigned n, const CUlibraryOption *options, void **
 }
 
 /*
- * Loads the library in one context, which is current meanwhile as it is for any other load. Nothing
- * that runs there: success.
+ * Loads the library in one context, which is made current meanwhile, as for any other load.
+ * Succeeds if the library has no code for the device.
  */
 static CUresult library_load(
 	struct obf_library *library, struct obf_context *context, const struct obf_jit *jit)
@@ -125,7 +125,7 @@ static CUresult library_load(
 	return result;
 }
 
-/* What must not wait for the first use of a kernel. */
+/* Loads that must not be deferred to the first use of a kernel. */
 static CUresult library_load_now(struct obf_library *library, const struct obf_jit *jit)
 {
 	struct obf_ctx *ctx = obf_ctx_peek();
@@ -236,8 +236,8 @@ CUresult obf_cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_o
 	size_t size;
 
 	/*
-	 * the one option says whether the program keeps its image: a file is read into memory of
-	 * ours
+	 * the only option tells whether the program keeps its image; a file is read into memory of
+	 * the library
 	 */
 	(void)values;
 	if (result != CUDA_SUCCESS)
@@ -266,7 +266,7 @@ static CUresult find(CUlibrary handle, const void *ret, struct obf_library **ret
 }
 
 /*
- * Kernels of the library may run in each context that has a module of it. The first error counts.
+ * Kernels of the library may run in each context that has a module of it. Returns the first error.
  */
 static CUresult library_settle(const struct obf_library *library)
 {
@@ -289,7 +289,7 @@ CUresult obf_cuLibraryUnload(CUlibrary handle)
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (atomic_load(&obf_process.exiting))
-		return CUDA_SUCCESS; /* it goes with the process, which waits for no kernel */
+		return CUDA_SUCCESS; /* it ends with the process, which waits for no kernel */
 	result = library_settle(library);
 	library_free(library);
 	return result;
@@ -330,7 +330,7 @@ void obf_libraries_forget(struct obf_context *context)
 	pthread_mutex_lock(&list_lock);
 	for (struct obf_library *library = libraries; library; library = library->next) {
 		pthread_mutex_lock(&library->lock);
-		/* The module itself is on the context's list and is freed from there. */
+		/* The module is in the context's list and is freed from there. */
 		if (context->slot < library->n_modules)
 			library->modules[context->slot] = NULL;
 		for (size_t i = 0; i < library->first->symbols.n_kernels; i++) {
@@ -356,7 +356,7 @@ CUresult obf_library_kern(struct obf_library *library, size_t index, struct obf_
 			result = obf_kern_new(
 				library, library->first->symbols.kernels[index].name, &kern);
 			if (result == CUDA_SUCCESS)
-				/* Release: who finds the kernel finds it whole. */
+				/* Release: a thread that finds the kernel sees it complete. */
 				atomic_store_explicit(
 					&library->kerns[index], kern, memory_order_release);
 		}
@@ -414,7 +414,7 @@ CUresult obf_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned max, CUlibrar
 	return result;
 }
 
-/* The library's module in the current context. */
+/* Returns the library's module in the current context. */
 static CUresult enter(CUlibrary handle, const void *ret, struct obf_module **ret_module)
 {
 	struct obf_library *library;

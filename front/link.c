@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * cuLink*: inputs are collected; completing joins them into one image, which cuModuleLoadData takes
- * like any other. PTX inputs are merged as text. One input of another kind comes out as it went in,
- * and the driver behind compiles it. Machine code of several inputs needs the driver's own linker
- * and is refused.
+ * cuLink*: inputs are collected, and cuLinkComplete combines them into one image for
+ * cuModuleLoadData. PTX inputs are merged as text. A single input of another kind is returned
+ * unchanged, and the driver compiles it later. Linking machine code of several inputs needs the
+ * driver's linker and is refused.
  *
- * A link belongs to the process; its calls are the caller's to serialise, as CUDA has it; ending it
- * frees the image.
+ * A link belongs to the process. As in CUDA, the caller serialises the calls for one link.
+ * Destroying the link frees the image.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,23 +23,23 @@
 #include "image/ptx_merge.h"
 #include "protocol/obf_calls.h"
 
-#define LINK_MAX 4096u /* live links in the process */
+#define LINK_MAX 4096u /* limit of live links of a process */
 #define LOG_MAX  4096u
 
 struct input {
-	char *data; /* owned; a NUL follows */
+	char *data; /* owned; NUL-terminated */
 	size_t size;
 	bool ptx;
 	char name[256];
 };
 
 struct link {
-	const struct obf_device *device; /* whose code it takes */
+	const struct obf_device *device; /* the device for which code is selected */
 	struct input *inputs;
 	size_t n;
 	struct ob_buf image;
 	bool complete;
-	/* the caller's arrays, which CUDA requires to live as long as the link */
+	/* the caller's arrays, which must stay valid as long as the link, as in CUDA */
 	unsigned n_options;
 	CUjit_option *options;
 	void **values;
@@ -66,7 +66,7 @@ static CUresult link_get(CUlinkState state, struct link **ret)
 	return *ret ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Into the program's error log, or else ours. */
+/* Writes to the program's error log, or else to the library's log. */
 static void link_log(struct link *link, const char *text)
 {
 	struct obf_jit_logs logs;
@@ -74,8 +74,8 @@ static void link_log(struct link *link, const char *text)
 	if (obf_jit_read(&logs, link->n_options, link->options, link->values))
 		return;
 	/*
-	 * The sizes are in and out: the next message must find the size of the buffer, so only text
-	 * is written here.
+	 * The option values for sizes are inputs and outputs. A later message still needs the
+	 * buffer size, so only the text is written here.
 	 */
 	if (logs.error && logs.error_size)
 		snprintf(logs.error, logs.error_size, "%s", text);
@@ -140,7 +140,7 @@ static CUresult input_add(
 	return CUDA_SUCCESS;
 }
 
-/* For a device that runs no machine code: the PTX inside. */
+/* For a device that cannot run machine code: returns the PTX inside. */
 static CUresult ptx_extract(struct link *link, const void *data, size_t size, const char *name)
 {
 	const struct obi_entry *entry;
@@ -185,7 +185,7 @@ CUresult obf_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data
 	switch (type) {
 	case CU_JIT_INPUT_PTX:
 		return input_add(link, data, size, true, name);
-	case CU_JIT_INPUT_CUBIN: /* what cuLinkComplete gave may be PTX */
+	case CU_JIT_INPUT_CUBIN: /* the image that cuLinkComplete returned may be PTX */
 	case CU_JIT_INPUT_FATBINARY:
 		return link->device->ptx_only ? ptx_extract(link, data, size, name)
 					      : input_add(link, data, size, false, name);
@@ -265,7 +265,10 @@ static CUresult image_make(struct link *link)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* A backend that can compiles the result once, so that what is wrong with it shows at this call. */
+/*
+ * If the backend supports it, checks that the result can be compiled, so that this call returns the
+ * errors.
+ */
 static CUresult image_try(struct link *link, struct obf_ctx *ctx)
 {
 	char log[LOG_MAX] = "";
@@ -295,7 +298,7 @@ CUresult obf_cuLinkComplete(CUlinkState state, void **ret_image, size_t *ret_siz
 	result = image_make(link);
 	if (result == CUDA_SUCCESS)
 		result = image_try(link, ctx);
-	/* Text ends with a NUL, which its size counts. */
+	/* The size of text includes the terminating NUL. */
 	if (result == CUDA_SUCCESS && all_ptx(link) && !ob_buf_append(&link->image, "", 1))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result != CUDA_SUCCESS)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The allocation map: a skip list by base address, under one readers-writer lock. Questions come
- * with nearly every copy and often with every launch, changes with every allocation; both are a
- * walk of log2(live ranges) steps, and nodes are reused, not freed.
+ * The allocation map: a skip list by base address, under one readers-writer lock. Nearly every copy
+ * and many launches make a look-up; every allocation makes a change. Both take about log2(live
+ * ranges) steps. Nodes are reused and not freed.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "front/private.h"
 
-#define LEVELS 16u /* good for far more ranges than a process has: 4^16 */
+#define LEVELS 16u /* sufficient for 4^16 ranges, many more than a process has */
 
 struct node {
 	struct obf_mem mem;
@@ -20,8 +20,9 @@ struct node {
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct node *heads[LEVELS];
-static unsigned top = 1;               /* no node has had more levels */
-static struct node *spare[LEVELS + 1]; /* by number of levels, linked through next[0] */
+static unsigned top = 1; /* the largest number of levels of any node so far */
+/* unused nodes by number of levels, linked through next[0] */
+static struct node *spare[LEVELS + 1];
 static uint64_t random_state = 0x9e3779b97f4a7c15u;
 static uint64_t next_buffer_id = 1;
 
@@ -59,8 +60,8 @@ static void node_give(struct node *node)
 }
 
 /*
- * The last node with base <= addr, or NULL; links[] gets, per level, the link that leads past
- * addr's place (may be NULL).
+ * Returns the last node with base <= addr, or NULL. links (may be NULL) receives, for each level,
+ * the link that passes over the position of addr.
  */
 static struct node *walk(uint64_t addr, bool strictly_below, struct node **links[LEVELS])
 {
@@ -114,7 +115,7 @@ bool obf_mem_insert(struct obf_mem *mem)
 	return ok;
 }
 
-/* Takes the node after links[0] out. */
+/* Removes the node after links[0]. */
 static void unlink_at(struct node **links[LEVELS], struct node *node)
 {
 	for (unsigned level = 0; level < node->levels; level++)
@@ -219,7 +220,7 @@ bool obf_mem_is_device(uint64_t addr)
 
 /* ---- which side of the wire an address lies on ---- */
 
-/* Addresses that only device memory has. Written by the backend while cuInit starts it. */
+/* Addresses that are used only for device memory. The backend sets them while cuInit starts it. */
 static struct {
 	uint64_t base, size;
 } windows[OBF_DEVICE_MAX];
@@ -269,7 +270,7 @@ CUresult obf_mem_side_slow(uint64_t addr, size_t size, bool said_device, bool *r
 	*ret_device = false;
 	if (in_pinned(addr, size))
 		return CUDA_SUCCESS;
-	/* A device address, but not one of `size` bytes of device memory. */
+	/* A device address, but without `size` bytes of device memory. */
 	if (said_device || in_window(addr) || obf_mem_is_device(addr))
 		return CUDA_ERROR_INVALID_VALUE;
 	return addr < OBF_HOST_LOWEST ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;

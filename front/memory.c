@@ -5,9 +5,9 @@
 #include "front/backend.h"
 #include "front/private.h"
 
-#define SIZE_LIMIT (1ull << 46) /* bytes; no device has as much */
+#define SIZE_LIMIT (1ull << 46) /* bytes; no device has this much */
 
-/* Puts what the backend gave into the map. */
+/* Enters the backend's allocation in the map. */
 static CUresult mem_enter(struct obf_mem *mem)
 {
 	if (ob_likely(obf_mem_insert(mem)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* cuMemAlloc and its kin. */
+/* cuMemAlloc and similar calls. */
 #include "front/backend.h"
 #include "front/memory.h"
 #include "front/mempool.h"
@@ -52,7 +52,10 @@ CUresult obf_cuMemFree_v2(CUdeviceptr addr)
 
 	if (result != CUDA_SUCCESS || addr == 0)
 		return result;
-	/* Out of the map before the wait: of two threads that free the same memory one is wrong. */
+	/*
+	 * Removed from the map before the wait, so that if two threads free the same memory, one
+	 * gets an error.
+	 */
 	result = obf_memory_take(addr, &mem);
 	if (result != CUDA_SUCCESS)
 		return result;

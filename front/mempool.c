@@ -10,7 +10,8 @@
 #include "front/stream.h"
 #include "protocol/obf_calls.h"
 
-#define REUSE_ALIGN 512u /* pieces whose sizes round up to the same serve each other */
+/* an idle block can be reused for a request that rounds up to the same size */
+#define REUSE_ALIGN 512u
 
 static struct ob_ids pool_ids = OB_IDS_INIT(OBF_KIND_POOL, OBF_POOL_MAX);
 static pthread_mutex_t defaults_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -105,7 +106,7 @@ void obf_mempool_trim(struct obf_mempool *pool, uint64_t keep)
 	}
 }
 
-/* A piece of this size that the stream may use now; false: none. */
+/* Takes an idle block of this size that the stream may use now. False: none. */
 static bool idle_reuse(
 	struct obf_mempool *pool, size_t size, const struct obf_stream *stream, struct obf_mem *ret)
 {
@@ -220,7 +221,7 @@ CUresult obf_mempool_destroy(CUmemoryPool handle)
 
 /* ---- allocating and freeing in stream order ---- */
 
-/* Room within the pool's maximum is taken first. */
+/* Reserves space below the pool's maximum first. */
 static CUresult use_take(struct obf_mempool *pool, size_t size, const struct obf_stream *stream,
 	struct obf_mem *ret_reused, bool *ret_is_reused)
 {
@@ -237,7 +238,7 @@ static CUresult use_take(struct obf_mempool *pool, size_t size, const struct obf
 	return result;
 }
 
-/* `owner`: whose memory it becomes. */
+/* `owner`: the context that will own the memory. */
 static CUresult pool_alloc(struct obf_mempool *pool, struct obf_ctx *owner, size_t size,
 	const struct obf_stream *stream, uint64_t *ret)
 {
@@ -322,8 +323,8 @@ CUresult obf_cuMemFreeAsync(CUdeviceptr addr, CUstream stream_handle)
 	pool = result == CUDA_SUCCESS && mem.pooled ? obf_mempool_find(mem.pool) : NULL;
 	if (!pool) {
 		/*
-		 * Memory of cuMemAlloc may be freed in a stream too; without a pool it waits for
-		 * the context.
+		 * Memory of cuMemAlloc may be freed in a stream as well. It has no pool, so the
+		 * call waits for the context.
 		 */
 		obf_process.backend->point_drop(&behind);
 		return result != CUDA_SUCCESS

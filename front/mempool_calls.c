@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Pools: making, ending, attributes, access, and which one a device uses. */
+/* Pools: creation, destruction, attributes, access, and the pool of a device. */
 #include <string.h>
 
 #include "front/mempool.h"
@@ -30,7 +30,7 @@ CUresult obf_cuMemPoolDestroy(CUmemoryPool handle)
 	return result == CUDA_SUCCESS ? obf_mempool_destroy(handle) : result;
 }
 
-/* The pool with its lock held. */
+/* Finds the pool and takes its lock. */
 static CUresult pool_lock(CUmemoryPool handle, struct obf_mempool **ret)
 {
 	CUresult result = obf_ready();
@@ -60,7 +60,7 @@ CUresult obf_cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
 
 /* ---- attributes ---- */
 
-/* The pool's 64-bit attribute; NULL: it is not one. */
+/* Returns the pool's 64-bit attribute. NULL: the attribute is not 64 bits. */
 static uint64_t *attr_number(struct obf_mempool *pool, CUmemPool_attribute attr)
 {
 	switch (attr) {
@@ -113,7 +113,7 @@ CUresult obf_cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attr
 	return result;
 }
 
-/* A high-water mark may only be reset. */
+/* A high-water mark can only be reset to 0. */
 static CUresult mark_reset(struct obf_mempool *pool, CUmemPool_attribute attr, const void *value)
 {
 	uint64_t number;

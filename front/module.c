@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* obf_module: one code in one context; loading, unloading, its variables. */
+/* obf_module: code loaded in one context: loading, unloading, variables. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 static struct ob_ids module_ids = OB_IDS_INIT(OBF_KIND_MODULE, MODULE_MAX);
 
-/* The object without anything of the backend's. */
+/* Frees the object only, not the backend's part. */
 static void module_drop(struct obf_module *module)
 {
 	if (module->pub.handle)
@@ -35,7 +35,7 @@ static struct obf_module *module_make(
 	module->library = library;
 	module->pub.ctx = &context->pub;
 	module->pub.symbols = symbols;
-	/* One more than needed: calloc(0) may be NULL. */
+	/* One more than needed, because calloc(0) may return NULL. */
 	module->functions = calloc(symbols->n_kernels + 1, sizeof *module->functions);
 	module->globals = calloc(symbols->n_variables + 1, sizeof *module->globals);
 	module->pub.handle = (CUmodule)(uintptr_t)ob_ids_add(&module_ids, module);
@@ -150,7 +150,7 @@ CUresult obf_module_global(
 				.ctx = module->pub.ctx };
 
 			global->known = true;
-			/* Fails when the backend has put it there already. */
+			/* Fails if the backend has already entered it. */
 			global->inserted = global->size > 0 && obf_mem_insert(&mem);
 		}
 	}

@@ -8,7 +8,7 @@
 #include "protocol/obf_calls.h"
 #include "front/private.h"
 
-/* Takes the opened image; it is closed in every case. */
+/* Takes ownership of the opened image and closes it in every case. */
 static CUresult load(CUmodule *ret, struct obi_image *image, const struct obf_jit *jit)
 {
 	struct obf_code *code = NULL;
@@ -76,8 +76,8 @@ CUresult obf_cuModuleLoad(CUmodule *module, const char *path)
 }
 
 /*
- * The code's bytes may be gone after the load (they were the caller's): nothing reads them again, a
- * module is loaded once.
+ * The code's bytes belong to the caller and may be freed after the load. Nothing reads them again,
+ * because a module is loaded once.
  */
 
 CUresult obf_cuModuleUnload(CUmodule handle)
@@ -91,9 +91,9 @@ CUresult obf_cuModuleUnload(CUmodule handle)
 	if (!module)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (module->library)
-		return CUDA_ERROR_NOT_PERMITTED; /* it goes with cuLibraryUnload */
+		return CUDA_ERROR_NOT_PERMITTED; /* it is unloaded by cuLibraryUnload */
 	if (atomic_load(&obf_process.exiting))
-		return CUDA_SUCCESS; /* it goes with the process, which waits for no kernel */
+		return CUDA_SUCCESS; /* it ends with the process, which waits for no kernel */
 	result = obf_ctx_settle(module->pub.ctx);
 	obf_module_free(module);
 	return result;
@@ -111,7 +111,7 @@ CUresult obf_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 	return CUDA_SUCCESS;
 }
 
-/* The common first lines of every question to a module. */
+/* The common checks of every query of a module. */
 static CUresult find(CUmodule handle, const void *ret, struct obf_module **ret_module)
 {
 	struct obf_ctx *ctx;

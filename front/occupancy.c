@@ -2,14 +2,15 @@
 /* Copyright The Outboard Authors */
 /*
  * cuOccupancy*: how many blocks of a function fit on one multiprocessor, from the device's
- * attributes and the granularities in which hardware hands out registers and shared memory (the
+ * attributes and the granularities in which the hardware allocates registers and shared memory (the
  * CUDA programming guide's tables of compute capabilities).
  */
 #include "front/private.h"
 #include "protocol/obf_calls.h"
 
 #define REGISTER_UNIT    256u /* registers of a warp are rounded up to this */
-#define WARP_UNIT        4u   /* warps of a multiprocessor are spread over four schedulers */
+/* the warps of a multiprocessor are distributed over four schedulers */
+#define WARP_UNIT        4u
 #define SHARED_UNIT_OLD  256u /* compute capability 7.x */
 #define SHARED_UNIT      128u /* 8.0 and later */
 #define CLUSTER_PORTABLE 8
@@ -54,8 +55,8 @@ static uint64_t blocks_by_registers(const struct machine *m, uint32_t registers,
 	if (per_warp == 0)
 		return m->blocks;
 	/*
-	 * A block must fit into one share of the register file, each scheduler's warps into its
-	 * quarter.
+	 * A block must fit into its part of the register file, and the warps of each scheduler into
+	 * a quarter of it.
 	 */
 	fit = m->registers_block / per_warp / WARP_UNIT * WARP_UNIT;
 	if (ob_round_up(warps, WARP_UNIT) > fit)
@@ -92,7 +93,7 @@ int obf_occupancy_blocks(
 	return (int)blocks;
 }
 
-/* The function with exact attributes. */
+/* Resolves the function and makes its attributes exact. */
 static CUresult enter(CUfunction handle, const void *ret, struct obf_function **ret_function)
 {
 	CUresult result = obf_function_enter(handle, ret_function);
@@ -141,8 +142,8 @@ CUresult obf_cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *block
 	if (block_limit > 0 && block_limit < top)
 		top = block_limit;
 	/*
-	 * From the largest size down in whole warps: of two sizes with the same number of resident
-	 * threads the larger wins.
+	 * Tries block sizes downwards in whole warps. Of two sizes with the same number of resident
+	 * threads the larger is chosen.
 	 */
 	for (int size = (int)ob_round_up((uint64_t)top, m.warp); size > 0; size -= (int)m.warp) {
 		int threads = ob_min(size, top);
@@ -236,7 +237,7 @@ CUresult obf_cuOccupancyMaxActiveClusters(
 	if (threads == 0 || threads > UINT32_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	/*
-	 * How multiprocessors group into clusters is not told by any attribute: this is the bound
+	 * No attribute tells how multiprocessors are grouped into clusters. This is the upper bound
 	 * without fragmentation.
 	 */
 	*clusters = (int)((uint64_t)obf_occupancy_blocks(

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* cuPointer*, cuMemGetAddressRange: questions about an address, answered by the allocation map. */
+/* cuPointer*, cuMemGetAddressRange: queries about an address, answered from the allocation map. */
 #include <string.h>
 
 #include "front/private.h"
 #include "protocol/obf_calls.h"
 
 #define ATTRIBUTES_MAX 64u
-#define NO_DEVICE      (-2) /* what drivers say of memory that belongs to no device */
+#define NO_DEVICE      (-2) /* the value that drivers return for memory that belongs to no device */
 
-/*
- * What an attribute's value is: the size in which it is written, and the value for an address
- * nobody knows.
- */
+/* For each attribute: the size of its value in bytes, and the value for an unknown address. */
 static size_t attr_size(CUpointer_attribute attr)
 {
 	switch ((int)attr) {
@@ -20,7 +17,7 @@ static size_t attr_size(CUpointer_attribute attr)
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-	/* Documented as booleans; the runtime passes uninitialised four-byte variables for them. */
+	/* Documented as booleans, but the runtime passes uninitialised four-byte variables. */
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_MAPPED:
@@ -40,7 +37,7 @@ static size_t attr_size(CUpointer_attribute attr)
 	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
 		return sizeof(uint64_t);
 	default:
-		return 0; /* P2P_TOKENS and what came later */
+		return 0; /* P2P_TOKENS and later attributes */
 	}
 }
 
@@ -55,8 +52,8 @@ static void attr_none(CUpointer_attribute attr, void *data)
 }
 
 /*
- * The value of an address inside `mem`; INVALID_VALUE when it has none. Little-endian: the low
- * bytes of a 64-bit value serve every size.
+ * Returns the value for an address inside `mem`. CUDA_ERROR_INVALID_VALUE: there is none.
+ * Little-endian: the low bytes of the 64-bit value are correct for every size.
  */
 static CUresult attr_value(
 	CUpointer_attribute attr, const struct obf_mem *mem, CUdeviceptr ptr, uint64_t *ret)
@@ -161,7 +158,10 @@ CUresult obf_cuPointerSetAttribute(const void *value, CUpointer_attribute attr, 
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* Copies are always synchronous enough for SYNC_MEMOPS: it is taken and changes nothing. */
+	/*
+	 * Copies always have the guarantees of SYNC_MEMOPS, so the attribute is accepted and has no
+	 * effect.
+	 */
 	if (!value || attr != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !obf_mem_is_device(ptr))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;

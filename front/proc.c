@@ -10,11 +10,11 @@
 #include "front/private.h"
 #include "protocol/obf_calls.h"
 
-#define ABSENT_ROWS 2048u /* more than there are exported names; a power of two */
+#define ABSENT_ROWS 2048u /* more than the number of exported names; a power of two */
 
 /*
- * The rows of one name are neighbours, sorted by flavour, then version. Works before cuInit and
- * after a fork: it asks nothing of the process.
+ * The rows of one name are adjacent and sorted by flavour, then version. Works before cuInit and
+ * after a fork, because it uses no state of the process.
  */
 static const struct obf_proc *first_of(const char *name)
 {
@@ -35,8 +35,8 @@ static const struct obf_proc *first_of(const char *name)
 }
 
 /*
- * The newest entry of a flavour that a program of `version` may use; *ret_seen tells whether the
- * name has that flavour at all.
+ * Returns the newest entry of a flavour that a program of `version` may use. *ret_seen: the name
+ * has an entry of that flavour.
  */
 static const struct obf_proc *newest(
 	const struct obf_proc *row, unsigned flavour, int version, bool *ret_seen)
@@ -66,7 +66,7 @@ static CUdriverProcAddressQueryResult look_up(
 		return CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	if (flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
 		found = newest(first, 1, version, &seen);
-	/* Names that take no stream have one entry for both. */
+	/* Functions without a stream parameter have one entry for both flavours. */
 	if (!seen)
 		found = newest(first, 0, version, &seen);
 	if (!found)
@@ -100,8 +100,8 @@ CUresult obf_absent(const char *name, const char *reason)
 	uintptr_t at = (uintptr_t)name;
 
 	/*
-	 * Names are string literals: their addresses are their identity. An open table that only
-	 * grows.
+	 * Names are string literals, which are compared by address. A hash table with open
+	 * addressing; entries are never removed.
 	 */
 	for (unsigned i = 0; i < ABSENT_ROWS; i++) {
 		const char *_Atomic *row = &rows[((at >> 3) + i) & (ABSENT_ROWS - 1)];
@@ -125,7 +125,7 @@ CUresult obf_cuProfilerInitialize(
 	(void)config_file;
 	(void)output_file;
 	(void)output_mode;
-	return CUDA_ERROR_NOT_SUPPORTED; /* as every driver since 12.0 */
+	return CUDA_ERROR_NOT_SUPPORTED; /* like every driver since 12.0 */
 }
 
 CUresult obf_cuProfilerStart(void)

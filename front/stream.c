@@ -8,7 +8,7 @@
 #define STREAM_FLAGS    ((unsigned)CU_STREAM_NON_BLOCKING)
 #define PRIORITY_LOWEST 0
 #define PRIORITY_MOST   (-5)
-#define ID_LEGACY       1u /* cuStreamGetId of a legacy stream */
+#define ID_LEGACY       1u /* result of cuStreamGetId for a legacy stream */
 
 /* A thread's own stream in one context. */
 struct thread_stream {
@@ -18,7 +18,7 @@ struct thread_stream {
 struct ob_ids obf_stream_ids = OB_IDS_INIT(OBF_KIND_STREAM, OBF_STREAM_MAX);
 
 static struct obf_objects streams = { .lock = PTHREAD_MUTEX_INITIALIZER, .chunk = 64 };
-static _Atomic unsigned long long next_id = 16; /* below: default streams */
+static _Atomic unsigned long long next_id = 16; /* lower ids are those of default streams */
 static _Thread_local struct thread_stream thread_streams[OBF_THREAD_STREAMS];
 
 /* ---- objects ---- */
@@ -65,7 +65,7 @@ static CUresult stream_new(
 	return result;
 }
 
-/* False: there is no such stream. */
+/* False: no such stream. */
 static bool stream_end(uint64_t handle)
 {
 	struct obf_stream *stream = ob_ids_remove(&obf_stream_ids, handle);
@@ -258,7 +258,7 @@ CUresult obf_cuStreamSynchronize(CUstream handle)
 	return obf_ctx_result(stream->ctx, obf_process.backend->stream_wait(stream));
 }
 
-/* The beginning of a call that asks something about a stream. */
+/* The common checks of a query of a stream. */
 static CUresult ask(CUstream handle, const void *ret, struct obf_stream **ret_stream)
 {
 	CUresult result = obf_stream_enter(handle, ret_stream);
@@ -314,7 +314,8 @@ CUresult obf_cuStreamGetCtx_v2(CUstream handle, CUcontext *ret, CUgreenCtx *ret_
 }
 
 /*
- * Green contexts cannot be made, so no stream is in one. cuBLAS 13.10 asks before each product.
+ * Green contexts are not supported, so no stream is in one. cuBLAS 13.10 queries this before each
+ * product.
  */
 CUresult obf_cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *ret)
 {

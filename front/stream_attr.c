@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Attributes of streams, which the program may read back, and capture, which there is none of. */
+/*
+ * Attributes of streams, which the program can set and read back but which have no other effect,
+ * and stream capture, which is not supported.
+ */
 #include <string.h>
 
 #include "front/stream.h"

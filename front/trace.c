@@ -17,8 +17,8 @@
 #include "base/log.h"
 
 #define LINE_MAX_BYTES 1024
-#define TEXT_MAX       64 /* bytes of a string that are shown */
-/* larger unsigned numbers are shown as hexadecimal, as in the client's trace */
+#define TEXT_MAX       64 /* limit of a printed string in bytes */
+/* larger unsigned numbers are printed in hexadecimal, as in the client's trace */
 #define DECIMAL_MAX    0x100000u
 
 bool obf_trace_on;
@@ -53,7 +53,7 @@ struct line {
 
 static __attribute__((format(printf, 2, 3))) void put(struct line *line, const char *format, ...)
 {
-	size_t room = sizeof line->text - 1 - line->used; /* one byte for the line's end */
+	size_t room = sizeof line->text - 1 - line->used; /* one byte is reserved for the newline */
 	va_list args;
 	int n;
 
@@ -113,8 +113,8 @@ static void end(struct line *line)
 
 	line->text[line->used++] = '\n';
 	/*
-	 * A trace that cannot be written is cut short; the program goes on. It may have given the
-	 * number to a file of its own.
+	 * A line that cannot be written is dropped, and the program continues. The program may have
+	 * reused the descriptor's number for another file, to which nothing is written.
 	 */
 	written = ob_fd_is(trace_fd, &trace_file) ? write(trace_fd, line->text, line->used) : 0;
 	(void)written;

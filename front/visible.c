@@ -11,13 +11,13 @@
 
 #define UUID_TEXT_MAX 48
 
-/* An entry of the list, without the blanks around it. */
+/* An entry of the list, without surrounding blanks. */
 struct entry {
 	const char *text;
 	size_t size;
 };
 
-/* The entry at *at, which moves behind the comma; NULL at the end of the list. */
+/* Returns the entry at *at and advances *at past the comma. The last entry sets *at to NULL. */
 static struct entry entry_next(const char **at)
 {
 	struct entry entry = { *at, strcspn(*at, ",") };
@@ -33,8 +33,8 @@ static struct entry entry_next(const char **at)
 }
 
 /*
- * As the driver reads numbers: what stands behind the digits does not count ("1gpu" is 1). False:
- * no digits at the beginning.
+ * Parses a number like the driver: characters after the digits are ignored ("1gpu" is 1). False:
+ * the entry does not start with digits.
  */
 static bool entry_number(const struct entry *entry, long *ret)
 {
@@ -48,7 +48,7 @@ static bool entry_number(const struct entry *entry, long *ret)
 	return errno == 0;
 }
 
-/* The name of a device as nvidia-smi -L prints it. */
+/* The UUID of a device in the form that nvidia-smi -L prints. */
 static void uuid_text(const struct obf_device *device, char ret[UUID_TEXT_MAX])
 {
 	const unsigned char *b = (const unsigned char *)device->uuid.bytes;
@@ -181,6 +181,7 @@ void obf_visible_choose(const struct obf_device *devices, int n, const char *ord
 			ret->entry_size = entry.size;
 			return;
 		}
-		ret->ordinal[ret->n++] = ordinal; /* no more than n, because none is taken twice */
+		/* at most n entries, because no device is taken twice */
+		ret->ordinal[ret->n++] = ordinal;
 	}
 }
