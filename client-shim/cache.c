@@ -24,7 +24,7 @@
 struct batch {
 	uint64_t dst, stream;
 	const uint8_t *src;
-	size_t size, missed; /* bytes; of them sent */
+	size_t size, missed; /* bytes; bytes that were sent */
 	uint64_t begun;      /* ns: time when sending started */
 	uint32_t n;
 	bool cached;          /* at least one chunk was not sent because the server has it */
@@ -125,8 +125,8 @@ static bool bit(const uint64_t *words, uint32_t i)
 }
 
 /*
- * Sends a chunk that the server does not have. The server does not keep small chunks and those that
- * exceed its capacity.
+ * Sends a chunk that the server does not have. Small chunks, and chunks that exceed the capacity of
+ * the cache, are sent without being kept.
  */
 static CUresult chunk_send(const struct batch *batch, uint32_t i)
 {

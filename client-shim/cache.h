@@ -42,7 +42,10 @@
 /* The inputs of the decision. All rates are in bytes/s; 0: not known. */
 struct obc_cache_view {
 	uint64_t server; /* capacity of its cache in bytes; 0: it has none */
-	/* bytes so far: sent to be kept, known to the server, unknown to it */
+	/*
+	 * bytes so far: kept by the server after sending; named and in its cache; named and not in
+	 * its cache
+	 */
 	uint64_t kept, hits, misses;
 	uint64_t unseen; /* bytes since the connection's rate was last measured */
 	/*

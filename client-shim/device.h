@@ -14,7 +14,7 @@
 
 extern uint8_t obc_device_numbers[OBP_DEVICE_MAX];
 
-/* For struct obf_backend: the program's device i is the server's ordinals[i]. */
+/* For struct obf_backend: device i of the program is device ordinals[i] of the server. */
 void obc_devices_visible(const int *ordinals, int n);
 
 /* The server's number of a device that the front end has checked. */

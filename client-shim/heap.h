@@ -37,7 +37,7 @@
 
 struct obc_block;
 
-/* How a heap reaches the server; called under the heap's lock. */
+/* Requests of a heap to the server; called under the heap's lock. */
 struct obc_heap_ops {
 	/* CUDA_ERROR_OUT_OF_MEMORY: the device has less */
 	CUresult (*grow)(void *user, uint64_t addr, uint64_t size);

@@ -31,7 +31,7 @@ struct lane {
 	/* why the last begin failed although the session is not lost; returned once */
 	enum ob_err refused;
 	uint64_t ctx;  /* id of this lane's context on the server */
-	uint64_t last; /* number of its last record */
+	uint64_t last; /* number of the lane's last record */
 };
 
 static _Thread_local struct lane this_lane;
@@ -212,7 +212,7 @@ static inline struct obp_record *reserve(uint16_t opcode, uint64_t need, struct 
 	return ob_unlikely(change) ? ctx_use_write(record, ctx) : record;
 }
 
-/* False: nothing can be reserved now; obc_log_error says why. */
+/* False: nothing can be reserved now; obc_log_error returns the reason. */
 static inline bool can_begin(uint16_t opcode)
 {
 	if (ob_unlikely(log_broken() || !obc_log_state.open || opcode >= OBP_OPCODE_END))

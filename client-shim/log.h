@@ -162,8 +162,8 @@ void obc_log_descriptor_gone(void);
  */
 bool obc_log_descriptors_ours(void);
 /*
- * How to check the control connection's descriptor; true without a connection. Called on any
- * thread. Set once, before the control thread starts.
+ * fn checks the control connection's descriptor; it returns true if there is no connection. Called
+ * on any thread. Set once, before the control thread starts.
  */
 void obc_log_on_control_check(bool (*fn)(void));
 /* Returns the client's part of the progress of the data connection. */

@@ -117,7 +117,10 @@ bool log_stream_ours(void)
 	struct log *log = &obc_log_state;
 	uint64_t now = ob_clock_ns();
 
-	/* A number that the limit keeps low is reached at once. */
+	/*
+	 * A number below OB_FD_HIGH (the descriptor limit is low) can be reused at once, so it is
+	 * always checked.
+	 */
 	if (ob_likely(log->stream.fd >= OB_FD_HIGH &&
 		    now - atomic_load_explicit(&log->looked_at, memory_order_relaxed) < LOOK_NS))
 		return true;

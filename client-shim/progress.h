@@ -52,7 +52,7 @@ static inline struct obc_ctx *obc_ctx_of(const struct obf_ctx *ctx)
 	return &obc_ctxs[((uintptr_t)ctx->backend - 1) % OBC_CTX_MAX];
 }
 
-/* *p = max(*p, n). Relaxed: only compared, and each thread's own order is the program's. */
+/* *p = max(*p, n). Relaxed: the value is only compared, and the program orders its threads. */
 static inline void obc_raise(_Atomic uint64_t *p, uint64_t n)
 {
 	uint64_t old = atomic_load_explicit(p, memory_order_relaxed);

@@ -25,7 +25,7 @@ struct obc_resume_terms {
 	struct obt_url url;
 	uint64_t route;
 	uint8_t secret[16];
-	uint64_t grace_ns, timeout_ns; /* timeout: of one attempt */
+	uint64_t grace_ns, timeout_ns; /* timeout_ns: limit of one attempt */
 };
 
 void obc_resume_init(const struct obc_resume_terms *terms);

@@ -41,7 +41,7 @@
 #define OBC_RING_DEFAULT (64u << 20) /* bytes */
 #define OBC_RING_MIN     (64u << 10)
 #define OBC_RING_MAX     (1u << 30)
-#define OBC_RECORD_MAX   (1u << 20) /* bytes of one record in any ring */
+#define OBC_RECORD_MAX   (1u << 20) /* limit of one record in any ring, in bytes */
 
 /* the most batches that are sent and not acknowledged; adjacent batches share a mark, see ring.c */
 #define OBC_RING_MARKS 2560u
@@ -78,7 +78,7 @@ struct obc_ring {
 	/* an empty ring restarts at its first byte when its head is beyond this offset */
 	uint64_t rewind_min;
 	_Atomic uint64_t head;
-	uint64_t last_number;  /* of the last record that was reserved */
+	uint64_t last_number;  /* number of the last record reserved */
 	_Atomic uint64_t tail; /* everything before it is acknowledged */
 	/* sending; owned by the sender, except for the atomic reads */
 	_Alignas(64) _Atomic uint64_t sent; /* offset after the last batch sent */
@@ -88,7 +88,7 @@ struct obc_ring {
 	 * Decreases when the connection breaks
 	 */
 	_Atomic uint64_t left_number;
-	uint32_t batch_max; /* bytes of several records in one batch */
+	uint32_t batch_max; /* limit of a batch of several records, in bytes */
 	/* acknowledging */
 	_Alignas(64) _Atomic uint64_t acked; /* number */
 	uint64_t sent_most;                  /* the highest sent_number before the last break */

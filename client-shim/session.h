@@ -6,8 +6,8 @@
  * One per process; started by the first cuInit.
  *
  * Environment: OUTBOARD_SERVER (url), OUTBOARD_TIMEOUT (seconds, default 5: connecting and the
- * hello), OUTBOARD_DEAD (seconds without a sign of life that are never normal, default 20),
- * OUTBOARD_GRACE (seconds for which a broken connection is made again, default 60; 0: it ends the
+ * hello), OUTBOARD_DEAD (seconds without received bytes after which a connection is dead, default
+ * 20), OUTBOARD_GRACE (grace period in seconds, default 60; 0: a broken connection ends the
  * session).
  */
 #ifndef OBC_SESSION_H

@@ -338,7 +338,7 @@ static CUresult over_log(
 				: obc_call_op_read(addr, size, stream, data);
 }
 
-/* With the turn. */
+/* Holding `turn`. */
 static CUresult over_stripes(
 	enum direction direction, uint64_t addr, uint8_t *data, uint64_t size, uint64_t stream)
 {

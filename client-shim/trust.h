@@ -21,7 +21,7 @@
 /* bytes: limit of a trusted image's variables; the device may not have more memory left */
 #define OBC_TRUST_VARIABLES (1u << 20)
 
-/* Once, after the hello. */
+/* Called once, after the hello. */
 void obc_trust_start(const struct obp_welcome *welcome);
 /*
  * True: loading the image and its functions will succeed. `device` is the server's number
