@@ -28,7 +28,7 @@ struct obf_event {
 	_Atomic bool recorded;
 };
 
-/* The context has ended in the backend: all its events end. */
+/* The context has ended in the backend: ends all its events. */
 void obf_events_end(const struct obf_ctx *ctx);
 
 #endif

@@ -88,7 +88,7 @@ struct obf_ctx {
 	void *backend;             /* owned by the backend */
 };
 
-/* Function attributes by CUfunction_attribute, and what launches and occupancy need. */
+/* Function attributes of CUfunction_attribute, and further data for launches and occupancy. */
 struct obf_func_attrs {
 	int max_threads, shared_bytes, const_bytes, local_bytes, registers, ptx_version,
 		binary_version;
@@ -102,8 +102,8 @@ struct obf_func_attrs {
 };
 
 /*
- * A kernel in one context: what CUfunction, and CUkernel once a context is known, resolve to.
- * Stable address until unload.
+ * A kernel in one context. A CUfunction resolves to it, and a CUkernel together with a context. The
+ * address does not change until the module is unloaded.
  */
 struct obf_func {
 	CUfunction handle;
@@ -147,7 +147,7 @@ struct obf_proc {
 	const char *name; /* base name, as the program asks for it: "cuMemAlloc" */
 	void *entry;
 	int since;       /* 3020 */
-	uint8_t flavour; /* 0 legacy/default, 1 per-thread (ptsz/ptds) twin */
+	uint8_t flavour; /* 0: legacy/default, 1: per-thread variant (ptsz/ptds) */
 };
 
 /* ---- for the backends ---- */
@@ -177,8 +177,9 @@ static inline CUresult obf_ctx_result(struct obf_ctx *ctx, CUresult result)
 }
 /* Stores an error that no call has returned yet; a later call returns it. */
 void obf_ctx_note(struct obf_ctx *ctx, CUresult result);
-struct obf_ctx *obf_ctx_peek(void);                    /* the current context or NULL; no checks */
-struct obf_ctx *obf_ctx_from_handle(CUcontext handle); /* NULL handle: current; NULL: bad handle */
+struct obf_ctx *obf_ctx_peek(void); /* the current context or NULL; no checks */
+/* handle NULL: the current context; returns NULL for an invalid handle */
+struct obf_ctx *obf_ctx_from_handle(CUcontext handle);
 /* never NULL for a valid device; may be inactive */
 struct obf_ctx *obf_ctx_primary(int device);
 /*

@@ -236,7 +236,7 @@ CUresult obf_cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_o
 	size_t size;
 
 	/*
-	 * the only option tells whether the program keeps its image; a file is read into memory of
+	 * the only option states whether the program keeps its image; a file is read into memory of
 	 * the library
 	 */
 	(void)values;

@@ -179,7 +179,7 @@ static CUresult access_set(struct obf_mempool *pool, const CUmemAccessDesc *desc
 		desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
 		desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* The owner's access cannot be taken away. */
+	/* The owner's access cannot be revoked. */
 	if (own && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (!own && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && !obf_process.backend->peers)

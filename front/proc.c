@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * cuGetProcAddress over the generated table of this library's exports; the profiler; calls that are
- * exported but absent.
+ * cuGetProcAddress, which uses the generated table of this library's exports; the profiler; calls
+ * that are exported but not implemented.
  */
 #include <string.h>
 

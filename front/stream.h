@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obf_stream: a stream of the program. What its handle may be:
+ * obf_stream: a stream of the program. Its handle is one of:
  *
- *   0, CU_STREAM_LEGACY    the context's legacy default stream: made and ended with the context
+ *   0, CU_STREAM_LEGACY    the context's legacy default stream, which lives as long as the context
  *   CU_STREAM_PER_THREAD   the calling thread's own stream in the context: an ordinary blocking
- *                          stream, made at its first use, ended with the thread
- *   others                 an id that cuStreamCreate gave out
+ *                          stream, created at its first use, destroyed at thread exit
+ *   others                 an id that cuStreamCreate returned
  *
  * The backend's object begins with this struct; obf_backend.stream_size is its size. The front end
  * owns the objects (object.h); any thread.

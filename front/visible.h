@@ -33,7 +33,7 @@ enum obf_visible_end {
 
 struct obf_visible {
 	int n;
-	/* by the program's ordinal: the index in the list of all devices */
+	/* by ordinal of the program: the index in the list of all devices */
 	int ordinal[OBF_DEVICE_MAX];
 	enum obf_visible_end end;
 	/* the entry that ended the list, a pointer into the list; NULL: none did */
