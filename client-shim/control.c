@@ -146,9 +146,9 @@ static void stream_set(const struct obt_stream *stream)
 /* ---- what comes ---- */
 
 /*
- * The server has lost the data connection, but it looks intact here: a device on the path has
- * dropped one side. Two such reports without a new connection in between mean that the client has
- * not noticed the break.
+ * The server has lost the data connection, but it looks intact here: a device on the network path
+ * has dropped one side. A single report may concern a break that the client has already detected.
+ * Two reports without a new connection in between show that it has not.
  */
 static bool cut_off(bool now)
 {
