@@ -354,7 +354,6 @@ CUresult obf_cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attr, in
 /*
  * Cache and bank preferences are hints that current devices ignore; only their values are checked.
  */
-
 CUresult obf_cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
 {
 	struct obf_function *function;

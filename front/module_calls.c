@@ -17,6 +17,10 @@ static CUresult load(CUmodule *ret, struct obi_image *image, const struct obf_ji
 	CUresult result = obf_ctx_enter(&ctx);
 
 	if (result == CUDA_SUCCESS)
+		/*
+		 * The code's bytes belong to the caller and may be freed after the load. Nothing
+		 * reads them again, because a module is loaded once.
+		 */
 		result = obf_code_new(image, obf_ctx_device(ctx), true, &code);
 	if (result == CUDA_SUCCESS)
 		result = obf_module_load(obf_context_of(ctx), code, NULL, jit, &module);
@@ -74,11 +78,6 @@ CUresult obf_cuModuleLoad(CUmodule *module, const char *path)
 	err = obi_image_open_bounded(data, size, &opened);
 	return err ? ob_err_to_cuda(err) : load(module, &opened, NULL);
 }
-
-/*
- * The code's bytes belong to the caller and may be freed after the load. Nothing reads them again,
- * because a module is loaded once.
- */
 
 CUresult obf_cuModuleUnload(CUmodule handle)
 {
