@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Inside an open device: what gpu.c (the device, its images) and memory.c (buffers, streams,
- * copies) share. The lock guards all that changes.
+ * Private state of an open device, shared by gpu.c (the device, its images) and memory.c (buffers,
+ * streams, copies). The lock guards all mutable fields.
  */
 #ifndef OBK_GPU_INSIDE_H
 #define OBK_GPU_INSIDE_H
@@ -12,19 +12,22 @@
 
 #include "compute/gpu/gpu.h"
 
-#define OBK_GPU_MAX_STREAMS 64 /* kept for the next taker */
+#define OBK_GPU_MAX_STREAMS 64 /* streams kept for later use */
 
 struct obk_gpu_block {
 	struct obk_gpu_buffer buffer;
 	struct obk_gpu_block *next;
 };
 
-/* For one upload at a time: room for two pieces, one that travels and one that is filled. */
+/*
+ * Staging memory for one upload at a time: two pieces, one that is being copied and one that is
+ * being filled.
+ */
 struct obk_gpu_stage {
 	struct obk_gpu_stage *next;
 	CUstream stream;
 	CUevent arrived[2];
-	void *room; /* pinned */
+	void *room; /* pinned memory */
 };
 
 struct obk_gpu {
@@ -43,13 +46,13 @@ struct obk_gpu {
 	struct obk_gpu_block *idle, *taken;
 	unsigned streams;
 	CUstream stream[OBK_GPU_MAX_STREAMS];
-	struct obk_gpu_stage *stages; /* kept for the next upload */
+	struct obk_gpu_stage *stages; /* kept for later uploads */
 	struct obk_gpu_stats stats;
 };
 
-/* Frees every buffer and stream, taken ones too. The context is current. */
+/* Frees all buffers and streams, including those in use. The context is current. */
 void obk_gpu_memory_fini(struct obk_gpu *gpu);
-/* Frees what uploads kept. The context is current. */
+/* Frees the staging memory of uploads. The context is current. */
 void obk_gpu_upload_fini(struct obk_gpu *gpu);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Scalars as kernels read them: what msm_prepare writes, and its signed digits. */
+/* Scalars in the form that the kernel msm_prepare writes, and their signed digits. */
 #ifndef OBK_DIGITS_CUH
 #define OBK_DIGITS_CUH
 
@@ -11,10 +11,7 @@ struct __align__(16) obk_scalar
 	uint32_t l[8];
 };
 
-/*
- * Digit `window` in [-2^(c-1), 2^(c-1)], by the same rule as obk_scalar_digit. order_r: bit 255 is
- * the sign.
- */
+/* Digit `window` in [-2^(c-1), 2^(c-1)], as in obk_scalar_digit. order_r: bit 255 is the sign. */
 static __device__ __forceinline__ int32_t obk_scalar_digit_of(
 	const obk_scalar *k, uint32_t order_r, uint32_t window, uint32_t c)
 {

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/*
- * Inside the multi-scalar product on a GPU: what bases hold there, the kernels, and the shapes that
- * they are run in.
- */
+/* Private to the MSM on a GPU: the contents of its bases, the kernels, and their launch shapes. */
 #ifndef OBK_MSM_GPU_INSIDE_H
 #define OBK_MSM_GPU_INSIDE_H
 
@@ -47,29 +44,29 @@ struct obk_msm_gpu_bases {
 	size_t count;
 	bool order_r;
 	/*
-	 * points: [windows][count][2^(window - 1) multiples], windows as obk_msm_gpu_multiples_plan
-	 * has them
+	 * points: [windows][count][2^(window - 1) multiples], windows as in
+	 * obk_msm_gpu_multiples_plan
 	 */
 	bool multiples;
 	unsigned copies; /* points: [copies][count]; copy t holds 2^(shift t) P */
-	/* window: with multiples or more than one copy the only one they fit */
+	/* with multiples or several copies, window is the only window size that they fit */
 	unsigned shift, window;
 	struct obk_gpu_buffer points;
 };
 
 /*
- * As obk_msm_gpu_bases_new, with a table as `choice` says, which must suit the points; NULL: the
- * fastest.
+ * As obk_msm_gpu_bases_new, with the table given by `choice`, which must be valid for these points;
+ * NULL: the fastest.
  */
 enum ob_err obk_msm_gpu_bases_make(struct obk_gpu *gpu, const struct obk_msm_bases_args *args,
 	const struct obk_msm_gpu_choice *choice, struct obk_msm_gpu_bases **ret_bases,
 	struct obk_fault *fault);
-/* As obk_msm_gpu_run, by `tuning` in place of what is known of the device. */
+/* As obk_msm_gpu_run, with `tuning` in place of the tuning of the device. */
 enum ob_err obk_msm_gpu_run_by(const struct obk_msm_gpu_bases *bases, const struct obk_msm_job *job,
 	const struct obk_msm_gpu_tuning *tuning, CUdeviceptr scalars,
 	struct obk_g1_affine *ret_points, struct obk_fault *fault);
 
-/* Blocks of `threads` for n items. */
+/* The number of blocks of `threads` threads for n items. */
 static inline unsigned obk_msm_gpu_blocks(size_t n, unsigned threads)
 {
 	return (unsigned)((n + threads - 1) / threads);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What the host and the kernels of a multi-scalar product agree on. Plain numbers, passed by value.
+ * Constants and structs that the host and the MSM kernels share. The structs are passed by value.
  */
 #ifndef OBK_MSM_GPU_SHAPE_H
 #define OBK_MSM_GPU_SHAPE_H
@@ -9,32 +9,39 @@
 #include <stdint.h>
 
 /*
- * Some products of one size that are worked on together. As in plan.h: a product has `sets` sets of
- * buckets, and window w of a scalar goes to set w % sets with copy w / sets of the bases. A
- * bucket's key counts through all sets of all products.
+ * Several products of one size that are processed together. As in plan.h, a product has `sets` sets
+ * of buckets, and window w of a scalar goes to set w % sets with copy w / sets of the bases. Bucket
+ * keys are numbered consecutively over all sets of all products.
  */
 struct obk_msm_shape {
-	uint32_t count, products; /* scalars of a product; products */
+	uint32_t count, products; /* scalars in a product; number of products */
 	uint32_t window, windows, sets;
-	/* of a set: 2^(window - 1); where all multiples are held, as many of a base and window */
+	/*
+	 * in a set: 2^(window - 1); with a table of all multiples, the multiples per base and
+	 * window
+	 */
 	uint32_t buckets;
-	/* scalars may be reduced modulo r, and halved with a sign: bit 255 */
+	/* scalars may be reduced modulo r, and replaced by their negative with a sign in bit 255 */
 	uint32_t order_r;
 };
 
 #define OBK_MSM_NONE         0xffffffffu
-#define OBK_MSM_THREADS      128 /* of a block that adds points */
+#define OBK_MSM_THREADS      128 /* threads in a block that adds points */
 /*
- * such blocks of a processor: two warps a scheduler keep its multiplier busy, and no register is
- * spilled
+ * resident blocks per multiprocessor: two warps per scheduler keep its multiplier busy, and no
+ * register is spilled
  */
 #define OBK_MSM_RESIDENT     2
-#define OBK_MSM_REST_THREADS 256 /* of the block that folds what is left with four lanes a point */
+/* threads in the block that folds the remaining sums, four SIMD lanes per point */
+#define OBK_MSM_REST_THREADS 256
 #define OBK_MSM_SCAN_THREADS 256
-#define OBK_MSM_SCAN_TILE    2048 /* counts that a block sums up */
-#define OBK_MSM_TREE         256  /* points that a block of a tree makes one */
+#define OBK_MSM_SCAN_TILE    2048 /* counts that one block sums up */
+#define OBK_MSM_TREE         256  /* points that one block of a reduction tree adds to one */
 
-/* A point with a bucket: base (and copy) with the digit's sign in bit 31, and the bucket's key. */
+/*
+ * A point with its bucket. ref: index of the base (and copy), with the digit's sign in bit 31. key:
+ * the bucket.
+ */
 struct obk_msm_entry {
 	uint32_t ref, key;
 };

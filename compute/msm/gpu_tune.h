@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What was measured of GPUs: the weights of compute/msm/gpu_model.h, the fastest windows of some
- * sizes, and how much work is worth doing together. One profile for each device's name, compute
- * capability, multiprocessors and driver, the link to it, and these kernels, kept in this process
- * and on disk beside the processor's (compute/msm/tune.h). The link is struct obk_gpu_driver's: the
- * same card here and behind a server takes launches and bytes at other prices.
+ * Measurements of GPUs: the weights of compute/msm/gpu_model.h, the fastest windows for some sizes,
+ * and the amount of work worth processing together. There is one profile for each combination of
+ * the device's name, compute capability, multiprocessors and driver, the link to it, and these
+ * kernels. It is kept in this process and on disk beside the profile of the CPU
+ * (compute/msm/tune.h). The link is that of struct obk_gpu_driver: launches and uploads cost more
+ * on a card behind a server than on the same card in this machine.
  *
  *     outboard msm gpu profile 1
- *     for NVIDIA H200; compute capability 9.0, 132 multiprocessors; driver 13000; link 8c1d...; kernels 5d1f...
+ *     for NVIDIA H200; compute capability 9.0, 132 multiprocessors; driver 13000; link 8c1d...; ...
  *     group 67108864
  *     entry 4.1e-10                        and the other weights, in seconds
- *     windows 0 0 0 ...                    by log of the size
+ *     windows 0 0 0 ...                    by log2 of the size
  *     check ...
  *
- * A file of another device or version is not looked at; a damaged one is ignored with a sentence.
- * Without a profile, and with OUTBOARD_OPT=-tune, products go by a guess from the device's
- * multiprocessors and clock. Measuring happens in the functions below that say so, never in
- * obk_msm_gpu_run: the service calls them to calibrate, and with a large handle's first product
- * where that one has no time limit (compute/engine/device_gpu.c). Any thread; measuring takes the device's
- * time and should have it to itself. Functions enter the device themselves.
+ * A file for another device or version is ignored; a damaged file is ignored with a warning.
+ * Without a profile, and with OUTBOARD_OPT=-tune, an estimate from the device's multiprocessors and
+ * clock is used. Only the functions below that say so measure; obk_msm_gpu_run never does. The
+ * engine calls them to calibrate, and at the first product of a large handle if that product has no
+ * time limit (compute/engine/device_gpu.c). All functions may be called from any thread and call
+ * obk_gpu_enter themselves. Nothing else should use the device while it is measured.
  */
 #ifndef OBK_MSM_GPU_TUNE_H
 #define OBK_MSM_GPU_TUNE_H
@@ -29,74 +30,83 @@
 #include "compute/msm/profile.h"
 
 #define OBK_MSM_GPU_TUNE_VERSION     1
-/* different ones that a process keeps profiles of; more go by guesses */
+/* profiles that a process keeps; devices beyond this number use estimates */
 #define OBK_MSM_GPU_TUNE_MAX_DEVICES 64
 
-/* The device, the way to it and the kernels, on one line. */
+/* A line that identifies the device, the link to it and the kernels. */
 void obk_msm_gpu_tune_key(const struct obk_gpu_info *info, const struct obk_gpu_driver *driver,
 	char ret_key[OBK_PROFILE_MAX_KEY]);
-/* The profile's path; false: there is no place for it. */
+/* The path of the profile; false: there is no folder for it. */
 bool obk_msm_gpu_tune_path(const struct obk_gpu *gpu, char *ret_path, size_t size);
 /*
- * By the profile that this process keeps of this device or one with the same key, else the guess.
+ * From the profile that this process has for this device or for one with the same key, else the
+ * estimate.
  */
 void obk_msm_gpu_tuning_get(const struct obk_gpu *gpu, struct obk_msm_gpu_tuning *ret_tuning);
-/* In place of what this process keeps of all devices with the key; not on disk. OB_ERR_LIMIT. */
+/*
+ * Replaces the profile that this process has for all devices with this key; does not write to disk.
+ * OB_ERR_LIMIT.
+ */
 enum ob_err obk_msm_gpu_tuning_set(const struct obk_gpu *gpu,
 	const struct obk_msm_gpu_tuning *tuning, struct obk_fault *fault);
-/* The same, but windows that were timed stay as they are. */
+/* As obk_msm_gpu_tuning_set, but keeps windows that were measured. */
 enum ob_err obk_msm_gpu_tuning_set_weights(const struct obk_gpu *gpu,
 	const struct obk_msm_gpu_tuning *tuning, struct obk_fault *fault);
-/* One window alone, where there is a profile. log: obk_tune_log's of the size. */
+/* Sets one window, if there is a profile. log: obk_tune_log of the size. */
 void obk_msm_gpu_tuning_set_window(const struct obk_gpu *gpu, unsigned log, unsigned window);
 /*
- * Marks the key as being measured, until the end, which the same device's caller says; false:
- * another thread is at it.
+ * Marks the key as being measured until the matching end call for the same device. False: another
+ * thread is measuring it.
  */
 bool obk_msm_gpu_tune_begin(const struct obk_gpu *gpu);
 void obk_msm_gpu_tune_end(const struct obk_gpu *gpu);
 /*
- * From disk, where there is a profile of this device and this process has none. OB_ERR_ARGUMENT if
- * it is damaged; else OB_ERR_NONE. Nothing with -tune.
+ * Loads the profile of this device from disk, if there is one and this process has none.
+ * OB_ERR_ARGUMENT if it is damaged; else OB_ERR_NONE. Does nothing with OUTBOARD_OPT=-tune.
  */
 enum ob_err obk_msm_gpu_tune_load(const struct obk_gpu *gpu, struct obk_fault *fault);
-/* This process forgets all profiles. */
+/* Removes all profiles of this process from memory. */
 void obk_msm_gpu_tune_clear(void);
 /*
- * What this process keeps, to disk. OB_ERR_IO: it cannot be written, or there is no place for it.
+ * Writes this process's profile to disk. OB_ERR_IO: it cannot be written, or there is no folder for
+ * it.
  */
 enum ob_err obk_msm_gpu_tune_store(const struct obk_gpu *gpu, struct obk_fault *fault);
 
 /*
- * Measures the device and keeps the result in this process. At most about `seconds` on it: products
- * rise in size until the next would not fit, so a slow device is known by a few small ones; memory
- * that runs out ends it likewise. Windows that were timed before stay. The pool sums up what is
- * left for the CPU. Nothing is done while another thread measures such a device. Errors as for
- * products; then the profile stays as it was.
+ * Measures the device for about `seconds` at most and keeps the result in this process. The
+ * products grow until the next one would take too long, so a slow device is measured with a few
+ * small ones; running out of memory ends it in the same way. Windows that were measured before are
+ * kept. The pool's threads compute the last sums. Does nothing while another thread measures such a
+ * device. Errors as for products; then the profile does not change.
  */
 enum ob_err obk_msm_gpu_tune_measure(
 	struct obk_gpu *gpu, struct obk_pool *pool, double seconds, struct obk_fault *fault);
 /*
- * Times windows around the model's for products of the first n points, where there is no table, and
- * keeps the fastest of those timed within `seconds` in this process. Nothing is done, and *ret_done
- * is false, if nothing was measured, if by what was it takes longer, if that size was done before
- * and `again` is not set, if there is a table, or while another thread measures such a device.
+ * Measures, for products of the first n points without a table, windows around the one that the
+ * model chooses, and keeps the fastest of those measured within `seconds` in this process. Does
+ * nothing and sets *ret_done to false if: the device has no profile; the measurement would take
+ * longer by that profile; this size was measured before and `again` is false; there is a table; or
+ * another thread is measuring such a device.
  */
 enum ob_err obk_msm_gpu_tune_window(const struct obk_msm_gpu_bases *bases, size_t n,
 	struct obk_pool *pool, double seconds, bool again, bool *ret_done, struct obk_fault *fault);
 
-/* How `batch` products of the first n points (1..the bases') would be done now. */
+/* How `batch` products of the first n points (1..the number of bases) would be computed now. */
 struct obk_msm_gpu_how {
 	struct obk_plan plan;
-	/* worked on together; points of a product, fewer than n where memory is short */
+	/*
+	 * products processed together; points of a product processed together, fewer than n if
+	 * memory is short
+	 */
 	size_t products, count;
-	double seconds; /* expected of all */
-	bool measured;  /* by a profile, else by a guess */
+	double seconds; /* expected for all products */
+	bool measured;  /* true: from a profile; false: estimated */
 };
 
 /*
- * The same for a handle of `count` points that is not there yet, with the largest table by
- * table_bytes: ret_info as obk_msm_gpu_bases_info.
+ * The same for a handle of `count` points that does not exist yet, with the largest table that
+ * table_bytes allows. ret_info as for obk_msm_gpu_bases_info.
  */
 enum ob_err obk_msm_gpu_how_new(struct obk_gpu *gpu, size_t count, bool order_r, size_t table_bytes,
 	size_t n, size_t batch, struct obk_msm_gpu_info *ret_info, struct obk_msm_gpu_how *ret_how,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Multi-scalar multiplication on the CPU: sum of s_i P_i over G1 of BLS12-381. The caller owns
- * bases and passes a pool for threads (NULL: its own thread only). Bases are read-only once made:
- * any number of threads may run products on them at once, each call taking turns on its pool. The
- * result is the group element in affine form, so it is the same bit for bit whatever method,
- * window, thread count or device computed it. Scalars are any 256-bit numbers; those at or above r
- * count as the integers they are. Infinity among the bases contributes nothing.
+ * Multi-scalar multiplication on the CPU: the sum of s_i P_i over G1 of BLS12-381. The caller owns
+ * the bases and passes a pool of threads (NULL: only the calling thread works). Bases are read-only
+ * once made: any number of threads may run products on them at once; calls with the same pool take
+ * turns. The result is in affine form, so it is the same bit for bit for every method, window,
+ * number of threads and device. Scalars are any 256-bit numbers; those at or above r are used as
+ * integers. Infinity among the bases adds nothing.
  */
 #ifndef OBK_MSM_H
 #define OBK_MSM_H
@@ -17,10 +17,7 @@
 #define OBK_MSM_MAX_POINTS ((size_t)1 << 26)
 #define OBK_MSM_MAX_BATCH  65536
 #define OBK_MSM_MAX_WINDOW 22
-/*
- * points of a product that are worked on together: what bounds its working memory, to about a
- * gigabyte
- */
+/* most points of a product that are processed together; limits its working memory to about 1 GB */
 #define OBK_MSM_RANGE      ((size_t)1 << 23)
 #define OBK_SCALAR_BYTES   32
 #define OBK_MSM_FEW        8
@@ -32,23 +29,23 @@ enum obk_point_format {
 };
 
 enum obk_scalar_format {
-	OBK_SCALAR_LE,   /* 32 bytes, the lowest first */
-	OBK_SCALAR_BE,   /* 32 bytes, the highest first */
+	OBK_SCALAR_LE,   /* 32 bytes in little-endian order */
+	OBK_SCALAR_BE,   /* 32 bytes in big-endian order */
 	OBK_SCALAR_MONT, /* struct obk_fr */
 };
 
 /*
- * What is known of the bases. The halves of the endomorphism need points of G1, so OBK_TRUST_CURVE
- * forgoes them.
+ * What the caller guarantees about the bases. The endomorphism is valid only for points of G1, so
+ * OBK_TRUST_CURVE does not use it.
  */
 enum obk_trust {
-	OBK_TRUST_NOTHING, /* check the curve and the subgroup of every point */
+	OBK_TRUST_NOTHING, /* check for every point that it is on the curve and in the subgroup */
 	/*
 	 * points are on the curve (compressed and uncompressed ones are checked anyway), perhaps
-	 * outside G1: right, a little slower
+	 * outside G1: correct, a little slower
 	 */
 	OBK_TRUST_CURVE,
-	OBK_TRUST_SUBGROUP, /* points are in G1; the caller's word */
+	OBK_TRUST_SUBGROUP, /* the caller guarantees points of G1 */
 };
 
 struct obk_msm_bases_args {
@@ -57,11 +54,11 @@ struct obk_msm_bases_args {
 	size_t stride; /* bytes from one point to the next; 0: packed */
 	enum obk_point_format format;
 	enum obk_trust trust;
-	/* what the first point counts as in sentences and items of errors */
+	/* index of the first point in error texts and in fault->item */
 	size_t first;
 	/*
-	 * memory allowed for shifted copies of the bases (fixed-base tables) beyond one copy; 0:
-	 * none
+	 * memory that shifted copies of the bases (fixed-base tables) may take besides the bases;
+	 * 0: none
 	 */
 	size_t table_bytes;
 	struct obk_pool *pool;
@@ -70,14 +67,16 @@ struct obk_msm_bases_args {
 struct obk_msm_bases;
 
 struct obk_msm_bases_info {
-	size_t count, bytes; /* points; memory held */
-	unsigned shifts;     /* copies of the bases, 1 without a table */
-	unsigned window;     /* bits of a window if there is a table, else 0: chosen by size */
-	bool endomorphism;   /* scalars are split in halves */
-	const char *lanes;   /* how points are added: "scalar", "avx512" or "ifma" */
+	size_t count, bytes; /* points; bytes of memory held */
+	unsigned shifts;     /* copies of the bases; 1: no table */
+	unsigned window;     /* bits in a window if there is a table, else 0: chosen by size */
+	bool endomorphism;   /* scalars are split into halves by the endomorphism */
+	const char *lanes;   /* implementation of point addition: "scalar", "avx512" or "ifma" */
 };
 
-/* OB_ERR_ARGUMENT names the first bad point in fault->item; OB_ERR_NO_MEMORY; OB_ERR_LIMIT. */
+/*
+ * OB_ERR_ARGUMENT: fault->item is the index of the first bad point; OB_ERR_NO_MEMORY; OB_ERR_LIMIT.
+ */
 enum ob_err obk_msm_bases_new(const struct obk_msm_bases_args *args,
 	struct obk_msm_bases **ret_bases, struct obk_fault *fault);
 void obk_msm_bases_free(struct obk_msm_bases *bases);
@@ -85,42 +84,48 @@ void obk_msm_bases_info(const struct obk_msm_bases *bases, struct obk_msm_bases_
 
 struct obk_msm_job {
 	size_t offset, count; /* bases [offset, offset + count); count 0: the result is infinity */
-	const void *scalars;  /* batch x count of them, one product after the other */
+	const void *scalars;  /* batch x count scalars, one product after the other */
 	enum obk_scalar_format format;
 	bool canonical; /* refuse scalars at or above r */
-	size_t batch;   /* products, 1..OBK_MSM_MAX_BATCH */
+	size_t batch;   /* number of products, 1..OBK_MSM_MAX_BATCH */
 	/*
-	 * 0: chosen by size; else bits, 2..OBK_MSM_MAX_WINDOW; ignored where the bases have a table
+	 * window in bits, 2..OBK_MSM_MAX_WINDOW; 0: chosen by size. Ignored if the bases have a
+	 * table
 	 */
 	unsigned window;
 	struct obk_pool *pool;
-	/* or NULL; from any of the pool's threads, never two at once, done rises from 0 to 1 */
+	/*
+	 * NULL is allowed. Called from any of the pool's threads, one call at a time; `done` rises
+	 * from 0 to 1
+	 */
 	void (*progress)(void *arg, double done);
 	void *progress_arg;
-	struct obk_stop stop; /* asked every few thousand additions */
-	/* 0: OBK_MSM_RANGE; larger products are sums of products of so many points */
+	struct obk_stop stop; /* polled every few thousand additions */
+	/*
+	 * 0: OBK_MSM_RANGE. A product of more points is computed as a sum of products of this many
+	 */
 	size_t range;
 };
 
 /*
- * ret_points[batch] is written only on success. Errors as above; fault->item is the index of the
- * scalar among batch x count. OB_ERR_CANCELLED: job->stop said so. Beside the bases it takes 32
- * bytes a point of a range, 4 bytes an entry and 128 a bucket of the windows that are worked on
- * together.
+ * ret_points[batch] is written only on success. Errors as for obk_msm_bases_new, but fault->item is
+ * the index of the scalar among batch x count. OB_ERR_CANCELLED: job->stop returned true. Working
+ * memory: 32 bytes per point of a range, 4 bytes per entry and 128 bytes per bucket of the windows
+ * that are processed together.
  */
 enum ob_err obk_msm_run(const struct obk_msm_bases *bases, const struct obk_msm_job *job,
 	struct obk_g1_affine *ret_points, struct obk_fault *fault);
 /*
- * Products with bases given for this call only. Where one product uses all of more than a range of
- * them and wants no table, they are read range by range, so that the memory beside the caller's
- * does not grow with their number.
+ * Products with bases that are used for this call only. If there is one product, it uses more
+ * points than a range holds and no table is wanted, the points are read range by range, so that the
+ * memory used does not grow with their number.
  */
 enum ob_err obk_msm_once(const struct obk_msm_bases_args *args, const struct obk_msm_job *job,
 	struct obk_g1_affine *ret_points, struct obk_fault *fault);
 
 /*
- * The sum of scalars[i] points[i], n <= OBK_MSM_FEW points of G1, by the caller's thread, without
- * memory of its own: faster than the above for so few.
+ * The sum of scalars[i] points[i] for n <= OBK_MSM_FEW points of G1, computed by the calling thread
+ * without allocating memory. Faster than the functions above for so few points.
  */
 void obk_msm_few(struct obk_g1_affine *ret, const struct obk_g1_affine *points,
 	const struct obk_fr *scalars, size_t n);

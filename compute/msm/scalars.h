@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Scalars as the bucket method reads them: plain limbs, or two signed halves for the endomorphism,
- * cut into signed digits. Pure functions, any thread.
+ * Scalars for the bucket method: plain limbs, or two signed halves for the endomorphism, cut into
+ * signed digits. Pure functions, any thread.
  */
 #ifndef OBK_SCALARS_H
 #define OBK_SCALARS_H
@@ -17,17 +17,17 @@ struct obk_half {
 	uint64_t l[2];
 };
 
-/* The scalar as a plain number of 256 bits. */
+/* Reads a scalar as a plain 256-bit number. */
 void obk_scalar_read(uint64_t plain[4], const void *scalar, enum obk_scalar_format format);
 /* plain mod r */
 void obk_scalar_reduce(uint64_t plain[4]);
-/* k = k1 + k2 lambda (mod r) for k < r, both halves below 2^126.5 in size. */
+/* k = k1 + k2 lambda (mod r) for k < r; the absolute value of both halves is below 2^126.5. */
 void obk_scalar_split(struct obk_half *k1, struct obk_half *k2, const uint64_t k[4]);
 
 /*
- * Digit `window` of a number of `limbs` limbs in base 2^c, in [-2^(c-1), 2^(c-1)], without looking
- * at other digits (Booth): the windows overlap by a bit. A number of n bits has n / c + 1 of them.
- * 2 <= c <= OBK_MSM_MAX_WINDOW.
+ * Digit `window` of a number of `limbs` limbs in base 2^c, in [-2^(c-1), 2^(c-1)]. Each digit is
+ * computed independently of the others (Booth recoding: windows overlap by one bit). A number of n
+ * bits has n / c + 1 digits. 2 <= c <= OBK_MSM_MAX_WINDOW.
  */
 static inline int32_t obk_scalar_digit(
 	const uint64_t *l, unsigned limbs, unsigned window, unsigned c)

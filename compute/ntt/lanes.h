@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Several levels of a transform's network at once, eight independent columns a time: a tile of
- * 2^levels rows is read, goes through its levels in registers and the nearest cache, and is written
- * back reduced. Tiles of one pass touch different elements: any thread may take any of them.
+ * Several levels of a transform's network at once, for eight independent columns at a time. A tile
+ * of 2^levels rows is read, goes through its levels in registers and the L1 cache, and is written
+ * back reduced. Tiles of one pass touch different elements, so that threads may process them
+ * concurrently.
  *
  *     level + levels < log n    the columns are eight neighbours, rows lie 2^(log n - level -
  *                               levels) >= 8 elements apart, all columns share roots
@@ -23,27 +24,28 @@
 #define OBK_NTT_TILE_MAX_LEVELS 6
 #define OBK_NTT_TILE_MIN_LEVELS 3
 
-/* The caller owns what it points to; read-only while tiles run, but for data. */
+/* The caller owns the memory that the pointers refer to. While tiles run, only data is written. */
 struct obk_ntt_pass {
 	struct obk_fr *data; /* transforms of 2^log_n elements, one after the other */
 	/*
-	 * levels in OBK_NTT_TILE_MIN_LEVELS..OBK_NTT_TILE_MAX_LEVELS, but also fewer before the
-	 * last ones
+	 * levels is in OBK_NTT_TILE_MIN_LEVELS..OBK_NTT_TILE_MAX_LEVELS; smaller values are allowed
+	 * if other levels follow
 	 */
 	unsigned log_n, level, levels;
-	bool gather, inverse;       /* ntt.c says which network; inverse roots */
-	const struct obk_fr *roots; /* obk_roots_get_lanes */
+	/* gather: the network (see ntt.c); inverse: use inverse roots */
+	bool gather, inverse;
+	const struct obk_fr *roots; /* from obk_roots_get_lanes */
 	unsigned log_roots;
-	/* all elements are multiplied by it at the end; NULL: not */
+	/* factor for all elements at the end; NULL: none */
 	const struct obk_fr *scale;
 };
 
-/* Tile `item` of batch x 2^(log_n - levels - 3). */
+/* Processes tile `item` of batch x 2^(log_n - levels - 3). */
 typedef void obk_ntt_tile_fn(const struct obk_ntt_pass *pass, size_t item);
 
-/* What this processor can run, NULL if nothing or under OUTBOARD_OPT=-ntt. */
+/* The implementation for this processor; NULL: there is none, or OUTBOARD_OPT=-ntt disables it. */
 obk_ntt_tile_fn *obk_ntt_tile_choose(void);
-/* Root i of the network or its inverse times 2^280, the form tiles take. */
+/* Root i of the network, or its inverse, times 2^280, the form that tiles use. */
 struct obk_fr obk_ntt_lanes_root(const struct obk_ntt_pass *pass, size_t i);
 
 #endif

@@ -2,11 +2,11 @@
 /* Copyright The Outboard Authors */
 /*
  * The number-theoretic transform over the scalar field Fr of BLS12-381, on the CPU, in place: X_k =
- * sum of x_j (g w^k)^j with w = obk_fr_root(log n), g the coset's shift (1 without a coset). The
- * inverse gives x back from X, 1 / n included. The caller owns the data and passes a pool for
- * threads (NULL: its own thread only). Any number of threads may run transforms at once, each on
- * its own data. Roots of unity are made once per process and kept: up to 32 MiB, one table for all
- * sizes and both directions.
+ * sum of x_j (g w^k)^j with w = obk_fr_root(log n); g is the shift of the coset (1 without a
+ * coset). The inverse computes x from X, with the factor 1/n. The caller owns the data and passes a
+ * pool of threads (NULL: only the calling thread works). Any number of threads may run transforms
+ * at once on different data. Roots of unity are computed once per process and kept: up to 32 MiB,
+ * one table for all sizes and both directions.
  */
 #ifndef OBK_NTT_H
 #define OBK_NTT_H
@@ -20,7 +20,7 @@
 
 enum obk_ntt_direction { OBK_NTT_FORWARD, OBK_NTT_INVERSE };
 
-/* Input, output: N natural, R bit-reversed. NR and RN move no data beside the butterflies. */
+/* Order of input and output: N natural, R bit-reversed. NR and RN need no reordering. */
 enum obk_ntt_order { OBK_NTT_NN, OBK_NTT_NR, OBK_NTT_RN, OBK_NTT_RR };
 
 struct obk_ntt_job {
@@ -28,25 +28,25 @@ struct obk_ntt_job {
 	enum obk_ntt_direction direction;
 	enum obk_ntt_order order;
 	/*
-	 * transforms, one after the other in memory; 0: nothing is done; batch x n <=
+	 * number of transforms, one after the other in memory; 0: does nothing; batch x n <=
 	 * OBK_NTT_MAX_BATCH
 	 */
 	size_t batch;
 	const struct obk_fr *coset; /* the shift g, not 0; NULL: none */
 	struct obk_pool *pool;
-	struct obk_stop stop; /* asked every few thousand elements */
+	struct obk_stop stop; /* polled every few thousand elements */
 };
 
 /*
- * OB_ERR_ARGUMENT, OB_ERR_LIMIT, OB_ERR_NO_MEMORY (the roots): data is untouched then.
- * OB_ERR_CANCELLED: stop said so; data is partly transformed.
+ * OB_ERR_ARGUMENT, OB_ERR_LIMIT, OB_ERR_NO_MEMORY (for the roots): the data is unchanged.
+ * OB_ERR_CANCELLED: stop returned true; the data is partly transformed.
  */
 enum ob_err obk_ntt_run(
 	const struct obk_ntt_job *job, struct obk_fr *data, struct obk_fault *fault);
-/* Swaps element i with the one whose index has the lowest log_n bits of i in reverse. */
+/* Swaps element i with the element at the index that has the lowest log_n bits of i reversed. */
 void obk_ntt_reverse(struct obk_fr *data, unsigned log_n);
 
-/* The lowest `bits` bits of i in reverse, bits <= 32. */
+/* The lowest `bits` bits of i reversed, bits <= 32. */
 static inline uint32_t obk_ntt_reverse_bits(uint32_t i, unsigned bits)
 {
 	i = (i & 0x55555555) << 1 | (i >> 1 & 0x55555555);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Many transforms' elements by reversed indices, for ntt.c. The caller owns the data and shares the
+ * Bit-reversal of the elements of many transforms, for ntt.c. The caller owns the data and the
  * pool.
  */
 #ifndef OBK_NTT_REVERSE_H
@@ -10,7 +10,7 @@
 #include "compute/field/fr.h"
 #include "compute/pool/pool.h"
 
-/* False: stop said so, and some elements are where they were. */
+/* False: stop returned true, and some elements have not been moved. */
 bool obk_ntt_reverse_batch(struct obk_fr *data, unsigned log_n, size_t batch, struct obk_pool *pool,
 	const struct obk_stop *stop);
 
