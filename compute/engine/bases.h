@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Points that were uploaded: what struct outboard_bases is inside. Shared by its user and the jobs
- * that use it; read-only but for the GPUs' copies.
+ * Uploaded points: the contents of struct outboard_bases. The user's handle and the jobs that use
+ * it share ownership. Read-only, except for the list of copies on GPUs.
  */
 #ifndef OBV_BASES_H
 #define OBV_BASES_H
@@ -15,28 +15,28 @@
 
 struct outboard_bases {
 	struct outboard *context;
-	unsigned refs; /* under the context's lock */
+	unsigned refs; /* guarded by the context's lock */
 	size_t count;
 	enum obk_trust trust; /* after the check */
 	size_t table_bytes;
-	bool once; /* for one product; set before it */
+	bool once; /* for one product only; set before the product starts */
 	struct obk_msm_bases *cpu;
-	struct obk_g1_affine *points; /* kept for uploads where there are GPUs, else NULL */
+	struct obk_g1_affine *points; /* kept for uploads if there are GPUs, else NULL */
 	pthread_mutex_t lock;         /* guards the list of copies */
 	struct obv_bases_copy *copies;
 };
 
-/* The copy on one device, made by its first product there. */
+/* The copy on one device. The first product on that device makes it. */
 struct obv_bases_copy {
-	void *owner; /* the backend it belongs to */
+	void *owner; /* the backend that owns it */
 	size_t bytes;
 	void (*free)(struct obv_bases_copy *copy);
 	struct obv_bases_copy *next;
 };
 
 /*
- * Points of G1, known to be that and copied, for products on the context's GPUs alone: no CPU may
- * be given work with them. OUTBOARD_NO_MEMORY.
+ * Makes a handle for products on the context's GPUs only; no CPU may be given work with it. The
+ * points must be in G1, which is not checked; they are copied. OUTBOARD_NO_MEMORY.
  */
 int obv_bases_for_gpus(struct outboard *context, const struct obk_g1_affine *points, size_t count,
 	size_t table_bytes, struct outboard_bases **ret_bases, struct outboard_error *error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What the recurrence calls share: options behind their public name, and the kernel's outcomes as
- * ours. Any thread.
+ * Functions that the recurrence calls share: access to the options behind their public name, and
+ * conversion of the kernel's status values. Any thread.
  */
 #ifndef OBV_RQA_H
 #define OBV_RQA_H
@@ -14,14 +14,15 @@ struct outboard_rqa_options {
 	struct obk_rqa_options o;
 };
 
-/* "l1", "l2", "max"; -1: none of these. */
+/* For "l1", "l2", "max"; -1: another name. */
 int obv_rqa_norm(const char *name);
 int obv_rqa_status(int status);
 /*
- * Seconds that one run of a synthetic series of that length takes on a device; negative: it failed.
+ * Seconds that a device needs for one run of a synthetic series of this length; negative: the run
+ * failed.
  */
 double obv_rqa_seconds(struct outboard *context, unsigned device, uint64_t length);
-/* The kernel's error; `series` is the index of item 0 in the caller's set. */
+/* Converts an error of the RQA kernel; `series` is the index of item 0 in the caller's set. */
 int obv_rqa_fail(struct outboard_error *error, const struct obk_rqa_error *e, uint64_t series);
 
 #endif

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Checks of arguments that products and transforms share; in msm.c. Any thread. */
+/* Argument checks that MSMs and transforms share; defined in msm.c. Any thread. */
 #ifndef OBV_SCALARS_H
 #define OBV_SCALARS_H
 
 #include "compute/engine/outboard.h"
 
-/* The first of n that is not below r: OUTBOARD_ARGUMENT, "<what> 7 is not below r". */
+/*
+ * Finds the first of n scalars that is not below r: OUTBOARD_ARGUMENT, "<what> 7 is not below r".
+ */
 int obv_scalars_check(const void *scalars, uint64_t n, uint32_t format, const char *what,
 	struct outboard_error *error);
-/* OUTBOARD_HOST or OUTBOARD_ON(a GPU). */
+/* Checks that memory is OUTBOARD_HOST or OUTBOARD_ON(index of a GPU). */
 int obv_memory_check(struct outboard *context, uint32_t memory, struct outboard_error *error);
 
 #endif

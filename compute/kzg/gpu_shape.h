@@ -1,39 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* What the host and the kernels of cell proofs agree on. Plain numbers, passed by value. */
+/*
+ * Constants and structs that the host and the kernels for cell proofs share. The structs are passed
+ * by value.
+ */
 #ifndef OBK_KZG_GPU_SHAPE_H
 #define OBK_KZG_GPU_SHAPE_H
 
 #include <stdint.h>
 
-#define OBK_FK20_THREADS  128 /* of a block of sums */
-#define OBK_FK20_RESIDENT 2   /* such blocks of a processor */
-/* of a block of steps, which is one warp: its quads go by one program */
+#define OBK_FK20_THREADS  128 /* threads in a block that computes sums */
+#define OBK_FK20_RESIDENT 2   /* resident blocks per multiprocessor */
+/*
+ * quads (groups of four SIMD lanes) in a block of steps; the block is one warp, and all its quads
+ * execute the same program
+ */
 #define OBK_FK20_QUADS    8
-#define OBK_FK20_SLOTS    9 /* points that a program may keep, beside the two it works on */
+/* points that a program can store in addition to the two that it transforms */
+#define OBK_FK20_SLOTS    9
 
 /*
- * Sums of `columns` columns of `terms` products each, of `blobs` blobs.
+ * The sums of `columns` columns of `terms` products each, for `blobs` blobs.
  * table[window][column][term][digit - 1]
  */
 struct obk_fk20_sums {
 	uint32_t columns, terms, blobs;
-	uint32_t each; /* terms of a thread; terms / each is a power of two */
+	uint32_t each; /* terms added by one thread; terms / each is a power of two */
 	uint32_t window, windows;
 };
 
 /*
- * A level of a transform: blocks of 2 half positions, one program a block; points[position][blob].
+ * A level of a transform. Blocks have 2 * half positions, and one program handles one block.
+ * points[position][blob].
  */
 struct obk_fk20_level {
 	uint32_t half, blobs;
-	uint32_t first; /* the program of block 0, block i has first + i */
+	uint32_t first; /* program of block 0; block i uses program first + i */
 };
 
 /*
- * A step of a program: acc = slot `load` (0: as it is) or infinity; doubled so many times; plus
- * slot `add`, negated, by the endomorphism; kept in slot `store`. Slots are counted from 1; the
- * first two are the level's two points.
+ * A step of a program, in this order: set acc to slot `load` (0: leave it unchanged) or to
+ * infinity; double it the given number of times; add slot `add`, optionally negated or with the
+ * endomorphism applied; write acc to slot `store`. Slots are numbered from 1; the first two are the
+ * two points of the level.
  */
 #define OBK_FK20_LOAD_SHIFT   0
 #define OBK_FK20_ADD_SHIFT    4

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The levels of compute/kzg/g1_ntt.c as programs for a GPU: what a pair of points goes through,
- * step by step (compute/kzg/gpu_shape.h), with multiplications by roots of unity as both halves of
- * the root in digits -15, -13 .. 15, most of them 0, over one chain of doublings. Pure; any thread.
+ * The levels of compute/kzg/g1_ntt.c as programs for a GPU. A program lists the steps
+ * (compute/kzg/gpu_shape.h) for a pair of points. A multiplication by a root of unity uses both
+ * halves of the root in digits -15, -13 .. 15, most of them 0, over one chain of doublings. Pure
+ * functions; any thread.
  */
 #ifndef OBK_KZG_PROGRAM_H
 #define OBK_KZG_PROGRAM_H
@@ -14,15 +15,15 @@
 #include "base/err.h"
 
 /*
- * For transforms of 2^log_n points: block i of any level, then the level that gathers and scatters
- * blocks of the whole.
+ * Programs for transforms of 2^log_n points: one for each block i of any level, then the level that
+ * gathers and scatters the block of the whole transform.
  */
 struct obk_fk20_programs {
-	uint32_t *starts, *steps; /* starts[count] is where the last one ends */
+	uint32_t *starts, *steps; /* starts[count] is the end of the last program */
 	size_t count;
 	/*
-	 * the first program that scatters; those that gather, with inverse roots, are the first of
-	 * all
+	 * index of the first program that scatters. The programs that gather, with inverse roots,
+	 * are numbered from 0
 	 */
 	uint32_t scatter, fold;
 };
@@ -31,8 +32,8 @@ struct obk_fk20_programs {
 enum ob_err obk_fk20_programs_make(unsigned log_n, struct obk_fk20_programs *ret);
 void obk_fk20_programs_free(struct obk_fk20_programs *programs);
 /*
- * Products of field elements on the longest way through program i, one after the other: what a
- * launch waits for.
+ * The length of the critical path of program i, in multiplications of field elements: it determines
+ * how long a launch takes.
  */
 unsigned obk_fk20_program_depth(const struct obk_fk20_programs *programs, size_t i);
 

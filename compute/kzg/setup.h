@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Inside KZG: what a loaded setup holds, and the steps that several of its functions share.
- * Read-only after loading.
+ * Private to KZG: the contents of a loaded setup, and steps that several functions share. Read-only
+ * after loading.
  */
 #ifndef OBK_SETUP_H
 #define OBK_SETUP_H
@@ -19,30 +19,38 @@
 
 struct obk_kzg {
 	struct obk_pool *pool;
-	/* bit-reversed, as the elements of blobs are */
+	/* bit-reversed, like the elements of blobs */
 	struct obk_msm_bases *lagrange;
-	struct obk_g1_affine *lagrange_points; /* the same, plain */
+	struct obk_g1_affine *lagrange_points; /* the same, as plain points */
 	struct obk_g1_affine monomial[OBK_KZG_CELL_ELEMENTS];
 	struct obk_g2_lines h, sh, s64h; /* [1], [s], [s^64] of G2 */
-	/* 4096th roots of unity, bit-reversed: where element i of a blob is the value */
+	/*
+	 * 4096th roots of unity, bit-reversed: the blob's polynomial has the value of element i at
+	 * points[i]
+	 */
 	struct obk_fr points[OBK_KZG_BLOB_ELEMENTS];
 	struct obk_fk20 *fk20;
-	bool shared; /* what is pointed to is another's */
+	bool shared; /* the pointers refer to memory that another setup owns */
 };
 
-/* Elements from bytes; `what` and `item` go into the sentence: "element 7 of the blob ...". */
+/*
+ * Reads elements from bytes; `what` and `item` are for the error text: "element 7 of the blob ...".
+ */
 enum ob_err obk_kzg_read_elements(struct obk_fr *ret, const uint8_t *bytes, size_t n,
 	const char *what, struct obk_fault *fault);
-/* A checked point of G1; "the commitment", or "proof 7" where item is given. */
+/*
+ * Reads a point and checks that it is in G1. For the error text: "the commitment", or "proof 7" if
+ * item is given.
+ */
 enum ob_err obk_kzg_read_point(struct obk_g1_affine *ret, const uint8_t *bytes, const char *what,
 	size_t item, struct obk_fault *fault);
 /* The sum of k[i] p[i]. */
 enum ob_err obk_kzg_sum(const struct obk_kzg *kzg, struct obk_g1_affine *ret,
 	const struct obk_g1_affine *p, const struct obk_fr *k, size_t n, struct obk_fault *fault);
-/* Does e(a, h) equal e(b, q)? */
+/* Returns whether e(a, h) equals e(b, q). */
 bool obk_kzg_pairs(const struct obk_g1_affine *a, const struct obk_g2_lines *h,
 	const struct obk_g1_affine *b, const struct obk_g2_lines *q);
-/* A hash as a field element: reduced. */
+/* Converts a hash to a field element by reduction modulo r. */
 void obk_kzg_hash_element(struct obk_fr *ret, const uint8_t hash[32]);
 
 #endif

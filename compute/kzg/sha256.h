@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * SHA-256 (FIPS 180-4) for the challenges of KZG proofs. The caller owns the state; one thread at a
- * time per state.
+ * SHA-256 (FIPS 180-4) for the challenges of KZG proofs. The caller owns the state. Only one thread
+ * may use a state at a time.
  */
 #ifndef OBK_SHA256_H
 #define OBK_SHA256_H
@@ -14,7 +14,7 @@
 
 struct obk_sha256 {
 	uint32_t h[8];
-	uint64_t length; /* bytes so far */
+	uint64_t length; /* bytes hashed so far */
 	uint8_t block[64];
 };
 

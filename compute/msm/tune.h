@@ -35,8 +35,8 @@ bool obk_tune_path(char *ret_path, size_t size);
  */
 enum ob_err obk_tune_load(const char *path, struct obk_fault *fault);
 /*
- * Loads the file at obk_tune_path, at most once, if there is one for this processor.
- * OB_ERR_ARGUMENT if it is damaged.
+ * Loads the file at obk_tune_path if there is one for this processor. OB_ERR_ARGUMENT if it is
+ * damaged.
  */
 enum ob_err obk_tune_load_default(struct obk_fault *fault);
 /* Creates missing folders. The file is replaced atomically. OB_ERR_IO. */

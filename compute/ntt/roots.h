@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The roots that a transform multiplies by, in bit-reversed order. Entry i is e(f(i)), where e(t) =
- * exp(2 pi i t) stands for the root of unity of angle t, and f(i) is half of the number whose
- * binary fraction is i with its bits reversed: f = 0, 1/4, 1/8, 3/8, 1/16 ... Block i of any level
- * of any transform uses entry i, so a larger size only appends entries. The inverse of entry i is
- * minus entry i ^ (2^k - 1), where 2^k is the top bit of i. An entry beyond the table is the
- * product of two entries, because f(a + b) = f(a) + f(b) if a and b have no common bits.
+ * The roots that a transform multiplies by, in bit-reversed order. Entry i is e(f(i)), where e(t)
+ * is the root of unity at t turns, and f(i) is half of the binary fraction whose digits are the
+ * bits of i in reverse order: f = 0, 1/4, 1/8, 3/8, 1/16 ... Block i of any level of any transform
+ * uses entry i, so a larger size only appends entries. The inverse of entry i is minus entry i ^
+ * (2^k - 1), where 2^k is the top bit of i. An entry beyond the table is the product of two
+ * entries, because f(a + b) = f(a) + f(b) if a and b have no common bits.
  */
 #ifndef OBK_ROOTS_H
 #define OBK_ROOTS_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Threads that work on one loop at a time. The owner creates the pool and frees it; any thread may
- * call obk_pool_run, callers take turns. The calling thread works too, so a pool of one thread
- * starts none and a NULL pool runs everything in the caller. A body must not call obk_pool_run on
- * its own pool.
+ * A pool of threads that executes one parallel loop at a time. The owner creates the pool and frees
+ * it. Any thread may call obk_pool_run; concurrent callers take turns. The calling thread takes
+ * part in the work, so a pool of one thread starts no threads, and with a NULL pool the caller does
+ * everything. A body must not call obk_pool_run on its own pool.
  */
 #ifndef OBK_POOL_H
 #define OBK_POOL_H
@@ -19,8 +19,8 @@
 struct obk_pool;
 
 /*
- * Whether work should end early: asked by several threads at once, often. Once it says so it goes
- * on saying so. ask NULL: never.
+ * A condition for ending work early. `ask` is called often and by several threads at once. Once it
+ * has returned true it must return true for ever. ask NULL: never stop.
  */
 struct obk_stop {
 	bool (*ask)(void *arg);
@@ -33,7 +33,7 @@ static inline bool obk_stopped(const struct obk_stop *stop)
 }
 
 /*
- * threads = 0 takes the processors this process may run on. OB_ERR_LIMIT above
+ * threads = 0: one for each processor that this process may use. OB_ERR_LIMIT above
  * OBK_POOL_MAX_THREADS.
  */
 enum ob_err obk_pool_new(unsigned threads, struct obk_pool **ret_pool);
@@ -41,15 +41,15 @@ void obk_pool_free(struct obk_pool *pool);
 /* 1 for NULL. */
 unsigned obk_pool_threads(const struct obk_pool *pool);
 /*
- * Calls body(arg, item, thread) for every item in 0..items-1, each once, in order of start; thread
- * is in 0..threads-1 and no two bodies with the same thread run at once (use it to pick scratch
- * memory). Returns when all are done.
+ * Calls body(arg, item, thread) exactly once for every item in 0..items-1; items start in order.
+ * thread is in 0..threads-1, and no two bodies with the same value run at once, so it can select
+ * scratch memory. Returns when all are done.
  */
 void obk_pool_run(struct obk_pool *pool, size_t items,
 	void (*body)(void *arg, size_t item, unsigned thread), void *arg);
 /*
- * The same, asking `stop` before each item and at the end. False: it said so; items that had not
- * begun are left out.
+ * As obk_pool_run, but asks `stop` before each item and at the end. False: stop returned true, and
+ * items that had not started were skipped.
  */
 bool obk_pool_run_until(struct obk_pool *pool, const struct obk_stop *stop, size_t items,
 	void (*body)(void *arg, size_t item, unsigned thread), void *arg);
