@@ -15,15 +15,16 @@
 #include "base/err.h"
 
 /*
- * Programs for transforms of 2^log_n points: one for each block i of any level, then the level that
- * gathers and scatters the block of the whole transform.
+ * Programs for transforms of 2^log_n points: for each block i of any level one program that gathers
+ * and one that scatters; then the program `fold`, which does the last level that gathers and the
+ * first that scatters in one.
  */
 struct obk_fk20_programs {
 	uint32_t *starts, *steps; /* starts[count] is the end of the last program */
 	size_t count;
 	/*
-	 * index of the first program that scatters. The programs that gather, with inverse roots,
-	 * are numbered from 0
+	 * scatter: index of the first program that scatters; programs below it gather, with inverse
+	 * roots. fold: index of the last program
 	 */
 	uint32_t scatter, fold;
 };

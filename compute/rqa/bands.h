@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Vertical lines of a symmetric matrix from its diagonals: bands of neighbouring diagonals are
- * walked by any thread in any order, and put together in theirs. Owned by one count; claim and done
- * may be called by its threads, the rest by one thread.
+ * Counts vertical lines of a symmetric matrix while its diagonals are walked. Threads count bands
+ * of neighbouring diagonals in any order; finished bands are merged in their natural order. Owned
+ * by one count. Its threads may call claim and done; only one thread may call the other functions.
  */
 #ifndef OBK_RQA_BANDS_H
 #define OBK_RQA_BANDS_H
@@ -14,32 +14,38 @@
 
 struct obk_rqa_bands {
 	struct obk_rqa_counts *counts;
-	/* n; diagonals of a band, a multiple of OBK_RQA_LANES below OBK_RQA_HEAD */
+	/* n; number of diagonals in a band, a multiple of OBK_RQA_LANES below OBK_RQA_HEAD */
 	uint64_t lines, width;
-	uint64_t next; /* the band to be put in next */
+	uint64_t next; /* the band that is merged next */
 	struct obk_rqa_band *slot;
 	unsigned slots;
-	bool waits; /* lock and turn are there */
+	bool waits; /* lock and turn are initialised */
 	pthread_mutex_t lock;
 	pthread_cond_t turn;
 };
 
 /*
- * Memory is 8 n bytes a thread and twice more, and 16 n for counts->line, which stays there.
- * OBK_RQA_NO_MEMORY: none is kept; fewer threads may do.
+ * Memory: 8 n bytes for each thread and for two more, and 16 n in counts->line, which is not freed.
+ * OBK_RQA_NO_MEMORY: nothing stays allocated; the caller may try again with fewer threads.
  */
 int obk_rqa_bands_init(struct obk_rqa_bands *bands, struct obk_rqa_counts *counts, uint64_t width,
 	unsigned threads);
 void obk_rqa_bands_fini(struct obk_rqa_bands *bands);
 /*
- * Where to count the band; blocks while it is too far ahead of the slowest one. NULL: the watch
- * says stop.
+ * Returns the memory for counting the band; blocks while the band is too far ahead of the slowest
+ * one. NULL: the watch is stopped.
  */
 struct obk_rqa_band *obk_rqa_bands_claim(
 	struct obk_rqa_bands *bands, uint64_t index, struct obk_rqa_watch *watch);
-/* The band is counted. Lines that end in it are added to the histogram of verticals. */
+/*
+ * Call it when the band has been counted. Lines that end in it are added to the histogram of
+ * vertical lines.
+ */
 void obk_rqa_bands_done(struct obk_rqa_bands *bands, uint64_t index);
-/* After the last band: lines through the line of identity, and those that reach the border. */
+/*
+ * Call it after the last band. Counts lines that cross the line of identity and lines that reach
+ * the border.
+ */
 void obk_rqa_bands_end(struct obk_rqa_bands *bands);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What obk-rqa-bench measures on the CPU and on a GPU: synthetic series, the same each time a
- * program asks in the same order. One thread.
+ * The part of obk-rqa-bench that the CPU and GPU benchmarks share: synthetic series. Programs that
+ * request the series in the same order get the same data. Single thread.
  */
 #ifndef OBK_RQA_BENCH_H
 #define OBK_RQA_BENCH_H
@@ -12,13 +12,16 @@
 
 double bench_seconds(void);
 int bench_compare(const void *a, const void *b); /* of doubles, for qsort */
-/* Roessler, Euler steps of 0.05, every fourth kept. */
+/* Roessler system, Euler steps of 0.05; every fourth sample is kept. */
 void bench_rossler(double *data, unsigned n);
-/* Fixations with tremor and saccades between them, x and y in the unit square, six decimals. */
+/*
+ * Gaze data: fixations with tremor, saccades between them; x and y in the unit square, six
+ * decimals.
+ */
 void bench_gaze(double *data, unsigned n);
-/* Lengths of BENCH_SERIES recordings as one published data set of gaze has them. */
+/* The lengths of BENCH_SERIES recordings, distributed as in one published gaze data set. */
 void bench_lengths(unsigned *ret_lengths);
-/* obk-rqa-bench --device gpu ...; the exit code. */
+/* Runs `obk-rqa-bench --device gpu ...` and returns the exit code. */
 int bench_gpu(int argc, char **argv);
 
 #endif

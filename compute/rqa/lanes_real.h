@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The arithmetic of distances for one floating type; included by lanes.c twice per instruction set,
- * with REAL, VECTOR, WIDTH, NAMED, MASK_LE, ABS, MAX. Coordinates are summed in index order, lag by
- * lag and channel by channel within a lag, without contraction: every instruction set gets the same
- * bits.
+ * Distance arithmetic for one floating-point type. lanes.c includes this file twice per instruction
+ * set, with REAL, VECTOR, WIDTH, NAMED, MASK_LE, ABS and MAX defined. Coordinates are summed in
+ * index order (lag by lag, and channel by channel within a lag) and without contraction, so that
+ * every instruction set gives the same bits.
  */
 
 static inline VECTOR NAMED(load)(const REAL *from)
@@ -52,7 +52,7 @@ static void NAMED(gaps_any)(const REAL *x, const REAL *y, uint64_t count, REAL *
 		NAMED(gaps_norm)(x, y, count, ret, OBK_RQA_NORM_MAX);
 }
 
-/* One cell, its coordinates summed in the same order. */
+/* One cell, with coordinates summed in the same order. */
 static inline bool NAMED(cell)(const struct obk_rqa_plot *plot, uint64_t i, uint64_t j)
 {
 	REAL sum = 0;
@@ -71,9 +71,9 @@ static inline bool NAMED(cell)(const struct obk_rqa_plot *plot, uint64_t i, uint
 }
 
 /*
- * Words of one block: sums over lags and channels of differences that were stored a while ago. (A
- * load that overlaps two stores of the loop's last turns would wait for both to reach the cache,
- * which costs more than everything else here.)
+ * Words of one block: sums over lags and channels of differences that were stored well before. (A
+ * load that overlaps two stores of the previous iterations would wait until both have reached the
+ * cache, which takes longer than all other work here.)
  */
 static inline __attribute__((always_inline)) void NAMED(block)(const REAL *gaps, uint64_t stride,
 	uint32_t channels, uint32_t m, uint64_t tau, int norm, REAL limit, uint64_t words,
@@ -100,7 +100,7 @@ static inline __attribute__((always_inline)) void NAMED(block)(const REAL *gaps,
 	}
 }
 
-/* One channel, no embedding: nothing needs to be stored. */
+/* One channel without embedding: differences need not be stored. */
 static inline __attribute__((always_inline)) void NAMED(plain)(
 	const REAL *x, const REAL *y, int norm, REAL limit, uint64_t words, uint64_t *ret)
 {
@@ -182,10 +182,10 @@ static void NAMED(diagonal)(const struct obk_rqa_plot *plot, struct obk_rqa_scra
 }
 
 /*
- * Several diagonals at once, one a lane, from their far ends to their starts. A difference is
- * computed once, kept in a window of the last positions and met again one and more delays later,
- * always as a whole vector; a cell costs its arithmetic and one bit shifted into its lane's word.
- * The two series are read once a strip.
+ * Several diagonals at once, one per SIMD lane, from their far ends to their starts. A difference
+ * is computed once and kept in a window of the most recent positions; it is used again one or more
+ * delays later, always as a whole vector. A cell costs its arithmetic and the shift of one bit into
+ * the word of its SIMD lane. The two series are read once per strip.
  */
 static inline __attribute__((always_inline)) void NAMED(strip_block)(
 	const struct obk_rqa_plot *plot, VECTOR *ring, uint64_t ring_stride, uint64_t k,
@@ -306,8 +306,8 @@ static void NAMED(strip)(const struct obk_rqa_plot *plot, struct obk_rqa_scratch
 }
 
 /*
- * One vector of distances (i + p, j), the coordinates of y_j being spread over the lanes as they
- * are needed.
+ * One vector of distances (i + p, j). The coordinates of y_j are broadcast to the SIMD lanes when
+ * they are needed.
  */
 static inline __attribute__((always_inline)) VECTOR NAMED(reach)(const struct obk_rqa_plot *plot,
 	const REAL *point, uint64_t p, uint32_t channels, uint32_t m, int norm)
@@ -381,7 +381,7 @@ static void NAMED(column)(
 		NAMED(column_m)(plot, j, ret_words, ret_distance, OBK_RQA_NORM_MAX);
 }
 
-/* One lag more: the differences of all channels are added in their order. */
+/* Adds one lag: the differences of all channels in order. */
 static ALWAYS void NAMED(step_norm)(const struct obk_rqa_plot *plot, uint64_t j, uint32_t lag,
 	uint64_t n, REAL *distance, uint32_t channels, int norm)
 {
@@ -448,7 +448,10 @@ static void NAMED(join)(REAL *into, const REAL *gap, uint64_t count, int norm)
 	}
 }
 
-/* The first level whose limit is not below d; the table leaves a step or two. */
+/*
+ * The first level whose limit is not below d. The table leads to a level at most a step or two
+ * before it.
+ */
 static inline uint32_t NAMED(level)(const struct obk_rqa_levels *levels, const REAL *limit, REAL d)
 {
 	uint32_t level =
@@ -460,11 +463,11 @@ static inline uint32_t NAMED(level)(const struct obk_rqa_levels *levels, const R
 }
 
 /*
- * Lines at every level in one walk. A maximal run at some level is an interval whose largest level
- * is below those of both neighbours; a stack of falling levels yields each such interval once: it
- * exists from its own largest level up to the smaller of its neighbours' levels. Cells above the
- * last limit end everything; stretches within the first limit are one step. Nothing is stored per
- * cell, and a level costs nothing but its part of the final sum.
+ * Counts lines at every level in one walk. A maximal run at some level is an interval whose largest
+ * level is below the levels of both neighbours. A stack of descending levels yields each such
+ * interval once: it exists from its own largest level up to the smaller of its neighbours' levels.
+ * A cell above the last limit ends all runs. A stretch within the first limit is one step. Nothing
+ * is stored per cell, and the cost of a level is only its share of the final sum.
  */
 static void NAMED(levels)(const REAL *distance, uint64_t cells, const struct obk_rqa_levels *levels,
 	const REAL *limit, struct obk_rqa_delta *delta)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Run lengths without a branch per run; included by lanes.c where vectors have 32 bytes or more. A
- * run is the stretch between two edges, an edge a cell that differs from the one before. Positions
- * of edges are written out first, four at a time whether they are there or not, then taken in
- * pairs.
+ * Run lengths without a branch per run. lanes.c includes this file if vectors have 32 bytes or
+ * more. A run is the stretch between two edges; an edge is a cell that differs from the one before
+ * it. The positions of edges are written first, always four at a time even if there are fewer, and
+ * then taken in pairs.
  */
-#define RUNS_WORDS 64u /* words of one go */
+#define RUNS_WORDS 64u /* words processed at a time */
 
 struct edges {
-	uint64_t at[RUNS_WORDS * 64 + 16]; /* the first one may be left from the go before */
+	uint64_t at[RUNS_WORDS * 64 + 16]; /* the first one may be left from the previous words */
 	uint64_t count;
 };
 
-/* Positions of the edges in up to 64 words; `carry` is the last cell before them. */
+/* Finds the positions of the edges in up to 64 words; `carry` is the last cell before them. */
 static inline uint64_t edges_find(
 	struct edges *edges, const uint64_t *words, uint64_t count, uint64_t base, uint64_t carry)
 {
@@ -52,7 +52,7 @@ static inline uint64_t edges_find(
 	return words[count - 1];
 }
 
-/* Takes finished runs out; an open one stays. Returns their cells. */
+/* Counts finished runs and removes them; an open run stays. Returns the number of their cells. */
 static inline uint64_t edges_take(
 	struct edges *edges, struct obk_rqa_short *inner, struct obk_rqa_hist *kinds)
 {
@@ -70,7 +70,7 @@ static inline uint64_t edges_take(
 	return points;
 }
 
-/* A run that was counted as an inner one touches the border. */
+/* Reclassifies a run that was counted as an inner one: it touches the border. */
 static void runs_move(
 	uint64_t length, int kind, struct obk_rqa_short *inner, struct obk_rqa_hist *kinds)
 {

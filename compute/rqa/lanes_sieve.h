@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Distances in 16-bit numbers, 64 diagonals at once; included by lanes.c where vectors have 32
- * bytes or more. A cell whose coarse distance is surely within or surely beyond the limit is
- * decided by it; the few between are computed exactly, so the bits are those of the exact walk. The
- * same speed for float and double.
+ * Distances in 16-bit numbers for 64 diagonals at once. lanes.c includes this file if vectors have
+ * 32 bytes or more. A coarse distance that is certainly within or certainly beyond the limit
+ * decides its cell. The few cells between are computed exactly, so the bits are those of the exact
+ * walk. The speed is the same for float and double.
  */
 #define PARTS           (128 / BYTES) /* vectors of 64 numbers of 16 bits */
 #define PACKS           (64 / BYTES)  /* vectors of 64 bytes */
-#define COARSE_PART     8u            /* positions after which open cells are looked for */
-#define COARSE_LAGS     4u            /* lags whose place is held in a register */
+#define COARSE_PART     8u            /* positions after which undecided cells are looked for */
+#define COARSE_LAGS     4u            /* lags whose position is held in a register */
 #define COARSE_CHANNELS 64u           /* OBK_RQA_MAX_CHANNELS */
 
 #if BYTES == 64
@@ -36,8 +36,9 @@ static ALWAYS coarse coarse_gap(coarse x, const int16_t *y, int norm, unsigned s
 }
 
 /*
- * Differences and their sums are without a sign. Three squares fit, being 16384 at most; additions
- * that saturate are left to those behind, for fewer units of a processor have them.
+ * Differences and their sums are unsigned. The sum of three squares cannot overflow, because each
+ * is at most 16384; saturating additions, which fewer units of a processor execute, are needed only
+ * for later terms.
  */
 static ALWAYS coarse coarse_join(coarse a, coarse b, int norm, uint32_t before)
 {
@@ -48,9 +49,9 @@ static ALWAYS coarse coarse_join(coarse a, coarse b, int norm, uint32_t before)
 }
 
 /*
- * 64 distances as bytes: what is missing to `bound`, from 128 on where a cell surely recurs, as
- * much as sieve->last below that where it is open. Bytes come in the order in which vectors of
- * 16-bit numbers are packed.
+ * 64 distances as bytes: the difference from the distance to `bound`. 128 or more: the cell is
+ * certainly recurrent; 127 - sieve->last to 127: it is undecided. Bytes are in the order in which
+ * the instructions pack vectors of 16-bit numbers.
  */
 static ALWAYS void coarse_bytes(const coarse *t, coarse bound, coarse *bytes)
 {
@@ -59,7 +60,7 @@ static ALWAYS void coarse_bytes(const coarse *t, coarse bound, coarse *bytes)
 			COARSE(subs_epu16)(bound, t[2 * h + 1]));
 }
 
-/* The upper bits of 64 bytes: a row, in the same order. */
+/* The top bits of 64 bytes: a row, in the same order. */
 static ALWAYS void coarse_row(const coarse *bytes, uint64_t *row)
 {
 #if BYTES == 64
@@ -72,7 +73,7 @@ static ALWAYS void coarse_row(const coarse *bytes, uint64_t *row)
 #endif
 }
 
-/* Which of 64 bytes, taken with a sign, are above `least`: the open ones. */
+/* Which of 64 bytes, as signed numbers, exceed `least`: the undecided cells. */
 static ALWAYS uint64_t coarse_open(const coarse *bytes, coarse least)
 {
 #if BYTES == 64
@@ -87,8 +88,8 @@ static ALWAYS uint64_t coarse_open(const coarse *bytes, coarse least)
 }
 
 /*
- * The place in a packed row of lane 8 * i, divided by 8; the other way round, as a shuffle of 8
- * bytes.
+ * COARSE_BYTES: the position in a packed row of SIMD lane 8 * i, divided by 8. COARSE_PLACES: the
+ * inverse, as a shuffle of 8 bytes.
  */
 #if BYTES == 64
 #define COARSE_BYTES  0, 2, 4, 6, 1, 3, 5, 7
@@ -98,7 +99,7 @@ static ALWAYS uint64_t coarse_open(const coarse *bytes, coarse least)
 #define COARSE_PLACES 0x0705060403010200
 #endif
 
-/* Rows in their true order; count is a multiple of 4. */
+/* Puts the bits of rows in natural order; count is a multiple of 4. */
 static ALWAYS void coarse_order(uint64_t *rows, uint64_t count)
 {
 	const __m256i order = _mm256_add_epi8(
@@ -112,7 +113,7 @@ static ALWAYS void coarse_order(uint64_t *rows, uint64_t count)
 	}
 }
 
-/* The lane of a bit of a packed row. */
+/* The SIMD lane of a bit in a packed row. */
 static ALWAYS unsigned coarse_lane(unsigned bit)
 {
 	static const uint8_t bytes[8] = { COARSE_BYTES };
@@ -128,7 +129,7 @@ static bool cell_exact(const struct obk_rqa_plot *plot, uint64_t i, uint64_t j)
 	return plot->f64 ? cell_f64(plot, i, j) : cell_f32(plot, i, j);
 }
 
-/* Which positions of a part are open in one lane. */
+/* The positions of a part that are undecided in one SIMD lane. */
 static ALWAYS unsigned coarse_undecided(
 	const struct obk_rqa_sieve *sieve, const uint16_t *gaps, uint64_t ring_stride)
 {
@@ -158,8 +159,8 @@ static ALWAYS unsigned coarse_undecided(
 }
 
 /*
- * Decides the cells of a part that are open, all of them in the lanes of these bits; returns how
- * many there were. gaps: the differences of the part's first position, 64 a position.
+ * Decides the undecided cells of a part, all of them in the SIMD lanes of these bits; returns their
+ * number. gaps: the differences of the part's first position, 64 per position.
  */
 static __attribute__((noinline)) uint64_t coarse_settle(const struct obk_rqa_sieve *sieve,
 	uint64_t bits, const void *gaps, uint64_t ring_stride, bool turned, int64_t k, int64_t at,
@@ -191,7 +192,8 @@ static __attribute__((noinline)) uint64_t coarse_settle(const struct obk_rqa_sie
 
 /*
  * Rows of the positions base + size - 1 down to base: bit l of rows[at] is the cell (base + at,
- * base + at + k + l). size is a multiple of 32; the window holds the differences of what follows.
+ * base + at + k + l). size is a multiple of 32. The window holds the differences of the positions
+ * behind.
  */
 static ALWAYS uint64_t coarse_block(const struct obk_rqa_sieve *sieve, coarse *ring,
 	uint64_t ring_stride, bool turned, int64_t k, int64_t base, uint64_t size, uint64_t *rows,
@@ -203,7 +205,7 @@ static ALWAYS uint64_t coarse_block(const struct obk_rqa_sieve *sieve, coarse *r
 	const uint64_t lagged = sieve->plot->tau * PARTS;
 	uint64_t open = 0;
 
-	/* Copies that no store can reach. */
+	/* Local copies, so that the compiler knows that no store changes them. */
 	for (uint32_t c = 0; c < channels; c++) {
 		one[c] = (turned ? sieve->y : sieve->x)[c] + base;
 		many[c] = (turned ? sieve->x : sieve->y)[c] + base + k;
@@ -214,8 +216,8 @@ static ALWAYS uint64_t coarse_block(const struct obk_rqa_sieve *sieve, coarse *r
 		uint64_t at = COARSE_PART * part, undecided;
 
 		/*
-		 * Left to itself the compiler takes an index register for each vector, and every
-		 * addition is two operations then.
+		 * Without this the compiler uses one index register per vector, and every addition
+		 * becomes two operations.
 		 */
 		for (uint32_t lag = 1; lag < COARSE_LAGS && lag < m; lag++) {
 			lags[lag] = ring + at * PARTS + lag * lagged;
@@ -260,7 +262,7 @@ static ALWAYS uint64_t coarse_block(const struct obk_rqa_sieve *sieve, coarse *r
 	return open;
 }
 
-/* The differences behind the last position of a walk. */
+/* Computes the differences behind the last position of a walk. */
 static ALWAYS void coarse_begin(const struct obk_rqa_sieve *sieve, coarse *ring,
 	uint64_t ring_stride, bool turned, int64_t k, int64_t base, uint64_t size)
 {
@@ -308,7 +310,7 @@ static uint64_t coarse_any(const struct obk_rqa_sieve *sieve, coarse *ring, uint
 	COARSE_CASE(plot->channels, plot->m, OBK_RQA_NORM_MAX, 0);
 }
 
-/* The window of a walk moves on, to where `size` positions are to come. */
+/* Moves the window of a walk to make room for `size` positions. */
 static void coarse_move(
 	const struct obk_rqa_sieve *sieve, coarse *ring, uint64_t ring_stride, uint64_t size)
 {
@@ -330,7 +332,7 @@ static uint64_t sieve_walk(const struct obk_rqa_sieve *sieve, struct obk_rqa_scr
 	uint64_t rows[OBK_RQA_SIEVE_STRIP + 1] = { 0 };
 	coarse *ring = scratch->ring;
 
-	/* The order of lanes does not matter to diagonals. */
+	/* The order of SIMD lanes does not matter for diagonals. */
 	walk_begin(walk, walk->band ? WALK_PLACES : COARSE_PLACES);
 	coarse_begin(sieve, ring, ring_stride, false, (int64_t)walk->k, (int64_t)base, size);
 	for (;;) {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Lines from rows; included by lanes.c. A row has one position's cells on 64 neighbouring
- * diagonals, and rows come from the far end of a strip to its start:
+ * Counts lines from rows; included by lanes.c. A row holds the cells of one position on 64
+ * neighbouring diagonals. Rows are processed from the far end of a strip to its start:
  *
- *     bit l of rows[p]      (p, p + k + l)
+ *     bit l of rows[p]      the cell (p, p + k + l)
  *     along a diagonal      bit l of rows[p + 1], rows[p], rows[p - 1]
  *     along the row p       bits l, l + 1 of rows[p], then bit 0 of rows[p] in the next strip
  *     along a column        bit l of rows[p], bit l + 1 of rows[p - 1]
  *
- * Lanes may be in another order where no lines along rows and columns are wanted. A cell that
- * differs from the one before it begins or ends a run. Most rows have no such cell and are left out
- * four at a time; a run costs the same few steps whatever its length. The row and the column x of
- * one triangle are the column x of the whole matrix above and below the line of identity, so runs
- * along both are all of its vertical lines.
+ * If lines along rows and columns are not counted, the bits may be in another order. A cell that
+ * differs from the one before it begins or ends a run. Most rows have no such cell and are skipped
+ * four at a time. The cost of a run does not depend on its length. The row x and the column x of
+ * one triangle are the parts of column x of the whole matrix above and below the line of identity,
+ * so runs along both are all its vertical lines.
  */
-#define DENSE_ROWS 32 /* of 64 that are busy: most have several edges then */
+#define DENSE_ROWS 32 /* of 64 busy rows: with so many, most have several edges */
 
 static void bits_turn_step(uint64_t *a, unsigned width, uint64_t mask)
 {
@@ -28,7 +28,7 @@ static void bits_turn_step(uint64_t *a, unsigned width, uint64_t mask)
 		}
 }
 
-/* Bit j of a[i] and bit i of a[j] change places. */
+/* Swaps bit j of a[i] and bit i of a[j]. */
 static void bits_turn(uint64_t *a)
 {
 	bits_turn_step(a, 32, 0x00000000ffffffff);
@@ -40,8 +40,8 @@ static void bits_turn(uint64_t *a)
 }
 
 /*
- * Of 64 rows, those at which something may begin or end; `same`: a row that equals the one before
- * it has neither.
+ * A mask of those of 64 rows at which a run may begin or end. `same`: a row that equals the one
+ * before it has neither.
  */
 static ALWAYS uint64_t rows_busy(const uint64_t *rows, bool same)
 {
@@ -66,7 +66,7 @@ static ALWAYS uint64_t rows_busy(const uint64_t *rows, bool same)
 #endif
 }
 
-/* The last lane's cells of 64 rows. */
+/* The cells of 64 rows in the last SIMD lane. */
 static ALWAYS uint64_t rows_tail(const uint64_t *rows)
 {
 	uint64_t tail = 0;
@@ -83,7 +83,7 @@ static ALWAYS uint64_t rows_tail(const uint64_t *rows)
 	return tail;
 }
 
-/* Runs that touch the border at their far end are over in these lanes. */
+/* Ends the runs in these SIMD lanes that touch the border at their far end. */
 static __attribute__((noinline)) uint64_t walk_touched(
 	struct obk_rqa_walk *walk, uint64_t ends, uint64_t p)
 {
@@ -114,10 +114,10 @@ static ALWAYS uint64_t walk_run(struct obk_rqa_walk *walk, uint64_t *short_count
 }
 
 /*
- * The cells of runs that end; short_count: of walk->inner, which the compiler would fetch again for
- * every run. Where rows have an edge or two, starts and ends are taken alike, for a branch between
- * them is foretold badly: both leave their position, and what a start counts goes to length 0,
- * which nobody reads.
+ * Counts runs that end and returns their number of cells. short_count: that of walk->inner, passed
+ * because the compiler would otherwise load it again for every run. In rows with an edge or two,
+ * starts and ends are treated alike, because a branch between them would be mispredicted often:
+ * both store their position, and a start adds to the count of length 0, which is never read.
  */
 static ALWAYS uint64_t walk_diagonals(struct obk_rqa_walk *walk, uint64_t *short_count,
 	uint64_t now, uint64_t before, uint64_t p, bool border, bool dense)
@@ -148,7 +148,7 @@ static ALWAYS uint64_t walk_diagonals(struct obk_rqa_walk *walk, uint64_t *short
 	return points;
 }
 
-/* Diagonals alone. */
+/* Counts diagonals only. */
 static ALWAYS void walk_busy(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t base,
 	uint64_t busy, bool border, bool dense)
 {
@@ -165,7 +165,7 @@ static ALWAYS void walk_busy(struct obk_rqa_walk *walk, const uint64_t *rows, ui
 	walk->points += points;
 }
 
-/* A run of a row or column ends before the band's diagonal `at`. */
+/* Ends a run of a row or column before the band's diagonal `at`. */
 static ALWAYS void walk_close(struct obk_rqa_walk *walk, uint64_t line, uint32_t at)
 {
 	struct obk_rqa_band *band = walk->band;
@@ -202,7 +202,7 @@ static ALWAYS void walk_verticals(struct obk_rqa_walk *walk, uint64_t now, uint6
 			(uint16_t)(walk->off + (uint32_t)__builtin_ctzll(starts));
 }
 
-/* Rows and columns, and perhaps diagonals. */
+/* Counts rows and columns, and diagonals if wanted. */
 static ALWAYS void walk_banded(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t base,
 	uint64_t busy, uint64_t there, bool diagonals)
 {
@@ -227,7 +227,7 @@ static ALWAYS void walk_banded(struct obk_rqa_walk *walk, const uint64_t *rows, 
 	walk->points += points;
 }
 
-/* rows[64] is the row after them. */
+/* rows[64] is the row behind them. */
 static void walk_rows(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t base)
 {
 	uint64_t left = walk->cells - base,
@@ -250,7 +250,7 @@ static void walk_rows(struct obk_rqa_walk *walk, const uint64_t *rows, uint64_t 
 		walk_busy(walk, rows, base, busy, false, false);
 }
 
-/* Lanes in the order of a row's bits. */
+/* Converts a mask of SIMD lanes to the bit order of a row. */
 static ALWAYS uint64_t walk_placed(const struct obk_rqa_walk *walk, uint64_t lanes)
 {
 #if BYTES >= 32
@@ -263,15 +263,15 @@ static ALWAYS uint64_t walk_placed(const struct obk_rqa_walk *walk, uint64_t lan
 }
 
 /*
- * The rows base .. base + 63, within the strip or behind its end; rows[64] is the one after them.
+ * Processes the rows base .. base + 63, which are within the strip or behind its end; rows[64] is
+ * the one behind them.
  */
 static void walk_take(struct obk_rqa_walk *walk, uint64_t *rows, uint64_t base)
 {
 	if (base >= walk->cells)
 		return;
 	/*
-	 * Behind a diagonal's end there are no cells; the one at its end is where a run may touch
-	 * the border.
+	 * There are no cells behind a diagonal's end. At its last cell a run may touch the border.
 	 */
 	for (uint64_t p = walk->cells > base + 64 ? walk->cells - 64 - base : 0; p < 64; p++) {
 		uint64_t lanes = walk->cells > base + p ? walk->cells - base - p : 0;
@@ -284,7 +284,7 @@ static void walk_take(struct obk_rqa_walk *walk, uint64_t *rows, uint64_t base)
 	walk_rows(walk, rows, base);
 }
 
-/* Runs that are open at the strip's first row: they touch the border. */
+/* Ends runs that are open at the strip's first row: they touch the border. */
 static void walk_end(struct obk_rqa_walk *walk, uint64_t row)
 {
 	for (uint64_t open = walk->diagonals ? row : 0; open; open &= open - 1) {
@@ -303,19 +303,19 @@ static void walk_end(struct obk_rqa_walk *walk, uint64_t row)
 	}
 }
 
-#define WALK_PLACES 0x0706050403020100 /* lanes in their true order */
+#define WALK_PLACES 0x0706050403020100 /* SIMD lanes in natural order */
 
 static void walk_begin(struct obk_rqa_walk *walk, uint64_t places)
 {
 	walk->places = places;
 	walk->touched = 0;
-	/* Of the row behind the strip's last one, which only the strip before had. */
+	/* The row behind the strip's last one, which only the previous strip had. */
 	walk->after = walk->band ? walk->band->tail[walk->cells / 64] >> (walk->cells & 63) & 1 : 0;
 }
 
 /*
- * Rows from lines: 64 diagonals of a strip, a bit a cell, `stride` words apart; what lies behind a
- * diagonal's end may be anything.
+ * Makes rows from lines: 64 diagonals of a strip, one bit per cell, `stride` words apart. Bits
+ * behind a diagonal's end may have any value.
  */
 static void walk_lines(struct obk_rqa_walk *walk, const uint64_t *lines, uint64_t stride)
 {
