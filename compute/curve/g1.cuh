@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * G1 on the GPU: the same structs, formulas and special cases as g1.h, so that coordinates equal
- * the CPU's limb for limb.
+ * those of the CPU limb for limb.
  */
 #ifndef OBK_G1_CUH
 #define OBK_G1_CUH
@@ -48,7 +48,7 @@ OBK_DEVICE obk_g1 obk_g1_from_affine(const obk_g1_affine &p)
 	return r;
 }
 
-/* Out of line: rare in a sum, and the hot loop should fit the instruction cache. */
+/* Not inlined: it is rare in a sum, and the hot loop should fit into the instruction cache. */
 static __device__ __noinline__ obk_g1 obk_g1_double(const obk_g1 p)
 {
 	obk_fp u = p.y + p.y, v = obk_fp_square(u), w = u * v, s = p.x * v, t = obk_fp_square(p.x),

@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * The curve y^2 = x^3 + 4 over Fp of BLS12-381 and its subgroup G1 of prime order r. Additions are
- * complete: infinity, equal and opposite points are right. Values are plain structs; any thread.
+ * complete: they handle infinity, equal and opposite points. Values are plain structs; any thread.
  */
 #ifndef OBK_G1_H
 #define OBK_G1_H
@@ -15,8 +15,8 @@
 #define OBK_G1_UNCOMPRESSED_BYTES 96
 
 /*
- * (0, 0), which is not on the curve, stands for infinity. 96 bytes: the layout blst, arkworks and
- * sppark use.
+ * (0, 0), which is not on the curve, stands for infinity. 96 bytes: the layout of blst, arkworks
+ * and sppark.
  */
 struct obk_g1_affine {
 	struct obk_fp x, y;
@@ -29,8 +29,8 @@ struct obk_g1 {
 
 extern const struct obk_g1_affine obk_g1_generator;
 /*
- * (x, y) -> (beta x, y) multiplies a point of G1 by lambda = x^2 - 1, a number of 128 bits; outside
- * G1 it does not.
+ * The map (x, y) -> (beta x, y) multiplies a point of G1 by lambda = x^2 - 1, a 128-bit number.
+ * Points outside G1 are not multiplied by lambda.
  */
 extern const struct obk_fp obk_g1_beta;
 
@@ -51,9 +51,9 @@ static inline bool obk_g1_affine_equal(const struct obk_g1_affine *p, const stru
 
 void obk_g1_set_infinity(struct obk_g1 *r);
 void obk_g1_from_affine(struct obk_g1 *r, const struct obk_g1_affine *p);
-/* One inversion. */
+/* Takes one inversion. */
 void obk_g1_to_affine(struct obk_g1_affine *r, const struct obk_g1 *p);
-/* n points with one inversion; scratch holds 2 n elements. */
+/* Converts n points with one inversion; scratch holds 2 n elements. */
 void obk_g1_to_affine_batch(
 	struct obk_g1_affine *r, const struct obk_g1 *p, size_t n, struct obk_fp *scratch);
 void obk_g1_double(struct obk_g1 *r, const struct obk_g1 *p);
@@ -61,27 +61,28 @@ void obk_g1_add(struct obk_g1 *r, const struct obk_g1 *p, const struct obk_g1 *q
 void obk_g1_add_affine(struct obk_g1 *r, const struct obk_g1 *p, const struct obk_g1_affine *q);
 void obk_g1_affine_neg(struct obk_g1_affine *r, const struct obk_g1_affine *p);
 void obk_g1_neg(struct obk_g1 *r, const struct obk_g1 *p);
-/* The same group element, whatever the denominators? */
+/* Whether both are the same group element; the denominators may differ. */
 bool obk_g1_equal(const struct obk_g1 *p, const struct obk_g1 *q);
 /*
- * k P for a plain number k of `bits` bits, lowest limb first, by windows of four bits; right for
- * every point of the curve, also outside G1.
+ * k P for a plain number k of `bits` bits, lowest limb first, with windows of four bits; correct
+ * for every point of the curve, also outside G1.
  */
 void obk_g1_mul(struct obk_g1 *r, const struct obk_g1_affine *p, const uint64_t *k, unsigned bits);
 void obk_g1_mul_full(struct obk_g1 *r, const struct obk_g1 *p, const uint64_t *k, unsigned bits);
 
 bool obk_g1_on_curve(const struct obk_g1_affine *p);
 /*
- * For a point of the curve: is it in G1? By the endomorphism, lambda P = (beta x, y) (M. Scott,
- * eprint 2021/1130). Infinity is.
+ * For a point of the curve: whether it is in G1. Checks lambda P = (beta x, y) (M. Scott, eprint
+ * 2021/1130). True for infinity.
  */
 bool obk_g1_in_subgroup(const struct obk_g1_affine *p);
 
 /*
- * The encodings of ZCash and the IETF: x, or x and y, 48 bytes each, the highest first; in byte 0
- * the flags 0x80 compressed, 0x40 infinity (all else zero), 0x20 y is the larger root (compressed
- * only). Decoding refuses every other spelling: OB_ERR_ARGUMENT, with a sentence in fault; `item`
- * goes into fault and is counted nowhere else. It checks the curve, not the subgroup.
+ * The encodings of ZCash and the IETF: x, or x and y, 48 bytes each, big-endian. Flags in byte 0:
+ * 0x80 compressed; 0x40 infinity (all other bits are zero); 0x20 y is the larger root (compressed
+ * only). Decoding refuses all non-canonical encodings: OB_ERR_ARGUMENT with a text in fault. `item`
+ * is used for the fault only. Decoding checks that the point is on the curve, not that it is in the
+ * subgroup.
  */
 enum ob_err obk_g1_decode_compressed(struct obk_g1_affine *ret,
 	const uint8_t bytes[OBK_G1_COMPRESSED_BYTES], size_t item, struct obk_fault *fault);

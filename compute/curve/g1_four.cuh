@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * G1 on the GPU with four neighbouring lanes a point, for sums that wait for one another: lane 0 of
- * the four holds x, 1 y, 2 zz, 3 zzz. The fourteen products of an addition fall into four levels of
- * no more than four, one a lane, so a sum is there after four products in place of thirteen. It
- * costs sixteen, so where there are points enough to keep the multiplier busy, one lane a point
- * (g1.cuh) is as fast. Coordinates are the same limb for limb.
+ * G1 on the GPU with four neighbouring SIMD lanes per point, for sums that depend on one another.
+ * SIMD lane 0 of the four holds x, 1 y, 2 zz, 3 zzz. The fourteen products of an addition are done
+ * in four levels of at most four, one per SIMD lane, so the latency of a sum is four products
+ * instead of thirteen. It takes sixteen product slots, so if there are enough points to keep the
+ * multiplier busy, one SIMD lane per point (g1.cuh) is as fast. Coordinates are the same limb for
+ * limb.
  *
- *     lane       0               1               2               3
- *     level 1    u1 = x1 zz2     s1 = y1 zzz2    u2 = zz1 x2     s2 = zzz1 y2        p = u2 - u1, r = s2 - s1
+ *     SIMD lane  0               1               2               3
+ *     level 1    u1 = x1 zz2     s1 = y1 zzz2    u2 = zz1 x2     s2 = zzz1 y2
+ *                p = u2 - u1, r = s2 - s1
  *     level 2    p p             r r             zz1 zz2         zzz1 zzz2
- *     level 3    q = u1 pp       ppp = p pp      zz3             ppp                 x3 = rr - ppp - 2 q
- *     level 4    r (q - x3)      s1 ppp                          zzz3                y3 = r (q - x3) - s1 ppp
+ *     level 3    q = u1 pp       ppp = p pp      zz3             ppp
+ *                x3 = rr - ppp - 2 q
+ *     level 4    r (q - x3)      s1 ppp                          zzz3
+ *                y3 = r (q - x3) - s1 ppp
  *
- * All 32 lanes of a warp call these together; those with nothing to do pass zeroes, which are
- * infinity.
+ * All 32 SIMD lanes of a warp must call these functions together; those without work pass zeros,
+ * which are infinity.
  */
 #ifndef OBK_G1_FOUR_CUH
 #define OBK_G1_FOUR_CUH
@@ -23,7 +27,7 @@
 
 #define OBK_WARP 0xffffffffu
 
-/* What lane `from` of the four holds. */
+/* The value that SIMD lane `from` of the four holds. */
 OBK_DEVICE obk_fp obk_four_from(const obk_fp &a, unsigned from)
 {
 	obk_fp r;
@@ -34,7 +38,7 @@ OBK_DEVICE obk_fp obk_four_from(const obk_fp &a, unsigned from)
 	return r;
 }
 
-/* What the lane holds whose number differs in the bits of `mask`. */
+/* The value of the SIMD lane whose number differs in the bits of `mask`. */
 OBK_DEVICE obk_fp obk_four_across(const obk_fp &a, unsigned mask)
 {
 	obk_fp r;
@@ -55,17 +59,17 @@ OBK_DEVICE obk_fp obk_four_choose(bool first, const obk_fp &a, const obk_fp &b)
 	return r;
 }
 
-/* Of the four lanes, a bit each: is what it holds zero? */
+/* One bit for each of the four SIMD lanes: set if its value is zero. */
 OBK_DEVICE unsigned obk_four_zeroes(const obk_fp &a)
 {
 	return __ballot_sync(OBK_WARP, a.is_zero()) >> (threadIdx.x & 28) & 15;
 }
 
 /*
- * 2 p after three products: v = (2 y)^2, w = 2 y v, s = x v, m = 3 x^2; x3 = m^2 - 2 s, y3 = m (s -
- * x3) - w y, zz3 = v zz, zzz3 = w zzz. Infinity stays that.
+ * 2 p with a latency of three products: v = (2 y)^2, w = 2 y v, s = x v, m = 3 x^2; x3 = m^2 - 2 s,
+ * y3 = m (s - x3) - w y, zz3 = v zz, zzz3 = w zzz. The double of infinity is infinity.
  *
- *     lane       0               1               2               3
+ *     SIMD lane  0               1               2               3
  *     level 1    x^2             v               v               v
  *     level 2    m^2             w               zz3             s
  *     level 3    m (s - x3)      w y                             zzz3
@@ -90,13 +94,13 @@ OBK_DEVICE obk_fp obk_four_twice(const obk_fp &p)
 		lane & 1, obk_four_choose(lane == 1, u, m), obk_four_choose(lane == 0, d, t));
 }
 
-/* Out of line, for where it is rare. */
+/* Not inlined, for callers that need it rarely. */
 static __device__ __noinline__ obk_fp obk_four_double(const obk_fp p)
 {
 	return obk_four_twice(p);
 }
 
-/* p + q, complete: infinity on either side, equal points and opposite ones. */
+/* p + q, complete: handles infinity on either side, equal points and opposite points. */
 OBK_DEVICE obk_fp obk_four_add(const obk_fp &p, const obk_fp &q)
 {
 	unsigned lane = threadIdx.x & 3, zeroes;
@@ -119,7 +123,10 @@ OBK_DEVICE obk_fp obk_four_add(const obk_fp &p, const obk_fp &q)
 		obk_four_choose(lane == 0, v - x, v);
 	t = obk_four_from(w, 0) - w;
 	r = obk_four_choose(odd, obk_four_choose(high, w, t), obk_four_choose(high, v, x));
-	/* x is the same, so p = -q: infinity as obk_g1_infinity has it; or p = q, below */
+	/*
+	 * x is equal: either p = -q, and the sum is infinity as in obk_g1_infinity, or p = q
+	 * (below)
+	 */
 	if (zeroes & 1)
 		r = obk_four_choose(high, obk_fp::zero(), obk_fp::one());
 	r = obk_four_choose(q_infinite, p, obk_four_choose(p_infinite, q, r));
@@ -129,7 +136,7 @@ OBK_DEVICE obk_fp obk_four_add(const obk_fp &p, const obk_fp &q)
 	return r;
 }
 
-/* The lane's coordinate of a point in memory. */
+/* The SIMD lane's coordinate of a point in memory. */
 OBK_DEVICE const obk_fp *obk_four_of(const obk_g1 *p)
 {
 	return (const obk_fp *)p + (threadIdx.x & 3);

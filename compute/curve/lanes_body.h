@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A piece of lanes_avx512.c and lanes_ifma.c: additions of points eight at a time, written once for
- * both forms of a number. The including file defines
+ * Part of lanes_avx512.c and lanes_ifma.c: additions of eight points at a time, for both
+ * representations of numbers. The including file defines
  *
  *     LIMBS, LIMB_MASK, word          limbs of a number; the type of a limb in memory
- *     struct vec, struct slot         a number of eight lanes, LIMBS vectors; a point in memory, 64
- *                                     bytes for x and for y
- *     multiples, k2, k4, one          k p for k = 1..MAX_MULTIPLE; 2 p and 4 p as differences want
- *                                     them; R mod p
+ *     struct vec, struct slot         a number in eight SIMD lanes, LIMBS vectors; a point in
+ *                                     memory, 64 bytes for x and for y
+ *     multiples, k2, k4, one          k p for k = 1..MAX_MULTIPLE; 2 p and 4 p in the form that
+ *                                     differences need; R mod p
  *     gather, scatter, same           a coordinate of eight slots and the flag of infinity; a limb
- *                                     in all lanes
- *     normalise, reduce, FACTOR       carries through signed limbs; from [p / 2, 6 p) to [0, p (1 +
- *                                     2^-10)); makes a difference fit for a product
+ *                                     in all SIMD lanes
+ *     normalise, reduce, FACTOR       propagates carries through signed limbs; reduces from
+ *                                     [p / 2, 6 p) to [0, p (1 + 2^-10)); prepares a difference
+ *                                     for a product
  *     MUL, SQR                        Montgomery products
- *     join, split, set_flag, flagged  limbs to and from compute/field's numbers; infinity in a slot
- *     enter, leave, inverse_lacks     factors between R = 2^384 and the R here, and for an inverse
+ *     join, split, set_flag, flagged  conversion of limbs to and from compute/field's numbers;
+ *                                     the flag of infinity in a slot
+ *     enter, leave, inverse_lacks     factors between R = 2^384 and this R, and for an inverse
  */
 
-/* What the forward pass leaves for the backward pass of eight pairs; the masks name lanes. */
+/*
+ * Values that the forward pass keeps for the backward pass of eight pairs; the masks are of SIMD
+ * lanes.
+ */
 struct vstep {
 	struct vec den, prefix;
 	__mmask8 twice, copy_a, copy_b, infinite, rare;
@@ -29,7 +34,7 @@ static size_t workspace_bytes(size_t pairs)
 	return (pairs + LANES - 1) / LANES * sizeof(struct vstep);
 }
 
-/* Lanes whose value, below (most + 1) p and more than 0, is a multiple of p. */
+/* The SIMD lanes whose value, between 0 and (most + 1) p (both excluded), is a multiple of p. */
 static __mmask8 multiple_of_p(const struct vec *a, unsigned most)
 {
 	struct vec v = *a;
@@ -47,7 +52,7 @@ static __mmask8 multiple_of_p(const struct vec *a, unsigned most)
 }
 
 /*
- * The eight slots, and the signs, of one side of eight pairs; lanes past the end repeat the first.
+ * The eight slots and signs of one side of eight pairs; SIMD lanes past the end repeat the first.
  */
 struct side {
 	const word *x[LANES], *y[LANES];
@@ -101,7 +106,7 @@ static inline void signed_difference(struct vec *r, const word k[LIMBS], const s
 }
 
 /*
- * Some lanes have equal x, or infinity: find out which, and give them denominators that are not 0.
+ * Some SIMD lanes have equal x, or infinity: finds out which, and gives them non-zero denominators.
  */
 static __attribute__((noinline)) void forward_rare(struct vstep *s, const struct side *a,
 	const struct side *b, __mmask8 infinite_a, __mmask8 infinite_b)
@@ -119,7 +124,7 @@ static __attribute__((noinline)) void forward_rare(struct vstep *s, const struct
 		signed_difference(&t, k4, &y2, b->negative, &y1, a->negative);
 		s->twice = multiple_of_p(&t, MAX_MULTIPLE) & equal;
 		s->infinite |= equal & (__mmask8)~s->twice;
-		/* y1 + y2, which is 2 y1, for those doubled */
+		/* y1 + y2, which is 2 y1 for the points that are doubled */
 		signed_difference(&t, k4, &y2, b->negative, &y1, (__mmask8)~a->negative);
 		for (unsigned i = 0; i < LIMBS; i++)
 			s->den.l[i] = _mm512_mask_mov_epi64(s->den.l[i], s->twice, t.l[i]);
@@ -140,8 +145,8 @@ static inline void forward(struct vstep *s, const struct side *a, const struct s
 	for (unsigned i = 0; i < LIMBS; i++)
 		s->den.l[i] = _mm512_sub_epi64(_mm512_add_epi64(same(k2[i]), x2.l[i]), x1.l[i]);
 	/*
-	 * x2 - x1 + 2 p lies between 0 and 4 p: is it p, 2 p or 3 p? The lowest limb says no nearly
-	 * always.
+	 * x2 - x1 + 2 p is between 0 and 4 p. This tests whether it is p, 2 p or 3 p; the lowest
+	 * limb nearly always rules that out.
 	 */
 	low = _mm512_and_si512(s->den.l[0], same(LIMB_MASK));
 	maybe = infinite_a | infinite_b;
@@ -154,8 +159,8 @@ static inline void forward(struct vstep *s, const struct side *a, const struct s
 }
 
 /*
- * The lanes that are no plain addition, before the slope is used: numerators 3 x1^2, and x2 - x1 +
- * 2 p = 2 p back in place of 2 y1.
+ * Handles the SIMD lanes that are not plain additions, before the slope is used: sets numerators to
+ * 3 x1^2, and restores x2 - x1 + 2 p = 2 p in place of 2 y1.
  */
 static __attribute__((noinline)) void backward_rare(
 	struct vec *dy, struct vec *dx, const struct vec *x1, __mmask8 twice)
@@ -170,7 +175,7 @@ static __attribute__((noinline)) void backward_rare(
 	}
 }
 
-/* After it: lanes that copy one operand, its sign applied. */
+/* Handles, afterwards, the SIMD lanes whose result is one operand with its sign. */
 static __attribute__((noinline)) void copy_lanes(
 	struct vec *x, struct vec *y, const struct side *from, __mmask8 lanes)
 {
@@ -210,7 +215,7 @@ static inline void backward(const struct vstep *s, const struct side *a, const s
 	MUL(&slope, &t, &inv);
 	SQR(&t, &slope);
 	for (unsigned i = 0; i < LIMBS; i++) {
-		/* slope^2 - x1 - x2 + 3 p, x2 by way of the denominator */
+		/* slope^2 - x1 - x2 + 3 p, with x2 computed from the denominator */
 		__m512i v =
 			_mm512_sub_epi64(_mm512_add_epi64(t.l[i], same(multiples[4][i])), x3.l[i]);
 
@@ -240,7 +245,7 @@ static inline void backward(const struct vstep *s, const struct side *a, const s
 	scatter(rows, &y3, 0);
 }
 
-/* run = 1 / run in each lane: one inversion in 64-bit limbs for all eight. */
+/* run = 1 / run in each SIMD lane: one inversion with 64-bit limbs for all eight. */
 static void invert_lanes(struct vec *run)
 {
 	uint64_t cell[LIMBS][LANES] __attribute__((aligned(64)));
@@ -254,9 +259,7 @@ static void invert_lanes(struct vec *run)
 			limbs[i] = (word)cell[i][lane];
 		join(&a[lane], limbs);
 	}
-	/*
-	 * what is a R here is (R / 2^384) a to compute/field, whose inverse lacks that factor twice
-	 */
+	/* compute/field reads a R as (R / 2^384) a, so its inverse lacks that factor twice */
 	obk_fp_inv_batch(a, LANES, scratch);
 	for (unsigned lane = 0; lane < LANES; lane++) {
 		obk_fp_mul(&a[lane], &a[lane], &inverse_lacks);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* A square of eight rows of eight 64-bit words, turned: for the AVX-512 implementations only. */
+/* Transposition of eight rows of eight 64-bit words, for the AVX-512 implementations only. */
 #ifndef OBK_LANES_TRANSPOSE_H
 #define OBK_LANES_TRANSPOSE_H
 
@@ -9,7 +9,7 @@
 
 #define LANES 8
 
-/* Rows of 64 bits become columns: in row i and column j, out row j and column i. */
+/* Moves the word in row i and column j to row j and column i. */
 static inline void transpose(__m512i v[LANES])
 {
 	__m512i t[LANES], u[LANES];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Why a kernel service refused its input: the kind, the first item at fault and a sentence that
- * says what to do. The caller owns it, one per call; written only when a function returns something
- * else than OB_ERR_NONE. A NULL fault is allowed everywhere.
+ * Description of why a kernel refused its input: the error, the index of the first item at fault
+ * and a sentence that says what to do. The caller owns it, one per call. It is written only when a
+ * function does not return OB_ERR_NONE. A NULL fault is allowed everywhere.
  */
 #ifndef OBK_FAULT_H
 #define OBK_FAULT_H
@@ -21,7 +21,9 @@ struct obk_fault {
 	char text[OBK_FAULT_TEXT];
 };
 
-/* Fills fault (if not NULL) and returns err, so that a function can return obk_fault_set(...). */
+/*
+ * Fills fault (if not NULL) and returns err, so that callers can write: return obk_fault_set(...).
+ */
 enum ob_err obk_fault_set(struct obk_fault *fault, enum ob_err err, size_t item, const char *format,
 	...) __attribute__((format(printf, 4, 5)));
 

@@ -2,14 +2,16 @@
 /* Copyright The Outboard Authors */
 /*
  * Fp and Fr on the GPU: the same Montgomery form as fp.h and fr.h (R = 2^384 and 2^256), the same
- * bytes in memory, the same canonical results, so every value equals the CPU's limb for limb.
+ * layout in memory and the same canonical results, so every value equals that of the CPU limb for
+ * limb.
  *
- * A product keeps two accumulators of n words. Even-numbered words of a land, times b[i], on
- * aligned pairs of the one, odd-numbered words on aligned pairs of the other, which counts from
- * word 1; so the low and the high half of every 32 x 32 product are neighbours in one carry chain
- * and ptxas makes one wide multiply-add of the two instructions (N. Emmart's arrangement). Adding m
- * p clears the lowest word; shifting by a word then makes the odd accumulator the even one and the
- * even one, two words down, the odd one. Its one word in between joins as the next chain begins.
+ * A product uses two accumulators of n words. Products of the even-numbered words of a with b[i]
+ * are added to aligned pairs of words of the first one. Products of the odd-numbered words are
+ * added to aligned pairs of the second one, which starts at word 1. So the low and the high half of
+ * every 32 x 32 product are neighbours in one carry chain, and ptxas combines the two instructions
+ * to one wide multiply-add (N. Emmart's arrangement). Adding m p clears the lowest word. A shift by
+ * one word then makes the odd accumulator the even one, and the even one, shifted by two words, the
+ * odd one. The single word between them is added when the next chain begins.
  */
 #ifndef OBK_FIELD_CUH
 #define OBK_FIELD_CUH
@@ -19,8 +21,8 @@
 #define OBK_DEVICE static __device__ __forceinline__
 
 /*
- * In constant memory and not as literals: words like 0xffffffff tempt the compiler into longer
- * code.
+ * In constant memory and not as literals, because the compiler generates longer code for words like
+ * 0xffffffff.
  */
 static __constant__ uint32_t obk_fp_modulus_words[12] = { 0xffffaaab, 0xb9feffff, 0xb153ffff,
 	0x1eabfffe, 0xf6b0f624, 0x6730d2a0, 0xf38512bf, 0x64774b84, 0x434bacd7, 0x4b1ba7b6,
@@ -67,11 +69,11 @@ struct obk_fr_modulus {
 	}
 };
 
-/* (x, y) += a b with the carry that comes in for "madc", and one that goes out. */
+/* (x, y) += a b, with a carry in for "madc" and a carry out. */
 #define OBK_PAIR(mad, x, y, a, b)                                                            \
 	mad ".lo.cc.u32 %" #x ", %" #a ", %" #b ", %" #x ";\n\tmadc.hi.cc.u32 %" #y ", %" #a \
 	    ", %" #b ", %" #y ";\n\t"
-/* The last pair of a chain whose carry cannot be. */
+/* The last pair of a chain, which cannot have a carry out. */
 #define OBK_LAST_PAIR(x, y, a, b)                                                                  \
 	"madc.lo.cc.u32 %" #x ", %" #a ", %" #b ", %" #x ";\n\tmadc.hi.u32 %" #y ", %" #a ", %" #b \
 	", %" #y ";"
@@ -84,7 +86,7 @@ struct obk_fr_modulus {
 #define OBK_EVERY_OTHER5(a) OBK_EVERY_OTHER4(a), "r"(a[8])
 #define OBK_EVERY_OTHER6(a) OBK_EVERY_OTHER5(a), "r"(a[10])
 
-/* L pairs of t += a[0, 2, 4, ..] b; the carry goes to top. */
+/* L pairs of t += a[0, 2, 4, ..] b; the carry is added to top. */
 template <int L>
 OBK_DEVICE void obk_pairs_even(uint32_t *t, uint32_t &top, const uint32_t *a, uint32_t b)
 {
@@ -120,7 +122,7 @@ OBK_DEVICE void obk_pairs_even(uint32_t *t, uint32_t &top, const uint32_t *a, ui
 			: OBK_EVERY_OTHER6(a), "r"(b));
 }
 
-/* The same where the sum fits. */
+/* The same for a sum without a carry out. */
 template <int L> OBK_DEVICE void obk_pairs_odd(uint32_t *t, const uint32_t *a, uint32_t b)
 {
 	if (L == 1)
@@ -166,7 +168,7 @@ template <int N> OBK_DEVICE void obk_chain_odd(uint32_t (&t)[N], const uint32_t 
 	obk_pairs_odd<N / 2>(t, a, b);
 }
 
-/* As obk_chain_odd after low += between, whose carry is the chain's first. */
+/* As obk_chain_odd after low += between, whose carry is the chain's carry in. */
 OBK_DEVICE void obk_chain_joined(
 	uint32_t (&t)[12], uint32_t &low, uint32_t between, const uint32_t *a, uint32_t b)
 {
@@ -190,9 +192,7 @@ OBK_DEVICE void obk_chain_joined(
 #define OBK_IN8(y) \
 	"r"(y[0]), "r"(y[1]), "r"(y[2]), "r"(y[3]), "r"(y[4]), "r"(y[5]), "r"(y[6]), "r"(y[7])
 #define OBK_IN12(y) OBK_IN8(y), "r"(y[8]), "r"(y[9]), "r"(y[10]), "r"(y[11])
-/*
- * x op= y over all words; what is carried or borrowed past the last one (0 or 1, 0 or ~0) in over.
- */
+/* x op= y over all words; `over` is the carry or borrow out of the last one (0 or 1, 0 or ~0). */
 /* clang-format off */
 #define OBK_ALL12(op) \
 	OBK_STEP(op, 0, 13) OBK_STEP(op "c", 1, 14) OBK_STEP(op "c", 2, 15) OBK_STEP(op "c", 3, 16) OBK_STEP(op "c", 4, 17) OBK_STEP(op "c", 5, 18) \
@@ -235,7 +235,7 @@ OBK_DEVICE uint32_t obk_words_sub(uint32_t (&x)[8], const uint32_t (&y)[8])
 	return over;
 }
 
-/* An element; sixteen bytes at a time from memory. */
+/* An element; loaded from memory sixteen bytes at a time. */
 template <class M> struct __align__(16) obk_element
 {
 	static const int N = M::words;
@@ -265,7 +265,7 @@ template <class M> struct __align__(16) obk_element
 		return r;
 	}
 
-	/* From below 2 m to below m. */
+	/* Reduces a value below 2 m to one below m. */
 	__device__ __forceinline__ void reduce()
 	{
 		uint32_t d[N], p[N], borrow;
@@ -309,7 +309,8 @@ template <class M> struct __align__(16) obk_element
 	}
 
 	/*
-	 * += a word of b times a: o and e as they are after the shift, `between` the word that lies between them.
+	 * Adds a word of b times a. o and e are as after the shift; `between` is the word between
+	 * them.
 	 */
 	OBK_DEVICE void multiply_row(uint32_t(&e)[N], uint32_t(&o)[N], uint32_t between,
 		const uint32_t(&a)[N], uint32_t b)
@@ -318,7 +319,7 @@ template <class M> struct __align__(16) obk_element
 		obk_chain_even(e, o[N - 1], a, b);
 	}
 
-	/* += m p, so that the lowest word is 0. */
+	/* Adds m p, which makes the lowest word 0. */
 	OBK_DEVICE void reduce_row(uint32_t(&e)[N], uint32_t(&o)[N], const uint32_t(&p)[N])
 	{
 		uint32_t m = e[0] * M::ninv();
@@ -327,7 +328,7 @@ template <class M> struct __align__(16) obk_element
 		obk_chain_even(e, o[N - 1], p, m);
 	}
 
-	/* Two words down; the word in between is returned. */
+	/* Shifts by two words and returns the word in between. */
 	OBK_DEVICE uint32_t shift(uint32_t(&e)[N])
 	{
 		uint32_t between = e[1];
@@ -340,8 +341,8 @@ template <class M> struct __align__(16) obk_element
 	}
 
 	/*
-	 * x counts from word 0, y from word 1, and the word between belongs to word 0; the sum is
-	 * below 2 m.
+	 * The sum of both accumulators: x starts at word 0, y at word 1, and `between` is added to
+	 * word 0. It is below 2 m.
 	 */
 	OBK_DEVICE obk_element joined(uint32_t(&x)[N], uint32_t(&y)[N], uint32_t between)
 	{
@@ -382,8 +383,8 @@ typedef obk_element<obk_fp_modulus> obk_fp;
 typedef obk_element<obk_fr_modulus> obk_fr;
 
 /*
- * a b + c d with one reduction. What is kept stays below 3 p, and the result, (a b + c d + m p) /
- * R, below (1 + 2 p / R) p = 1.21 p. (3 r would not fit.)
+ * a b + c d with one reduction. Intermediate values are below 3 p, and the result, (a b + c d + m
+ * p) / R, is below (1 + 2 p / R) p = 1.21 p. (3 r would not fit.)
  */
 OBK_DEVICE obk_fp obk_fp_sum_of_products(
 	const obk_fp &a, const obk_fp &b, const obk_fp &c, const obk_fp &d)
@@ -406,9 +407,10 @@ OBK_DEVICE obk_fp obk_fp_sum_of_products(
 }
 
 /*
- * Row I of a square: a[I] times a[I], and times twice the words above it, whose lowest takes no bit
- * from a[I]. 78 products of words for 144, and no more registers than a product has: row I + 1
- * needs neither a[I] nor what it was multiplied with. What is kept stays below 3 p, as 2 a < 2 p.
+ * Row I of a square: a[I] times a[I], and times twice the words above it; the lowest of these gets
+ * no bit from a[I]. It takes 78 products of words instead of 144 and no more registers than a
+ * product: row I + 1 needs neither a[I] nor its multiplicands. Intermediate values stay below 3 p,
+ * because 2 a < 2 p.
  */
 template <int I>
 OBK_DEVICE void obk_fp_square_row(uint32_t (&e)[12], uint32_t (&o)[12], uint32_t between,

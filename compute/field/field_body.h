@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A piece of fp.c and fr.c: what both prime fields share, written once. The including file defines
- * F(name), the function names' prefix, ELT, the element's type, OPS, LIMBS, BYTES and the constants
- * NINV (-1 / m mod 2^64), NINV31 (-1 / m mod 2^31), R3 (R^3 mod m) and has F(modulus), F(r2),
+ * Part of fp.c and fr.c: the code that both prime fields share. The including file defines F(name),
+ * the prefix of function names, ELT, the type of an element, OPS, LIMBS, BYTES and the constants
+ * NINV (-1 / m mod 2^64), NINV31 (-1 / m mod 2^31), R3 (R^3 mod m), and has F(modulus), F(r2),
  * F(one).
  */
 
 __extension__ typedef unsigned __int128 u128;
 __extension__ typedef __int128 s128;
 
-/* t is below 2 m: subtracts m once if that is possible. */
+/* t is below 2 m: subtracts m if t >= m. */
 static void reduce_once(uint64_t t[LIMBS])
 {
 	uint64_t low[LIMBS], borrow = 0;
@@ -35,7 +35,7 @@ static void add_ref(ELT *r, const ELT *a, const ELT *b)
 		r->l[i] = (uint64_t)s;
 		carry = (uint64_t)(s >> 64);
 	}
-	reduce_once(r->l); /* the top bits of m are free: no carry is left */
+	reduce_once(r->l); /* the top bits of m are 0: there is no carry */
 }
 
 static void sub_ref(ELT *r, const ELT *a, const ELT *b)
@@ -222,11 +222,11 @@ void F(pow)(ELT *r, const ELT *a, const uint64_t *e, unsigned limbs)
 }
 
 /*
- * Inversion. a and b start as the element and m, u and v as 1 and 0, and a = u y, b = v y (mod m)
- * holds throughout. Thirty-one steps of the binary greatest common divisor are played on 62-bit
- * stand-ins made of the top 31 and the low 31 bits of a and b; they give four factors which are
- * then applied to the long numbers at once. See Pornin for why a wrong sign from the rough
- * stand-ins does no harm.
+ * Inversion. a and b start as the element and m, u and v as 1 and 0; a = u y, b = v y (mod m) holds
+ * throughout. Thirty-one steps of the binary greatest common divisor are computed on 62-bit
+ * approximations that consist of the top 31 and the low 31 bits of a and b. They yield four
+ * factors, which are then applied to the long numbers at once. Pornin shows that a wrong sign from
+ * the approximation does no harm.
  */
 struct factors {
 	int64_t f0, g0, f1, g1;
@@ -235,7 +235,7 @@ struct factors {
 static struct factors inner_steps(uint64_t xa, uint64_t xb, unsigned steps)
 {
 	/*
-	 * Two factors share a word, each plus its bias, so that one subtraction or shift serves
+	 * Two factors share a word, each with a bias, so that one subtraction or shift processes
 	 * both.
 	 */
 	uint64_t fg0 = 1, fg1 = (uint64_t)1 << 32;
@@ -261,7 +261,7 @@ static struct factors inner_steps(uint64_t xa, uint64_t xb, unsigned steps)
 		(int64_t)(fg1 >> 32) - 0x7fffffff };
 }
 
-/* r = |a f + b g| / 2^shift, which divides; tells whether the sign was turned. */
+/* r = |a f + b g| / 2^shift, without a remainder; returns whether the sign was changed. */
 static bool combine(uint64_t r[LIMBS], const uint64_t a[LIMBS], const uint64_t b[LIMBS], int64_t f,
 	int64_t g, unsigned shift)
 {
@@ -340,7 +340,9 @@ static unsigned top_limb(const uint64_t a[LIMBS], const uint64_t b[LIMBS])
 	return 0;
 }
 
-/* 33 bits below the highest one of both numbers, then the 31 lowest bits. */
+/*
+ * An approximation: 33 bits from the highest set bit of both numbers on, then the 31 lowest bits.
+ */
 static void stand_ins(uint64_t *xa, uint64_t *xb, const uint64_t a[LIMBS], const uint64_t b[LIMBS])
 {
 	unsigned top = top_limb(a, b), zeros;
@@ -397,7 +399,7 @@ void F(inv)(ELT *r, const ELT *x)
 		memcpy(u, nu, sizeof(u));
 		memcpy(v, nv, sizeof(v));
 	}
-	/* b is 1 now, or m for x = 0, when v is 0 still */
+	/* b is 1 now, or m for x = 0; in that case v is still 0 */
 	memcpy(r->l, v, sizeof(v));
 	F(now).mul(r, r, &r3);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The scalar field of BLS12-381: numbers modulo the prime r of 255 bits, the order of G1; scalars
- * of a multi-scalar product, points of an NTT. r = x^4 - x^2 + 1 with x = -0xd201000000010000; 2^32
- * divides r - 1. Elements are held in Montgomery form, a * R mod m with R = 2^256, 4 limbs of 64
- * bits, the lowest first, always in [0, m): equal elements have equal limbs. Everything here is
- * pure and may be called by any thread; results may alias operands. Nothing is constant time: no
- * secrets belong here.
+ * The scalar field of BLS12-381: numbers modulo the 255-bit prime r, the order of G1; the scalars
+ * of an MSM and the elements of an NTT. r = x^4 - x^2 + 1 with x = -0xd201000000010000; 2^32
+ * divides r - 1. Elements are in Montgomery form, a * R mod m with R = 2^256, as 4 limbs of 64
+ * bits, the lowest first, always in [0, m), so equal elements have equal limbs. All functions are
+ * pure and may be called by any thread; results may alias operands. Nothing is constant time: do
+ * not use it for secrets.
  */
 #ifndef OBK_FR_H
 #define OBK_FR_H
@@ -23,31 +23,31 @@ struct obk_fr {
 };
 
 /*
- * One implementation of the four operations that are worth writing twice. All of them agree limb
- * for limb.
+ * One implementation of the four operations that have several. All implementations agree limb for
+ * limb.
  */
 struct obk_fr_ops {
 	const char *name;
-	bool (*usable)(void); /* does this processor have the instructions? */
+	bool (*usable)(void); /* whether this processor has the instructions */
 	void (*add)(struct obk_fr *r, const struct obk_fr *a, const struct obk_fr *b);
 	void (*sub)(struct obk_fr *r, const struct obk_fr *a, const struct obk_fr *b);
 	void (*mul)(struct obk_fr *r, const struct obk_fr *a, const struct obk_fr *b);
 	void (*sqr)(struct obk_fr *r, const struct obk_fr *a);
 };
 
-/* Every implementation in this build, the reference in C first; ends with a NULL name. */
+/* All implementations in this build, the reference in C first; ends with a NULL name. */
 extern const struct obk_fr_ops obk_fr_tables[];
 /*
- * The one in use: the last usable one of the list, or the reference under OUTBOARD_OPT=-adx. Chosen
- * when the program starts.
+ * The implementation in use: the last usable one of the list, or the reference with
+ * OUTBOARD_OPT=-adx. Chosen when the program starts.
  */
 extern struct obk_fr_ops obk_fr_now;
-/* Chooses again, after ob_opt_set. Not while other threads compute. */
+/* Chooses again after ob_opt_set. Must not be called while other threads compute. */
 void obk_fr_choose(void);
 
 extern const struct obk_fr obk_fr_zero, obk_fr_one;
 extern const struct obk_fr obk_fr_modulus; /* the plain number m, not an element */
-/* R^2 mod m, as plain limbs: multiplying by it enters Montgomery form */
+/* R^2 mod m, as plain limbs: multiplying by it converts to Montgomery form */
 extern const struct obk_fr obk_fr_r2;
 
 static inline void obk_fr_add(struct obk_fr *r, const struct obk_fr *a, const struct obk_fr *b)
@@ -90,7 +90,7 @@ static inline bool obk_fr_equal(const struct obk_fr *a, const struct obk_fr *b)
 
 void obk_fr_neg(struct obk_fr *r, const struct obk_fr *a);
 /*
- * The inverse; 0 for 0. Binary greatest common divisor on 31 steps at a time (T. Pornin, eprint
+ * The inverse; 0 for 0. Binary greatest common divisor, 31 steps at a time (T. Pornin, eprint
  * 2020/972).
  */
 void obk_fr_inv(struct obk_fr *r, const struct obk_fr *a);
@@ -98,16 +98,19 @@ void obk_fr_inv(struct obk_fr *r, const struct obk_fr *a);
 void obk_fr_inv_batch(struct obk_fr *a, size_t n, struct obk_fr *scratch);
 /* r = a^e; e is a plain number of `limbs` 64-bit limbs. */
 void obk_fr_pow(struct obk_fr *r, const struct obk_fr *a, const uint64_t *e, unsigned limbs);
-/* From and to plain numbers, lowest limb first. Input may be any 256-bit number: it is reduced. */
+/*
+ * Conversion from and to plain numbers, lowest limb first. Input may be any 256-bit number; it is
+ * reduced.
+ */
 void obk_fr_from_plain(struct obk_fr *r, const uint64_t plain[OBK_FR_LIMBS]);
 void obk_fr_to_plain(uint64_t plain[OBK_FR_LIMBS], const struct obk_fr *a);
 /*
- * From and to 32 bytes, the highest first. False, and nothing written, if the number is not below
- * m.
+ * Conversion from and to 32 bytes, big-endian. False, and nothing written, if the number is not
+ * below m.
  */
 bool obk_fr_from_bytes(struct obk_fr *ret, const uint8_t bytes[OBK_FR_BYTES]);
 void obk_fr_to_bytes(uint8_t bytes[OBK_FR_BYTES], const struct obk_fr *a);
-/* Is the plain number below m? */
+/* Whether the plain number is below m. */
 bool obk_fr_plain_is_canonical(const uint64_t plain[OBK_FR_LIMBS]);
 
 /* A primitive 2^log_n-th root of unity, log_n <= OBK_FR_TWO_ADICITY: 7^((r - 1) / 2^log_n). */

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Cell proofs on a GPU, for many blobs at once: the sums of the columns by tables of multiples, and
- * the transforms of points, a level a launch. Roots of unity are known beforehand, so the host
- * writes the multiplication by each as a program of doublings and additions
- * (compute/kzg/program.c), and lanes that run together have the same one. Between two levels of one
- * blob there are only 64 multiplications, each a chain: four lanes share a point.
+ * Cell proofs on a GPU, for many blobs at once: the sums of the columns from tables of multiples,
+ * and the transforms of points, one level per launch. The roots of unity are known in advance, so
+ * the host writes the multiplication by each root as a program of doublings and additions
+ * (compute/kzg/program.c). SIMD lanes of one warp execute the same program. Between two levels of
+ * one blob there are only 64 multiplications, each of them sequential, so four SIMD lanes share a
+ * point.
  */
 #include "compute/curve/g1_four.cuh"
 #include "compute/kzg/gpu_shape.h"
 #include "compute/msm/digits.cuh"
 
-/* out[column][blob]. scalars[blob][column][term] as msm_prepare leaves them. */
+/* out[column][blob]. scalars[blob][column][term] as msm_prepare writes them. */
 extern "C" __global__ void __launch_bounds__(OBK_FK20_THREADS, OBK_FK20_RESIDENT) fk20_sums(
 	obk_fk20_sums shape, const obk_scalar *scalars, const obk_g1_affine *table, obk_g1 *out)
 {
@@ -51,8 +52,8 @@ extern "C" __global__ void __launch_bounds__(OBK_FK20_THREADS, OBK_FK20_RESIDENT
 }
 
 /*
- * A warp: eight pairs of a block of the level, four lanes each. slots: OBK_FK20_SLOTS points a pair
- * of the level.
+ * One warp processes eight pairs of a block of the level, with four SIMD lanes each. slots:
+ * OBK_FK20_SLOTS points for each pair of the level.
  */
 extern "C" __global__ void __launch_bounds__(4 * OBK_FK20_QUADS)
 	fk20_steps(obk_fk20_level level, const uint32_t *starts, const uint32_t *programs,

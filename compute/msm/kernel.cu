@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The multi-scalar product on a GPU. Scalars become signed digits; a counting sort puts the entries
- * of one bucket side by side; every thread sums up the same number of entries, without regard to
- * where buckets begin or end, so neither one hot bucket nor many empty ones unbalance it.
+ * Multi-scalar multiplication on a GPU. Scalars are converted to signed digits. A counting sort
+ * places the entries of one bucket side by side. Every thread sums up the same number of entries,
+ * independently of where buckets begin and end, so neither a very large bucket nor many empty ones
+ * make the work uneven.
  *
  *     entries   | 3 3 3 5 | 5 5 5 5 | 5 7 7 9 |      chunks of four
  *     sums        3: whole, 5: its first part          7, 9: whole
- *     heads                 5           5              what a chunk found of a bucket that began before it; joined after, by a tree
+ *     heads                 5           5
+ *
+ * heads has the part of a bucket that a chunk found but that began before it. A tree adds these
+ * parts to sums afterwards.
  */
 #include "compute/curve/g1_four.cuh"
 #include "compute/msm/digits.cuh"
@@ -20,7 +24,7 @@ static __device__ __forceinline__ uint32_t thread_id()
 	return blockIdx.x * blockDim.x + threadIdx.x;
 }
 
-/* x -= y if it is not below; did it? */
+/* x -= y if x >= y; returns whether it did. */
 static __device__ __forceinline__ bool subtract_if_above(uint32_t (&x)[8], const uint32_t (&y)[8])
 {
 	uint32_t d[8];
@@ -38,7 +42,7 @@ static __device__ __forceinline__ scalar read_scalar(const scalar *in, uint32_t 
 {
 	scalar k = *in, t;
 
-	if (format == 1) { /* the highest byte first */
+	if (format == 1) { /* big-endian */
 		for (int i = 0; i < 8; i++)
 			t.l[i] = __byte_perm(k.l[7 - i], 0, 0x0123);
 		return t;
@@ -57,8 +61,8 @@ static __device__ __forceinline__ scalar read_scalar(const scalar *in, uint32_t 
 }
 
 /*
- * Scalars as plain numbers; where the order is r, of at most 254 bits with a sign in bit 255. bad:
- * the lowest index of one that is not below r.
+ * Converts scalars to plain numbers; if the order is r, to at most 254 bits with a sign in bit 255.
+ * bad: the lowest index of a scalar that is not below r.
  */
 extern "C" __global__ void msm_prepare(obk_msm_shape shape, uint32_t total, const scalar *in,
 	uint32_t format, uint32_t canonical, scalar *out, unsigned long long first,
@@ -82,7 +86,7 @@ extern "C" __global__ void msm_prepare(obk_msm_shape shape, uint32_t total, cons
 				subtract_if_above(t.l, r);
 			k = t;
 			obk_words_sub(r, k.l);           /* r - k */
-			if (subtract_if_above(t.l, r)) { /* k is at least as much: take -(r - k) */
+			if (subtract_if_above(t.l, r)) { /* k >= r - k: use -(r - k) */
 				for (int j = 0; j < 8; j++)
 					k.l[j] = r[j];
 				k.l[7] |= 0x80000000;
@@ -92,7 +96,7 @@ extern "C" __global__ void msm_prepare(obk_msm_shape shape, uint32_t total, cons
 	out[i] = k;
 }
 
-/* The bucket that scalar i's digit goes to, or NONE. */
+/* The bucket of scalar i's digit, or NONE. */
 static __device__ __forceinline__ uint32_t key_of(
 	const obk_msm_shape &shape, uint32_t i, uint32_t window, int32_t digit)
 {
@@ -102,9 +106,10 @@ static __device__ __forceinline__ uint32_t key_of(
 }
 
 /*
- * rank[window][i]: the place of an entry among those of its bucket. The bucket of a warp's first
- * entry is counted once for all the warp's entries of it, so a bucket that gets everything is no
- * queue of atomic operations. Of scalars first .. end - 1 of the group's total.
+ * rank[window][i]: the position of an entry among those of its bucket. All entries of a warp that
+ * are in the bucket of its first entry are counted with one atomic operation, so that a bucket that
+ * receives all entries does not serialise them. Processes the scalars first .. end - 1 of the
+ * group's total.
  */
 extern "C" __global__ void msm_count(obk_msm_shape shape, uint32_t first, uint32_t end,
 	uint32_t total, const scalar *scalars, uint32_t *counts, uint32_t *ranks)
@@ -139,7 +144,7 @@ static __device__ __forceinline__ uint32_t warp_prefix(uint32_t x)
 	return x;
 }
 
-/* The sum of x over the block's threads below this one; all of it in sum. */
+/* The sum of x over the threads of the block below this one; the sum over all threads in `sum`. */
 static __device__ uint32_t block_prefix(uint32_t x, uint32_t &sum)
 {
 	__shared__ uint32_t warps[OBK_MSM_SCAN_THREADS / 32];
@@ -157,7 +162,7 @@ static __device__ uint32_t block_prefix(uint32_t x, uint32_t &sum)
 	return before + inclusive - x;
 }
 
-/* counts become starts within their tile, tiles[] the sums of tiles. */
+/* Converts counts to start positions within their tile; tiles[] receives the sums of tiles. */
 extern "C" __global__ void __launch_bounds__(OBK_MSM_SCAN_THREADS)
 	msm_scan(uint32_t buckets, uint32_t *counts, uint32_t *tiles)
 {
@@ -179,7 +184,7 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_SCAN_THREADS)
 		tiles[blockIdx.x] = sum;
 }
 
-/* Sums of tiles become their starts; the sum of all in tiles[n]. One block. */
+/* Converts the sums of tiles to start positions; the total is in tiles[n]. One block. */
 extern "C" __global__ void __launch_bounds__(OBK_MSM_SCAN_THREADS)
 	msm_scan_tiles(uint32_t n, uint32_t *tiles)
 {
@@ -197,7 +202,7 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_SCAN_THREADS)
 		tiles[n] = before;
 }
 
-/* offset: of the first base; copy_stride: bases of a copy. */
+/* offset: index of the first base; copy_stride: number of bases in a copy. */
 extern "C" __global__ void msm_scatter(obk_msm_shape shape, uint32_t total, const scalar *scalars,
 	const uint32_t *starts, const uint32_t *tiles, const uint32_t *ranks, uint32_t offset,
 	uint32_t copy_stride, obk_msm_entry *entries)
@@ -229,8 +234,8 @@ static __device__ __forceinline__ obk_g1_affine read_base(const obk_g1_affine *b
 }
 
 /*
- * A chunk a thread. sums[key] is written by the chunk where a bucket begins; heads and head_keys by
- * every chunk, NONE where it begins with a new bucket.
+ * One chunk per thread. sums[key] is written by the chunk in which a bucket begins. heads and
+ * head_keys are written by every chunk: NONE if the chunk begins with a new bucket.
  */
 extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS, OBK_MSM_RESIDENT) msm_accumulate(
 	const obk_msm_entry *entries, const uint32_t *total, uint32_t chunks, uint32_t least,
@@ -277,8 +282,8 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS, OBK_MSM_RESIDENT) 
 }
 
 /*
- * The same once more with heads for entries, `fan` a thread: what begins here is added to the
- * bucket's sum, what began before is a head again.
+ * The same with heads as entries, `fan` per thread: a part that begins here is added to the
+ * bucket's sum, a part that began before becomes a head again.
  */
 extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS) msm_join(uint32_t n, uint32_t fan,
 	const obk_g1 *in, const uint32_t *in_keys, obk_g1 *sums, obk_g1 *heads, uint32_t *head_keys)
@@ -313,8 +318,8 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS) msm_join(uint32_t 
 }
 
 /*
- * The same with four lanes a chunk (see g1_four.cuh), which step together: a chunk that has nothing
- * at a step adds infinity.
+ * The same with four SIMD lanes per chunk (see g1_four.cuh), which execute the same steps: a chunk
+ * that has nothing to add at a step adds infinity.
  */
 static __device__ __forceinline__ void put_joined(
 	uint32_t key, uint32_t head, uint32_t chunk, const obk_fp &sum, obk_g1 *sums, obk_g1 *heads)
@@ -355,9 +360,10 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS)
 }
 
 /*
- * From buckets to sum (k + 1) B_k, by halves. Of a set at level l: l + 1 rows of 2 n points. Row l
- * has R, the sums of 2^l buckets; row j < l has sums of what bit j of k selects. The next level has
- * l + 2 rows of n: rows j < l added in pairs; row l the odd ones of R; row l + 1 R added in pairs.
+ * Computes sum (k + 1) B_k over buckets B_k by repeated halving. A set at level l has l + 1 rows of
+ * 2 n points. Row l is R, the sums of 2^l buckets. Row j < l has sums over the k whose bit j is 1.
+ * The next level has l + 2 rows of n points: rows j < l added in pairs; as row l the odd elements
+ * of R; as row l + 1 R added in pairs.
  */
 static __device__ __forceinline__ const obk_g1 *pair_at(
 	const obk_g1 *in, uint32_t level, uint32_t n, uint32_t row, uint32_t item)
@@ -384,8 +390,8 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS)
 }
 
 /*
- * All the levels that are left, a block a set; a and b hold (level + 1) 2^log_n points a set. The
- * last goes to out, one point a row.
+ * All remaining levels, one block per set; a and b hold (level + 1) 2^log_n points per set. The
+ * last level writes to `out`, one point per row.
  */
 extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS)
 	msm_fold_rest(uint32_t level, uint32_t log_n, obk_g1 *a, obk_g1 *b, obk_g1 *out)
@@ -408,7 +414,10 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS)
 	}
 }
 
-/* Both with four lanes a point. there: is there such an item, or does this lane only take part? */
+/*
+ * Both with four SIMD lanes per point. there: whether such an item exists; if not, the SIMD lane
+ * only takes part in the shuffles.
+ */
 static __device__ __forceinline__ void fold_four(const obk_g1 *in, uint32_t level, uint32_t n,
 	uint32_t row, uint32_t item, bool there, obk_g1 *to)
 {
@@ -460,8 +469,8 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_REST_THREADS)
 }
 
 /*
- * Of every scalar and window the multiple that its digit asks for, `each` windows of a scalar a
- * thread. table[window][base][|digit| - 1]; of shape.buckets
+ * Adds, for every scalar and window, the multiple that its digit selects, `each` windows of a
+ * scalar per thread. table[window][base][|digit| - 1]; shape.buckets multiples.
  */
 extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS, OBK_MSM_RESIDENT)
 	msm_multiples_sum(obk_msm_shape shape, uint32_t total, uint32_t each, const scalar *scalars,
@@ -491,10 +500,10 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS, OBK_MSM_RESIDENT)
 }
 
 /*
- * Of each row of n points, blockIdx.y, blocks of OBK_MSM_TREE become one each. The first level
- * keeps every thread busy with a point of its own; from then on, with `four`, there are lanes
- * enough for four a point. A lane there reads and writes the same place of shared memory only, so
- * one barrier a level will do.
+ * Reduces each row of n points (blockIdx.y): every OBK_MSM_TREE of them become one. In the first
+ * level each thread adds its own point. From then on, with `four`, there are enough SIMD lanes for
+ * four per point. A SIMD lane then reads and writes only one location of shared memory, so one
+ * barrier per level is enough.
  */
 extern "C" __global__ void __launch_bounds__(OBK_MSM_TREE / 2)
 	msm_tree(uint32_t n, uint32_t four, const obk_g1 *in, obk_g1 *out)
@@ -509,7 +518,7 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_TREE / 2)
 		sum = in[at];
 	for (; width > (four ? OBK_MSM_TREE / 4 : 0); width /= 2) {
 		bool first = width == OBK_MSM_TREE / 2;
-		/* one addition in the code, for both kinds of memory */
+		/* a single addition in the code, for both kinds of memory */
 		const obk_g1 *other = first ? in + at + width : shared + t + width;
 
 		if (first ? at + width < n : t < width)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Bases on a GPU: points are checked, shifted copies and tables of multiples are made. Once a set
- * of bases, so nothing here is tuned for much.
+ * Bases on a GPU: checks points, and makes shifted copies and tables of multiples. This runs once
+ * per set of bases, so it is not tuned much.
  */
 #include "compute/curve/g1.cuh"
 #include "compute/msm/gpu_shape.h"
@@ -37,8 +37,8 @@ static __device__ bool on_curve(const obk_g1_affine &p)
 }
 
 /*
- * lambda p = (x^2 - 1) p = (beta x, y)? As obk_g1_in_subgroup. The point is read again for every
- * addition: registers are what is short.
+ * Checks lambda p = (x^2 - 1) p = (beta x, y), as obk_g1_in_subgroup. The point is read again for
+ * every addition, to save registers.
  */
 static __device__ bool in_subgroup(const obk_g1_affine *point, const obk_fp &beta)
 {
@@ -96,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS)
 	out[i] = p;
 }
 
-/* out[i][k] = (k + 1) in[i], k below `multiples` */
+/* out[i][k] = (k + 1) in[i], for k below `multiples` */
 extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS)
 	msm_multiples(uint32_t n, uint32_t multiples, const obk_g1_affine *in, obk_g1 *out)
 {
@@ -131,8 +131,8 @@ static __device__ obk_fp inverse(const obk_fp &a)
 }
 
 /*
- * To affine form, an inversion a thread, whose points lie `threads` apart. out[].x first keeps the
- * product of the denominators before.
+ * Converts to affine form with one inversion per thread; the points of a thread are `threads`
+ * apart. First, out[].x holds the product of the preceding denominators.
  */
 extern "C" __global__ void __launch_bounds__(OBK_MSM_THREADS)
 	msm_normalise(uint32_t n, uint32_t threads, const obk_g1 *in, obk_g1_affine *out)

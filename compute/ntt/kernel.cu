@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The two networks of ntt.c on a GPU: each pass takes some levels of one, tile by tile in shared
- * memory.
+ * The two networks of ntt.c on a GPU: each pass does some levels of a network, tile by tile in
+ * shared memory.
  */
 #include "compute/field/field.cuh"
 #include "compute/ntt/gpu_shape.h"
 
 /*
- * Sixteen bytes of each element in one half, sixteen in the other: neighbours lie in different
- * banks.
+ * Sixteen bytes of each element are in one half, sixteen in the other, so that neighbours are in
+ * different banks.
  */
 struct tile {
 	uint4 low[1 << OBK_NTT_TILE_LOG], high[1 << OBK_NTT_TILE_LOG];
@@ -32,8 +32,8 @@ static __device__ __forceinline__ void put(tile &t, uint32_t i, const obk_fr &a)
 }
 
 /*
- * Entry i of the table of roots.h, or its inverse with the sign turned; entries beyond the table
- * are products of two.
+ * Entry i of the table of roots.h, or minus its inverse. An entry beyond the table is the product
+ * of two.
  */
 static __device__ __forceinline__ obk_fr root_at(
 	const obk_ntt_pass &pass, const obk_fr *roots, const obk_fr *far_roots, uint32_t i)
@@ -49,8 +49,8 @@ static __device__ __forceinline__ obk_fr root_at(
 }
 
 /*
- * powers: three tables, of shift^k, shift^(2^10 k) and shift^(2^20 k); the first holds a factor for
- * all.
+ * powers: three tables, of shift^k, shift^(2^10 k) and shift^(2^20 k). The entries of the first one
+ * include the common factor.
  */
 static __device__ __forceinline__ obk_fr scaled(
 	obk_fr x, uint32_t mode, uint32_t log_n, const obk_fr *powers, uint32_t j)
@@ -92,7 +92,7 @@ static __device__ __forceinline__ void butterfly(tile &t, uint32_t at, uint32_t 
 	put(t, other, turned ? a + b : a - b);
 }
 
-/* A tile a block; the grid's blocks run through the tiles of one transform after the other. */
+/* One tile per block; the blocks of the grid cover the tiles of one transform after the other. */
 extern "C" __global__ void __launch_bounds__(OBK_NTT_THREADS, 4) ntt_pass(obk_ntt_pass pass,
 	obk_fr *data, const obk_fr *roots, const obk_fr *far_roots, const obk_fr *powers)
 {
@@ -133,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(OBK_NTT_THREADS, 4) ntt_pass(obk_nt
 	}
 }
 
-/* Bit reversal in place; blockIdx.y counts transforms. */
+/* Bit reversal in place; blockIdx.y is the index of the transform. */
 extern "C" __global__ void ntt_reverse(uint32_t log_n, obk_fr *data)
 {
 	uint32_t i = blockIdx.x * blockDim.x + threadIdx.x,
@@ -148,7 +148,7 @@ extern "C" __global__ void ntt_reverse(uint32_t log_n, obk_fr *data)
 	data[j] = a;
 }
 
-/* The second 2^log entries of the table of roots from the first. */
+/* Computes the second 2^log entries of the table of roots from the first. */
 extern "C" __global__ void ntt_more_roots(uint32_t log, obk_fr *roots, obk_fr w)
 {
 	uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Lines of a recurrence matrix that is never stored as a whole.
+ * Counts lines of a recurrence matrix that is never stored as a whole.
  *
- * One matrix (rqa_bits_*, rqa_diagonals, rqa_columns) goes through the device in bands of rows. A
- * band is made of slabs of 32 rows; a slab is kept skewed, so that a word has 32 consecutive cells
- * of one diagonal:
+ * One matrix (rqa_bits_*, rqa_diagonals, rqa_columns) is processed in bands of rows. A band
+ * consists of slabs of 32 rows. A slab is stored skewed, so that a word has 32 consecutive cells of
+ * one diagonal:
  *
- *     word q of the slab with the rows i0 .. i0 + 31:  bit s is the cell (i0 + s, q - 32 + s),  0 <= q < n2 + 32
+ *     word q of the slab with the rows i0 .. i0 + 31, 0 <= q < n2 + 32:
+ *     bit s is the cell (i0 + s, q - 32 + s)
  *
- * 1. The bits: a block makes 128 words of a slab, a thread 8 rows of 4 neighbouring diagonals,
- *    whose 32 distances stay in registers while the samples of one
- *    (delay, channel) after the other are taken from shared memory: 8 + 11 numbers for 32 cells. A difference, its square and a sum are three operations
- *    a cell, the comparison two: limit - distance, whose sign is shifted into the word. Nothing is contracted, sums are formed in index order: ties fall as
- *    on the CPU. A joint plot is a second go that is ANDed to the first.
- * 2. The diagonals: a thread takes one through the band, a word at a time; runs end at the bits
- *    found by counting zeros. What is open at the band's end is kept
- *    (diagonal_state) and goes on in the next one.
- * 3. The columns: a warp takes 32 of them. The words of 32 neighbouring diagonals are turned by
- *    their lane's number and transposed in five shuffles: then
- *    lane l has 32 cells of column l.
+ * 1. Bits: a block computes 128 words of a slab, a thread 8 rows of 4 neighbouring diagonals. Their
+ *    32 distances stay in registers while the samples of each (delay, channel) are read from shared
+ *    memory: 8 + 11 numbers for 32 cells. A difference, its square and a sum are three operations
+ *    per cell. The comparison is two: limit - distance, and a shift of its sign into the word.
+ *    Operations are not contracted and sums are formed in index order, so that ties are decided as
+ *    on the CPU. A joint plot is a second pass that is ANDed with the first.
+ * 2. Diagonals: a thread walks one diagonal through the band, a word at a time; the ends of runs
+ *    are found by counting zeros. Runs that are open at the end of the band are kept
+ *    (diagonal_state) and continue in the next one.
+ * 3. Columns: a warp processes 32 of them. The words of 32 neighbouring diagonals are rotated by
+ *    their SIMD lane's number and transposed in five shuffles; then SIMD lane l has 32 cells of
+ *    column l.
  *
- * So a launch is bounded by the band whatever the matrix, memory grows with n1 + n2, and between
- * two bands a run can be stopped, or kept and gone on with.
+ * So the duration of a launch is limited by the band, whatever the size of the matrix. Memory grows
+ * with n1 + n2. Between two bands a run can be stopped, or saved and resumed.
  *
- * A symmetric matrix with no more than diagonal and vertical lines wanted: kernel_tiles.cuh. Many
- * combinations of short series: kernel_sweep.cuh.
+ * kernel_tiles.cuh handles symmetric matrices if only diagonal and vertical lines are wanted,
+ * kernel_sweep.cuh many combinations of short series.
  */
 #include "compute/rqa/gpu_args.h"
 
@@ -68,7 +70,7 @@ template <int NORM> static __device__ __forceinline__ double join(double sum, do
 	return NORM == LARGEST ? fmax(sum, g) : __dadd_rn(sum, g);
 }
 
-/* Shifts in from below: 0 for a distance up to the limit, else 1. */
+/* Shifts in a bit from below: 0 for a distance up to the limit, else 1. */
 static __device__ __forceinline__ unsigned sign_in(unsigned word, float distance, float limit)
 {
 	return __funnelshift_l(__float_as_uint(__fsub_rn(limit, distance)), word, 1);
@@ -79,7 +81,7 @@ static __device__ __forceinline__ unsigned sign_in(unsigned word, double distanc
 	return __funnelshift_l((unsigned)__double2hiint(__dsub_rn(limit, distance)), word, 1);
 }
 
-/* Four numbers in a row, from a multiple of four on. */
+/* Copies four consecutive numbers, starting at a multiple of four. */
 static __device__ __forceinline__ void four(const float *from, float *to)
 {
 	float4 v = *(const float4 *)from;
@@ -108,9 +110,9 @@ template <typename N> static __device__ __forceinline__ unsigned low_bits(N coun
 
 /* ---- the bits ---- */
 
-#define ROWS   8 /* of a thread */
-#define ACROSS 4 /* neighbouring diagonals of a thread */
-#define PLANES 8 /* (delay, channel) that are in shared memory at once */
+#define ROWS   8 /* rows per thread */
+#define ACROSS 4 /* neighbouring diagonals per thread */
+#define PLANES 8 /* (delay, channel) planes that are in shared memory at the same time */
 #define Y_SPAN (OBK_RQA_GPU_BLOCK + OBK_RQA_GPU_SLAB)
 
 /* Bits of vectors without gaps, from position `at` on, which may be negative. */
@@ -127,7 +129,7 @@ static __device__ unsigned valid_bits(uint64_t bits, int64_t at, uint64_t n)
 	return at < 0 ? (unsigned)both << -at : (unsigned)both;
 }
 
-/* A thread's share of one (delay, channel). */
+/* Adds one (delay, channel) for a thread. */
 template <int NORM, bool FIRST, typename T>
 static __device__ __forceinline__ void block_join(const T *x, const T *y, T (&sum)[ROWS][ACROSS])
 {
@@ -163,7 +165,8 @@ static __device__ __forceinline__ void bits_make(
 	uint32_t planes = plot.m * plot.channels, channel = 0;
 	uint64_t lag = 0, x_at = 0, y_at = 0;
 	/*
-	 * There are zeros before and behind the samples: OBK_RQA_GPU_BEFORE and OBK_RQA_GPU_BEHIND.
+	 * The zeros before and behind the samples may be read: OBK_RQA_GPU_BEFORE and
+	 * OBK_RQA_GPU_BEHIND.
 	 */
 	const T *x = (const T *)plot.x + i0 + lane, *y = (const T *)plot.y + (j0 + (int64_t)t);
 	T limit = (T)plot.limit, sum[ROWS][ACROSS];
@@ -234,9 +237,9 @@ BITS(max_f64, double, LARGEST)
 /* ---- runs ---- */
 
 /*
- * Takes a line `count` cells further, 1 to 32, bits above them 0. open: the run that reaches the
- * first of them, and then the one that reaches the last. ended(length, at): a run of that length
- * ended before cell number `at`.
+ * Extends a line by `count` cells, 1 to 32; the bits above them are 0. open: on entry the run that
+ * reaches the first of them, on return the run that reaches the last. ended(length, at): called for
+ * a run of that length that ended before cell number `at`.
  */
 template <typename F>
 static __device__ __forceinline__ void runs_walk(
@@ -268,7 +271,7 @@ static __device__ __forceinline__ void runs_walk(
 	}
 }
 
-/* Short runs of a block; zeroed before, added to the histogram after. */
+/* Counts of a block's short runs: cleared first, added to the histogram at the end. */
 static __device__ void little_clear(unsigned *little, unsigned count)
 {
 	for (unsigned l = threadIdx.x; l < count; l += blockDim.x)
@@ -292,8 +295,8 @@ static __device__ __forceinline__ void run_add(unsigned *little, uint64_t hist, 
 }
 
 /*
- * Slabs `first` to `last` of the band that begins with `first`, of diagonal d. Returns its points
- * there, of the LOI too.
+ * Walks the slabs `first` to `last` of diagonal d; the band begins with `first`. Returns its
+ * recurrent cells, including those of the LOI.
  */
 static __device__ unsigned diagonal(
 	const obk_rqa_gpu_args &a, uint64_t d, uint64_t first, uint64_t last, unsigned *little)
@@ -368,9 +371,10 @@ extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK, 8)
 /* ---- the columns ---- */
 
 /*
- * Transposes 32 words of a warp: bit b of lane l becomes bit l of lane b. In five steps, lanes 16,
- * 8, 4, 2 and 1 apart: what a lane keeps of its own word, and how far it turns the other's, of
- * which what comes around falls on what is kept.
+ * Transposes 32 words of a warp: bit b of SIMD lane l becomes bit l of SIMD lane b. There are five
+ * steps, with lanes 16, 8, 4, 2 and 1 apart. For each step: the mask of the bits that a lane keeps
+ * of its own word, and the rotation of the other lane's word, whose remaining bits replace the
+ * others.
  */
 struct transposer {
 	unsigned keep[5], turn[5];
@@ -383,7 +387,7 @@ struct transposer {
 		for (int s = 0; s < 5; s++, low ^= low << (16 >> s)) {
 			keep[s] = lane & 16 >> s ? ~low : low;
 			turn[s] = s && lane & 16 >> s ? 32 - (16 >> s) : 16 >> s;
-			/* To be made once, not in each step. */
+			/* Prevents the compiler from computing this again in each step. */
 			asm volatile("" : "+r"(keep[s]), "+r"(turn[s]));
 		}
 	}
@@ -401,7 +405,10 @@ struct transposer {
 	}
 };
 
-/* Starts, ends and distances of the lines of one column; what the planes of column_state hold. */
+/*
+ * Starts, ends and distances of the lines of one column: the contents of the planes of
+ * column_state.
+ */
 struct column {
 	unsigned open, white, start, end, first, count, points;
 };
@@ -429,8 +436,8 @@ static __device__ __forceinline__ void line_ended(const obk_rqa_gpu_args &a, str
 }
 
 /*
- * The cells of rows i0 .. that are nearer than `width` to the cell of the same number as the
- * column.
+ * Mask of the cells of rows i0 .. whose distance from the diagonal cell of column j is less than
+ * `width`.
  */
 static __device__ __forceinline__ unsigned window(uint64_t i0, uint64_t j, uint64_t width)
 {
@@ -458,7 +465,7 @@ static __device__ __forceinline__ void column_walk(const obk_rqa_gpu_args &a, st
 		});
 }
 
-/* The column's end. */
+/* Counts what is open at the end of a column. */
 static __device__ void column_end(
 	const obk_rqa_gpu_args &a, struct column &c, uint64_t j, unsigned *little)
 {
@@ -521,16 +528,13 @@ extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK)
 	for (uint64_t slab = first; slab < last; slab++) {
 		const unsigned *words = (const unsigned *)a.words + (slab - first) * a.stride;
 		/*
-		 * Of lane l: the diagonal that has column j - l in the slab's first row, and the
-		 * one 32 to the left of it.
+		 * For SIMD lane l: the diagonal that has column j - l in the slab's first row, and
+		 * the one 32 to the left of it.
 		 */
 		unsigned right = j + 32 < a.stride ? words[j + 32] : 0,
 			 left = j < a.stride ? words[j] : 0, word;
 
-		/*
-		 * Bit b of lane l is now the cell of column b that lies b - l, modulo 32, rows
-		 * down.
-		 */
+		/* Bit b of SIMD lane l is now the cell of column b in row b - l modulo 32. */
 		word = transpose(__funnelshift_l(left, right, lane));
 		word = __brev(word);
 		word = __funnelshift_l(word, word, lane + 1);

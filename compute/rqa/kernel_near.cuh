@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The bits of a tile for the Euclidean norm, nearly; included by kernel_tiles.cuh. limit - |x|^2 -
- * |y|^2 + 2 x y takes one fused operation a cell, delay and channel, in single precision whatever
- * the samples are, of samples that were moved to around zero. A cell whose result is within `slack`
- * of zero is done again exactly: gpu_near.c has the bound.
+ * An approximate test for the cells of a tile with the Euclidean norm; included by
+ * kernel_tiles.cuh. limit - |x|^2 - |y|^2 + 2 x y takes one fused operation per cell, delay and
+ * channel. It is computed in single precision, whatever the type of the samples, from samples
+ * shifted to be centred at 0. A cell whose result is within `slack` of zero is computed again
+ * exactly; gpu_near.c derives the bound.
  */
 
 /*
- * Of 8 rows of 4 diagonals from (i, j) on, bit r + 8 d: the cells to be done exactly. Returns those
- * that do not recur.
+ * `open`: cells of 8 rows of 4 diagonals from (i, j) on that must be computed exactly, as bits r +
+ * 8 d. Returns those of them that are not recurrent.
  */
 template <typename T>
 static __device__ __forceinline__ unsigned exact_cells(
@@ -40,7 +41,7 @@ static __device__ __forceinline__ unsigned exact_cells(
 	return far;
 }
 
-/* Plane 0: limit - |x|^2 and |y|^2; then a (delay, channel) each, doubled for x. */
+/* Plane 0: limit - |x|^2 and |y|^2. Then one plane per (delay, channel), doubled for x. */
 static __device__ void near_load(tile_room<float> &room, const obk_rqa_gpu_plot &plot, unsigned i0,
 	unsigned k0, uint32_t from, uint32_t count)
 {
@@ -78,7 +79,7 @@ static __device__ void near_load(tile_room<float> &room, const obk_rqa_gpu_plot 
 	}
 }
 
-/* As block_join for what near_load has loaded. */
+/* As block_join, for the planes that near_load has loaded. */
 template <bool FIRST>
 static __device__ __forceinline__ void near_join(
 	const float *x, const float *y, float (&sum)[ROWS][ACROSS])
@@ -99,7 +100,7 @@ static __device__ __forceinline__ void near_join(
 					  : __fmaf_rn(xs[r], ys[r + d], sum[r][d]);
 }
 
-/* Nearly first. */
+/* The approximate test first, then exactly where necessary. */
 template <typename T>
 static __device__ __forceinline__ void tile_near(
 	tile_room<float> &room, const obk_rqa_gpu_args &a, uint32_t p, unsigned i0, unsigned k0)

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Many combinations of many series in one launch; included by kernel.cu. A block takes one (series,
- * mode, tau) with up to OBK_RQA_GPU_SLOTS pairs of m and radius; one thread walks one line, a
- * diagonal or a column, 32 cells at a time, whose distances stay in registers:
+ * Many combinations of many series in one launch; included by kernel.cu. A block processes one
+ * (series, mode, tau) with up to OBK_RQA_GPU_SLOTS pairs of m and radius. One thread walks one
+ * line, a diagonal or a column, 32 cells at a time; their distances stay in registers:
  *
- *     for each m of the block, rising: add the differences of the delays that are new         m + 1 goes on from m
- *         for each radius: 32 comparisons into a word, the word's runs to the slot's counters  one distance serves all radii
+ *     for each m of the block, ascending: add the differences of the new delays
+ *         for each radius: 32 comparisons into a word; count the word's runs in the slot's histogram
  *
- * lmin needs nothing: the histograms have every length. A difference is taken again for each tau;
- * that is two of about 3 * radii operations a cell. Open runs (one a slot and thread) and short
- * lengths are in shared memory, longer ones in the slot's histogram in device memory. Long series
- * are shared out over blocks by their lines. At last rqa_pairs turns the histograms into pairs of
- * length and count, which is all the host reads.
+ * m + 1 continues from the distances of m, and one distance serves all radii. No work depends on
+ * lmin, because the histograms contain every length. Differences are computed again for each tau;
+ * that is two of about 3 * radii operations per cell. Open runs (one per slot and thread) and
+ * counts of short lengths are in shared memory; counts of longer ones are in the slot's histogram
+ * in device memory. The lines of a long series are divided among blocks. Finally rqa_pairs converts
+ * the histograms to pairs of length and count, which is all that the host reads.
  */
 
 template <typename T, int NORM, bool COLUMN, bool FIRST>
@@ -41,7 +42,7 @@ static __device__ __forceinline__ void cells_join_norm(
 		cells_join<T, LARGEST, COLUMN, FIRST>(x, i, j, sum);
 }
 
-/* 32 cells as bits, 1: recurrent. */
+/* 32 cells as bits; 1: recurrent. */
 template <typename T>
 static __device__ __forceinline__ unsigned cells_compare(const T (&sum)[32], T limit)
 {
@@ -67,15 +68,15 @@ static __device__ __forceinline__ void sweep_run(
 		atomicAdd((unsigned *)it.hist + slot * (it.length + 1) + length, 1u);
 }
 
-/* Diagonal number `line`, or that column, of all slots. */
+/* Walks diagonal or column number `line` for all slots. */
 template <typename T, bool COLUMN>
 static __device__ void sweep_line(const obk_rqa_gpu_item &it, sweep_room &room, unsigned line)
 {
 	const uint32_t *ms = (const uint32_t *)it.m;
 	const T *x = (const T *)it.planes;
 	/*
-	 * 32 bits do: a series has less than OBK_RQA_GROUP samples, and its planes are at most
-	 * OBK_RQA_MAX_CHANNELS.
+	 * 32 bits are enough: a series has fewer than OBK_RQA_GROUP samples and at most
+	 * OBK_RQA_MAX_CHANNELS planes.
 	 */
 	unsigned stride = it.length + OBK_RQA_GPU_PAD, n = it.length - (ms[0] - 1) * it.tau,
 		 cells = COLUMN ? n : n - line;
@@ -123,7 +124,7 @@ static __device__ void sweep_line(const obk_rqa_gpu_item &it, sweep_room &room, 
 	}
 }
 
-/* A warp's histogram, as pairs. */
+/* Converts a histogram to pairs; executed by one warp. */
 static __device__ void sweep_pairs(
 	const obk_rqa_gpu_sweep &w, const obk_rqa_gpu_item &it, unsigned slot)
 {
@@ -181,7 +182,7 @@ static __device__ __forceinline__ void sweep(const obk_rqa_gpu_sweep &w)
 				room.little[at]);
 }
 
-/* The items with the first lines of a histogram. */
+/* For the items that hold the first lines of a histogram. */
 extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_pairs(obk_rqa_gpu_sweep w)
 {
 	const obk_rqa_gpu_item it = ((const obk_rqa_gpu_item *)w.items)[blockIdx.x];
@@ -192,8 +193,8 @@ extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK) rqa_pairs(obk_rq
 }
 
 /*
- * blocks: of a processor at least, which leaves them 65,536 / 128 / blocks registers: as many as
- * they need.
+ * blocks: minimum number per multiprocessor. It leaves each thread 65,536 / 128 / blocks registers,
+ * as many as it needs.
  */
 #define SWEEP(name, type, columns, blocks)                                      \
 	extern "C" __global__ void __launch_bounds__(OBK_RQA_GPU_BLOCK, blocks) \

@@ -1,52 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Diagonal and vertical lines of a symmetric matrix from its upper triangle alone; included by
- * kernel.cu. A column is what lies above the LOI, and then the row of the same number. The triangle
- * is cut into tiles, 256 rows of 256 neighbouring diagonals:
+ * Counts diagonal and vertical lines of a symmetric matrix from its upper triangle alone; included
+ * by kernel.cu. A column of the matrix consists of its part above the LOI, followed by the row with
+ * the same number. The triangle is cut into tiles, 256 rows of 256 neighbouring diagonals:
  *
- *     k = j - i   0      256     512          a band: some rows of tiles
- *     i    0      +-------+-------+--         a strip: up to OBK_RQA_GPU_STRIP tiles beside each other, what one block does
- *        256      +-------+-------+--
+ *     k = j - i   0      256     512     band:  several rows of tiles
+ *     i    0      +-------+-------+--    strip: up to OBK_RQA_GPU_STRIP tiles side by side,
+ *        256      +-------+-------+--           processed by one block
  *
- * 1. The bits of a tile go to shared memory, a word 32 cells of one diagonal; a thread makes the
- *    words of four neighbours, 8 rows at a time. Exactly as the
- *    CPU, three operations a cell, delay and channel; or, for the Euclidean norm, nearly (kernel_near.cuh).
- * 2. Lines inside: of the diagonals as the words are; of the rows after a transposition of 32
- *    words; of the columns, which are skewed here, after words of
- *    neighbours are turned by their lane's number, too. Runs that touch no edge of the tile (of the strip, for rows) are counted at once. Of each line a
- *    piece is kept: how long the run at its beginning and the one at its end are.
- *    Where neither the words of a warp nor what is open have anything, there is no more to do than to look.
- * 3. rqa_join puts the pieces of a band together: a diagonal and a column go on from the band
- *    before, a row begins with what its column has open, and
- *    is complete within the band.
+ * 1. The bits of a tile go to shared memory; a word has 32 cells of one diagonal. A thread computes
+ *    the words of four neighbouring diagonals, 8 rows at a time. The computation is exact, as on
+ *    the CPU, with three operations per cell, delay and channel, or for the Euclidean norm
+ *    approximate at first (kernel_near.cuh).
+ * 2. Lines inside the tile: diagonals from the words as they are; rows after a transposition of 32
+ *    words; columns, which are skewed here, after the words of neighbouring diagonals have also
+ *    been rotated by their SIMD lane's number. Runs that touch no edge of the tile (for rows, of
+ *    the strip) are counted at once. For each line a piece is kept: the lengths of the runs at its
+ *    beginning and at its end. If neither the words of a warp nor its open runs have a set bit,
+ *    nothing else is done.
+ * 3. rqa_join combines the pieces of a band. A diagonal and a column continue from the previous
+ *    band. A row begins with the open run of its column and is complete within the band.
  *
- * Places are 32-bit numbers here: a series has at most OBK_RQA_MAX_LENGTH samples. Pieces are, too,
- * head | tail << 16, of a piece that is one run PIECE_WHOLE | its length:
+ * Positions are 32-bit numbers, because a series has at most OBK_RQA_MAX_LENGTH samples. A piece is
+ * a 32-bit number too: head | tail << 16, or PIECE_WHOLE | length for a piece that is a single run.
+ * Their order:
  *
- *     diagonals [row of tiles][k]          columns [row of tiles][tile][j - i0 - k0]          rows [row of tiles][strip][i - i0]
+ *     diagonals  [row of tiles][k]
+ *     columns    [row of tiles][tile][j - i0 - k0]
+ *     rows       [row of tiles][strip][i - i0]
  */
 
 #define PIECE_WHOLE (0xffffu << 16)
 #define TILE        OBK_RQA_GPU_TILE
 #define TILE_SLABS  (TILE / OBK_RQA_GPU_SLAB)
 
-/* (delay, channel) of a tile that are in shared memory at once. */
+/* (delay, channel) planes of a tile that are in shared memory at the same time. */
 template <typename T> struct tile_planes {
 	enum { COUNT = sizeof(T) == 4 ? 8 : 4 };
 };
 
-/* Whose short runs are counted together. */
+/* Kinds of lines whose short runs are counted in separate bins. */
 enum { LINES, LOI, UNWANTED, VERTICALS, BINS };
 
 template <typename T> struct tile_room {
 	__align__(16) T xs[tile_planes<T>::COUNT][TILE], ys[tile_planes<T>::COUNT][2 * TILE];
 	__align__(16) unsigned words[TILE_SLABS][TILE];
 	unsigned little[BINS][OBK_RQA_GPU_SHORT];
-	unsigned rows[TILE]; /* between two tiles of a strip: head | open << 16 */
+	unsigned rows[TILE]; /* state between two tiles of a strip: head | open << 16 */
 };
 
-/* A line through a tile or several, piece by piece: cells so far, and the runs at both ends. */
+/*
+ * A line through one or several tiles, piece by piece: the number of cells so far and the runs at
+ * both ends.
+ */
 struct piece {
 	unsigned cells, head, open;
 };
@@ -57,9 +64,9 @@ static __device__ __forceinline__ unsigned piece_pack(const piece &p)
 }
 
 /*
- * Takes the line `count` cells further, 0 to 32, bits above them 0. Only a run that came in may be
- * long (LONG: longer than a tile), and only the one from the first cell is the head: what is left
- * between the bits' ends is short, and one addition finds a run.
+ * Extends the line by `count` cells, 0 to 32; the bits above them are 0. Only a run that comes in
+ * may be long (LONG: longer than a tile), and only the run from the first cell is the head. What
+ * remains between is short, so one addition finds each run.
  */
 template <bool LONG>
 static __device__ __forceinline__ void piece_walk(
@@ -119,7 +126,10 @@ static __device__ void tile_load(tile_room<T> &room, const obk_rqa_gpu_plot &plo
 	}
 }
 
-/* A thread's words: inverted signs, but of cells that there are, and of vectors without gaps. */
+/*
+ * A thread's words from inverted signs. Bits are set only for cells that exist and for vectors
+ * without gaps.
+ */
 template <typename T>
 static __device__ __forceinline__ void words_put(tile_room<T> &room, const obk_rqa_gpu_args &a,
 	uint32_t p, unsigned i, unsigned k, unsigned diagonal, unsigned (&word)[ACROSS],
@@ -150,9 +160,10 @@ static __device__ __forceinline__ void words_put(tile_room<T> &room, const obk_r
 }
 
 /*
- * One plot's words; ANDed to what is there when p is not 0. load(from, count): those planes into
- * shared memory; join(first, count, x, y, sum): adds them to 8 rows of 4 diagonals; decide(i, k,
- * sum, word): shifts the signs of these in, from the last row to the first one.
+ * The words of one plot; ANDed with the existing words if p is not 0. load(from, count): loads
+ * these planes into shared memory. join(first, count, x, y, sum): adds them to 8 rows of 4
+ * diagonals. decide(i, k, sum, word): shifts in the signs of the sums, from the last row to the
+ * first.
  */
 template <typename T, typename L, typename J, typename D>
 static __device__ __forceinline__ void tile_words(tile_room<T> &room, const obk_rqa_gpu_args &a,
@@ -217,7 +228,7 @@ static __device__ __forceinline__ void planes_join(
 		block_join<NORM, false>(x, y, sum);
 }
 
-/* Exactly. */
+/* The exact computation. */
 template <typename T>
 static __device__ __forceinline__ void tile_bits(
 	tile_room<T> &room, const obk_rqa_gpu_args &a, uint32_t p, unsigned i0, unsigned k0)
@@ -248,7 +259,7 @@ static __device__ __forceinline__ void tile_bits(
 
 /* ---- the lines ---- */
 
-/* Thread t: diagonal k0 + t. Returns its points, of the LOI too. */
+/* Thread t counts diagonal k0 + t. Returns its recurrent cells, including those of the LOI. */
 template <typename T>
 static __device__ __forceinline__ unsigned tile_diagonal(
 	const obk_rqa_gpu_args &a, tile_room<T> &room, unsigned i0, unsigned k, uint64_t to)
@@ -278,7 +289,8 @@ static __device__ __forceinline__ unsigned tile_diagonal(
 }
 
 /*
- * Thread t: row i0 + t, of which there were `cells`, 256 further; the state is the thread's alone.
+ * Thread t processes 256 more cells of row i0 + t, which had `cells` cells before. Only this thread
+ * uses the state.
  */
 static __device__ __forceinline__ unsigned tile_row(const obk_rqa_gpu_args &a,
 	const transposer &transpose, const unsigned (*words)[TILE], unsigned cells, unsigned *state,
@@ -301,9 +313,9 @@ static __device__ __forceinline__ unsigned tile_row(const obk_rqa_gpu_args &a,
 }
 
 /*
- * 32 columns through a slab: cells of the words from `words` on in the rows up to the lane's
- * number, and of those 32 to the left in the rows below. FIRST, LAST: only the ones on the left, or
- * only `count` of the others.
+ * Processes 32 columns in a slab: the cells of the words from `words` on in the rows up to the SIMD
+ * lane's number, and of the 32 words to the left in the rows below. FIRST, LAST: only those on the
+ * left, or only `count` of the others.
  */
 template <bool FIRST, bool LAST>
 static __device__ __forceinline__ void columns_walk(const transposer &transpose,
@@ -313,7 +325,7 @@ static __device__ __forceinline__ void columns_walk(const transposer &transpose,
 		 left = LAST ? 0 : words[(int)lane - 32];
 
 	if (__any_sync(~0u, (left | right | p.open) != 0)) {
-		/* Bit b of lane l: column b, row b - l modulo 32. */
+		/* Bit b of SIMD lane l: column b, row b - l modulo 32. */
 		unsigned word = __brev(transpose(__funnelshift_l(left, right, lane)));
 
 		word = __funnelshift_l(word, word, lane + 1);
@@ -329,9 +341,9 @@ static __device__ __forceinline__ void columns_walk(const transposer &transpose,
 }
 
 /*
- * Warp w: the columns i0 + k0 + 32 g + lane, g = w and then g = w + 8. In slab s they are at words
- * 32 (g - s). The first ones end at the diagonal k0, or before it where that is the LOI, which
- * belongs to the rows; the others begin below the diagonal k0 + 255.
+ * Warp w processes the columns i0 + k0 + 32 g + lane, for g = w and then g = w + 8. In slab s they
+ * are at words 32 (g - s). The first ones end at the diagonal k0, or before it if that is the LOI,
+ * which belongs to the rows. The others begin below the diagonal k0 + 255.
  */
 static __device__ __forceinline__ void tile_columns(const transposer &transpose,
 	const unsigned (*words)[TILE], bool loi, unsigned *little, unsigned *to)
@@ -355,7 +367,7 @@ static __device__ __forceinline__ void tile_columns(const transposer &transpose,
 	to[TILE + threadIdx.x] = piece_pack(p);
 }
 
-/* What is in shared memory, and how bits are made. */
+/* The contents of shared memory, and how bits are computed. */
 template <typename T, bool NEAR> struct tile_kind {
 	typedef T type;
 
@@ -376,7 +388,7 @@ template <typename T> struct tile_kind<T, true> {
 	}
 };
 
-/* Places of the pieces of row of tiles number `row` of a band. */
+/* Positions of the pieces of row of tiles number `row` in a band. */
 struct pieces {
 	uint64_t diagonals, columns, rows;
 };
@@ -443,8 +455,8 @@ static __device__ __forceinline__ void tiles(const obk_rqa_gpu_args &a, uint64_t
 }
 
 /*
- * blocks: of a processor at least, which leaves them 65,536 / 256 / blocks registers: as many as
- * they need without spilling.
+ * blocks: minimum number per multiprocessor. It leaves each thread 65,536 / 256 / blocks registers,
+ * as many as it needs without spilling.
  */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 #define NEAR_BLOCKS 3
@@ -471,8 +483,8 @@ TILES(near_f64, double, true, 2)
 /* ---- pieces ---- */
 
 /*
- * Takes a line one piece further. open: the run that reaches it, and then the one that reaches its
- * end. ended(length): of a run.
+ * Extends a line by one piece. open: on entry the run that reaches the piece, on return the run
+ * that reaches its end. ended(length): called for each run that ends.
  */
 template <typename F>
 static __device__ __forceinline__ void piece_join(unsigned piece, unsigned &open, F ended)
@@ -486,7 +498,7 @@ static __device__ __forceinline__ void piece_join(unsigned piece, unsigned &open
 	open = piece >> 16;
 }
 
-/* Diagonal k through the rows of tiles first .. last - 1. */
+/* Extends diagonal k through the rows of tiles first .. last - 1. */
 static __device__ __forceinline__ void diagonal_join(
 	const obk_rqa_gpu_args &a, uint64_t k, uint64_t first, uint64_t last, unsigned *little)
 {
@@ -514,7 +526,7 @@ static __device__ __forceinline__ void diagonal_join(
 	*state = open;
 }
 
-/* Column j above the LOI, and the row of that number where the band has it. */
+/* Extends column j above the LOI, and the row with the same number if the band contains it. */
 static __device__ __forceinline__ void column_join(
 	const obk_rqa_gpu_args &a, uint64_t j, uint64_t first, uint64_t last, unsigned *little)
 {
@@ -524,7 +536,7 @@ static __device__ __forceinline__ void column_join(
 	auto ended = [&](unsigned length) { run_add(little, a.vertical, length); };
 
 	for (uint64_t row = first; row < last && row <= own; row++) {
-		/* The rows of tiles first, then what is nearer to the LOI. */
+		/* First the rows of tiles, then the part nearer to the LOI. */
 		const unsigned *columns = (const unsigned *)pieces_of(a, row - first).columns;
 		uint64_t off = j - row * TILE, tile = off / TILE, at = off % TILE;
 
@@ -538,7 +550,7 @@ static __device__ __forceinline__ void column_join(
 	}
 	rows = (const unsigned *)pieces_of(a, own - first).rows + j % TILE;
 	count = (a.n1 - own * TILE + strip - 1) / strip;
-	/* Behind the last cell of the last column there is nothing to end its run but this. */
+	/* No cell follows the last cell of the last column, so its run is ended here. */
 	if (j == a.n1 - 1 && rows[0])
 		((counter *)a.sums)[OBK_RQA_GPU_OPEN] = open + (rows[0] & 0xffff);
 #pragma unroll 4
