@@ -107,7 +107,7 @@ struct decoding {
 	const struct outboard_points *from;
 	size_t stride;
 	struct obk_g1_affine *to;
-	struct obk_fault *faults; /* of each block */
+	struct obk_fault *faults; /* one per block */
 };
 
 static void decode_block(void *arg, size_t item, unsigned thread)
@@ -131,7 +131,7 @@ static void decode_block(void *arg, size_t item, unsigned thread)
 	}
 }
 
-/* Points as GPUs take them. */
+/* Decodes points to the form that GPUs need. */
 static int decode(struct outboard_bases *b, const struct outboard_points *points, size_t stride,
 	struct obk_pool *pool, struct outboard_error *error)
 {
@@ -189,7 +189,7 @@ static int upload(struct outboard_bases *b, const struct outboard_points *points
 	return status;
 }
 
-/* An empty handle of the context. */
+/* Allocates an empty handle of the context. */
 static int bases_alloc(struct outboard *context, size_t count, struct outboard_bases **ret,
 	struct outboard_error *error)
 {

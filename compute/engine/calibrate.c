@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Measuring devices: what their products go by, then each operation at rising sizes until its share
- * of the time is over.
+ * Measures devices: first what a GPU's choice of MSM method depends on, then each operation at
+ * increasing sizes until its share of the time is used.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,8 @@
 #define LOG_LEAST     8
 #define LOG_MOST      20
 #define LOG_STEP      2
-#define LOG_BLOBS     6 /* KZG: up to 2^6 blobs, as products of a blob's 4096 points */
+/* KZG: up to 2^6 blobs, measured as products of the 4096 points of a blob */
+#define LOG_BLOBS     6
 #define LOG_BLOB      12
 
 struct trial {
@@ -27,10 +28,10 @@ struct trial {
 	double seconds; /* for this device and operation */
 	struct obv_curve *curve;
 	struct outboard_bases *bases;
-	uint64_t *words; /* scalars, and elements */
+	uint64_t *words; /* scalars and elements */
 };
 
-/* Different points, made by adding the generator up. */
+/* Makes different points by repeated addition of the generator. */
 static struct obk_g1_affine *some_points(size_t n)
 {
 	struct obk_g1_affine *points = malloc(n * sizeof(*points));
@@ -54,7 +55,7 @@ static struct obk_g1_affine *some_points(size_t n)
 	return points;
 }
 
-/* Any 256-bit numbers, below r where their highest byte is small. */
+/* Makes 256-bit numbers; those with a small top byte are below r. */
 static void some_scalars(uint64_t *words, size_t n)
 {
 	uint64_t x = 0x9e3779b97f4a7c15u;
@@ -68,14 +69,15 @@ static void some_scalars(uint64_t *words, size_t n)
 }
 
 /*
- * Runs one operation on one device, on this thread's time but the device's own thread; seconds,
- * negative when it failed.
+ * Runs one operation on one device, on the device's own thread, and waits. The result is in
+ * seconds; negative: it failed.
  */
 struct measure_job {
 	struct obv_job job;
 	const struct obv_msm_work *msm;
 	const struct obv_ntt_work *ntt;
-	struct outboard_bases *tuned; /* what products go by is measured, for `seconds` */
+	/* for these bases, measure what the choice of MSM method depends on, for `seconds` */
+	struct outboard_bases *tuned;
 	double seconds;
 	struct obk_g1_affine sums[1 << LOG_BLOBS];
 	uint64_t took;
@@ -115,7 +117,10 @@ static int measure_finish(struct obv_job *job, struct outboard_error *error)
 
 static const struct obv_job_ops measure_ops = { .run = measure_run, .finish = measure_finish };
 
-/* A product, a transform, or for neither what products go by, in `seconds`. */
+/*
+ * Measures a product or a transform; if neither is given, what the choice of MSM method depends on,
+ * within `seconds`.
+ */
 static double measure(const struct trial *t, const struct obv_msm_work *msm,
 	const struct obv_ntt_work *ntt, double seconds)
 {
@@ -143,8 +148,8 @@ static double measure(const struct trial *t, const struct obv_msm_work *msm,
 }
 
 /*
- * By what was measured of a GPU just now, would the size take longer than there is time? Then that
- * is all that is known of it.
+ * Whether, by the measurements just made of a GPU, this size would take longer than the time that
+ * is left. Then these measurements are all that is known about this size.
  */
 static bool too_long(const struct trial *t, unsigned log)
 {
@@ -154,7 +159,9 @@ static bool too_long(const struct trial *t, unsigned log)
 		2 * b->ops->expect(b->self, t->operation, (double)(1u << log)) > t->seconds;
 }
 
-/* The faster of two at each size; the first one uploads, warms up, makes tables. */
+/*
+ * Takes the faster of two runs at each size. The first run also uploads, warms up and makes tables.
+ */
 static void measure_sizes(const struct trial *t)
 {
 	bool blobs = t->operation == OUTBOARD_OP_KZG;
@@ -185,13 +192,13 @@ static void measure_sizes(const struct trial *t)
 			spent += s;
 		}
 		t->curve->seconds[log] = best > 0 ? best : 1e-9;
-		/* The next size takes about that much more. */
+		/* The next size is expected to take about that much longer. */
 		if (spent + 2 * best * (1 << LOG_STEP) > t->seconds)
 			return;
 	}
 }
 
-/* A single run, up to where the next size would take too long. */
+/* Measures single runs up to the size at which the next one would take too long. */
 static void measure_recurrence(
 	struct outboard *context, unsigned device, double seconds, struct obv_curve *curve)
 {
@@ -215,7 +222,7 @@ static void measure_recurrence(
 static int measure_all(struct outboard *context, double seconds, struct obv_curves *curves,
 	struct outboard_error *error)
 {
-	/* elements of transforms need not stay scalars */
+	/* the transforms come last, because they overwrite the scalars */
 	static const uint32_t operations[] = { OUTBOARD_OP_MSM, OUTBOARD_OP_KZG, OUTBOARD_OP_NTT };
 	unsigned able = 0;
 	size_t most = seconds < 4 ? (size_t)1 << 14
@@ -249,7 +256,9 @@ static int measure_all(struct outboard *context, double seconds, struct obv_curv
 			.context = context, .device = i, .bases = bases, .words = words
 		};
 
-		/* an eighth for recurrence, and one for what GPUs do products by */
+		/*
+		 * an eighth is for recurrence, and an eighth for the choice of MSM method on GPUs
+		 */
 		t.seconds = seconds * 6 / 8 / (ob_count(operations) * able);
 		if (b->ops->tune && b->operations >> OUTBOARD_OP_MSM & 1)
 			measure(&t, NULL, NULL, seconds / 8 / context->count);
@@ -274,8 +283,8 @@ static int measure_all(struct outboard *context, double seconds, struct obv_curv
 }
 
 /*
- * Where nothing was measured, a guess or what the device expects stays; where something was, only
- * that counts.
+ * If nothing was measured for an operation, the estimate or the device's own expectation stays. If
+ * something was, only the measurement is used.
  */
 static void adopt(struct outboard *context, const struct obv_curves *curves)
 {

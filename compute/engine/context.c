@@ -108,7 +108,7 @@ static int add_gpu(struct listing *l, unsigned ordinal, struct outboard_error *e
 	return status;
 }
 
-/* Every GPU; none is an error only where `must`. */
+/* Adds all GPUs. If there are none, that is an error only if `must` is set. */
 static int add_gpus(struct listing *l, bool must, struct outboard_error *error)
 {
 	struct outboard_error why = { 0 };
@@ -248,8 +248,8 @@ static void load_profile(struct outboard *context, const char *asked)
 		!obv_profile_path(context->machine, context->profile, sizeof(context->profile)))
 		context->profile[0] = 0;
 	/*
-	 * A profile that cannot be used is as good as none: guesses stand, and only speed depends
-	 * on them.
+	 * A profile that cannot be used is ignored: estimates are used instead, which affects only
+	 * the speed.
 	 */
 	if (context->profile[0] &&
 		obv_profile_read(context->profile, context->machine, curves, context->count, &why))
@@ -270,7 +270,7 @@ static void stop(struct outboard *context)
 			pthread_join(context->device[i].thread, NULL);
 }
 
-/* Two devices of the same list entry get names that tell them apart. */
+/* Gives two devices with the same list entry different names. */
 static void name_device(struct outboard *context, struct obv_device *d)
 {
 	unsigned same = 1;
@@ -330,7 +330,10 @@ int obv_context_new(const struct outboard_options *o, const struct obv_backend *
 	return OUTBOARD_OK;
 }
 
-/* Windows as measured on this CPU; without a profile, or with one that is damaged, as guessed. */
+/*
+ * Loads the windows measured on this CPU. Without a profile, or with a damaged one, estimates are
+ * used.
+ */
 static void tuning_load(void)
 {
 	struct obk_fault fault;
@@ -360,7 +363,9 @@ int outboard_open(const struct outboard_options *options, struct outboard **ret_
 			error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM, "no memory for a context");
 	l->options = options;
 	pthread_once(&tuned, tuning_load);
-	/* The library's threads leave signals to the program's own. */
+	/*
+	 * The library's threads block all signals, so that the program's own threads handle them.
+	 */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	status = open_listed(l, error);
@@ -383,7 +388,7 @@ void outboard_close(struct outboard *context)
 	for (;;) {
 		struct obv_job *job = context->first_job;
 
-		/* One that is dropped already, or about to end, ends by itself. */
+		/* A job that has been dropped, or is about to end, needs no cancellation. */
 		while (job && (!job->submitted || job->dropped || !job->left))
 			job = job->next;
 		if (!job)
@@ -466,7 +471,10 @@ uint32_t outboard_device_count(struct outboard *context)
 	return n;
 }
 
-/* Measured: how often faster than the guess for one thread of a CPU, at products of 2^14 points. */
+/*
+ * If there are measurements: the speed relative to the estimate for one CPU thread, for products of
+ * 2^14 points.
+ */
 static double score_of(const struct obv_device *d)
 {
 	struct obv_traits t = traits_of(&d->backend), one = { .kind = OUTBOARD_CPU, .units = 1 };

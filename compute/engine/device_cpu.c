@@ -72,7 +72,7 @@ const struct obv_backend_ops obv_device_cpu_ops = { .close = cpu_close,
 	.ntt = cpu_ntt,
 	.pool = cpu_pool };
 
-/* "model name : ..." of the first processor, and its clock. */
+/* Reads "model name : ..." of the first processor, and its clock. */
 static void describe(struct obv_backend *b)
 {
 	FILE *f = fopen("/proc/cpuinfo", "re");

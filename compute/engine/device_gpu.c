@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A GPU by the CUDA driver API. What belongs to one opening of it (a session: its context, roots,
- * copies of points) is counted: after a failure that its context does not survive, `revive` opens
- * another session, and copies of points made for the old one are made again by their next product.
+ * A GPU accessed through the CUDA driver API. The state of one opening of it (a session: its
+ * context, roots, copies of points) is reference-counted. After a failure that makes the context
+ * unusable, `revive` opens a new session; copies of points made for the old session are made again
+ * by the next product that needs them.
  */
 #include "compute/engine/device_gpu.h"
 
@@ -23,7 +24,7 @@
 #include "compute/rqa/gpu.h"
 
 #define LINK_TRIES  5
-#define CELLS_SHARE 16 /* of a device's memory, for the table behind cell proofs */
+#define CELLS_SHARE 16 /* inverse of the share of a device's memory for the table of cell proofs */
 
 struct session {
 	_Atomic unsigned refs; /* acq_rel: the last one frees */
@@ -34,17 +35,17 @@ struct session {
 struct obv_gpu {
 	const struct obk_gpu_driver *driver;
 	unsigned ordinal;
-	uint64_t most; /* bytes to be kept; 0: what is free */
-	bool keep;     /* what is measured, on disk */
-	/* guards `session` against stats and read, which come from other threads */
+	uint64_t most; /* most bytes to keep on the device; 0: all free memory */
+	bool keep;     /* store profiles on disk */
+	/* guards `session` against stats and read, which run on other threads */
 	pthread_mutex_t lock;
 	struct session *session;
 };
 
-/* A handle's points on this device: for products, or for the proofs of cells. */
+/* A handle's points on this device, for products or for the proofs of cells. */
 struct copy {
 	struct obv_bases_copy link;
-	/* acq_rel: the last one frees. The handle's, and plans' that are being made by it */
+	/* acq_rel: the last one frees. Held by the handle and by gpu_plan while it uses the copy */
 	_Atomic unsigned refs;
 	struct session *session;
 	struct obk_msm_gpu_bases *bases;
@@ -91,7 +92,7 @@ static enum ob_err session_open(struct obv_gpu *g, struct session **ret, struct 
 	return OB_ERR_NONE;
 }
 
-/* The device at fault is said in front of every message. */
+/* Adds the name of the failed device in front of the message. */
 static int fail(const struct obv_gpu *g, struct outboard_error *error, enum ob_err err,
 	const struct obk_fault *fault)
 {
@@ -156,7 +157,7 @@ static void copy_free(struct obv_bases_copy *link)
 	free(c);
 }
 
-/* ---- what products go by ---- */
+/* ---- measuring for the choice of MSM method ---- */
 
 static void keep_tuning(const struct obv_gpu *g, struct session *s)
 {
@@ -167,10 +168,10 @@ static void keep_tuning(const struct obv_gpu *g, struct session *s)
 }
 
 /*
- * With a large handle's upload: once a device, where nothing is known of it. What goes wrong here
- * will show in the upload. It does not end early when the call is cancelled, so calls with a time
- * limit, and those for which points were uploaded once, do without (struct obv_msm_work's
- * `hurried`).
+ * Measures the device when a large handle is uploaded, once per device, if it has no profile.
+ * Errors are ignored here; the upload will report them. The measurement does not end early when the
+ * call is cancelled, so it is not made for calls with a time limit or for points that are used only
+ * once (`hurried` in struct obv_msm_work).
  */
 static void tune_device(const struct obv_gpu *g, struct session *s, size_t points)
 {
@@ -184,7 +185,7 @@ static void tune_device(const struct obv_gpu *g, struct session *s, size_t point
 		keep_tuning(g, s);
 }
 
-/* After it: windows, once a size. */
+/* Afterwards, measures windows, once per size. */
 static void tune_size(const struct obv_gpu *g, struct session *s,
 	const struct obk_msm_gpu_bases *bases, size_t points)
 {
@@ -242,9 +243,9 @@ static enum ob_err upload_cells(const struct obv_gpu *g, const struct obv_cells_
 }
 
 /*
- * The handle's points on this device, uploaded when they are not there yet. Only this device's
- * thread adds or takes away its own copy. cells: for these proofs; NULL: for products. hurried:
- * nothing is measured on the way.
+ * The handle's points on this device; uploads them if necessary. Only this device's thread adds or
+ * removes its own copy. cells: for the proofs of these cells; NULL: for products. hurried: do not
+ * measure the device now.
  */
 static enum ob_err copy_get(struct obv_gpu *g, struct session *s, struct outboard_bases *b,
 	const struct obv_cells_work *cells, bool hurried, const struct copy **ret,
@@ -300,8 +301,8 @@ static void gpu_progress(void *arg, double done)
 }
 
 /*
- * Another handle's copies may be what fills the device: what the pool keeps is freed, then once
- * more.
+ * Copies of other handles may fill the device: frees what the memory pool keeps, so that the caller
+ * can try once more.
  */
 static bool made_room(struct session *s, const struct obv_gpu *g, enum ob_err err)
 {
@@ -431,7 +432,7 @@ static double gpu_expect(void *self, uint32_t operation, double size)
 	return seconds;
 }
 
-/* Bytes of a table that there is room for beside the points themselves, at most `asked`. */
+/* The size of a table for which there is memory besides the points, at most `asked` bytes. */
 static enum ob_err table_room(
 	struct session *s, size_t points, size_t asked, size_t *ret, struct obk_fault *fault)
 {
@@ -449,7 +450,7 @@ static enum ob_err table_room(
 	return OB_ERR_NONE;
 }
 
-/* The handle's copy in this session, or NULL; copy_free when done. */
+/* The handle's copy in this session, or NULL; release it with copy_free. */
 static struct copy *copy_ref(
 	const struct obv_gpu *g, const struct session *s, struct outboard_bases *b)
 {
@@ -465,7 +466,7 @@ static struct copy *copy_ref(
 	return (struct copy *)at;
 }
 
-/* By the copy that is there, else by what would be made. */
+/* Describes the existing copy, or the one that would be made. */
 static int gpu_plan(void *self, struct outboard_bases *b, size_t n, size_t batch,
 	struct outboard_plan *ret_plan, struct outboard_error *error)
 {
@@ -513,7 +514,7 @@ static int gpu_ntt(void *self, const struct obv_ntt_work *work, struct outboard_
 	enum ob_err err = work->on_device ? wait_event(s, work->after, &fault) : OB_ERR_NONE;
 
 	if (!err && !s->domain)
-		/* only this device's thread comes here */
+		/* no lock is needed: only this device's thread executes this */
 		err = obk_ntt_gpu_new(s->gpu, &s->domain, &fault);
 	if (!err && work->on_device)
 		err = obk_ntt_gpu_run_device(
@@ -597,7 +598,7 @@ static const struct obv_backend_ops gpu_ops = {
 #endif
 };
 
-/* Seconds of a call that needs an answer: the fastest of a few. */
+/* Seconds for a call that waits for an answer: the fastest of several. */
 static double measure_link(struct obk_gpu *gpu)
 {
 	uint64_t best = OB_NEVER;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The devices' threads: taking pieces, running them, and what becomes of those that fail. */
+/* The devices' threads: they take pieces, run them and handle failed pieces. */
 #include "compute/engine/engine.h"
 
 #include <stdio.h>
@@ -73,8 +73,9 @@ bool obv_job_drop(struct obv_job *job, int why)
 }
 
 /*
- * A caller's mistake is told of the first item at fault, whoever met another one sooner: pieces
- * before this one still run. After anything else nothing more needs to begin.
+ * If a caller's argument is wrong, the error is that of the first item at fault, even if a later
+ * one is found earlier, so pieces before this one still run. After any other error no further piece
+ * starts.
  */
 static void fail_job(
 	struct obv_job *job, const struct obv_piece *piece, const struct outboard_error *error)
@@ -90,7 +91,7 @@ static void fail_job(
 	drop_queued(job, error->status == OUTBOARD_ARGUMENT ? piece->index : 0);
 }
 
-/* All devices have given it up: one sentence with every device's last word. */
+/* All devices have failed: makes one error text with the last error of every device. */
 static void fail_everywhere(
 	struct obv_job *job, const struct obv_piece *piece, const struct outboard_error *last)
 {
@@ -117,7 +118,7 @@ static void fail_everywhere(
 	fail_job(job, piece, &all);
 }
 
-/* To another device; false: there is none. */
+/* Moves the piece to another device; false: there is none. */
 static bool move_piece(struct obv_piece *piece, struct obv_device *from, uint64_t now)
 {
 	int to = obv_piece_place(from->context, piece, now);
@@ -133,8 +134,8 @@ static bool move_piece(struct obv_piece *piece, struct obv_device *from, uint64_
 }
 
 /*
- * The breaker has opened: what waits here goes elsewhere, or stays for the trial after the pause
- * where there is no elsewhere.
+ * The breaker has opened: moves queued pieces to other devices. A piece that no other device can
+ * run stays for the trial after the pause.
  */
 static void evacuate(struct obv_device *device, uint64_t now)
 {
@@ -162,7 +163,7 @@ static void settle_failure(struct obv_device *device, struct obv_piece *piece,
 	note_attempt(job, device, error);
 	device->stats.failures++;
 	if (error->status != OUTBOARD_DEVICE) {
-		/* The device answered: it is well, but not the right one. */
+		/* The device works, but it cannot run this piece. */
 		obv_breaker_success(&device->breaker);
 	} else if (obv_breaker_failure(&device->breaker, now)) {
 		device->stats.opened++;
@@ -203,7 +204,7 @@ static void settle(struct obv_device *device, struct obv_piece *piece, int statu
 		settle_failure(device, piece, error, now);
 		return;
 	case OUTBOARD_CANCELLED:
-		/* Nothing was learnt of the device: a trial goes to the next piece. */
+		/* The piece says nothing about the device: the next piece is the trial. */
 		if (device->breaker.state == OUTBOARD_HALF_OPEN) {
 			device->breaker.state = OUTBOARD_OPEN;
 			device->breaker.until = now;
@@ -238,7 +239,7 @@ static struct obv_piece *next_ready(
 	return NULL;
 }
 
-/* Lock held on entry and exit, free in between. */
+/* The lock is held on entry and exit, and released in between. */
 static void run_piece(struct obv_device *device, struct obv_piece *piece, uint64_t now)
 {
 	struct outboard *context = device->context;
@@ -250,7 +251,7 @@ static void run_piece(struct obv_device *device, struct obv_piece *piece, uint64
 	obv_piece_unqueue(device, piece);
 	if (now >= job->deadline) {
 		drop_rest(job, OUTBOARD_TIMEOUT);
-		job->left--; /* the piece itself is in no queue any more */
+		job->left--; /* the piece itself is no longer in any queue */
 		return;
 	}
 	obv_breaker_begin(&device->breaker, now, &trial);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* A call from its arguments to its end: jobs, and the tickets that callers see of them. */
+/*
+ * The life of a call, from its arguments to its end: jobs, and the tickets that represent them to
+ * callers.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -45,7 +48,7 @@ int obv_call_check(const struct outboard_call *call, struct outboard_error *erro
 	return OUTBOARD_OK;
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static int admit(struct outboard *context, struct obv_job *job, struct outboard_error *error)
 {
@@ -231,7 +234,7 @@ void obv_job_finish(struct obv_job *job)
 	int why;
 
 	pthread_mutex_lock(&context->lock);
-	job->refs++; /* the last callback may free the ticket */
+	job->refs++; /* because the last callback may free the ticket */
 	why = !job->failed && job->dropped ? job->why : OUTBOARD_OK;
 	pthread_mutex_unlock(&context->lock);
 	if (why == OUTBOARD_TIMEOUT)
@@ -248,7 +251,7 @@ void obv_job_finish(struct obv_job *job)
 	job->over = true;
 	leave(job);
 	if (job->fd >= 0 && eventfd_write(job->fd, 1) != 0)
-		job->fd = job->fd; /* it cannot be full: it is written once */
+		job->fd = job->fd; /* a full pipe is impossible: it is written only once */
 	pthread_cond_broadcast(&job->done);
 	pthread_mutex_unlock(&context->lock);
 	obv_job_unref(job);
@@ -298,7 +301,7 @@ bool obv_job_progress(struct obv_job *job, unsigned piece, double done)
 						      : done) *
 			1e6),
 		memory_order_relaxed);
-	/* Another thread is telling just now: leave it to that one. */
+	/* If another thread holds the lock, it reports the progress. */
 	if (job->call.progress && inside != job && pthread_mutex_trylock(&job->callbacks) == 0) {
 		struct obv_job *outer = inside;
 
@@ -359,7 +362,8 @@ int obv_job_submit(struct obv_job *job, struct outboard_error *error)
 	if (ticket)
 		*ticket = (struct outboard_ticket *)job;
 	pthread_mutex_lock(&context->lock);
-	job->refs++; /* with a ticket the call may be over and freed before this returns */
+	/* because, with a ticket, the call may be over and freed before this returns */
+	job->refs++;
 	job->submitted = true;
 	job->left = job->piece_count;
 	for (unsigned i = 0; i < job->piece_count; i++)
@@ -476,7 +480,10 @@ void outboard_ticket_free(struct outboard_ticket *ticket)
 
 	if (!job)
 		return;
-	/* Its own last callback may free it: who runs that lets go of it afterwards. */
+	/*
+	 * If the call's own last callback frees the ticket, the thread that runs the callback
+	 * releases the job afterwards.
+	 */
 	if (inside != job) {
 		outboard_cancel(ticket);
 		pthread_mutex_lock(&job->context->lock);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * KZG as jobs. The CPU devices share one setup, each by a view of it with its own threads, and do
- * everything. GPUs hold the setup's points, and do commitments, the proofs of values and the proofs
- * of cells: a CPU makes the scalars, and of cells what is in them, the GPU all with points. Lists
- * are cut between their items.
+ * KZG calls as jobs. The CPU devices share one setup; each has a view of it with its own threads,
+ * and they can execute everything. GPUs hold the setup's points and execute commitments, proofs of
+ * values and proofs of cells. For these a CPU computes the scalars (and the contents of cells), and
+ * the GPU does all computations with points. Lists are cut between their items.
  */
 #include "compute/kzg/kzg.h"
 
@@ -18,26 +18,27 @@
 #include "compute/engine/engine.h"
 #include "compute/msm/gpu.h"
 
-#define GPU_BLOBS    64 /* of one batch of sums: 8 MiB of scalars */
+#define GPU_BLOBS    64 /* blobs in one batch of sums: 8 MiB of scalars */
 /*
- * where the next are prepared meanwhile: what keeps a GPU busy, and is not long to wait for at
- * first
+ * blobs per batch if the next batch is prepared meanwhile: enough to keep a GPU busy, with a short
+ * delay before the first batch
  */
 #define AHEAD_BLOBS  16
 #define CELLS_BYTES  ((size_t)OBK_KZG_CELLS * OBK_KZG_CELL_BYTES)
-#define VERIFY_LEAST 16 /* claims of a part: together they are checked at once */
+#define VERIFY_LEAST 16 /* fewest claims in a part; claims are checked together */
 
 struct outboard_kzg {
 	struct outboard *context;
 	unsigned refs; /* under the context's lock */
 	struct obk_kzg *setup;
 	struct obk_kzg *view[OUTBOARD_MAX_DEVICES];
-	struct obk_kzg *serial;        /* a view without threads, for many blobs by a thread each */
-	struct outboard_bases *points; /* the setup's, for GPUs; NULL: there are none */
-	/* digits of the GPUs' tables behind cell proofs; 0: by their memory */
+	/* a view without threads, for many blobs with one thread each */
+	struct obk_kzg *serial;
+	struct outboard_bases *points; /* the points of the setup, for GPUs; NULL: there are none */
+	/* bits in the digits of the GPUs' tables for cell proofs; 0: by memory */
 	unsigned cell_window;
-	pthread_mutex_t lock; /* guards the next */
-	/* likewise for cell proofs, made by the first of them; NULL before */
+	pthread_mutex_t lock; /* guards cell_points */
+	/* points for cell proofs; NULL until the first cell proof makes them */
 	struct outboard_bases *cell_points;
 };
 
@@ -52,8 +53,9 @@ struct kzg_job {
 	uint64_t n;
 	uint8_t *ret_a, *ret_b;
 	int *ret_valid;
-	bool *valid;          /* of each piece */
-	_Atomic uint64_t bad; /* first blob of the lowest piece with a bad one; a hint */
+	bool *valid; /* one per piece */
+	/* index of the first bad blob in the lowest piece that has one; a hint */
+	_Atomic uint64_t bad;
 };
 
 static void kzg_unref(struct outboard_kzg *kzg)
@@ -80,7 +82,7 @@ static void kzg_unref(struct outboard_kzg *kzg)
 /* ---- one piece ---- */
 
 /*
- * What is wrong with blob i of the call, or with what belongs to it: elements are counted through
+ * Describes what is wrong with blob i of the call or with its arguments. Elements are counted over
  * all blobs.
  */
 static int blob_at_fault(const struct kzg_job *k, uint64_t i, enum ob_err err,
@@ -93,7 +95,10 @@ static int blob_at_fault(const struct kzg_job *k, uint64_t i, enum ob_err err,
 		"blob %llu: %s", (unsigned long long)i, fault->text);
 }
 
-/* An earlier piece has a bad blob: the call's outcome is that piece's, whatever this one does. */
+/*
+ * True if an earlier piece has a bad blob: the result of the call is then that of the earlier
+ * piece.
+ */
 static bool moot(struct kzg_job *k, const struct obv_piece *piece)
 {
 	return atomic_load_explicit(&k->bad, memory_order_relaxed) < piece->first;
@@ -108,7 +113,7 @@ static void bad_piece(struct kzg_job *k, const struct obv_piece *piece)
 		;
 }
 
-/* Item by item, so that a bad one is known by its number and the rest can be cancelled. */
+/* Processes item by item, so that the index of a bad one is known and the rest can be cancelled. */
 static int each(struct kzg_job *k, const struct obk_kzg *kzg, struct obv_piece *piece,
 	struct outboard_error *error)
 {
@@ -168,21 +173,23 @@ static enum ob_err whole(struct kzg_job *k, const struct obk_kzg *kzg, struct ob
 /* ---- one piece on a GPU ---- */
 
 /*
- * Of a batch; two of them where the next is prepared, by a thread of its own, while the GPU has
- * this one.
+ * Preparation of a batch. If the next batch is prepared while the GPU executes this one, there are
+ * two, and a separate thread prepares the next.
  */
 struct preparation {
 	const struct kzg_job *k;
-	const struct obk_kzg *setup; /* whose threads may be used */
+	const struct obk_kzg *setup; /* its pool's threads are used */
 	uint64_t first;
 	size_t n;
-	bool begun;       /* by `thread`, which is to be waited for */
-	atomic_bool drop; /* nobody wants it any more */
-	bool left;        /* not finished, as the job is stopped or nobody wants it */
+	bool begun;       /* `thread` was started and must be joined */
+	atomic_bool drop; /* the result is no longer needed */
+	/* incomplete, because the job is stopped or the result is no longer needed */
+	bool left;
 	pthread_t thread;
-	size_t each; /* scalars of a blob; commitments need none */
+	size_t each; /* scalars per blob; 0 for commitments */
 	struct obk_fr *scalars;
-	uint8_t *cells; /* of each blob, until the proofs are there too; NULL: not wanted */
+	/* cells of each blob, kept until the proofs are complete; NULL: not wanted */
+	uint8_t *cells;
 	struct obk_fault *faults;
 	uint8_t y[OBK_KZG_ELEMENT_BYTES];
 };
@@ -217,7 +224,10 @@ static bool unwanted(void *arg)
 	return atomic_load_explicit(&p->drop, memory_order_relaxed) || obv_job_stopped(&p->k->job);
 }
 
-/* Scalars of blobs [p->first, + p->n) by the CPU's threads: all by one blob, or one by each. */
+/*
+ * Computes the scalars of the blobs [p->first, + p->n) with the CPU's threads: all of them for one
+ * blob at a time, or one thread per blob.
+ */
 static void *prepare(void *arg)
 {
 	struct preparation *p = arg;
@@ -233,7 +243,7 @@ static void *prepare(void *arg)
 	return NULL;
 }
 
-/* ahead: by a thread of its own, if there is one to be had, until prepared() waits for it. */
+/* ahead: on a separate thread, if one can be started, until prepared() joins it. */
 static void set_out(struct preparation *p, uint64_t first, size_t n, bool ahead)
 {
 	p->first = first;
@@ -250,7 +260,7 @@ static void join(struct preparation *p)
 	p->begun = false;
 }
 
-/* Waits; says which blob is none, if one is. */
+/* Waits for the preparation; the error names the first bad blob. */
 static int prepared(struct preparation *p, struct outboard_error *error)
 {
 	join(p);
@@ -263,7 +273,7 @@ static int prepared(struct preparation *p, struct outboard_error *error)
 	return OUTBOARD_OK;
 }
 
-/* The points that cell proofs are sums of, for GPUs. */
+/* Makes the points whose sums are the cell proofs, for GPUs. */
 static int cell_points(
 	struct outboard_kzg *kzg, struct outboard_bases **ret, struct outboard_error *error)
 {
@@ -315,7 +325,7 @@ static void preparation_fini(struct preparation *p)
 	free(p->faults);
 }
 
-/* The device's part: a point for each blob, of cells 128. */
+/* The device's part: one point per blob; for cells 128. */
 static int sum_blobs(const struct preparation *p, struct obv_device *device,
 	struct obk_g1_affine *sums, struct outboard_error *error)
 {
@@ -344,7 +354,7 @@ static int sum_blobs(const struct preparation *p, struct obv_device *device,
 	}
 }
 
-/* What came of the blobs, to where the caller wants it. */
+/* Writes the results of the blobs to the caller's memory. */
 static void write_results(const struct preparation *p, const struct obk_g1_affine *sums)
 {
 	const struct kzg_job *k = p->k;
@@ -363,7 +373,7 @@ static void write_results(const struct preparation *p, const struct obk_g1_affin
 static int on_gpu(struct kzg_job *k, struct obv_piece *piece, struct obv_device *device,
 	struct outboard_error *error)
 {
-	/* of cells, transforms take as long for one blob as for so many */
+	/* the transforms for cells take as long for one blob as for this many */
 	size_t few = k->verb == PROVE_BLOBS ? AHEAD_BLOBS : GPU_BLOBS;
 	bool ahead = ob_opt_on(OB_OPT_AHEAD) && piece->count > few;
 	size_t room = ob_min(piece->count, ahead ? few : GPU_BLOBS), done = 0;
@@ -457,8 +467,8 @@ static const struct obv_job_ops kzg_ops = { .run = kzg_run,
 /* ---- calls ---- */
 
 /*
- * Devices for a call; by GPUs too if *ret_gpus. What is in cells, without their proofs, is the
- * CPU's: it makes that for a GPU's as well.
+ * The devices that may execute a call; *ret_gpus: GPUs may. Only CPUs compute the contents of
+ * cells; if proofs are wanted too, a CPU computes the contents for the GPU.
  */
 static uint64_t allowed(const struct kzg_job *k, bool *ret_gpus)
 {
@@ -479,7 +489,7 @@ static uint64_t allowed(const struct kzg_job *k, bool *ret_gpus)
 	return mask;
 }
 
-/* `k` holds the arguments; missing: one of those that may not be NULL is. */
+/* `arguments` holds the arguments of the call; missing: a required one is NULL. */
 static int start(struct outboard_kzg *kzg, const struct kzg_job *arguments, bool missing,
 	const struct outboard_call *call, struct outboard_error *error)
 {
@@ -503,7 +513,7 @@ static int start(struct outboard_kzg *kzg, const struct kzg_job *arguments, bool
 	k = obv_job_new(kzg->context, sizeof(*k), &kzg_ops, OUTBOARD_OP_KZG, call, error);
 	if (!k)
 		return error->status;
-	/* Everything behind the job. */
+	/* Copies everything after the job. */
 	memcpy((char *)k + sizeof(k->job), (const char *)arguments + sizeof(k->job),
 		sizeof(*k) - sizeof(k->job));
 	pthread_mutex_lock(&kzg->context->lock);
@@ -513,8 +523,8 @@ static int start(struct outboard_kzg *kzg, const struct kzg_job *arguments, bool
 	atomic_init(&k->bad, UINT64_MAX);
 	k->job.allowed = allowed(k, &gpus);
 	/*
-	 * A GPU takes less for each blob of many than for one: its part is estimated and done as a
-	 * whole.
+	 * A GPU needs less time per blob for many than for one: its part is estimated and executed
+	 * as a whole.
 	 */
 	if (gpus && cut)
 		status = obv_job_cut(&k->job, k->n, 0, false, 1, 1, error);
@@ -525,7 +535,7 @@ static int start(struct outboard_kzg *kzg, const struct kzg_job *arguments, bool
 		if (!k->valid)
 			status = obv_fail(error, OUTBOARD_NO_MEMORY, OUTBOARD_NO_ITEM,
 				"no memory for a call");
-		/* What has no claims to check ends with `valid` for finish to pass over. */
+		/* A piece without claims counts as valid. */
 		for (unsigned i = 0; k->valid && i < k->job.piece_count; i++)
 			k->valid[i] = true;
 	}
@@ -655,7 +665,7 @@ static enum ob_err load_path(const char *path, size_t length, const struct obk_k
 	return obk_kzg_load_file(path, options, ret_kzg, fault);
 }
 
-/* One view for each CPU device. */
+/* Makes one view for each CPU device. */
 static enum ob_err load_views(struct outboard_kzg *k, load_fn *load, const char *text,
 	size_t length, const struct outboard_kzg_options *asked, struct obk_fault *fault)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Sums of products as jobs: a batch is cut between its products, one product between its points,
- * whose partial sums are added at the end.
+ * MSM calls as jobs: a batch is cut between its products, a single product between its points; its
+ * partial sums are added at the end.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "compute/engine/engine.h"
 #include "compute/engine/scalars.h"
 
-#define POINTS_LEAST 1024 /* of a part of one product */
+#define POINTS_LEAST 1024 /* fewest points in a part of one product */
 
 static const size_t result_bytes[] = { 48, 96, 96 };
 static const enum obk_scalar_format scalar_formats[] = { OBK_SCALAR_LE, OBK_SCALAR_BE,
@@ -23,7 +23,7 @@ struct msm_job {
 	struct outboard_bases *bases;
 	struct outboard_msm msm;
 	bool by_points;
-	struct obk_g1_affine *sums; /* of each product, or of each piece */
+	struct obk_g1_affine *sums; /* one per product, or per piece */
 };
 
 struct watched {
@@ -43,7 +43,7 @@ static bool msm_stopped(void *job)
 	return obv_job_stopped(job);
 }
 
-/* Scalars on a GPU for a device that cannot reach them. */
+/* Copies scalars from a GPU to the host for a device that cannot access them. */
 static int fetch(const struct obv_msm_work *work, void **ret_scalars, struct outboard_error *error)
 {
 	const struct obv_backend *b = &work->memory->backend;
@@ -175,7 +175,7 @@ static int check_range(const struct outboard_bases *bases, const struct outboard
 	return OUTBOARD_OK;
 }
 
-/* Is the scalar, or element, below r? */
+/* Whether the scalar or element is below r. */
 static bool below_r(const uint8_t *bytes, uint32_t format)
 {
 	uint64_t plain[4];
@@ -202,7 +202,7 @@ int obv_scalars_check(const void *scalars, uint64_t n, uint32_t format, const ch
 
 static int check_scalars(const struct outboard_msm *m, struct outboard_error *error)
 {
-	/* Montgomery form has no other spelling. */
+	/* In Montgomery form scalars must always be below r. */
 	if (m->memory || (!m->canonical && m->scalar_format != OUTBOARD_SCALAR_MONTGOMERY))
 		return OUTBOARD_OK;
 	return obv_scalars_check(
@@ -250,7 +250,8 @@ static int msm_make(struct outboard_bases *bases, const struct outboard_msm *a,
 	m->job.allowed = reach(bases->context, a->memory);
 	if (a->canonical && a->memory) {
 		/*
-		 * Scalars are looked at where they are; whole, so that the index is the caller's.
+		 * Scalars are checked where they are; the job is not cut by points, so that the
+		 * index is that of the caller.
 		 */
 		m->by_points = false;
 		m->job.call.strategy = OUTBOARD_SINGLE + 1;
@@ -328,7 +329,7 @@ int outboard_msm_once(struct outboard *context, const struct outboard_points *po
 
 	if (points) {
 		plain = *points;
-		/* a table takes longer to make than one product gains by it */
+		/* making a table takes longer than one product saves */
 		plain.table_bytes = 0;
 	}
 	status = outboard_bases_new(context, points ? &plain : NULL, &bases, error);

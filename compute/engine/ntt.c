@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Transforms as jobs: a batch is cut between its transforms; each runs on one device. */
+/* NTT calls as jobs: a batch is cut between its transforms; each transform runs on one device. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,7 +93,7 @@ static void convert_block(void *arg, size_t item, unsigned thread)
 			from_montgomery(c->to + i * OBK_FR_BYTES, &c->elements[i], c->format);
 }
 
-/* False: `stop` said so. */
+/* False: `stop` returned true. */
 static bool convert(struct obk_pool *pool, const struct obk_stop *stop, struct conversion *c)
 {
 	return obk_pool_run_until(
@@ -108,9 +108,10 @@ static bool ntt_stopped(void *job)
 }
 
 /*
- * On the CPU in place, for its kernel leaves data alone when it fails (not when it is stopped, but
- * then nobody tries again). A device that fails while it copies back may leave half of it: it works
- * on a copy, so that another attempt finds the input.
+ * On the CPU the transform runs in place, because its kernel does not change the data when it fails
+ * (it does when it is stopped, but then there is no other attempt). A GPU that fails while it
+ * copies back may leave partial results, so it works on a copy, and another attempt finds the input
+ * unchanged.
  */
 static int ntt_host(struct ntt_job *n, struct obv_device *device, uint8_t *data, size_t batch,
 	struct outboard_error *error)
@@ -141,8 +142,8 @@ static int ntt_host(struct ntt_job *n, struct obv_device *device, uint8_t *data,
 	if (status == OUTBOARD_OK)
 		status = b->ops->ntt(b->self, &work, error);
 	/*
-	 * A kernel that failed has left the data in place alone: back to what it was. What was
-	 * stopped is not looked at again.
+	 * A kernel that failed has not changed the data: convert it back. Data of a stopped call is
+	 * not used again.
 	 */
 	if (plain && (status == OUTBOARD_OK || (pool && status != OUTBOARD_CANCELLED)))
 		status = convert(pool, &work.job.stop, &out) ? status : OUTBOARD_CANCELLED;

@@ -14,7 +14,7 @@
 
 static const char *const op_names[OUTBOARD_OP_COUNT] = { "msm", "ntt", "kzg", "rqa" };
 
-/* How time grows with size beyond what was measured. */
+/* Factor for the time when the size doubles beyond the measured sizes. */
 static double growth(uint32_t operation)
 {
 	return operation == OUTBOARD_OP_RQA ? 2 : 1;
@@ -43,7 +43,7 @@ double obv_curve_seconds(const struct obv_curve *curve, uint32_t operation, doub
 		pow(curve->seconds[above] / curve->seconds[below], (at - below) / (above - below));
 }
 
-/* Seconds of one thread of a CPU. */
+/* Estimated seconds on one CPU thread. */
 static double guess_cpu(uint32_t operation, double n)
 {
 	switch (operation) {
@@ -58,7 +58,7 @@ static double guess_cpu(uint32_t operation, double n)
 	}
 }
 
-/* Seconds of one multiprocessor, without the call. */
+/* Estimated seconds on one multiprocessor, without the overhead of the call. */
 static double guess_gpu(uint32_t operation, double n)
 {
 	switch (operation) {
@@ -82,7 +82,9 @@ void obv_curves_guess(struct obv_curves *curves, const struct obv_traits *t)
 		for (int i = 0; i < OBV_PROFILE_LOGS; i++) {
 			double n = (double)(1u << i);
 
-			/* A dozen launches make a product or a transform, whatever its size. */
+			/*
+			 * A product or a transform takes about twelve launches, whatever its size.
+			 */
 			curves->op[op].seconds[i] = t->kind == OUTBOARD_GPU
 				? 2e-4 + 12 * t->link + guess_gpu(op, n) / units
 				: guess_cpu(op, n) / units;
@@ -125,7 +127,7 @@ void obv_profile_machine(const struct obv_curves *curves, unsigned n, char ret_k
 	char host[256] = "";
 	uint64_t h = 0xcbf29ce484222325u;
 
-	/* Homes are shared between machines: the host's name belongs to the key. */
+	/* Machines may share a home directory, so the host name is part of the key. */
 	gethostname(host, sizeof(host) - 1);
 	h = hash(h, host);
 	for (unsigned i = 0; i < n; i++)
@@ -138,7 +140,7 @@ bool obv_profile_path(const char *machine, char *ret_path, size_t size)
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 	int n;
 
-	/* A relative path there is to be ignored (XDG Base Directory Specification). */
+	/* A relative path must be ignored (XDG Base Directory Specification). */
 	if (cache && cache[0] == '/')
 		n = snprintf(ret_path, size, "%s/outboard/profile-%s", cache, machine);
 	else if (home && home[0] == '/')
@@ -248,7 +250,7 @@ bool obv_profile_read(const char *path, const char *machine, struct obv_curves *
 	return ok;
 }
 
-/* mkdir -p for the folders above `path`. */
+/* Creates the missing folders above `path`. */
 static bool make_folders(const char *path)
 {
 	char *copy = strdup(path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Series kept for many calls, single runs, and sweeps that are cut between series. */
+/* Series that are kept for many calls, single runs, and sweeps, which are cut between series. */
 #include "compute/engine/rqa.h"
 
 #include <math.h>
@@ -13,8 +13,9 @@
 #include "compute/engine/engine.h"
 
 #define PIECE_SECONDS    0.25
-#define CELLS_PER_SECOND 3e9 /* of a thread; only for the size of pieces */
-#define TASKS_PER_THREAD 4   /* of a piece: a (series, mode, tau) is what one thread takes */
+#define CELLS_PER_SECOND 3e9 /* per thread; used only for the size of pieces */
+/* tasks per thread in a piece; a task is a (series, mode, tau) and runs on one thread */
+#define TASKS_PER_THREAD 4
 #define NAME_MAX_BYTES   256
 
 struct outboard_series_set {
@@ -142,8 +143,8 @@ static int rqa_progress(void *arg, const struct obk_rqa_progress *p)
 }
 
 /*
- * A call of the kernel's on a device: on its threads, or on the GPU with the rows made on this
- * machine's.
+ * A call of the RQA kernel on a device: on the threads of a CPU, or on a GPU, with rows computed by
+ * threads of this machine.
  */
 struct call {
 	int (*fn)(void *arg, const struct obk_rqa_control *control, struct obk_rqa_error *error);
@@ -196,7 +197,7 @@ static int run_measure(
 		r->values, error);
 }
 
-/* Is it a series that cannot be measured, or is the trouble elsewhere? */
+/* True if the series cannot be measured; false if something else failed. */
 static bool is_of_series(int status)
 {
 	return status == OBK_RQA_ARGUMENT || status == OBK_RQA_LIMIT ||
@@ -360,10 +361,10 @@ struct sweep_job {
 	uint32_t mode_count;
 	int (*rows)(void *arg, const struct outboard_rqa_row *rows, uint32_t count);
 	void *rows_arg;
-	pthread_mutex_t lock;         /* one delivery at a time, of all pieces */
+	pthread_mutex_t lock;         /* serialises the delivery of rows for all pieces */
 	struct outboard_rqa_row *out; /* eps x lmin */
 	/*
-	 * a bit for each group; relaxed: written under the lock, read as a hint and again under the
+	 * one bit per group; relaxed: written under the lock, read as a hint and again under the
 	 * lock
 	 */
 	_Atomic uint64_t *delivered;
@@ -383,19 +384,20 @@ static bool is_delivered(struct sweep_job *s, uint64_t group)
 }
 
 struct swept {
-	struct watched watched; /* first: progress takes this as its argument */
+	/* must be the first field: progress takes its address as argument */
+	struct watched watched;
 	struct sweep_job *s;
 	uint64_t first;
 	bool gpu;
 	/*
-	 * enum obk_rqa_status of the row that says that the GPU failed or is full: the piece is to
-	 * be tried again or elsewhere
+	 * enum obk_rqa_status of a row that failed because the GPU failed or ran out of memory; the
+	 * piece must be tried again, here or on another device
 	 */
 	int lost;
 	char why[256];
 };
 
-/* A failure of the device is none of the series': the rows are not to be delivered. */
+/* True if the device failed, not the series: the rows must not be delivered. */
 static bool is_lost(struct swept *w, const struct obk_rqa_row *rows, uint32_t count)
 {
 	for (uint32_t i = 0; i < count && w->gpu; i++)
@@ -407,7 +409,7 @@ static bool is_lost(struct swept *w, const struct obk_rqa_row *rows, uint32_t co
 	return false;
 }
 
-/* In an attempt after a failure: what was delivered need not be computed again. */
+/* Used when a piece is repeated: leaves out the groups that were delivered before. */
 static int sweep_want(void *arg, uint64_t series, uint32_t mode, uint32_t m, uint32_t tau)
 {
 	const struct swept *w = arg;
@@ -597,8 +599,9 @@ static double weight_of(const struct sweep_job *s, uint64_t series)
 }
 
 /*
- * Series in runs of about PIECE_SECONDS, each of at least `least` series. Returns their number;
- * pieces not NULL: and fills them, run `i` for the device whose part has it.
+ * Cuts the series into runs of about PIECE_SECONDS, each of at least `least` series. Returns the
+ * number of runs. If pieces is not NULL, fills it; run `i` belongs to the device whose part
+ * contains it.
  */
 static uint64_t cut_runs(const struct sweep_job *s, double limit, uint64_t least, double times,
 	struct obv_piece *pieces, const struct obv_part *parts, unsigned n)
@@ -629,8 +632,8 @@ static uint64_t cut_runs(const struct sweep_job *s, double limit, uint64_t least
 }
 
 /*
- * Each run has enough tasks for a device's threads; runs are shared out by number, rebalancing does
- * the rest.
+ * Each run has enough tasks for the threads of a device. Runs are divided by number; later moves
+ * between devices correct the balance.
  */
 static int cut_sweep(struct sweep_job *s, struct outboard_error *error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Recurrence options by name, the names of `outboard rqa`'s command line. */
+/* Sets recurrence options by the names that the `outboard rqa` command uses. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>

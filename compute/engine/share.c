@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Which device gets what: queues, expected times, shares, and moving queued pieces. Everything here
- * runs under the context's lock.
+ * Assigns work to devices: queues, expected times, shares, and moves of queued pieces. All
+ * functions are called with the context's lock held.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "compute/engine/engine.h"
 
-/* AUTO shares work out where that is so much faster than the best device alone */
+/* AUTO divides work if that is faster than the best single device by this factor */
 #define SHARE_GAIN 1.2
 
 double obv_device_seconds(
@@ -19,7 +19,7 @@ double obv_device_seconds(
 	return times * obv_curve_seconds(&device->curves.op[operation], operation, size);
 }
 
-/* Seconds until a piece that is queued now would begin. */
+/* Seconds until a piece that is queued now would start. */
 static double backlog(const struct obv_device *device, uint64_t now)
 {
 	double left = 0;
@@ -39,7 +39,7 @@ static bool can(const struct obv_device *device, uint32_t operation, uint64_t al
 	if (!(allowed >> device->index & 1) || !(device->backend.operations >> operation & 1) ||
 		!obv_breaker_ready(&device->breaker, now))
 		return false;
-	/* One piece is enough to find out whether it works again. */
+	/* One piece is enough to test whether the device works again. */
 	return device->breaker.state == OUTBOARD_CLOSED ||
 		(!device->head && !(device->running_seconds > 0));
 }
@@ -115,8 +115,8 @@ void obv_piece_unqueue(struct obv_device *device, struct obv_piece *piece)
 }
 
 /*
- * The last queued piece of `hot` that `cold` may take over and would have done sooner than `hot`
- * with its backlog.
+ * The last queued piece of `hot` that `cold` can run and would complete earlier than `hot`, given
+ * the backlog of `hot`.
  */
 static struct obv_piece *movable(struct obv_device *hot, struct obv_device *cold, uint64_t now)
 {
@@ -201,7 +201,7 @@ static void candidates(struct choice *c, uint64_t allowed, uint64_t count, uint6
 		c->load[i] = obv_device_load(&c->context->device[c->device[i]], now);
 		c->wait[i] = backlog(&c->context->device[c->device[i]], now);
 	}
-	/* The best few, in the list's order. */
+	/* Keeps only the best ones, in the order of the list. */
 	while (c->context->share_at_most && c->n > c->context->share_at_most) {
 		unsigned worst = 0;
 
@@ -217,7 +217,7 @@ static void candidates(struct choice *c, uint64_t allowed, uint64_t count, uint6
 	}
 }
 
-/* Parts too small to be worth a device go to the one with the largest part. */
+/* Adds parts that are too small for a device to the largest part. */
 static void merge_small(uint64_t *parts, unsigned n, uint64_t least)
 {
 	unsigned largest = 0;

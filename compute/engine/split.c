@@ -5,8 +5,8 @@
 #include <string.h>
 
 /*
- * One multiprocessor against one CPU thread, by the 32 or 64-bit multiply-adds of a clock; a GPU on
- * a slow link is worth less: what it does in a call is lost.
+ * Speed of one multiprocessor relative to one CPU thread, from the 32-bit or 64-bit multiply-adds
+ * per clock. A GPU with a slow link has a lower score, because of the overhead of each call.
  */
 #define UNIT_GPU    8.0
 #define CLOCK_USUAL 2.0

@@ -40,7 +40,7 @@ static enum ob_err meaning(CUresult result)
 	}
 }
 
-/* After these every call on the context fails. */
+/* After these errors every call on the context fails. */
 static bool is_fatal(CUresult result)
 {
 	switch (result) {
@@ -88,7 +88,7 @@ static enum ob_err find_calls(struct obk_gpu_driver *driver, void *library, stru
 
 static uint64_t hash_text(uint64_t h, const char *text)
 {
-	/* FNV-1a, the 0 behind it too */
+	/* FNV-1a, including the terminating zero byte */
 	do
 		h = (h ^ (unsigned char)*text) * 0x100000001b3u;
 	while (*text++);
@@ -96,8 +96,8 @@ static uint64_t hash_text(uint64_t h, const char *text)
 }
 
 /*
- * A driver of this machine and ours, which goes to a server, have the same name; where they lie,
- * and the server, tell which it is.
+ * NVIDIA's driver and Outboard's client library, which connects to a server, have the same file
+ * name. The path of the library and the server's address distinguish them.
  */
 static uint64_t link_of(const struct obk_gpu_driver *driver)
 {
@@ -122,7 +122,7 @@ static enum ob_err start_driver(struct obk_gpu_driver *driver, struct obk_fault 
 	if (!library)
 		return obk_fault_set(
 			fault, OB_ERR_DRIVER, OBK_FAULT_NO_ITEM, "no CUDA driver: %s", dlerror());
-	/* Never closed: drivers have threads of their own. */
+	/* The library is never closed, because drivers have threads of their own. */
 	err = find_calls(driver, library, fault);
 	if (err)
 		return err;
@@ -325,7 +325,7 @@ enum ob_err obk_gpu_check(
 		gpu->info.ordinal, gpu->info.name, what, name_of(gpu->driver, result));
 }
 
-/* A module that is not noted in gpu is unloaded again. */
+/* A module that is not recorded in gpu is unloaded again. */
 static enum ob_err load_locked(
 	struct obk_gpu *gpu, const struct obk_gpu_image *image, struct obk_fault *fault)
 {

@@ -6,10 +6,10 @@
 #include "compute/gpu/inside.h"
 
 #define GRAIN            ((size_t)512)
-/* A kept buffer serves a request if no more than a quarter of it is wasted. */
+/* A kept buffer serves a request if at most a quarter of it would be unused. */
 #define MAX_WASTE(bytes) ((bytes) / 4)
 
-/* Eight sizes an octave: a little larger or smaller next time is the same size. */
+/* There are eight size classes per power of two, so that slightly different sizes share a class. */
 static size_t size_class(size_t bytes)
 {
 	size_t step = GRAIN;
@@ -40,7 +40,7 @@ static void trim_locked(struct obk_gpu *gpu)
 	gpu->stats.idle = 0;
 }
 
-/* The smallest kept one that does, and does not waste much. */
+/* The smallest kept buffer that is large enough and does not waste too much. */
 static struct obk_gpu_block *take_idle(struct obk_gpu *gpu, size_t bytes)
 {
 	struct obk_gpu_block **best = NULL;
@@ -125,7 +125,10 @@ void obk_gpu_give(struct obk_gpu *gpu, struct obk_gpu_buffer *buffer)
 			struct obk_gpu_block *block = unlink_block(at);
 
 			gpu->stats.in_use -= block->buffer.bytes;
-			/* Others share the device: no more than a quarter of it lies idle here. */
+			/*
+			 * Other programs share the device: keep at most a quarter of its memory
+			 * idle.
+			 */
 			if (gpu->stats.idle + block->buffer.bytes > gpu->info.memory / 4 ||
 				obk_gpu_lost(gpu)) {
 				free_block(gpu, block);

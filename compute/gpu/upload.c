@@ -27,7 +27,7 @@ void obk_gpu_upload_fini(struct obk_gpu *gpu)
 	}
 }
 
-/* NULL: there is none to be had. */
+/* NULL: none could be allocated. */
 static struct obk_gpu_stage *stage_take(struct obk_gpu *gpu)
 {
 	struct obk_gpu_stage *stage;
@@ -67,7 +67,10 @@ static void stage_give(struct obk_gpu *gpu, struct obk_gpu_stage *stage)
 	pthread_mutex_unlock(&gpu->lock);
 }
 
-/* Piece `number` to the device, once the room that it takes is free. `stream` then waits for it. */
+/*
+ * Copies piece `number` to the device as soon as its half of the staging memory is free. `stream`
+ * then waits for it.
+ */
 static enum ob_err send(struct obk_gpu *gpu, struct obk_gpu_stage *stage, unsigned number,
 	CUstream stream, CUdeviceptr to, const void *from, size_t bytes, struct obk_fault *fault)
 {
@@ -116,7 +119,7 @@ enum ob_err obk_gpu_upload(struct obk_gpu *gpu, CUstream stream, CUdeviceptr to,
 	pthread_mutex_lock(&gpu->lock);
 	gpu->stats.pieces += number;
 	pthread_mutex_unlock(&gpu->lock);
-	/* What may still be on its way out of the room is not written over. */
+	/* Staging memory that may still be in use by a copy must not be overwritten. */
 	if (late || obk_gpu_lost(gpu))
 		stage_free(gpu, stage);
 	else

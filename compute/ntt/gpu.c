@@ -8,8 +8,11 @@
 #include "compute/ntt/roots.h"
 
 #define MAX_ELEMENTS ((size_t)1 << 32)
-#define FIRST_LOG    12 /* roots that the CPU makes */
-/* of a pass whose tiles do not lie together: four elements, 128 bytes, at a time */
+#define FIRST_LOG    12 /* log2 of the roots that the CPU computes */
+/*
+ * most levels in a pass whose tiles are not contiguous: it reads four elements, 128 bytes, at a
+ * time
+ */
 #define PASS_LEVELS  8
 #define POWERS       ((size_t)3 << OBK_NTT_POWERS_LOG)
 #define GRID_ROWS    ((size_t)32768)
@@ -25,13 +28,13 @@ static const struct obk_gpu_image image = { "transforms", obk_ntt_image_start, o
 struct obk_ntt_gpu {
 	struct obk_gpu *gpu;
 	const CUfunction *kernels;
-	unsigned roots_max; /* log of the longest table of roots */
-	/* guards the tables; a table never changes, a larger one is another */
+	unsigned roots_max; /* log2 of the longest table of roots */
+	/* guards the pointers to the tables; a table never changes, larger ones are added */
 	pthread_mutex_t lock;
 	struct obk_gpu_buffer roots[OBK_NTT_ROOTS_MAX_LOG + 1], far_roots;
 };
 
-/* One call. */
+/* State of one call. */
 struct call {
 	struct obk_ntt_gpu *domain;
 	const struct obk_ntt_job *job;
@@ -41,7 +44,7 @@ struct call {
 	struct obk_fault *fault;
 };
 
-/* Roots 2^roots_max i: products with these reach beyond the table. */
+/* Roots number 2^roots_max i: the products with them are the roots beyond the table. */
 static enum ob_err make_far_roots(
 	struct obk_ntt_gpu *d, unsigned roots_max, CUstream stream, struct obk_fault *fault)
 {
@@ -93,7 +96,10 @@ static enum ob_err fill_roots(struct obk_ntt_gpu *d, CUdeviceptr roots, unsigned
 	return err ? err : obk_gpu_wait(d->gpu, stream, fault);
 }
 
-/* A table for transforms of 2^log_n elements: of FIRST_LOG, 16, 20 or all. */
+/*
+ * Selects or makes a table for transforms of 2^log_n elements. log2 of its size is FIRST_LOG, 16,
+ * 20 or the largest.
+ */
 static enum ob_err find_roots(struct call *c, struct obk_fault *fault)
 {
 	unsigned need = c->job->log_n ? c->job->log_n - 1 : 0, most = c->domain->roots_max;
@@ -123,7 +129,8 @@ static enum ob_err find_roots(struct call *c, struct obk_fault *fault)
 }
 
 /*
- * Three tables: by shift^k, shift^(2^10 k), shift^(2^20 k); the first with `by` in all its entries.
+ * Makes three tables: by shift^k, shift^(2^10 k), shift^(2^20 k). All entries of the first one
+ * include the factor `by`.
  */
 static enum ob_err make_powers(struct call *c, const struct obk_fr *by, const struct obk_fr *shift,
 	struct obk_gpu_buffer *ret_buffer, struct obk_fr **ret_host)
@@ -159,7 +166,7 @@ static enum ob_err run_pass(struct call *c, const struct obk_ntt_pass *pass)
 	enum ob_err err = OB_ERR_NONE;
 
 	threads = threads < 32 ? 32 : threads > OBK_NTT_THREADS ? OBK_NTT_THREADS : threads;
-	/* whole transforms a launch */
+	/* launches process whole transforms */
 	for (size_t done = 0; done < tiles && !err;) {
 		size_t some = tiles - done < GRID_BLOCKS ? tiles - done : GRID_BLOCKS;
 		CUdeviceptr data = c->data + (done << tile_log) * sizeof(struct obk_fr);
@@ -174,8 +181,8 @@ static enum ob_err run_pass(struct call *c, const struct obk_ntt_pass *pass)
 }
 
 /*
- * The levels of a network as passes: the last levels in tiles that lie together, those before in
- * equal parts.
+ * Divides the levels of a network into passes: the last levels in contiguous tiles, the preceding
+ * ones in equal parts.
  */
 static enum ob_err run_network(struct call *c, uint32_t scale_in, uint32_t scale_out)
 {
@@ -186,7 +193,8 @@ static enum ob_err run_network(struct call *c, uint32_t scale_in, uint32_t scale
 	enum ob_err err = OB_ERR_NONE;
 
 	for (unsigned i = 0; i < passes && !err; i++) {
-		unsigned at = gather ? passes - 1 - i : i; /* as scatter counts */
+		/* the number of the pass in the order of scatter */
+		unsigned at = gather ? passes - 1 - i : i;
 		unsigned parts = passes - 1, from = parts ? before * at / parts : 0,
 			 to = parts ? before * (at + 1) / parts : 0;
 		struct obk_ntt_pass p = { .log_n = log_n,
@@ -226,8 +234,8 @@ static enum ob_err reverse(struct call *c)
 }
 
 /*
- * The tables of powers, if any, are in *buffer and *host, both of which must stay until the stream
- * is done.
+ * *buffer and *host receive the tables of powers, if there are any. Both must stay valid until the
+ * stream is done.
  */
 static enum ob_err transform(struct call *c, struct obk_gpu_buffer *buffer, struct obk_fr **host)
 {
@@ -235,7 +243,7 @@ static enum ob_err transform(struct call *c, struct obk_gpu_buffer *buffer, stru
 	bool inverse = job->direction == OBK_NTT_INVERSE, coset = job->coset != NULL;
 	bool in_reversed = job->order == OBK_NTT_RN || job->order == OBK_NTT_RR,
 	     out_reversed = job->order == OBK_NTT_NR || job->order == OBK_NTT_RR;
-	/* the network turns the order round */
+	/* the network reverses the order */
 	bool turn = job->order == OBK_NTT_NN || job->order == OBK_NTT_RR;
 	struct obk_fr by = obk_fr_one, shift = coset ? *job->coset : obk_fr_one;
 	uint32_t in = OBK_NTT_SCALE_NONE, out = OBK_NTT_SCALE_NONE;
@@ -248,8 +256,8 @@ static enum ob_err transform(struct call *c, struct obk_gpu_buffer *buffer, stru
 		obk_fr_inv(&by, &by);
 		obk_fr_inv(&shift, &shift);
 		/*
-		 * scaled as the last pass leaves it, which is the other order if it is turned after
-		 * that
+		 * scaled in the order in which the last pass leaves the elements, which differs
+		 * from the final order if they are reordered afterwards
 		 */
 		out = !coset                   ? OBK_NTT_SCALE_CONSTANT
 			: out_reversed != turn ? OBK_NTT_SCALE_REVERSED
@@ -293,8 +301,8 @@ static enum ob_err check(const struct obk_ntt_job *job, bool data, unsigned max_
 }
 
 /*
- * Nothing may be pending on what is given back: also after an error, which then stays the one that
- * is told.
+ * Waits, also after an error, because no work may be pending on buffers that are given back. An
+ * earlier error is the one that is returned.
  */
 static enum ob_err finish(struct call *c, enum ob_err err)
 {
@@ -303,7 +311,7 @@ static enum ob_err finish(struct call *c, enum ob_err err)
 	return err ? err : late;
 }
 
-/* On a stream of the call's own, from and to `host` if that is given. */
+/* On a stream of its own; copies from and to `host` if that is not NULL. */
 static enum ob_err run_entered(struct call *c, struct obk_fr *host)
 {
 	struct obk_gpu *gpu = c->domain->gpu;
@@ -337,7 +345,7 @@ static enum ob_err run(struct call *c, struct obk_fr *host)
 {
 	enum ob_err err;
 
-	/* one element is its own transform, with or without a coset */
+	/* a single element is its own transform, with or without a coset */
 	if (c->job->batch == 0 || c->job->log_n == 0)
 		return OB_ERR_NONE;
 	err = obk_gpu_enter(c->domain->gpu, c->fault);

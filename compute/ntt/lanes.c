@@ -28,7 +28,7 @@ struct obk_fr obk_ntt_lanes_root(const struct obk_ntt_pass *p, size_t i)
 	if (negative)
 		i ^= ((size_t)1 << (63 - __builtin_clzll(i))) - 1;
 	t = p->roots[i & mask];
-	/* beyond the table: the root of the high bits, times that of the low ones */
+	/* beyond the table: the product of the root of the high bits and that of the low bits */
 	if (i & ~mask) {
 		struct obk_fr high;
 

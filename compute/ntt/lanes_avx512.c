@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Tiles of a transform with AVX-512: a number is 10 limbs of 28 bits in ten vectors of eight 64-bit
- * lanes, a product of limbs one vpmuludq, and products are Montgomery's with R = 2^280: 25 bits to
- * spare, so sums go unreduced through the levels of a tile.
+ * Tiles of a transform with AVX-512. A number has 10 limbs of 28 bits in ten vectors of eight
+ * 64-bit SIMD lanes. A product of limbs is one vpmuludq. Products are Montgomery products with R =
+ * 2^280. That leaves 25 spare bits, so sums stay unreduced through the levels of a tile.
  *
- *     scatter   t = b w is below r (1 + 2^-10); a + t and a - t + 2 r add at most 2 r and 2^29 a
- *               limb at a level: below 13 r and 2^32 after six
- *     gather    a + b doubles at a level, below 64 r after six, its limbs carried; (a - b + K) w is
- *               below r (1 + 2^-10) again
+ *     scatter   t = b w is below r (1 + 2^-10). a + t and a - t + 2 r add at most 2 r to a value
+ *               and 2^29 to a limb per level: below 13 r and 2^32 after six levels
+ *     gather    a + b doubles per level: below 64 r after six levels, with its limbs carried.
+ *               (a - b + K) w is below r (1 + 2^-10) again
  *
- * K and 2 r are held with 2^28 lent to every limb by the next one, so that no limb of a difference
- * is negative.
+ * In K and 2 r every limb has 2^28 added at the expense of the next one, so that no limb of a
+ * difference is negative.
  */
 #include <immintrin.h>
 
@@ -28,12 +28,12 @@ struct vec {
 	__m512i l[LIMBS];
 };
 
-/* A number for all lanes. */
+/* A number that is the same in all SIMD lanes. */
 struct flat {
 	uint64_t l[LIMBS];
 };
 
-/* r = a w / 2^280; a's limbs below 2^32, w's below 2^28. */
+/* r = a w / 2^280; limbs of a are below 2^32, limbs of w below 2^28. */
 void obk_ntt_mul_avx512(struct vec *r, const struct vec *a, const struct vec *w);
 void obk_ntt_mul_flat_avx512(struct vec *r, const struct vec *a, const struct flat *w);
 
@@ -57,7 +57,7 @@ static void flatten(struct flat *r, const uint64_t l[OBK_FR_LIMBS])
 	}
 }
 
-/* 2^shift r with 2^28 lent to every limb. */
+/* 2^shift r, where every limb has 2^28 added at the expense of the next one. */
 static void lent_multiple(struct flat *k, unsigned shift)
 {
 	uint64_t carry = 0;
@@ -72,7 +72,7 @@ static void lent_multiple(struct flat *k, unsigned shift)
 	}
 }
 
-/* Limbs below 2^28 again but the highest. */
+/* Propagates carries; all limbs except the highest are below 2^28 afterwards. */
 static inline void carry_up(struct vec *v)
 {
 	for (unsigned i = 0; i + 1 < LIMBS; i++) {
@@ -82,8 +82,8 @@ static inline void carry_up(struct vec *v)
 }
 
 /*
- * From below 2^8 r to below r (1 + 2^-10). The quotient by r is guessed from the bits from 240 on:
- * r / 2^240 = 29677.6, so 2^32 / 29678 is a little too small.
+ * Reduces from below 2^8 r to below r (1 + 2^-10). The quotient by r is estimated from the bits
+ * from 240 on: r / 2^240 = 29677.6, so 2^32 / 29678 is slightly too small.
  */
 static inline void reduce(struct vec *v)
 {
@@ -100,7 +100,7 @@ static inline void reduce(struct vec *v)
 	}
 }
 
-/* From below 2 r, with carried limbs, to below r. */
+/* Reduces from below 2 r, with carried limbs, to below r. */
 static inline void finish(struct vec *v)
 {
 	__m512i d[LIMBS], borrow = _mm512_setzero_si512();
@@ -117,7 +117,7 @@ static inline void finish(struct vec *v)
 		v->l[i] = _mm512_mask_mov_epi64(d[i], below, v->l[i]);
 }
 
-/* Four words of eight numbers into limbs, and back. */
+/* Splits four words of eight numbers into limbs, and the inverse. */
 static inline void split(struct vec *v, const __m512i w[OBK_FR_LIMBS])
 {
 	for (unsigned i = 0; i < LIMBS; i++) {
@@ -148,8 +148,8 @@ static inline void join(__m512i w[OBK_FR_LIMBS], const struct vec *v)
 }
 
 /*
- * Rows of two numbers each, [a b] [c d] [e f] [g h], into four words of the lanes a c b d e g f h;
- * and back.
+ * Converts rows of two numbers each, [a b] [c d] [e f] [g h], to four words in the SIMD lanes a c b
+ * d e g f h, and the inverse.
  */
 static inline void words_of(__m512i w[OBK_FR_LIMBS], const __m512i z[4])
 {
@@ -189,7 +189,10 @@ static inline __m512i two(const struct obk_fr *a, const struct obk_fr *b)
 	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
-/* One number from each of eight blocks `apart` elements from each other, the first in lane 0. */
+/*
+ * Loads one number from each of eight blocks that are `apart` elements apart; the first is in SIMD
+ * lane 0.
+ */
 static inline void load_apart(struct vec *v, const struct obk_fr *x, size_t apart)
 {
 	__m512i z[4], w[OBK_FR_LIMBS];
@@ -220,7 +223,7 @@ static inline void store_apart(struct obk_fr *x, size_t apart, const struct vec 
 	store_two(x + 5 * apart, x + 7 * apart, z[3]);
 }
 
-/* What the butterflies of one level share. */
+/* Parameters of the butterflies of one level. */
 struct level {
 	bool gather;
 	struct flat k;
@@ -269,7 +272,7 @@ static inline __attribute__((always_inline)) void butterflies(const struct level
 	}
 }
 
-/* Three functions of their own, so that the hot loops hold one product each. */
+/* Three separate functions, so that each hot loop contains only one product. */
 static __attribute__((noinline)) void butterflies_flat(
 	const struct level *v, size_t first, const struct flat *w)
 {
@@ -287,7 +290,7 @@ static __attribute__((noinline)) void butterflies_one(const struct level *v, siz
 	butterflies(v, first, NULL, NULL, true);
 }
 
-/* The roots of eight blocks that are `apart` from each other, the first being `i`. */
+/* The roots of eight blocks with numbers `apart` from each other; the first is `i`. */
 static void own_roots(const struct obk_ntt_pass *p, struct vec *w, size_t i, size_t apart,
 	const struct flat *high)
 {
@@ -315,7 +318,8 @@ static void own_roots(const struct obk_ntt_pass *p, struct vec *w, size_t i, siz
 		obk_ntt_mul_flat_avx512(w, w, high);
 	if (!negative)
 		return;
-	for (unsigned j = 0; j < LIMBS; j++) { /* 2 r - w; a product may be a little above r */
+	/* 2 r - w, because a product may be slightly above r */
+	for (unsigned j = 0; j < LIMBS; j++) {
 		__m512i k = same(2 * modulus.l[j]);
 
 		w->l[j] = _mm512_mask_sub_epi64(w->l[j], negative, k, w->l[j]);
@@ -326,7 +330,7 @@ static void own_roots(const struct obk_ntt_pass *p, struct vec *w, size_t i, siz
 	}
 }
 
-/* The root of the bits beyond the table that all blocks of a tile share. */
+/* The root for the index bits beyond the table, which all blocks of a tile share. */
 static bool high_root(const struct obk_ntt_pass *p, size_t i, struct flat *ret)
 {
 	struct obk_ntt_pass forward = *p;
@@ -343,8 +347,8 @@ static bool high_root(const struct obk_ntt_pass *p, size_t i, struct flat *ret)
 }
 
 /*
- * All levels of a tile whose first block, at the first level, is `block`; last: the columns are
- * eight blocks.
+ * Executes all levels of a tile; `block` is its first block at the first level. last: the columns
+ * are eight blocks.
  */
 static void run_levels(const struct obk_ntt_pass *p, struct vec *rows, size_t block, bool last)
 {
@@ -387,7 +391,7 @@ static inline void settle(const struct obk_ntt_pass *p, struct vec *v, const str
 
 void obk_ntt_tile_avx512(const struct obk_ntt_pass *p, size_t item)
 {
-	unsigned log_step = p->log_n - p->level - p->levels; /* from row to row */
+	unsigned log_step = p->log_n - p->level - p->levels; /* log2 of the distance between rows */
 	size_t rows = (size_t)1 << p->levels,
 	       tiles = (size_t)1 << (p->log_n - p->levels - OBK_NTT_LANES_LOG),
 	       tile = item & (tiles - 1);

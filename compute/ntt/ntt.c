@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Two networks. `scatter` goes from natural to bit-reversed order: at level s there are 2^s blocks,
- * block i multiplies its upper half by root i, then (a + b, a - b). `gather` is its mirror image,
- * from bit-reversed to natural order: (a + b, (a - b) root). Each runs with roots or with inverse
- * roots, which gives forward and inverse for both pairs of orders.
+ * There are two networks. `scatter` goes from natural to bit-reversed order: at level s there are
+ * 2^s blocks; block i multiplies its upper half by root i and then computes (a + b, a - b).
+ * `gather` is its mirror image, from bit-reversed to natural order: (a + b, (a - b) root). Each
+ * runs with roots or with inverse roots, which gives forward and inverse transforms for both pairs
+ * of orders.
  */
 #include "compute/ntt/lanes.h"
 #include "compute/ntt/ntt.h"
 #include "compute/ntt/reverse.h"
 #include "compute/ntt/roots.h"
 
-#define LEAF_LOG 12 /* 128 KiB: a block that one thread finishes within its cache */
+#define LEAF_LOG 12 /* 128 KiB: a block that one thread completes within its cache */
 #define PIECE    2048
 
 struct run {
@@ -20,10 +21,10 @@ struct run {
 	const struct obk_fr *roots;
 	unsigned log_roots;
 	bool inverse, stopped;
-	/* of the level at work */
+	/* the current level */
 	unsigned level;
 	size_t pieces;
-	/* scaling: element j by scale shift^j */
+	/* scaling: element j is multiplied by scale shift^j */
 	struct obk_fr scale, shift;
 	bool reversed;
 };
@@ -33,7 +34,7 @@ static bool gathers(const struct obk_ntt_job *job)
 	return job->order == OBK_NTT_RN || job->order == OBK_NTT_RR;
 }
 
-/* Over all items, unless the job was stopped. */
+/* Runs body for all items, unless the job was stopped. */
 static void loop(struct run *r, size_t items, void (*body)(void *arg, size_t item, unsigned thread),
 	void *arg)
 {
@@ -42,8 +43,8 @@ static void loop(struct run *r, size_t items, void (*body)(void *arg, size_t ite
 }
 
 /*
- * Root i, or its inverse turned by half a circle (minus the inverse): the caller swaps a
- * subtraction instead. i = 0: 1 both ways.
+ * Root i, or minus its inverse; the caller compensates for the sign by swapping a subtraction. For
+ * i = 0 it is 1 in both cases.
  */
 static struct obk_fr root_at(const struct run *r, size_t i)
 {
@@ -55,8 +56,8 @@ static struct obk_fr root_at(const struct run *r, size_t i)
 	if (i >> r->log_roots == 0)
 		return r->roots[i];
 	/*
-	 * f adds over disjoint bits: the low part from the table, the high part by its own reversed
-	 * place
+	 * f is additive over disjoint bits: the low part is in the table, the high part is computed
+	 * from its reversed bits
 	 */
 	obk_fr_root(&t, 32);
 	/* f(i) 2^32 */
@@ -74,7 +75,7 @@ static void scatter_pairs(
 
 		if (!one)
 			obk_fr_mul(&t, &t, w);
-		if (swap) { /* w is minus the root */
+		if (swap) { /* w is minus the inverse root */
 			obk_fr_sub(&a[j], &u, &t);
 			obk_fr_add(&b[j], &u, &t);
 		} else {
@@ -100,13 +101,13 @@ static void gather_pairs(
 	}
 }
 
-/* Half-length of the blocks at a level of the network. */
+/* Half the length of the blocks at a level of the network. */
 static size_t half_of(const struct run *r, unsigned level)
 {
 	return (size_t)1 << (r->job->log_n - 1 - level);
 }
 
-/* A part [from, from + n) of the upper half of block i. */
+/* Processes the part [from, from + n) of the upper half of block i. */
 static void block_part(const struct run *r, struct obk_fr *data, unsigned level, size_t i,
 	size_t from, size_t n, const struct obk_fr *w, bool gather)
 {
@@ -120,7 +121,8 @@ static void block_part(const struct run *r, struct obk_fr *data, unsigned level,
 }
 
 /*
- * Levels [from, log_n) of the part of the network that stays inside block `block` of level `from`.
+ * Processes the levels [from, log_n) of the part of the network that stays inside block `block` of
+ * level `from`.
  */
 static void leaf(const struct run *r, struct obk_fr *data, unsigned from, size_t block, bool gather)
 {
@@ -133,8 +135,8 @@ static void leaf(const struct run *r, struct obk_fr *data, unsigned from, size_t
 		bool beyond = (first + blocks - 1) >> r->log_roots != 0;
 
 		/*
-		 * beyond the table: the high bits are the same for all blocks here unless there are
-		 * more blocks than entries, which LEAF_LOG rules out
+		 * beyond the table: all blocks here have the same high bits, unless there are more
+		 * blocks than entries, which LEAF_LOG rules out
 		 */
 		if (beyond) {
 			size_t mask = ((size_t)1 << r->log_roots) - 1;
@@ -180,7 +182,7 @@ static void leaf_body(void *arg, size_t item, unsigned thread)
 	leaf(r, r->data + ((item >> from) << r->job->log_n), from, item & (per - 1), gather);
 }
 
-/* One level of the network over all the data, piece by piece. */
+/* One level of the network over all data, in parts. */
 static void level_body(void *arg, size_t item, unsigned thread)
 {
 	const struct run *r = arg;
@@ -194,7 +196,10 @@ static void level_body(void *arg, size_t item, unsigned thread)
 	block_part(r, data, r->level, i, item % pieces * PIECE, PIECE, &w, gather);
 }
 
-/* Element j by scale shift^(j reversed): bit k of j adds 2^(log_n - 1 - k) to the exponent. */
+/*
+ * Multiplies element j by scale shift^(j reversed): bit k of j adds 2^(log_n - 1 - k) to the
+ * exponent.
+ */
 static void scale_reversed(const struct run *r, struct obk_fr *x, size_t first, size_t count)
 {
 	struct obk_fr factor[PIECE], step;
@@ -279,8 +284,9 @@ static void tile_body(void *arg, size_t item, unsigned thread)
 }
 
 /*
- * The network by tiles, in as few passes over the data as tiles are deep, and `by` with it unless
- * that is one. False: this processor or size has no tiles; nothing was done.
+ * Executes the network in tiles, in as few passes over the data as the depth of tiles allows, and
+ * multiplies by `by` unless that is one. False: there are no tiles for this processor or size, and
+ * nothing was done.
  */
 static bool tile_network(struct run *r, const struct obk_fr *by)
 {
@@ -302,8 +308,8 @@ static bool tile_network(struct run *r, const struct obk_fr *by)
 	obk_fr_mul(&scale, by, &to_lanes);
 	for (unsigned i = 0; i < passes; i++) {
 		/*
-		 * the levels in even shares, the first passes taking what is left over; a gather
-		 * runs from the last level up
+		 * levels are divided evenly among passes; the first passes take the remainder; a
+		 * gather starts with the last level
 		 */
 		unsigned which = t.pass.gather ? passes - 1 - i : i;
 
@@ -344,7 +350,7 @@ static enum ob_err check(
 	return OB_ERR_NONE;
 }
 
-/* The network, times `by`. */
+/* Executes the network and multiplies by `by`. */
 static void transform(struct run *r, const struct obk_fr *by)
 {
 	if (tile_network(r, by))
@@ -375,7 +381,7 @@ enum ob_err obk_ntt_run(const struct obk_ntt_job *job, struct obk_fr *data, stru
 		obk_fr_inv(&by, &by);
 		obk_fr_inv(&shift, &shift);
 	}
-	/* the roots first: without them the data stays as it is */
+	/* get the roots first: if that fails the data must be unchanged */
 	r.roots = obk_roots_get(r.log_roots);
 	if (!r.roots || (obk_ntt_tile_choose() && !obk_roots_get_lanes(r.log_roots)))
 		return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM,
@@ -384,7 +390,7 @@ enum ob_err obk_ntt_run(const struct obk_ntt_job *job, struct obk_fr *data, stru
 	if (before)
 		scale(&r, &obk_fr_one, &shift, gathers(job));
 	transform(&r, after ? &obk_fr_one : &by);
-	/* a network turns the order round: NN and RR want it back */
+	/* a network reverses the order; NN and RR need the original order */
 	if (!r.stopped && (job->order == OBK_NTT_NN || job->order == OBK_NTT_RR))
 		r.stopped =
 			!obk_ntt_reverse_batch(data, job->log_n, job->batch, job->pool, &job->stop);

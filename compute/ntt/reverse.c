@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The permutation by reversed indices. Done element by element it misses the cache with every
- * access, and strides of powers of two make the few lines of a cache set fight; so squares of 16
- * rows and 16 neighbours are copied out, turned, and copied back: an index is (high | middle | low)
- * with 4 bits at both ends, and the square `middle` trades places with the square of middle
- * reversed.
+ * Bit-reversal permutation. Done element by element, every access would miss the cache, and strides
+ * of powers of two would compete for the few lines of a cache set. Therefore squares of 16 rows and
+ * 16 neighbours are copied out, transposed and copied back. An index is (high | middle | low) with
+ * 4 bits at both ends; the square `middle` is exchanged with the square of the reversed middle.
  */
 #include <string.h>
 
@@ -28,7 +27,7 @@ static void fetch(struct obk_fr square[SIDE][SIDE], const struct obk_fr *from, s
 		memcpy(square[a], from + a * step, sizeof(square[a]));
 }
 
-/* Row a, place c of the square goes to row (c reversed), place (a reversed). */
+/* The element in row a, column c of the square goes to row (c reversed), column (a reversed). */
 static void put_turned(struct obk_fr *to, size_t step, struct obk_fr square[SIDE][SIDE])
 {
 	for (size_t a = 0; a < SIDE; a++) {

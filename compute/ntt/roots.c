@@ -7,8 +7,8 @@
 #include "compute/ntt/roots.h"
 
 /*
- * Slices are made on demand and never move: slice 0 has 2^FIRST_LOG entries; a longer table is a
- * new one, shorter ones stay valid.
+ * Tables are made on demand and never move. The smallest has 2^FIRST_LOG entries. A longer table is
+ * allocated separately; shorter ones stay valid.
  */
 #define FIRST_LOG 12
 
@@ -47,7 +47,7 @@ static struct obk_fr *make_lanes(unsigned log_entries)
 static const struct obk_fr *get(_Atomic(struct obk_fr *) *all, pthread_mutex_t *guard,
 	unsigned log_entries, struct obk_fr *(*make_table)(unsigned))
 {
-	/* Three sizes only, so that all tables together stay below twice the largest. */
+	/* Only three sizes, so that all tables together are smaller than twice the largest. */
 	unsigned size = log_entries <= FIRST_LOG ? FIRST_LOG
 		: log_entries <= 16              ? 16
 						 : OBK_ROOTS_MAX_LOG;
@@ -59,7 +59,9 @@ static const struct obk_fr *get(_Atomic(struct obk_fr *) *all, pthread_mutex_t *
 	t = atomic_load_explicit(&all[size], memory_order_relaxed);
 	if (!t) {
 		t = make_table(size);
-		/* pairs with the acquire above: entries before the pointer */
+		/*
+		 * release: pairs with the acquire above; the entries are written before the pointer
+		 */
 		atomic_store_explicit(&all[size], t, memory_order_release);
 	}
 	pthread_mutex_unlock(guard);

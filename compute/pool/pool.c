@@ -10,13 +10,13 @@
 
 struct obk_pool {
 	pthread_mutex_t turn; /* held by the caller whose loop runs */
-	pthread_mutex_t lock; /* guards what follows down to `until` */
+	pthread_mutex_t lock; /* guards the fields down to `until` */
 	pthread_cond_t work;  /* a new loop, or stop */
-	pthread_cond_t done;  /* `busy` fell to 0 */
-	unsigned threads;     /* with the caller */
-	unsigned started;     /* threads made so far */
-	unsigned busy;        /* made threads that have not finished the loop */
-	unsigned long round;  /* counts loops */
+	pthread_cond_t done;  /* signalled when `busy` becomes 0 */
+	unsigned threads;     /* including the caller */
+	unsigned started;     /* threads created so far */
+	unsigned busy;        /* created threads that have not finished the loop */
+	unsigned long round;  /* number of the current loop */
 	bool stop;
 	void (*body)(void *arg, size_t item, unsigned thread);
 	void *arg;
@@ -135,7 +135,8 @@ bool obk_pool_run_until(struct obk_pool *pool, const struct obk_stop *stop, size
 {
 	if (!pool || pool->started == 0 || items < 2) {
 		/*
-		 * Alone; with a pool the turn still keeps two callers from being thread 0 at once.
+		 * The caller runs the loop alone. With a pool it still takes the turn, so that two
+		 * callers are not thread 0 at the same time.
 		 */
 		if (pool)
 			pthread_mutex_lock(&pool->turn);

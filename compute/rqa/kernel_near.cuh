@@ -9,8 +9,8 @@
  */
 
 /*
- * `open`: cells of 8 rows of 4 diagonals from (i, j) on that must be computed exactly, as bits r +
- * 8 d. Returns those of them that are not recurrent.
+ * `cells`: mask of the cells of 8 rows of 4 diagonals from (i, j) on that must be computed exactly;
+ * cell (row r, diagonal d) is bit r + 8 d. Returns those of them that are not recurrent.
  */
 template <typename T>
 static __device__ __forceinline__ unsigned exact_cells(

@@ -6,7 +6,7 @@
  * line, a diagonal or a column, 32 cells at a time; their distances stay in registers:
  *
  *     for each m of the block, ascending: add the differences of the new delays
- *         for each radius: 32 comparisons into a word; count the word's runs in the slot's histogram
+ *         for each radius: 32 comparisons into a word; count its runs in the slot's histogram
  *
  * m + 1 continues from the distances of m, and one distance serves all radii. No work depends on
  * lmin, because the histograms contain every length. Differences are computed again for each tau;
