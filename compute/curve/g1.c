@@ -84,8 +84,8 @@ void obk_g1_double(struct obk_g1 *r, const struct obk_g1 *p)
 }
 
 /*
- * The common tail of both additions: P = U2 - U1 is not 0. u1, s1: the first point's X and Y over
- * the common denominators; zz, zzz: those, without P's powers.
+ * The common end of both additions; P = U2 - U1 is not 0. u1, s1: X and Y of the first point over
+ * the common denominators; zz, zzz: these denominators, without P's powers.
  */
 static void add_tail(struct obk_g1 *r, const struct obk_fp *u1, const struct obk_fp *s1,
 	const struct obk_fp *p, const struct obk_fp *rr, const struct obk_fp *zz,
@@ -231,7 +231,7 @@ bool obk_g1_on_curve(const struct obk_g1_affine *p)
 	return obk_fp_equal(&l, &s);
 }
 
-/* r = |x| p, x the curve's parameter, a number of six one bits. */
+/* r = |x| p, where x is the curve's parameter, which has six one bits. */
 static void mul_by_parameter(struct obk_g1 *r, const struct obk_g1 *p)
 {
 	static const uint64_t parameter = 0xd201000000010000;

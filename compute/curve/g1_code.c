@@ -25,7 +25,7 @@ static enum ob_err refuse(struct obk_fault *fault, size_t item, const char *why)
 	return obk_fault_set(fault, OB_ERR_ARGUMENT, item, "point %zu %s", item, why);
 }
 
-/* Infinity, or the coordinate's bytes with the flags taken off. */
+/* Detects infinity; otherwise returns the coordinate's bytes without the flags. */
 static enum ob_err take_flags(uint8_t *bytes, size_t n, uint8_t want, bool *ret_infinity,
 	bool *ret_large, size_t item, struct obk_fault *fault)
 {
@@ -99,7 +99,7 @@ enum ob_err obk_g1_decode_uncompressed(struct obk_g1_affine *ret,
 	}
 	if (!obk_fp_from_bytes(&p.x, plain) || !obk_fp_from_bytes(&p.y, plain + OBK_FP_BYTES))
 		return refuse(fault, item, "has a coordinate that is not below the field's prime");
-	/* (0, 0) without the flag is no point either: it is not on the curve */
+	/* (0, 0) without the flag is refused too: it is not on the curve */
 	if (obk_g1_affine_is_infinity(&p) || !obk_g1_on_curve(&p))
 		return refuse(fault, item, "is not on the curve y^2 = x^3 + 4");
 	*ret = p;

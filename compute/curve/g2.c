@@ -164,7 +164,7 @@ bool obk_g2_in_subgroup(const struct obk_g2_affine *p)
 {
 	/*
 	 * psi(x, y) = (conj(x) / xi^((p-1)/3), conj(y) / xi^((p-1)/2)): from the twist to the
-	 * curve, p-th power, back
+	 * curve, the p-th power, and back
 	 */
 	static const struct obk_fp2 psi_x = { { { { 0 } },
 		{ { 0x890dc9e4867545c3, 0x2af322533285a5d5, 0x50880866309b7e2c, 0xa20d1b8c7e881024,

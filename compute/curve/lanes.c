@@ -5,7 +5,7 @@
 #include "base/opt.h"
 #include "compute/curve/lanes.h"
 
-/* What the forward pass leaves for the backward pass of one pair. */
+/* Values that the forward pass keeps for the backward pass of one pair. */
 struct step {
 	struct obk_fp den, prefix;
 	enum { ADD, DOUBLE, COPY_A, COPY_B, NOTHING } kind;
@@ -52,7 +52,7 @@ static inline struct obk_g1_affine fetch(
 	return p;
 }
 
-/* The denominator of the slope, and what kind of sum this is. */
+/* The denominator of the slope, and the kind of the sum. */
 static void prepare(struct step *s, const struct obk_g1_affine *a, const struct obk_g1_affine *b)
 {
 	s->den = obk_fp_one;

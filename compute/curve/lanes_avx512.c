@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Additions of points eight at a time. A slot is 128 bytes: 14 limbs of x in words of 32 bits, a
- * word that is not 0 for infinity, an unused one; the same for y. Limbs are below 2^28, values in
- * [0, p (1 + 2^-10)), in Montgomery form with R = 2^392. In registers a number is 14 vectors of
- * eight 64-bit lanes. Differences are made positive by adding a multiple of p whose limbs are large
+ * Additions of eight points at a time. A slot is 128 bytes: 14 limbs of x in 32-bit words, a word
+ * that is non-zero for infinity, an unused word; then the same for y. Limbs are below 2^28, values
+ * in [0, p (1 + 2^-10)), in Montgomery form with R = 2^392. In registers a number is 14 vectors of
+ * eight 64-bit SIMD lanes. Differences are made positive by adding a multiple of p with large limbs
  * (K2, K4), so they need no carries before a product.
  */
 #include <immintrin.h>
@@ -20,7 +20,7 @@
 #define MAX_MULTIPLE 6
 #define MUL          obk_lanes_mul_avx512
 #define SQR          obk_lanes_sqr_avx512
-#define FACTOR(v)    (void)(v) /* the lent multiples see to it */
+#define FACTOR(v)    (void)(v) /* not needed: K2 and K4 have large limbs */
 
 typedef uint32_t word;
 
@@ -36,7 +36,7 @@ void obk_lanes_mul_avx512(struct vec *r, const struct vec *a, const struct vec *
 void obk_lanes_sqr_avx512(struct vec *r, const struct vec *a);
 extern const struct obk_lanes obk_lanes_avx512;
 
-/* k p for k = 1..6 in plain limbs, the highest one holding the rest. */
+/* k p for k = 1..6 in plain limbs; the highest limb holds the rest. */
 static const uint32_t multiples[MAX_MULTIPLE][LIMBS] = {
 	{ 0xfffaaab, 0xfefffff, 0x3ffffb9, 0xfffeb15, 0x6241eab, 0xa0f6b0f, 0xf6730d2, 0xf38512b,
 		0x4774b84, 0x4bacd76, 0xba7b643, 0xe69a4b1, 0x1ea397f, 0x1a011 },
@@ -51,21 +51,23 @@ static const uint32_t multiples[MAX_MULTIPLE][LIMBS] = {
 	{ 0xffe0002, 0xf9fffff, 0x7fffe5b, 0xfff827f, 0x4d8b807, 0xc5c825c, 0xc6b24ef, 0xb51e707,
 		0xacbc51d, 0xc60d0c5, 0x5ee4593, 0x679dc2a, 0xb7d58ff, 0x9c066 },
 };
-/* 2 p with 2^29 lent to every limb by the next one; 4 p with 2^30. */
+/* 2 p with 2^29 added to every limb at the expense of the next one; 4 p with 2^30. */
 static const uint32_t k2[LIMBS] = { 0x2fff5556, 0x2fdffffd, 0x27ffff71, 0x2fffd628, 0x2c483d55,
 	0x241ed61c, 0x2ece61a3, 0x2e70a255, 0x28ee9707, 0x29759aea, 0x274f6c84, 0x2cd34961,
 	0x23d472fd, 0x34020 };
 static const uint32_t k4[LIMBS] = { 0x4ffeaaac, 0x4fbffffb, 0x4ffffee3, 0x4fffac50, 0x48907aab,
 	0x483dac39, 0x4d9cc346, 0x4ce144ab, 0x41dd2e0f, 0x42eb35d5, 0x4e9ed909, 0x49a692c2,
 	0x47a8e5fb, 0x68040 };
-/* 2^392 mod p, which is one, and 2^400 mod p, which turns R = 2^384 into R = 2^392. */
+/* 2^392 mod p, which is one, and 2^400 mod p, which converts from R = 2^384 to R = 2^392. */
 static const uint32_t one[LIMBS] = { 0x347fcb8, 0xd800000, 0x002b119, 0x0cde6d2, 0xc7212e0,
 	0x83a2090, 0x037669f, 0xda0f73e, 0x9b09b42, 0x1297bb0, 0x515d98f, 0x012ca7c, 0x659fcfa,
 	0x0577a };
 static const uint32_t enter[LIMBS] = { 0x80e6299, 0x3500034, 0xeb12856, 0xdeb2699, 0xc988670,
 	0x4ef6697, 0x70983e8, 0xa4e6fe9, 0x3e8a053, 0xecf271e, 0xc20d323, 0x6eb6385, 0x47f1286,
 	0x156da };
-/* 2^376 turns R = 2^392 into R = 2^384 by a product of compute/field; 2^400 = 2^16 R there. */
+/*
+ * 2^376 converts from R = 2^392 to R = 2^384 with a product of compute/field; 2^400 = 2^16 R there.
+ */
 static const struct obk_fp leave = { { 0, 0, 0, 0, 0, 0x0100000000000000 } };
 static const struct obk_fp inverse_lacks = { { 0x56350003480e6299, 0x8670deb2699eb128,
 	0x0983e84ef6697c98, 0xe3e8a053a4e6fe97, 0x385c20d323ecf271, 0x156da47f12866eb6 } };
@@ -81,7 +83,10 @@ static inline __m512i same(uint32_t v)
 	return _mm512_set1_epi64(v);
 }
 
-/* A coordinate of eight slots; tells which lanes have the word behind the limbs set. */
+/*
+ * Loads a coordinate of eight slots; returns the SIMD lanes in which the word behind the limbs is
+ * set.
+ */
 static inline __mmask8 gather(struct vec *r, const uint32_t *const rows[LANES])
 {
 	__m512i c[LANES];
@@ -108,7 +113,7 @@ static inline void scatter(uint32_t *const rows[LANES], const struct vec *v, __m
 		_mm512_store_si512(rows[i], c[i]);
 }
 
-/* Carries through signed limbs; the highest limb takes the rest. */
+/* Propagates carries through signed limbs; the highest limb takes the rest. */
 static inline void normalise(struct vec *v)
 {
 	for (unsigned i = 0; i + 1 < LIMBS; i++) {
@@ -118,10 +123,10 @@ static inline void normalise(struct vec *v)
 }
 
 /*
- * From a value in [p / 2, 6 p) with signed limbs of less than 31 bits to [0, p (1 + 2^-10)) with
- * proper limbs. The quotient by p is guessed from the highest limb (p / 2^364 = 106513.9) less 8,
- * more than what the carries still missing from it can amount to: never too large, too small by a
- * ten-thousandth at most.
+ * Reduces from a value in [p / 2, 6 p) with signed limbs of less than 31 bits to [0, p (1 + 2^-10))
+ * with proper limbs. The quotient by p is estimated from the highest limb (p / 2^364 = 106513.9)
+ * minus 8, which is more than the missing carries can amount to. The estimate is never too large,
+ * and too small by at most a ten-thousandth.
  */
 static inline void reduce(struct vec *v)
 {
@@ -133,7 +138,7 @@ static inline void reduce(struct vec *v)
 	normalise(v);
 }
 
-/* 14 limbs of 28 bits, a value below 2 p, as a reduced number of 6 x 64 bits. */
+/* Converts 14 limbs of 28 bits, a value below 2 p, to a reduced number of 6 x 64 bits. */
 static void join(struct obk_fp *r, const uint32_t limbs[LIMBS])
 {
 	uint64_t borrow = 0, low[OBK_FP_LIMBS];

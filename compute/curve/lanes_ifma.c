@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Additions of points eight at a time on processors with AVX-512 IFMA, whose multiply-add takes
- * numbers of 52 bits. A slot is 128 bytes: 8 limbs of x in words of 64 bits, the top bit of the
- * last one for infinity; the same for y. Limbs are below 2^52, values in [0, p (1 + 2^-10)), in
- * Montgomery form with R = 2^416. The instruction reads 52 bits of its operands and no more:
- * differences are carried before they are multiplied.
+ * Additions of eight points at a time on processors with AVX-512 IFMA, whose multiply-add takes
+ * 52-bit numbers. A slot is 128 bytes: 8 limbs of x in 64-bit words, with the flag of infinity in
+ * the top bit of the last one; then the same for y. Limbs are below 2^52, values in [0, p (1 +
+ * 2^-10)), in Montgomery form with R = 2^416. The instruction reads only 52 bits of its operands,
+ * so carries are propagated in differences before they are multiplied.
  *
- * With OBK_IFMA_EMULATED the two instructions are made of others, so that processors without them
- * can test the rest.
+ * With OBK_IFMA_EMULATED the two instructions are emulated, so that the rest can be tested on
+ * processors without them.
  */
 #include <immintrin.h>
 #include <string.h>
@@ -36,7 +36,7 @@ struct slot {
 #if defined(OBK_IFMA_EMULATED)
 #define TABLE obk_lanes_ifma_emulated
 
-/* The product of 52-bit numbers in halves of 26 bits: a b = high 2^52 + middle 2^26 + low. */
+/* The product of 52-bit numbers from halves of 26 bits: a b = high 2^52 + middle 2^26 + low. */
 static inline __m512i emulated(__m512i sum, __m512i a, __m512i b, bool high_half)
 {
 	const __m512i mask = _mm512_set1_epi64(0x3ffffff);
@@ -64,7 +64,7 @@ static inline __m512i emulated(__m512i sum, __m512i a, __m512i b, bool high_half
 
 extern const struct obk_lanes TABLE;
 
-/* 0 and k p for k = 1..7, limb by limb, so that a vector holds a limb of all of them. */
+/* 0 and k p for k = 1..7, limb by limb, so that a vector holds one limb of all of them. */
 static const uint64_t by_limb[LIMBS][8] __attribute__((aligned(64))) = {
 	{ 0x0, 0xeffffffffaaab, 0xdffffffff5556, 0xcffffffff0001, 0xbfffffffeaaac, 0xafffffffe5557,
 		0x9fffffffe0002, 0x8fffffffdaaad },
@@ -98,13 +98,18 @@ static const uint64_t multiples[MAX_MULTIPLE][LIMBS] = {
 		0xa5ee4593c60d0, 0xb7d58ff679dc2, 0x9c066 },
 };
 static const uint64_t *const k2 = multiples[1], *const k4 = multiples[3];
-/* -1 / p mod 2^52; 2^416 mod p, which is one; 2^448 mod p, which turns R = 2^384 into R = 2^416. */
+/*
+ * -1 / p mod 2^52; 2^416 mod p, which is one; 2^448 mod p, which converts from R = 2^384 to R =
+ * 2^416.
+ */
 static const uint64_t negative_inverse = 0x3fffcfffcfffd;
 static const uint64_t one[LIMBS] = { 0x6480ea8e9b9af, 0x65766c8fe444f, 0x8b540fea96f7d,
 	0x3b2ee82efd422, 0xa6723e5f0ade5, 0xff6eb6fdd4230, 0xe06ef23c24a25, 0x14c8e };
 static const uint64_t enter[LIMBS] = { 0x7fde37dba9366, 0x4e27525bc342b, 0x1f5b1e9778489,
 	0xb872b2b91b9dc, 0xb206f497dfcaf, 0x4137cc89a9b0b, 0xd9d20d7e39959, 0x411c };
-/* 2^352 turns R = 2^416 into R = 2^384 by a product of compute/field; 2^448 = 2^64 R there. */
+/*
+ * 2^352 converts from R = 2^416 to R = 2^384 with a product of compute/field; 2^448 = 2^64 R there.
+ */
 static const struct obk_fp leave = { { 0, 0, 0, 0, 0, 0x100000000 } };
 static const struct obk_fp inverse_lacks = { { 0x42b7fde37dba9366, 0x7784894e27525bc3,
 	0xb2b91b9dc1f5b1e9, 0x206f497dfcafb872, 0x594137cc89a9b0bb, 0x0411cd9d20d7e399 } };
@@ -124,7 +129,7 @@ static inline __m512i same(uint64_t v)
 	return _mm512_set1_epi64((long long)v);
 }
 
-/* A coordinate of eight slots; tells which lanes have the flag of infinity. */
+/* Loads a coordinate of eight slots; returns the SIMD lanes that have the flag of infinity. */
 static inline __mmask8 gather(struct vec *r, const uint64_t *const rows[LANES])
 {
 	__mmask8 infinite;
@@ -148,7 +153,7 @@ static inline void scatter(uint64_t *const rows[LANES], const struct vec *v, __m
 		_mm512_store_si512(rows[i], c.l[i]);
 }
 
-/* Carries through signed limbs; the highest limb takes the rest. */
+/* Propagates carries through signed limbs; the highest limb takes the rest. */
 static inline void normalise(struct vec *v)
 {
 	for (unsigned i = 0; i + 1 < LIMBS; i++) {
@@ -158,10 +163,10 @@ static inline void normalise(struct vec *v)
 }
 
 /*
- * From a value in [p / 2, 6 p) with signed limbs of less than 56 bits to [0, p (1 + 2^-10)) with
- * proper limbs. The quotient by p is guessed from the highest limb (p / 2^364 = 106513.9) less 8,
- * as much as the carries still missing from it can amount to: never too large, too small by a
- * ten-thousandth at most.
+ * Reduces from a value in [p / 2, 6 p) with signed limbs of less than 56 bits to [0, p (1 + 2^-10))
+ * with proper limbs. The quotient by p is estimated from the highest limb (p / 2^364 = 106513.9)
+ * minus 8, which is as much as the missing carries can amount to. The estimate is never too large,
+ * and too small by at most a ten-thousandth.
  */
 static inline void reduce(struct vec *v)
 {
@@ -175,8 +180,8 @@ static inline void reduce(struct vec *v)
 }
 
 /*
- * r = a b / 2^416; operands with limbs below 2^52; a column gathers at most 32 numbers of 52 bits
- * and a carry.
+ * r = a b / 2^416; the limbs of the operands are below 2^52. A column sums at most 32 numbers of 52
+ * bits and a carry.
  */
 static __attribute__((noinline)) void MUL(struct vec *r, const struct vec *a, const struct vec *b)
 {
@@ -215,7 +220,7 @@ static inline void SQR(struct vec *r, const struct vec *a)
 	MUL(r, a, a);
 }
 
-/* 8 limbs of 52 bits, a value below 2 p, as a reduced number of 6 x 64 bits. */
+/* Converts 8 limbs of 52 bits, a value below 2 p, to a reduced number of 6 x 64 bits. */
 static void join(struct obk_fp *r, const uint64_t limbs[LIMBS])
 {
 	uint64_t borrow = 0, low[OBK_FP_LIMBS];

@@ -54,8 +54,8 @@ void obk_g2_lines_make(struct obk_g2_lines *lines, const struct obk_g2_affine *q
 }
 
 /*
- * The twist's point (X, Y) is (X / w^2, Y / w^3) on the curve; the line there, times w^3, which the
- * final power removes: (slope X - Y) - slope x v + y v w
+ * The point (X, Y) of the twist is (X / w^2, Y / w^3) on the curve. The line there, times w^3, is
+ * (slope X - Y) - slope x v + y v w; the final power removes the factor w^3.
  */
 static void take_line(struct obk_fp12 *f, const struct obk_g1_affine *p,
 	const struct obk_g2_lines *q, unsigned at)

@@ -14,7 +14,7 @@
 
 static const char *const op_names[OUTBOARD_OP_COUNT] = { "msm", "ntt", "kzg", "rqa" };
 
-/* Factor for the time when the size doubles beyond the measured sizes. */
+/* Exponent of the growth beyond the measured sizes: the time is proportional to size^growth. */
 static double growth(uint32_t operation)
 {
 	return operation == OUTBOARD_OP_RQA ? 2 : 1;

@@ -204,7 +204,7 @@ void obk_fp12_inv(struct obk_fp12 *r, const struct obk_fp12 *a)
 	fp6_mul(&r->c[1], &t, &s);
 }
 
-/* xi^(k (p - 1) / 6): what w^k gains under the power p */
+/* xi^(k (p - 1) / 6): the factor of w^k in the p-th power */
 static const struct obk_fp2 frobenius_1[6] = {
 	{ { { { 0x760900000002fffd, 0xebf4000bc40c0002, 0x5f48985753c758ba, 0x77ce585370525745,
 		    0x5c071a97a256ec6d, 0x15f65ec3fa80e493 } },

@@ -76,7 +76,7 @@ void obk_fp2_inv(struct obk_fp2 *r, const struct obk_fp2 *a)
 	obk_fp_mul(&r->c[1], &t, &norm);
 }
 
-/* From the root n of the norm: c0^2 = (a0 + n) / 2 for one of the signs of n, and 2 c0 c1 = a1. */
+/* With the root n of the norm: c0^2 = (a0 + n) / 2 for one of the signs of n, and 2 c0 c1 = a1. */
 bool obk_fp2_sqrt(struct obk_fp2 *ret, const struct obk_fp2 *a)
 {
 	static const struct obk_fp half = { { 0x1804000000015554, 0x855000053ab00001,
@@ -84,7 +84,8 @@ bool obk_fp2_sqrt(struct obk_fp2 *ret, const struct obk_fp2 *a)
 	struct obk_fp norm, t;
 	struct obk_fp2 root = obk_fp2_zero, square;
 
-	if (obk_fp_is_zero(&a->c[1])) { /* of c0 or of -c0, for -1 is no square in Fp */
+	/* the root of a0 or of -a0, because -1 is not a square in Fp */
+	if (obk_fp_is_zero(&a->c[1])) {
 		obk_fp_neg(&t, &a->c[0]);
 		if (!obk_fp_sqrt(&root.c[0], &a->c[0]) && !obk_fp_sqrt(&root.c[1], &t))
 			return false;
@@ -104,7 +105,7 @@ bool obk_fp2_sqrt(struct obk_fp2 *ret, const struct obk_fp2 *a)
 		if (!obk_fp_sqrt(&root.c[0], &t))
 			return false;
 	}
-	obk_fp_add(&t, &root.c[0], &root.c[0]); /* not 0, for a1 is not */
+	obk_fp_add(&t, &root.c[0], &root.c[0]); /* not 0, because a1 is not */
 	obk_fp_inv(&t, &t);
 	obk_fp_mul(&root.c[1], &a->c[1], &t);
 	obk_fp2_sqr(&square, &root);

@@ -36,7 +36,7 @@ void obk_fr_root(struct obk_fr *r, unsigned log_n)
 	uint64_t e[OBK_FR_LIMBS];
 	struct obk_fr g;
 
-	/* (r - 1) / 2^32, then squares down to the order asked for */
+	/* start from 7^((r - 1) / 2^32), then square down to the requested order */
 	for (unsigned i = 0; i < OBK_FR_LIMBS; i++)
 		e[i] = obk_fr_modulus.l[i] >> 32 |
 			(i + 1 < OBK_FR_LIMBS ? obk_fr_modulus.l[i + 1] << 32 : 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * EIP-4844: blobs, their commitments and the proofs of values. Polynomials are held as their values
- * at 4096 roots of unity, as blobs are.
+ * EIP-4844: blobs, their commitments and the proofs of values. Like blobs, polynomials are stored
+ * as their values at the 4096 roots of unity.
  */
 #include <endian.h>
 #include <stdio.h>
@@ -152,8 +152,8 @@ enum ob_err obk_kzg_commit(const struct obk_kzg *kzg, const uint8_t *blob, uint8
 }
 
 /*
- * Distances 1 / (z - w_i) into inverse (scratch as long); tells the i with w_i = z, whose entry is
- * 0, or N.
+ * Computes 1 / (z - w_i) in `inverse` (scratch has the same length). Returns the i with w_i = z,
+ * whose entry is 0, or N.
  */
 static size_t invert_distances(const struct obk_kzg *kzg, const struct obk_fr *z,
 	struct obk_fr *inverse, struct obk_fr *scratch)
@@ -169,7 +169,7 @@ static size_t invert_distances(const struct obk_kzg *kzg, const struct obk_fr *z
 	return at;
 }
 
-/* The value at z: f_i at a root, else (z^n - 1) / n times the sum of f_i w_i / (z - w_i). */
+/* The value at z: f_i if z = w_i, else (z^n - 1) / n times the sum of f_i w_i / (z - w_i). */
 static void evaluate(const struct obk_kzg *kzg, const struct obk_fr *f, const struct obk_fr *z,
 	const struct obk_fr *inverse, size_t at, struct obk_fr *ret)
 {
@@ -195,9 +195,9 @@ static void evaluate(const struct obk_kzg *kzg, const struct obk_fr *f, const st
 }
 
 /*
- * The value at z without inversions; f is used up. Neighbours are the values at w and -w, and (a +
- * b) + z (a - b) / w is twice the value at w^2 of the polynomial of half the degree that has the
- * same value at z^2 as this one at z; twelve such steps leave one number. OB_ERR_NO_MEMORY.
+ * The value at z without inversions; overwrites f. Neighbours are the values at w and -w. (a + b) +
+ * z (a - b) / w is twice the value at w^2 of a polynomial of half the degree, whose value at z^2 is
+ * that of this one at z. Twelve such steps leave one number. OB_ERR_NO_MEMORY.
  */
 static enum ob_err fold(struct obk_fr *f, const struct obk_fr *z, struct obk_fr *ret)
 {
@@ -211,7 +211,7 @@ static enum ob_err fold(struct obk_fr *f, const struct obk_fr *z, struct obk_fr 
 			obk_fr_add(&sum, &f[2 * k], &f[2 * k + 1]);
 			if (k == 0) {
 				obk_fr_sub(&part, &f[0], &f[1]);
-			} else { /* 1 / w is minus another root */
+			} else { /* 1 / w is minus another root of the table */
 				obk_fr_sub(&part, &f[2 * k + 1], &f[2 * k]);
 				obk_fr_mul(&part, &part,
 					&roots[k ^ (((size_t)1 << (63 - __builtin_clzll(k))) - 1)]);
@@ -228,8 +228,8 @@ static enum ob_err fold(struct obk_fr *f, const struct obk_fr *z, struct obk_fr 
 }
 
 /*
- * f becomes the quotient (f - y) / (X - z), value by value; at a root z = w_m by the others: the
- * sum of (f_i - y) w_i / (z (z - w_i)).
+ * Replaces f by the quotient (f - y) / (X - z), value by value. At a root z = w_m the value is
+ * computed from the others: the sum of (f_i - y) w_i / (z (z - w_i)).
  */
 static void divide(const struct obk_kzg *kzg, struct obk_fr *f, const struct obk_fr *z,
 	const struct obk_fr *y, const struct obk_fr *inverse, size_t at)
@@ -250,7 +250,7 @@ static void divide(const struct obk_kzg *kzg, struct obk_fr *f, const struct obk
 	}
 }
 
-/* The quotient by X - z, value by value, into f, and the value at z. */
+/* Computes the quotient by X - z, value by value, in f, and the value at z. */
 static enum ob_err quotient(const struct obk_kzg *kzg, const uint8_t *blob, const struct obk_fr *z,
 	struct obk_fr *f, struct obk_fr *ret_y, struct obk_fault *fault)
 {
@@ -353,15 +353,15 @@ enum ob_err obk_kzg_prove_blob(const struct obk_kzg *kzg, const uint8_t *blob,
 	return err;
 }
 
-/* One claim: the polynomial of commitment c has the value y at z, by the proof. */
+/* A claim: the polynomial of commitment c has the value y at z, according to the proof. */
 struct claim {
 	struct obk_g1_affine c, proof;
 	struct obk_fr z, y;
 };
 
 /*
- * All claims at once, claim i weighed by weight^i: the sum of w_i (C_i - y_i G + z_i P_i) against
- * the sum of w_i P_i, e(.., [1]) = e(.., [s]).
+ * Checks all claims at once; claim i has the weight w_i = weight^i. With L the sum of w_i (C_i -
+ * y_i G + z_i P_i) and R the sum of w_i P_i, e(L, [1]) = e(R, [s]) must hold.
  */
 static enum ob_err check_claims(const struct obk_kzg *kzg, const struct claim *claims, size_t n,
 	const struct obk_fr *weight, bool *ret_valid, struct obk_fault *fault)
@@ -415,8 +415,8 @@ enum ob_err obk_kzg_verify(const struct obk_kzg *kzg, const uint8_t *commitment,
 }
 
 /*
- * The claim that a blob's proof makes: its challenge and the value there. item: in the batch, or
- * OBK_FAULT_NO_ITEM.
+ * The claim that the proof of a blob makes: its challenge and the value there. item: index in the
+ * batch, or OBK_FAULT_NO_ITEM.
  */
 static enum ob_err make_claim(const uint8_t *blob, const uint8_t *commitment, const uint8_t *proof,
 	size_t item, struct claim *ret, struct obk_fault *fault)
@@ -475,7 +475,7 @@ static void claim_body(void *arg, size_t i, unsigned thread)
 		b->proofs + i * OBK_KZG_POINT_BYTES, i, &b->claims[i], &b->faults[i]);
 }
 
-/* The weight of a batch, from everything it claims. */
+/* The weight for a batch, from a hash of everything it claims. */
 static void batch_weight(const struct batch *b, size_t n, struct obk_fr *ret)
 {
 	uint64_t counts[2] = { htobe64(N), htobe64(n) };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * EIP-7594: a blob is extended to 8192 values, cut into 128 cells of 64; the points of cell k are a
- * coset h_k times the 64th roots of unity, in bit-reversed order, with h_k the 8192th root of index
- * k reversed.
+ * EIP-7594: a blob is extended to 8192 values and cut into 128 cells of 64 values. The points of
+ * cell k are a coset: h_k times the 64th roots of unity, in bit-reversed order, where h_k is the
+ * 8192th root with the bit-reversed index of k.
  */
 #include <endian.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static enum ob_err no_memory(struct obk_fault *fault)
 static enum ob_err transform(const struct obk_kzg *kzg, struct obk_fr *x, unsigned log_n,
 	bool inverse, const struct obk_fr *coset)
 {
-	/* values are kept bit-reversed, coefficients in their natural order */
+	/* values are in bit-reversed order, coefficients in natural order */
 	const struct obk_ntt_job job = { .log_n = log_n,
 		.direction = inverse ? OBK_NTT_INVERSE : OBK_NTT_FORWARD,
 		.order = inverse ? OBK_NTT_RN : OBK_NTT_NR,
@@ -50,7 +50,7 @@ static void coset_of(struct obk_fr *ret, size_t cell)
 	obk_fr_pow(ret, ret, &e, 1);
 }
 
-/* x: 4096 coefficients and room for 8192 values, which it holds then. */
+/* x: 4096 coefficients and room for 8192 values; contains the values afterwards. */
 static enum ob_err write_cells(const struct obk_kzg *kzg, struct obk_fr *x, uint8_t *ret_cells)
 {
 	enum ob_err err;
@@ -62,7 +62,7 @@ static enum ob_err write_cells(const struct obk_kzg *kzg, struct obk_fr *x, uint
 	return err;
 }
 
-/* Outputs of a polynomial: x as of write_cells. */
+/* Writes the outputs for a polynomial; x as for write_cells. */
 static enum ob_err finish(const struct obk_kzg *kzg, struct obk_fr *x, uint8_t *ret_cells,
 	uint8_t *ret_proofs, struct obk_fault *fault)
 {
@@ -80,7 +80,7 @@ static enum ob_err finish(const struct obk_kzg *kzg, struct obk_fr *x, uint8_t *
 	return OB_ERR_NONE;
 }
 
-/* Coefficients of a blob, with room for 8192 values behind them; NULL: the fault says why. */
+/* Coefficients of a blob, followed by room for 8192 values; NULL: the fault has the reason. */
 static struct obk_fr *coefficients_of(const struct obk_kzg *kzg, const uint8_t *blob,
 	struct obk_fault *fault, enum ob_err *ret_err)
 {
@@ -161,8 +161,8 @@ static enum ob_err read_cell(
 }
 
 /*
- * The coefficients of the polynomial in y = x^64 that is 0 at the missing cells and nowhere else:
- * values of it at y_k for every coset, and its coefficients.
+ * Computes the polynomial in y = x^64 that is 0 exactly at the missing cells: its values at y_k for
+ * every coset, and its coefficients.
  */
 static void vanish_on(const bool *present, struct obk_fr coefficients[CELLS])
 {
@@ -188,9 +188,9 @@ static void vanish_on(const bool *present, struct obk_fr coefficients[CELLS])
 }
 
 /*
- * x holds the values of the present cells, 0 elsewhere, and becomes the polynomial's coefficients:
- * with Z zero at the missing points, x Z = p Z there too, so p = (x Z) / Z on a coset where Z has
- * no zero. z: room for 2 x 8192.
+ * x holds the values of the present cells, and 0 elsewhere. Replaces it by the polynomial's
+ * coefficients. Let Z be zero at the missing points. Then x Z = p Z at all points, so p = (x Z) / Z
+ * on a coset where Z has no zero. z: room for 2 x 8192 elements.
  */
 static enum ob_err fill_gaps(
 	const struct obk_kzg *kzg, struct obk_fr *x, const bool *present, struct obk_fr *z)
@@ -288,22 +288,22 @@ void obk_kzg_cells_challenge(const uint8_t *commitments, size_t commitment_count
 	obk_fr_to_bytes(ret_challenge, &t);
 }
 
-/* A verification in progress. */
+/* State of a verification. */
 struct check {
 	const struct obk_kzg *kzg;
 	const uint64_t *indices;
 	const uint8_t *commitments, *cells, *proofs;
 	size_t n, distinct;
 	uint8_t *unique;               /* the distinct commitments, in order of appearance */
-	uint64_t *which;               /* [n] each cell's among them */
+	uint64_t *which;               /* [n] index of each cell's commitment in unique */
 	struct obk_g1_affine *p;       /* [n proofs][distinct commitments][64 monomial points] */
-	struct obk_fr *k;              /* the same, for the left side */
+	struct obk_fr *k;              /* the scalars for p, for the left side of the equation */
 	struct obk_fr *weight;         /* [n] */
-	struct obk_fr (*column)[CELL]; /* [CELLS] weighed sums of cells with the same index */
+	struct obk_fr (*column)[CELL]; /* [CELLS] weighted sums of cells with the same index */
 	bool used[CELLS];
 };
 
-/* An open table of commitments, so that many blobs cost no square. */
+/* A hash table of commitments with open addressing, to avoid quadratic time for many blobs. */
 static enum ob_err find_distinct(struct check *c, struct obk_fault *fault)
 {
 	size_t size = 1;
@@ -337,7 +337,7 @@ static enum ob_err find_distinct(struct check *c, struct obk_fault *fault)
 	return OB_ERR_NONE;
 }
 
-/* Points, weights and the columns' sums. */
+/* Collects points, weights and the sums of the columns. */
 static enum ob_err collect(struct check *c, struct obk_fault *fault)
 {
 	uint8_t challenge[OBK_KZG_ELEMENT_BYTES];
@@ -375,7 +375,7 @@ static enum ob_err collect(struct check *c, struct obk_fault *fault)
 		c->used[c->indices[i]] = true;
 		obk_fr_add(total, total, &w);
 		c->weight[i] = w;
-		/* the proof's factor on the left is h_k^64 */
+		/* the factor of the proof on the left side is h_k^64 */
 		coset_of(&t, c->indices[i]);
 		for (unsigned s = 0; s < OBK_KZG_LOG_CELL; s++)
 			obk_fr_sqr(&t, &t);
@@ -385,7 +385,10 @@ static enum ob_err collect(struct check *c, struct obk_fault *fault)
 	return OB_ERR_NONE;
 }
 
-/* Minus the sum of the interpolations of all columns, on the first 64 monomial points. */
+/*
+ * Subtracts the sum of the interpolation polynomials of all columns, on the first 64 monomial
+ * points.
+ */
 static enum ob_err interpolate(struct check *c, struct obk_fault *fault)
 {
 	struct obk_fr *k = c->k + c->n + c->distinct, h;
@@ -437,7 +440,7 @@ enum ob_err obk_kzg_verify_cells(const struct obk_kzg *kzg, const uint8_t *commi
 		err = collect(&c, fault);
 	if (!err)
 		err = interpolate(&c, fault);
-	/* sum of w_i (C_i - I_i + h_i^64 P_i) against sum of w_i P_i: e(.., [1]) = e(.., [s^64]) */
+	/* e(sum of w_i (C_i - I_i + h_i^64 P_i), [1]) = e(sum of w_i P_i, [s^64]) */
 	if (!err)
 		err = obk_kzg_sum(kzg, &left, c.p, c.k, n + c.distinct + CELL, fault);
 	if (!err)

@@ -15,20 +15,20 @@
 #define TERMS       OBK_FK20_TERMS
 #define COLUMNS     OBK_FK20_COLUMNS
 #define POINTS      (TERMS * COLUMNS)
-#define MAX_WINDOWS 129 /* of 255 bits and the sign, 2 bits each */
-/* sums of one thread aimed at, so that a call of the adder has about 2048 pairs */
+#define MAX_WINDOWS 129 /* for 255 bits and the sign, 2 bits each */
+/* target for the sums of one thread: a call of the adder then has about 2048 pairs */
 #define GROUP_SUMS  64
 #define SCALAR_BITS 255
 
 struct obk_fk20 {
-	pthread_mutex_t lock; /* while the table is made */
+	pthread_mutex_t lock; /* held while the table is made */
 	_Atomic bool ready;
 	struct obk_g1_affine *monomial;
 	const struct obk_lanes *lanes;
 	unsigned window, windows, group;
 	size_t multiples; /* of each point in the table: 1 .. 2^(window - 1) */
 	void *table;      /* slots [column, bit-reversed][term][multiple - 1] */
-	/* [column][term], in place of the table under OUTBOARD_OPT=-cells */
+	/* [column][term], used instead of the table with OUTBOARD_OPT=-cells */
 	struct obk_g1_affine *plain;
 };
 
@@ -50,8 +50,8 @@ struct build {
 };
 
 /*
- * The transform of term j's points in the order of a correlation: place -a - 1 of 128 holds [s^(64
- * a + j)].
+ * Transforms term j's points in the order of a correlation: position -a - 1 of 128 holds [s^(64 a +
+ * j)].
  */
 static void transform_body(void *arg, size_t j, unsigned thread)
 {
@@ -78,7 +78,7 @@ static void transform_body(void *arg, size_t j, unsigned thread)
 	free(out);
 }
 
-/* The multiples of a column's points: m P = (m - 1) P + P for all of them at once. */
+/* Computes the multiples of a column's points: m P = (m - 1) P + P for all of them at once. */
 static void multiples_body(void *arg, size_t column, unsigned thread)
 {
 	struct build *b = arg;
@@ -154,7 +154,8 @@ static enum ob_err prepare(struct obk_fk20 *fk, struct obk_pool *pool)
 			free(fk->plain);
 			fk->plain = NULL;
 		}
-		atomic_store_explicit(&fk->ready, !b.failed, memory_order_release); /* as below */
+		/* release: as below */
+		atomic_store_explicit(&fk->ready, !b.failed, memory_order_release);
 	} else if (!fk->ready) {
 		b.points = malloc(POINTS * sizeof(*b.points));
 		fk->table = slots_new(POINTS * fk->multiples * fk->lanes->slot_bytes);
@@ -166,7 +167,7 @@ static enum ob_err prepare(struct obk_fk20 *fk, struct obk_pool *pool)
 			free(fk->table);
 			fk->table = NULL; /* the next call tries again */
 		}
-		/* pairs with the acquire above: the table before the flag */
+		/* release: pairs with the acquire above; the table is written before the flag */
 		atomic_store_explicit(&fk->ready, !b.failed, memory_order_release);
 	}
 	pthread_mutex_unlock(&fk->lock);
@@ -191,7 +192,7 @@ struct prove {
 	_Atomic bool failed;
 };
 
-/* What a thread needs to sum a group of columns, one sum for each window of each column. */
+/* Memory that a thread needs to sum a group of columns; one sum for each window of each column. */
 struct work {
 	uint32_t refs[MAX_WINDOWS > GROUP_SUMS ? MAX_WINDOWS : GROUP_SUMS][TERMS];
 	uint32_t count[MAX_WINDOWS > GROUP_SUMS ? MAX_WINDOWS : GROUP_SUMS];
@@ -217,7 +218,7 @@ static void take_digits(const struct prove *p, struct work *w, size_t column, si
 	}
 }
 
-/* Halves the number of items of every sum, until each has one at most. */
+/* Halves the number of items of every sum until each has at most one. */
 static void add_trees(
 	const struct obk_fk20 *fk, struct work *w, size_t sums, void *slots, void *workspace)
 {
@@ -268,7 +269,7 @@ static void horner(const struct obk_fk20 *fk, const struct work *w, size_t first
 	}
 }
 
-/* The slow way: term by term. */
+/* Without a table: term by term. */
 static void plain_body(void *arg, size_t column, unsigned thread)
 {
 	struct prove *p = arg;
@@ -319,7 +320,9 @@ enum ob_err obk_fk20_scalars(
 
 	if (!rows)
 		return OB_ERR_NO_MEMORY;
-	/* the inverse transform of points is asked for without its 1 / 128: the scalars bring it */
+	/*
+	 * the inverse transform of points does not divide by 128; the scalars contain that factor
+	 */
 	obk_fr_from_plain(&share, (uint64_t[4]){ COLUMNS });
 	obk_fr_inv(&share, &share);
 	for (size_t j = 0; j < TERMS; j++)

@@ -10,7 +10,7 @@
 #define MUL_WINDOWS (OBK_HALF_BITS / MUL_WINDOW + 1)
 #define MULTIPLES   (1 << (MUL_WINDOW - 1))
 
-/* t += digit times the table's point, by the endomorphism if asked. */
+/* t += digit times the table's point, with the endomorphism applied if requested. */
 static void add_digit(
 	struct obk_g1 *t, const struct obk_g1 *table, int32_t digit, bool negative, bool endo)
 {

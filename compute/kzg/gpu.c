@@ -8,7 +8,10 @@
 #include "compute/kzg/program.h"
 #include "compute/msm/gpu_inside.h"
 
-/* what an addition in the tree of a column's parts takes, in tenths of one from the table */
+/*
+ * cost of an addition in the tree that adds a column's parts, in tenths of an addition from the
+ * table
+ */
 #define ADD_TENTHS 14
 
 enum { SUMS, STEPS, KERNELS };
@@ -26,7 +29,7 @@ struct obk_fk20_gpu {
 	struct obk_gpu_buffer starts, steps;
 };
 
-/* One call; a group of its blobs is at work. */
+/* State of one call, which processes one group of blobs at a time. */
 struct call {
 	const struct obk_fk20_gpu *fk;
 	const CUfunction *kernels, *msm;
@@ -41,7 +44,9 @@ struct call {
 
 /* ---- tables ---- */
 
-/* All multiples by digits of `bits` bits, or of fewer where the device lacks memory for that. */
+/*
+ * Makes a table of all multiples for digits of `bits` bits, or of fewer if the device lacks memory.
+ */
 static enum ob_err try_table(struct obk_fk20_gpu *fk, const struct obk_g1_affine *points,
 	unsigned bits, struct obk_fault *fault)
 {
@@ -63,7 +68,10 @@ static enum ob_err try_table(struct obk_fk20_gpu *fk, const struct obk_g1_affine
 	obk_msm_gpu_bases_info(fk->table, &info);
 	if (info.multiples)
 		return OB_ERR_NONE;
-	/* what is best for a product of all points at once; a column's are 64 */
+	/*
+	 * this table was chosen for one product of all points; the sums of the columns have 64
+	 * points each
+	 */
 	obk_msm_gpu_bases_free(fk->table);
 	fk->table = NULL;
 	return obk_fault_set(fault, OB_ERR_NO_MEMORY, OBK_FAULT_NO_ITEM,
@@ -176,7 +184,7 @@ void obk_fk20_gpu_free(struct obk_fk20_gpu *fk)
 	free(fk);
 }
 
-/* The deepest of the programs of a level. */
+/* The depth of the deepest program of a level. */
 static unsigned level_depth(const struct obk_fk20_programs *p, size_t first, size_t blocks)
 {
 	unsigned most = 0;
@@ -206,8 +214,8 @@ void obk_fk20_gpu_info(const struct obk_fk20_gpu *fk, struct obk_fk20_gpu_info *
 /* ---- proofs ---- */
 
 /*
- * Terms of a thread: few keep more of the device busy, many leave less to be added up. The sooner
- * done by the number of rounds and their length.
+ * Chooses the terms per thread: few terms use more of the device, many leave fewer parts to add up.
+ * Compares the number of rounds times their length.
  */
 static uint32_t choose_each(const struct obk_fk20_gpu *fk, uint32_t total, unsigned windows)
 {
@@ -229,7 +237,7 @@ static uint32_t choose_each(const struct obk_fk20_gpu *fk, uint32_t total, unsig
 	return choice;
 }
 
-/* Some of the group's scalars, by their bytes, as plain numbers. */
+/* Converts the scalars in a byte range of the group to plain numbers. */
 static enum ob_err prepare_piece(void *arg, size_t first_byte, size_t bytes)
 {
 	struct call *c = arg;
@@ -282,7 +290,7 @@ static enum ob_err run_level(struct call *c, unsigned level, uint32_t first)
 		(void *[]){ &l, &starts, &steps, &beta, &c->points.at, &c->slots.at }, c->fault);
 }
 
-/* The levels of obk_g1_ntt_gather_low and obk_g1_ntt_scatter_low. */
+/* Executes the levels of obk_g1_ntt_gather_low and obk_g1_ntt_scatter_low. */
 static enum ob_err transform(struct call *c)
 {
 	const struct obk_fk20_gpu *fk = c->fk;
@@ -296,7 +304,7 @@ static enum ob_err transform(struct call *c)
 	return err;
 }
 
-/* A blob's proofs, with one inversion. */
+/* Converts a blob's proofs to affine form with one inversion. */
 static void finish_blob(void *arg, size_t blob, unsigned thread)
 {
 	struct call *c = arg;
@@ -332,7 +340,7 @@ static enum ob_err prove_group(struct call *c, const struct obk_fr *scalars, str
 			 : OB_ERR_NONE;
 }
 
-/* Buffers for `blobs` at a time; fewer where the device has no room for so many. */
+/* Takes buffers for `blobs` at a time, or for fewer if the device lacks memory. */
 static enum ob_err take_buffers(struct call *c, size_t blobs, size_t *ret_blobs)
 {
 	struct obk_gpu *gpu = c->fk->gpu;
@@ -389,7 +397,7 @@ static enum ob_err prove_entered(struct call *c, const struct obk_fr *scalars, s
 		c->proofs = proofs + done * fk->columns;
 		err = prove_group(c, scalars + done * fk->columns * fk->terms, pool);
 	}
-	/* nothing may be pending on what is given back */
+	/* no work may be pending on buffers that are given back */
 	if (err && !obk_gpu_lost(fk->gpu))
 		obk_gpu_wait(fk->gpu, c->stream, NULL);
 	give_buffers(c);

@@ -9,14 +9,14 @@
 #include "compute/msm/scalars.h"
 #include "compute/ntt/roots.h"
 
-#define BITS         (OBK_HALF_BITS + 1) /* digits of a half */
-#define DIGIT_BITS   5                   /* of which the next four are 0 */
+#define BITS         (OBK_HALF_BITS + 1) /* digits in a half */
+#define DIGIT_BITS   5                   /* a non-zero digit is followed by at least four zeros */
 #define MULTIPLES    8                   /* 1, 3 .. 15 */
 #define MAX_STEPS    (2 * (BITS / DIGIT_BITS + 1) + MULTIPLES + 8)
 #define ADD_DEPTH    4
 #define DOUBLE_DEPTH 3
 
-/* Slots. The first two are the pair. */
+/* Slots. The first two hold the pair. */
 enum { NONE, A, B, KEPT, TWICE, THRICE };
 
 struct writer {
@@ -32,8 +32,8 @@ static void put(struct writer *w, unsigned load, unsigned doublings, unsigned ad
 }
 
 /*
- * Signed odd digits, of which any DIGIT_BITS in a row have one at most; the largest by its size is
- * returned.
+ * Converts to signed odd digits, such that any DIGIT_BITS consecutive ones contain at most one
+ * non-zero digit. Returns the largest absolute value.
  */
 static unsigned digits_of(int8_t digits[BITS], const struct obk_half *half)
 {
@@ -91,7 +91,8 @@ static void multiply(struct writer *w, unsigned base, const struct obk_fr *root,
 			doublings = 0;
 		}
 	}
-	put(w, NONE, doublings - 1, NONE, store, 0); /* the loop counts one behind the lowest bit */
+	/* the loop counts one doubling beyond the lowest bit */
+	put(w, NONE, doublings - 1, NONE, store, 0);
 }
 
 /* (a, b) -> (a + b, (a - b) root) */
@@ -146,8 +147,8 @@ enum ob_err obk_fk20_programs_make(unsigned log_n, struct obk_fk20_programs *ret
 		end(&p, &w, p.scatter + i);
 	}
 	/*
-	 * The last level that gathers leaves its upper half; the first that scatters has none: (a,
-	 * b) -> (a + b, a + b).
+	 * The last level that gathers computes no upper half, and the first that scatters has none
+	 * as input: (a, b) -> (a + b, a + b).
 	 */
 	put(&w, A, 0, B, A, 0);
 	put(&w, NONE, 0, NONE, B, 0);

@@ -11,7 +11,7 @@
 
 #define DEFAULT_CELL_WINDOW 4
 #define G1_POINTS           OBK_KZG_BLOB_ELEMENTS
-#define CHUNK               64 /* points that a thread decodes at a time */
+#define CHUNK               64 /* points that a thread decodes together */
 
 struct text {
 	const char *at, *end;
@@ -22,7 +22,7 @@ struct loading {
 	struct obk_g1_affine *points;
 	struct obk_g2_affine g2[OBK_KZG_G2_POINTS];
 	struct obk_fault *faults; /* [chunks] */
-	struct obk_fr rho;        /* drawn from the text */
+	struct obk_fr rho;        /* computed from a hash of the text */
 };
 
 static bool next_token(struct text *t, const char **ret, size_t *ret_length)
@@ -159,9 +159,9 @@ static enum ob_err unfit(struct obk_fault *fault, const char *why)
 }
 
 /*
- * Both forms commit to the polynomial with coefficients rho^j, whose value at w is (rho^n - 1) /
- * (rho w - 1); the commitments must agree. rho comes from the text's hash, so no two wrong lists
- * agree by chance or by design.
+ * Checks that both forms commit to the polynomial with coefficients rho^j, whose value at w is
+ * (rho^n - 1) / (rho w - 1). rho is derived from a hash of the text, so two lists that do not
+ * belong together cannot agree, not even if they were made on purpose.
  */
 static enum ob_err check_forms(
 	struct obk_kzg *kzg, const struct loading *l, struct obk_fault *fault)

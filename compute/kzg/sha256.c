@@ -27,8 +27,8 @@ static inline uint32_t turn(uint32_t x, unsigned n)
 }
 
 /*
- * Round i + j of sixteen: names turn instead of values; w[j] becomes word i + 16 + j of the
- * schedule.
+ * Round i + j of sixteen. The caller rotates the names instead of the values. w[j] becomes word i +
+ * 16 + j of the schedule.
  */
 #define ROUND(a, b, c, d, e, f, g, h, j)                                                           \
 	do {                                                                                       \
@@ -85,7 +85,7 @@ static inline __attribute__((always_inline)) void blocks(
 }
 
 #if defined(__x86_64__)
-/* rorx and andn: a fifth fewer instructions */
+/* uses rorx and andn: a fifth fewer instructions */
 static __attribute__((target("bmi,bmi2"))) void blocks_bmi2(
 	uint32_t state[8], const uint8_t *data, size_t n)
 {

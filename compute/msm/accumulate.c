@@ -6,9 +6,9 @@
 
 #include "compute/msm/plan.h"
 
-#define ASK_EVERY (1 << 17) /* entries sorted before it is asked whether to stop */
+#define ASK_EVERY (1 << 17) /* entries sorted between two polls of stop */
 
-/* The signed digit of entry i (through halves and copies) in a set, and its reference. */
+/* The signed digit of entry i (counted through halves and copies) in a set, and its reference. */
 static inline int32_t entry_digit(
 	const struct obk_group *g, size_t product, unsigned window, unsigned half, size_t i)
 {
@@ -25,7 +25,10 @@ static inline int32_t entry_digit(
 	return l[1] & OBK_HALF_SIGN ? -d : d;
 }
 
-/* Calls for every entry of a set: first to count, then to place. False: the job was stopped. */
+/*
+ * Calls a function for every entry of a set: first to count, then to place the entries. False: the
+ * job was stopped.
+ */
 static inline __attribute__((always_inline)) bool for_each_entry(
 	const struct obk_group *g, size_t set, uint32_t *start, uint32_t *refs)
 {
@@ -69,12 +72,12 @@ void obk_group_sort(struct obk_group *g, size_t set)
 		start[b + 1] += start[b];
 	if (!for_each_entry(g, set, start, g->refs + set * g->entries))
 		return;
-	/* placing moved every start to the next one */
+	/* placing has moved every start to that of the next bucket */
 	memmove(start + 1, start, buckets * sizeof(*start));
 	start[0] = 0;
 }
 
-/* Where a bucket, counted through all sets, lies. */
+/* The position of a bucket, numbered through all sets. */
 static inline const uint32_t *bucket_refs(
 	const struct obk_group *g, uint32_t bucket, uint32_t *ret_count)
 {
@@ -97,7 +100,9 @@ enum ob_err obk_group_cut(struct obk_group *g)
 
 		bucket_refs(g, bucket, &count);
 		g->bucket[bucket] = OBK_EMPTY;
-		/* a bucket that would be torn though it fits a chunk of its own begins one */
+		/*
+		 * a bucket that would be cut, although it fits into one chunk, starts a new chunk
+		 */
 		if (fill > room / 2 && fill + count > room)
 			fill = room;
 		while (taken < count) {
@@ -128,7 +133,7 @@ enum ob_err obk_group_cut(struct obk_group *g)
 	return OB_ERR_NONE;
 }
 
-/* The items of a chunk, one piece a bucket. */
+/* Collects the items of a chunk, one piece per bucket. */
 static size_t collect(struct obk_group *g, const struct obk_chunk *chunk, struct obk_worker *w)
 {
 	size_t pieces = 0;
@@ -151,7 +156,7 @@ static size_t collect(struct obk_group *g, const struct obk_chunk *chunk, struct
 	return pieces;
 }
 
-/* Adds up the items of each piece, pair by pair and level by level, all pieces at once. */
+/* Adds up the items of each piece in pairs, level by level, for all pieces at once. */
 static void add_up(const struct obk_group *g, struct obk_worker *w, size_t pieces)
 {
 	const struct obk_lanes *lanes = g->bases->lanes;

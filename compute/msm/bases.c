@@ -8,14 +8,14 @@
 #include "compute/msm/plan.h"
 #include "compute/msm/tune.h"
 
-#define BLOCK      256 /* points a thread takes at a time */
+#define BLOCK      256 /* points that a thread processes together */
 #define MAX_COPIES 64
 
 struct reading {
 	const struct obk_msm_bases_args *args;
 	struct obk_msm_bases *bases;
 	size_t stride;
-	_Atomic size_t bad; /* the lowest item refused so far */
+	_Atomic size_t bad; /* the lowest index refused so far */
 };
 
 static enum ob_err read_point(
@@ -84,7 +84,7 @@ static void read_block(void *arg, size_t block, unsigned thread)
 	}
 }
 
-/* Every copy from the one before by `shift` doublings, a block of points at a time. */
+/* Makes every copy from the one before with `shift` doublings, a block of points at a time. */
 static void shift_block(void *arg, size_t block, unsigned thread)
 {
 	struct obk_msm_bases *b = ((struct reading *)arg)->bases;
@@ -119,7 +119,7 @@ static size_t copies_bytes(const struct obk_msm_bases *b, size_t copies)
 	return copies * b->halves * b->count * b->lanes->slot_bytes;
 }
 
-/* As many copies as the memory allows and additions are saved. */
+/* As many copies as the memory allows, as long as they save additions. */
 static void plan_table(struct obk_msm_bases *b, size_t table_bytes)
 {
 	unsigned bits = obk_plan_bits(b->halves, b->order_r);
@@ -213,7 +213,7 @@ enum ob_err obk_msm_bases_new(const struct obk_msm_bases_args *args,
 	atomic_init(&r.bad, SIZE_MAX);
 	obk_pool_run(args->pool, (b->count + BLOCK - 1) / BLOCK, read_block, &r);
 	if (r.bad != SIZE_MAX) {
-		err = read_point(&r, r.bad, &p, fault); /* again, for its sentence */
+		err = read_point(&r, r.bad, &p, fault); /* read it again for the error text */
 		goto out;
 	}
 	if (b->copies > 1)

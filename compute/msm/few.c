@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Sums of a few products: all halves of all scalars share one chain of doublings (Straus), each
- * point with a table of its multiples.
+ * Sums of a few products: all halves of all scalars share one chain of doublings (Straus), and each
+ * point has its own table of multiples.
  */
 #include <assert.h>
 
@@ -15,11 +15,11 @@
 
 struct term {
 	struct obk_half half[2];
-	/* 1 .. MULTIPLES times the point; and times lambda */
+	/* [0]: 1 .. MULTIPLES times the point; [1]: the same times lambda */
 	struct obk_g1_affine multiple[2][MULTIPLES];
 };
 
-/* The multiples of n points, with one inversion for all. */
+/* Makes the multiples of n points with one inversion for all. */
 static void make_multiples(struct term *terms, const struct obk_g1_affine *const *p, size_t n)
 {
 	struct obk_g1 sum[OBK_MSM_FEW * MULTIPLES];

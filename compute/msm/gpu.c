@@ -11,12 +11,12 @@
 #define MAX_PIECES    64
 #define CHUNK_MIN     4
 #define CHUNK_MAX     128
-/* below, a join is as flat as it can be: time is what one thread takes */
+/* joins of at most this many heads use a small fan: their time is that of one thread */
 #define SMALL_JOIN    ((size_t)1 << 17)
-#define REST_LOG      5 /* rows of 2^5 points: the levels left are one launch */
+#define REST_LOG      5 /* from rows of 2^5 points on, the remaining levels are one launch */
 /*
- * with four lanes a point: of 2^3, as more points would keep one processor busy for longer than a
- * launch takes
+ * the same with four SIMD lanes per point: from 2^3 on, because more points would keep one
+ * multiprocessor busy for longer than a launch takes
  */
 #define REST_LOG_FOUR 3
 
@@ -28,7 +28,8 @@ const struct obk_gpu_image obk_msm_gpu_kernels = { "multi-scalar products", obk_
 	obk_msm_image_end, OBK_MSM_KERNELS, names };
 
 /*
- * One call. A group is some whole products, or a piece of one product's points if memory is short.
+ * State of one call. A group consists of several whole products, or of a part of one product's
+ * points if memory is short.
  */
 struct call {
 	const struct obk_msm_gpu_bases *b;
@@ -36,23 +37,24 @@ struct call {
 	struct obk_gpu *gpu;
 	const CUfunction *kernels;
 	CUstream stream;
-	CUdeviceptr scalars; /* of all products, or 0 */
+	CUdeviceptr scalars; /* of all products; 0: in host memory */
 	const struct obk_msm_gpu_tuning *tuning;
 	struct obk_plan plan;
-	struct obk_msm_shape shape; /* of the group at work */
-	size_t first;               /* its first scalar, counted through all */
-	size_t offset;              /* its first base */
+	struct obk_msm_shape shape; /* of the current group */
+	size_t first;               /* index of its first scalar among all */
+	size_t offset;              /* index of its first base */
 	size_t chunks;
-	uint32_t least; /* entries of a chunk */
-	uint32_t each;  /* multiples a thread */
+	uint32_t least; /* fewest entries in a chunk */
+	uint32_t each;  /* multiples per thread */
 	struct obk_gpu_buffer plain, entries, ranks, counts, tiles, sums, folds, heads, head_keys,
 		joined, joined_keys, result;
-	unsigned long long *host; /* the result as read: the lowest bad scalar, then points */
-	struct obk_g1 *products;  /* [batch] */
+	/* the result as it was read: the lowest bad scalar, then points */
+	unsigned long long *host;
+	struct obk_g1 *products; /* [batch] */
 	struct obk_fault *fault;
 };
 
-#define HEADER sizeof(struct obk_g1) /* before the points of a result */
+#define HEADER sizeof(struct obk_g1) /* bytes before the points of a result */
 
 static enum ob_err launch(
 	struct call *c, unsigned kernel, size_t items, unsigned rows, unsigned threads, void **args)
@@ -61,7 +63,7 @@ static enum ob_err launch(
 		obk_msm_gpu_blocks(items, threads), rows, threads, 0, args, c->fault);
 }
 
-/* Threads that sum up the multiples of a scalar. */
+/* The number of threads that sum up the multiples of one scalar. */
 static uint32_t parts_of(const struct call *c)
 {
 	return (c->shape.windows + c->each - 1) / c->each;
@@ -82,16 +84,16 @@ static size_t tiles_of(size_t keys)
 	return (keys + OBK_MSM_SCAN_TILE - 1) / OBK_MSM_SCAN_TILE;
 }
 
-/* Threads that keep the device busy. */
+/* The number of threads that keep the device busy. */
 static size_t threads_of(const struct call *c)
 {
 	return (size_t)obk_gpu_info(c->gpu)->processors * OBK_MSM_RESIDENT * OBK_MSM_THREADS;
 }
 
 /*
- * Have so few points to be added at once four lanes each? Then an addition takes four products in
- * place of thirteen, but sixteen lanes' worth of them: to three warps for each of a processor's
- * four schedulers it is the faster way.
+ * Whether additions of this many points at once are faster with four SIMD lanes per point. An
+ * addition then has a latency of four products instead of thirteen, but takes sixteen product
+ * slots. It is faster up to three warps for each of a multiprocessor's four schedulers.
  */
 static bool takes_four(const struct call *c, size_t points)
 {
@@ -99,7 +101,7 @@ static bool takes_four(const struct call *c, size_t points)
 		4 * points <= (size_t)obk_gpu_info(c->gpu)->processors * 3 * OBK_MSM_THREADS;
 }
 
-/* How the work of a group is cut; depends on its size and the device. */
+/* Divides the work of a group; depends on its size and the device. */
 static void cut(struct call *c)
 {
 	size_t threads = threads_of(c), total = total_of(c), entries = total * c->shape.windows,
@@ -120,14 +122,14 @@ static size_t points_of_result(const struct call *c)
 			       : (size_t)c->shape.products * c->shape.sets * c->shape.window;
 }
 
-/* For groups of the group's size and all smaller ones, of which some are cut into more. */
+/* Maxima for groups of this size and all smaller ones, some of which are cut into more parts. */
 static void most_of(const struct call *c, size_t *chunks, size_t *parts)
 {
 	size_t threads = threads_of(c), total = total_of(c), least;
 
 	/*
 	 * entries / chunk with chunk = entries / (2 threads), rounded down, is below 2.5 threads;
-	 * halving `each` less than doubles what was below threads
+	 * halving `each` less than doubles a number that was below `threads`
 	 */
 	least = total * c->shape.windows / CHUNK_MIN + 1;
 	least = least < 3 * threads ? least : 3 * threads;
@@ -172,7 +174,8 @@ static size_t bytes_of(const struct call *c)
 
 	sizes(c, size);
 	for (unsigned i = 0; i < BUFFERS; i++)
-		sum += size[i] + size[i] / 8 + 512; /* what the pool rounds up */
+		/* allowance for the rounding of the memory pool */
+		sum += size[i] + size[i] / 8 + 512;
 	return sum;
 }
 
@@ -197,8 +200,8 @@ static bool fits(struct call *c, size_t count, size_t products, size_t room)
 }
 
 /*
- * Where buckets alone fill the device, narrower windows, of which half as many are needed, are
- * better than a product in parts: the widest that fits.
+ * If the buckets alone fill the device, uses the widest window that fits. Narrower windows need
+ * half as many buckets, which is better than a product in parts.
  */
 static void narrow_window(struct call *c, size_t room)
 {
@@ -208,14 +211,15 @@ static void narrow_window(struct call *c, size_t room)
 		return;
 	while (!fits(c, c->job->count, 1, room)) {
 		if (c->plan.window <= 3) {
-			c->plan = wide; /* its entries do not fit at all: parts of it may */
+			/* its entries do not fit either; parts of the product may fit */
+			c->plan = wide;
 			return;
 		}
 		c->plan = obk_plan_shape(c->plan.window - 1, c->b->order_r ? 255 : 257, 1);
 	}
 }
 
-/* The largest group: *products whole ones, or *count points of one. */
+/* Chooses the largest group: *products whole ones, or *count points of one. */
 static enum ob_err choose_group(struct call *c, size_t *count, size_t *products)
 {
 	size_t room, pieces = 1;
@@ -274,8 +278,8 @@ static void give_buffers(struct call *c)
 }
 
 /*
- * Some of the group's scalars, by their bytes, as plain numbers, and the places that their entries
- * will have in the buckets.
+ * Converts the scalars in a byte range of the group to plain numbers and computes the positions of
+ * their entries in the buckets.
  */
 static enum ob_err prepare_piece(void *arg, size_t first_byte, size_t bytes)
 {
@@ -495,7 +499,7 @@ static enum ob_err run_all(struct call *c)
 			err = obk_fault_set(c->fault, OB_ERR_CANCELLED, OBK_FAULT_NO_ITEM,
 				"the product was stopped");
 	}
-	/* nothing may be pending on what is given back */
+	/* no work may be pending on buffers that are given back */
 	if (err && !obk_gpu_lost(c->gpu))
 		obk_gpu_wait(c->gpu, c->stream, NULL);
 	give_buffers(c);

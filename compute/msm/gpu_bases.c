@@ -7,10 +7,11 @@
 #include "compute/msm/gpu_inside.h"
 #include "compute/msm/gpu_tune.h"
 
-#define SLAB      ((size_t)1 << 16) /* points that are decoded at a time */
-#define SCRATCH   ((size_t)1 << 21) /* points whose denominators are open at a time: 384 MiB */
+#define SLAB      ((size_t)1 << 16) /* points that are decoded together */
+/* points whose denominators are in memory at the same time: 384 MiB */
+#define SCRATCH   ((size_t)1 << 21)
 #define BLOCK     256
-#define SHARE_MIN ((size_t)8) /* points that share an inversion */
+#define SHARE_MIN ((size_t)8) /* fewest points that share an inversion */
 #define SHARE_MAX ((size_t)128)
 
 extern const unsigned char obk_msm_tables_image_start[], obk_msm_tables_image_end[];
@@ -26,7 +27,7 @@ struct reading {
 	_Atomic size_t bad;
 };
 
-/* While bases are made. */
+/* State while bases are made. */
 struct making {
 	struct obk_msm_gpu_bases *b;
 	const struct obk_msm_bases_args *args;
@@ -34,7 +35,7 @@ struct making {
 	const CUfunction *kernels;
 	CUstream stream;
 	size_t stride, table_bytes;
-	/* plain: one copy, where points holds all multiples */
+	/* plain: one copy of the bases, if points holds all multiples */
 	struct obk_gpu_buffer plain, scratch, bad;
 };
 
@@ -71,7 +72,7 @@ static void read_block(void *arg, size_t block, unsigned thread)
 	}
 }
 
-/* Points in affine form to `to` on the device. */
+/* Writes points in affine form to the device address `to`. */
 static enum ob_err upload(const struct making *m, CUdeviceptr to, struct obk_fault *fault)
 {
 	struct reading r = { .args = m->args, .stride = m->stride };
@@ -90,12 +91,12 @@ static enum ob_err upload(const struct making *m, CUdeviceptr to, struct obk_fau
 		r.count = m->b->count - r.first < SLAB ? m->b->count - r.first : SLAB;
 		obk_pool_run(m->args->pool, (r.count + BLOCK - 1) / BLOCK, read_block, &r);
 		if (r.bad != SIZE_MAX)
-			/* again, for its sentence */
+			/* decode it again for the error text */
 			err = decode(m->args, m->stride, r.bad, &p, fault);
 		else
 			err = obk_gpu_write(m->b->gpu, m->stream, to + r.first * sizeof(p), r.out,
 				r.count * sizeof(p), fault);
-		/* the slab is filled again */
+		/* the slab is used again */
 		if (!err)
 			err = obk_gpu_wait(m->b->gpu, m->stream, fault);
 	}
@@ -103,7 +104,7 @@ static enum ob_err upload(const struct making *m, CUdeviceptr to, struct obk_fau
 	return err;
 }
 
-/* What is wrong with point i of those on the device. */
+/* Describes what is wrong with point i on the device. */
 static enum ob_err explain(
 	const struct making *m, CUdeviceptr points, size_t i, struct obk_fault *fault)
 {
@@ -160,7 +161,7 @@ static enum ob_err normalise(
 		(void *[]){ &n, &threads, &from, &to }, fault);
 }
 
-/* to = 2^shift from, `count` points. */
+/* to = 2^shift from, for `count` points. */
 static enum ob_err shift_points(const struct making *m, unsigned shift, CUdeviceptr from,
 	CUdeviceptr to, size_t count, struct obk_fault *fault)
 {
@@ -181,7 +182,7 @@ static enum ob_err shift_points(const struct making *m, unsigned shift, CUdevice
 	return err;
 }
 
-/* Of a base and window. */
+/* Multiples per base and window. */
 static size_t multiples_of(unsigned bits)
 {
 	return (size_t)1 << (bits - 1);
@@ -217,7 +218,7 @@ static void hold(struct obk_msm_gpu_bases *b, const struct obk_msm_gpu_choice *c
 	b->shift = choice->shift;
 }
 
-/* What the device is fastest with in that memory. */
+/* Chooses the table with which the device is fastest in that memory. */
 static void plan_table(struct obk_msm_gpu_bases *b, size_t table_bytes)
 {
 	struct obk_msm_gpu_tuning tuning;
@@ -291,7 +292,7 @@ static enum ob_err make(struct making *m, struct obk_fault *fault)
 		if (err != OB_ERR_NO_MEMORY || m->choice || (b->copies == 1 && !b->multiples))
 			break;
 		obk_gpu_trim(b->gpu);
-		err = OB_ERR_NONE; /* a smaller table then */
+		err = OB_ERR_NONE; /* try a smaller table */
 	}
 	obk_gpu_give(b->gpu, &m->bad);
 	obk_gpu_stream_give(b->gpu, m->stream);

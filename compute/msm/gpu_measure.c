@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Measuring a GPU for compute/msm/gpu_tune.h: a few weights at first hand, the others from the
- * times of products of different shapes.
+ * Measurements of a GPU for compute/msm/gpu_tune.h: some weights are measured directly, the others
+ * are derived from the times of products of different shapes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,15 +16,16 @@
 #define SCALARS          ((size_t)1 << 18)
 #define MULTIPLES_POINTS ((size_t)64)
 #define MULTIPLES_BITS   4
-/* as many of the smallest product take about as long as the table of multiples */
+/* this many of the smallest product take about as long as making the table of multiples */
 #define TABLE_PRODUCTS   20
 #define LAUNCHES         64
 #define RUNS             3
 #define MOST_PRODUCTS    (SCALARS / MULTIPLES_POINTS)
 #define UPLOAD_BYTES     (SCALARS / 4 * OBK_SCALAR_BYTES)
 #define ROWS             64
-#define WITHIN           1.02 /* so near to the best rate a group is large enough */
-#define NOISE            32   /* windows that are faster by less than a 32nd are not */
+/* a group is large enough if its rate is within this factor of the best */
+#define WITHIN           1.02
+#define NOISE            32 /* a window must be faster by more than a 32nd to be chosen */
 
 struct probe {
 	uint16_t n, products;
@@ -33,8 +34,8 @@ struct probe {
 };
 
 /*
- * By rising size. The products of one size and window, in fours, also tell how many are worth
- * working on together.
+ * Ordered by increasing size. The products of one size and window, in steps of four, also show how
+ * many are worth processing together.
  */
 static const struct probe probes[] = {
 	{ 16, 1, 4, false },
@@ -68,7 +69,7 @@ struct measuring {
 	struct obk_msm_gpu_sample samples[ob_count(probes)];
 	size_t count;
 	uint64_t until;
-	/* how often slower than by the guess the last sample was; 0: there is none */
+	/* time of the last sample relative to the estimate; 0: there is none */
 	double pace;
 	struct obk_fault *fault;
 };
@@ -121,9 +122,9 @@ static enum ob_err make_input(struct measuring *m)
 			      "no memory to measure a GPU with");
 }
 
-/* ---- at first hand ---- */
+/* ---- direct measurements ---- */
 
-/* `launches` of a kernel with nothing to do, and the way back. */
+/* Times `launches` of a kernel without work, and a read of the result. */
 static enum ob_err time_launches(struct measuring *m, CUfunction kernel, CUstream stream,
 	CUdeviceptr at, unsigned launches, double *ret)
 {
@@ -142,7 +143,7 @@ static enum ob_err time_launches(struct measuring *m, CUfunction kernel, CUstrea
 		if (err)
 			return err;
 		took = seconds_since(from);
-		*ret = r <= 1 || took < *ret ? took : *ret; /* the first one warms up */
+		*ret = r <= 1 || took < *ret ? took : *ret; /* the first run is a warm-up */
 	}
 	return OB_ERR_NONE;
 }
@@ -181,7 +182,7 @@ static double time_row(void)
 		obk_g1_double(&sum, &sum);
 		obk_g1_add(&sum, &sum, &p);
 	}
-	/* a sum that is used is not left out */
+	/* the result is used so that the compiler does not remove the sum */
 	return obk_g1_is_infinity(&sum) ? 0 : seconds_since(from) / ROWS;
 }
 
@@ -274,7 +275,7 @@ static enum ob_err take_sample(struct measuring *m, const struct probe *p)
 	if (m->count && expected > seconds_left(m))
 		return OB_ERR_NONE;
 	err = make_bases(m, p);
-	/* the first one finds everything cold */
+	/* the first product is a warm-up */
 	if (!err && m->count == 0)
 		err = time_product(m, p, 1, &s->seconds);
 	err = err ? err
@@ -288,8 +289,8 @@ static enum ob_err take_sample(struct measuring *m, const struct probe *p)
 }
 
 /*
- * Entries of the smallest group that is as fast a product as the fastest, doubled for good measure;
- * 0 if the largest measured was the fastest.
+ * Entries in the smallest group that is as fast per product as the fastest one, doubled as a
+ * margin; 0 if the largest group measured was the fastest.
  */
 static size_t best_group(const struct measuring *m)
 {
@@ -331,7 +332,7 @@ static enum ob_err measure(struct measuring *m, double seconds)
 	for (size_t i = 0; i < ob_count(probes) && !err; i++) {
 		err = take_sample(m, &probes[i]);
 		if (err == OB_ERR_NO_MEMORY && m->count > 0)
-			/* the larger ones would not fit either; the others tell enough */
+			/* larger products would not fit either; the measured ones are enough */
 			return OB_ERR_NONE;
 	}
 	return err;
@@ -405,7 +406,7 @@ static enum ob_err time_window(struct timing *t, unsigned window, double *ret)
 	return OB_ERR_NONE;
 }
 
-/* Downhill from `start`, which is what the model thinks, while there is time. */
+/* Descends from `start`, the window that the model chooses, while there is time. */
 static enum ob_err best_window(struct timing *t, unsigned start, unsigned *ret_window)
 {
 	double least, took;
@@ -418,7 +419,7 @@ static enum ob_err best_window(struct timing *t, unsigned start, unsigned *ret_w
 			c += (unsigned)way) {
 			err = time_window(t, c, &took);
 			if (err == OB_ERR_NO_MEMORY) {
-				err = OB_ERR_NONE; /* no window to choose */
+				err = OB_ERR_NONE; /* there is no window to choose */
 				break;
 			}
 			if (err || took >= least - least / NOISE)
@@ -430,7 +431,7 @@ static enum ob_err best_window(struct timing *t, unsigned start, unsigned *ret_w
 	return err;
 }
 
-#define WINDOWS_TIMED 4 /* usually: the model's, its neighbours, one more */
+#define WINDOWS_TIMED 4 /* typical number: the model's window, its neighbours, one more */
 
 static enum ob_err tune_window(struct timing *t, unsigned start, unsigned *ret_window)
 {

@@ -7,8 +7,8 @@
 
 #include "compute/msm/gpu_inside.h"
 
-#define GROUP_ENTRIES  ((size_t)1 << 27) /* of products that are worked on together */
-#define GROUP_PRODUCTS ((size_t)16384)   /* rows of a grid */
+#define GROUP_ENTRIES  ((size_t)1 << 27) /* most entries of products that are processed together */
+#define GROUP_PRODUCTS ((size_t)16384)   /* most rows in a grid */
 #define MAX_COPIES     64
 #define ENTRY_LIMIT    ((size_t)1 << 31)
 
@@ -18,15 +18,15 @@ const char *const obk_msm_gpu_weight_names[OBK_MSM_WEIGHTS] = { "trip", "launch"
 /* ---- counts ---- */
 
 /*
- * Additions that a thread makes one after the other, where the device is not full: as gpu.c cuts
- * the work. A step is one by four lanes.
+ * Additions that a thread makes one after the other when the device is not full; gpu.c cuts the
+ * work in this way. A step is an addition by four SIMD lanes.
  */
 #define CHUNK       4
-#define CHUNK_STEPS 10.8 /* by one lane each */
+#define CHUNK_STEPS 10.8 /* the same with one SIMD lane each */
 #define REST_STEPS  6    /* the last five levels of folding, in one launch */
 #define TREE_STEPS  8
-#define TREE_SUMS   1.44 /* full additions, in others */
-#define JOIN_STEPS  2    /* of a level: most buckets begin where they end */
+#define TREE_SUMS   1.44 /* full additions, in units of additions from the table */
+#define JOIN_STEPS  2    /* per level: most buckets begin and end in the same chunk */
 
 static void count_multiples(const struct obk_msm_gpu_work *w, size_t threads, double *counts)
 {
@@ -49,7 +49,10 @@ static void count_multiples(const struct obk_msm_gpu_work *w, size_t threads, do
 
 static void count_buckets(const struct obk_msm_gpu_work *w, size_t threads, double *counts)
 {
-	/* chunks by what 32 windows would make, so that windows are compared by what they change */
+	/*
+	 * chunks are computed for 32 windows, so that the comparison of windows depends only on
+	 * what they change
+	 */
 	double scalars = (double)w->n * (double)w->products, entries = scalars * w->plan.windows,
 	       chunks = fmin(8 * scalars, 2.5 * (double)threads);
 	double joins = ceil(log2(fmax(2, chunks)) / 2),
@@ -87,13 +90,13 @@ double obk_msm_gpu_seconds(
 
 /* ---- weights ---- */
 
-/* Cycles of a warp at the multiplier, and of four lanes alone. */
+/* Cycles of a warp at the multiplier, and of four SIMD lanes alone. */
 #define MIXED_CYCLES     10632.0
 #define FULL_CYCLES      15336.0
 #define ALONE_CYCLES     6200.0 /* 6,052 and six groups of shuffles */
-#define LANES            128.0  /* of a multiprocessor, in four parts */
-#define REACHED          0.75   /* of the multiplier's rate */
-#define SORT_SHARE       0.15   /* of an addition */
+#define LANES            128.0  /* of a multiprocessor, in four partitions */
+#define REACHED          0.75   /* fraction of the multiplier's peak rate that is reached */
+#define SORT_SHARE       0.15   /* cost of sorting an entry, relative to an addition */
 #define BUCKET_FULL_SUMS 2.1
 
 void obk_msm_gpu_guess(const struct obk_gpu_info *info, struct obk_msm_gpu_tuning *ret_tuning)
@@ -115,9 +118,9 @@ void obk_msm_gpu_guess(const struct obk_gpu_info *info, struct obk_msm_gpu_tunin
 		} };
 }
 
-#define PULL      1e-3 /* towards the proportions there were, in squares of relative errors */
-#define SORT_MOST 4    /* an entry costs at most so many additions */
-#define LEAST     0.02 /* of those, so that nothing is ever free */
+#define PULL      1e-3 /* weight of the previous proportions, in squares of relative errors */
+#define SORT_MOST 4    /* upper limit for an entry, in additions */
+#define LEAST     0.02 /* lower limit, relative to the estimate, so that no cost is ever 0 */
 
 static bool solve(double a[OBK_MSM_WEIGHTS][OBK_MSM_WEIGHTS + 1], double x[OBK_MSM_WEIGHTS])
 {
@@ -153,8 +156,8 @@ static bool solve(double a[OBK_MSM_WEIGHTS][OBK_MSM_WEIGHTS + 1], double x[OBK_M
 }
 
 /*
- * How often slower than the weights say the samples were, those in `fixed` apart: the mean of the
- * logarithms.
+ * The ratio of the samples' times to those that the weights give, excluding the weights in `fixed`:
+ * the mean of the logarithms.
  */
 static double pace(const struct obk_msm_gpu_tuning *tuning, unsigned fixed,
 	const struct obk_msm_gpu_sample *samples, size_t n)
@@ -172,7 +175,7 @@ static double pace(const struct obk_msm_gpu_tuning *tuning, unsigned fixed,
 	return exp(sum / (double)n);
 }
 
-/* x: weights as multiples of those in `unit`; known[i]: not to be changed. */
+/* x: weights as multiples of those in `unit`; known[i]: must not be changed. */
 static bool least_squares(const double unit[OBK_MSM_WEIGHTS], const bool known[OBK_MSM_WEIGHTS],
 	size_t threads, const struct obk_msm_gpu_sample *samples, size_t n,
 	double x[OBK_MSM_WEIGHTS])
@@ -200,7 +203,7 @@ static bool least_squares(const double unit[OBK_MSM_WEIGHTS], const bool known[O
 	return solve(a, x);
 }
 
-/* Is the weight of a count that some sample has? */
+/* Whether the weight belongs to a count that some sample has. */
 static bool told(
 	unsigned weight, size_t threads, const struct obk_msm_gpu_sample *samples, size_t n)
 {
@@ -237,7 +240,7 @@ void obk_msm_gpu_fit(struct obk_msm_gpu_tuning *tuning, unsigned fixed,
 			known[i] = again = true;
 		}
 	}
-	/* one kind of additions tells of the other; and what is not sorted is an addition still */
+	/* both kinds of additions are related: without sorting, an entry still costs an addition */
 	if (!(fixed >> OBK_MSM_GATHER & 1) && !told(OBK_MSM_GATHER, tuning->threads, samples, n))
 		x[OBK_MSM_GATHER] = x[OBK_MSM_ENTRY];
 	if (!(fixed >> OBK_MSM_ENTRY & 1) && !told(OBK_MSM_ENTRY, tuning->threads, samples, n))
@@ -276,7 +279,7 @@ static double per_product(const struct obk_msm_gpu_tuning *tuning, const struct 
 void obk_msm_gpu_plan(const struct obk_msm_gpu_tuning *tuning, struct obk_plan *plan,
 	unsigned copies, unsigned fixed_window, bool order_r, size_t n, size_t products)
 {
-	/* halved: 254 with a sign; the one more that signed digits need */
+	/* halved: 254 bits with a sign, and one more for signed digits */
 	unsigned bits = order_r ? 255 : 257;
 	double best = 0;
 

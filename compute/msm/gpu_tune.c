@@ -15,25 +15,25 @@ static const struct obk_profile_kind kind = { "outboard msm gpu profile", OBK_MS
 	"msm-gpu", "outboard msm calibrate" };
 
 /*
- * Devices are told apart by their driver and ordinal; those with the same key share what is known.
+ * Devices are identified by their driver and ordinal. Devices with the same key share their tuning.
  */
 struct known {
 	const struct obk_gpu_driver *driver;
 	unsigned ordinal;
 	char key[OBK_PROFILE_MAX_KEY];
-	bool there; /* the tuning */
-	bool busy;  /* being measured by this device */
+	bool there; /* tuning is valid */
+	bool busy;  /* a thread is measuring this device */
 	struct obk_msm_gpu_tuning tuning;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards both */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards both variables */
 static struct known known[OBK_MSM_GPU_TUNE_MAX_DEVICES];
 static unsigned known_count;
 
 static pthread_once_t kernels_once = PTHREAD_ONCE_INIT;
 static uint64_t kernels_hash;
 
-/* Kernels that were changed are other kernels. */
+/* The hash changes when the kernels change. */
 static void hash_kernels(void)
 {
 	const struct obk_gpu_image *i = &obk_msm_gpu_kernels;
@@ -67,7 +67,7 @@ bool obk_msm_gpu_tune_path(const struct obk_gpu *gpu, char *ret_path, size_t siz
 	return obk_profile_path(&kind, key, ret_path, size);
 }
 
-/* With the lock held. NULL: there are as many as may be. */
+/* The lock is held. NULL: there are as many devices as allowed. */
 static struct known *find(const struct obk_gpu *gpu)
 {
 	struct known *k;
@@ -110,7 +110,7 @@ void obk_msm_gpu_tuning_get(const struct obk_gpu *gpu, struct obk_msm_gpu_tuning
 		obk_msm_gpu_guess(obk_gpu_info(gpu), ret_tuning);
 }
 
-/* Of all devices with the key of this one, which have the same. With the lock held. */
+/* Copies the tuning to all devices with the same key. The lock is held. */
 static void share(const struct known *k)
 {
 	for (unsigned i = 0; i < known_count; i++)
@@ -205,7 +205,7 @@ void obk_msm_gpu_tune_clear(void)
 /* ---- the file ---- */
 
 static pthread_once_t locale_once = PTHREAD_ONCE_INIT;
-/* in which a number has a point, whatever the program's has; 0: it could not be had */
+/* a locale with a decimal point, whatever the locale of the program; 0: it could not be created */
 static locale_t plain;
 
 static void make_locale(void)
@@ -213,14 +213,14 @@ static void make_locale(void)
 	plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
 }
 
-/* For this thread; the one before, to be set again. */
+/* Sets it for this thread; returns the previous locale, which the caller must restore. */
 static locale_t use_plain(void)
 {
 	pthread_once(&locale_once, make_locale);
 	return uselocale(plain);
 }
 
-/* "name number"; false if that is not what stands there. */
+/* Parses "name number"; false if the line is different. */
 static bool take_seconds(const char *line, const char *name, double *ret)
 {
 	size_t n = strlen(name);

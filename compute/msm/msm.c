@@ -7,9 +7,9 @@
 
 #include "compute/msm/plan.h"
 
-#define SCALAR_BLOCK  1024 /* scalars a thread takes at a time */
+#define SCALAR_BLOCK  1024 /* scalars that a thread processes together */
 /*
- * Entries, and slots of buckets, that are worked on together: 256 MiB of references, at most 1 GiB
+ * Entries, and slots of buckets, that are processed together: 256 MiB of references, at most 1 GiB
  * of points.
  */
 #define GROUP_ENTRIES ((size_t)1 << 26)
@@ -18,17 +18,18 @@
 struct call {
 	const struct obk_msm_bases *bases;
 	const struct obk_msm_job *job;
-	struct obk_msm_job range; /* the points at work: all, or some of one product */
+	struct obk_msm_job range; /* the points being processed: all, or some of one product */
 	struct obk_plan plan;
 	struct obk_group group;
-	void *scalars;         /* of the products prepared together: halves or plain limbs */
-	size_t prepared;       /* products */
+	/* of the products that are prepared together: halves or plain limbs */
+	void *scalars;
+	size_t prepared;       /* number of these products */
 	const char *in;        /* their scalars as the caller gave them */
 	size_t in_first;       /* index of the first of them */
-	size_t item;           /* what the caller's first scalar counts as */
-	_Atomic size_t bad;    /* the lowest scalar refused */
+	size_t item;           /* index of the caller's first scalar in errors */
+	_Atomic size_t bad;    /* the lowest index of a refused scalar */
 	pthread_mutex_t lock;  /* guards done, and calls of progress */
-	double done, part;     /* of the whole; what a chunk is of it */
+	double done, part;     /* done: of the whole; part: of one chunk */
 	struct obk_g1 *result; /* [batch] */
 	struct obk_g1 *sum;    /* [products prepared] of the range */
 };
@@ -150,7 +151,10 @@ static void group_fini(struct obk_group *g, unsigned threads)
 	free(g->sum);
 }
 
-/* Long segments waste less at their ends, short ones share an inversion among more. */
+/*
+ * Long segments have fewer ends to process; short ones are more numerous and share each inversion
+ * among more.
+ */
 static uint32_t segment_length(size_t buckets_in_all, uint32_t buckets)
 {
 	uint32_t length = buckets_in_all <= 4096 ? 16 : buckets_in_all <= 32768 ? 32 : 64;
@@ -172,7 +176,7 @@ static bool worker_init(struct obk_worker *w, const struct obk_group *g)
 	return w->items && w->pieces && w->live && w->pairs && w->slots && w->workspace;
 }
 
-/* Room for `sets` sets at a time. */
+/* Allocates memory for `sets` sets at a time. */
 static bool group_init(struct obk_group *g, size_t sets, unsigned threads)
 {
 	size_t buckets = sets * g->plan->buckets, entries;
@@ -216,7 +220,10 @@ static enum ob_err loop(
 									       : OB_ERR_CANCELLED;
 }
 
-/* Sums of `sets` sets from first_set on, counted through the products prepared, into group.sum. */
+/*
+ * Computes the sums of `sets` sets from first_set on, numbered through the prepared products, in
+ * group.sum.
+ */
 static enum ob_err run_group(struct call *c, size_t first_set, size_t sets, size_t sets_in_all)
 {
 	struct obk_group *g = &c->group;
@@ -240,8 +247,8 @@ static enum ob_err run_group(struct call *c, size_t first_set, size_t sets, size
 }
 
 /*
- * result = the sets' sums with their weights 2^(window set): the sets [first, first + n) of one
- * product, to be called from the last to the first.
+ * result = the sums of the sets with their weights 2^(window set). Processes the sets [first, first
+ * + n) of one product; call it for the last sets first.
  */
 static void horner(
 	const struct obk_plan *plan, struct obk_g1 *result, const struct obk_g1 *sum, size_t n)
@@ -254,7 +261,8 @@ static void horner(
 }
 
 /*
- * `products` products, or the range of one, whose scalars fit the memory prepared; the sets of each in groups of at most `most`.
+ * Computes `products` products, or the range of one, whose scalars fit into the prepared memory;
+ * processes the sets of each in groups of at most `most`.
  */
 static enum ob_err run_products(struct call *c, size_t first, size_t products, size_t most)
 {
@@ -272,8 +280,8 @@ static enum ob_err run_products(struct call *c, size_t first, size_t products, s
 	for (size_t i = 0; i < products; i++)
 		obk_g1_set_infinity(&c->sum[i]);
 	/*
-	 * From the last set to the first, so that Horner's rule can take them as they come. Groups
-	 * of several products hold whole ones.
+	 * From the last set to the first, because Horner's rule needs them in this order. Groups of
+	 * several products contain whole ones.
 	 */
 	while (end > 0) {
 		size_t from = end > most ? end - most : 0;
@@ -343,7 +351,7 @@ static size_t range_of(const struct obk_msm_job *job)
 	return range < job->count ? range : job->count;
 }
 
-/* item: what the first scalar counts as. */
+/* item: index of the first scalar in errors. */
 static enum ob_err run(const struct obk_msm_bases *bases, const struct obk_msm_job *job,
 	size_t item, struct obk_g1_affine *ret_points, struct obk_fault *fault)
 {
@@ -391,7 +399,7 @@ enum ob_err obk_msm_run(const struct obk_msm_bases *bases, const struct obk_msm_
 	return err ? err : run(bases, job, 0, ret_points, fault);
 }
 
-/* A part of a product, told as progress of the whole. */
+/* A part of a product, reported as progress of the whole. */
 struct stretch {
 	const struct obk_msm_job *whole;
 	size_t done, count;
@@ -405,7 +413,7 @@ static void stretch_progress(void *arg, double done)
 		((double)s->done + done * (double)s->count) / (double)s->whole->count);
 }
 
-/* Bases and product range by range. */
+/* Makes the bases and computes the product range by range. */
 static enum ob_err once_in_ranges(const struct obk_msm_bases_args *args,
 	const struct obk_msm_job *job, struct obk_g1_affine *ret, struct obk_fault *fault)
 {

@@ -20,9 +20,9 @@ struct obk_plan obk_plan_shape(unsigned window, unsigned bits, unsigned copies)
 }
 
 /*
- * An entry is an addition; a bucket is two, one of which its first entry had saved, and its share
- * of what ends a segment. A set pays for its doublings. Weights measured with the AVX-512 lanes;
- * the plain ones agree nearly enough.
+ * An entry costs one addition. A bucket costs two, minus the one that its first entry saves, plus
+ * its share of the end of a segment. A set also costs its doublings. The weights were measured with
+ * the AVX-512 implementation; they fit the plain one well enough.
  */
 double obk_plan_cost(const struct obk_plan *plan, size_t n, unsigned halves)
 {

@@ -136,7 +136,8 @@ enum ob_err obk_profile_write(const struct obk_profile_kind *kind, const char *k
 	snprintf(other, sizeof(other), "%s", path);
 	for (char *at = strchr(other + 1, '/'); at; at = strchr(at + 1, '/')) {
 		*at = 0;
-		mkdir(other, 0700); /* what is missing still shows when the file is opened */
+		/* errors are ignored here: if a folder is missing, opening the file fails */
+		mkdir(other, 0700);
 		*at = '/';
 	}
 	f = obk_profile_beside(path, other, sizeof(other));

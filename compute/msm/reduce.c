@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * From buckets to the sum of a set: sum over b of b B_b. Buckets are cut into segments of L. Going
- * down a segment, run is the sum of the buckets seen and acc the sum of the runs; all segments of a
- * batch take a step at once, so the additions share inversions. At the end, with s counting the
- * segments of a set,
+ * From buckets to the sum of a set: sum over b of b B_b. Buckets are cut into segments of length L.
+ * On the way down a segment, `run` is the sum of the buckets so far and `acc` the sum of the runs.
+ * All segments of a batch make a step at the same time, so that the additions share inversions. At
+ * the end, where s numbers the segments of a set,
  *     sum = sum of acc_s + L sum of s run_s.
  */
 #include "compute/msm/plan.h"
 
 /*
- * Three slots of its own: acc, and two that run alternates between, as acc still reads the old one
- * while the new one is written.
+ * Each segment has three slots: acc, and two between which run alternates, because acc still reads
+ * the old run while the new one is written.
  */
 static inline uint32_t own_slot(const struct obk_group *g, size_t segment, unsigned which)
 {
@@ -19,8 +19,7 @@ static inline uint32_t own_slot(const struct obk_group *g, size_t segment, unsig
 }
 
 /*
- * One step of one segment: acc += run, and then run += the next bucket. Both read the run as it
- * was.
+ * One step of one segment: acc += run, then run += the next bucket. Both use the old value of run.
  */
 static size_t step(struct obk_group *g, size_t segment, uint32_t bucket, struct obk_pair *pairs)
 {
@@ -29,7 +28,7 @@ static size_t step(struct obk_group *g, size_t segment, uint32_t bucket, struct 
 
 	if (run != OBK_EMPTY) {
 		if (acc == OBK_EMPTY) {
-			/* the run of a single bucket: that slot, or base, does not change */
+			/* the run is a single bucket: its slot, or the base, does not change */
 			g->acc[segment] = run;
 		} else {
 			g->acc[segment] = own_slot(g, segment, 0);

@@ -102,7 +102,7 @@ void obk_scalar_split(struct obk_half *k1, struct obk_half *k2, const uint64_t k
 		sign = OBK_HALF_SIGN;
 	}
 	quotient(q, a);
-	/* rest = a - q lambda; it has at most 130 bits, so three limbs do */
+	/* rest = a - q lambda has at most 130 bits, so three limbs are enough */
 	s = (u128)q[0] * lambda[0];
 	rest[0] = (uint64_t)s;
 	s >>= 64;
@@ -118,7 +118,7 @@ void obk_scalar_split(struct obk_half *k1, struct obk_half *k2, const uint64_t k
 		q[1] += ++q[0] == 0;
 	}
 	sign1 = sign;
-	if (above(rest, half_lambda, 3)) { /* the nearer multiple of lambda */
+	if (above(rest, half_lambda, 3)) { /* round to the nearer multiple of lambda */
 		subtract(rest, lambda3, rest, 3);
 		q[1] += ++q[0] == 0;
 		sign1 ^= OBK_HALF_SIGN;

@@ -15,15 +15,17 @@
 #define MAX_KEY 256
 #define RUNS    3
 #define HALVES  2
-/* Sizes that are measured; those between follow the nearest. */
+/* Sizes that are measured. Other sizes use the nearest one. */
 static const unsigned measured[] = { 6, 8, 10, 12, 14, 16 };
 #define MEASURED (sizeof(measured) / sizeof(measured[0]))
 
 static const struct obk_profile_kind kind = { "outboard msm profile", OBK_TUNE_VERSION, "msm",
 	"outboard msm tune" };
-/* Single bytes, so that a product beside a change reads the old or the new one. */
-static _Atomic uint8_t windows[HALVES][OBK_TUNE_LOGS]; /* [halves - 1][log n]; 0: not known */
-static _Atomic uint8_t endomorphism;                   /* log n + 1; 0: not known */
+/*
+ * Single bytes, so that a product that runs during a change reads either the old or the new value.
+ */
+static _Atomic uint8_t windows[HALVES][OBK_TUNE_LOGS]; /* [halves - 1][log n]; 0: unknown */
+static _Atomic uint8_t endomorphism;                   /* log n + 1; 0: unknown */
 
 unsigned obk_tune_log(size_t n)
 {
@@ -59,7 +61,7 @@ void obk_tune_clear(void)
 	endomorphism = 0;
 }
 
-/* The processor's model and how points are added, on one line. */
+/* A line with the processor's model and the implementation of point addition. */
 static void make_key(char key[MAX_KEY])
 {
 	char model[128] = "unknown", line[256];
@@ -89,7 +91,7 @@ bool obk_tune_path(char *ret_path, size_t size)
 
 /* ---- the file ---- */
 
-/* "name n n n ..." of `count` numbers; false if that is not what stands there. */
+/* Parses "name n n n ..." with `count` numbers; false if the line is different. */
 static bool take_numbers(
 	const char *text, const char *name, unsigned count, unsigned most, uint8_t *ret)
 {
@@ -223,10 +225,7 @@ static bool make_input(struct measuring *m, size_t n)
 	return fine;
 }
 
-/*
- * Processor time of all threads: what others do on the machine counts for less than in time that
- * passes.
- */
+/* Processor time of all threads, which other work on the machine affects less than elapsed time. */
 static uint64_t processor_ns(void)
 {
 	struct timespec t;
@@ -235,7 +234,7 @@ static uint64_t processor_ns(void)
 	return (uint64_t)t.tv_sec * OB_SECOND + (uint64_t)t.tv_nsec;
 }
 
-/* The best of some runs in ns; UINT64_MAX if there was no memory. */
+/* The best of several runs in ns; UINT64_MAX: out of memory. */
 static uint64_t time_of(
 	struct measuring *m, const struct obk_msm_bases *bases, size_t n, unsigned window)
 {
@@ -258,7 +257,7 @@ static uint64_t time_of(
 	return best;
 }
 
-/* From the model's window downhill; bases of one or two halves. */
+/* Descends from the model's window; for bases with one or two halves. */
 static uint64_t best_window(
 	struct measuring *m, const struct obk_msm_bases *bases, size_t n, int *ret_offset)
 {
@@ -273,7 +272,7 @@ static uint64_t best_window(
 		for (unsigned c = start + (unsigned)way; c >= 2 && c <= OBK_MSM_MAX_WINDOW;
 			c += (unsigned)way) {
 			t = time_of(m, bases, n, c);
-			if (t >= least - least / 32) /* less than that is noise */
+			if (t >= least - least / 32) /* a smaller difference is noise */
 				break;
 			least = t;
 			best = c;
@@ -285,12 +284,12 @@ static uint64_t best_window(
 	return least;
 }
 
-/* The model's window, moved by what was measured at the nearest size. */
+/* The model's window plus the offset measured at the nearest size. */
 static void fill_windows(unsigned halves, unsigned count, const int offset[MEASURED])
 {
 	struct obk_msm_bases bases = { .halves = halves, .order_r = true, .copies = 1 };
 
-	/* entries not filled yet are 0: the model's */
+	/* entries that are still 0 use the model */
 	for (unsigned log_n = OBK_TUNE_LOGS; log_n-- > 0;) {
 		struct obk_plan plan;
 		unsigned near = 0;
@@ -303,7 +302,7 @@ static void fill_windows(unsigned halves, unsigned count, const int offset[MEASU
 		obk_plan_make(&plan, &bases, (size_t)1 << log_n, 0);
 		c = (int)plan.window + offset[near];
 		c = c < 2 ? 2 : c > OBK_MSM_MAX_WINDOW ? OBK_MSM_MAX_WINDOW : c;
-		/* more points never want smaller windows */
+		/* the window must not shrink when the number of points grows */
 		if (log_n + 1 < OBK_TUNE_LOGS && c > windows[halves - 1][log_n + 1])
 			c = windows[halves - 1][log_n + 1];
 		windows[halves - 1][log_n] = (uint8_t)c;
@@ -340,8 +339,8 @@ static enum ob_err measure_sizes(
 				return OB_ERR_NO_MEMORY;
 		}
 		/*
-		 * the largest sizes decide: does splitting scalars lose by more than what a
-		 * measurement errs?
+		 * only the largest sizes count: splitting scalars must be slower by more than the
+		 * measurement error
 		 */
 		if (measured[i] >= 14 && least[0] + least[0] / 32 < least[1])
 			*ret_limit = ob_min(*ret_limit, measured[i] - 1);
