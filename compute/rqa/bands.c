@@ -6,12 +6,13 @@
 
 #include "compute/rqa/bands.h"
 
-#define SLOTS_MORE 2u        /* bands that may wait for a slower one, beside one a thread */
-#define LOOK_NS    50000000l /* between two looks at the watch */
+/* bands that may wait for a slower one, in addition to one per thread */
+#define SLOTS_MORE 2u
+#define LOOK_NS    50000000l /* time between two checks of the watch */
 
 /*
- * A line so far: whether the run from its first cell has ended, that run's length, and the length
- * of the run that is open. Nothing yet: 0.
+ * State of a line: whether its first run has ended, the length of that run, and the length of the
+ * open run. 0: no cells yet.
  */
 #define ENDED    ((uint64_t)1 << 63)
 #define RUN_BITS 32
@@ -86,7 +87,10 @@ struct obk_rqa_band *obk_rqa_bands_claim(
 	pthread_mutex_unlock(&bands->lock);
 	if (stopped)
 		return NULL;
-	/* Every line is open from before; whether it is, shows when the bands are put together. */
+	/*
+	 * Assume that every line has an open run from the previous band; whether it has is known
+	 * when the bands are merged.
+	 */
 	memset(band->start, 0xff, 2 * bands->lines * sizeof *band->start);
 	memset(band->tail, 0xff, (bands->lines / 64 + 2) * sizeof *band->tail);
 	return band;
@@ -110,7 +114,7 @@ static void line_add(struct obk_rqa_bands *bands, const struct obk_rqa_band *ban
 			obk_rqa_hist_add(&bands->counts->vertical, run, 1);
 		so_far = (so_far >> RUN_BITS << RUN_BITS) | tail;
 	}
-	/* under the lock */
+	/* relaxed: accessed under the lock */
 	atomic_store_explicit(&bands->counts->line.count[line], so_far, memory_order_relaxed);
 }
 
@@ -122,7 +126,7 @@ static void band_add(struct obk_rqa_bands *bands, const struct obk_rqa_band *ban
 	for (uint64_t i = 0; i < n - first; i++)
 		line_add(bands, band, i, (last < n - i ? last : n - i) - first,
 			band->tail[i / 64] >> (i & 63) & 1);
-	/* The column j leaves the band at the cell (j - last + 1, j), or at the border. */
+	/* Column j leaves the band at the cell (j - last + 1, j), or at the border. */
 	for (uint64_t j = first; j < n; j++) {
 		uint64_t i = j - last + 1;
 
@@ -148,7 +152,7 @@ void obk_rqa_bands_done(struct obk_rqa_bands *bands, uint64_t index)
 	pthread_mutex_unlock(&bands->lock);
 }
 
-/* The run of a line's first cells. */
+/* The length of the run at the beginning of a line. */
 static uint64_t line_first(const struct obk_rqa_bands *bands, uint64_t line)
 {
 	uint64_t value = obk_rqa_hist_get(&bands->counts->line, line);
@@ -164,7 +168,7 @@ void obk_rqa_bands_end(struct obk_rqa_bands *bands)
 		uint64_t below = line_first(bands, i), above = line_first(bands, n + i),
 			 value = obk_rqa_hist_get(&bands->counts->line, i);
 
-		/* Both have the cell (i, i). */
+		/* Both lines contain the cell (i, i). */
 		if (below)
 			obk_rqa_hist_add(&bands->counts->vertical, below + above - 1, 1);
 		if (value & ENDED && value << RUN_BITS)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obk-rqa-bench --help: on a GPU (bench_gpu.c). obk-rqa-bench [threads [singles|sweeps [NAME
- * [RUNS]]]]: cells per second of one series on each instruction set, and the sweep of 10,200
- * combinations over 310 gaze-like series. Cells are those of one triangle. Medians of several runs,
- * by the clock and by the processor's time, which differ on a busy machine; the series are
- * synthetic, of the lengths that one published data set of gaze recordings has. NAME: those sweeps
- * alone whose name it is a part of.
+ * obk-rqa-bench [threads [singles|sweeps [NAME [RUNS]]]]: measures cells per second of one series
+ * on each instruction set, and the sweep of 10,200 combinations over 310 gaze-like series. NAME:
+ * only the sweeps whose names contain it. Cells are those of one triangle. Results are medians of
+ * several runs, in elapsed time and in processor time, which differ on a busy machine. The series
+ * are synthetic; their lengths are those of one published data set of gaze recordings.
+ * obk-rqa-bench --help describes the measurements on a GPU (bench_gpu.c).
  */
 #include <math.h>
 #include <stdio.h>
@@ -123,7 +123,10 @@ static void singles(unsigned threads)
 	single("noise, dense, best, fp32", noise, 5000, 0, OBK_RQA_PRECISION_F32, 0, threads, 0.9);
 }
 
-/* Lengths between low and high, half of them below the median, bent so that few are long. */
+/*
+ * Makes lengths between low and high, half of them below the median, distributed so that few are
+ * long.
+ */
 static void lengths_make(
 	unsigned *lengths, unsigned count, double low, double median, double high, double bend)
 {

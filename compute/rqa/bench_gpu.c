@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* One series of several lengths and sweeps on a GPU, end to end, beside what they are to reach. */
+/* Single series of several lengths and sweeps on a GPU, end to end, compared with target times. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,8 @@
 #include "compute/rqa/rqa.h"
 
 #define RUNS_MOST 99
-#define CHECKED   20000u /* samples up to which the measures are compared with the CPU's */
+/* longest series, in samples, whose measures are compared with the CPU's */
+#define CHECKED   20000u
 
 static const char usage[] = "obk-rqa-bench --device gpu [--driver PATH] [--gpu N] [--runs N] "
 			    "[--divide N] [--most N] [--only single|sweep]\n"
@@ -50,7 +51,7 @@ static void report(struct bench *b, const char *name, unsigned n, double *times,
 	printf("\n");
 }
 
-/* target and beat: seconds; 0: none. */
+/* target and beat: times in seconds; 0: none. */
 static void single(struct bench *b, const char *name, const double *data, unsigned n, int precision,
 	uint32_t want, double target, double beat)
 {

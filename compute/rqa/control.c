@@ -13,20 +13,20 @@
 #include "compute/rqa/internal.h"
 
 #define REPORT_S 0.1
-#define RECENT   0.25 /* share of the time that tells the speed */
+#define RECENT   0.25 /* share of the elapsed time from which the speed is computed */
 
 struct obk_rqa_watch {
 	const struct obk_rqa_control *control;
 	_Atomic uint64_t done, rows, failed, skipped;
 	_Atomic bool stop;
-	_Atomic int64_t next_ns; /* when the next report is due */
+	_Atomic int64_t next_ns; /* time of the next report */
 	int64_t start_ns;
-	/* under lock: what the last report saw, and cells a second of late */
+	/* guarded by lock: state at the last report, and the recent speed in cells per second */
 	int64_t seen_ns;
 	uint64_t seen;
 	double speed;
 	uint64_t total, rows_total;
-	pthread_mutex_t lock; /* one report at a time */
+	pthread_mutex_t lock; /* serialises reports */
 };
 
 static int64_t now_ns(void)
@@ -104,7 +104,7 @@ void obk_rqa_watch_before(struct obk_rqa_watch *watch, uint64_t cells)
 void obk_rqa_watch_again(struct obk_rqa_watch *watch, uint64_t cells)
 {
 	pthread_mutex_lock(&watch->lock);
-	/* a count, nothing hangs on it */
+	/* relaxed: a counter, no other data depends on it */
 	watch->seen = atomic_fetch_sub_explicit(&watch->done, cells, memory_order_relaxed) - cells;
 	watch->seen_ns = now_ns();
 	watch->speed = 0;
@@ -120,7 +120,7 @@ bool obk_rqa_watch_stopped(struct obk_rqa_watch *watch)
 {
 	if (!watch)
 		return false;
-	/* Relaxed: a flag without data; a late look only costs one more unit of work. */
+	/* Relaxed: a flag without data; reading it late costs at most one more unit of work. */
 	if (atomic_load_explicit(&watch->stop, memory_order_relaxed))
 		return true;
 	if (watch->control && watch->control->cancel &&
@@ -132,8 +132,8 @@ bool obk_rqa_watch_stopped(struct obk_rqa_watch *watch)
 }
 
 /*
- * Cells a second, the last quarter of the time counting most: a machine's other work comes and
- * goes.
+ * Cells per second. The last quarter of the time has the largest weight, because other work on the
+ * machine varies.
  */
 static double speed_of(struct obk_rqa_watch *watch, int64_t now, uint64_t done)
 {
@@ -256,10 +256,7 @@ void obk_rqa_each(struct obk_rqa_watch *watch, unsigned threads, uint64_t first,
 	atomic_store_explicit(&crew.next, first, memory_order_relaxed);
 	for (unsigned t = 0; t < threads; t++)
 		members[t] = (struct member){ .crew = &crew, .index = t };
-	/*
-	 * A thread that cannot be started leaves its share to the others; the caller's own always
-	 * runs.
-	 */
+	/* If a thread cannot be started, the others do its share. The caller's own always runs. */
 	for (unsigned t = 1; t < threads; t++)
 		members[t].started =
 			ob_thread_start(member_run, &members[t], 0, &members[t].thread);

@@ -7,14 +7,15 @@
 #include "compute/rqa/count.h"
 
 #define UNIT_CELLS     (1u << 18) /* cells of one unit of work, unless a single line is longer */
-#define BAND_CELLS     (1u << 26) /* cells of a band, as far as its width allows */
-/* diagonals of a band: its beginning and end cost as much as 64 of them or so */
+#define BAND_CELLS     (1u << 26) /* cells in a band, as far as its width allows */
+/* fewest diagonals in a band: starting and ending one costs about as much as 64 diagonals */
 #define BAND_LEAST     1024u
 #define BAND_MOST      32768u
-/* a band is at most one in so many of the diagonals, for the threads */
+/* a band has at most this fraction (1/8) of the diagonals, so that all threads have work */
 #define BAND_SHARE     8u
 #define COLUMNS_BITS   (1u << 25) /* cells of columns counted together, but at least 32 columns */
-#define EPOCH_UNITS    64u        /* units a thread does between two looks at the clock */
+/* units that a thread processes between two checks of the clock */
+#define EPOCH_UNITS    64u
 #define EPOCH_BANDS    4u
 #define STATE_PERIOD_S 30.0
 
@@ -47,7 +48,10 @@ static void flush(struct obk_rqa_counting *c, unsigned threads)
 	}
 }
 
-/* Diagonals of a band. Not a matter of threads: a run's file counts in bands. */
+/*
+ * The number of diagonals in a band. It must not depend on the number of threads, because the file
+ * of a run counts in bands.
+ */
 static uint64_t band_width(uint64_t n)
 {
 	uint64_t width = BAND_CELLS / n, share = n / BAND_SHARE;
@@ -112,8 +116,8 @@ static double seconds(void)
 }
 
 /*
- * All units from `unit` on, an epoch at a time; between two epochs every counter is in `counts`,
- * which is when the run's file is written.
+ * Processes all units from `unit` on, one epoch at a time. Between two epochs every count is in
+ * `counts`; at that point the run's file is written.
  */
 static int epochs_run(struct obk_rqa_counting *c, unsigned threads, uint64_t unit,
 	const struct obk_rqa_control *control, uint64_t hash, struct obk_rqa_error *ret_error)
@@ -145,7 +149,7 @@ static int epochs_run(struct obk_rqa_counting *c, unsigned threads, uint64_t uni
 	return OBK_RQA_OK;
 }
 
-/* The cells of units that an earlier run did, for honest progress. */
+/* The cells of units that an earlier run processed, for correct progress. */
 static uint64_t cells_before(const struct obk_rqa_counting *c, uint64_t unit)
 {
 	uint64_t cells = 0,
@@ -190,7 +194,7 @@ static int sieves_init(struct obk_rqa_counting *c)
 	return OBK_RQA_OK;
 }
 
-/* Room for the cells of columns, where they go through a sieve. */
+/* Allocates memory for the cells of columns if they are processed through a sieve. */
 static bool columns_init(struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch)
 {
 	if (!c->sifting || !c->columns)
@@ -230,7 +234,10 @@ int obk_rqa_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_opti
 	int status = OBK_RQA_OK;
 
 	plan(&c);
-	/* A run's file counts in units, and has the open lines of bands where there are bands. */
+	/*
+	 * The file of a run counts in units and contains the open lines of bands if there are
+	 * bands.
+	 */
 	hash = obk_rqa_hash(hash, &c.diagonals_unit, sizeof c.diagonals_unit);
 	hash = obk_rqa_hash(hash, &(uint64_t){ c.banded }, sizeof(uint64_t));
 	status = sieves_init(&c);

@@ -5,7 +5,7 @@
 
 #include "compute/rqa/count.h"
 
-#define OPEN_SHARE 64u /* a sieve may leave one cell of so many open */
+#define OPEN_SHARE 64u /* a sieve may leave one in this many cells undecided */
 
 static void gaps_out(
 	const struct obk_rqa_plot *plot, uint64_t i, uint64_t j, uint64_t cells, uint64_t *words)
@@ -70,7 +70,7 @@ static uint64_t bits_count(const uint64_t *words, uint64_t cells)
 	return count;
 }
 
-/* The bits of the diagonals d .. d + OBK_RQA_LANES - 1, in the scratch's first strip. */
+/* Computes the bits of the diagonals d .. d + OBK_RQA_LANES - 1 in the scratch's first strip. */
 static void strip_bits(
 	struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t d, bool sift)
 {
@@ -98,8 +98,8 @@ static void strip_bits(
 }
 
 /*
- * A sieve that leaves much open costs more than it saves: this thread then goes on without. The
- * counts are the same.
+ * A sieve that leaves many cells undecided costs more than it saves. This thread then continues
+ * without it. The counts do not change.
  */
 static bool sifts(const struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t cells)
 {
@@ -108,8 +108,8 @@ static bool sifts(const struct obk_rqa_counting *c, struct obk_rqa_scratch *scra
 }
 
 /*
- * Diagonal number d: of a symmetric matrix the one d cells off the LOI, else counted from the lower
- * left corner. words: its bits, NULL if they are to be made.
+ * Diagonal number d: for a symmetric matrix the one at distance d from the LOI, else counted from
+ * the lower left corner. words: its bits; NULL: compute them.
  */
 static void diagonal_count(
 	struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t d, uint64_t *words)
@@ -184,8 +184,8 @@ static uint64_t bits_next(const uint64_t *words, uint64_t cells, uint64_t at, bo
 }
 
 /*
- * Distances between successive lines of one column: of their starts, and of their midpoints as
- * RecurrenceAnalysis.jl rounds them.
+ * Distances between successive lines of one column: between their starts, and between their
+ * midpoints, rounded as in RecurrenceAnalysis.jl.
  */
 static void column_times(
 	struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, const uint64_t *words)
@@ -221,7 +221,7 @@ uint64_t obk_rqa_columns_stride(const struct obk_rqa_matrix *matrix)
 	return (matrix->n1 + OBK_RQA_SIEVE_STRIP) / 64 + 3;
 }
 
-/* Column j with its bits in scratch->words. */
+/* Counts column j, whose bits are in scratch->words. */
 static void column_count(struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t j)
 {
 	const struct obk_rqa_matrix *matrix = c->matrix;
@@ -261,7 +261,8 @@ static void column_count(struct obk_rqa_counting *c, struct obk_rqa_scratch *scr
 }
 
 /*
- * The columns first .. last - 1, at most OBK_RQA_SIEVE_STRIP of them, 64 cells of each at a time.
+ * The columns first .. last - 1, at most OBK_RQA_SIEVE_STRIP of them, 64 cells of each at a time,
+ * through a sieve.
  */
 static void columns_sift(
 	struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t first, uint64_t last)
@@ -282,8 +283,8 @@ static void columns_sift(
 		}
 	for (uint64_t j = first; j < last; j++) {
 		/*
-		 * The cell (0, j) is as many bits into the column's words as it lies above the last
-		 * column's.
+		 * The bit position of the cell (0, j) in the column's words is the distance of
+		 * column j from the last column.
 		 */
 		const uint64_t *bits = scratch->columns + (j - first) * stride;
 		uint64_t off = first + count - 1 - j;
@@ -296,7 +297,10 @@ static void columns_sift(
 	}
 }
 
-/* Diagonals one by one: cross recurrence, and embeddings that are too long for strips. */
+/*
+ * Counts diagonals one at a time: for cross recurrence, and for embeddings that are too long for
+ * strips.
+ */
 static void diagonals_run(
 	struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t first, uint64_t last)
 {
@@ -317,8 +321,8 @@ static void diagonals_run(
 }
 
 /*
- * Strips of a symmetric matrix. Most go from the sieve to the counters; what needs a diagonal by
- * itself is written as one first.
+ * Counts strips of a symmetric matrix. Most go directly from the sieve to the counters; for options
+ * that need single diagonals, each diagonal is first written separately.
  */
 static void strips_run(struct obk_rqa_counting *c, struct obk_rqa_scratch *scratch, uint64_t first,
 	uint64_t last, struct obk_rqa_band *band)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Memory of a count: its histograms, and what each thread has of its own. */
+/* Memory for a count: its histograms, and the scratch of each thread. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,7 +106,7 @@ int obk_rqa_scratch_init(struct obk_rqa_scratch *scratch, const struct obk_rqa_m
 	scratch->words_c = calloc(words, 8);
 	scratch->strip_words = words;
 	if (matrix->symmetric && span <= OBK_RQA_SPAN) {
-		/* 64 bytes: a vector; twice that a position of the widest strip. */
+		/* 64 bytes: a vector; a position of the widest strip is twice that. */
 		scratch->ring = aligned_alloc(64, (OBK_RQA_STRIP + span) * channels * 128);
 		scratch->strips = calloc(words * OBK_RQA_LANES * matrix->plots, 8);
 		if (!scratch->ring || !scratch->strips) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* One matrix on a device, a band of rows after the other: kernel.cu says how. */
+/*
+ * Counts one matrix on a device, one band of rows after the other; kernel.cu describes the method.
+ */
 #include "compute/rqa/gpu.h"
 
 #include <stdio.h>
@@ -11,16 +13,17 @@
 #include "base/opt.h"
 #include "compute/rqa/gpu_args.h"
 
-/* of cells: enough to keep a device busy, little enough to stay in or near its cache */
+/* bytes of cells: enough to keep a device busy, few enough to stay in or near its cache */
 #define BAND_BYTES     (64u << 20)
-#define BAND_LEAST     8u           /* slabs, so that a band is worth its launches */
-#define BAND_MOST      32768u       /* slabs: a grid has at most 65,535 rows */
-#define PIECES_BYTES   (128u << 20) /* of pieces of lines, where a matrix is done in tiles */
-/* of a processor, at least, before a block gets more than one tile */
+#define BAND_LEAST     8u     /* fewest slabs in a band, to justify its launches */
+#define BAND_MOST      32768u /* most slabs in a band: a grid has at most 65,535 rows */
+/* bytes of pieces of lines, for a matrix that is processed in tiles */
+#define PIECES_BYTES   (128u << 20)
+/* fewest blocks per multiprocessor before a block gets more than one tile */
 #define BLOCKS         4u
 /*
- * cells of a processor between two looks at cancel and progress, at first; then as many as take
- * about BURST_NS
+ * initial number of cells per multiprocessor between two checks for cancellation and progress;
+ * later as many as take about BURST_NS
  */
 #define BURST_LEAST    (1ull << 24)
 #define BURST_MOST     (1ull << 42)
@@ -38,13 +41,15 @@ struct work {
 	struct obk_gpu_buffer planes[SIDES], valid[SIDES], near_planes[2], counters, states, words;
 	struct obk_rqa_gpu_args args;
 	struct obk_rqa_hist *hists[HISTS];
-	uint64_t *at[HISTS]; /* the member of args that has each histogram's address */
+	/* addresses of the members of args that hold the histograms' addresses */
+	uint64_t *at[HISTS];
 	unsigned hist_count;
-	uint64_t counter_words;     /* of all histograms and sums */
-	uint64_t rows;              /* of a step: a slab's or a tile's */
-	uint64_t steps, room;       /* of the matrix; 32-bit numbers of a band */
-	uint64_t state_bytes, told; /* told: cells, to the watch */
-	/* cells; 1: a look after each band, whose size was asked for */
+	uint64_t counter_words; /* of all histograms and sums */
+	uint64_t rows;          /* rows in a step: a slab or a row of tiles */
+	/* number of steps of the matrix; capacity of a band in 32-bit numbers */
+	uint64_t steps, room;
+	uint64_t state_bytes, told; /* told: cells reported to the watch */
+	/* cells; 1: check after each band, because the caller set its size */
 	uint64_t burst;
 	bool columns, tiles, near;
 	struct obk_fault *fault;
@@ -79,8 +84,8 @@ static enum ob_err side_write(struct work *w, unsigned side, const struct obk_rq
 }
 
 /*
- * For looking nearly first; w->near goes where that is of no use, or has no room: then all is done
- * exactly.
+ * Uploads the data of the approximate test. If the test is not useful, or there is no memory, frees
+ * w->near: then everything is computed exactly.
  */
 static enum ob_err near_write(struct work *w, uint32_t p)
 {
@@ -177,8 +182,8 @@ static enum ob_err counters_take(struct work *w, struct obk_rqa_counts *counts)
 }
 
 /*
- * 32-bit numbers that a step of a band needs which begins with step `first`; sets how they are laid
- * out.
+ * The 32-bit numbers that a step needs in a band that begins with step `first`; also sets their
+ * layout.
  */
 static uint64_t step_room(struct work *w, uint64_t first)
 {
@@ -197,8 +202,8 @@ static uint64_t step_room(struct work *w, uint64_t first)
 }
 
 /*
- * Cells, as progress counts them, of the steps before this one; of tiles, where one triangle has
- * all that is wanted, as many in the same total.
+ * Cells of the steps before this one, as progress counts them. For tiles, which cover one triangle
+ * only, the number is scaled to the same total.
  */
 static uint64_t cells_before(const struct work *w, uint64_t step)
 {
@@ -210,7 +215,9 @@ static uint64_t cells_before(const struct work *w, uint64_t step)
 	return (w->args.symmetric ? triangle : i * n2) + (w->columns ? i * n2 : 0);
 }
 
-/* The end of a band that begins with step `first`: it has room, and is no longer than a burst. */
+/*
+ * The end of a band that begins with step `first`, limited by memory and by the length of a burst.
+ */
 static uint64_t band_end(struct work *w, uint64_t first)
 {
 	uint64_t fit = w->room / step_room(w, first), left = w->steps - first;
@@ -223,7 +230,7 @@ static uint64_t band_end(struct work *w, uint64_t first)
 	return first + fit;
 }
 
-/* States of the lines that are open between two bands, all zero, and room for a band. */
+/* Allocates zeroed states for the lines that are open between two bands, and memory for a band. */
 static enum ob_err band_take(struct work *w, const struct obk_rqa_control *control)
 {
 	struct obk_rqa_gpu_args *a = &w->args;
@@ -296,7 +303,7 @@ static uint64_t blocks_for(uint64_t threads)
 	return (threads + OBK_RQA_GPU_BLOCK - 1) / OBK_RQA_GPU_BLOCK;
 }
 
-/* The slabs first .. last - 1, queued. */
+/* Queues the slabs first .. last - 1. */
 static enum ob_err slabs_run(struct work *w, uint64_t first, uint64_t last)
 {
 	struct obk_rqa_gpu_args *a = &w->args;
@@ -320,7 +327,7 @@ static enum ob_err slabs_run(struct work *w, uint64_t first, uint64_t last)
 	return err;
 }
 
-/* The same for rows of tiles. */
+/* Queues the rows of tiles first .. last - 1. */
 static enum ob_err tiles_run(struct work *w, uint64_t first, uint64_t last)
 {
 	struct obk_rqa_gpu_args *a = &w->args;
@@ -335,7 +342,7 @@ static enum ob_err tiles_run(struct work *w, uint64_t first, uint64_t last)
 		: err;
 }
 
-/* A run's place and all that is on the device, to or from its file. */
+/* Saves or loads the step of a run and its state on the device. */
 static int state_move(struct work *w, bool save, const char *path, uint64_t hash, uint64_t *step,
 	struct obk_rqa_error *ret_error)
 {
@@ -371,7 +378,7 @@ static int state_move(struct work *w, bool save, const char *path, uint64_t hash
 	return err == OB_ERR_NONE ? status : obk_rqa_gpu_fail(ret_error, err, w->fault);
 }
 
-/* All bands, as many queued at a time as take about BURST_NS. */
+/* Processes all bands. As many are queued at a time as take about BURST_NS. */
 static int bands_run(struct work *w, struct obk_rqa_watch *watch,
 	const struct obk_rqa_control *control, uint64_t hash, struct obk_rqa_error *ret_error)
 {
@@ -460,7 +467,7 @@ static int work_run(struct work *w, const struct obk_rqa_options *o, struct obk_
 	if (err == OB_ERR_NONE && status == OBK_RQA_OK)
 		err = counters_read(w, counts);
 	if ((err != OB_ERR_NONE || status != OBK_RQA_OK) && w->stream && !obk_gpu_lost(w->gpu))
-		/* nothing may be pending on what is given back */
+		/* no work may be pending on buffers that are given back */
 		obk_gpu_wait(w->gpu, w->stream, &(struct obk_fault){ 0 });
 	for (unsigned s = 0; s < SIDES; s++) {
 		obk_gpu_give(w->gpu, &w->planes[s]);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The device a call counts on: the one it names, or the process's own. */
+/* The device on which a call counts: the one in the control, or the process's own. */
 #include <pthread.h>
 #include <string.h>
 
 #include "compute/rqa/gpu.h"
 
-/* from which on AUTO looks for a GPU: less is done by the CPU in the time that opening one takes */
+/*
+ * fewest cells for which AUTO uses a GPU: the CPU processes fewer in the time that opening a GPU
+ * takes
+ */
 #define AUTO_CELLS 4000000000ull
 
 extern const unsigned char obk_rqa_image_start[], obk_rqa_image_end[];
@@ -35,7 +38,10 @@ static const struct obk_gpu_image image = { "recurrence", obk_rqa_image_start, o
 	OBK_RQA_KERNEL_COUNT, kernel_names };
 
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
-/* Under the lock: closed when it is lost; how many there have been. */
+/*
+ * Guarded by the lock. The device is closed when it is lost; the number counts how often it was
+ * opened.
+ */
 static struct obk_gpu *device;
 static uint64_t devices;
 

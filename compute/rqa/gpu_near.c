@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What a device needs to tell recurrent cells of the Euclidean norm by t = limit - |x|^2 - |y|^2 +
- * 2 x y, one fused operation a sample, in single precision.
+ * Prepares the approximate test for recurrent cells with the Euclidean norm: t = limit - |x|^2 -
+ * |y|^2 + 2 x y takes one fused operation per sample in single precision.
  *
- * Samples are moved to around zero and rounded to x', all of them at most M; a vector has D of
- * them; u = 2^-24. How far t may be from limit - d^2, d^2 being what the CPU computes for x and y:
+ * Samples are shifted to be centred at 0 and rounded to x', with |x'| <= M. A vector has D samples;
+ * u = 2^-24. t may differ from limit - d^2, where d^2 is what the CPU computes for x and y, by the
+ * sum of:
  *
- *     8 D M^2 u                            samples were moved and rounded: each difference by 2 M
- *                                          u, and no difference is above 2 M
- *     2 D M^2 u                            |x'|^2 and |y'|^2, summed in double precision, were rounded
- *     (3 limit + 3 D M^2) u                limit was, and the first two subtractions were
- *     D (4 D M^2 + limit) u                so was each of the D sums, none of which is above 4 D
- *                                          M^2 + limit
- *     2 (D + 2) limit u                    and so was d^2 where it is near the limit: a difference,
+ *     8 D M^2 u                            samples are shifted and rounded: each difference changes
+ *                                          by at most 2 M u, and no difference is above 2 M
+ *     2 D M^2 u                            |x'|^2 and |y'|^2, summed in double precision, are rounded
+ *     (3 limit + 3 D M^2) u                limit is rounded, and so are the first two subtractions
+ *     D (4 D M^2 + limit) u                each of the D sums is rounded; none is above 4 D M^2 +
+ *                                          limit
+ *     2 (D + 2) limit u                    d^2 is rounded where it is near the limit: a difference,
  *                                          a square and D sums
  *
- * Beyond the slack, which is this and a twentieth more for terms of u^2, the sign of t is that of
+ * slack is this sum plus a twentieth for terms of u^2. If |t| > slack, the sign of t is that of
  * limit - d^2.
  */
 #include <float.h>
@@ -24,7 +25,8 @@
 
 #include "compute/rqa/gpu.h"
 
-#define SLACK_MOST 0.125 /* of the limit: with more, too many cells would be done twice */
+/* of the limit: with a larger slack too many cells would be computed twice */
+#define SLACK_MOST 0.125
 
 static double sample(const struct obk_rqa_plot *plot, uint32_t channel, uint64_t at)
 {
@@ -33,8 +35,8 @@ static double sample(const struct obk_rqa_plot *plot, uint32_t channel, uint64_t
 }
 
 /*
- * Vectors with a gap decide nothing, and in the planes a gap is a 0, far from a series with an
- * offset.
+ * Vectors with a gap are ignored. In the planes a gap is 0, which is far from the samples of a
+ * series with an offset.
  */
 static bool counts(const struct obk_rqa_plot *plot, uint64_t vector)
 {
@@ -42,9 +44,9 @@ static bool counts(const struct obk_rqa_plot *plot, uint64_t vector)
 }
 
 /*
- * Writes the channel's samples of all vectors without gaps, moved to around the middle between
- * their ends; what is in none stays 0. Returns the largest magnitude; INFINITY where a sample is
- * not finite.
+ * Writes the channel's samples of all vectors without gaps, shifted by the middle between their
+ * minimum and maximum. Samples in no such vector stay 0. Returns the largest magnitude; INFINITY if
+ * a sample is not finite.
  */
 static double channel_move(const struct obk_rqa_plot *plot, uint32_t channel, float *to)
 {
@@ -80,8 +82,8 @@ bool obk_rqa_gpu_near(
 	most *= most * d;
 	slack = (4 * d * most + 13 * most + (3 * d + 7) * limit) * 1.05 * 0x1p-24;
 	/*
-	 * Not where the limit, 0 or less, NaN or infinite, has no room for it, or floats have none
-	 * for its terms.
+	 * Not if the limit is 0, negative, NaN, infinite or too small for the slack, or if floats
+	 * cannot represent its terms.
 	 */
 	if (!(limit > FLT_MIN * 0x1p30 && slack < SLACK_MOST * limit &&
 		    4 * most + limit < FLT_MAX / 4))

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A sweep on a device, some units (tau, series, mode) at a time: their series go there side by
- * side, one launch counts the lines of all their m and radii (kernel_sweep.cuh), the pairs of
- * length and count come back, and the job's threads make rows of them. A unit that the device does
- * not do (gaps, a series of 65,536 samples or more, what the pass does not know) has none and is
- * done on the CPU, or combination by combination.
+ * Runs a sweep on a device, several units (tau, series, mode) at a time. Their series are uploaded
+ * together, one launch counts the lines for all their m and radii (kernel_sweep.cuh), the pairs of
+ * length and count are read back, and the job's threads compute rows from them. Units that the
+ * device does not support (gaps, a series of 65,536 samples or more, options that the pass does not
+ * count) have no pairs and are processed on the CPU, or one combination at a time.
  *
- * A thread of its own goes ahead with the next batch while the rows of one are made
- * (OUTBOARD_OPT=-ahead: first the one, then the other). Series stay on the device for the other
- * delays if all of them fit.
+ * A separate thread prepares and counts the next batch while the rows of the current one are
+ * computed (with OUTBOARD_OPT=-ahead: one after the other). If all series fit, they stay on the
+ * device for the other delays.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,31 +19,36 @@
 #include "compute/rqa/gpu.h"
 #include "compute/rqa/gpu_args.h"
 
-#define BATCH_BYTES (256u << 20) /* of histograms in device memory; bounds a launch, too */
-#define UNIT_BYTES  (1u << 30)   /* a unit that needs more goes to the CPU */
+/* most bytes of histograms in device memory; also limits the duration of a launch */
+#define BATCH_BYTES (256u << 20)
+#define UNIT_BYTES  (1u << 30) /* a unit that needs more is processed on the CPU */
 #define BATCH_UNITS 65536u
-#define KEPT_BYTES  (1u << 30) /* of series that are kept on a device */
-#define LINES       512u       /* of a block */
-#define PAIRS       48u        /* room for so many of a slot on average */
+#define KEPT_BYTES  (1u << 30) /* most bytes of series that stay on a device */
+#define LINES       512u       /* lines per block */
+#define PAIRS       48u        /* average number of pairs per slot for which there is memory */
 #define NOWHERE     (~0u)
 #define NO_PLACE    UINT64_MAX
 
-/* Where a unit's results are. */
+/* Positions of a unit's data and results. */
 struct unit {
-	bool on;                       /* the device does it */
-	uint32_t m_count, levels;      /* dimensions, limits */
-	uint32_t m_group, level_group; /* of an item */
+	bool on;                       /* the device processes it */
+	uint32_t m_count, levels;      /* number of dimensions; number of limits */
+	uint32_t m_group, level_group; /* number of each in an item */
 	uint32_t length, channels, norm, tau;
-	uint64_t lists;    /* places of its m, then of its limits */
+	uint64_t lists;    /* position of its list of m, followed by its limits */
 	uint32_t found[2]; /* first slot: diagonals, columns */
 };
 
-/* The series on the device, by their place among those of one delay. */
+/* The series on the device, indexed by their position among those of one delay. */
 struct kept {
-	uint64_t *at; /* NO_PLACE: not there; else, once the batch that brings it was counted */
+	/*
+	 * NO_PLACE: not on the device; otherwise valid once the batch that uploads it has been
+	 * counted
+	 */
+	uint64_t *at;
 	uint64_t bytes, used;
-	bool all;        /* there is room for all of them; else they go with their batch */
-	uint64_t opened; /* which device: obk_rqa_gpu_use */
+	bool all;        /* all series fit; otherwise they are uploaded with their batch */
+	uint64_t opened; /* identifies the device, see obk_rqa_gpu_use */
 	struct obk_gpu_buffer buffer;
 };
 
@@ -52,18 +57,23 @@ struct obk_rqa_gpu_batch {
 	struct kept *kept;
 	uint64_t first, last;     /* units */
 	bool vertical, f64, some; /* some: there are units for the device */
-	bool no_memory;           /* for a series: it is not in the staging */
+	bool no_memory;           /* out of memory for a series, which is not in the staging */
 	uint32_t m_most, levels_most;
 	struct unit *units;
-	/* unit by unit, of each m of the grid: its place among the unit's, NOWHERE: not done */
+	/*
+	 * for each unit and each m of the grid: the index among the unit's m; NOWHERE: not
+	 * processed
+	 */
 	uint32_t *place;
-	uint32_t *ms;           /* unit by unit, m_most each */
-	double *limits;         /* unit by unit, levels_most each */
-	unsigned char *staging; /* series that are not on the device, unit by unit */
-	uint64_t *series_at;    /* places among the kept; NO_PLACE: the CPU does the unit */
-	bool *fresh;            /* is it in the staging? */
+	uint32_t *ms;           /* m_most per unit */
+	double *limits;         /* levels_most per unit */
+	unsigned char *staging; /* series that are not on the device, in the order of units */
+	/* indices into the kept series; NO_PLACE: the CPU processes the unit */
+	uint64_t *series_at;
+	bool *fresh; /* whether the series is in the staging */
 	uint64_t staging_from, staging_bytes;
-	struct obk_rqa_gpu_item *items; /* diagonals, columns, and one for each histogram */
+	/* items for diagonals, for columns, and one for each histogram */
+	struct obk_rqa_gpu_item *items;
 	uint64_t item_count[3];
 	uint64_t hist_bytes, slots;
 	uint32_t *pairs, pair_count;
@@ -75,7 +85,7 @@ static uint32_t groups(uint32_t count, uint32_t each)
 	return (count + each - 1) / each;
 }
 
-/* Slots are given to a unit's items one after the other, OBK_RQA_GPU_SLOTS each. */
+/* The items of a unit use consecutive slots, OBK_RQA_GPU_SLOTS each. */
 static uint32_t unit_slots(const struct unit *u)
 {
 	return groups(u->m_count, u->m_group) * groups(u->levels, u->level_group) *
@@ -107,9 +117,9 @@ bool obk_rqa_gpu_found(const struct obk_rqa_task *task, uint32_t m_index, uint32
 	return true;
 }
 
-/* ---- what is to be done ---- */
+/* ---- planning ---- */
 
-/* The dimensions of a unit that are wanted and possible. */
+/* The dimensions of a unit that are requested and possible. */
 static void unit_dimensions(struct obk_rqa_gpu_batch *b, struct obk_rqa_task *task, struct unit *u)
 {
 	const struct obk_rqa_job *job = b->job;
@@ -131,9 +141,9 @@ static void unit_dimensions(struct obk_rqa_gpu_batch *b, struct obk_rqa_task *ta
 }
 
 /*
- * Fills the unit and its share of the staging. What is wrong with a series is told when the unit is
- * done on the CPU, as all others of the series are; without memory the batch ends, for others of
- * its units, and of later ones, rely on the series.
+ * Fills the unit and its part of the staging. Errors of a series are reported when the unit is
+ * processed on the CPU, as for all other series. If memory runs out the batch is abandoned, because
+ * other units, also of later batches, rely on the series.
  */
 static void unit_prepare(void *arg, unsigned thread, uint64_t unit)
 {
@@ -191,7 +201,7 @@ static const struct obk_rqa_series *series_of(const struct obk_rqa_job *job, uin
 		job->sweep->series_count];
 }
 
-/* Planes that the unit's mode takes: a mode may name a column more than once. */
+/* The number of planes for the unit's mode; a mode may name a column more than once. */
 static uint32_t channels_of(const struct obk_rqa_job *job, uint64_t unit)
 {
 	const struct obk_rqa_grid *grid = job->sweep->grid;
@@ -213,7 +223,10 @@ static uint64_t series_bytes(const struct obk_rqa_job *job, uint64_t unit)
 		sizeof(double);
 }
 
-/* Bytes of histograms that a unit may need; 0: the CPU does it, and its series stays here. */
+/*
+ * Bytes of histograms that a unit may need; 0: the CPU processes it, and its series is not
+ * uploaded.
+ */
 static uint64_t unit_bytes(const struct obk_rqa_job *job, uint64_t unit)
 {
 	const struct obk_rqa_grid *grid = job->sweep->grid;
@@ -243,7 +256,7 @@ static void kept_fini(struct kept *k, const struct obk_rqa_job *job)
 {
 	struct obk_rqa_gpu_use use;
 
-	/* A device that was opened anew meanwhile has freed it. */
+	/* If the device was opened again meanwhile, the buffer has been freed already. */
 	if (k->buffer.at && obk_rqa_gpu_begin(job->control, &use, NULL) == OBK_RQA_OK) {
 		if (use.opened == k->opened)
 			obk_gpu_give(use.gpu, &k->buffer);
@@ -252,7 +265,7 @@ static void kept_fini(struct kept *k, const struct obk_rqa_job *job)
 	free(k->at);
 }
 
-/* Units from b->first on, until the batch is full; their places in the staging. */
+/* Selects units from b->first on until the batch is full, and their positions in the staging. */
 static bool batch_plan(struct obk_rqa_gpu_batch *b)
 {
 	const struct obk_rqa_options *options = b->job->sweep->options;
@@ -300,7 +313,7 @@ static bool batch_plan(struct obk_rqa_gpu_batch *b)
 
 /* ---- items ---- */
 
-/* items NULL: only counts. */
+/* items NULL: only count. */
 static void item_add(
 	struct obk_rqa_gpu_item *items, uint64_t *count, const struct obk_rqa_gpu_item *item)
 {
@@ -314,8 +327,8 @@ struct addresses {
 };
 
 /*
- * One pass over the units for one kernel: counts (items NULL) or writes the items, and one for each
- * histogram to `whole`.
+ * One pass over the units for one kernel: counts the items (items NULL) or writes them; writes one
+ * for each histogram to `whole`.
  */
 static void items_make(struct obk_rqa_gpu_batch *b, bool columns, const struct addresses *at,
 	struct obk_rqa_gpu_item *items, uint64_t *ret_count, struct obk_rqa_gpu_item *whole,
@@ -387,8 +400,8 @@ static enum ob_err place_bytes(struct device *d, int buffer, const void *from, s
 }
 
 /*
- * What is not there goes to the device. Where it has no room for all of them, each batch brings its
- * own from now on; this is the first that does.
+ * Uploads the series that are not on the device. If there is no memory for all of them, this batch
+ * and all later ones upload their own.
  */
 static enum ob_err series_place(struct obk_rqa_gpu_batch *b, struct device *d)
 {
@@ -414,8 +427,8 @@ static enum ob_err series_place(struct obk_rqa_gpu_batch *b, struct device *d)
 }
 
 /*
- * Addresses are needed to make the items, and their number to take the addresses: once counting,
- * once writing.
+ * Making the items requires addresses, and allocating their memory requires their number: so they
+ * are counted first, then written.
  */
 static enum ob_err items_place(struct obk_rqa_gpu_batch *b, struct device *d)
 {
@@ -529,7 +542,7 @@ static void batch_fini(struct obk_rqa_gpu_batch *b)
 	free(b->found);
 }
 
-/* Prepared and counted; rows are made after that. */
+/* Prepares and counts a batch; its rows are computed afterwards. */
 static int batch_run(struct obk_rqa_gpu_batch *b, struct obk_rqa_error *ret_error)
 {
 	struct device d = { 0 };
@@ -556,8 +569,8 @@ static int batch_run(struct obk_rqa_gpu_batch *b, struct obk_rqa_error *ret_erro
 	if (err == OB_ERR_NONE && b->slots)
 		err = batch_count(b, &d);
 	/*
-	 * Nothing may be pending on what is given back; and what is kept must have arrived, for
-	 * another stream comes next.
+	 * No work may be pending on buffers that are given back. Uploads of kept series must be
+	 * complete, because the next batch uses another stream.
 	 */
 	if (d.stream && !obk_gpu_lost(d.use.gpu) && (err != OB_ERR_NONE || !b->slots))
 		obk_gpu_wait(d.use.gpu, d.stream, &(struct obk_fault){ 0 });
@@ -571,12 +584,12 @@ static int batch_run(struct obk_rqa_gpu_batch *b, struct obk_rqa_error *ret_erro
 	return err == OB_ERR_NONE ? OBK_RQA_OK : obk_rqa_gpu_fail(ret_error, err, &d.fault);
 }
 
-/* A batch, and what became of it. */
+/* A batch and its result. */
 struct turn {
 	struct obk_rqa_gpu_batch batch;
 	struct obk_rqa_error error;
 	pthread_t thread;
-	bool begun; /* on a thread of its own */
+	bool begun; /* a thread was started for it */
 	int status;
 };
 
@@ -632,7 +645,7 @@ int obk_rqa_gpu_job_run(struct obk_rqa_job *job, unsigned threads, struct obk_rq
 		struct turn *t = &turns[now], *next = &turns[!now];
 
 		if (t->status != OBK_RQA_OK && automatic)
-			t->batch.last = units; /* the rest is done here */
+			t->batch.last = units; /* the CPU processes the rest */
 		else
 			status = t->status;
 		if (status == OBK_RQA_OK) {

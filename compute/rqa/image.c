@@ -10,7 +10,7 @@ struct image {
 	const struct obk_rqa_ops *ops;
 	struct obk_rqa_watch *watch;
 	struct obk_rqa_scratch *scratch;
-	uint64_t *sums; /* width a thread */
+	uint64_t *sums; /* `width` numbers per thread */
 	uint32_t width, height;
 	int mean;
 	uint8_t *pixels;

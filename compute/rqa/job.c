@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* A sweep from its call to its return: checks, memory, threads. */
+/* The call obk_rqa_sweep: checks, memory, threads. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +9,12 @@
 #include "compute/rqa/sweep.h"
 
 /*
- * single runs on one device at a time: each takes up to 128 MiB there and its series, in floats
- * once more; more make it no busier
+ * single runs on one device at the same time: each needs up to 128 MiB there and its series as
+ * floats; more runs do not use the device better
  */
 #define SINGLES       4u
-#define RADII_AT_ONCE 4u /* radii that a CPU's pass counts in the time of one single run */
+/* number of radii that a pass on the CPU counts in the time of one single run */
+#define RADII_AT_ONCE 4u
 
 bool obk_rqa_task_room(struct obk_rqa_task *task, uint64_t length, uint32_t channels)
 {
@@ -194,7 +195,7 @@ static bool job_init(struct obk_rqa_job *job, unsigned threads)
 	for (uint64_t s = 0; s < job->sweep->series_count; s++)
 		job->series_status[s] =
 			obk_rqa_series_check(&job->sweep->series[s], s, job->sweep->options, NULL);
-	/* By rising m, equal ones as the grid has them. */
+	/* In ascending order of m; equal values in the order of the grid. */
 	for (uint32_t i = 0; i < grid->m_count; i++) {
 		uint32_t at = i;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Compiled once per instruction set with OBK_ISA = c, avx2, avx512; always optimised, never
- * contracted.
+ * Compiled once per instruction set with OBK_ISA = c, avx2, avx512, always with optimisation and
+ * without contraction.
  */
 #include <string.h>
 
@@ -96,7 +96,7 @@ static inline vector_f64 max_f64(vector_f64 a, vector_f64 b)
 	return (vector_f64)_mm256_max_pd((__m256d)a, (__m256d)b);
 }
 #else
-/* The reference: the least that every processor has. */
+/* The reference implementation, for every processor. */
 static inline uint32_t mask_f32(vector_f32 a, vector_f32 b)
 {
 	return (uint32_t)(a[0] <= b[0]) | (uint32_t)(a[1] <= b[1]) << 1 |
@@ -124,7 +124,7 @@ static inline vector_f64 max_f64(vector_f64 a, vector_f64 b)
 #endif
 
 #if BYTES != 64
-/* A comparison that holds is -1 in its lane. */
+/* A true comparison is -1 in its SIMD lane. */
 static inline vector_i32 shift_in_f32(vector_i32 bits, vector_f32 a, vector_f32 b)
 {
 	return (vector_i32)((vector_u32)bits + (vector_u32)bits - (vector_u32)(a <= b));
@@ -145,8 +145,8 @@ static inline void emit(struct obk_rqa_delta *delta, uint32_t from, uint32_t to,
 }
 
 /*
- * Ends the intervals that a cell of `level` at `at` ends; returns where an interval that goes on at
- * that level began.
+ * Ends the intervals that a cell of `level` at position `at` ends. Returns the start of an interval
+ * that continues at that level.
  */
 static inline uint64_t stack_pop(
 	struct obk_rqa_delta *delta, uint32_t *depth, uint32_t level, uint64_t at)
@@ -166,7 +166,7 @@ static inline uint64_t stack_pop(
 }
 
 #ifndef VECTORS
-#define VECTORS (BYTES == 64 ? 1 : 2) /* of a strip; two share the loads of one series */
+#define VECTORS (BYTES == 64 ? 1 : 2) /* in a strip; two vectors share the loads of one series */
 #endif
 
 #define REAL        float
@@ -331,7 +331,7 @@ static inline void line_close(struct line *line)
 	line->touches = false;
 }
 
-/* The next `left` cells of a line; bits behind them are 0. */
+/* Processes the next `left` cells of a line; bits behind them are 0. */
 static inline __attribute__((always_inline)) void line_word(
 	struct line *line, uint64_t bits, unsigned left)
 {
@@ -349,8 +349,8 @@ static inline __attribute__((always_inline)) void line_word(
 	line_close(line);
 	high = (unsigned)__builtin_clzll(~(bits << (64 - left)));
 	/*
-	 * Neither the run that came in nor the one that goes out; bit 0 is clear now, so no shift
-	 * below is by 64.
+	 * Removes the run that continues from before and the one that continues behind. Bit 0 is
+	 * then clear, so no shift below is by 64.
 	 */
 	bits = bits >> low & (~(uint64_t)0 >> (64 - left + high + low));
 	line->open = high;

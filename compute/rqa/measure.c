@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * From integer counts to measures. Sums run from the longest length down, so that those of a
- * shorter minimum continue those of a longer one.
+ * Computes measures from integer counts. Sums are formed from the longest length down, so that sums
+ * for a smaller minimum length continue those for a larger one.
  */
 #include <math.h>
 #include <pthread.h>
@@ -94,7 +94,7 @@ void obk_rqa_measure_vertical(const struct obk_rqa_options *options, uint64_t n,
 /* A histogram as plain numbers. */
 struct lengths {
 	uint64_t *count;
-	uint64_t longest; /* entries behind are 0 */
+	uint64_t longest; /* entries beyond it are 0 */
 };
 
 static int lengths_init(
@@ -138,8 +138,8 @@ static void lengths_sum(const struct lengths *lengths, uint64_t shortest,
 }
 
 /*
- * Diagonal lines after the border correction, both triangles and the LOI as the options count them.
- * Returns the longest one but for the LOI.
+ * Diagonal lines after the border correction, in both triangles and on the LOI as the options
+ * require. Returns the longest one, excluding the LOI.
  */
 static int diagonal_lengths(const struct obk_rqa_counts *counts,
 	const struct obk_rqa_options *options, struct lengths *ret, uint64_t *ret_longest)
@@ -172,8 +172,8 @@ static int diagonal_lengths(const struct obk_rqa_counts *counts,
 	if (options->border == OBK_RQA_BORDER_CENSI && borders)
 		ret->count[longest] += times * borders;
 	/*
-	 * One a triangle: the mirror image where there is symmetry, the two longest where there is
-	 * none.
+	 * One per triangle: mirror images of each other if the matrix is symmetric, else the two
+	 * longest.
 	 */
 	if (options->border == OBK_RQA_BORDER_KELO && borders)
 		ret->count[longest] += counts->symmetric ? times : 1;
@@ -184,7 +184,7 @@ static int diagonal_lengths(const struct obk_rqa_counts *counts,
 	for (uint64_t l = 1; l <= ret->longest; l++)
 		if (ret->count[l])
 			*ret_longest = l;
-	/* The LOI is a border line: the corrections that drop such lines drop it. */
+	/* The LOI is a border line: corrections that drop border lines drop it too. */
 	if (counts->symmetric && options->theiler_diag == 0)
 		for (uint64_t l = 1; l <= counts->loi.length; l++)
 			ret->count[l] += obk_rqa_hist_get(&counts->loi, l) +
@@ -192,7 +192,7 @@ static int diagonal_lengths(const struct obk_rqa_counts *counts,
 	return OBK_RQA_OK;
 }
 
-/* Cells of the part of the matrix that RR is counted over. */
+/* The number of cells for which RR is computed. */
 double obk_rqa_cells(
 	uint64_t n1, uint64_t n2, bool symmetric, const struct obk_rqa_options *options)
 {
@@ -271,7 +271,7 @@ static void measure_white(
 	free(lengths.count);
 }
 
-/* The recurrence rate of the diagonals k cells off the LOI, in the largest square. */
+/* The recurrence rate of the diagonals at distance k from the LOI, in the largest square. */
 static double diagonal_rate(const struct obk_rqa_counts *counts, uint64_t n, uint64_t k)
 {
 	if (counts->symmetric)

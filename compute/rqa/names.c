@@ -79,7 +79,10 @@ const char *obk_rqa_measure_what(unsigned id)
 
 int obk_rqa_measure_find(const char *name)
 {
-	/* "T" and "t", "C" and "n" are told apart only when the exact spelling is there. */
+	/*
+	 * Names that differ only in case ("T" and "t", "C" and "n") are distinguished by an exact
+	 * match.
+	 */
 	for (int m = 0; name && m < OBK_RQA_MEASURE_COUNT; m++)
 		if (strcmp(name, measure_names[m]) == 0)
 			return m;

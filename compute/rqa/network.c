@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The recurrence network: vectors are nodes, recurrent cells off the LOI (and off the Theiler
- * window) are edges. Its bits are the one matrix that is stored.
+ * The recurrence network: vectors are nodes; recurrent cells outside the LOI and the Theiler window
+ * are edges. Its adjacency matrix is the only matrix that is stored, with one bit per cell.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ struct network {
 	const struct obk_rqa_options *options;
 	const struct obk_rqa_ops *ops;
 	struct obk_rqa_scratch *scratch;
-	uint64_t n, words, *rows, *degree, *closed; /* closed[i]: walks i - j - k - i */
+	uint64_t n, words, *rows, *degree, *closed; /* closed[i]: number of walks i - j - k - i */
 };
 
 static void row_make(void *arg, unsigned thread, uint64_t j)

@@ -64,7 +64,7 @@ int obk_rqa_norm_of(int norm, uint32_t channels)
 	return norm;
 }
 
-/* Two passes, gaps left out. */
+/* Two passes; gaps are left out. */
 static void moments(const struct obk_rqa_series *series, const uint32_t *channels,
 	uint32_t channel_count, double *ret_mean, double *ret_sd, double *ret_min, double *ret_max)
 {
@@ -114,8 +114,7 @@ void obk_rqa_planes_fini(struct obk_rqa_planes *planes)
 }
 
 /*
- * Channel scaling: v -> (v - shift) * 1 / divisor, kept as two operations so that NONE changes no
- * bit.
+ * Scaling of a channel: (v - shift) * 1 / divisor, as two operations, so that NONE changes no bit.
  */
 static int plane_scale(const struct obk_rqa_series *series, uint32_t channel,
 	const struct obk_rqa_options *options, uint64_t item, double *ret_shift,
@@ -139,8 +138,8 @@ static int plane_scale(const struct obk_rqa_series *series, uint32_t channel,
 }
 
 /*
- * In single precision, or scaled, a finite number may be none any more; its differences would
- * decide nothing, and not alike everywhere.
+ * In single precision, or after scaling, a finite number may become infinite. Comparisons of its
+ * differences would be meaningless and depend on the instruction set.
  */
 static int overflow(const struct obk_rqa_series *series, uint64_t t, uint32_t channel, bool f64,
 	uint64_t item, struct obk_rqa_error *ret_error)
@@ -243,8 +242,8 @@ int obk_rqa_planes_embed(struct obk_rqa_planes *planes, uint32_t m, uint64_t tau
 }
 
 /*
- * The largest square whose correctly rounded root passes the test; sqrt is monotone, so comparing
- * squares with it decides every cell alike.
+ * The largest square whose correctly rounded root passes the test. sqrt is monotone, so comparing
+ * squares with it gives the same result for every cell.
  */
 static double square_limit(double radius, int test)
 {

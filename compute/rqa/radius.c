@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Radii that are given relative to the data. The largest and the mean distance take one walk of the
- * matrix; a recurrence rate takes the k-th smallest distance, found exactly by counting the digits
- * (16 bits each) of the distances' bit patterns, which are ordered as the distances are.
+ * Radii that are relative to the data. The largest and the mean distance take one walk of the
+ * matrix. A recurrence rate needs the k-th smallest distance. It is found exactly by counting
+ * 16-bit digits of the bit patterns of the distances, whose order is that of the distances.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ struct walk {
 	const struct obk_rqa_ops *ops;
 	struct obk_rqa_watch *watch;
 	void *distance, *gap;
-	/* what one walk does */
+	/* task of one walk */
 	uint64_t *histogram; /* NULL: largest and sum */
 	uint64_t prefix;     /* of the digits found so far */
 	unsigned shift;      /* of the digit counted now */
@@ -95,9 +95,9 @@ static bool walk_all(struct walk *w)
 }
 
 /*
- * The distance (squared for L2) at place `place` of all cells, in order from 0. INFINITY when there
- * are not so many. ret_below, ret_up_to: how many cells have a smaller distance, and how many at
- * most this one.
+ * The distance (squared for L2) at position `place` of all cells in ascending order, from 0.
+ * INFINITY if there are fewer cells. ret_below, ret_up_to: how many cells have a smaller distance,
+ * and how many have at most this one.
  */
 static int select_place(
 	struct walk *w, uint64_t place, double *ret, uint64_t *ret_below, uint64_t *ret_up_to)
@@ -152,7 +152,7 @@ static int rate_limit(struct walk *w, const struct obk_rqa_options *options, dou
 	       d;
 	int status;
 
-	if (place < 0) { /* no cell at all is wanted */
+	if (place < 0) { /* the requested rate includes no cell */
 		*ret_rate = (struct obk_rqa_rate){ 0 };
 		*ret_radius = 0;
 		*ret_limit = -1;

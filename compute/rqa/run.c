@@ -13,10 +13,10 @@ struct obk_rqa_result {
 	struct obk_rqa_options options;
 	struct obk_rqa_counts counts;
 	double radius;
-	struct obk_rqa_rate rate[2]; /* of rates */
+	struct obk_rqa_rate rate[2]; /* for radii given as rates */
 	unsigned rates;
 	char device[160];
-	pthread_mutex_t lock; /* over shown[] being filled */
+	pthread_mutex_t lock; /* held while shown[] is filled */
 	uint64_t *shown[OBK_RQA_HIST_COUNT];
 };
 
@@ -56,7 +56,7 @@ int obk_rqa_control_check_gpu(const struct obk_rqa_control *control,
 	return control_check(control, true, ret_ops, ret_error);
 }
 
-/* Everything that decides the counts, so that a file is resumed by the same run only. */
+/* A hash of everything that the counts depend on, so that only the same run resumes from a file. */
 static uint64_t run_hash(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *o)
 {
 	uint64_t hash = 0xcbf29ce484222325ull;
@@ -87,8 +87,8 @@ static uint64_t run_hash(const struct obk_rqa_matrix *matrix, const struct obk_r
 }
 
 /*
- * On a GPU or the CPU, as the control and the size say. AUTO goes on with the CPU where the GPU
- * fails; a run with a file stays there from the start.
+ * Counts on a GPU or the CPU, depending on the control and the size. AUTO continues on the CPU if
+ * the GPU fails; a run with a file stays on the device on which it started.
  */
 static int counted(struct obk_rqa_result *result, const struct obk_rqa_matrix *matrix,
 	const struct obk_rqa_options *options, const struct obk_rqa_control *control,
@@ -198,7 +198,7 @@ void obk_rqa_result_free(struct obk_rqa_result *result)
 	free(result);
 }
 
-/* Options of which only those about forming measures differ from the run's. */
+/* True if the options differ only in how measures are computed from the counts. */
 static bool same_counts(const struct obk_rqa_options *a, const struct obk_rqa_options *b)
 {
 	struct obk_rqa_options c = *b;
@@ -324,7 +324,7 @@ static uint64_t shown_value(const struct obk_rqa_result *result, int histogram, 
 const uint64_t *obk_rqa_result_histogram(
 	const struct obk_rqa_result *result, int histogram, uint64_t *ret_length)
 {
-	/* Filled at the first question: a cache of what never changes. */
+	/* Filled at the first request: a cache of values that never change. */
 	struct obk_rqa_result *cache = (struct obk_rqa_result *)(uintptr_t)result;
 	const struct obk_rqa_hist *hist = result ? hist_of(&result->counts, histogram) : NULL;
 
@@ -365,7 +365,7 @@ int obk_rqa_radius(const struct obk_rqa_series *x, const struct obk_rqa_series *
 	return status;
 }
 
-/* Samples from `first` on; the name is kept. */
+/* The samples from `first` on, with the same name. */
 static struct obk_rqa_series series_part(
 	const struct obk_rqa_series *series, uint64_t first, uint64_t length)
 {
@@ -402,7 +402,7 @@ int obk_rqa_windows(const struct obk_rqa_series *x, const struct obk_rqa_series 
 	if (!watch)
 		return obk_rqa_fail(ret_error, OBK_RQA_NO_MEMORY, 0, 0, "no memory");
 	obk_rqa_watch_total(watch, windows, 0);
-	inner.progress = NULL; /* the windows are the progress */
+	inner.progress = NULL; /* progress is reported per window */
 	inner.state_path = NULL;
 	for (uint64_t w = 0; w < windows && status == OBK_RQA_OK; w++) {
 		struct obk_rqa_series part = series_part(x, w * step, window),

@@ -7,13 +7,14 @@
 #include "base/opt.h"
 #include "compute/rqa/internal.h"
 
-#define COORDINATES_MAX 64u /* of a vector: more would leave too much open */
-/* the radius in coarse units at most: its square stays below that of the largest difference */
+/* most coordinates in a vector: with more, too many cells would be undecided */
+#define COORDINATES_MAX 64u
+/* most coarse units in the radius: its square stays below that of the largest difference */
 #define SCALE_MOST      32000.0
 #define SCALE_LEAST     16.0
 /*
- * differences are doubled three times before they are squared when the radius has fewer units, six
- * times below COARSEST
+ * if the radius has fewer units than this, differences are doubled three times before they are
+ * squared; with fewer than COARSEST, six times
  */
 #define FINE            2000.0
 #define COARSEST        250.0
@@ -50,9 +51,11 @@ static int16_t *plane_make(const struct obk_rqa_plot *plot, const struct obk_rqa
 }
 
 /*
- * With u the exact distance in coarse units and M coordinates, each rounded difference is off by at
- * most 1. L1: the sum by M. Max: by 1. L2: the root of the sum of squares by the root of M; each
- * upper half that is summed loses less than 1. The exact walk itself rounds by a relative `slack`.
+ * Let u be the exact distance in coarse units and M the number of coordinates. Each rounded
+ * difference has an error of at most 1. The error of the coarse distance is: for L1 at most M; for
+ * Max at most 1; for L2 at most the root of M in the root of the sum of squares, and each upper
+ * half that is summed loses less than 1. The exact walk itself has a relative rounding error of
+ * `slack`.
  */
 static bool bounds_set(struct obk_rqa_sieve *sieve, const struct obk_rqa_plot *plot, double radius)
 {
@@ -84,7 +87,7 @@ static bool bounds_set(struct obk_rqa_sieve *sieve, const struct obk_rqa_plot *p
 		below = -1;
 	if (above <= below)
 		above = below + 1;
-	if (above - below > 100) /* what is open must fit into a byte */
+	if (above - below > 100) /* the range of undecided distances must fit into a byte */
 		return false;
 	sieve->bound = (int16_t)(below + 128);
 	sieve->last = (int16_t)(above - below - 1);
@@ -113,11 +116,11 @@ int obk_rqa_sieve_init(struct obk_rqa_sieve *sieve, const struct obk_rqa_plot *p
 		if (!(high < 1e12 && low > -1e12))
 			return OBK_RQA_OK;
 		middle[c] = low + (high - low) / 2;
-		/* the middle is rounded, perhaps by half a sample's last digit */
+		/* the middle is rounded, perhaps by half a unit in the last place of a sample */
 		widest = fmax(widest, 2 * fmax(high - middle[c], middle[c] - low));
 	}
 	scale = SCALE_MOST / radius;
-	/* Squares may be of differences that were cut off; other differences must fit. */
+	/* For squares, differences may be saturated; other differences must fit. */
 	most = plot->norm == OBK_RQA_NORM_L2 ? 65530 : 32700;
 	if (widest > 0 && most / widest < scale)
 		scale = most / widest;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The file of a run in progress: a header, then the histograms in a fixed order, each as its number
- * of entries up to the last one that is not 0, and the entries. It is written beside its place,
- * flushed and renamed, so a kill leaves the old one or the new one.
+ * The file of a running count: a header, then the histograms in a fixed order, each as the number
+ * of entries up to the last non-zero one, followed by the entries. The file is written under
+ * another name, flushed and renamed, so that after a kill either the old or the new one exists.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "compute/rqa/internal.h"
 
 #define MAGIC      0x6f626b7271613032ull
-#define BLOB_MAGIC 0x6f626b7271613033ull /* of a run on a device */
+#define BLOB_MAGIC 0x6f626b7271613033ull /* for a run on a device */
 #define HISTS      11
 
 struct header {
@@ -22,7 +22,7 @@ struct header {
 };
 
 /*
- * What follows a header: histograms, or bytes as a device had them. Ends with the hash of
+ * The contents after the header: histograms, or bytes from a device. Ends with a hash of
  * everything.
  */
 struct body {
@@ -37,7 +37,7 @@ uint64_t obk_rqa_hash(uint64_t hash, const void *bytes, size_t size)
 {
 	const unsigned char *at = bytes;
 
-	/* FNV-1a over 8 bytes at a time, the rest singly. */
+	/* FNV-1a over 8 bytes at a time, then over single bytes. */
 	for (; size >= 8; size -= 8, at += 8) {
 		uint64_t word;
 
@@ -92,7 +92,7 @@ static bool hists_write(FILE *file, const struct body *body, uint64_t *hash)
 	return good && fwrite(hash, 8, 1, file) == 1;
 }
 
-/* Header and body, beside the file and then in its place. */
+/* Writes header and body to a temporary file and renames it. */
 static int file_write(const char *path, uint64_t hash, struct header header,
 	const struct body *body, struct obk_rqa_error *ret_error)
 {

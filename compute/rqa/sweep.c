@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A grid over many series. One task is one (tau, series, mode), counted in one pass over all radii
- * (sweep_levels.c). What that pass does not know (white lines, times, trends, networks, border
- * corrections, gaps, Theiler windows that differ) is counted combination by combination.
+ * A grid over many series. A task is one (tau, series, mode) and is counted in one pass over all
+ * radii (sweep_levels.c). What the pass does not support (white lines, times, trends, networks,
+ * border corrections, gaps, different Theiler windows) is counted one combination at a time.
  */
 #include <errno.h>
 #include <math.h>
@@ -62,7 +62,7 @@ void obk_rqa_rows_give(struct obk_rqa_task *task, uint32_t m_index, int status, 
 		};
 	}
 	pthread_mutex_lock(&job->lock);
-	/* Nothing is delivered after a callback said stop. */
+	/* Nothing is delivered after a callback has returned non-zero. */
 	if (!obk_rqa_watch_stopped(job->watch) &&
 		job->sweep->rows(job->control ? job->control->arg : NULL, task->rows, count))
 		obk_rqa_watch_stop(job->watch);
@@ -74,7 +74,7 @@ void obk_rqa_rows_give(struct obk_rqa_task *task, uint32_t m_index, int status, 
 
 /* ---- combination by combination ---- */
 
-/* Does every single run go to the one device of the control? Each needs memory of its own there. */
+/* Whether every single run uses the one device of the control, where each needs its own memory. */
 static bool singles_gated(const struct obk_rqa_job *job)
 {
 	return job->control && job->control->gpu && job->control->device == OBK_RQA_DEVICE_CUDA;
@@ -149,7 +149,7 @@ bool obk_rqa_pass_suffices(const struct obk_rqa_options *o)
 		o->border == OBK_RQA_BORDER_NONE && !o->quirks;
 }
 
-/* The channels of the mode, as the series has them. */
+/* The channels of the mode in this series. */
 int obk_rqa_task_channels(const struct obk_rqa_task *task, const struct obk_rqa_series *series,
 	uint32_t *ret_channels, uint32_t *ret_count, struct obk_rqa_error *ret_error)
 {
@@ -168,7 +168,7 @@ int obk_rqa_task_channels(const struct obk_rqa_task *task, const struct obk_rqa_
 	return OBK_RQA_OK;
 }
 
-/* The mode's channels side by side, which is what single runs take. */
+/* Copies the mode's channels side by side, the layout that single runs need. */
 static int part_make(const struct obk_rqa_series *series, const uint32_t *channels, uint32_t count,
 	struct obk_rqa_series *ret_part)
 {
@@ -308,7 +308,7 @@ void obk_rqa_task_run(void *arg, unsigned thread, uint64_t unit)
 	}
 	if (!task->order_count)
 		return;
-	/* A bad series is checked again for its words: they are needed for it alone. */
+	/* A bad series is checked again to get the text of the error. */
 	status = job->series_status[task->series] == OBK_RQA_OK
 		? OBK_RQA_OK
 		: obk_rqa_series_check(series, task->series, sweep->options, &error);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * All radii of a task in one pass: each diagonal, and each column, is walked once, one difference
- * per cell is added for every step of m, and the lines of all radii are counted from the distances.
+ * Counts all radii of a task in one pass: each diagonal and each column is walked once, one
+ * difference per cell is added for every step of m, and the lines of all radii are counted from the
+ * distances.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +12,10 @@
 #include "compute/rqa/sweep.h"
 
 #define SPELL_LINES 64u /* diagonals or columns that a thread of a crew takes at a time */
-/* counters of one thread: the dimensions are taken in as many goes as that needs */
+/*
+ * most bytes of counters per thread: the dimensions are processed in as many passes as that
+ * requires
+ */
 #define CHUNK_BYTES (64u << 20)
 
 struct order {
@@ -26,7 +30,10 @@ static int order_compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* Distinct limits in rising order; task->level[radius index] tells where each radius went. */
+/*
+ * Computes the distinct limits in ascending order; task->level[radius index] is the level of each
+ * radius.
+ */
 bool obk_rqa_task_levels(struct obk_rqa_task *task, const struct obk_rqa_plot *plot, double unit)
 {
 	const struct obk_rqa_grid *grid = task->job->sweep->grid;
@@ -52,8 +59,8 @@ bool obk_rqa_task_levels(struct obk_rqa_task *task, const struct obk_rqa_plot *p
 	}
 	free(order);
 	/*
-	 * A distance lands in a slot; levels whose own slot is lower lie below it, because the slot
-	 * is a monotone function.
+	 * A distance is mapped to a table entry. Levels that are mapped to a lower entry are below
+	 * it, because the mapping is monotone.
 	 */
 	levels->look_base = levels->limit[0];
 	levels->look_scale = levels->limit[levels->count - 1] > levels->look_base
@@ -72,8 +79,8 @@ bool obk_rqa_task_levels(struct obk_rqa_task *task, const struct obk_rqa_plot *p
 }
 
 /*
- * Sums over lengths >= each lmin from the counters of one level; the order of additions is that of
- * a single run.
+ * Sums over lengths >= each lmin from the counters of one level, added in the same order as in a
+ * single run.
  */
 static void level_sums(const struct obk_rqa_task *task, const uint64_t *counts, uint64_t longest,
 	uint64_t n, bool loi, unsigned times, const uint32_t *shortest, uint32_t shortest_count,
@@ -104,7 +111,7 @@ static void level_sums(const struct obk_rqa_task *task, const uint64_t *counts, 
 	*ret_all = sums;
 }
 
-/* The rows of one level from task->sum and task->sum_vertical. */
+/* Computes the rows of one level from task->sum and task->sum_vertical. */
 static void level_measure(struct obk_rqa_task *task, uint32_t level, uint64_t lines_longest,
 	bool vertical, uint64_t columns_longest, uint64_t n, double unit)
 {
@@ -144,7 +151,7 @@ static void level_measure(struct obk_rqa_task *task, uint32_t level, uint64_t li
 	}
 }
 
-/* The rows of one m from its counters. */
+/* Computes the rows of one m from its counters. */
 static void group_measure(struct obk_rqa_task *task, struct obk_rqa_delta *lines,
 	struct obk_rqa_delta *vertical, uint64_t n, double unit)
 {
@@ -162,7 +169,7 @@ static void group_measure(struct obk_rqa_task *task, struct obk_rqa_delta *lines
 	}
 }
 
-/* ---- what a device counted ---- */
+/* ---- counts from a device ---- */
 
 static uint64_t pairs_sum(uint64_t *sum, const uint32_t *pairs, uint32_t count)
 {
@@ -174,7 +181,7 @@ static uint64_t pairs_sum(uint64_t *sum, const uint32_t *pairs, uint32_t count)
 	return longest;
 }
 
-/* The rows of one m; false: the device did not count it. */
+/* Computes the rows of one m; false: the device did not count it. */
 static bool found_measure(struct obk_rqa_task *task, uint32_t m_index, uint64_t n, double unit)
 {
 	bool vertical = task->job->sweep->options->want & OBK_RQA_WANT_VERTICAL;
@@ -201,7 +208,7 @@ static bool found_measure(struct obk_rqa_task *task, uint32_t m_index, uint64_t 
 	return true;
 }
 
-/* Gives the rows of all m that the device counted; the others stay in task->order. */
+/* Delivers the rows of all m that the device counted; the others stay in task->order. */
 static void task_found(struct obk_rqa_task *task, const struct obk_rqa_plot *plot, double unit)
 {
 	const struct obk_rqa_job *job = task->job;
@@ -237,10 +244,12 @@ static void delta_fini(struct obk_rqa_delta *delta)
 	memset(delta, 0, sizeof *delta);
 }
 
-/* What one thread of a crew counts: its own buffers and counters, the task's series and levels. */
+/*
+ * The part of one thread of a crew: its own buffers and counters, and the task's series and levels.
+ */
 struct part {
 	void *gaps, *distance;
-	struct obk_rqa_delta *deltas; /* one a dimension of the walk */
+	struct obk_rqa_delta *deltas; /* one per dimension of the walk */
 };
 
 struct walk {
@@ -253,8 +262,8 @@ struct walk {
 };
 
 /*
- * Diagonals of the dimensions order[first..last): the distance of m + 1 is that of m plus one
- * difference per channel.
+ * Walks diagonals for the dimensions order[first..last): the distance for m + 1 is that for m plus
+ * one difference per channel.
  */
 static void diagonals_walk(const struct walk *walk, struct part *part, uint64_t from, uint64_t to)
 {
@@ -293,7 +302,7 @@ static void diagonals_walk(const struct walk *walk, struct part *part, uint64_t 
 	}
 }
 
-/* Columns of the same dimensions, in the same way. */
+/* Walks columns for the same dimensions in the same way. */
 static void columns_walk(const struct walk *walk, struct part *part, uint64_t from, uint64_t to)
 {
 	const struct obk_rqa_task *task = walk->task;
@@ -351,7 +360,7 @@ static void delta_add(struct obk_rqa_delta *into, const struct obk_rqa_delta *mo
 	into->longest = more->longest > into->longest ? more->longest : into->longest;
 }
 
-/* Parts of the threads beyond the first, which counts into the task's own. */
+/* Frees the parts of all threads but the first, which uses the buffers of the task. */
 static void parts_fini(struct walk *walk, unsigned crew)
 {
 	for (unsigned t = 1; t < crew && walk->part; t++) {
@@ -391,7 +400,7 @@ static bool parts_init(struct walk *walk, unsigned crew, struct obk_rqa_delta *d
 	return good;
 }
 
-/* All lines from..to - 1 into deltas[], by the task's crew. */
+/* Counts all lines from..to - 1 in deltas[] with the task's crew. */
 static int walk_run(struct walk *walk, struct obk_rqa_delta *deltas)
 {
 	const struct obk_rqa_job *job = walk->task->job;
@@ -413,8 +422,8 @@ static int walk_run(struct walk *walk, struct obk_rqa_delta *deltas)
 }
 
 /*
- * The dimensions order[first..last) of a task: deltas[] of their diagonals, then of their columns
- * where those are wanted. enum obk_rqa_status.
+ * Counts the dimensions order[first..last) of a task: deltas[] of their diagonals, then of their
+ * columns if those are wanted. Returns enum obk_rqa_status.
  */
 static int chunk_walk(const struct obk_rqa_task *task, const struct obk_rqa_plot *plot,
 	uint32_t first, uint32_t last, struct obk_rqa_delta *deltas)
