@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * `outboard kzg --verify`: what was computed is checked by pairings, which share no code with the products that made it; and `outboard kzg bench`.
- * Main thread only.
+ * `outboard kzg --verify`, which checks results with pairings, a computation that shares no code
+ * with the MSMs that made them; and `outboard kzg bench`. Main thread only.
  */
 #ifndef OBX_KZG_CHECK_H
 #define OBX_KZG_CHECK_H
@@ -12,8 +12,8 @@
 #include "compute/engine/outboard.h"
 
 /*
- * Each says on stderr what does not hold, and returns false. A proof belongs to the blob's own
- * challenge (commitment) or to a point z with its value y.
+ * On failure these print on stderr what does not hold, and return false. A proof belongs either to
+ * the blob's own challenge (with its commitment) or to a point z with the value y.
  */
 bool obx_kzg_check_commitment(
 	struct outboard_kzg *kzg, const uint8_t *blob, const uint8_t *commitment);

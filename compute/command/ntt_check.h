@@ -7,10 +7,10 @@
 #include "compute/ntt/ntt.h"
 
 /*
- * One transform, in and out in the orders of the job: coefficients and values must be of one
- * polynomial. Its value at a random point by Horner's rule from the coefficients and by the
- * barycentric formula from the values; a transform with any mistake passes with a chance below
- * 2^-200. False: said so.
+ * Checks one transform, with input and output in the orders of the job: coefficients and values
+ * must belong to one polynomial. Computes its value at a random point by Horner's rule from the
+ * coefficients and by the barycentric formula from the values. A wrong transform passes with a
+ * probability below 2^-200. False: a message was printed.
  */
 bool obx_ntt_agrees(
 	const struct obk_ntt_job *job, const struct obk_fr *in, const struct obk_fr *out);

@@ -8,14 +8,13 @@
  * u = 2^-24. t may differ from limit - d^2, where d^2 is what the CPU computes for x and y, by the
  * sum of:
  *
- *     8 D M^2 u                            samples are shifted and rounded: each difference changes
- *                                          by at most 2 M u, and no difference is above 2 M
- *     2 D M^2 u                            |x'|^2 and |y'|^2, summed in double precision, are rounded
- *     (3 limit + 3 D M^2) u                limit is rounded, and so are the first two subtractions
- *     D (4 D M^2 + limit) u                each of the D sums is rounded; none is above 4 D M^2 +
- *                                          limit
- *     2 (D + 2) limit u                    d^2 is rounded where it is near the limit: a difference,
- *                                          a square and D sums
+ *     8 D M^2 u                  samples are shifted and rounded: each difference changes by at
+ *                                most 2 M u, and no difference is above 2 M
+ *     2 D M^2 u                  |x'|^2 and |y'|^2, summed in double precision, are rounded
+ *     (3 limit + 3 D M^2) u      limit is rounded, and so are the first two subtractions
+ *     D (4 D M^2 + limit) u      each of the D sums is rounded; none is above 4 D M^2 + limit
+ *     2 (D + 2) limit u          d^2 is rounded where it is near the limit: a difference, a square
+ *                                and D sums
  *
  * slack is this sum plus a twentieth for terms of u^2. If |t| > slack, the sign of t is that of
  * limit - d^2.

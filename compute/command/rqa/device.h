@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * How busy the device is: a GPU as its management library tells (libnvidia-ml.so.1, when there is
- * one), else the CPU and memory of this process. One thread at a time.
+ * Utilization of the device: for a GPU as reported by NVIDIA's management library
+ * (libnvidia-ml.so.1) if there is one, else the CPU and memory of this process. One thread at a
+ * time.
  */
 #ifndef OBX_RQA_DEVICE_H
 #define OBX_RQA_DEVICE_H
@@ -13,7 +14,7 @@
 struct obx_device_state {
 	bool gpu;
 	char name[96];
-	/* per cent; of the CPU: of the cores this process may use, since the call before */
+	/* per cent; for a CPU: of the cores that this process may use, since the previous call */
 	double utilization;
 	uint64_t memory_used, memory_total; /* bytes */
 };
@@ -31,7 +32,7 @@ void obx_device_watch_init(struct obx_device_watch *watch, bool cpu);
 void obx_device_watch_fini(struct obx_device_watch *watch);
 void obx_device_watch_read(struct obx_device_watch *watch, struct obx_device_state *ret_state);
 
-/* Bytes of memory that this process has, from /proc; 0 where that cannot be told. */
+/* Resident memory of this process in bytes, from /proc; 0 if unknown. */
 uint64_t obx_memory_resident(void);
 
 #endif

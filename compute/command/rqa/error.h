@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * One sentence for a person: what is wrong, where (file and line when there is one), and what to
- * do. Filled by the function that knows the cause.
+ * An error text of one sentence: what is wrong, where (file and line if there is one), and what to
+ * do. The function that knows the cause sets it.
  */
 #ifndef OBX_RQA_ERROR_H
 #define OBX_RQA_ERROR_H
@@ -16,8 +16,8 @@ struct obx_error {
 };
 
 /*
- * Always false, so that a function may end with `return obx_error_set(error, ...)`. Any thread, one
- * error at a time.
+ * Always returns false, so that callers can write: return obx_error_set(error, ...). Any thread,
+ * one error at a time.
  */
 bool obx_error_set(struct obx_error *error, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A picture of a matrix with axes, ticks, a title and a scale of colours, as PNG or SVG. What is
- * here says what the picture shows; liboutboard-plots.so, which is loaded for the first picture,
- * lays it out and draws it with cairo and pango, so that no other command loads them. The caller
- * owns what the pointers name; any thread.
+ * A picture of a matrix with axes, ticks, a title and a colour scale, as PNG or SVG. This struct
+ * describes the picture. liboutboard-plots.so, which is loaded for the first picture, lays it out
+ * and draws it with cairo and pango, so that other commands do not load these libraries. The caller
+ * owns what the pointers refer to; any thread.
  */
 #ifndef OBX_RQA_FIGURE_H
 #define OBX_RQA_FIGURE_H
@@ -16,7 +16,7 @@
 #include "compute/command/rqa/ticks.h"
 
 #define OBX_FIGURE_SIDE_MAX 20000
-#define OBX_FIGURE_SCALE    256 /* colours of the scale */
+#define OBX_FIGURE_SCALE    256 /* colours in the scale */
 #define OBX_FIGURE_GREY     0xbfbfbfu
 #define OBX_FIGURE_ERROR    256
 
@@ -31,23 +31,31 @@ struct obx_axis {
 struct obx_figure {
 	char title[560], subtitle[680]; /* UTF-8; either may be empty */
 	struct obx_axis x, y;
-	const uint32_t *colours; /* 0xrrggbb, columns x rows, from the top */
+	const uint32_t *colours; /* 0xrrggbb, columns x rows, from the top row */
 	uint32_t columns, rows;
-	uint32_t width, height; /* of the matrix, in dots; axes and titles lie around it */
-	struct obx_axis scale;  /* a strip beside it, low at the bottom; no ticks: none */
+	uint32_t width, height; /* of the matrix, in pixels; axes and titles are drawn around it */
+	/* a strip beside the matrix, low values at the bottom; no ticks: none */
+	struct obx_axis scale;
 	uint32_t scale_colours[OBX_FIGURE_SCALE];
 };
 
-/* 0..1 -> dark blue, teal, green, yellow; light grows steadily, so it also reads in grey. */
+/*
+ * Maps 0..1 to dark blue, teal, green, yellow; brightness increases monotonically, so the scale is
+ * also readable in grey.
+ */
 uint32_t obx_figure_colour(double share);
-/* Into memory, to be freed. */
+/* Encodes to memory, which the caller frees. */
 bool obx_figure_encode(const struct obx_figure *figure, enum obx_figure_format format,
 	uint8_t **ret_bytes, size_t *ret_size, struct obx_error *error);
-/* SVG if the path ends so, else PNG. Whole or not at all; "-" is standard output, a PNG. */
+/*
+ * Writes SVG if the path ends in .svg, else PNG. The file is replaced atomically; "-" is standard
+ * output, as PNG.
+ */
 bool obx_figure_write(const struct obx_figure *figure, const char *path, struct obx_error *error);
 
 /*
- * The one function of liboutboard-plots.so. Bytes are malloc'ed. False: ret_error is a sentence.
+ * The only function of liboutboard-plots.so. The bytes are allocated with malloc. False: ret_error
+ * is a sentence.
  */
 typedef bool obx_figure_render_fn(const struct obx_figure *figure, enum obx_figure_format format,
 	uint8_t **ret_bytes, size_t *ret_size, char ret_error[OBX_FIGURE_ERROR]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * How numbers and words are written into CSV, JSON and names of folders: the same bytes on every
- * run, whatever the locale. No state; any thread.
+ * Formatting of numbers and words in CSV, JSON and folder names: the same bytes on every run,
+ * whatever the locale. No state; any thread.
  */
 #ifndef OBX_RQA_FORMAT_H
 #define OBX_RQA_FORMAT_H
@@ -11,19 +11,19 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define OBX_NUMBER_MAX    32 /* bytes that a printed number takes at most, its end included */
+#define OBX_NUMBER_MAX    32 /* most bytes in a formatted number, with its terminating zero */
 #define OBX_NUMBER_DIGITS 12
 
 /*
- * `digits` significant digits (1..17), trailing zeros dropped: "0.05", "13", "2.5e-07", "nan". The same text as printf's %g gives,
- * whole numbers below 10^9 aside, which are written out; up to 13 digits by integer arithmetic, an
- * order of magnitude faster (long forms of sweeps have tens of millions of numbers). Returns the
- * length.
+ * `digits` significant digits (1..17), without trailing zeros: "0.05", "13", "2.5e-07", "nan". The
+ * text is that of printf's %g, except that whole numbers below 10^9 have no exponent. Up to 13
+ * digits are computed with integer arithmetic, which is an order of magnitude faster (the long form
+ * of a sweep has tens of millions of numbers). Returns the length.
  */
 size_t obx_number_print(double value, int digits, char *ret_text);
-/* As few digits as give back the same number. */
+/* The fewest digits from which the same number is read again. */
 size_t obx_number_exact(double value, char *ret_text);
-/* "1,234,567". ret_text takes OBX_NUMBER_MAX bytes. Returns ret_text. */
+/* "1,234,567". ret_text has OBX_NUMBER_MAX bytes. Returns ret_text. */
 const char *obx_number_group(uint64_t value, char *ret_text);
 /* "0:07", "12:40", "3:05:00"; "-:--" when not known. Returns ret_text. */
 const char *obx_time_print(double seconds, char *ret_text, size_t size);

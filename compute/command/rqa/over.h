@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What a mean of a sweep's rows was taken over: how many files, modes and values of the parameters
- * had a part in it. Zeroed at first; one owner.
+ * Records what a mean of a sweep's rows covers: how many files, modes and values of each parameter.
+ * Zeroed before use; one owner.
  */
 #ifndef OBX_RQA_OVER_H
 #define OBX_RQA_OVER_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The order of the columns of results.csv. */
+/* In the order of the columns of results.csv. */
 enum obx_over_dimension {
 	OBX_OVER_FILE,
 	OBX_OVER_MODE,
@@ -27,29 +27,28 @@ enum obx_over_dimension {
 
 struct obx_over {
 	struct obx_over_values {
-		uint64_t *keys; /* a hash table; 0: an empty place */
+		uint64_t *keys; /* a hash table; 0: an empty entry */
 		uint32_t capacity, count;
-		uint64_t last;                 /* the key that came last */
-		char first[OBX_OVER_NAME_MAX]; /* the value that came first, as text */
+		uint64_t last;                 /* the most recent key */
+		char first[OBX_OVER_NAME_MAX]; /* the first value, as text */
 	} of[OBX_OVER_DIMENSIONS];
 };
 
 /* "file", "mode", "m" ... */
 const char *obx_over_name(enum obx_over_dimension d);
-/* key: the value, or a hash of it. False: no memory. */
+/* key: the value, or a hash of it. False: out of memory. */
 bool obx_over_add(struct obx_over *over, enum obx_over_dimension d, uint64_t key);
 /*
- * "5 files, 2 modes, 2 values of lmin"; "" where no dimension but those named x and y has more
- * than one value.
+ * "5 files, 2 modes, 2 values of lmin"; "" if no dimension except x and y has more than one value.
  */
 void obx_over_text(const struct obx_over *over, const char *x, const char *y,
 	char ret_text[OBX_OVER_TEXT_MAX]);
-/* What has one value: "mode=1D-x tau=1"; x and y left out. */
+/* The dimensions with a single value, except x and y: "mode=1D-x tau=1". */
 void obx_over_fixed(const struct obx_over *over, const char *x, const char *y,
 	char ret_text[OBX_OVER_TEXT_MAX]);
 /*
- * A choice, for --where, that leaves one value of everything: "mode=1D-x tau=1 lmin=2"; x and y
- * left out. Files are named only where they are all that is left to choose.
+ * A choice for --where that leaves a single value for each dimension except x and y: "mode=1D-x
+ * tau=1 lmin=2". A file is named only if nothing else is left to choose.
  */
 void obx_over_choice(const struct obx_over *over, const char *x, const char *y,
 	char ret_text[OBX_OVER_TEXT_MAX]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * `outboard rqa VERB`: run, sweep, plot, serve. Each returns the exit code: 0; 1 something could not be computed or written (what could be is there);
- * 2 wrong usage; 130 stopped by Ctrl-C.
+ * `outboard rqa VERB`: run, sweep, plot, serve. Each returns the exit code: 0; 1: something could
+ * not be computed or written (the rest was); 2: wrong usage; 130: stopped by Ctrl-C.
  */
 #ifndef OBX_RQA_RQA_H
 #define OBX_RQA_RQA_H
@@ -16,8 +16,8 @@ int obx_rqa_sweep_main(int argc, char **argv);
 int obx_rqa_plot_main(int argc, char **argv);
 int obx_rqa_serve_main(int argc, char **argv);
 /*
- * Set by SIGINT and SIGTERM after obx_rqa_catch_signals; a second one ends the program. Full disks
- * then show as errors, not as SIGXFSZ.
+ * Set by SIGINT and SIGTERM after obx_rqa_catch_signals; a second signal ends the program.
+ * Exceeding the file size limit then gives an error instead of SIGXFSZ.
  */
 extern obk_rqa_flag obx_rqa_stop;
 void obx_rqa_catch_signals(void);

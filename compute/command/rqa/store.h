@@ -2,17 +2,18 @@
 /* Copyright The Outboard Authors */
 /*
  * The state of a sweep, OUT/.sweep.state: one slot of fixed size for each (m, tau, file, mode),
- * which holds the rows of all eps and lmin. A slot is written by one call and carries a check of
- * its own bytes, so a sweep killed at any moment finds on the next start which slots are whole; the
- * results are written from the slots in one fixed order, so the files are the same however often
- * the sweep was interrupted.
+ * with the rows of all eps and lmin. A slot is written with one call and contains a checksum of its
+ * bytes, so after a sweep was killed the next start can tell which slots are complete. The results
+ * are written from the slots in a fixed order, so the files are the same however often the sweep
+ * was interrupted.
  *
- *     | head: settings, grid, modes, measures, files with a hash of their values, check | slot 0 | slot 1 | ...
+ *     | head | slot 0 | slot 1 | ...
+ *     head = settings, grid, modes, measures, files with a hash of their values, check
  *     slot = check, reason, status of each row, values of each row
  *
- * A state whose head differs only in files or lists gives the slots that still fit to the new one.
- * A lock keeps a second sweep out of the folder. One thread puts at a time; get may be called
- * meanwhile by others, each with a group of its own.
+ * If the head of an existing state differs only in files or lists, its matching slots are copied to
+ * the new state. A lock prevents a second sweep in the same folder. Only one thread may put at a
+ * time; others may call get meanwhile, each with its own group.
  */
 #ifndef OBX_RQA_STORE_H
 #define OBX_RQA_STORE_H
@@ -25,9 +26,11 @@
 #define OBX_STORE_SLOTS_MAX 100000000u
 #define OBX_REASON_MAX      512
 
-/* Who the slots belong to. All memory is the caller's, needed during obx_store_open only. */
+/*
+ * What the slots belong to. The caller owns all memory, which is used only during obx_store_open.
+ */
 struct obx_store_key {
-	const char *settings; /* everything that changes numbers, as text */
+	const char *settings; /* everything that affects results, as text */
 	const struct obx_grid *grid;
 	const char *const *modes; /* as text, with columns and norm */
 	const unsigned *measures;
@@ -39,7 +42,7 @@ struct obx_store_key {
 
 /* The rows of one slot, eps by eps, lmin by lmin in each. */
 struct obx_group {
-	char *reason;    /* of the rows that failed; "" */
+	char *reason;    /* why rows failed; "": none failed */
 	uint8_t *status; /* rows: enum obk_rqa_status */
 	double *values;  /* rows * measures; NaN in rows that failed */
 	void *memory;
@@ -49,9 +52,8 @@ enum obx_mark { OBX_MARK_NONE = 0, OBX_MARK_DONE = 1, OBX_MARK_FAILED = 2 };
 
 struct obx_store;
 /*
- * Opens or makes the state in folder `out`. fresh: what is there is forgotten. A state of other
- * settings is an error that says so, and so is a folder that another sweep is writing, or a disk
- * that is too small.
+ * Opens or creates the state in folder `out`. fresh: discard an existing state. It is an error if
+ * the state has other settings, if another sweep uses the folder, or if the disk is too small.
  */
 bool obx_store_open(const char *out, const struct obx_store_key *key, bool fresh,
 	struct obx_store **ret_store, struct obx_error *error);
@@ -60,8 +62,8 @@ uint64_t obx_store_slot(const struct obx_store *store, uint32_t m_index, uint32_
 	uint64_t file, uint32_t mode);
 uint32_t obx_store_rows(const struct obx_store *store);
 /*
- * enum obx_mark for each slot: one without rows, done, or with rows that failed. Lives as long as
- * the store; put keeps it up to date.
+ * enum obx_mark for each slot: without rows, done, or with failed rows. Valid as long as the store;
+ * put updates it.
  */
 const _Atomic uint8_t *obx_store_marks(const struct obx_store *store);
 bool obx_group_init(struct obx_group *group, const struct obx_store *store);
@@ -72,9 +74,9 @@ bool obx_store_put(
 bool obx_store_get(const struct obx_store *store, uint64_t slot, struct obx_group *group,
 	struct obx_error *error);
 /*
- * One row of a slot, out of a map of the file, for readers that go across slots. The values (one
- * for each measure) live as long as the store. NULL when the slot has no rows yet. One thread at a
- * time.
+ * One row of a slot, from a mapping of the file, for readers that access many slots. The values
+ * (one per measure) are valid as long as the store. NULL if the slot has no rows yet. One thread at
+ * a time.
  */
 const double *obx_store_row(
 	struct obx_store *store, uint64_t slot, uint32_t row, uint8_t *ret_status);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Pieces of the web server: the files of the page, and the stream of events. */
+/* Parts of the web server: the files of the page, and the stream of events. */
 #ifndef OBX_RQA_STREAM_H
 #define OBX_RQA_STREAM_H
 
@@ -14,12 +14,12 @@ struct obx_asset {
 	size_t size;
 };
 
-/* Ends with a URL of NULL; made from compute/command/rqa/page. */
+/* Generated from compute/command/rqa/page; the last entry has the URL NULL. */
 extern const struct obx_asset obx_assets[];
 
 /*
- * A response that goes on until the page closes: events after number `after`, and gpu_stats every
- * five seconds. It blocks its connection's thread, so the server runs one thread for each
+ * A response that continues until the page closes: events after number `after`, and gpu_stats every
+ * five seconds. It blocks the thread of its connection, so the server runs one thread per
  * connection. NULL: out of memory.
  */
 struct MHD_Response *obx_stream_new(struct obx_page *page, uint64_t after);
