@@ -12,9 +12,9 @@
 #include "compute/pool/pool.h"
 #include "tools/command.h"
 
-#define OPEN_SECONDS 0.3 /* about what it takes until a GPU has its context and kernels */
+#define OPEN_SECONDS 0.3 /* approximate time until a GPU has its context and kernels */
 
-/* "auto", or gpu, gpu:N, cpu and cpu:N with commas between. */
+/* "auto", or a comma-separated list of gpu, gpu:N, cpu and cpu:N. */
 static bool is_list(const char *text)
 {
 	if (strcmp(text, "auto") == 0)
@@ -89,8 +89,8 @@ bool obx_devices_open(struct obx_devices *d, double cpu_seconds, int *ret_code)
 	int status;
 
 	/*
-	 * The library passes over a damaged profile of windows without a word: programs have their
-	 * own ways to speak.
+	 * The library ignores a damaged profile of windows without a message, so the command loads
+	 * it to print one.
 	 */
 	if (obk_tune_load_default(&fault) != OB_ERR_NONE)
 		fprintf(stderr, "outboard %s: %s\n", d->verb, fault.text);

@@ -59,7 +59,7 @@ uint8_t *obx_input_file(const char *verb, const char *path, size_t max, size_t *
 
 	if (f && fstat(fileno(f), &info) == 0 && S_ISREG(info.st_mode) &&
 		(size_t)info.st_size < room) {
-		room = (size_t)info.st_size + 1; /* one more, to see that it has ended */
+		room = (size_t)info.st_size + 1; /* one byte more, to detect the end of the file */
 		max = max < room ? max : room;
 	}
 	data = f ? malloc(room) : NULL;

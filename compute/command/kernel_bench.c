@@ -16,7 +16,10 @@
 
 #define TABLE_MAX_MIB 65536u
 
-/* One option with its value; false: not one of ours, or said what is wrong with it in *ret_code. */
+/*
+ * Takes one option with its value. False: it is another option, or the value is wrong: then a
+ * message was printed and *ret_code is set.
+ */
 static bool take_option(struct obx_kernel_bench *b, const char *name, const char *value,
 	unsigned low, unsigned high, int *ret_code)
 {
@@ -93,7 +96,7 @@ int obx_kernel_bench_options(struct obx_kernel_bench *b, int argc, char **argv, 
 	return 0;
 }
 
-/* The first GPU's own words of itself. */
+/* Gets the name and properties of the first GPU. */
 static void describe(struct obx_kernel_bench *b)
 {
 	const struct obk_gpu_driver *driver;
@@ -156,7 +159,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Did the CPU step in for GPUs? */
+/* Whether the CPU did work because GPUs failed. */
 static bool stepped_in(struct outboard *context)
 {
 	struct outboard_device device;
@@ -233,7 +236,7 @@ void obx_kernel_bench_plan(struct obx_kernel_bench *b, struct outboard_bases *ba
 
 static const char *const methods[] = { "buckets", "copies", "multiples" };
 
-/* Of a product, and the most of a batch that go together. */
+/* Prints the plan for a product, and the most products that are computed together. */
 static void print_plan(const struct obx_kernel_row *r)
 {
 	const struct outboard_plan *p = &r->plan;
@@ -267,7 +270,7 @@ void obx_kernel_bench_differ(const struct obx_kernel_bench *b, const char *name)
 		b->verb, name);
 }
 
-/* The processor's name without what would break a JSON string. */
+/* The processor's name without characters that are invalid in a JSON string. */
 static void processor(char *ret, size_t size)
 {
 	char line[256];

@@ -21,8 +21,8 @@
 #define MAX_CELLS_BYTES ((size_t)OUTBOARD_CELLS * OUTBOARD_CELL_BYTES)
 #define MAX_FILE_BLOBS  4096
 #define TABLE_MAX_MIB   65536
-#define COMMIT_SECONDS  0.02 /* of one thread, for a commitment or a proof */
-/* for the proofs of cells; the points behind them are made by the CPU for GPUs as well */
+#define COMMIT_SECONDS  0.02 /* estimate for one thread, for a commitment or a proof */
+/* for the proofs of cells; the CPU computes the points for them for GPUs too */
 #define CELLS_SECONDS   0.15
 #define NAME            "kzg"
 
@@ -70,7 +70,7 @@ static int usage(FILE *out)
 	return out == stdout ? 0 : OBX_EXIT_USAGE;
 }
 
-/* Before the numbers of a JSON object: the devices. */
+/* Prints the devices before the results in a JSON object. */
 static void begin_output(const struct options *o)
 {
 	char names[OBX_DEVICES_NAMES];
@@ -91,7 +91,7 @@ static void print_bytes(
 	printf(o->json ? last ? "\"}\n" : "\", " : "\n");
 }
 
-/* `want` bytes of hex from the command line; false: said why. */
+/* Decodes `want` bytes of hex from the command line; false: a message was printed. */
 static bool take_hex(const char *option, const char *text, uint8_t *out, size_t want)
 {
 	size_t n;
@@ -123,7 +123,10 @@ static uint8_t *take_blob(const struct options *o)
 	return blob;
 }
 
-/* A file of items of `each` bytes, *n of them (0: as many as it holds); NULL: said why. */
+/*
+ * Reads a file with items of `each` bytes, *n of them (0: as many as it contains); NULL: a message
+ * was printed.
+ */
 static uint8_t *take_items(
 	const char *option, const char *path, size_t each, size_t most, size_t *n)
 {
@@ -153,7 +156,10 @@ static uint8_t *take_items(
 	return NULL;
 }
 
-/* What came of n blobs, under the name in JSON, in lines without it where there are several. */
+/*
+ * Prints the results for n blobs: under the name in JSON, else as lines, without the name if there
+ * are several.
+ */
 static void print_points(const struct options *o, const char *name, const uint8_t *points, size_t n)
 {
 	begin_output(o);
@@ -172,7 +178,7 @@ static void print_points(const struct options *o, const char *name, const uint8_
 	printf(o->json ? "]}\n" : "");
 }
 
-/* One blob or a file of them; NULL: said why. */
+/* Reads one blob or a file of several; NULL: a message was printed. */
 static uint8_t *take_blobs(const struct options *o, size_t *ret_n)
 {
 	*ret_n = o->blobs ? 0 : 1;
@@ -181,7 +187,7 @@ static uint8_t *take_blobs(const struct options *o, size_t *ret_n)
 		: take_blob(o);
 }
 
-/* Commitments of the blobs, or the proofs that go with commitments. */
+/* Computes the commitments of the blobs, or the proofs for given commitments. */
 static int over_blobs(struct options *o, const uint8_t *blobs, const uint8_t *commitments, size_t n)
 {
 	uint8_t *out = malloc(n * POINT_BYTES);
@@ -328,7 +334,7 @@ static int put_cells(const struct options *o, const uint8_t *cells, const uint8_
 	return 0;
 }
 
-/* At most `room` of them; 0: none, or no list of numbers. */
+/* Parses at most `room` numbers; 0: the list is empty or invalid. */
 static size_t take_indices(const char *text, uint64_t *indices, size_t room)
 {
 	size_t n = 0;
@@ -422,7 +428,10 @@ static uint8_t *repeat_commitment(const uint8_t one[POINT_BYTES], size_t n)
 	return all;
 }
 
-/* The commitments of n cells: one for all, or a file of one for all or of one for each. */
+/*
+ * Reads the commitments of n cells: an option or a file with one for all, or a file with one for
+ * each.
+ */
 static uint8_t *take_commitments(const struct options *o, size_t n)
 {
 	uint8_t one[POINT_BYTES], *read, *all = NULL;
@@ -494,7 +503,7 @@ static const struct {
 	{ "verify-cells", verify_cells },
 };
 
-/* The options behind the action; 0, or an exit code. */
+/* Takes the options after the action; returns 0 or an exit code. */
 static int take_options(struct options *o, int argc, char **argv)
 {
 	const struct {
@@ -549,7 +558,7 @@ static int take_options(struct options *o, int argc, char **argv)
 	return 0;
 }
 
-/* What the CPU would need for the part that GPUs can do, by the size of the file of blobs. */
+/* Estimates, from the size of the file of blobs, the CPU time of the part that GPUs can do. */
 static double guess(const struct options *o)
 {
 	struct stat info;

@@ -86,7 +86,7 @@ static struct bench {
 	uint64_t window, blob_count;
 	struct outboard_kzg *kzg[OBX_SIDES];
 	uint8_t *blobs;             /* blob_count of them */
-	uint8_t *points[OBX_SIDES]; /* what came of them */
+	uint8_t *points[OBX_SIDES]; /* the results of each side */
 	uint8_t cells[OUTBOARD_CELLS * OUTBOARD_CELL_BYTES],
 		out[OUTBOARD_CELLS * OUTBOARD_CELL_BYTES];
 	uint8_t proofs[OUTBOARD_CELLS * OUTBOARD_COMMITMENT_BYTES],
@@ -224,7 +224,8 @@ static bool run_rows(struct bench *b)
 	char all[32], all_cells[48];
 	const struct {
 		const char *name;
-		size_t points; /* that both sides must agree on; 0: only the CPU does it */
+		/* results that must be equal on both sides; 0: only the CPU does this work */
+		size_t points;
 		obx_kernel_work *work;
 	} rows[] = {
 		{ "commit", 1, work_commit },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* outboard msm: multi-scalar products of files over G1 of BLS12-381, on the CPU and GPUs. */
+/* outboard msm: MSMs over G1 of BLS12-381 on data from files, on the CPU and GPUs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -258,7 +258,7 @@ static bool make_points(struct obk_g1_affine *points, size_t n, uint64_t k, uint
 	return sums && scratch;
 }
 
-/* Random scalars below r, and their sum weighed with the points' logarithms. */
+/* Makes random scalars below r, and their sum weighted with the points' logarithms. */
 static void make_scalars(
 	uint8_t *scalars, size_t n, uint64_t k, uint64_t d, uint64_t *state, struct obk_fr *ret_log)
 {
@@ -423,7 +423,7 @@ static int tune(struct options *o)
 			"HOME to a folder\n");
 		return OBX_EXIT_UNWELL;
 	}
-	/* what there is now, so that a place that cannot be written to is found out at once */
+	/* store the current profile first, to detect at once a folder that is not writable */
 	if (obk_tune_store(path, &fault))
 		return refused(&fault);
 	if (obk_pool_new((unsigned)o->device.threads, &pool) != OB_ERR_NONE)
@@ -442,7 +442,7 @@ static int tune(struct options *o)
 	return 0;
 }
 
-/* The smallest size from which device i is preferred, as text or for JSON. */
+/* Prints the smallest size for which device i is preferred, as text or for JSON. */
 static void print_threshold(
 	const struct options *o, uint32_t i, const char *name, uint32_t operation)
 {

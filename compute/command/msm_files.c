@@ -13,7 +13,7 @@
 #include "compute/command/msm_files.h"
 
 #define NAME           "msm"
-/* As text an item has two digits a byte, perhaps 0x, and a line end. */
+/* In a text file an item has two digits per byte, perhaps 0x, and a line end. */
 #define MAX_FILE_BYTES (OBK_MSM_MAX_POINTS * (2 * OBK_G1_UNCOMPRESSED_BYTES + 4))
 #define LOOK_AT        4096
 
@@ -52,7 +52,7 @@ static bool is_blank(uint8_t c)
 	return c == '\n' || c == '\r' || c == ' ' || c == '\t' || c == ',';
 }
 
-/* Nothing but digits and blanks at the start of the file? */
+/* Whether the beginning of the file has only digits and white space. */
 static bool is_text(const uint8_t *data, size_t n)
 {
 	for (size_t i = 0; i < n && i < LOOK_AT; i++) {
@@ -65,7 +65,7 @@ static bool is_text(const uint8_t *data, size_t n)
 	return true;
 }
 
-/* The next word of the text at *at; its length, 0 at the end; 0x is left out. */
+/* Finds the next word of the text from *at on, without 0x; returns its length, 0 at the end. */
 static size_t next_word(const uint8_t *data, size_t n, size_t *at, size_t *ret_start)
 {
 	size_t start;
@@ -83,8 +83,8 @@ static size_t next_word(const uint8_t *data, size_t n, size_t *at, size_t *ret_s
 }
 
 /*
- * One word of at most 2 x each digits into `each` bytes, filled up with zeros in front; exact: all
- * digits must be there.
+ * Decodes a word of at most 2 x each digits to `each` bytes, with zeros in front; exact: no digit
+ * may be missing.
  */
 static bool take_word(const uint8_t *word, size_t length, uint8_t *out, size_t each, bool exact)
 {
@@ -95,7 +95,7 @@ static bool take_word(const uint8_t *word, size_t length, uint8_t *out, size_t e
 		return false;
 	memset(digits, '0', 2 * each - length);
 	memcpy(digits + 2 * each - length, word, length);
-	/* a 0x in the middle would be skipped at the start only */
+	/* reject 0x inside the word: the decoder would skip it */
 	return memchr(word, 'x', length) == NULL &&
 		obx_input_hex(digits, 2 * each, out, each, &bytes) && bytes == each;
 }
@@ -202,10 +202,10 @@ bool obx_list_write(const char *path, const uint8_t *bytes, size_t n, size_t eac
 	return fine;
 }
 
-/* ---- the second way ---- */
+/* ---- the independent implementation ---- */
 
 #define DIGITS 255
-#define SLICE  4096 /* points between two steps of the bar */
+#define SLICE  4096 /* points between two updates of the bar */
 
 struct second {
 	const struct obk_g1_affine *points;
@@ -218,7 +218,9 @@ struct second {
 	double done;
 };
 
-/* Sum over all points of (byte `byte` of the scalar) P, by a bucket for every value of it. */
+/*
+ * Adds (byte `byte` of the scalar) P for all points, with one bucket for each value of that byte.
+ */
 static void second_body(void *arg, size_t byte, unsigned thread)
 {
 	struct second *s = arg;
@@ -249,7 +251,7 @@ static void second_body(void *arg, size_t byte, unsigned thread)
 	s->sums[byte] = sum;
 }
 
-/* Decodes without compute/msm; all points were accepted before. */
+/* Decodes without compute/msm; all points have been accepted before. */
 static struct obk_g1_affine *decode(const struct obx_list *points, enum obk_point_format format)
 {
 	struct obk_g1_affine *p = malloc(points->n * sizeof(*p));
@@ -281,7 +283,9 @@ bool obx_msm_second_way(const struct obx_list *points, enum obk_point_format for
 	bool adx = ob_opt_on(OB_OPT_ADX), fine;
 	struct obk_g1 sum;
 
-	/* the reference field from here on; nobody else computes now */
+	/*
+	 * use the reference implementation of the field from here on; no other thread computes now
+	 */
 	ob_opt_set(OB_OPT_ADX, false);
 	obk_fp_choose();
 	p = decode(points, format);

@@ -40,7 +40,7 @@ static int usage(FILE *out)
 struct options {
 	const char *in, *out;
 	bool json, have_log, check;
-	struct obk_ntt_job job; /* without a pool: what is asked for */
+	struct obk_ntt_job job; /* the requested transform, without a pool */
 	struct obx_devices device;
 };
 
@@ -73,8 +73,8 @@ static bool run_job(struct options *o, struct obk_fr *x)
 }
 
 /*
- * Transforms x; to check, it is compared with its copy from before at a random point. False: said
- * why.
+ * Transforms x. To check the result, compares it with a copy of the input at a random point. False:
+ * a message was printed.
  */
 static bool transform(struct options *o, struct obk_fr *x, size_t elements)
 {
@@ -153,7 +153,7 @@ out:
 	return code;
 }
 
-/* One option with its value; 0, or an exit code. */
+/* Takes one option with its value; returns 0 or an exit code. */
 static int take(struct options *o, const char *option, const char *value, struct obk_fr *coset)
 {
 	static const char *const orders[] = { "nn", "nr", "rn", "rr" };

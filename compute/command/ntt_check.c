@@ -30,7 +30,10 @@ static struct obk_fr value_of_coefficients(
 	return sum;
 }
 
-/* (z^n - g^n) / (n g^n) times the sum of X_k x_k / (z - x_k), x_k = g w^k; z is none of them. */
+/*
+ * (z^n - g^n) / (n g^n) times the sum of X_k x_k / (z - x_k), where x_k = g w^k and z is none of
+ * the x_k.
+ */
 static struct obk_fr value_of_values(const struct obk_fr *values, unsigned log_n, bool reversed,
 	const struct obk_fr *shift, const struct obk_fr *z)
 {
@@ -77,7 +80,7 @@ bool obx_ntt_agrees(
 	struct obk_fr z, have, want;
 	uint64_t plain[4];
 
-	/* a random point is one of the transform's with a chance of n / r */
+	/* the probability that a random point is one of the transform's is n / r */
 	if (getrandom(plain, sizeof plain, 0) != sizeof plain) {
 		fprintf(stderr, "outboard ntt: no random numbers to verify with\n");
 		return false;
@@ -99,7 +102,7 @@ struct bench {
 	const struct obx_kernel_bench *b;
 	unsigned log_n;
 	struct outboard_ntt *ntt[OBX_SIDES];
-	struct obk_fr *data[OBX_SIDES]; /* the same numbers, transformed equally often */
+	struct obk_fr *data[OBX_SIDES]; /* the same numbers, transformed the same number of times */
 };
 
 static bool work(void *arg, enum obx_side side)

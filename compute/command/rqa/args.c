@@ -97,7 +97,7 @@ void obx_args_setup(struct obx_args *args, struct obx_setup *setup)
 		obx_args_refuse(args, "unexpected '%.200s'", args->word);
 		return;
 	}
-	if (!obx_setup_known(args->name)) { /* told before a missing value */
+	if (!obx_setup_known(args->name)) { /* check this before a missing value */
 		obx_args_unknown(args);
 		return;
 	}

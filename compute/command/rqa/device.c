@@ -115,7 +115,8 @@ static void read_cpu(struct obx_device_watch *w, struct obx_device_state *s)
 
 void obx_device_watch_read(struct obx_device_watch *w, struct obx_device_state *s)
 {
-	unsigned rates[2];         /* of the processors, of the memory; per cent */
+	/* utilization of the processors and of the memory, in per cent */
+	unsigned rates[2];
 	uint64_t bytes[3] = { 0 }; /* total, free, used */
 
 	memset(s, 0, sizeof *s);

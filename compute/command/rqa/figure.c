@@ -31,7 +31,7 @@ uint32_t obx_figure_colour(double share)
 
 static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Loaded once and kept. NULL: said why. */
+/* Loads the library once and keeps it. NULL: error has the reason. */
 static obx_figure_render_fn *load(struct obx_error *error)
 {
 	static obx_figure_render_fn *render;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* liboutboard-plots.so: the layout and the drawing of a figure, by cairo and pango. */
+/* liboutboard-plots.so: lays out and draws a figure with cairo and pango. */
 #include "compute/command/rqa/figure.h"
 
 #include <math.h>
@@ -14,15 +14,16 @@
 
 #define FONT        "DejaVu Sans, sans-serif"
 #define FONT_DOTS   13.0
-#define SCALED_FROM 800.0 /* a matrix of so many dots has FONT_DOTS; larger ones more */
+/* size of the matrix in pixels from which fonts grow; below it they have FONT_DOTS */
+#define SCALED_FROM 800.0
 #define SCALE_MIN   0.85
 #define SCALE_MAX   4.0
-#define SIDE_MAX    32767.0 /* cairo's */
-#define RUNS_MAX    200000u /* of an SVG; more become an image in it */
+#define SIDE_MAX    32767.0 /* limit of cairo */
+#define RUNS_MAX    200000u /* most runs in an SVG; if there are more, it contains an image */
 #define WHITE       0xffffffu
 #define INK         0.10
 
-/* Distances in dots, times the figure's scale. */
+/* Distances in pixels, multiplied by the figure's scale. */
 #define PAD         10.0
 #define GAP         5.0
 #define TICK        6.0
@@ -36,7 +37,7 @@ struct page {
 	enum obx_figure_format format;
 	cairo_t *cr;
 	PangoFontDescription *font;
-	double scale; /* of everything but the matrix */
+	double scale; /* scale of everything except the matrix */
 	double left, top, right, bottom, width, height;
 };
 
@@ -46,7 +47,7 @@ struct size {
 
 /* ---- text ---- */
 
-/* wrap: dots, or 0. Bytes that are no UTF-8 are replaced. */
+/* wrap: width in pixels, or 0. Invalid UTF-8 is replaced. */
 static PangoLayout *text_layout(const struct page *p, const char *text, double wrap)
 {
 	PangoLayout *layout = pango_cairo_create_layout(p->cr);
@@ -79,7 +80,9 @@ static struct size text_size(const struct page *p, const char *text, double wrap
 	return *text ? size : (struct size){ 0 };
 }
 
-/* ax, ay: which point of the text lies at (x, y), 0 its left or upper end, 1 the other. */
+/*
+ * ax, ay: the point of the text that lies at (x, y); 0: its left or upper end, 1: the opposite end.
+ */
 static void text_put(const struct page *p, const char *text, double x, double y, double ax,
 	double ay, double wrap)
 {
@@ -91,7 +94,7 @@ static void text_put(const struct page *p, const char *text, double x, double y,
 	g_object_unref(layout);
 }
 
-/* From the bottom to the top; x is its left end on the page, y its middle. */
+/* Text from bottom to top; x is its left edge on the page, y its middle. */
 static void text_put_up(const struct page *p, const char *text, double x, double y)
 {
 	cairo_save(p->cr);
@@ -114,7 +117,10 @@ static struct size ticks_size(const struct page *p, const struct obx_axis *axis)
 	return most;
 }
 
-/* Every how many ticks get their number, so that none touch; each takes `room` of `length`. */
+/*
+ * The interval between ticks with numbers at which no numbers touch; each number takes `room` of
+ * `length`.
+ */
 static unsigned ticks_every(const struct obx_axis *axis, double length, double room)
 {
 	unsigned every = 1;
@@ -197,7 +203,7 @@ static bool matrix_image(const struct page *p)
 	return good;
 }
 
-/* Where the run of equal cells that begins at `from` of a row ends. */
+/* The end of the run of equal cells that begins at `from` in a row. */
 static uint32_t run_end(const uint32_t *row, uint32_t columns, uint32_t from)
 {
 	uint32_t to = from + 1;
@@ -207,7 +213,7 @@ static uint32_t run_end(const uint32_t *row, uint32_t columns, uint32_t from)
 	return to;
 }
 
-/* Runs of equal cells that are not white. */
+/* Number of runs of equal cells that are not white. */
 static uint64_t runs_count(const struct obx_figure *f)
 {
 	uint64_t n = 0;
@@ -222,7 +228,7 @@ static uint64_t runs_count(const struct obx_figure *f)
 	return n;
 }
 
-/* The cells as rectangles, sharp at any size; viewers would smooth an image. */
+/* Draws the cells as rectangles, which are sharp at any size; viewers would smooth an image. */
 static void matrix_runs(const struct page *p)
 {
 	const struct obx_figure *f = p->figure;
@@ -326,7 +332,7 @@ static bool draw(const struct page *p)
 	return good;
 }
 
-/* ---- bytes ---- */
+/* ---- encoding ---- */
 
 static cairo_status_t take(void *closure, const unsigned char *data, unsigned length)
 {
@@ -345,7 +351,7 @@ static void describe_axis(GString *text, const char *name, const struct obx_axis
 	g_free(label);
 }
 
-/* Text in an SVG is drawn as outlines: what it says stands in <title> and <desc> for readers. */
+/* Text in an SVG is drawn as outlines. <title> and <desc> contain it as text for screen readers. */
 static void describe(GByteArray *bytes, const struct obx_figure *f)
 {
 	const char *start = g_strstr_len((const char *)bytes->data, bytes->len, "<svg");
@@ -447,7 +453,7 @@ __attribute__((visibility("default"))) bool obx_figure_render(const struct obx_f
 	double longer = figure->width > figure->height ? figure->width : figure->height;
 	struct page p = { .figure = figure,
 		.format = format,
-		.cr = cairo_create(nothing), /* to measure with */
+		.cr = cairo_create(nothing), /* used for measuring only */
 		.font = pango_font_description_from_string(FONT),
 		.scale = fmin(fmax(longer / SCALED_FROM, SCALE_MIN), SCALE_MAX) };
 	bool good;

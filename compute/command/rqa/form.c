@@ -7,7 +7,7 @@
 
 #define NAME_MAX_BYTES 40
 
-/* %41 and + in place; false: not well formed, or a byte that has no place in a form. */
+/* Decodes %41 and + in place; false: malformed, or a byte that is invalid in a form. */
 static bool decode(char *text)
 {
 	char *out = text;
@@ -60,7 +60,7 @@ static bool take_field(const char *name, char *value, const char *out_root, stru
 		strcmp(name, "lmin") == 0) {
 		char *out = value;
 
-		for (const char *p = value; *p; p++) /* people write 1..10, 12 */
+		for (const char *p = value; *p; p++) /* users write 1..10, 12 */
 			if (*p != ' ')
 				*out++ = *p;
 		*out = 0;
@@ -72,7 +72,7 @@ static bool take_field(const char *name, char *value, const char *out_root, stru
 		sweep->fresh = strcmp(value, "yes") == 0;
 		return true;
 	}
-	if (!*value) /* left as the preset has it */
+	if (!*value) /* keep the value of the preset */
 		return true;
 	return obx_setup_take(&sweep->setup, name, value, &known, error);
 }

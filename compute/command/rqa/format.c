@@ -29,7 +29,7 @@ static size_t print_slowly(double value, int digits, char *ret_text)
 	return (size_t)snprintf(ret_text, OBX_NUMBER_MAX, "%.*g", digits, value);
 }
 
-/* As printf rounds. */
+/* Rounds as printf does. */
 static uint64_t round_even(long double value)
 {
 	uint64_t whole = (uint64_t)value;
@@ -38,7 +38,7 @@ static uint64_t round_even(long double value)
 	return whole + (part > 0.5L || (part == 0.5L && (whole & 1)));
 }
 
-/* Places before the decimal point, 0 or less below 0.1: of 1e-4 <= size < 1e15. */
+/* Number of digits before the decimal point, 0 or negative below 0.1; for 1e-4 <= size < 1e15. */
 static int places_before(double size)
 {
 	static const double tens[] = { 1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6,
@@ -50,7 +50,9 @@ static int places_before(double size)
 	return i - 4;
 }
 
-/* `digits` figures of whole, the first one first; 32-bit divisions where they do. */
+/*
+ * Writes `digits` digits of whole, the most significant first; uses 32-bit divisions if possible.
+ */
 static void split_figures(uint64_t whole, int digits, char *ret_figures)
 {
 	uint32_t high = (uint32_t)(whole / 100000000), low = (uint32_t)(whole % 100000000);
@@ -85,7 +87,7 @@ size_t obx_number_print(double value, int digits, char *ret_text)
 		return (size_t)snprintf(ret_text, OBX_NUMBER_MAX, "nan");
 	if (value == 0)
 		return (size_t)snprintf(ret_text, OBX_NUMBER_MAX, "0");
-	/* counts and lengths, which are common */
+	/* counts and lengths, the most frequent case */
 	if (size < 1e9 && size == (double)(uint32_t)size && digits >= 10) {
 		count = 0;
 		for (uint32_t left = (uint32_t)size; left; left /= 10)
@@ -100,7 +102,7 @@ size_t obx_number_print(double value, int digits, char *ret_text)
 	if (digits > 13 || !(size >= 1e-4 && size < 1e15) || (point = places_before(size)) > digits)
 		return print_slowly(value, digits, ret_text);
 	whole = round_even(size * powers[digits - point]);
-	if (whole >= (uint64_t)powers[digits]) { /* rounded up to one more figure */
+	if (whole >= (uint64_t)powers[digits]) { /* rounding gave one more digit */
 		point++;
 		if (point > digits)
 			return print_slowly(value, digits, ret_text);
@@ -174,7 +176,7 @@ void obx_csv_print(FILE *file, const char *text)
 	putc('"', file);
 }
 
-/* Bytes of the UTF-8 sequence that starts at text; 0 when it is none. */
+/* Length of the UTF-8 sequence that starts at text; 0 if it is invalid. */
 static unsigned sequence_length(const unsigned char *text)
 {
 	unsigned n = text[0] < 0x80                 ? 1

@@ -28,7 +28,9 @@ static unsigned decimals_of(const char *text)
 	return point ? (unsigned)strspn(point + 1, "0123456789") : 0;
 }
 
-/* The number that begins at *text and ends before one of `ends` or at the end of the text. */
+/*
+ * Parses the number that begins at *text and ends before one of `ends` or at the end of the text.
+ */
 static bool take_number(const char *name, const char **text, size_t length, double *ret,
 	unsigned *decimals, struct obx_error *error)
 {
@@ -80,7 +82,7 @@ static bool add_range(struct list *list, double from, double to, double step, un
 	return true;
 }
 
-/* One item of a list: "3", "1..10" or "0.05..0.1:0.001". */
+/* Parses one item of a list: "3", "1..10" or "0.05..0.1:0.001". */
 static bool take_item(struct list *list, const char *item, size_t length, struct obx_error *error)
 {
 	char copy[3 * NUMBER_TEXT_MAX + 4];
@@ -249,7 +251,7 @@ bool obx_grid_check(const struct obx_grid *grid, struct obx_error *error)
 
 uint64_t obx_grid_combinations(const struct obx_grid *grid)
 {
-	/* At most (10^4)^4: 10^16 fits. */
+	/* At most (10^4)^4 = 10^16, which fits. */
 	return (uint64_t)grid->m_count * grid->tau_count * grid->eps_count * grid->lmin_count;
 }
 

@@ -48,7 +48,7 @@ void obx_heat_fini(struct obx_heat *h)
 	memset(h, 0, sizeof *h);
 }
 
-/* Where the value's row or column of sums lies; a new one gets the next. -1: too many. */
+/* The index of the value's row or column of sums; a new value gets the next index. -1: too many. */
 static int place(double *values, uint16_t *order, uint32_t *count, double value)
 {
 	uint32_t low = 0, high = *count;
@@ -102,7 +102,7 @@ bool obx_heat_add(struct obx_heat *h, const struct obx_heat_row *row, struct obx
 	return add_point(h, row->x, row->y, row->value, error);
 }
 
-/* Titles, and what the colours are. */
+/* Makes the titles and the label of the colour scale. */
 static void titles(const struct obx_heat *h, struct obx_figure *f)
 {
 	char over[OBX_OVER_TEXT_MAX], fixed[OBX_OVER_TEXT_MAX];
@@ -124,7 +124,7 @@ static double value_at(const struct obx_heat *h, uint32_t x, uint32_t y)
 
 /* ---- reading ---- */
 
-/* The columns of results.csv that are used: x, y and the measure first. */
+/* The columns of results.csv that are used; x, y and the measure come first. */
 enum { STATUS = 3, DIMENSION, COLUMNS_USED = DIMENSION + OBX_OVER_DIMENSIONS };
 
 struct filter {
@@ -132,7 +132,7 @@ struct filter {
 	int column;
 };
 
-/* A line of the file as a row of the sweep. */
+/* A line of the file, as a row of the sweep. */
 struct line {
 	char **cells;
 	const int *columns;
@@ -153,7 +153,7 @@ static void line_name(const void *arg, enum obx_over_dimension d, char ret_text[
 	snprintf(ret_text, OBX_OVER_NAME_MAX, "%s", line->cells[line->columns[DIMENSION + d]]);
 }
 
-/* Cells of a line of CSV, changed in place. */
+/* Splits a line of CSV into cells, in place. */
 static int split_line(char *line, char **ret_cells)
 {
 	int count = 0;
@@ -247,7 +247,7 @@ static void close_file(FILE **file)
 		fclose(*file);
 }
 
-/* Of the conditions those that the dimensions of a sweep do not show. */
+/* Collects the conditions on columns that are not dimensions of the sweep. */
 static void other_conditions(struct obx_heat *h, const struct filter *filters, int count)
 {
 	for (int i = 0; i < count; i++) {
@@ -341,7 +341,7 @@ bool obx_heat_read(struct obx_heat *h, const char *path, const char *measure, co
 
 /* ---- the figure ---- */
 
-/* The colours of all cells, from the top; low..high: the values that there are. */
+/* The colours of all cells, from the top row; low..high: the range of the values. */
 static uint32_t *paint(const struct obx_heat *h, double low, double high)
 {
 	uint32_t *colours = malloc((size_t)h->x_count * h->y_count * sizeof *colours);

@@ -40,7 +40,7 @@ bool obx_job_init(struct obx_job *job)
 	return job->events;
 }
 
-/* format makes the members of a JSON object. The lock is held. */
+/* format makes the members of a JSON object. Call with the lock held. */
 static void add_event(struct obx_job *job, const char *name, const char *format, ...)
 {
 	char *to = job->events[job->next_event % OBX_JOB_EVENTS_MAX];
@@ -66,7 +66,7 @@ static void set_phase(struct obx_job *job, enum obx_job_phase phase)
 	add_event(job, "phase", "\"phase\":\"%s\"", obx_job_phase_name(phase));
 }
 
-/* A sentence for the log, of a level: info, good, warning, error. The lock is held. */
+/* Adds a sentence to the log with a level: info, good, warning, error. Call with the lock held. */
 static void add_log(struct obx_job *job, const char *level, const char *text)
 {
 	char *quoted = NULL;
@@ -207,7 +207,7 @@ bool obx_job_start(struct obx_job *job, struct obx_sweep *sweep, struct obx_erro
 	if (job->started) {
 		pthread_t thread = job->thread;
 
-		/* It has set its last phase and only returns now. */
+		/* The thread has set its last phase and is about to return. */
 		pthread_mutex_unlock(&job->lock);
 		pthread_join(thread, NULL);
 		pthread_mutex_lock(&job->lock);

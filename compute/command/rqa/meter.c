@@ -71,7 +71,7 @@ void obx_meter_show(struct obx_meter *meter, double share, double elapsed, doubl
 		fprintf(stderr, "%s\n", line);
 		return;
 	}
-	if ((unsigned)length >= columns()) /* a line that wraps could not be redrawn */
+	if ((unsigned)length >= columns()) /* a line that wraps cannot be redrawn */
 		line[columns() - 1] = 0;
 	fprintf(stderr, "\r%s\033[K%s", line, last ? "\n" : "");
 	fflush(stderr);

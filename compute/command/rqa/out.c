@@ -26,7 +26,7 @@ bool obx_out_open(struct obx_out *out, const char *path, struct obx_error *error
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return obx_error_set(error, "%s is a folder; name a file in it", path);
 	strcpy(out->path, path);
-	/* a device or a pipe is written to, never replaced */
+	/* write to a device or a pipe directly; it must not be replaced */
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
 		strcpy(out->part, path);
 	else

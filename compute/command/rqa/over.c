@@ -19,7 +19,7 @@ const char *obx_over_name(enum obx_over_dimension d)
 	return names[d];
 }
 
-/* The place of a key, or the empty one where it belongs. */
+/* The entry of a key, or the empty entry where it belongs. */
 static uint64_t *find(uint64_t *keys, uint32_t capacity, uint64_t key)
 {
 	uint32_t at = (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32) & (capacity - 1);
@@ -50,7 +50,7 @@ bool obx_over_add(struct obx_over *over, enum obx_over_dimension d, uint64_t key
 	struct obx_over_values *v = &over->of[d];
 	uint64_t *place;
 
-	key = key + 1 ? key + 1 : 1; /* 0 marks an empty place */
+	key = key + 1 ? key + 1 : 1; /* 0 marks an empty entry */
 	if (v->count && key == v->last)
 		return true;
 	if (2 * v->count >= v->capacity && !grow(v))
@@ -66,7 +66,10 @@ static bool is_axis(enum obx_over_dimension d, const char *x, const char *y)
 	return strcasecmp(names[d], x) == 0 || strcasecmp(names[d], y) == 0;
 }
 
-/* Appends to text, with `separator` before it unless it is the first; what does not fit is left out. */
+/*
+ * Appends to text, with `separator` before it unless text is empty. Text that does not fit is left
+ * out.
+ */
 __attribute__((format(printf, 3, 4))) static void append(
 	char text[OBX_OVER_TEXT_MAX], const char *separator, const char *format, ...)
 {

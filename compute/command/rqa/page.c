@@ -92,7 +92,7 @@ static enum MHD_Result send_response(struct MHD_Connection *connection, unsigned
 	return result;
 }
 
-/* Takes the text, which was malloc'ed. */
+/* Takes ownership of the text, which was allocated with malloc. */
 static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned status,
 	const char *type, char *text, size_t size)
 {
@@ -170,7 +170,7 @@ static enum MHD_Result answer_events(struct obx_page *page, struct MHD_Connectio
 		connection, MHD_HTTP_OK, "text/event-stream", obx_stream_new(page, after));
 }
 
-/* /api/plan and /api/start: the same form. */
+/* Handles /api/plan and /api/start, which have the same form. */
 static enum MHD_Result answer_form(struct obx_page *page, struct MHD_Connection *connection,
 	struct request *request, bool start)
 {
@@ -190,7 +190,7 @@ static enum MHD_Result answer_form(struct obx_page *page, struct MHD_Connection 
 		!obx_form_sweep(request->body, page->out, sweep, field, &error) ||
 		!obx_files_list(&files, page->folder, page->pattern, page->out, &error)) {
 		obx_sweep_free(sweep);
-		/* asking is no mistake */
+		/* an invalid form sent to /api/plan is a normal result, with status 200 */
 		return send_error(
 			connection, start ? MHD_HTTP_BAD_REQUEST : MHD_HTTP_OK, field, error.text);
 	}
@@ -223,7 +223,7 @@ static enum MHD_Result answer_stop(struct obx_page *page, struct MHD_Connection 
 
 /* ---- results ---- */
 
-/* An index given in the query; -1 when there is none; false when it is no number. */
+/* Parses an index in the query; -1: there is none; false: it is not a number. */
 static bool take_index(struct MHD_Connection *connection, const char *name, int64_t *ret)
 {
 	const char *text = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, name);
@@ -353,7 +353,7 @@ static enum MHD_Result answer_download(
 		return send_error(connection, MHD_HTTP_NOT_FOUND, "",
 			path[0] ? "this file was not written" : "the sweep is not complete yet");
 	}
-	response = MHD_create_response_from_fd64((uint64_t)st.st_size, fd); /* closes it */
+	response = MHD_create_response_from_fd64((uint64_t)st.st_size, fd); /* closes fd */
 	if (!response)
 		return MHD_NO;
 	snprintf(disposition, sizeof disposition, "attachment; filename=\"%s\"", names[i]);
@@ -417,7 +417,7 @@ enum MHD_Result obx_page_answer(void *cls, struct MHD_Connection *connection, co
 	struct request *request = *state;
 
 	(void)version;
-	if (!request) { /* the headers are there, the body follows */
+	if (!request) { /* only the headers have arrived; the body follows */
 		request = *state = calloc(1, sizeof *request);
 		return request ? MHD_YES : MHD_NO;
 	}

@@ -67,14 +67,14 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* The axis of `count` vectors, of a file where it is not NULL. */
+/* Makes the axis for `count` vectors, of a file if it is not NULL. */
 static void axis(struct obx_axis *axis, const char *name, const char *file, uint64_t count)
 {
 	snprintf(axis->label, sizeof axis->label, file ? "vector %s of %.120s" : "vector %s", name,
 		file);
 	/*
-	 * Vectors are counted from 0, and each has its middle half a cell further. No more ticks
-	 * than vectors: else they would lie between them.
+	 * Vectors are numbered from 0, and the centre of each is half a cell further. There must
+	 * not be more ticks than vectors, because some would lie between vectors.
 	 */
 	axis->count = obx_ticks_range(
 		-0.5, (double)count - 0.5, count < TICKS ? (unsigned)count : TICKS, axis->ticks);
@@ -88,7 +88,7 @@ static void labels(struct job *job, const struct obk_rqa_options *options, uint6
 	bool cross = job->other_path && !job->joint;
 	char eps[OBX_NUMBER_MAX];
 
-	if (job->other_path && strcmp(name, other) == 0) { /* only their folders tell them apart */
+	if (job->other_path && strcmp(name, other) == 0) { /* they differ only in their folders */
 		name = job->path;
 		other = job->other_path;
 	}
@@ -124,7 +124,7 @@ static bool draw_plot(struct job *job, const struct obk_rqa_series *x,
 	if (obk_rqa_plot_size(x, y, options, &columns, &rows, &wrong) != OBK_RQA_OK)
 		return obx_error_set(error, "%s", wrong.text);
 	longer = columns > rows ? columns : rows;
-	/* Short series: whole dots for each cell. Long ones: cells are brought together. */
+	/* Short series: a whole number of pixels per cell. Long series: several cells per pixel. */
 	zoom = longer < job->size ? (uint32_t)(job->size / longer) : 1;
 	figure.columns = (uint32_t)(longer > job->size ? columns * job->size / longer : columns);
 	figure.rows = (uint32_t)(longer > job->size ? rows * job->size / longer : rows);
@@ -178,7 +178,7 @@ static bool plot_series(struct job *job, struct obx_error *error)
 		draw_plot(job, &x, job->other_path ? &y : NULL, &options, error);
 }
 
-/* Says what the cells are means over, and how to have one picture of each. */
+/* Prints what the cells are means over, and how to get one picture for each. */
 static void note_means(const struct obx_heat *heat)
 {
 	char over[OBX_OVER_TEXT_MAX], choice[OBX_OVER_TEXT_MAX];

@@ -12,7 +12,7 @@
 
 #define LISTED_FILES_MAX 2000
 
-/* The dimensions in the order of the table, the last one changing fastest. */
+/* The dimensions in the order of the table; the last one changes fastest. */
 enum dimension {
 	BY_FILE = OBX_OVER_FILE,
 	BY_MODE = OBX_OVER_MODE,
@@ -44,7 +44,7 @@ static bool place_init(struct place *p, const struct obx_sweep *s,
 	return true;
 }
 
-/* The index-th row of those that fit. */
+/* Moves to row number `index` of those that match. */
 static void place_go(struct place *p, uint64_t index)
 {
 	for (int d = DIMENSIONS - 1; d >= 0; d--) {
@@ -148,7 +148,7 @@ static double value_of(const struct obx_sweep *s, int dimension, uint64_t index)
 				      : s->grid.lmin[index];
 }
 
-/* A row of the sweep as the heat map asks for it. */
+/* A row of the sweep in the form that the heat map needs. */
 struct heat_place {
 	const struct obx_sweep *sweep;
 	const struct place *place;
@@ -177,7 +177,7 @@ static void heat_name(const void *arg, enum obx_over_dimension d, char ret_text[
 	}
 }
 
-/* All rows of one slot that fit. */
+/* Adds all matching rows of one slot. */
 static bool add_slot(const struct obx_sweep *s, struct place *p, const struct obx_group *group,
 	bool there, unsigned measure, int x, int y, struct obx_heat *heat, struct obx_error *error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* `outboard rqa run`: one series, or a pair, in one piece or in windows. */
+/* `outboard rqa run`: measures one series or a pair, as a whole or in windows. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +19,8 @@
 	"RR,DET,L,Lmax,DIV,ENTR,RATIO,TREND,LAM,TT,Vmax,Ventr,W,Wmax,Wdiv,Wentr,T1,T2,MRT,RTE," \
 	"NMPRT,CORM,rENTR,radius,n,points"
 #define PRINT_DIGITS 10
-#define RATE_NEAR    1e-3 /* of the rate asked for: nearer is told nothing of */
+/* differences below this fraction of the requested rate are not reported */
+#define RATE_NEAR    1e-3
 
 enum form { TABLE, JSON, CSV };
 
@@ -36,8 +37,8 @@ struct job {
 	double values[OBX_SETUP_MODES_MAX][OBK_RQA_MEASURE_COUNT];
 	int status[OBX_SETUP_MODES_MAX];
 	char reasons[OBX_SETUP_MODES_MAX][OBX_ERROR_MAX], devices[OBX_SETUP_MODES_MAX][128];
-	uint64_t lines; /* windows printed */
-	unsigned mode;  /* at work */
+	uint64_t lines; /* number of windows printed */
+	unsigned mode;  /* the current mode */
 	bool failed;
 };
 
@@ -178,7 +179,7 @@ static void put_table(struct job *job)
 			job->table.dropped);
 	for (unsigned i = 0; i < job->setup.mode_count; i++)
 		any |= job->status[i] == OBK_RQA_OK;
-	if (!any) /* the reasons were printed */
+	if (!any) /* the reasons have been printed */
 		return;
 	fprintf(out, "preset %s, m %u, tau %u, eps %s, lmin %u\n\n%-8s",
 		obk_rqa_preset_name(job->setup.preset), o->m, o->tau, text, o->lmin, "");
@@ -225,7 +226,7 @@ static int on_window(void *arg, uint64_t index, uint64_t first, const double *va
 	return obx_rqa_stop;
 }
 
-/* Says where ties keep the rate away from the one that was asked for. */
+/* Reports that ties prevent the requested rate. */
 static void note_rate(struct job *job, const struct obk_rqa_result *result)
 {
 	const struct obk_rqa_rate *rate;
@@ -246,7 +247,7 @@ static void note_rate(struct job *job, const struct obk_rqa_result *result)
 	}
 }
 
-/* The mode at hand; status and reason are filled. */
+/* Measures the current mode; sets its status and reason. */
 static int measure_mode(struct job *job, char *reason)
 {
 	struct obk_rqa_mode *mode = &job->setup.modes[job->mode];
@@ -292,7 +293,8 @@ static int measure_mode(struct job *job, char *reason)
 		}
 		obk_rqa_result_free(result);
 	}
-	if (status == OBK_RQA_DEVICE && job->state) /* a GPU's file is none for the CPU */
+	/* the CPU cannot resume from the file of a GPU */
+	if (status == OBK_RQA_DEVICE && job->state)
 		snprintf(reason, OBX_ERROR_MAX,
 			"%s; the same command goes on from what %s has; for --device cpu remove it "
 			"or name another",
@@ -325,7 +327,7 @@ static void run_modes(struct job *job)
 			fprintf(stderr, "outboard rqa run: %s: %s\n",
 				job->setup.modes[job->mode].name, reason);
 		}
-		if (job->window && status == OBK_RQA_OK) /* its windows were printed as they came */
+		if (job->window && status == OBK_RQA_OK) /* its windows have been printed already */
 			continue;
 		if (job->form == JSON)
 			put_json_item(job, status, reason,

@@ -79,7 +79,7 @@ static void parse(struct command *c, struct obx_args *args)
 		obx_args_refuse(args, "a folder is missing");
 }
 
-/* A listening socket; -1 with the reason in error. */
+/* Opens a listening socket; -1: error has the reason. */
 static int listen_at(const struct command *c, char *ret_url, size_t size, struct obx_error *error)
 {
 	struct sockaddr_in6 six = { .sin6_family = AF_INET6,
@@ -137,7 +137,7 @@ static int serve(struct obx_page *page, int fd, const char *url)
 	fflush(stdout);
 	while (!obx_rqa_stop)
 		nanosleep(&wait, NULL);
-	/* ends the streams of events, so that their threads can be joined */
+	/* ends the event streams, so that their threads can be joined */
 	obx_job_close(&page->job);
 	MHD_stop_daemon(daemon);
 	return 0;

@@ -17,8 +17,7 @@
 enum type { WORD, WHOLE, REAL, THEILER, QUIRK, OWN };
 
 /*
- * One table: what the command line takes, what the page shows, what a state file compares, what the
- * manual lists.
+ * One table for the options of the command line, of the page, of the state file and of the manual.
  */
 static const struct option {
 	const char *name;
@@ -101,7 +100,7 @@ static const struct option {
 };
 #define OPTION_COUNT (sizeof options / sizeof options[0])
 
-/* Taken as they are and looked at by obx_setup_finish. */
+/* Stored as text and checked in obx_setup_finish. */
 static const struct {
 	const char *name, *value, *help;
 } texts[] = {
@@ -138,7 +137,7 @@ static void print_word(const char *words, int index, char *ret_text, size_t size
 	snprintf(ret_text, size, "%.*s", (int)strcspn(words, "|"), words);
 }
 
-/* Checks a value, and applies it to setup unless that is NULL. */
+/* Checks a value, and applies it to setup unless setup is NULL. */
 static bool apply(
 	struct obx_setup *setup, const struct option *o, const char *value, struct obx_error *error)
 {
@@ -149,7 +148,7 @@ static bool apply(
 	char *end;
 
 	if (o->words) {
-		/* "cuda" is what a GPU was called before. */
+		/* "cuda" is an older name for a GPU. */
 		int index = find_word(o->words,
 			strcmp(o->name, "device") == 0 && strcmp(value, "cuda") == 0 ? "gpu"
 										     : value);
@@ -181,7 +180,7 @@ static bool apply(
 	else if (o->type == QUIRK)
 		setup->options.quirks = whole ? OBK_RQA_QUIRK_LAST_COLUMN : 0;
 	else
-		memcpy(to, &(int){ (int)whole }, sizeof(int)); /* enums and uint32_t alike */
+		memcpy(to, &(int){ (int)whole }, sizeof(int)); /* works for enums and uint32_t */
 	return true;
 }
 
@@ -250,7 +249,7 @@ static bool unknown_preset(const char *name, struct obx_error *error)
 	return obx_error_set(error, "there is no preset '%.40s'; there are %s", name, have);
 }
 
-/* "RR,DET,ENT" or "all"; what must be counted for them goes into options.want. */
+/* "RR,DET,ENT" or "all"; sets in options.want what must be counted for them. */
 static bool take_measures(struct obx_setup *setup, const char *list, struct obx_error *error)
 {
 	char copy[OBX_SETUP_VALUE_MAX], *rest = copy, *name;
@@ -331,7 +330,7 @@ bool obx_setup_finish(struct obx_setup *setup, struct obx_error *error)
 	return true;
 }
 
-/* One item of --modes. */
+/* Parses one item of --modes. */
 static bool take_mode(
 	struct obx_setup *setup, char *item, uint32_t channels, struct obx_error *error)
 {
@@ -418,7 +417,7 @@ bool obx_setup_modes(struct obx_setup *setup, uint32_t channels, struct obx_erro
 		struct obk_rqa_mode *mode = &setup->modes[i];
 
 		/*
-		 * The gaze pipelines take L1 for one coordinate and the Euclidean distance for two.
+		 * The gaze pipelines use L1 for one coordinate and the Euclidean distance for two.
 		 */
 		if (mode->norm < 0 && setup->preset == OBK_RQA_PRESET_GAZE && !setup->norm_given)
 			mode->norm = mode->channel_count == 1 ? OBK_RQA_NORM_L1 : OBK_RQA_NORM_L2;
@@ -489,7 +488,7 @@ bool obx_setup_series(const struct obx_setup *setup, const struct obk_rqa_mode *
 	return true;
 }
 
-/* ---- what others read ---- */
+/* ---- output ---- */
 
 const char *obx_setup_norm(const struct obx_setup *setup, const struct obk_rqa_mode *mode)
 {
@@ -530,7 +529,7 @@ void obx_setup_text(const struct obx_setup *setup, bool grid, char *ret_text, si
 		const char *name = options[i].name;
 		char value[WORDS_TEXT_MAX];
 
-		/* Which processor counts does not change a number. */
+		/* The device does not affect results. */
 		if (options[i].type == THEILER || strcmp(name, "device") == 0 ||
 			strcmp(name, "isa") == 0 || strcmp(name, "threads") == 0)
 			continue;

@@ -26,19 +26,16 @@
 struct obx_store {
 	char path[PATH_MAX];
 	int fd, lock;
-	uint64_t slots, start; /* of slot 0 in the file */
+	uint64_t slots, start; /* start: position of slot 0 in the file */
 	size_t slot_bytes;
 	uint32_t rows, measures, modes, tau_count;
 	uint64_t files;
-	/* readers of results look while rows arrive; a mark is set after its slot was written */
+	/* read by other threads while rows arrive; a mark is set after its slot was written */
 	_Atomic uint8_t *marks;
-	const char *map; /* the whole file, once a row was asked for */
+	const char *map; /* mapping of the whole file, made when the first row is requested */
 };
 
-/*
- * A head as it stands in a file. Strings and lists follow each other, each with its count before
- * it.
- */
+/* A head as stored in a file. Strings and lists follow each other, each preceded by its count. */
 struct head {
 	struct ob_buf bytes;
 	size_t at;
@@ -122,7 +119,7 @@ static bool pwrite_all(int fd, const void *data, size_t size, uint64_t at)
 	return true;
 }
 
-/* The head of a file; false: none, or not whole. */
+/* Reads the head of a file; false: there is none, or it is incomplete. */
 static bool read_head(int fd, struct ob_buf *buf)
 {
 	uint64_t total, check;
@@ -139,8 +136,8 @@ static bool read_head(int fd, struct ob_buf *buf)
 }
 
 /*
- * The head was checked as a whole, so counts are as they were written; NULL only at the end of a
- * head cut short by another version.
+ * The checksum of the head was verified, so counts are as they were written. NULL only at the end
+ * of a shorter head that another version wrote.
  */
 static void *get_list(struct head *h, uint64_t *ret_count, size_t size)
 {
@@ -217,8 +214,8 @@ static void head_fini(struct head *h)
 
 /* ---- slots ---- */
 
-/* check, reason, status, values: where each begins */
-/* all multiples of eight: values are aligned in memory and in a map */
+/* offsets of check, reason, status and values */
+/* all are multiples of eight, so that values are aligned in memory and in a mapping */
 #define SLOT_REASON sizeof(uint64_t)
 #define SLOT_STATUS (SLOT_REASON + OBX_REASON_MAX)
 
@@ -277,8 +274,8 @@ void obx_group_fini(struct obx_group *group)
 }
 
 /*
- * The values are most of it: eight bytes at a time, seeded with the slot's number, so that a slot
- * in another's place is no good.
+ * Processes eight bytes at a time, because most of them are values. The slot's number is the seed,
+ * so that a slot at a wrong position is detected.
  */
 static uint64_t slot_check(uint64_t slot, const void *memory, size_t size)
 {
@@ -290,7 +287,7 @@ static uint64_t slot_check(uint64_t slot, const void *memory, size_t size)
 		hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
 		hash ^= hash >> 29;
 	}
-	return hash | 1; /* never 0: that is a hole in the file */
+	return hash | 1; /* never 0, which is the check of a hole in the file */
 }
 
 static uint8_t mark_of(const struct obx_store *s, const struct obx_group *group)
@@ -376,7 +373,7 @@ static int find_whole(const uint32_t *have, uint32_t count, uint32_t value)
 	return -1;
 }
 
-/* For each row of the new grid the row of the old one; false when one is not there. */
+/* Finds the row of the old grid for each row of the new one; false: one does not exist. */
 static bool map_rows(const struct obx_grid *new, const struct obx_grid *old, uint32_t *ret_map)
 {
 	for (uint32_t e = 0; e < new->eps_count; e++)
@@ -394,7 +391,7 @@ static bool map_rows(const struct obx_grid *new, const struct obx_grid *old, uin
 	return true;
 }
 
-/* Copies what the old state has of this (file, mode) into the new one. */
+/* Copies the old state's slots of this (file, mode) to the new one. */
 static bool take_over(struct obx_store *s, const struct obx_store_key *key, uint64_t file,
 	uint32_t mode, const struct obx_store *old, int old_fd, const struct head *h,
 	const uint64_t place[2], const uint32_t *map, struct obx_group groups[2],
@@ -439,8 +436,8 @@ static bool import(struct obx_store *s, const struct obx_store_key *key,
 		obx_error_set(error, "out of memory for the state of the sweep");
 	else if (!map_rows(key->grid, &h->grid, map))
 		/*
-		 * new thresholds: everything is counted again, which costs little more than the new
-		 * ones alone
+		 * with new thresholds everything is counted again, which takes little more time
+		 * than counting only the new ones
 		 */
 		goto out;
 	for (uint64_t f = 0; good && f < key->file_count; f++) {
@@ -475,7 +472,7 @@ static bool enough_room(const struct obx_store *s, const char *out, struct obx_e
 			"take a smaller grid or fewer files",
 			(unsigned long long)s->slots, OBX_STORE_SLOTS_MAX);
 	if (statvfs(out, &vfs) != 0)
-		return true; /* some file systems do not tell */
+		return true; /* some file systems do not report it */
 	have = (double)vfs.f_bavail * (double)vfs.f_frsize;
 	return need <= have ? true
 			    : obx_error_set(error,
@@ -485,7 +482,10 @@ static bool enough_room(const struct obx_store *s, const char *out, struct obx_e
 				      need / (1 << 30), out, have / (1 << 30));
 }
 
-/* A new state with what an old one (fd >= 0) has of it, put into its place when it is whole. */
+/*
+ * Creates a new state with the matching slots of an old one (fd >= 0); renames it when it is
+ * complete.
+ */
 static bool create(struct obx_store *s, const char *out, const struct obx_store_key *key,
 	const struct ob_buf *head, int old_fd, const struct obx_store *old,
 	const struct head *old_head, struct obx_error *error)
@@ -518,7 +518,7 @@ static bool scan(struct obx_store *s, struct obx_error *error)
 	if (!obx_group_init(&group, s))
 		return obx_error_set(error, "out of memory for the state of the sweep");
 	while (at < s->slots) {
-		/* Holes are not read. */
+		/* Skip holes. */
 		off_t data = lseek(s->fd, (off_t)(s->start + at * s->slot_bytes), SEEK_DATA);
 
 		if (data < 0)

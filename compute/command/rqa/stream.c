@@ -25,7 +25,7 @@ static double now(void)
 	return (double)ob_clock_ns() / (double)OB_SECOND;
 }
 
-/* All pages are shown the same reading; it is taken again when it is older than half a period. */
+/* All pages get the same reading. It is renewed when it is older than half a period. */
 static size_t print_stats(struct stream *s)
 {
 	struct obx_page *page = s->page;

@@ -172,7 +172,7 @@ static bool open_store(struct obx_sweep *sweep, struct obx_error *error)
 
 bool obx_sweep_open(struct obx_sweep *sweep, struct obx_error *error)
 {
-	/* Before anything is read: what is cheap to know comes first. */
+	/* Check what is fast to check before files are read. */
 	if (!obx_setup_finish(&sweep->setup, error) || !obx_grid_check(&sweep->grid, error))
 		return false;
 	if (!obx_files_list(&sweep->files, sweep->folder, sweep->pattern ? sweep->pattern : "*.csv",
@@ -192,7 +192,7 @@ bool obx_sweep_open(struct obx_sweep *sweep, struct obx_error *error)
 	return true;
 }
 
-/* ---- what cannot be computed ---- */
+/* ---- groups that cannot be computed ---- */
 
 int obx_sweep_check(const struct obx_sweep *sweep, uint64_t index, uint32_t mode_index, uint32_t m,
 	uint32_t tau, char *ret_reason, size_t size)
@@ -245,7 +245,7 @@ static void tell_failure(struct obx_sweep *sweep, uint64_t file, uint32_t mode, 
 	bool whole = sweep->files.list[file].wrong;
 	uint8_t *told = &sweep->told[file * sweep->setup.mode_count + (whole ? 0 : mode)];
 
-	/* Modes of one file mostly fail alike. */
+	/* The modes of one file usually fail for the same reason. */
 	if (!*told && strcmp(sweep->last_reason, reason) != 0) {
 		emit(sweep, OBX_SWEEP_FAILED, reason, NAN);
 		snprintf(sweep->last_reason, sizeof sweep->last_reason, "%s", reason);
@@ -253,7 +253,7 @@ static void tell_failure(struct obx_sweep *sweep, uint64_t file, uint32_t mode, 
 	*told = 1;
 }
 
-/* All rows of a group failed for one reason. */
+/* Marks all rows of a group as failed for one reason. */
 static bool fail_group(struct obx_sweep *sweep, uint64_t slot, uint64_t file, uint32_t mode,
 	int status, const char *reason, struct obx_error *error)
 {
@@ -271,24 +271,27 @@ static bool fail_group(struct obx_sweep *sweep, uint64_t slot, uint64_t file, ui
 	return true;
 }
 
-/* Cells compared for a group, in the mean of upper triangles: the unit of the estimate. */
+/*
+ * The number of cells compared for a group, on average over upper triangles: the unit of the
+ * estimate.
+ */
 static double group_work(const struct obx_sweep *sweep, uint64_t file, uint32_t m, uint32_t tau)
 {
 	double n = (double)(sweep->files.list[file].rows - (uint64_t)(m - 1) * tau);
 
-	/* and something for each group, which counts when series are short */
+	/* a constant per group, which matters for short series */
 	return n * n / 2 * sweep->grid.eps_count + 2000;
 }
 
 /*
- * Look at what is left; count skipped rows and record failures, once for each file; record failures
- * of a file that has become unusable.
+ * LOOK: compute the remaining work. COUNT: count skipped rows and record failures, once per file.
+ * GIVE_UP: record failures of a file that has become unusable.
  */
 enum settling { LOOK, COUNT, GIVE_UP };
 
 /*
- * Settles what needs no engine for one file: groups done before are skipped, hopeless ones fail.
- * Returns the work that is left; -1 when the disk failed.
+ * Settles what needs no computation for one file: groups that are done are skipped, groups that
+ * cannot be computed fail. Returns the remaining work; -1: the disk failed.
  */
 static double settle(
 	struct obx_sweep *sweep, uint64_t file, enum settling settling, struct obx_error *error)
@@ -392,8 +395,8 @@ static int on_rows(void *arg, const struct obk_rqa_row *rows, uint32_t count)
 }
 
 /*
- * Seconds left: what is left of the work at the rate since the beginning, which weighs slow groups
- * and fast ones as they come.
+ * Seconds left: the remaining work divided by the average rate since the start, which covers slow
+ * and fast groups.
  */
 static int on_progress(void *arg, const struct obk_rqa_progress *p)
 {
@@ -414,7 +417,7 @@ static int on_progress(void *arg, const struct obk_rqa_progress *p)
 	return sweep->cancel;
 }
 
-/* Files first .. as many as fit into memory; *ret_next is the one after. */
+/* Processes the files from `first` on, as many as fit into memory; *ret_next is the next one. */
 static bool run_batch(
 	struct obx_sweep *sweep, uint64_t first, uint64_t *ret_next, struct obx_error *error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* `outboard rqa sweep`: the command line around compute/command/rqa/sweep.h. */
+/* `outboard rqa sweep`: the command line for compute/command/rqa/sweep.h. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct command {
 	struct obx_sweep *sweep;
 	struct obx_meter meter;
 	bool json;
-	unsigned reasons; /* told so far */
+	unsigned reasons; /* reported so far */
 };
 
 static void usage(FILE *out)
@@ -159,7 +159,7 @@ static bool take_grid(struct obx_args *args, struct obx_grid *grid, bool *ret_ta
 	return good;
 }
 
-/* false: something was refused; *ret_help: the usage was printed. */
+/* false: an argument is wrong; *ret_help: the usage was printed. */
 static bool parse(struct command *c, struct obx_args *args, bool *ret_help)
 {
 	struct obx_sweep *sweep = c->sweep;

@@ -22,8 +22,8 @@ struct reader {
 	FILE *file;
 	char *line;
 	size_t line_size;
-	uint64_t number; /* of the line at hand */
-	char delimiter;  /* 0: blanks */
+	uint64_t number; /* number of the current line */
+	char delimiter;  /* 0: white space */
 	char *cells[OBX_TABLE_COLUMNS_MAX];
 	unsigned cell_count;
 	unsigned picked[OBX_TABLE_CHANNELS_MAX];
@@ -39,7 +39,7 @@ uint64_t obx_hash(uint64_t hash, const void *data, size_t size)
 	return hash;
 }
 
-/* Room for one more byte in the line. */
+/* Makes room for one more byte in the line. */
 static bool line_grow(struct reader *r)
 {
 	size_t size = r->line_size ? r->line_size * 2 : LINE_FIRST;
@@ -53,9 +53,9 @@ static bool line_grow(struct reader *r)
 }
 
 /*
- * A line up to its end, which is a line feed, a carriage return or both, or the end of the file. Of
- * a line that is too long OBX_TABLE_LINE_MAX + 1 bytes are taken. Returns its bytes, -1 at the end
- * of the file, -2 on an error (errno).
+ * Reads a line up to its end, which is a line feed, a carriage return, both, or the end of the
+ * file. Reads OBX_TABLE_LINE_MAX + 1 bytes of a line that is too long. Returns its length, -1 at
+ * the end of the file, -2 on an error (errno).
  */
 static ssize_t take_line(struct reader *r)
 {
@@ -85,8 +85,8 @@ static ssize_t take_line(struct reader *r)
 }
 
 /*
- * The next line that is neither empty nor a comment, without its end. 1, 0 at the end of the file,
- * -1 on an error.
+ * Reads the next line that is neither empty nor a comment, without its line end. Returns 1, 0 at
+ * the end of the file, -1 on an error.
  */
 static int next_line(struct reader *r, struct obx_error *error)
 {
@@ -129,7 +129,7 @@ static char find_delimiter(const char *line)
 	return 0;
 }
 
-/* Takes one cell off the line, without quotes and blanks around it. */
+/* Takes one cell from the line, without quotes and blanks around it. */
 static char *next_cell(char **rest, char delimiter)
 {
 	char *p = *rest, *start, *out;
@@ -171,7 +171,7 @@ static bool split(struct reader *r, struct obx_error *error)
 	while (rest) {
 		char *blank = rest;
 
-		if (!r->delimiter) { /* blanks at the end are no further column */
+		if (!r->delimiter) { /* trailing blanks are not another column */
 			blank += strspn(blank, " \t");
 			if (!*blank)
 				break;
@@ -184,7 +184,7 @@ static bool split(struct reader *r, struct obx_error *error)
 	return true;
 }
 
-/* 0x10, which strtod takes for 16. A cell that begins so is damaged or an address, no sample. */
+/* 0x10, which strtod reads as 16. Such a cell is damaged or an address, not a sample. */
 static bool is_hexadecimal(const char *text)
 {
 	text += *text == '-' || *text == '+';
@@ -245,7 +245,7 @@ static bool no_column(
 		r->path, (unsigned long long)r->number, name, have);
 }
 
-/* Which columns are wanted, looked up in the first line. */
+/* Finds the requested columns in the first line. */
 static bool pick_columns(struct reader *r, const struct obx_table_spec *spec, bool heading,
 	struct obx_table *table, struct obx_error *error)
 {
@@ -318,7 +318,7 @@ static bool grow(struct reader *r, struct obx_table *table, struct obx_error *er
 	return true;
 }
 
-/* The row at hand, appended unless it is dropped. */
+/* Appends the current row unless it is dropped. */
 static bool take_row(struct reader *r, const struct obx_table_spec *spec, struct obx_table *table,
 	struct obx_error *error)
 {
@@ -360,7 +360,7 @@ static bool take_row(struct reader *r, const struct obx_table_spec *spec, struct
 			}
 			value = NAN;
 		}
-		/* one zero, so that the hash does not tell -0 from 0 */
+		/* convert -0 to 0, because the hash would differ */
 		to[c] = value == 0 ? 0 : value;
 		if (table->rows && to[c] != table->data[c] &&
 			!(isnan(to[c]) && isnan(table->data[c])))
@@ -389,7 +389,10 @@ static bool read_rows(struct reader *r, const struct obx_table_spec *spec, struc
 	r->delimiter = find_delimiter(r->line);
 	if (!split(r, error))
 		return false;
-	/* A first line with a word that is no number and no missing value is a heading. */
+	/*
+	 * The first line is a heading if it has a word that is neither a number nor a missing
+	 * value.
+	 */
 	for (unsigned i = 0; i < r->cell_count; i++)
 		heading |= !is_number(r->cells[i], &number) && !is_missing(r->cells[i]) &&
 			!is_hexadecimal(r->cells[i]);

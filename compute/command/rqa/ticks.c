@@ -10,8 +10,9 @@
 
 #include "compute/command/rqa/format.h"
 
-#define NEAR      1e-6 /* of a step: two places that are the same */
-#define PLAIN_MAX 1e7  /* from here on, and below 1 / PLAIN_MAX, numbers have exponents */
+#define NEAR      1e-6 /* in steps: positions that are closer are the same */
+/* numbers from here on, and below 1 / PLAIN_MAX, are written with exponents */
+#define PLAIN_MAX 1e7
 
 /* The smallest of 1, 2, 5 times a power of ten that is at least `least`. */
 static double step_from(double least)
@@ -27,7 +28,7 @@ static double step_from(double least)
 	return 10 * power;
 }
 
-/* A multiple of step, with as many decimals as the step has. */
+/* Prints a multiple of step with as many decimals as step has. */
 static void print(double value, double step, char text[24])
 {
 	double large = fabs(value) > step ? fabs(value) : step;
@@ -67,7 +68,7 @@ unsigned obx_ticks_range(
 	return n;
 }
 
-/* The distance of the values, if it is the same everywhere; else 0. */
+/* The distance between the values if it is constant; else 0. */
 static double spacing(const double *values, uint32_t count)
 {
 	double d = count > 1 ? (values[count - 1] - values[0]) / (count - 1) : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The result files of a sweep: obx_sweep_write. Everything is read from the slots in one order, so
- * the bytes do not depend on how the sweep went.
+ * Writes the result files of a sweep (obx_sweep_write). Everything is read from the slots in a
+ * fixed order, so the files do not depend on interruptions of the sweep.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -15,13 +15,13 @@
 #include "compute/command/rqa/out.h"
 #include "compute/command/rqa/sweep.h"
 
-/* Eye-tracking tables say ENT. */
+/* Eye-tracking tables use the name ENT. */
 static const char *wide_name(unsigned id)
 {
 	return id == OBK_RQA_ENTR ? "ENT" : obk_rqa_measure_name(id);
 }
 
-/* What a program can look for; the sentence is in failed.csv. */
+/* A word for programs; failed.csv has a sentence. */
 static const char *status_name(const struct obx_sweep *sweep, uint64_t file, int status)
 {
 	return sweep->files.list[file].wrong ? "unreadable" : obk_rqa_status_name(status);
@@ -31,7 +31,7 @@ static void put_value(FILE *file, double value, int digits)
 {
 	char text[OBX_NUMBER_MAX];
 
-	if (!isnan(value)) /* a measure that is not defined here is an empty cell */
+	if (!isnan(value)) /* an undefined measure is an empty cell */
 		fwrite_unlocked(text, 1, obx_number_print(value, digits, text), file);
 }
 
@@ -69,7 +69,7 @@ static char *print_whole(char *to, uint64_t value)
 }
 
 /*
- * Tens of millions of numbers go through here: a line is put together in memory and written at
+ * Tens of millions of numbers are written here, so each line is built in memory and written at
  * once.
  */
 static void put_long_rows(const struct obx_sweep *sweep, FILE *out, uint64_t file,
@@ -96,7 +96,7 @@ static void put_long_rows(const struct obx_sweep *sweep, FILE *out, uint64_t fil
 		to = print_whole(to, obx_sweep_lmin(sweep, i));
 		for (unsigned k = 0; k < measures; k++) {
 			*to++ = ',';
-			/* a measure that is not defined here is an empty cell */
+			/* an undefined measure is an empty cell */
 			if (!isnan(values[k]))
 				to += obx_number_print(values[k], sweep->digits, to);
 		}
@@ -111,7 +111,7 @@ static void put_long_rows(const struct obx_sweep *sweep, FILE *out, uint64_t fil
 	}
 }
 
-/* One pass makes results.csv (when out is not NULL) and failed.csv; and counts. */
+/* Writes results.csv (if out is not NULL) and failed.csv in one pass, and counts the rows. */
 static bool put_failed_rows(const struct obx_sweep *sweep, FILE *out, uint64_t file, uint32_t mode,
 	uint32_t m, uint32_t tau)
 {
@@ -134,7 +134,7 @@ static bool put_failed_rows(const struct obx_sweep *sweep, FILE *out, uint64_t f
 		fprintf(out, ",%s,", status_name(sweep, file, group->status[i]));
 		obx_csv_print(out, group->reason);
 		putc('\n', out);
-		if (failed == rows) /* one line for all of them */
+		if (failed == rows) /* one line for all rows */
 			break;
 	}
 	return failed;
@@ -221,7 +221,9 @@ static bool write_long(struct obx_sweep *sweep, struct obx_error *error)
 
 /* ---- wide ---- */
 
-/* The measures side by side: those asked for, else the three of the eye-tracking tables. */
+/*
+ * The measures to write side by side: those requested, else the three of the eye-tracking tables.
+ */
 static unsigned wide_measures(const struct obx_sweep *sweep, unsigned *ret_places)
 {
 	unsigned count = 0;
@@ -248,7 +250,7 @@ static void put_wide_heading(const struct obx_sweep *sweep, FILE *out, const cha
 	putc('\n', out);
 }
 
-/* false: every mode failed, nothing written. */
+/* false: every mode failed, and nothing was written. */
 static bool put_wide_row(struct obx_sweep *sweep, FILE *out, const char *first, uint64_t file,
 	uint32_t m, uint32_t tau, uint32_t row)
 {
@@ -312,7 +314,7 @@ static bool write_wide(struct obx_sweep *sweep, struct obx_error *error)
 
 /* ---- folders ---- */
 
-/* Which group each file belongs to, and a file of each group. */
+/* The group of each file, and one file of each group. */
 struct groups {
 	uint32_t *of;
 	uint64_t *first;
@@ -334,7 +336,7 @@ static bool groups_init(struct groups *g, const struct obx_sweep *sweep, struct 
 	if (!g->of || !g->first)
 		return obx_error_set(error, "out of memory for the list of files");
 	for (uint64_t i = 0; i < sweep->files.count; i++) {
-		uint32_t k = i ? g->of[i - 1] : 0; /* mostly that of the file before */
+		uint32_t k = i ? g->of[i - 1] : 0; /* usually that of the previous file */
 
 		obx_files_names(&sweep->files, i, &names);
 		for (uint32_t tried = 0; tried < g->count; tried++, k = (k + 1) % g->count) {
@@ -350,7 +352,10 @@ static bool groups_init(struct groups *g, const struct obx_sweep *sweep, struct 
 	return true;
 }
 
-/* The rows of one group for one combination; *ret_failed counts files without one. */
+/*
+ * Writes the rows of one group for one combination; *ret_failed is the number of files without a
+ * row.
+ */
 static bool write_group(struct obx_sweep *sweep, const struct groups *groups, uint32_t group,
 	const char *signature, uint32_t m, uint32_t tau, uint32_t row, uint64_t *ret_failed,
 	struct obx_error *error)
@@ -430,7 +435,7 @@ static bool write_folders(struct obx_sweep *sweep, struct obx_error *error)
 	if (sweep->cancel)
 		return obx_error_set(error,
 			"stopped while the folders were written; run the same command again");
-	sync(); /* thousands of small files were not flushed one by one */
+	sync(); /* the thousands of small files were not flushed individually */
 	return true;
 }
 
@@ -444,7 +449,7 @@ static void put_whole_list(FILE *out, const char *name, const uint32_t *list, ui
 	fputs("],", out);
 }
 
-/* What was computed, without anything that differs from run to run. */
+/* What was computed, without anything that differs between runs. */
 static bool write_json(struct obx_sweep *sweep, struct obx_error *error)
 {
 	struct obx_out out;
