@@ -486,7 +486,7 @@ enum obk_rqa_histogram {
 };
 /*
  * Entry l is the number of lines of length l (entry 0 is 0). Valid as long as the result.
- * *ret_length is 0 if the histogram was not requested.
+ * *ret_length may be 0 if the histogram was not requested.
  */
 const uint64_t *obk_rqa_result_histogram(
 	const struct obk_rqa_result *result, int histogram, uint64_t *ret_length);
