@@ -401,12 +401,25 @@ static enum verdict turn(void)
 	return verdict == GOOD && !atomic_load(&control.stopping) ? watch() : verdict;
 }
 
+/*
+ * The connection is lost for good: names the cause. Without resuming, the server answers the end of
+ * one connection by closing the other, so a descriptor that the program closed can be that of either.
+ */
+static void lost(void)
+{
+	if (!obc_resume_grace() && !obc_log_descriptors_ours())
+		obc_log_descriptor_gone();
+	else
+		obc_log_fail(OB_ERR_CLOSED);
+}
+
 static void *control_main(void *unused)
 {
 	bool ok = obp_conn_init(&control.conn, OBP_ACCEPT_CONTROL) == OB_ERR_NONE;
 
 	(void)unused;
 	control.heard = control.pinged = ob_clock_ns();
+	/* The program may close the descriptor as early as during the join. */
 	if (ok && !control_open())
 		ok = obc_resume_grace() && control_again();
 	/* Sends the first ping at once, so that the round trip is known from the start. */
@@ -415,15 +428,13 @@ static void *control_main(void *unused)
 	while (ok && !atomic_load(&control.stopping)) {
 		enum verdict verdict = turn();
 
-		if (verdict == BROKEN && !obc_resume_grace() && !obc_log_descriptors_ours())
-			obc_log_descriptor_gone();
 		if (verdict == BROKEN)
 			ok = obc_resume_grace() && control_again();
 		else if (verdict == OVER)
 			ok = false;
 	}
 	if (!ok && !atomic_load(&control.stopping))
-		obc_log_fail(OB_ERR_CLOSED);
+		lost();
 	return NULL;
 }
 
