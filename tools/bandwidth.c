@@ -18,9 +18,7 @@
 #define SIZES          8u /* 4 KiB, 16 KiB ... 64 MiB */
 #define SIZE_MAX_BYTES (4096u << 2 * (SIZES - 1))
 #define ROUNDS_MAX     64u
-/*
- * of the largest size, before anything is measured: connections find their rate, codecs are chosen
- */
+/* copies of the largest size before measuring: connections reach their rate, codecs are chosen */
 #define WARM_COPIES    3
 
 enum direction { UP, DOWN, DIRECTIONS };
@@ -40,9 +38,9 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* ---- the ways ---- */
+/* ---- ways of copying ---- */
 
-/* Numbers such as a model's weights: what there is to pack is in their exponents. */
+/* Numbers like a model's weights: only their exponents can be compressed. */
 static void fill(void *host)
 {
 	float *x = host;
@@ -159,7 +157,7 @@ static void print_size(const struct sweep *s, unsigned i, bool json, bool comma)
 	fflush(stdout);
 }
 
-/* Which way is best for large copies of one direction. A difference of a tenth is none. */
+/* Prints which way is best for large copies in one direction. A difference below 10% is ignored. */
 static int best_text(const struct sweep *s, enum direction d, char *ret, size_t size)
 {
 	const double *at[LINES];
@@ -178,8 +176,9 @@ static int best_text(const struct sweep *s, enum direction d, char *ret, size_t 
 }
 
 /*
- * Half of the best rate is reached at some size: below, the round trip costs more than the bytes.
- * `half_bare` says where the bare transport is at half of its own: what is between the two is ours.
+ * Finds the size at which half of the best rate is reached. Below it, the round trip costs more
+ * than the bytes. `half_bare` is that size for the bare transport; the difference between the two
+ * is our overhead.
  */
 static void sentence_make(const struct sweep *s, char *ret, size_t size)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Copies of every size from 4 KiB up, both ways, in turn: the bare transport (of this machine,
- * whatever the way to the server is), and a session each that copies plainly, that packs where it
- * pays, and that uses stripes. Which of them is best for this link, and where the rate stops
- * growing, in sentences.
+ * Measures copies of sizes from 4 KiB up in both directions. The bare transport (between two
+ * processes of this machine, whatever connects it to the server) alternates with three sessions:
+ * one that copies plainly, one that compresses where that is faster, and one that uses stripes.
+ * Prints in sentences which of them is best for this link and at which size the rate stops growing.
  */
 #ifndef OBX_BANDWIDTH_H
 #define OBX_BANDWIDTH_H
@@ -21,9 +21,11 @@ struct obx_bandwidth {
 	void *host;
 };
 
-/* Before this process has a session; OUTBOARD_SERVER names the server. False: errno. */
+/*
+ * To be called before this process has a session. OUTBOARD_SERVER names the server. False: errno.
+ */
 bool obx_bandwidth_start(struct obx_bandwidth *bandwidth);
-/* json, any_row, plot: as obx_latency_run. The exit code. */
+/* json, any_row, plot: as for obx_latency_run. Returns the exit code. */
 int obx_bandwidth_run(struct obx_bandwidth *bandwidth, const struct obt_url *url, unsigned rounds,
 	bool json, bool any_row, const char *plot);
 void obx_bandwidth_stop(struct obx_bandwidth *bandwidth);

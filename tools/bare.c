@@ -23,7 +23,7 @@
 
 #define MESSAGE_BYTES 64
 #define SPIN_NS       1000000u /* far above any round trip on one machine */
-/* what the child holds: a server's staging buffer would be as large */
+/* size of the child's buffer, as large as a server's staging buffer */
 #define CHUNK_BYTES   (1u << 20)
 
 #define SHARED_BYTES (256u << 20) /* the largest copy that is measured */
@@ -38,10 +38,10 @@ struct message {
 
 _Static_assert(sizeof(struct message) == MESSAGE_BYTES, "the size that is quoted");
 
-/* Grows by one with each message. */
+/* A counter in shared memory, incremented for each message. */
 struct obx_bare_number {
 	_Alignas(128) _Atomic uint32_t value;
-	_Alignas(128) _Atomic uint32_t asleep; /* who waits for it */
+	_Alignas(128) _Atomic uint32_t asleep; /* 1: the waiter sleeps */
 };
 
 struct obx_bare_memory {
@@ -52,7 +52,7 @@ struct obx_bare_memory {
 };
 
 /*
- * Spins at most for a while: an end that spins on while the other side is being measured would take
+ * Spins for at most SPIN_NS: an end that keeps spinning while the other side is measured would take
  * a core from it.
  */
 static bool receive_all(int fd, void *data, size_t size, bool spin)
@@ -146,7 +146,7 @@ static bool tcp_pair(int fds[2])
 
 /* ---- shared memory ---- */
 
-/* Spins at most for a while, like its sibling of the sockets. */
+/* Spins for at most SPIN_NS, as the function for sockets does. */
 static void number_await(struct obx_bare_number *number, uint32_t n, bool spin)
 {
 	uint64_t until = spin ? ob_clock_ns() + SPIN_NS : 0;
@@ -188,7 +188,7 @@ static bool memory_open(struct obx_bare *bare, bool spin)
 	if (p == MAP_FAILED)
 		return false;
 	*bare = (struct obx_bare){ .fd = -1, .memory = p, .spin = spin };
-	/* Memory of a session has been written to before, too. */
+	/* Touch the pages first: a session's memory has been written to before, too. */
 	memset(bare->memory->bulk, 1, sizeof bare->memory->bulk);
 	bare->child = fork();
 	if (bare->child == 0) {

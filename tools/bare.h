@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obx_bare: the transport without us. A child process at the other end of a plain TCP or unix
- * connection that echoes 64-byte messages and takes or gives bulk bytes: what any remote call is
- * measured against. Beside an shm: address it is memory shared with the child: the message is
- * copied there and back again by each side, which sees by a counter that it came; bulk is one copy
- * to or from shared memory that holds all of it, and the child is not asked. One owner; blocks; the
- * child dies with its parent.
+ * obx_bare: the bare transport, the baseline for remote calls. A child process at the other end of
+ * a plain TCP or Unix connection echoes 64-byte messages and receives or sends bulk bytes. For an
+ * shm: address the transport is memory shared with the child: each side copies the message into it
+ * and out of it, and a counter shows that a message arrived. Bulk is one copy to or from shared
+ * memory that is large enough for all of it; the child takes no part. One owner; blocks; the child
+ * dies with its parent.
  */
 #ifndef OBX_BARE_H
 #define OBX_BARE_H
@@ -20,17 +20,22 @@
 
 struct obx_bare {
 	int fd;
-	struct obx_bare_memory *memory; /* NULL: a connection */
+	struct obx_bare_memory *memory; /* NULL: a connection is used */
 	pid_t child;
 	bool spin;
 };
 
-/* As the address's transport would. spin: both ends poll without sleeping. False: errno. */
+/*
+ * Uses the transport that the address names. spin: both ends poll without sleeping. False: errno.
+ */
 bool obx_bare_open(struct obx_bare *bare, const struct obt_url *url, bool spin);
 void obx_bare_close(struct obx_bare *bare);
-/* One 64-byte round trip, ns. */
+/* Makes one round trip of 64 bytes. Returns ns. */
 uint64_t obx_bare_ping(struct obx_bare *bare);
-/* size bytes to the child (answered by one byte at the end), or from the child into data; ns. */
+/*
+ * Sends size bytes to the child, which answers with one byte at the end, or receives them from the
+ * child into data. Returns ns.
+ */
 uint64_t obx_bare_send(struct obx_bare *bare, const void *data, size_t size);
 uint64_t obx_bare_receive(struct obx_bare *bare, void *data, size_t size);
 

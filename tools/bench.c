@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * `outboard bench`: what calls cost through the real client library, beside the bare transport in the same run. Rounds of both alternate,
- * medians are printed, so that a machine whose speed drifts does not favour either.
+ * `outboard bench`: measures the cost of calls through the real client library and of the bare
+ * transport in the same run. Rounds of both alternate and medians are printed, so that a machine
+ * whose speed drifts favours neither.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -102,7 +103,7 @@ static double median(double *values, unsigned n)
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* bare < 0: there is nothing to compare with. */
+/* bare < 0: no value to compare with. */
 static void row(struct bench *b, const char *name, double ours, double bare, const char *unit)
 {
 	if (b->json) {
@@ -121,7 +122,7 @@ static void row(struct bench *b, const char *name, double ours, double bare, con
 	fflush(stdout);
 }
 
-/* Prints and gives up: a benchmark that goes on after an error would time the error. */
+/* Prints the error and exits: a benchmark that continued would time the error path. */
 static void need(CUresult result, const char *what)
 {
 	if (result == CUDA_SUCCESS)
@@ -133,12 +134,12 @@ static void need(CUresult result, const char *what)
 	exit(OBX_EXIT_UNWELL);
 }
 
-/* ---- setting up ---- */
+/* ---- setup ---- */
 
 /*
- * A server of our own, for this run only: its address comes from the line it prints. It gets
- * SIGTERM when we are gone: the client library says its goodbye later than any handler of ours
- * could stop the server.
+ * Starts a server for this run only and reads its address from the line it prints. The server gets
+ * SIGTERM when this process has ended: the client library sends its goodbye at exit, after any
+ * handler of this file could stop the server.
  */
 static bool server_start(struct bench *b, const char *driver, const char *listen)
 {
@@ -242,8 +243,8 @@ static void launch(struct bench *b)
 /* ---- the measurements ---- */
 
 /*
- * This thread's processor time: on a machine with fewer cores than busy threads the caller also
- * waits for a core.
+ * Processor time of this thread. Wall time would include waiting for a core on a machine with fewer
+ * cores than busy threads.
  */
 static uint64_t thread_ns(void)
 {
@@ -294,8 +295,8 @@ static void bench_latency(struct bench *b)
 			size_t left, total;
 
 			/*
-			 * A call that only the server can answer, and that no driver waits for a
-			 * device in.
+			 * A call that only the server can answer, and in which no driver waits for
+			 * a device.
 			 */
 			need(cu.cuMemGetInfo_v2(&left, &total), "cuMemGetInfo");
 			b->samples[i] = ob_clock_ns() - began;
@@ -338,7 +339,7 @@ static void bench_bulk(struct bench *b, CUdeviceptr device, uint8_t *host)
 		"GB/s");
 }
 
-/* M calls per second, until the server has executed them. */
+/* Millions of calls per second, measured until the server has executed them. */
 static double rate_of(struct bench *b, void (*call)(void *user), void *user, unsigned calls)
 {
 	double rate[64];
@@ -421,7 +422,7 @@ static void bench_objects(struct bench *b)
 	row(b, "event record", rate_of(b, call_event, &s, RECORDS), -1, "M/s");
 }
 
-/* Whole processes, start to end, under `outboard run`. */
+/* Times whole processes under `outboard run`. */
 static void bench_startup(struct bench *b, char **command)
 {
 	double took[64];
@@ -491,7 +492,7 @@ static int measure(struct bench *b, const char *what, char **command)
 	if (strcmp(what, "startup") == 0) {
 		bench_startup(b, command);
 	} else {
-		/* Their processes begin before this one has a session. */
+		/* The child processes must start before this process has a session. */
 		if ((bandwidth && !obx_bandwidth_start(&b->bandwidth)) || !library_open(b))
 			return OBX_EXIT_UNWELL;
 		session_open(b);

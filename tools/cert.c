@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* outboard cert: a certificate for a server that has none, and the pin by which clients know it. */
+/*
+ * outboard cert: makes a certificate for a server that has none, and prints the pin by which
+ * clients identify it.
+ */
 #include <getopt.h>
 #include <stdio.h>
 

@@ -16,7 +16,7 @@
 #include "transport/shm.h"
 
 #define PINGS             200
-#define LOOK_LIST         (-2) /* several servers were named: look->url_text */
+#define LOOK_LIST         (-2) /* several servers were named, in look->url_text */
 #define TIMEOUT_DEFAULT_S 5u
 #define TIMEOUT_MAX_S     86400u
 
@@ -27,7 +27,7 @@ struct look {
 	unsigned pings;
 };
 
-/* As long as the client library would wait. */
+/* The client library's time-out. */
 static uint64_t timeout_ns(void)
 {
 	const char *text = getenv("OUTBOARD_TIMEOUT");
@@ -45,7 +45,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Opens look->probe; LOOK_LIST; else prints the one sentence on failure. */
+/* Opens look->probe, or returns LOOK_LIST. On failure prints one sentence. */
 static int look_open(const char *verb, int argc, char **argv, struct look *look)
 {
 	static const struct option options[] = { { "server", required_argument, NULL, 's' },
@@ -102,7 +102,7 @@ static const struct {
 		"server with --driver gpu or --driver soft" },
 };
 
-/* What runs the kernels of a device, by what the server says of it. */
+/* Names what executes a device's kernels, from the server's description of the device. */
 static enum kind kind_of(const struct obp_welcome *welcome, uint32_t device)
 {
 	if (strcmp(welcome->driver, "null") == 0)

@@ -2,8 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * The users' command: one function per verb. Each prints its own usage with --help and returns the
- * exit code: 0; 1 the thing asked about is not well; 2 wrong usage; `run` ends with the program's
- * own.
+ * exit code: 0: success; 1: the operation failed or the check found a fault; 2: wrong usage. `run`
+ * ends with the program's own exit code.
  */
 #ifndef OBX_COMMAND_H
 #define OBX_COMMAND_H
@@ -28,31 +28,37 @@ int obx_msm_main(int argc, char **argv);
 int obx_ntt_main(int argc, char **argv);
 int obx_rqa_main(int argc, char **argv);
 
-/* The server meant: `given`, else OUTBOARD_SERVER, else the default address. Never NULL. */
+/* Returns the server's address: `given`, else OUTBOARD_SERVER, else the default. Never NULL. */
 const char *obx_server_url(const char *given);
 /*
- * A file of this installation: looked for beside the running program, installed
- * (../lib/outboard/NAME) and in the build tree (../client-shim/NAME, ../softdevice/NAME,
- * ../server/NAME). False: prints where it looked.
+ * Finds a file of this installation. Searches relative to the running program: the installed path
+ * (../lib/outboard/NAME), then the build tree (../client-shim/NAME, ../softdevice/NAME,
+ * ../server/NAME). On failure prints where it looked and returns false.
  */
 bool obx_find_file(const char *name, char *ret_path, size_t size);
-/* The same, but false: prints nothing. */
+/* The same, but prints nothing on failure. */
 bool obx_look_for_file(const char *name, char *ret_path, size_t size);
-/* "option needs a value" and its kin: prints "outboard VERB: ...", returns OBX_EXIT_USAGE. */
+/*
+ * Reports wrong usage, such as a missing value: prints "outboard VERB: ..." and returns
+ * OBX_EXIT_USAGE.
+ */
 int obx_usage_error(const char *verb, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /*
- * An option that could not be taken: says whether it lacks its value or does not exist, with the
- * one that was probably meant; returns OBX_EXIT_USAGE. verb: "token", "rqa sweep". The options are
- * those that the verb's own --help names.
+ * Reports an invalid option: prints whether it lacks its value or does not exist, and suggests the
+ * nearest existing one. Returns OBX_EXIT_USAGE. verb: such as "token" or "rqa sweep". The known
+ * options are those in the output of the verb's --help.
  */
 int obx_option_unknown(const char *verb, const char *word);
-/* The same for a name among others, as a verb below a verb. what: "verb", "action". */
+/*
+ * The same for a name from a fixed list, such as the verbs of a verb. what: such as "verb" or
+ * "action".
+ */
 int obx_word_unknown(
 	const char *verb, const char *what, const char *word, const char *const *names, size_t n);
 /*
- * What getopt_long's ':' and '?' stand for, printed; returns OBX_EXIT_USAGE. argv as it was given
- * to getopt_long.
+ * Prints the error for which getopt_long returned ':' or '?'. Returns OBX_EXIT_USAGE. argv: as
+ * given to getopt_long.
  */
 int obx_option_wrong(const char *verb, int c, char *const *argv);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* `outboard config check FILE`: the server knows its settings, so it is asked. */
+/* `outboard config check FILE`: runs the server program, which knows its settings. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

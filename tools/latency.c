@@ -17,17 +17,20 @@
 #include "tools/plot.h"
 
 #define SMALL_BYTES 4096u
-/* samples of each class in turn, so that a machine that drifts favours none */
+/*
+ * samples of each class per round; classes alternate, so that a machine whose speed drifts favours
+ * none
+ */
 #define ROUND       100u
-/* per cent of the samples on each side of the median, whose parts are averaged */
+/* parts are averaged over this percentage of the samples on each side of the median */
 #define BAND        3u
 
 static const char ptx[] =
 	".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry nothing()\n{\n\tret;\n}\n";
 
 /*
- * The client library's private table; its layout is that of client-shim/times.h, which is not ours
- * to include.
+ * The client library's private table. Its layout is that of client-shim/times.h, which tools may
+ * not include.
  */
 struct times_table {
 	uint64_t size;
@@ -113,9 +116,9 @@ static const struct class
 #define CLASSES ob_count(classes)
 
 struct sample {
-	/* ns; waited: from the frame's leaving to the reply's coming */
+	/* ns; waited: from sending the frame to receiving the reply */
 	uint64_t whole, client, waited;
-	uint64_t first, last; /* records: those of this call */
+	uint64_t first, last; /* records of this call */
 	uint64_t queue, driver;
 };
 
@@ -192,13 +195,13 @@ static bool sample_take(const struct class *class, struct sample *s)
 		return false;
 	s->whole = s->client = ended - began;
 	if (class->kind == ASYNC)
-		/* what it left behind is not the next one's */
+		/* its pending work must not count in the next sample */
 		return !failed(cu.cuCtxSynchronize(), "cuCtxSynchronize");
 	if (!times || class->kind == LOCAL)
 		return true;
 	times->last(&sent, &received, &s->last);
 	if (sent < began || received < sent || received > ended || s->last <= before)
-		return true; /* the sender thread was quicker: this sample stays whole */
+		return true; /* the sender thread sent the record first: this sample is not split */
 	s->first = before + 1;
 	s->waited = received - sent;
 	s->client = s->whole - s->waited;
@@ -215,7 +218,7 @@ static bool nonsense(const char *what)
 }
 
 /*
- * What the server noted of the records of the round's samples. Asking makes records of its own,
+ * Fetches the server's times of the records of this round's samples. The query makes records too,
  * with higher numbers.
  */
 static bool server_read(struct sample *from, unsigned n)
@@ -238,15 +241,18 @@ static bool server_read(struct sample *from, unsigned n)
 		for (uint32_t k = 0; k < count; k++) {
 			const uint64_t *t = &numbers[5 * k];
 
-			/* The numbers grow: so this loop ends, whatever the server says. */
+			/*
+			 * The numbers must increase, so that the loop ends whatever the server
+			 * answers.
+			 */
 			if (t[0] < at || t[0] == UINT64_MAX)
 				return nonsense("the times of records that were not asked for");
 			while (i < n && (!from[i].last || from[i].last < t[0]))
 				i++;
 			if (i < n && t[0] >= from[i].first) {
 				/*
-				 * The records of one call come in one frame: the first one's
-				 * waiting is all of theirs.
+				 * The records of one call travel in one frame: the first record's
+				 * waiting time counts for all of them.
 				 */
 				from[i].queue += t[0] == from[i].first ? t[1] : 0;
 				from[i].queue += t[2] - ob_min(t[3], t[2]);
@@ -356,8 +362,8 @@ static void bare_fill(struct obx_latency_row *row, unsigned n)
 }
 
 /*
- * Of a call that waits for the server, which is what programs feel: where most of it goes, and what
- * would help.
+ * For calls that wait for the server, which dominate a program's run time: prints where most of the
+ * time goes and what would reduce it.
  */
 static void sentence_make(const struct obx_latency_row *sync, const struct obx_latency_row *bare,
 	char *ret, size_t size)

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Where the time of a call goes: per class of call the whole as the program sees it, split into the
- * client library, the wire, the server's queue and the driver, by stamps that both sides take on
- * request. Beside it a bare ping-pong on the same kind of connection, in turn with the calls.
+ * Measures where the time of a call goes. For each class of calls: the whole time as the program
+ * sees it, split into the client library, the wire, the server's queue and the driver. Both sides
+ * take time stamps on request. A bare ping-pong on the same kind of connection alternates with the
+ * calls.
  *
  *     program      |-------------------------- whole --------------------------|
  *     client       |-client-|                                          |-client-|
  *     wire                  |--wire--|                        |--wire--|
  *     server                         |-- queue --|-- driver --|
  *
- * Two clocks are never compared: the wire is what is left of the client's waiting when the server's
- * time is taken out.
+ * Times of two clocks are never subtracted from each other: the wire's part is the client's waiting
+ * time less the server's time.
  */
 #ifndef OBX_LATENCY_H
 #define OBX_LATENCY_H
@@ -25,8 +26,8 @@
 
 /*
  * Measures through `library`, an open client library with a session and a current context. json:
- * rows are printed as members of an array that the caller has begun (any_row: a comma first). plot:
- * an SVG is written there; NULL: none. The exit code.
+ * rows are printed as members of an array that the caller has begun (any_row: a comma comes first).
+ * plot: path of the SVG to write, or NULL. Returns the exit code.
  */
 int obx_latency_run(void *library, const struct obt_url *url, unsigned samples, bool json,
 	bool any_row, const char *plot);

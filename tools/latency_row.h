@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* What latency.c measures and plot.c draws. */
+/* Results that latency.c measures and plot.c draws. */
 #ifndef OBX_LATENCY_ROW_H
 #define OBX_LATENCY_ROW_H
 
@@ -14,9 +14,9 @@ struct obx_latency_row {
 	const char *name, *what;
 	unsigned samples;
 	double p50, p90, p99, max; /* us */
-	/* means of the samples around the median, us: they add up to about p50 */
+	/* means of the samples around the median, us; their sum is about p50 */
 	double part[OBX_PARTS];
-	bool split; /* parts were measured; else all of it is the client's */
+	bool split; /* parts were measured; else all the time is the client's */
 	unsigned histogram[OBX_LATENCY_BUCKETS];
 };
 

@@ -86,7 +86,7 @@ static void child_main(int fd, void *host, size_t bytes)
 		if (send(fd, &took, sizeof took, MSG_NOSIGNAL) != sizeof took)
 			break;
 	}
-	exit(0); /* the library says its goodbye */
+	exit(0); /* the library sends its goodbye */
 }
 
 /* ---- the parent ---- */
@@ -114,7 +114,7 @@ bool obx_line_start(struct obx_line *line, const char *const *environment, void 
 void obx_line_stop(struct obx_line *line)
 {
 	const struct request stop = { 0 };
-	/* closing says nothing: later children have this end too */
+	/* closing would not end the child: children started later hold this end too */
 	ssize_t sent = send(line->fd, &stop, sizeof stop, MSG_NOSIGNAL);
 
 	(void)sent;

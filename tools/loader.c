@@ -19,8 +19,8 @@ bool obx_loader_takes(const char *path)
 }
 
 /*
- * Makes a folder that only this user can write to, or takes the one that is there. Any may read it:
- * a program that gives up its user's rights, too.
+ * Makes a folder that only this user can write to, or uses the existing one. It is readable by
+ * everyone, because a program may give up its user's rights.
  */
 static bool own_folder(const char *path)
 {
@@ -42,7 +42,7 @@ static bool links_to(const char *path, const char *target)
 	return n > 0 && (size_t)n == strlen(target) && memcmp(there, target, (size_t)n) == 0;
 }
 
-/* A link at `path` to the target; what was there is replaced in one step. */
+/* Makes a link at `path` to the target. An existing file is replaced atomically. */
 static bool link_to(const char *target, const char *path)
 {
 	char fresh[PATH_BYTES];
@@ -57,8 +57,8 @@ static bool link_to(const char *target, const char *path)
 	if (symlink(target, fresh) == 0 && rename(fresh, path) == 0)
 		return true;
 	/*
-	 * A process of the same number in another container, which shares the folder, may have been
-	 * quicker.
+	 * A process with the same id in another container that shares the folder may have made it
+	 * first.
 	 */
 	for (int tries = 0; tries < 50; tries++) {
 		if (links_to(path, target))
@@ -73,7 +73,7 @@ bool obx_loader_folder(const char *target, const char *name, char *ret_folder, s
 {
 	const char *bases[] = { getenv("XDG_RUNTIME_DIR"), "/tmp" };
 	char folder[PATH_BYTES], path[PATH_BYTES];
-	/* FNV-1a: a folder for each installation, which may be used at once */
+	/* FNV-1a: each installation has its own folder, as several may be in use at once */
 	uint64_t hash = 0xcbf29ce484222325u;
 
 	for (const char *c = target; *c; c++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Paths for the loader's variables: LD_PRELOAD ends a path at a blank or a colon, LD_LIBRARY_PATH
- * at a colon or a semicolon, and both expand what follows a $. Any thread.
+ * Paths for the dynamic loader's variables. In LD_PRELOAD a path ends at a blank or a colon, in
+ * LD_LIBRARY_PATH at a colon or a semicolon; both expand $ names. Any thread.
  */
 #ifndef OBX_LOADER_H
 #define OBX_LOADER_H
@@ -13,10 +13,11 @@
 /* Whether the loader's variables can hold the path. */
 bool obx_loader_takes(const char *path);
 /*
- * A folder of this user's alone, by a path that the loader takes, that holds a link called `name`
- * to the file `target`: under $XDG_RUNTIME_DIR or, where that is of no use, /tmp. Made at the first
- * call for a target and kept for later ones; several processes may ask at once. False: there is no
- * such folder; ret_folder holds the last one that was tried, or nothing, and errno says why.
+ * Finds or makes a folder that only this user can write to, whose path the loader's variables can
+ * hold, and that contains a link `name` to the file `target`. The folder is under $XDG_RUNTIME_DIR
+ * or, where that is not usable, under /tmp. It is made by the first call for a target and kept for
+ * later ones. Several processes may call at once. False: errno is set; ret_folder holds the last
+ * folder that was tried, or nothing.
  */
 bool obx_loader_folder(const char *target, const char *name, char *ret_folder, size_t size);
 

@@ -19,14 +19,14 @@
 
 enum group { REMOTE, COMPUTE };
 
-/* Of --help, above the verbs of each group. */
+/* Titles of the groups of verbs in --help. */
 static const char *const headings[] = {
 	[REMOTE] = "Run CUDA programs on the GPUs of another machine",
 	[COMPUTE] = "Compute library, works without a server: on this machine's CPU and GPUs, or "
 		    "under 'outboard run'\non those of a server",
 };
 
-/* The verbs of a group stand together. */
+/* The verbs of a group must be adjacent. */
 static const struct {
 	enum group group;
 	const char *name, *what;
@@ -86,13 +86,13 @@ bool obx_look_for_file(const char *name, char *ret_path, size_t size)
 
 		snprintf(joined, sizeof joined, "%s/%s/%s", self, places[i], name);
 		if (access(joined, R_OK) == 0) {
-			/* without "..": it goes into LD_LIBRARY_PATH */
+			/* resolve "..": the path goes into LD_LIBRARY_PATH */
 			char *real = realpath(joined, NULL);
 			bool fits = real && strlen(real) < size;
 
 			/*
-			 * The link's own name matters (libcuda.so.1), its directory is what is made
-			 * real.
+			 * The link's own name must stay (libcuda.so.1): only its directory is
+			 * resolved.
 			 */
 			if (fits)
 				strcpy(ret_path, real);
@@ -130,12 +130,12 @@ int obx_usage_error(const char *verb, const char *format, ...)
 	return OBX_EXIT_USAGE;
 }
 
-/* ---- what was probably meant ---- */
+/* ---- suggestions ---- */
 
-#define NEAR         3u /* more changes than that make another word */
+#define NEAR         3u /* the most changes between a word and its suggestion */
 #define OPTION_BYTES 64u
 
-/* The nearer of two names to what was typed: whether `name` goes before `*best`. */
+/* Whether `name` is nearer than `*best` to the word that was typed. */
 static bool nearer(const char *word, const char *name, unsigned *best)
 {
 	unsigned distance = ob_text_distance(word, name);
@@ -162,7 +162,7 @@ int obx_word_unknown(
 
 static int dispatch(int argc, char **argv);
 
-/* What `outboard VERB --help` prints; the caller frees it. NULL: no memory. */
+/* Returns what `outboard VERB --help` prints; the caller frees it. NULL: out of memory. */
 static char *help_of(const char *verb)
 {
 	char words[OPTION_BYTES], *text = NULL, *argv[5] = { (char *)(uintptr_t) "outboard" },
@@ -188,8 +188,8 @@ static char *help_of(const char *verb)
 }
 
 /*
- * The option in the verb's --help that is nearest to what was typed; "" when none is near. Returns
- * how many changes lie between them.
+ * Finds the option in the verb's --help that is nearest to the typed word; "" when none is near.
+ * Returns the number of changes between them.
  */
 static unsigned option_nearest(const char *verb, const char *word, char ret_meant[OPTION_BYTES])
 {
@@ -223,7 +223,7 @@ int obx_option_unknown(const char *verb, const char *word)
 {
 	char meant[OPTION_BYTES];
 
-	if (option_nearest(verb, word, meant) == 0) /* it exists, so what was missed is its value */
+	if (option_nearest(verb, word, meant) == 0) /* the option exists, so its value is missing */
 		return obx_usage_error(verb, "%.60s needs a value", word);
 	return option_refuse(verb, word, meant);
 }
@@ -235,13 +235,15 @@ int obx_option_wrong(const char *verb, int c, char *const *argv)
 
 	if (c == ':')
 		return obx_usage_error(verb, "%s needs a value", word);
-	/* optopt of a long option: it exists, and was given a value by '='. */
+	/*
+	 * optopt is set for a long option that exists but takes no value and was given one by '='.
+	 */
 	if (optopt && word[0] == '-' && word[1] == '-' && strchr(word, '='))
 		return obx_usage_error(verb, "%.*s takes no value",
 			(int)ob_min(strcspn(word, "="), (size_t)OPTION_BYTES), word);
 	if (optopt > ' ' && optopt < 0x7f && word[1] != '-')
 		return option_refuse(verb, letter, "");
-	/* The help may name another program's option of this very name. */
+	/* The help may mention another program's option of the same name. */
 	return option_refuse(verb, word, option_nearest(verb, word, meant) == 0 ? "" : meant);
 }
 
@@ -263,8 +265,8 @@ static int usage(FILE *out)
 }
 
 /*
- * Verbs whose arguments may be another program's, or that have verbs of their own, look for --help
- * themselves.
+ * Verbs whose arguments may belong to another program, and verbs with verbs of their own, handle
+ * --help themselves.
  */
 static bool help_wanted(int argc, char **argv)
 {
@@ -311,7 +313,7 @@ static int run(int argc, char **argv)
 	return obx_word_unknown("", "verb", argv[1], names, sizeof names / sizeof names[0]);
 }
 
-/* A command whose output is lost has not done what it was asked for. */
+/* A command whose output could not be written has failed. */
 static int output_end(int code)
 {
 	bool lost = ferror(stdout) != 0;

@@ -27,7 +27,7 @@ static void begin(FILE *f, double width, double height)
 	fprintf(f, "<rect width=\"%.0f\" height=\"%.0f\" fill=\"white\"/>\n", width, height);
 }
 
-/* True when all of it reached the file. */
+/* True when everything was written to the file. */
 static bool finish(FILE *f)
 {
 	bool written;

@@ -12,13 +12,13 @@
 
 struct obx_latency_row;
 
-/* One stacked bar for each row, its histogram beside it. */
+/* Draws one stacked bar for each row, with its histogram beside it. */
 bool obx_plot_latency(
 	const char *file, const struct obx_latency_row *rows, unsigned n, const char *sentence);
-/* Lines over sizes that rise by powers of two, on logarithmic axes; y[s][i] < 0: no point. */
+/* Draws lines over sizes that are powers of two, on logarithmic axes. y[s][i] < 0: no point. */
 bool obx_plot_lines(const char *file, const char *title, const double *x, unsigned n_x,
 	const char *const *names, double(*const *y), unsigned n_lines);
-/* A group of bars a row, one for each series; y[s][i] < 0: none. */
+/* Draws a group of bars per row, with one bar for each series. y[s][i] < 0: no bar. */
 bool obx_plot_bars(const char *file, const char *title, const char *const *rows, unsigned n_rows,
 	const char *const *names, double(*const *y), unsigned n_series);
 

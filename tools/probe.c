@@ -52,7 +52,10 @@ enum ob_err obx_probe_open(struct obx_probe *probe, const struct obt_url *url, u
 	if (!err && (probe->why = obp_welcome_check(&hello, &probe->welcome)) != NULL)
 		return OB_ERR_PROTOCOL;
 	if (!err && probe->welcome.welcome.vmm && !probe->welcome.welcome.range_ok) {
-		/* We asked for no addresses; say so, as a client that cannot have them would. */
+		/*
+		 * The probe needs no device addresses: answer like a client that could not reserve
+		 * the range.
+		 */
 		struct obp_message answer = { .type = OBP_MSG_RANGE };
 
 		err = obt_message_send(&probe->stream, &answer, NULL, 0, deadline);
@@ -80,7 +83,7 @@ static enum ob_err call(struct obx_probe *probe, uint16_t opcode, uint64_t deadl
 			err = OB_ERR_PROTOCOL;
 		if (!err)
 			err = obt_stream_recv_all(&probe->stream, body, frame.size, deadline);
-		/* Other frames may come before the answer, but not for ever. */
+		/* Other frames may come before the answer, up to a limit. */
 		if (!err && frame.type != OBP_FRAME_REPLIES && ob_clock_ns() >= deadline)
 			err = OB_ERR_TIMEOUT;
 	} while (!err && frame.type != OBP_FRAME_REPLIES);

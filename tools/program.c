@@ -14,11 +14,11 @@
 
 #include "base/cleanup.h"
 
-#define HEADERS_MAX 128u  /* program headers that are looked at */
+#define HEADERS_MAX 128u  /* program headers that are read */
 #define DYNAMIC_MAX 4096u /* entries of the dynamic section */
 #define NAME_BYTES  256u
 
-/* As execvp: a name without a slash is looked for in PATH. */
+/* As execvp: a name without a slash is searched for in PATH. */
 static void find(const char *command, char *ret_path)
 {
 	const char *path = getenv("PATH");
@@ -62,7 +62,7 @@ struct elf {
 	unsigned n;
 };
 
-/* Where in the file an address of the program is; UINT64_MAX: nowhere. */
+/* Returns the file offset of an address of the program; UINT64_MAX: not in the file. */
 static uint64_t offset_of(const struct elf *elf, uint64_t address)
 {
 	for (unsigned i = 0; i < elf->n; i++) {

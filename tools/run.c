@@ -39,7 +39,7 @@ static int usage(void)
 	return 0;
 }
 
-/* Joined with what is there by a colon, before or behind it. */
+/* Adds a value to a variable, separated by a colon, before or after its present value. */
 static void join(const char *name, const char *value, bool before)
 {
 	const char *old = getenv(name);
@@ -55,10 +55,10 @@ static void join(const char *name, const char *value, bool before)
 }
 
 /*
- * The directory comes first for programs that look for the file by its name; the preload is for
- * those that set their own LD_LIBRARY_PATH or RUNPATH: the library's SONAME makes glibc hand it to
- * a later dlopen("libcuda.so.1"). Where the loader does not take the path, or the file has another
- * name, there is a link.
+ * LD_LIBRARY_PATH begins with the library's directory, for programs that open the file by its name.
+ * LD_PRELOAD is for programs that set their own LD_LIBRARY_PATH or RUNPATH: because of the
+ * library's SONAME, glibc returns it for a later dlopen("libcuda.so.1"). Where the variables cannot
+ * hold the path, or the file has another name, a link is used.
  */
 static bool use_library(const char *file, bool may_preload)
 {
@@ -70,7 +70,7 @@ static bool use_library(const char *file, bool may_preload)
 	takes = obx_loader_takes(path);
 	if (takes && strcmp(file, LIBRARY) == 0) {
 		if (may_preload)
-			/* what was asked to come first still does */
+			/* libraries that the user preloads stay first */
 			join("LD_PRELOAD", path, false);
 		*strrchr(path, '/') = 0;
 		join("LD_LIBRARY_PATH", path, true);
@@ -94,9 +94,9 @@ static bool use_library(const char *file, bool may_preload)
 }
 
 /*
- * The address sanitizer refuses to start when another library was loaded before its own. Ours
- * replaces nothing of the C library, so for programs that are started by the command (a shell,
- * make, a test runner) that check is turned off, unless the user has said otherwise.
+ * AddressSanitizer refuses to start when another library was loaded before its runtime. Our library
+ * replaces nothing of the C library, so that check is turned off for programs that the command
+ * starts (it may be a shell, make or a test runner), unless the user has set it.
  */
 static void sanitizer_allow(void)
 {
@@ -107,8 +107,8 @@ static void sanitizer_allow(void)
 }
 
 /*
- * Sets what the loader needs; for a program that could make nothing of it, says why. False: there
- * is no library, and it was said.
+ * Sets the loader's variables. Prints a warning for a program that they have no effect on. False:
+ * the library was not found, and an error was printed.
  */
 static bool prepare(const char *command, const char *file)
 {
@@ -145,7 +145,8 @@ static bool prepare(const char *command, const char *file)
 }
 
 /*
- * The client library reads these from its environment; a wrong one is better said here than there.
+ * The client library reads these from its environment. Wrong values are reported here, before the
+ * program starts.
  */
 static bool wish(int option, const char *text, const char **ret_wanted)
 {

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 static struct termios before;
-static volatile sig_atomic_t changed; /* `before` is to be set again */
+static volatile sig_atomic_t changed; /* the terminal must be restored to `before` */
 
 /* Async-signal-safe. */
 static void restore(void)
@@ -28,7 +28,7 @@ static void restore(void)
 static void on_signal(int number)
 {
 	restore();
-	raise(number); /* the handler was for once: now the default action */
+	raise(number); /* the handler was installed for one signal: now the default action */
 }
 
 void obx_screen_open(struct obx_screen *screen)
@@ -39,7 +39,7 @@ void obx_screen_open(struct obx_screen *screen)
 	*screen = (struct obx_screen){
 		.terminal = isatty(STDOUT_FILENO), .rows = UINT_MAX, .columns = UINT_MAX
 	};
-	/* A process in the background must not touch the terminal: it would be stopped. */
+	/* A process in the background must not change the terminal: it would be stopped. */
 	if (!screen->terminal || tcgetpgrp(STDIN_FILENO) != getpgrp() ||
 		tcgetattr(STDIN_FILENO, &before) != 0)
 		return;

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * `check` and `info` of a list of servers: each asked for its load, one line or one paragraph each, and which of them a program would get.
+ * `check` and `info` for a list of servers: query the load of each, print a line or a paragraph for
+ * each, and name the server that a program would get.
  */
 #ifndef OBX_SERVERS_H
 #define OBX_SERVERS_H
 
 #include <stdbool.h>
 
-/* The exit code: 0 when at least one answers. details: devices too. Blocks for a second at most. */
+/*
+ * Returns the exit code: 0 when at least one server answers. details: also prints the devices.
+ * Blocks for at most one second.
+ */
 int obx_servers_look(const char *verb, const char *list, bool details);
-/* Each address of a list can be read. False: *ret_why. */
+/* Checks that every address of a list can be parsed. False: *ret_why is the reason. */
 bool obx_servers_valid(const char *list, const char **ret_why);
 
 #endif

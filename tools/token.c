@@ -176,7 +176,7 @@ int obx_token_main(int argc, char **argv)
 	if (!file)
 		return obx_usage_error(
 			"token", "--file is missing: the file that the server's --tokens names");
-	/* Only create makes the file. */
+	/* Only `create` may make the file. */
 	if (verb[0] != 'c' && access(file, F_OK) != 0) {
 		fprintf(stderr,
 			"outboard token: %s: %s. 'outboard token create --file %s' makes it\n",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * `outboard top`: the sessions of one server, most calls first, refreshed. It asks the supervisor; no session notices.
+ * `outboard top`: shows the sessions of one server, those with the most calls first, and refreshes
+ * the list. It queries the supervisor; sessions are not affected.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -21,10 +22,10 @@
 #include "transport/failure.h"
 
 #define ASK_NS (5 * OB_SECOND)
-#define SCHEMA 1 /* of --json: keys are added, none changes its meaning */
+#define SCHEMA 1 /* of --json: keys may be added, but never change their meaning */
 
 struct rates {
-	double calls, bytes, device; /* calls/s, bytes/s, part of one device's time */
+	double calls, bytes, device; /* calls/s, bytes/s, share of one device's time */
 };
 
 struct top {
@@ -46,7 +47,7 @@ static const struct obp_load_session *find(const struct obp_load *load, uint64_t
 	return NULL;
 }
 
-/* Since the last look; for a session that was not there then, since its start. */
+/* Rates since the last sample, or since the session's start if it was not in it. */
 static struct rates rates_of(const struct top *top, const struct obp_load_session *s)
 {
 	const struct obp_load_session *old = find(&top->before, s->id);
@@ -89,10 +90,7 @@ static const char *age(uint64_t ns, char *ret, size_t size)
 	return ret;
 }
 
-/*
- * One line of the screen, cut at its right end: a line that wraps would push the others off the
- * screen.
- */
+/* Prints one line cut to the screen's width: a line that wraps would push others off the screen. */
 static void put(const struct obx_screen *screen, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 static void put(const struct obx_screen *screen, const char *format, ...)
@@ -133,8 +131,8 @@ static void text_head(const struct top *top)
 }
 
 /*
- * The columns, by what there is room for: 80 show what says which session works and how much of the
- * device it has; the client, the rates of calls and bytes and the age need more.
+ * Columns are chosen by the screen's width. 80 columns show which session is active and its share
+ * of the device; the client, the rates of calls and bytes, and the age need more.
  */
 #define WIDE_COLUMNS 118u
 
@@ -164,7 +162,7 @@ static void text_print(const struct top *top)
 	static const char *const names[10] = { "pid", "program", "client", "age", "memory",
 		"calls/s", "bytes/s", "device", "share", "state" };
 	const struct obx_screen *screen = &top->screen;
-	uint32_t used = top->now.n_devices + 5; /* lines that are no session's */
+	uint32_t used = top->now.n_devices + 5; /* lines other than those of sessions */
 	bool wide = screen->columns >= WIDE_COLUMNS;
 
 	text_head(top);
@@ -268,7 +266,7 @@ static void json_print(const struct top *top)
 	fflush(stdout);
 }
 
-/* ---- looking ---- */
+/* ---- sampling ---- */
 
 static bool look(struct top *top)
 {
@@ -305,11 +303,17 @@ static int run(struct top *top)
 {
 	bool screen = !top->json && !top->once;
 
-	/* What is redrawn is cut to the terminal; a single look and a file have whole lines. */
+	/*
+	 * Redrawn output is cut to the terminal's width. A single sample and output to a file have
+	 * whole lines.
+	 */
 	top->screen = (struct obx_screen){ .rows = UINT_MAX, .columns = UINT_MAX };
 	if (screen)
 		obx_screen_open(&top->screen);
-	/* Rates need two looks; a single one shows the session's mean instead, at once. */
+	/*
+	 * Rates need two samples. With a single sample the mean since the session's start is shown,
+	 * without waiting.
+	 */
 	while (look(top)) {
 		if (screen)
 			obx_screen_clear(&top->screen);
