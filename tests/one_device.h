@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The part that the tests' driver libraries share: the calls that a server's worker needs to start,
- * for one device whose context does nothing. Each library defines the two constants. Any thread may
- * call.
+ * Shared by the tests' driver libraries: the calls that a server's worker needs to start, for one
+ * device whose context does nothing. Each library defines the two constants. Any thread may call.
  */
 #ifndef OB_TESTS_ONE_DEVICE_H
 #define OB_TESTS_ONE_DEVICE_H
@@ -13,6 +12,6 @@
 #define EXPORT __attribute__((visibility("default")))
 
 extern const char one_device_name[];
-extern const size_t one_device_bytes; /* of memory */
+extern const size_t one_device_bytes; /* memory of the device */
 
 #endif

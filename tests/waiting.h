@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * How C and CUDA tests wait. No outcome may depend on how fast the machine is: a test waits until
- * something is so, and the time-out only ends a test that hangs. tools/dev/check-style refuses
- * sleeps in tests outside of this file, and time-outs of poll below ten seconds.
+ * How C and CUDA tests wait. No result may depend on the machine's speed: a test waits for a
+ * condition, and the time-out only ends a test that hangs. tools/dev/check-style rejects sleeps in
+ * tests outside this file, and time-outs of poll below ten seconds.
  */
 #ifndef OB_TEST_WAITING_H
 #define OB_TEST_WAITING_H
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WAITING_LONG_S 60 /* a machine that needs more is taken to hang */
+#define WAITING_LONG_S 60 /* a wait that takes longer counts as a hang */
 
 static inline double waiting_now(void)
 {
@@ -24,7 +24,7 @@ static inline double waiting_now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* One look of a loop that has an end of its own. */
+/* One iteration of a polling loop that has its own end condition. */
 static inline void waiting_look(void)
 {
 	struct timespec t = { 0, 1000000 };
@@ -32,7 +32,7 @@ static inline void waiting_look(void)
 	nanosleep(&t, NULL);
 }
 
-/* Until the condition holds; a test for which it does not within WAITING_LONG_S has failed. */
+/* Waits until the condition holds. The test fails if it does not within WAITING_LONG_S. */
 #define UNTIL(condition)                                                                    \
 	do {                                                                                \
 		double until_end_ = waiting_now() + WAITING_LONG_S;                         \
@@ -47,8 +47,8 @@ static inline void waiting_look(void)
 	} while (0)
 
 /*
- * Lets time pass where time itself is what the test is about, or where more or less of it changes
- * the work and not the outcome. The reason says which.
+ * Lets time pass, where the test is about time itself, or where the time changes the amount of work
+ * but not the result. The reason says which.
  */
 static inline void let_pass(unsigned us, const char *reason)
 {
@@ -59,7 +59,7 @@ static inline void let_pass(unsigned us, const char *reason)
 		;
 }
 
-/* Whether a thread of this process (gettid) waits in the kernel. */
+/* Whether a thread of this process (id from gettid) is blocked in the kernel. */
 static inline bool thread_asleep(pid_t tid)
 {
 	char path[64], state = '?';

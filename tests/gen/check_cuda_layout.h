@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The numbers of one set of CUDA headers: every enumerator, struct size and member offset that
- * base/cuda_types.h has, as that set sees it. Built once with our header and once with cuda.h,
- * which must not meet in one translation unit. Constant data.
+ * The values of one set of CUDA headers: every enumerator, struct size and member offset of
+ * base/cuda_types.h as that set defines it. Built once with our header and once with cuda.h,
+ * because one translation unit must not include both. Constant data.
  */
 #ifndef CHECK_CUDA_LAYOUT_H
 #define CHECK_CUDA_LAYOUT_H

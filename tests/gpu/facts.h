@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What the files of gpu-facts share: the driver's calls by name, filled once at the start, and the
- * wrong calls. One thread.
+ * Shared by the files of gpu-facts: the driver's calls by name, loaded once at the start, and the
+ * erroneous calls. One thread.
  */
 #ifndef TEST_GPU_FACTS_H
 #define TEST_GPU_FACTS_H
@@ -49,14 +49,14 @@ struct gpu_driver {
 
 extern struct gpu_driver cu;
 
-/* Device 0's primary context, current; ends the program without one. */
+/* Makes device 0's primary context current; ends the program on failure. */
 CUcontext gpu_context(void);
 
-/* Names of the wrong calls, one a line. */
+/* Prints the names of the erroneous calls, one per line. */
 int errors_list(void);
 /*
- * Makes one wrong call and prints the error code it gets, and the one that waiting for the device
- * gives afterwards. 2: there is no such case.
+ * Makes one erroneous call. Prints its error code, and the code that a later wait for the device
+ * returns. Returns 2 if there is no such case.
  */
 int errors_run(const char *name);
 

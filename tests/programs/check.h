@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What the test programs share when they use the CUDA runtime: error checks, a checksum, a small
- * random generator, and the verdict. A program prints only what must be the same on every device:
- * no names, addresses, times or counts.
+ * Shared by the test programs that use the CUDA runtime: error checks, a checksum, a small random
+ * generator, and the final result. A program prints only what must be the same on every device: no
+ * names, addresses, times or counts.
  */
 #ifndef TESTS_PROGRAMS_CHECK_H
 #define TESTS_PROGRAMS_CHECK_H
@@ -18,7 +18,7 @@
 
 static int check_failures;
 
-/* The call must succeed, or the program ends: nothing after it would mean anything. */
+/* The call must succeed, or the program ends: later results would be meaningless. */
 #define CU(call)                                                                           \
 	do {                                                                               \
 		cudaError_t cu_status_ = (call);                                           \
@@ -42,7 +42,7 @@ static int check_failures;
 		}                                                                               \
 	} while (0)
 
-/* The condition must hold; the program goes on, so that one run shows everything that is wrong. */
+/* The condition must hold. The program continues, so that one run shows all failures. */
 #define OK(condition)                                                                             \
 	do {                                                                                      \
 		if (!(condition)) {                                                               \

@@ -2,8 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * With OUTBOARD_TEST_CODES in the environment a program writes a line to stderr for each call whose
- * code matters. `run.py --mode same` compares these lines between a device in the process and one
- * behind a server, so that also codes that a program accepts several of are compared.
+ * error code is to be compared. `run.py --mode same` compares these lines between a device in the
+ * process and one behind a server. So codes are compared even where a program accepts several.
  */
 #ifndef TESTS_PROGRAMS_CODES_H
 #define TESTS_PROGRAMS_CODES_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What the programs that use the driver API share: error checks, a checksum, and reading the device
- * code that the build laid beside the program.
+ * Shared by the programs that use the driver API: error checks, a checksum, and reading the device
+ * code that the build puts beside the program.
  */
 #ifndef TESTS_PROGRAMS_DRIVER_H
 #define TESTS_PROGRAMS_DRIVER_H
@@ -65,7 +65,7 @@ static inline int verdict(const char *program)
 	return check_failures ? 1 : 0;
 }
 
-/* The path of a file beside this program; valid until the next call. */
+/* Returns the path of a file beside this program; valid until the next call. */
 static inline const char *beside(const char *file)
 {
 	static char path[4096];
@@ -78,7 +78,7 @@ static inline const char *beside(const char *file)
 	return path;
 }
 
-/* The whole file with a zero behind it; the caller frees it. */
+/* Reads the whole file and appends a zero byte; the caller frees it. */
 static inline void *read_beside(const char *file)
 {
 	FILE *in = fopen(beside(file), "rb");

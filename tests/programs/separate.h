@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* What the two files of the separable compilation test know of each other. */
+/* Declarations shared by the two files of the separable compilation test. */
 #ifndef TESTS_PROGRAMS_SEPARATE_H
 #define TESTS_PROGRAMS_SEPARATE_H
 

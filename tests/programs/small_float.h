@@ -17,7 +17,8 @@ static const char *const OPERATION_NAME[OPERATIONS] = { "add", "sub", "mul", "fm
 	"compare", "pair fma" };
 
 /*
- * Rounds to nearest even, to a mantissa of so many bits, down to subnormals of the given exponent.
+ * Rounds to nearest even, to a mantissa of the given number of bits, with subnormals down to the
+ * given exponent.
  */
 static double round_to(double x, int mantissa, int least_exponent, double largest)
 {
@@ -31,7 +32,7 @@ static double round_to(double x, int mantissa, int least_exponent, double larges
 	return fabs(rounded) > largest ? copysign(INFINITY, x) : rounded;
 }
 
-/* What each operation should give, before it is rounded. */
+/* Expected results of each operation before rounding. */
 static double reference(int operation, double a, double b, double c)
 {
 	switch (operation) {
@@ -86,8 +87,8 @@ static int run(const char *program, int mantissa, int least_exponent, double lar
 	uint32_t seed = 16;
 
 	/*
-	 * Signs and about ten binades, and one in eight a multiple of 1/4 so that equal and exact
-	 * results occur.
+	 * Both signs and about ten binades. One value in eight is a multiple of 1/4, so that equal
+	 * and exact results occur.
 	 */
 	for (std::vector<T> &v : in)
 		for (int i = 0; i < LENGTH; i++) {
@@ -111,8 +112,8 @@ static int run(const char *program, int mantissa, int least_exponent, double lar
 			double want =
 				round_to(reference(op, a, b, c), mantissa, least_exponent, largest);
 			/*
-			 * Division and square root go through approximations in float that are good
-			 * to one unit.
+			 * Division and square root use approximations in float with an error of at
+			 * most one unit in the last place.
 			 */
 			double slack = op == 4 || op == 5 ? fabs(want) * ldexp(1, -mantissa) : 0;
 			if (!(fabs(result - want) <= slack) && wrong[op]++ == 0)

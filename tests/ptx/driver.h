@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * pt_driver: a CUDA driver library opened by path, with the primary context of device 0 current.
- * Nothing but the driver API is used, so the same program tests the software device and a GPU.
- * Owned by main; one thread.
+ * pt_driver: a CUDA driver library opened by path, with the primary context of device 0 current. It
+ * uses the driver API only, so that the same program tests the software device and a GPU. Owned by
+ * main; one thread.
  */
 #ifndef OB_TESTS_PTX_DRIVER_H
 #define OB_TESTS_PTX_DRIVER_H
@@ -48,7 +48,7 @@ struct pt_driver {
 	CUdevice device;
 	CUcontext context;
 	char name[128];
-	char log[4096]; /* the last module's complaints */
+	char log[4096]; /* error log of the last module */
 #define PT_DRIVER_FIELD(field, symbol, args) CUresult(*field) args;
 	PT_DRIVER_CALLS(PT_DRIVER_FIELD)
 #undef PT_DRIVER_FIELD
@@ -56,19 +56,16 @@ struct pt_driver {
 
 enum pt_open { PT_OPEN_OK, PT_OPEN_NO_LIBRARY, PT_OPEN_BROKEN };
 
-/*
- * Prints what went wrong to stdout. NO_LIBRARY: nothing to test with; BROKEN: a library that does
- * not work.
- */
+/* Prints errors to stdout. NO_LIBRARY: no library to test; BROKEN: the library does not work. */
 enum pt_open pt_driver_open(struct pt_driver *d, const char *path);
 
-/* A fresh context after a fault. */
+/* Replaces the context after a fault. */
 CUresult pt_driver_reset(struct pt_driver *d);
 
-/* Give the context back. The library stays open. */
+/* Releases the context. The library stays open. */
 void pt_driver_close(struct pt_driver *d);
 
-/* Load PTX text; d->log has the reason of a failure. */
+/* Loads PTX text. On failure the reason is in d->log. */
 CUresult pt_driver_load(struct pt_driver *d, const char *text, CUmodule *ret);
 
 #endif

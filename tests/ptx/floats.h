@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Reading and writing float operands with PTX's modifiers, for the references. Pure functions, any
- * thread.
+ * Decoding and encoding of float operands with PTX's modifiers, for the references. Pure functions,
+ * any thread.
  */
 #ifndef OB_TESTS_PTX_FLOATS_H
 #define OB_TESTS_PTX_FLOATS_H
 
 #include "tests/ptx/suite.h"
 
-/* Modifiers of an instruction, in a row's arg. */
+/* Modifiers of an instruction, stored in a row's arg. */
 enum {
 	PT_FTZ = 1,      /* subnormal operands and results become zero, with their sign */
 	PT_SAT = 2,      /* results clamped to [0, 1], NaN to 0 */
@@ -23,8 +23,9 @@ enum {
 struct pt_num pt_float_read(enum pt_type t, uint64_t bits, int modifiers);
 
 /*
- * Round and apply the modifiers. *ret_alt: another right result, or the same: a zero's sign under
- * .sat, and under .ftz a result that is subnormal before but not after rounding.
+ * Rounds and applies the modifiers. *ret_alt: a second correct result, or the same one. Two exist
+ * for the sign of a zero under .sat, and under .ftz for a result that is subnormal before rounding
+ * but not after.
  */
 uint64_t pt_float_write(
 	enum pt_type t, struct pt_num v, enum pt_rounding rm, int modifiers, uint64_t *ret_alt);

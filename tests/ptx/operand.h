@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Operand types of PTX, and the values a row is tried with: edges of each type, and random ones
- * drawn so that carries, ties, cancellation and subnormals are hit. One thread (edge lists are made
- * on first use).
+ * Operand types of PTX and the values that rows are tested with: edge values of each type, and
+ * random values chosen so that carries, ties, cancellation and subnormals occur. One thread (edge
+ * lists are made on first use).
  */
 #ifndef OB_TESTS_PTX_OPERAND_H
 #define OB_TESTS_PTX_OPERAND_H
@@ -40,11 +40,11 @@ enum pt_type {
 	PT_TYPE_COUNT
 };
 
-/* Where an operand's values come from. */
+/* The set from which an operand's values are drawn. */
 enum pt_domain {
 	PT_ANY,
-	PT_SHIFT,    /* shift counts: around the widths, then huge ones */
-	PT_BYTE,     /* bit position or length as in bfe: 0 to 255, small ones often */
+	PT_SHIFT,    /* shift counts: near the widths, and very large ones */
+	PT_BYTE,     /* bit position or length as in bfe: 0 to 255, mostly small */
 	PT_LANE,     /* 0 to 31 */
 	PT_NONZERO,  /* divisors */
 	PT_NEAR,     /* -64 to 64 */
@@ -64,20 +64,23 @@ uint32_t pt_rng_below(struct pt_rng *r, uint32_t n);
 const char *pt_type_name(enum pt_type t); /* "s32" */
 enum pt_type pt_type_parse(const char *s, size_t n);
 bool pt_domain_parse(const char *s, size_t n, enum pt_domain *ret);
-/* value bits: 8 for u8; 32 for pred, which travels as a word */
+/* value bits: 8 for u8; 32 for pred, which is passed as a word */
 unsigned pt_type_bits(enum pt_type t);
 bool pt_type_signed(enum pt_type t);
-/* NULL for integers. Packed types give the format of one element. */
+/* NULL for integers. For packed types: the format of one element. */
 const struct pt_float_format *pt_type_format(enum pt_type t);
 unsigned pt_type_lanes(enum pt_type t); /* 2 for packed types */
 
 uint64_t pt_mask(unsigned bits);
 int64_t pt_sext(uint64_t v, unsigned bits);
 
-/* Edge values; few: a shorter list for rows of three operands. The list is static storage. */
+/*
+ * Returns the edge values; few: a shorter list for rows with three operands. The list is in static
+ * storage.
+ */
 const uint64_t *pt_edges(enum pt_type t, enum pt_domain d, bool few, size_t *ret_n);
 
-/* A random value; near: an earlier operand to be close to now and then. */
+/* Returns a random value; near: an earlier operand; some values are chosen close to it. */
 uint64_t pt_value(struct pt_rng *r, enum pt_type t, enum pt_domain d, uint64_t near);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * pt_run: one execution of a case: its module, its device memory, the first thing that went wrong.
+ * pt_run: one execution of a case: its module, its device memory and its first failure.
  *
- * After a failure the helpers do nothing, so a case calls them in a row and returns pt_run_ok().
- * Memory is freed by the runner. One thread.
+ * After a failure the helpers do nothing, so that a case can call them without checks and return
+ * pt_run_ok(). The runner frees the memory. One thread.
  */
 #ifndef OB_TESTS_PTX_RUN_H
 #define OB_TESTS_PTX_RUN_H
@@ -18,8 +18,8 @@
 	".visible .entry " name "(.param .u64 p0, .param .u64 p1, .param .u64 p2, .param .u64 " \
 	"p3)\n"
 /*
- * Registers most kernels want: %p0..%p3 the parameters, %t the thread in the block, %i the index
- * over the whole 1-D grid.
+ * Registers that most kernels use: %p0..%p3: the parameters; %t: the thread in the block; %i: the
+ * index in the 1-D grid.
  */
 /* clang-format off */
 #define PT_PROLOGUE \
@@ -39,7 +39,7 @@ struct pt_run {
 	const struct pt_case *c;
 	CUmodule module;
 	struct pt_rng rng;
-	char *message; /* why it failed, or NULL */
+	char *message; /* reason of the failure, or NULL */
 	bool absent;   /* an optional case whose module was refused */
 	CUdeviceptr buffers[PT_RUN_MAX_BUFFERS];
 	unsigned n_buffers;
@@ -48,21 +48,21 @@ struct pt_run {
 
 bool pt_run_ok(const struct pt_run *run);
 
-/* Record a failure, unless there is one already. Returns false. */
+/* Records a failure unless there is one already. Returns false. */
 bool pt_run_fail(struct pt_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Device memory with a copy of host's n bytes, or filled with the byte 0xa5 when host is NULL. */
+/* Allocates device memory with a copy of host's n bytes, or filled with 0xa5 when host is NULL. */
 CUdeviceptr pt_run_put(struct pt_run *run, const void *host, size_t n);
 void pt_run_get(struct pt_run *run, CUdeviceptr from, void *host, size_t n);
 
-/* Launch and wait. */
+/* Launches and waits. */
 void pt_run_go(struct pt_run *run, const char *kernel, struct pt_dim grid, struct pt_dim block,
 	unsigned shared, const uint64_t params[4]);
 /* The same over a 1-D grid. */
 void pt_run_line(struct pt_run *run, const char *kernel, unsigned grid, unsigned block, uint64_t p0,
 	uint64_t p1, uint64_t p2, uint64_t p3);
 
-/* Compare n words; the message names what and the first index that differs. */
+/* Compares n words. The message names `what` and the first index that differs. */
 bool pt_run_same32(
 	struct pt_run *run, const char *what, const uint32_t *got, const uint32_t *want, size_t n);
 bool pt_run_same64(

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * pt_num: a binary floating-point number of any format PTX knows, held exactly, and the operations
- * on it.
+ * pt_num: a binary floating-point number, held exactly, of any format that PTX has, and the
+ * operations on it.
  *
- * An operation returns a value that lies on the right side of every rounding boundary of the
- * formats below (exact, or with a sticky lowest bit); pt_num_pack rounds it once. So every rounding
- * mode of every format comes from one piece of code that shares nothing with the device under test.
- * Plain values, no ownership, any thread.
+ * An operation returns a value on the correct side of every rounding boundary of the formats below:
+ * exact, or with a sticky lowest bit. pt_num_pack rounds it once. So all rounding modes of all
+ * formats use the same code, which shares nothing with the device under test. Plain values, no
+ * ownership, any thread.
  *
- * Sticky results must not be operands again; operands have at most 64 bits of significand (fma's
+ * Sticky results must not be used as operands. Operands have at most 64 bits of significand (fma's
  * product: 106).
  */
 #ifndef OB_TESTS_PTX_SOFTFLOAT_H
@@ -27,7 +27,7 @@ struct pt_num {
 	enum pt_kind kind;
 	bool neg;
 	int exp;      /* value = mant * 2^exp when kind is PT_FINITE */
-	pt_u128 mant; /* not 0 then */
+	pt_u128 mant; /* not 0 if PT_FINITE */
 };
 
 /* Nearest even, towards zero, down, up, nearest with ties away from zero (cvt.rna). */
@@ -47,9 +47,9 @@ struct pt_num pt_num_unpack(const struct pt_float_format *f, uint64_t bits);
 struct pt_num pt_num_from_int(bool neg, uint64_t magnitude);
 
 /*
- * Round to a format. NaN becomes the quiet NaN with all fraction bits set. Overflow follows the
- * rounding mode, or gives the largest finite number with satfinite. *ret_tiny (may be NULL): not
- * zero and smaller than the smallest normal number before rounding.
+ * Rounds to a format. NaN becomes the quiet NaN with all fraction bits set. Overflow follows the
+ * rounding mode; with satfinite it gives the largest finite number. *ret_tiny (may be NULL): before
+ * rounding the number was not zero and smaller than the smallest normal number.
  */
 uint64_t pt_num_pack(const struct pt_float_format *f, struct pt_num x, enum pt_rounding rm,
 	bool satfinite, bool *ret_tiny);
@@ -61,7 +61,7 @@ struct pt_num pt_num_div(struct pt_num a, struct pt_num b);
 struct pt_num pt_num_sqrt(struct pt_num a);
 struct pt_num pt_num_neg(struct pt_num a);
 
-/* To an integral value; keeps the sign of a zero result. */
+/* Rounds to an integral value; keeps the sign of a zero result. */
 struct pt_num pt_num_round(struct pt_num a, enum pt_rounding rm);
 
 /* -1, 0, 1; 2 when unordered. */
@@ -71,8 +71,8 @@ int pt_num_compare(struct pt_num a, struct pt_num b);
 double pt_num_double(struct pt_num a);
 
 /*
- * Compares the operations with this machine's own binary32 and binary64 arithmetic. Returns the
- * number of differences.
+ * Compares the operations with the host's binary32 and binary64 arithmetic. Returns the number of
+ * differences.
  */
 unsigned pt_num_selftest(uint64_t seed, unsigned rounds);
 

@@ -4,9 +4,9 @@
  * pt_suite: all tests and their results.
  *
  * A *row* is one opcode with its qualifiers, its operand types and a scalar reference;
- * elementwise.c makes the kernel and the operands. A *case* is a kernel of its own with a function
- * that launches and judges it: memory, control flow, warps, blocks, atomics, the device runtime.
- * Both are built by the groups' functions (groups.h) and owned by the suite. One thread.
+ * elementwise.c generates the kernel and the operands. A *case* is a separate kernel with a
+ * function that launches it and checks the result: memory, control flow, warps, blocks, atomics,
+ * the device runtime. The groups' functions (groups.h) make both; the suite owns them. One thread.
  */
 #ifndef OB_TESTS_PTX_SUITE_H
 #define OB_TESTS_PTX_SUITE_H
@@ -29,14 +29,14 @@ struct pt_run;
 
 struct pt_want {
 	uint64_t out[PT_MAX_OPERANDS];
-	uint64_t alt[PT_MAX_OPERANDS]; /* also right; the caller presets it to out */
+	uint64_t alt[PT_MAX_OPERANDS]; /* also correct; the caller sets it to out before the call */
 	bool has_alt;
-	double real[PT_MAX_OPERANDS]; /* instead of out in rows with a tolerance */
-	/* the ISA leaves the result open: the operands are executed, any result is right */
+	double real[PT_MAX_OPERANDS]; /* used instead of out in rows with a tolerance */
+	/* the ISA does not define the result: the operands are executed, any result is accepted */
 	bool open;
 };
 
-/* Fill want for one tuple of operands. Operands are zero-extended bits of their types. */
+/* Fills want for one tuple of operands. Operands are zero-extended bits of their types. */
 typedef void pt_ref_fn(const struct pt_row *row, const uint64_t *in, struct pt_want *want);
 
 struct pt_row {
@@ -52,9 +52,9 @@ struct pt_row {
 	int arg[PT_MAX_ARGS]; /* for the reference */
 	/* A tolerance when one is not 0: |got - real| <= rel * |real| + abs. */
 	double rel, abs;
-	uint64_t care;   /* bits of the results that count; 0: all */
-	bool strict_nan; /* the ISA names the NaN: compare its bits too */
-	bool no_guard;   /* the body cannot be guarded (labels, calls) */
+	uint64_t care;   /* bits of the results that are compared; 0: all */
+	bool strict_nan; /* the ISA defines the NaN's bits: compare them too */
+	bool no_guard;   /* the body cannot have a guard predicate (labels, calls) */
 };
 
 struct pt_case {
@@ -63,11 +63,11 @@ struct pt_case {
 	char *ptx; /* module text without the header; owned; NULL: none */
 	bool (*run)(struct pt_run *run);
 	/*
-	 * Runs in a child process of its own (it ends the context, or prints). Then check judges
+	 * Runs in a separate child process, because it ends the context or prints. Then check tests
 	 * what the child wrote.
 	 */
 	bool child;
-	bool optional; /* a driver that refuses the module does not offer it: no failure */
+	bool optional; /* a driver may refuse the module: it does not support it, no failure */
 	bool (*check)(struct pt_run *run, const char *out, const char *err);
 	int arg[PT_MAX_ARGS];
 };
@@ -82,7 +82,7 @@ struct pt_options {
 struct pt_suite {
 	struct pt_options options;
 	struct pt_driver driver;
-	const char *group; /* being built */
+	const char *group; /* group being built */
 	struct pt_row **rows;
 	size_t n_rows, cap_rows;
 	struct pt_case **cases;
@@ -91,14 +91,14 @@ struct pt_suite {
 };
 
 /*
- * Add a row. types: "OUT[,OUT]:IN[,IN]", each a type with an optional "/domain", as in
- * "s32:s32,u32/shift". The format gives the name; without a body set later the body is the name and
+ * Adds a row. types: "OUT[,OUT]:IN[,IN]", each a type with an optional "/domain", as in
+ * "s32:s32,u32/shift". The format gives the name. If no body is set later, the body is the name and
  * the operands.
  */
 struct pt_row *pt_row_add(struct pt_suite *s, pt_ref_fn *ref, const char *types, const char *format,
 	...) __attribute__((format(printf, 4, 5)));
 
-/* Add a case; takes the string ptx, which is copied. */
+/* Adds a case. The string ptx is copied. */
 struct pt_case *pt_case_add(
 	struct pt_suite *s, bool (*run)(struct pt_run *), const char *name, const char *ptx);
 
@@ -106,14 +106,14 @@ bool pt_selected(const struct pt_suite *s, const char *group, const char *name);
 
 void pt_suite_free(struct pt_suite *s);
 
-/* Count a test; a NULL message is a pass, another is printed. */
+/* Counts a test. message: NULL if it passed, else printed. */
 void pt_result(struct pt_suite *s, const char *name, const char *message);
 
-/* All selected rows, or all selected cases. */
+/* Run all selected rows, or all selected cases. */
 void pt_rows_run(struct pt_suite *s);
 void pt_cases_run(struct pt_suite *s);
 
-/* The text of a module with rows [first, first+n). */
+/* Returns the text of a module with rows [first, first+n). */
 void pt_rows_text(struct pt_suite *s, struct pt_row *const *rows, size_t n, struct pt_text *ret);
 
 #endif

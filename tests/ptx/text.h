@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * pt_text: a growing string, for generated PTX and for messages. Owned by whoever declares it; one
- * thread. Running out of memory ends the test program: there is nothing left to test then.
+ * pt_text: a growing string, for generated PTX and for messages. Owned by the caller; one thread.
+ * Running out of memory ends the test program.
  */
 #ifndef OB_TESTS_PTX_TEXT_H
 #define OB_TESTS_PTX_TEXT_H
@@ -18,10 +18,10 @@ void pt_text_add(struct pt_text *t, const char *format, ...) __attribute__((form
 void pt_text_raw(struct pt_text *t, const char *s, size_t n);
 void pt_text_free(struct pt_text *t);
 
-/* A heap string from a format; the caller frees it. */
+/* Returns a heap string made from a format; the caller frees it. */
 char *pt_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Memory or the end of the program. */
+/* Allocates memory or ends the program. */
 void *pt_alloc(size_t n);
 
 #endif

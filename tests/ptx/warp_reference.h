@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Warp-wide operations and what each answers: the reference that the cases of cases_warp.c are
- * judged by. It works on the 32 lanes of a set at once and knows nothing of programs. No state.
+ * Reference results of warp-wide operations, against which cases_warp.c checks its cases. Each
+ * function computes all 32 SIMD lanes of a warp. It does not depend on the programs under test. No
+ * state.
  */
 #ifndef PT_WARP_REFERENCE_H
 #define PT_WARP_REFERENCE_H
@@ -10,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PT_WARP_POISON 0xdeadbeefu /* what a lane's result register holds before */
+#define PT_WARP_POISON 0xdeadbeefu /* initial value of the result registers */
 
 struct pt_warp_lanes {
 	uint32_t a[32], b[32], c[32];
@@ -18,7 +19,10 @@ struct pt_warp_lanes {
 	uint32_t members;
 };
 
-/* d, and the predicate p, of the members; a bit in skip: the ISA leaves the lane's d open. */
+/*
+ * Results d and predicates p of the member lanes. A bit in skip: the ISA does not define d of that
+ * SIMD lane.
+ */
 struct pt_warp_answers {
 	uint32_t d[32], p[32], skip;
 };
@@ -32,7 +36,7 @@ typedef void pt_warp_fn(const struct pt_warp_lanes *in, struct pt_warp_answers *
 struct pt_warp_op {
 	const char *name, *text;
 	pt_warp_fn *f;
-	uint32_t a_mask, b_mask; /* to draw few different values */
+	uint32_t a_mask, b_mask; /* limit the operands to a few values */
 };
 
 extern const struct pt_warp_op pt_warp_ops[];

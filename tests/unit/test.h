@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A unit-test program is a table of functions. Each runs in a child of its own with a time-out; a
- * descriptor it leaves open, a signal and a failed CHECK are failures. Names on the command line
- * select tests.
+ * A unit-test program is a table of functions. Each runs in a separate child process with a
+ * time-out. A descriptor that it leaves open, a signal and a failed CHECK are failures. Names on
+ * the command line select tests.
  *
  *     TEST(ring_wraps) { CHECK(ring_room(&r) == 0); CHECK_INT(ring_size(&r), 8); }
  *     int main(int argc, char **argv) { return test_main(argc, argv); }
@@ -25,7 +25,10 @@
 #define TEST_MAX       128
 #define TEST_TIMEOUT_S 120
 
-/* Whether every step is watched, and what a long test then divides its rounds by. */
+/*
+ * Whether a tool that watches every step slows the program down, and by what factor a long test
+ * then reduces its number of rounds.
+ */
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif
@@ -108,7 +111,7 @@ static inline int test_open_fds(void)
 	return n;
 }
 
-/* True when the test passed. */
+/* Returns true when the test passed. */
 static inline bool test_run_one(const struct test_case *test)
 {
 	int status = 0, before, after;
@@ -145,8 +148,8 @@ static inline bool test_run_one(const struct test_case *test)
 }
 
 /*
- * What is tested stays on when everything else is off. Before anything looks: at the beginning of
- * main.
+ * Keeps the tested option on when all other options are off. Must be called at the beginning of
+ * main, before an option is read.
  */
 static inline void test_needs(const char *switches)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Points (i + 1) G and products of them that the tests of the library's header share. */
+/*
+ * Points (i + 1) G and sums of their products, shared by the tests of the library's public header.
+ */
 #ifndef OUTBOARD_TEST_API_H
 #define OUTBOARD_TEST_API_H
 
@@ -8,7 +10,7 @@
 #include "../../unit/test.h"
 
 #define N         2000
-#define TIMEOUT_S 200 /* seconds of work on a machine of its own, a minute on one that is busy */
+#define TIMEOUT_S 200 /* takes seconds on an idle machine, a minute on a busy one */
 
 /* The generator of G1, compressed (ZCash). */
 static const uint8_t generator[48] = { 0x97, 0xf1, 0xd3, 0xa7, 0x31, 0x97, 0xd7, 0x94, 0x26, 0x95,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The software device with its counters to be seen, for tests: symbols counted_longest and
- * counted_all of its library. See softdevice/program.h.
+ * Access to the software device's counters for tests: the symbols counted_longest and counted_all
+ * of its library. See softdevice/program.h.
  */
 #ifndef OBT_COUNTED_H
 #define OBT_COUNTED_H

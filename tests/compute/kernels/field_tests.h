@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A piece of test_field.c: the tests of one field. The including file defines F(name), ELT, OPS,
- * LIMBS, BYTES and T(name), the tests' names.
+ * Part of test_field.c: the tests of one field. The including file defines F(name), ELT, OPS,
+ * LIMBS, BYTES, and T(name) for the tests' names.
  */
 
 static const uint64_t T(edges)[] = { 0, 1, 2, 0x7fffffff, 0x80000000, 0xffffffff,
 	0x7fffffffffffffff, 0x8000000000000000, 0xfffffffffffffffe, 0xffffffffffffffff };
 
-/* Random elements, every fourth with limbs from the edges; 0, 1, m - 1 and R come up first. */
+/* Random elements, every fourth with edge values as limbs. The first ones are 0, 1, m - 1 and R. */
 static void T(element)(ELT *r, unsigned i, uint64_t *state)
 {
 	for (unsigned j = 0; j < LIMBS; j++)
@@ -109,7 +109,7 @@ EXPANDED_TEST(T(batch_inversion_and_powers))
 	}
 	for (unsigned i = 0; i < LIMBS; i++)
 		e[i] = UINT64_MAX;
-	F(from_plain)(&t, e); /* any number of that many limbs is reduced */
+	F(from_plain)(&t, e); /* reduces any number of LIMBS limbs */
 	F(to_plain)(e, &t);
 	CHECK(F(plain_is_canonical)(e));
 	F(add)(&t, &t, &F(one));

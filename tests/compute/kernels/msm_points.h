@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Bases with known logarithms, products of them by other means, and a check against those. */
+/* Bases with known logarithms, their products computed independently, and a check against these. */
 #ifndef OBK_TEST_MSM_POINTS_H
 #define OBK_TEST_MSM_POINTS_H
 
@@ -10,13 +10,13 @@
 #include "tests/unit/test.h"
 
 #define N         4099
-#define TIMEOUT_S 110 /* seconds of work on a machine of its own, a minute on one that is busy */
-#define SOME      120 /* of the adversarial cases, each computed in sixteen ways */
+#define TIMEOUT_S 110 /* takes seconds on an idle machine, a minute on a busy one */
+#define SOME      120 /* size of the adversarial cases, each computed in sixteen ways */
 
 static struct obk_g1_affine points[N];
 static struct obk_fr logs[N];
 
-/* P_i = (first + i step) G for i < n, by additions one by one. */
+/* P_i = (first + i step) G for i < n, computed by one addition each. */
 static inline void make_points(size_t n, uint64_t first, uint64_t step)
 {
 	static struct obk_g1 sums[N];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Reads the packed vectors of tests/compute/data/kzg (README.md there has the format). A reader is owned by
- * one test; the test it holds is valid until the next. A malformed file ends the program: it is
- * ours.
+ * Reads the packed test vectors of tests/compute/data/kzg (its README.md describes the format). A
+ * reader is owned by one test; the vector that it returns is valid until the next one is read. A
+ * malformed file ends the program, because the file belongs to this repository.
  */
 #ifndef TEST_VECTORS_H
 #define TEST_VECTORS_H
@@ -33,9 +33,9 @@ struct vectors {
 };
 
 void vectors_open(struct vectors *v, const char *folder);
-/* The next test of the handler; false at the end, when everything is freed. */
+/* Reads the next test of the handler. False at the end; everything is freed then. */
 bool vectors_next(struct vectors *v, const char *handler);
-/* The nth field of the name; ends the program if there is none. */
+/* Returns the nth field of the name; ends the program if there is none. */
 const struct vector_field *vectors_field(const struct vectors *v, const char *name, unsigned nth);
 
 #endif

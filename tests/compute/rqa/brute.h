@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A second opinion: the recurrence matrix as bytes, walked cell by cell, every definition written
- * down once more in the plainest way. Slow, and shares nothing with compute/rqa but the options.
- * One owner, one thread.
+ * An independent reference: the recurrence matrix as one byte per cell, and a direct implementation
+ * of every definition. Slow; shares only the options with compute/rqa. One owner, one thread.
  */
 #ifndef OBK_TEST_BRUTE_H
 #define OBK_TEST_BRUTE_H
@@ -24,10 +23,10 @@ struct brute {
 	double value[OBK_RQA_MEASURE_COUNT];
 };
 
-/* Cells by sqrt and comparison, coordinates summed in index order. */
+/* Fills the cells by sqrt and comparison. Coordinates are summed in index order. */
 void brute_matrix(struct brute *b, const struct obk_rqa_series *x, const struct obk_rqa_series *y,
 	const struct obk_rqa_options *o);
-/* Histograms and measures of cell[][] as it stands. */
+/* Computes histograms and measures of the present cell[][]. */
 void brute_count(struct brute *b, const struct obk_rqa_options *o);
 
 #endif

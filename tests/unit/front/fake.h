@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A backend that computes nothing: it counts what the front end asks of it and does what it is told
- * to. For unit tests, and, with fake_cuda.c, as a libcuda.so.1 on which NVIDIA's runtime starts.
+ * A backend that computes nothing: it counts the front end's calls and returns configured results.
+ * Used by unit tests and, with fake_cuda.c, as a libcuda.so.1 on which NVIDIA's runtime starts.
  */
 #ifndef FAKE_H
 #define FAKE_H
@@ -14,21 +14,21 @@
 #include "front/stream.h"
 
 struct fake {
-	/* what to do */
+	/* configuration */
 	int n_devices;
 	int cc; /* 90 */
 	bool ptx_only;
-	bool passed; /* every point is */
+	bool passed; /* every point of a stream has been passed */
 	CUresult start_result, alive_result, create_result, load_result, func_load_result,
 		settle_result, destroy_result, look_result;
 	int registers; /* func_attrs reports these */
 	int shared_bytes;
-	/* what happened */
+	/* recorded calls */
 	_Atomic int starts, creates, destroys, syncs, loads, unloads, func_gets, func_loads,
 		settles, func_attrs, func_sets, globals, limits, ranges, streams, events, records,
 		looks, copies, allocs, points, releases;
 	struct obf_copy last_copy;
-	char last_payload[4096]; /* of the last load, cut */
+	char last_payload[4096]; /* of the last load, truncated */
 	bool last_from_text;
 	int n_visible, visible[OBF_DEVICE_MAX];
 	CUfunction_attribute last_attr;
@@ -38,12 +38,12 @@ struct fake {
 extern struct fake fake;
 
 /*
- * Two devices of compute capability 9.0 with the figures of an H100, unless `fake` says otherwise;
- * attaches.
+ * Attaches the backend with two devices of compute capability 9.0 and the properties of an H100,
+ * unless `fake` sets others.
  */
 void fake_attach(const struct obf_proc *procs, size_t n_procs);
 
-/* A fatbin with one uncompressed entry; kind 1 PTX, 2 cubin. The caller frees it. */
+/* Makes a fatbin with one uncompressed entry; kind 1: PTX, 2: cubin. The caller frees it. */
 void *fake_fatbin(int kind, unsigned arch, const void *payload, size_t size);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Each case runs in a child of its own, because cuInit happens once per process. A failed CHECK
- * prints where and what and ends the child; a case that hangs is killed by its alarm.
+ * Each case runs in a separate child process, because cuInit takes effect once per process. A
+ * failed CHECK prints its location and expression and ends the child. An alarm kills a case that
+ * hangs.
  */
 #ifndef HARNESS_H
 #define HARNESS_H
@@ -26,7 +27,7 @@
 		}                                                                               \
 	} while (0)
 
-/* The call gives this CUresult. */
+/* The call must return this CUresult. */
 #define GIVES(want, call)                                                                         \
 	do {                                                                                      \
 		int got_ = (int)(call);                                                           \
@@ -57,7 +58,7 @@ static inline int harness_run(const struct test_case *cases, size_t n)
 		if (child == 0) {
 			alarm(CASE_SECONDS);
 			cases[i].run();
-			exit(0); /* not _exit: leak checks run */
+			exit(0); /* not _exit, so that leak checks run */
 		}
 		if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
 			fprintf(stderr, "FAIL %s (status %#x)\n", cases[i].name, (unsigned)status);
@@ -74,7 +75,7 @@ static inline int harness_run(const struct test_case *cases, size_t n)
 	}
 #define RUN(cases) harness_run(cases, sizeof(cases) / sizeof((cases)[0]))
 
-/* A started process with the fake's devices and device 0's primary context current. */
+/* Initialises the process with the fake's devices; device 0's primary context is current. */
 static inline CUcontext begin(void)
 {
 	CUcontext ctx;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What the tests of the software device's driver API share: the library by dlopen (first argument),
- * its calls by name, a module with small kernels, checks that say what they saw, and gates that
- * hold a stream until the test lets it go.
+ * Shared by the tests of the software device's driver API: loads the library by dlopen (first
+ * argument) and its calls by name; a module with small kernels; checks that print the values they
+ * compared; and gates that block a stream until the test opens them.
  */
 #ifndef TEST_SOFTAPI_H
 #define TEST_SOFTAPI_H
@@ -38,14 +38,14 @@ static inline void *call_find(const char *name)
 }
 
 /*
- * CALL(cuMemMap)(…): a call of the software device; FRONT(cuInit)(0): one that the front end answers.
- * Types come from the generated prototypes.
+ * CALL(cuMemMap)(…) calls a function of the software device, FRONT(cuInit)(0) one that the front
+ * end answers. Types come from the generated prototypes.
  */
 #define FRONT(name) ((__typeof__(&obf_##name))call_find(#name))
 #define CALL(name)  ((__typeof__(&obd_##name))call_find(#name))
 /*
- * A blocking call without a stream argument: the implementation has one more parameter than the
- * export.
+ * A blocking call without a stream argument: the implementation has one parameter more than the
+ * exported function.
  */
 typedef CUresult (*copy_htod_fn)(CUdeviceptr, const void *, size_t);
 typedef CUresult (*copy_dtoh_fn)(void *, CUdeviceptr, size_t);
@@ -98,13 +98,13 @@ static const char *const kernels =
 	"\tld.param.u64 n, [ms];\n\tmul.lo.u64 n, n, 1000000;\n\tmov.u64 e, "
 	"%globaltimer;\n\tadd.u64 e, e, n;\n"
 	"again:\n\tmov.u64 t, %globaltimer;\n\tsetp.lt.u64 q, t, e;\n\t@q bra again;\n\tret;\n}\n"
-	/* votes with a member mask that leaves out the lane itself */
+	/* votes with a member mask that does not contain the calling SIMD lane */
 	".visible .entry outside(.param .u64 p, .param .u64 v)\n"
 	"{\n\t.reg .u64 a;\n\t.reg .u32 b, m;\n\t.reg .pred q;\n"
 	"\tld.param.u64 a, [p];\n\tmov.u32 m, %lanemask_lt;\n\tsetp.eq.u32 q, m, "
 	"m;\n\tvote.sync.ballot.b32 b, q, m;\n\tbar.sync 0;\n"
 	"\tst.global.u32 [a], b;\n\tret;\n}\n"
-	/* touches what is nobody's */
+	/* accesses an address that is not allocated */
 	".visible .entry fault()\n"
 	"{\n\t.reg .u64 a;\n\tmov.u64 a, 4096;\n\tst.global.u32 [a], 1;\n\tret;\n}\n";
 
@@ -113,7 +113,7 @@ static CUmodule module;
 
 static inline void library_open(int argc, char **argv)
 {
-	alarm(100); /* nothing here may hang */
+	alarm(100); /* a test that hangs is killed */
 	library = argc > 1 ? argv[1] : getenv("OUTBOARD_TEST_LIBCUDA");
 	handle = library ? dlopen(library, RTLD_NOW) : NULL;
 	if (!handle) {
@@ -123,7 +123,7 @@ static inline void library_open(int argc, char **argv)
 	}
 }
 
-/* cuInit, device 0's primary context current. */
+/* Calls cuInit and makes device 0's primary context current. */
 static inline void device_open(void)
 {
 	OK(FRONT(cuInit)(0));
@@ -140,8 +140,8 @@ static inline CUfunction kernel_get(const char *name)
 }
 
 /*
- * A driver that loads kernels when they are first asked for may wait for the device to do so: here,
- * not behind a gate.
+ * Loads all kernels now. A driver that loads a kernel when it is first used may wait for the
+ * device, which would hang behind a closed gate.
  */
 static inline void module_open(void)
 {
@@ -177,9 +177,9 @@ static inline uint32_t device_u32(CUdeviceptr p)
 }
 
 /*
- * Is this the software device? It alone has this private table. It knows handles that are gone from
- * those that are not, and runs host functions of different streams at the same time; NVIDIA's
- * driver reads what a handle points to, and has one thread for all host functions.
+ * Whether this is the software device, which alone has this private table. The software device
+ * detects destroyed handles and runs host functions of different streams at the same time. NVIDIA's
+ * driver dereferences a handle without a check and has one thread for all host functions.
  */
 static inline bool soft(void)
 {
@@ -190,7 +190,7 @@ static inline bool soft(void)
 	return FRONT(cuGetExportTable)(&table, &id) == CUDA_SUCCESS;
 }
 
-/* A stream stops at its gate until gate_open. */
+/* A stream blocks at its gate until gate_open. */
 struct gate {
 	sem_t entered, open;
 };
@@ -215,7 +215,10 @@ static inline void gate_open(struct gate *gate)
 	sem_post(&gate->open);
 }
 
-/* Runs a test in a child of its own, before anything was initialised here; true: it passed. */
+/*
+ * Runs a test in a separate child process. The parent must not have initialised the driver. True:
+ * it passed.
+ */
 static inline bool child_run(const char *name, void (*test)(void), const char *const env[])
 {
 	int status = -1;

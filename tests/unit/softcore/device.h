@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A device of 64 MiB for tests of the interpreter: memory that is given out once, text that is
+ * A device of 64 MiB for tests of the interpreter. Memory is never freed for reuse; printed text is
  * kept.
  */
 #ifndef TEST_SOFTCORE_DEVICE_H

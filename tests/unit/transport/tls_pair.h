@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A TLS client and server of one process, over a pair of sockets that behave like a network's:
- * shared by the test and the benchmark.
+ * A TLS client and server in one process, over a pair of sockets that behave like network sockets.
+ * Shared by the test and the benchmark.
  */
 #ifndef TLS_PAIR_H
 #define TLS_PAIR_H
@@ -38,7 +38,7 @@ struct tls_server_side {
 	bool resumed;
 };
 
-/* The certificate, and the client's trust in it. False: why on stderr. */
+/* Makes the certificate and lets the client trust it. False: the reason is on stderr. */
 static inline bool tls_pair_init(struct tls_pair *pair)
 {
 	char why[512], pin[2 * OBT_TLS_PIN_BYTES + 1], address[OBT_URL_MAX + 8];
@@ -74,8 +74,9 @@ static inline void tls_pair_fini(struct tls_pair *pair)
 }
 
 /*
- * The other half: one byte in the first layer, its end, then the second layer, as admission and a
- * worker do it. Nothing but the key goes from one to the other.
+ * The server's side: receives one byte in the first TLS layer, ends that layer, then starts the
+ * second one, as the admission process and a worker do. Only the key is passed from one to the
+ * other.
  */
 static inline void *tls_server_main(void *user)
 {
@@ -102,8 +103,8 @@ static inline void *tls_server_main(void *user)
 }
 
 /*
- * Connects both; *ret_ns: from connect to the end of the client's handshake. False: the client's
- * reason on stderr.
+ * Connects both sides. *ret_ns: time from connect to the end of the client's handshake. False: the
+ * client's reason is on stderr.
  */
 static inline bool tls_pair_connect(struct tls_pair *pair, struct obt_stream *ret_client,
 	struct obt_stream *ret_server, uint64_t *ret_ns)
