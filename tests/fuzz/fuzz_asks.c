@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A server that is asked by something else than a program's library: for its load, by placement and
- * by `outboard top`; for a ping, by `outboard check`; and for one message on a stream, as in every
- * handshake. Answers are messages with fields of the input, with bytes changed, in frames that hold
- * or not, or raw bytes. Text in what is taken is fit for a terminal. The asking sources are part of
- * this file, for their inner functions.
+ * Queries to a server other than those of a program's library: for its load, by placement and by
+ * `outboard top`; for a ping, by `outboard check`; and for one message on a stream, as in every
+ * handshake. Answers are messages with fields of the input, with bytes changed, in valid or invalid
+ * frames, or raw bytes. Text in accepted answers must be safe for a terminal. The source files that
+ * send the queries are included, for their inner functions.
  */
 #include "loadbalancer/ask.c"
 #include "tools/probe.c"
@@ -100,7 +100,7 @@ static void wire_fill(void)
 		fuzz_spoil(fuzz_wire.data, fuzz_wire.size);
 }
 
-/* ---- who asks ---- */
+/* ---- queries ---- */
 
 static void load_ask(uint64_t deadline)
 {

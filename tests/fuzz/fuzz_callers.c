@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Admission, and several peers that may be strangers: over unix sockets and TCP, with TLS or
- * without, prefaces, hellos, joins and questions that are right or have something wrong, in pieces,
- * with bytes behind them, with descriptors, unfinished, or no message of ours at all; with a
- * supervisor that says which sessions there are. What is handed on has shown its token or its
- * session's secret; what has ended leaves nothing behind.
+ * The admission process and several peers, authenticated or not, over Unix sockets and TCP, with
+ * and without TLS. They send prefaces, hellos, joins and queries, correct or with an error, in
+ * pieces, with trailing bytes, with descriptors, unfinished, or bytes that are no message at all. A
+ * supervisor announces which sessions exist. A connection that is handed over must have presented
+ * its token or its session's secret; a closed one must leave no state.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -33,16 +33,16 @@
 #define PEERS_MAX 6u
 #define ROUTES    3u
 #define TURNS_MAX 1000
-#define SENT_MAX  (STEPS_MAX * (OBS_HANDOFF_BODY + 256u)) /* bytes of one peer */
+#define SENT_MAX  (STEPS_MAX * (OBS_HANDOFF_BODY + 256u)) /* bytes that one peer sends at most */
 
 struct peer {
 	int fd; /* -1: none */
 	bool secure, local;
-	unsigned route; /* its preface's: which of them, ROUTES for none */
+	unsigned route; /* index of the route in its preface; ROUTES: none */
 	uint8_t intent;
-	struct obt_stream layer; /* with TLS, over fd; ops NULL: none */
+	struct obt_stream layer; /* TLS layer over fd; ops NULL: no TLS */
 	size_t n_sent;
-	uint8_t sent[SENT_MAX]; /* what the server may have read, TLS taken off */
+	uint8_t sent[SENT_MAX]; /* bytes the server may have read, decrypted */
 };
 
 static struct obs_callers admission;
@@ -80,7 +80,7 @@ static void session_tell(unsigned i, bool there)
 	alive[i] = there;
 }
 
-/* Somebody who is here has sent these bytes. */
+/* Whether one of the present peers has sent these bytes. */
 static bool shown(const void *bytes, size_t size)
 {
 	for (unsigned i = 0; i < PEERS_MAX; i++)
@@ -137,7 +137,7 @@ static void peer_open(struct peer *p)
 {
 	int ends[2];
 
-	supervisor_reads(); /* while it is known what this one's predecessor has sent */
+	supervisor_reads(); /* before the predecessor's sent bytes are forgotten */
 	p->n_sent = 0;
 	p->route = ROUTES;
 	p->intent = OBP_INTENT_NEW;
@@ -151,7 +151,7 @@ static void peer_open(struct peer *p)
 	}
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	p->fd = ends[1];
-	/* Not for a minute after a few wrong tokens. */
+	/* Returns false during the minute after a few wrong tokens. */
 	if (fuzz_take(8) != 7)
 		obs_address_right(obs_address_of(ends[0], ob_clock_ns()));
 	obs_caller_admit(&admission, ends[0], p->secure);
@@ -160,7 +160,7 @@ static void peer_open(struct peer *p)
 static void peer_close(struct peer *p)
 {
 	if (p->layer.ops) {
-		p->layer.fd = -1; /* without a farewell */
+		p->layer.fd = -1; /* without a TLS close */
 		obt_stream_close(&p->layer);
 	}
 	fuzz_reset(&p->fd);
@@ -191,7 +191,7 @@ static void peer_send(struct peer *p, const void *bytes, size_t size)
 	}
 }
 
-/* All of it, or two pieces with a turn between them. */
+/* Sends everything at once, or in two pieces with a turn of the loop between them. */
 static void peer_send_in_pieces(struct peer *p, const uint8_t *bytes, size_t size)
 {
 	size_t first = fuzz_take(4) == 3 ? fuzz_take(256) : size;
@@ -268,8 +268,8 @@ static void bytes(struct peer *p)
 }
 
 /*
- * A client's layer, as of a client that knows the secret of a session; the library's own steps are
- * taken as they come.
+ * Starts the TLS layer of a client that knows the secret of a session. The TLS library drives the
+ * steps.
  */
 static void layer_begin(struct peer *p)
 {
@@ -299,7 +299,7 @@ static void layer_end(struct peer *p)
 		SSL_shutdown(p->layer.tls->ssl);
 }
 
-/* As a client comes, whose every part may be wrong. */
+/* Connects as a client does; every part of the message may be wrong. */
 static void visit(struct peer *p)
 {
 	peer_open(p);
@@ -391,16 +391,16 @@ static void start(void)
 	int table = -1;
 
 	signal(SIGPIPE, SIG_IGN);
-	ob_log_set_level(OB_LOG_DEBUG); /* lines are made, and go nowhere */
+	ob_log_set_level(OB_LOG_DEBUG); /* log lines are formatted and dropped */
 	ob_log_set_fd(-1);
-	channel = fuzz_child_channel(); /* first: no other descriptor of ours may have its number */
+	channel = fuzz_child_channel(); /* first, so that no other descriptor has its number */
 	files_make();
 	if (obs_options_parse(&options, (int)ob_count(argv) - 1, argv) ||
 		uv_loop_init(&admission.loop) != 0 || !(routes = obs_routes_new(&table))) {
 		fprintf(stderr, "admission does not start\n");
 		exit(1);
 	}
-	/* Below what an operator may set, so that peers make room for each other. */
+	/* Lower than an operator can set it, so that peers evict each other. */
 	options.connections = 5;
 	options.address_connections = 4;
 	options.address_rate = 1000000;
@@ -415,7 +415,7 @@ static void finish(void)
 {
 	for (unsigned i = 0; i < PEERS_MAX; i++)
 		peer_close(&peers[i]);
-	/* The first ends those who are silent; the second those who were told so. */
+	/* The first pass ends silent peers, the second those that were sent a refusal. */
 	for (int i = 0; i < TURNS_MAX && (i < 2 || uv_loop_alive(&admission.loop)); i++) {
 		obs_caller_sweep(&admission, OB_NEVER);
 		supervisor_reads();

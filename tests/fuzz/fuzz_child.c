@@ -17,7 +17,7 @@ int fuzz_child_channel(void)
 		fprintf(stderr, "descriptor %d is taken already\n", OBS_HANDOFF_FD);
 		exit(1);
 	}
-	/* The pair may have got that number for its other end. */
+	/* The other end of the pair may have that number. */
 	if (obs_handoff_pair(fds) != 0 ||
 		(ours = fcntl(fds[0], F_DUPFD_CLOEXEC, OBS_HANDOFF_FD + 1)) < 0 ||
 		(child = fcntl(fds[1], F_DUPFD_CLOEXEC, OBS_HANDOFF_FD + 1)) < 0) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A supervisor whose admission process and whose workers have been taken over: messages of any
- * length, with fields that hold or not, with none, too many or the wrong kind of descriptors, and
- * stats pages that say anything. The supervisor counts its sessions right, keeps no descriptor, hands on
- * only what it has checked, and what it tells of it all, over the wire and in the audit, is text.
+ * A supervisor whose admission process and workers are controlled by an attacker: messages of any
+ * length, with valid and invalid fields, with no, too many or wrong descriptors, and stats pages
+ * with any content. The supervisor must count its sessions correctly, keep no descriptor and pass
+ * on only checked data. Its reports on the wire and in the audit log must be clean text.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,11 +28,11 @@
 #define STEPS_MAX  48u
 #define OTHERS_MAX (STEPS_MAX * FUZZ_SENT_FDS)
 
-static int others[OTHERS_MAX]; /* the far ends of sockets that were sent */
+static int others[OTHERS_MAX]; /* the other ends of sockets that were sent */
 static unsigned n_others;
 static int audit = -1;
 
-/* ---- what a child sends ---- */
+/* ---- messages of a child ---- */
 
 static uint64_t a_route(void)
 {
@@ -89,7 +89,7 @@ static void child_sends(int end)
 		close(fds[i]);
 }
 
-/* ---- what the supervisor does with it ---- */
+/* ---- the supervisor's actions ---- */
 
 static void received_check(const struct obs_handoff *m, const int fds[OBS_HANDOFF_FDS])
 {
@@ -108,7 +108,7 @@ static void admission_read(void)
 	int fds[OBS_HANDOFF_FDS];
 
 	if (obs_handoff_recv(fuzz_super.admit.fd, &m, fds) <= 0)
-		return; /* where the process would be ended, the next step is its successor's */
+		return; /* the supervisor would kill this process: the next step belongs to its successor */
 	received_check(&m, fds);
 	obs_admit_take(&fuzz_super, &m, fds);
 }
@@ -125,7 +125,7 @@ static void worker_read(struct obs_proc *proc)
 	obs_pool_take(proc, &m);
 }
 
-/* What its own supervisor sends to a worker: one session, then joins of that session. */
+/* Messages from the supervisor to a worker: one session, then joins of that session. */
 static void worker_takes(unsigned i)
 {
 	static struct obs_handoff m;
@@ -139,7 +139,7 @@ static void worker_takes(unsigned i)
 	}
 }
 
-/* ---- what it tells ---- */
+/* ---- reports ---- */
 
 static void load_check(bool sessions)
 {
@@ -178,7 +178,7 @@ static void load_ask(void)
 	close(ends[1]);
 }
 
-/* A line each, and nothing in them that JSON or a terminal would take for something else. */
+/* Each entry must be one line, without characters that are special to JSON or a terminal. */
 static void audit_check(void)
 {
 	static char text[1u << 20];
@@ -243,7 +243,7 @@ static void start(void)
 	fuzz_super_start();
 	audit = memfd_create("audit", MFD_CLOEXEC);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", audit);
-	/* One file, which is never renamed. */
+	/* The audit log is one file, which is never renamed. */
 	if (audit < 0 || !obs_audit_open(path, 64u << 20, 1))
 		exit(1);
 }

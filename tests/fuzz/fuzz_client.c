@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What a client does with a server's messages besides replies. The first byte chooses: the control
- * connection's messages, made of fields or raw; a welcome with wild fields; the answer to a join;
- * what a server tells of its load. The client's own source is part of this file, for its inner
- * functions.
+ * The client's handling of a server's messages other than replies. The first byte chooses: messages
+ * on the control connection, made of fields or raw; a welcome with random fields; the answer to a
+ * join; a server's load report. The client's source file is included, for its inner functions.
  */
 #define obc_control_on_callback fuzz_control_on_callback
 #define obc_control_quality     fuzz_control_quality
@@ -50,7 +49,7 @@ static void text_fill(char *text, size_t size)
 	fuzz_take_bytes(text, ob_min(n, size - 1));
 }
 
-/* ---- what the server sends ---- */
+/* ---- messages of the server ---- */
 
 static void encode(const struct obp_message *m)
 {
@@ -147,7 +146,7 @@ static void trim(void *user, uint64_t addr, uint64_t size)
 }
 
 /*
- * A device's addresses are used as a client uses them; none lies outside what was offered, or what
+ * Uses a device's addresses as a client does. None may lie outside the offered ranges or those that
  * the client will try to reserve.
  */
 static void device_use(const struct obp_welcome *welcome, struct obp_range *range, uint64_t grant)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Raw bytes into the frame decoder, in pieces whose sizes come from the input; every item is read
- * to its last byte. With the first byte's top bit the connection breaks and goes on now and then,
+ * Raw bytes for the frame decoder, in pieces whose sizes come from the input; every item is read to
+ * its last byte. If the first byte's top bit is set, the connection sometimes breaks and resumes,
  * also in the middle of a large item.
  */
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Control maps, and what a server tells of its load: what decodes must encode again, and decode to
- * the same.
+ * Control messages and a server's load report: what can be decoded must encode again, and then
+ * decode to the same.
  */
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Cubins and PTX text as symbol tables; every name and parameter that comes out is read. */
+/* Symbol tables of cubins and PTX text; reads every resulting name and parameter. */
 #include <string.h>
 
 #include "image/image.h"

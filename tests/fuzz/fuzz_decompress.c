@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Every codec: never a byte beyond the announced size, with a work area that many inputs have gone
- * through and without one; what is compressed comes back; and a packed frame's payload, whose head
- * may say anything.
+ * Every codec, with a reused work area and without one: no byte may be written beyond the announced
+ * size, and compressed data must decompress to the original. Also the payload of a packed frame
+ * with any header.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Records into a worker's executor over the null driver. The input is a list of { opcode, length in
- * words, body }; frames around them are sound, so that what is reached is the dispatch and the
- * operations. Where a worker would end its process (linker wraps), the run ends.
+ * Records for a worker's executor over the null driver. The input is a list of { opcode, length in
+ * words, body }. The frames around them are valid, so that the dispatch and the operations are
+ * reached. Where a worker would end its process (the linker wraps the exit), the run ends.
  */
 #include <errno.h>
 #include <ftw.h>
@@ -26,7 +26,7 @@
 #include "transport/tree.h"
 
 #define INPUT_MAX 65536u
-/* bytes of replies to one input: null memory can be as large as a number */
+/* bytes of replies to one input: the null driver's memory can have any size */
 #define TAKEN_MAX (64u << 20)
 
 _Noreturn void __wrap_obs_session_fatal(
@@ -57,8 +57,8 @@ _Noreturn void __wrap_obs_session_exit(struct obs_session *s, int status)
 }
 
 /*
- * The client takes every reply, to its last byte, until it has had enough and leaves. Where a
- * worker would end, the next input gets a new session.
+ * The client reads all replies up to its limit and then closes. After the end of a worker, the next
+ * input gets a new session.
  */
 static ssize_t client_send(struct obt_stream *stream, const struct iovec *iov, int n, bool block)
 {
@@ -85,8 +85,8 @@ static const struct obt_ops client_ops = { .name = "fuzz",
 	.close = fuzz_stream_close };
 
 /*
- * No mutation finds a hash: whenever a bit of the input says so, uploads get their right name, and
- * questions name the one chunk that is kept.
+ * Mutation cannot find a hash. When a bit of the input is set, uploads get their correct name, and
+ * queries name the one chunk that is cached.
  */
 static void names_help(uint16_t opcode, uint8_t *body, size_t size)
 {
@@ -148,7 +148,7 @@ static void start(void)
 	atomic_store(&obs_stats_page->host_used, 0);
 	if (started)
 		obs_cache_close(&session.cache);
-	/* what the one before held is lost with it, as with a process */
+	/* the previous session's memory is lost, as with a process */
 	memset(&session, 0, sizeof session);
 	ob_log_set_level(OB_LOG_ERROR);
 	if (obs_options_parse(&options, 8, argv) ||
@@ -156,7 +156,7 @@ static void start(void)
 		fprintf(stderr, "the null driver does not start: %s\n", why);
 		exit(1);
 	}
-	obp_conn_fini(&session.conn); /* each input brings its own */
+	obp_conn_fini(&session.conn); /* each input has its own connection */
 	obs_cache_enter(&session.cache, "fuzz");
 	obt_tree_digest(chunk, sizeof chunk, chunk_name);
 	obs_cache_put(&session.cache, OBS_CACHE_CHUNK, chunk_name, chunk, sizeof chunk);

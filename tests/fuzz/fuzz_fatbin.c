@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Fatbins, wrappers apart: opened, selected from, decompressed, their symbols read. */
+/*
+ * Fatbins without their wrappers: opens them, selects an entry, decompresses it and reads its
+ * symbols.
+ */
 #include <stdlib.h>
 
 #include "image/image.h"
 #include "tests/fuzz/fuzz.h"
 
-#define PAYLOAD_MAX (1u << 22) /* larger ones only cost time here */
+#define PAYLOAD_MAX (1u << 22) /* larger ones cost time and test nothing more */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

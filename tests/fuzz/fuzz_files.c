@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Files that an operator writes: the server's configuration, through the very options it sets, and
- * the file of tokens. What is read of tokens can be written again, and is the same then.
+ * Files that an operator writes: the server's configuration, read through the options that it sets,
+ * and the token file. Tokens that were read must be the same after writing and reading them again.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static void start(void)
 		exit(1);
 }
 
-/* A key and its value as an option of the command line, which the configuration's are. */
+/* Handles a key and its value like an option of the command line, as the configuration does. */
 static bool set(void *user, const char *key, char *value, char *ret_why, size_t size)
 {
 	char program[] = "outboard-server", option[128], *argv[] = { program, option, value, NULL };
@@ -64,7 +64,8 @@ static const char *const names[] = { "listen", "driver", "tls-cert", "tls-key", 
 	"share", "max-priority", "on-excess", "measure", NULL };
 
 /*
- * A line for each line of the bytes: the first byte chooses a known key, the others are its value.
+ * Makes a configuration line from each line of the input: the first byte chooses a known key, the
+ * others are its value.
  */
 static void keys_put(const uint8_t *data, size_t size)
 {
@@ -84,7 +85,7 @@ static void configuration(void)
 {
 	FILE *real = stderr;
 
-	stderr = nothing; /* where every error is told */
+	stderr = nothing; /* every error is printed to it */
 	obs_config_read(path, set, NULL, names);
 	stderr = real;
 }
@@ -97,7 +98,7 @@ static void tokens(void)
 
 	if (!obt_tokens_read(path, &all, why, sizeof why)) {
 		if (!why[0])
-			abort(); /* a refusal says what is wrong */
+			abort(); /* a refusal must have a reason */
 		return;
 	}
 	if (all.n > OBT_TOKENS_MAX)

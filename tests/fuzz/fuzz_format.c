@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Device printf: any format and any arguments, in device memory that ends where another program's
- * would begin. The format may lie at its very end without a final NUL; arguments and strings may
- * point anywhere. Text comes out, bounded, and nothing outside the window is read.
+ * Device printf: any format and any arguments, in a window of device memory whose neighbouring
+ * pages are not readable. The format may lie at the window's end without a final NUL; arguments and
+ * strings may point anywhere. The output must be bounded, and nothing outside the window may be
+ * read.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 
 static uint8_t *window;
 
-/* Behind the window, and before it, nothing can be read. */
+/* The pages before and after the window are not readable. */
 static void window_make(void)
 {
 	uint8_t *p = mmap(
@@ -29,7 +30,7 @@ static void window_make(void)
 	window = p + WINDOW;
 }
 
-/* Addresses in the arguments: into the window, around its ends, or as they are. */
+/* Addresses in the arguments: in the window, near its ends, or unchanged from the input. */
 static void arguments_aim(uint8_t *arguments, const uint8_t *how, size_t n)
 {
 	for (size_t i = 0; i < n && 8 * i + 8 <= ARGUMENTS; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* A record's opcode and body into the checks and the printers, exactly as a server meets them. */
+/* Runs a record's opcode and body through the checks and the printers, as a server does. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(body, data + 2, n);
 	if (obp_check_req(opcode, body, n) && !obp_call_info(opcode))
-		abort(); /* what is not a call cannot be a sound one */
+		abort(); /* an unknown opcode must not pass the checks */
 	obp_print_call(line, sizeof line, opcode, body, n);
 	obp_print_reply(line, sizeof line, opcode, 0, body, n);
 	free(body);

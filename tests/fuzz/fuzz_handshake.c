@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What admission may get from a new connection, from "another machine": the server wants a token.
- * The first byte says whether the input is raw bytes, the map that goes into a frame, or the fields
- * of a hello, whose token then is the right one or nearly so. What admission hands on is a hello
- * whose client has shown the token, without the token; a worker's handshake goes on with it.
+ * Input of the admission process from a new connection over TCP, for which the server requires a
+ * token. The first byte says whether the input is raw bytes, the map for a frame, or the fields of
+ * a hello with the right token or one that differs by a byte. Admission must hand over only a hello
+ * with the right token, and must remove the token from it. A worker's handshake continues with that
+ * hello.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -36,7 +37,7 @@ static char token[OBT_TOKEN_TEXT];
 static struct obs_callers admission;
 static struct sockaddr_in here;
 static int listener = -1, channel = -1;
-static unsigned long greeted; /* for a look with the debugger that this is reached */
+static unsigned long greeted; /* for a debugger, to check that this code is reached */
 
 /* The client sends nothing after the hello. */
 static ssize_t nothing_recv(struct obt_stream *stream, void *data, size_t size, bool block)
@@ -53,7 +54,7 @@ static const struct obt_ops silent_ops = { .name = "fuzz",
 	.recv = nothing_recv,
 	.close = fuzz_stream_close };
 
-/* Connections over TCP: their peer is no unix socket. */
+/* Makes connections look like TCP: the peer is not a Unix socket. */
 static void listener_make(void)
 {
 	here = (struct sockaddr_in){ .sin_family = AF_INET,
@@ -101,8 +102,8 @@ static void start(void)
 }
 
 /*
- * Fields from the input, the token with a byte changed or not, then bytes of the whole changed or
- * not.
+ * Makes a hello with fields from the input. A byte of the token may be changed, and then bytes of
+ * the whole message.
  */
 static void hello_make(const uint8_t *data, size_t size)
 {
@@ -126,13 +127,16 @@ static void hello_make(const uint8_t *data, size_t size)
 		fuzz_wire.data[(data[i] | data[i + 1] << 8) % fuzz_wire.size] = data[i + 2];
 }
 
-/* Is the token in the bytes at all? */
+/* Whether the bytes contain the token. */
 static bool shown(void)
 {
 	return memmem(fuzz_wire.data, fuzz_wire.size, token, strlen(token)) != NULL;
 }
 
-/* The bytes behind a preface, and the end, until admission has done with them. */
+/*
+ * Sends the bytes after a preface, then the end of the connection; runs admission until it has
+ * handled them.
+ */
 static void caller_run(void)
 {
 	const struct obp_preface preface = {

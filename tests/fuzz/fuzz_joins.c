@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A worker's loop: connections that join, with what they claim to have of the log, and messages on
- * the control connection. The client has the secret, and says what the input says: numbers of
- * replies, attempts, purposes, shared memory or none, in any order, sound or not. Who joins for
- * data gets exactly the replies that it does not claim to have, in their order and whole. A wrong
- * message ends the session (linker wraps: the run ends). The worker's own source is part of this
- * file, for its inner functions.
+ * A worker's loop: joining connections with the positions in the log that they claim, and messages
+ * on the control connection. The client has the secret. The input chooses everything else: numbers
+ * of replies, attempts, purposes, shared memory or none, in any order, valid or not. A data
+ * connection must get exactly the replies that its join does not claim to have, complete and in
+ * order. A wrong message ends the session (the linker wraps the exit; the run ends). The worker's
+ * source file is included, for its inner functions.
  */
 #include "server/worker/loop.c"
 
@@ -21,7 +21,7 @@
 #include "tests/fuzz/fuzz_stream.h"
 
 #define STEPS_MAX   40u
-#define REPLIES_MAX 48u /* their bytes fit into what a socket holds */
+#define REPLIES_MAX 48u /* their bytes fit into a socket's buffer */
 #define BODY_MAX    1024u
 #define PEERS_MAX   STEPS_MAX
 #define ROUTE       0x1122334455667788u
@@ -34,9 +34,9 @@ static struct obs_session session;
 static struct obs_options options;
 static jmp_buf over;
 static int channel = -1;     /* the supervisor's end */
-static int peers[PEERS_MAX]; /* the client's ends, in the order in which they joined; -1: closed */
+static int peers[PEERS_MAX]; /* the client's ends in the order of their joins; -1: closed */
 static unsigned n_peers;
-static int data_peer, control_peer; /* indices of those in use; -1 */
+static int data_peer, control_peer; /* indices of the connections in use; -1: none */
 static uint32_t sizes[REPLIES_MAX + 1];
 
 _Noreturn void __wrap_obs_session_fatal(
@@ -57,7 +57,7 @@ _Noreturn void __wrap_obs_session_exit(struct obs_session *s, int status)
 
 /* ---- the client ---- */
 
-/* Near what is true, or any number. */
+/* Returns a number near the true one, or any number. */
 static uint64_t a_claim(uint64_t true_one)
 {
 	unsigned kind = fuzz_take(8), less = fuzz_take(4);
@@ -88,7 +88,7 @@ static bool stripes_run(void)
 	return some;
 }
 
-/* Their ends were closed, which their threads see. */
+/* Their ends were closed; their threads notice it. */
 static void wait_for_stripes(void)
 {
 	while (stripes_run())
@@ -126,7 +126,7 @@ static void replies_check(int fd, uint64_t from, uint64_t to)
 		abort();
 }
 
-/* After a join for data: the first frame says what became of it. */
+/* After a join for data: the first frame holds its result. */
 static void data_joined(unsigned index, uint64_t claimed)
 {
 	static struct obp_message m;
@@ -154,7 +154,7 @@ static void data_joined(unsigned index, uint64_t claimed)
 	data_peer = (int)index;
 }
 
-/* A join as admission hands it on: its form is good, its numbers are the client's. */
+/* A join as the admission process hands it over: well-formed, with any numbers. */
 static void join(void)
 {
 	static struct obs_handoff handoff;
@@ -184,7 +184,7 @@ static void join(void)
 	ob_buf_fini(&frame);
 	if (fuzz_take(8) == 7) {
 		fuzz_spoil(handoff.body, ob_max(handoff.size, 1u));
-		claimed = UINT64_MAX; /* nobody knows */
+		claimed = UINT64_MAX; /* not known */
 	}
 	fuzz_pair(SOCK_STREAM, ends);
 	peers[n_peers++] = ends[1];
@@ -207,8 +207,8 @@ static void join(void)
 	else if (session.link.next_ready)
 		obs_link_await(&session);
 	/*
-	 * What a stripe says is another target's subject. A wrong word would end the run in the
-	 * stripe's thread, from where nothing can jump here.
+	 * Another target covers the data of stripes. A wrong byte would end the run in the stripe's
+	 * thread, which cannot longjmp to this one.
 	 */
 	if (m.code == OBP_JOIN_STRIPE || stripes_run()) {
 		close(peers[index]);
@@ -234,7 +234,7 @@ static void control_says(void)
 	fuzz_send(peers[control_peer], fuzz_wire.data, fuzz_wire.size, NULL, 0, false);
 }
 
-/* Bytes, or the end, on any connection. */
+/* Sends bytes, or closes, on any connection. */
 static void peer_says(unsigned index)
 {
 	uint8_t bytes[64];
@@ -271,7 +271,7 @@ static void reply(void)
 		fuzz_drain(peers[data_peer]);
 }
 
-/* What poll would tell the loop. */
+/* Computes the events that poll would report to the loop. */
 static void turn(void)
 {
 	if (loop.control.fd >= 0)
@@ -334,7 +334,7 @@ static void start(void)
 	     why[512] = "";
 	int ends[2];
 
-	ob_log_set_level(OB_LOG_DEBUG); /* lines are made, and go nowhere */
+	ob_log_set_level(OB_LOG_DEBUG); /* log lines are formatted and dropped */
 	ob_log_set_fd(-1);
 	if (obs_options_parse(&options, 8, argv) ||
 		!obs_session_init(&session, &options, why, sizeof why)) {
@@ -392,15 +392,12 @@ static void finish(void)
 			obp_message_fini(&loop.joining[i].join);
 			connection_close(&loop.joining[i]);
 		}
-	/*
-	 * One that was lost is left to the end of the process, in a session that does not outlive
-	 * it.
-	 */
+	/* A lost one is freed at the end of the process; its session does not live longer. */
 	if (loop.control.fd >= 0 || (!session.link.on && loop.control.stream.ops))
 		connection_close(&loop.control);
 	obt_stream_close(&session.data);
 	wait_for_stripes();
-	obp_message_fini(&loop.message); /* one that ended the session */
+	obp_message_fini(&loop.message); /* the message that ended the session */
 	if (session.replies.retransmit.ring) {
 		obs_retransmit_drop(&session.replies.retransmit, UINT64_MAX);
 		free(session.replies.retransmit.ring);

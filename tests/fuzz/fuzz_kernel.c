@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Kernels, executed: the input chooses statements of PTX, their registers, numbers and labels, the
- * shape of the launch and what its parameters point to; the memory check is on. Whatever the kernel
- * does, it ends within its time or is stopped, and no byte of the window changes that lies in no
- * allocation. One input in eight has its text changed as well.
+ * Executes kernels. The input chooses PTX statements, their registers, numbers and labels, the
+ * shape of the launch and the targets of its parameters. The memory check is on. Each kernel must
+ * end within its time or be stopped, and no byte of the window outside the allocations may change.
+ * One input in eight also has bytes of its text changed.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,18 +22,18 @@
 #include "tests/waiting.h"
 
 #define WINDOW          ((size_t)64 << 20)
-#define GUARD           256u /* bytes behind each allocation */
+#define GUARD           256u /* bytes after each allocation */
 #define ALLOCATIONS_MAX 512u
 #define STATEMENTS_MAX  64u
 #define TEXT_MAX        65536u
-#define LIMIT_NS        (20 * OB_MS) /* of one kernel; then it is told to stop */
-/* and uses no more than this of the processors until it has stopped */
+#define LIMIT_NS        (20 * OB_MS) /* of one kernel; then it is requested to stop */
+/* limit of processor time between the request and the stop */
 #define STOP_NS         (20 * OB_SECOND)
 
 /*
- * What a statement may be. R, D, F, G, P: a register of 32 or 64 bits, float, double, predicate; I:
- * a number; O: a small offset; L: a label; C: a comparison; A: an address that is often good
- * (global memory); S, T: shared and local memory.
+ * Templates of statements. R, D, F, G, P: a register of 32 or 64 bits, float, double, predicate; I:
+ * a number; O: a small offset; L: a label; C: a comparison; A: an address in global memory, often a
+ * valid one; S, T: one in shared and local memory.
  */
 static const char *const statements[] = {
 	"add.u32 R, R, R",
@@ -277,10 +277,10 @@ static void print(void *user, const char *text, size_t size)
 		(void)at[i];
 }
 
-/* ---- the end of a kernel that does not end ---- */
+/* ---- stopping a kernel ---- */
 
 static _Atomic int stop;
-static _Atomic uint64_t running; /* ns, since when; 0: nothing runs */
+static _Atomic uint64_t running; /* start time of the kernel, ns; 0: none runs */
 
 static uint64_t processor_ns(void)
 {
@@ -291,8 +291,8 @@ static uint64_t processor_ns(void)
 }
 
 /*
- * What does not stop although it has the processor. What waits for ever is found by the engine's
- * time-out: a busy machine looks the same.
+ * Detects a kernel that keeps using the processor after the request to stop. A kernel that waits
+ * for ever is left to the engine's time-out, because it looks the same as a busy machine.
  */
 static void *watch(void *unused)
 {
@@ -393,7 +393,7 @@ static void put_word(char c)
 	}
 }
 
-/* A capital that stands alone is a word to be filled in. */
+/* A single capital letter is a placeholder. */
 static void put_statement(const char *s)
 {
 	for (char one[2] = { 0 }; *s; s++)
@@ -448,7 +448,7 @@ static void kernel_run(struct obd_program *program, struct obd_pool *pool)
 	grid.block[1] += fuzz_take(2);
 	grid.dynamic_shared = 16 * fuzz_take(16);
 	grid.cooperative = fuzz_take(8) == 7;
-	/* Changed text may have changed the parameters. */
+	/* The change of the text may have changed the parameters. */
 	if (!grid.kernel || grid.kernel->param_bytes > sizeof params || !memory)
 		return;
 	memcpy(memory, "%d %s %5.3f %c\n", 16);

@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 			memcpy(data, corpus[pick].data, size);
 		}
 		mutate(data, &size);
-		/* of its own size, so that a sanitizer sees a read past the end */
+		/* of exactly its size, so that a sanitizer detects a read past the end */
 		exact = malloc(size + 1);
 		memcpy(exact, data, size);
 		LLVMFuzzerTestOneInput(exact, size);

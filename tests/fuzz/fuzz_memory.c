@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A server's side of a stream through shared memory, and a client that brings what the input says:
- * memory of any size and with any seals, other kinds of descriptor, several of them, with or behind
- * any byte; and which afterwards writes into the memory, its numbers first, cuts it short if it
- * can, and sends on the socket. No signal comes, no byte outside the memory is touched, and no
- * descriptor stays open.
+ * The server's side of a stream through shared memory. The client passes what the input chooses:
+ * memory of any size with any seals, other kinds of descriptors, several of them, with or after any
+ * byte. Afterwards it writes into the memory, its counters first, truncates it if it can, and sends
+ * on the socket. No signal may occur, no byte outside the memory may be accessed, and no descriptor
+ * may stay open.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -33,7 +33,7 @@ static uint64_t a_number(void)
 	return n;
 }
 
-/* What the client sends for memory. */
+/* Makes the descriptor that the client sends as memory. */
 static int descriptor_make(void)
 {
 	static const int seals[] = { F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
@@ -109,7 +109,7 @@ static void client_step(int fd, int memory, uint8_t *map)
 		value = (uint64_t)ftruncate(memory, (off_t)fuzz_take(3) * 4096);
 		(void)value;
 		break;
-	case 2: /* its numbers */
+	case 2: /* its counters */
 		value = a_number();
 		at = fuzz_take(8) * 128u;
 		at += fuzz_take(2) * 8u;
@@ -122,7 +122,7 @@ static void client_step(int fd, int memory, uint8_t *map)
 		if (map)
 			memset(map + at, (int)value, 256);
 		break;
-	case 4: /* as an honest client would */
+	case 4: /* as a correct client does */
 		value = fuzz_take(255) * 16u;
 		if (map)
 			memcpy(map, &value, sizeof value);
@@ -177,8 +177,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		obt_shm_settle(&stream, obt_shm_taken(&stream));
 		for (unsigned i = 0; i < STEPS_MAX && !fuzz_used_up(); i++) {
 			/*
-			 * Beyond the end of memory that is too short this program itself would
-			 * fault: only what the server took is written to.
+			 * This program would fault beyond the end of memory that is too short:
+			 * write only to memory that the server accepted.
 			 */
 			client_step(ends[1], n ? fds[0] : -1, on && map != MAP_FAILED ? map : NULL);
 			if (fuzz_take(2))
@@ -189,7 +189,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			obt_shm_unread(&stream);
 		}
 	} else if (!why) {
-		abort(); /* a refusal says what is wrong */
+		abort(); /* a refusal must have a reason */
 	}
 	obt_stream_close(&stream);
 	if (map != MAP_FAILED)

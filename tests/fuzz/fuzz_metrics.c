@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * HTTP to the metrics' address: several connections whose requests come in pieces, one behind
- * another, with NULs, too long, without an end, or are none; while workers write anything into
- * their stats pages. Behind it all, one that asks as a scraper does gets its answer, which is of the
- * format from the first line to the last. The server's own source is part of this file, for its
- * inner state.
+ * HTTP to the metrics address: several connections whose requests come in pieces, pipelined, with
+ * NULs, too long, without an end, or malformed, while workers write any values into their stats
+ * pages. Afterwards a correct request must get its answer, every line of which must have the
+ * metrics format. The server's source file is included, for its inner state.
  */
 #include "server/supervisor/metrics.c"
 
@@ -35,7 +34,7 @@ static void turn(void)
 	work();
 }
 
-/* Something of a request. */
+/* Adds a piece of a request. */
 static void peer_send(int fd)
 {
 	static const char *const words[] = { "GET ", "POST ", "HEAD ", "/metrics", "/",
@@ -101,7 +100,7 @@ static void line_check(const char *line)
 		abort();
 }
 
-/* One that asks as it should, after all that. */
+/* Sends a correct request at the end. */
 static void scrape(void)
 {
 	static char text[TEXT_MAX + 4096];

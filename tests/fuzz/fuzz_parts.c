@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A stripe's thread in the client that receives a copy: frames of parts with fields from the input,
- * into memory that ends where the copy does. Whatever comes, only that memory is written; the count
- * of bytes received is that of the parts that were taken. The client's own source is part of this
- * file.
+ * The client's thread of a stripe while it receives a copy: frames of parts with fields from the
+ * input, into memory that ends where the copy ends. Only that memory may be written, and the count
+ * of bytes received must be that of the accepted parts. The client's source file is included, for
+ * its inner functions.
  */
 #define obc_stripe_write  fuzz_stripe_write
 #define obc_stripe_read   fuzz_stripe_read
 #define obc_stripe_init   fuzz_stripe_init
 #define obc_stripe_stop   fuzz_stripe_stop
 #define obc_stripe_forget fuzz_stripe_forget
-#define obc_stripe_stats  fuzz_stripe_stats /* the structure's name, too */
+#define obc_stripe_stats  fuzz_stripe_stats /* renames the structure, too */
 #include "client-shim/stripe.c"
 
 #include "tests/fuzz/fuzz.h"
@@ -22,9 +22,9 @@
 #define __has_feature(x) 0
 #endif
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-#define GUARD 0u /* the sanitizer watches */
+#define GUARD 0u /* the sanitizer detects overflows */
 #else
-#define GUARD 64u /* bytes behind the copy */
+#define GUARD 64u /* bytes after the copy */
 #endif
 #define TRANSFER  7u
 #define FRAME_MAX (sizeof(struct obp_frame) + OBP_CHUNK_MAX + 64)
@@ -38,8 +38,8 @@ static uint64_t a_number(uint64_t size)
 }
 
 /*
- * A frame that holds but for a field or two, with as many bytes behind it as it says, within
- * reason.
+ * Makes a frame that is valid except for one or two fields. It is followed by as many bytes as it
+ * announces, up to a limit.
  */
 static void frame_make(uint64_t size)
 {
@@ -64,8 +64,8 @@ static void frame_make(uint64_t size)
 	for (unsigned i = fuzz_take(8) == 7 ? fuzz_take(4) : 0; i; i--)
 		fuzz_take_change(fuzz_wire.data, sizeof frame, 256);
 	/*
-	 * The payload is whatever earlier frames left there; a packed one begins with bytes of the
-	 * input.
+	 * The payload is what earlier frames left in the buffer. A packed one begins with bytes of
+	 * the input.
 	 */
 	fuzz_wire.size = ob_min(sizeof frame + frame.size, FRAME_MAX);
 	if (frame.flags)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* PTX text into the software device's front end. */
+/* PTX text for the software device's PTX front end. */
 #include <stdlib.h>
 #include <string.h>
 

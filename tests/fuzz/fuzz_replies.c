@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The client's log against a server that answers as the input says: honest replies, replies with
- * one thing wrong, pieces, repetitions, answers to other calls, device output, acknowledgements,
- * control messages, raw frames. Calls are made through the generated functions, as programs make
- * them; every answer goes into a block of exactly its size. A call may fail. One that succeeds has
- * all of its bytes, and its numbers are in their bounds.
+ * The client's log against a server whose answers the input chooses: correct replies, replies with
+ * one error, pieces, repetitions, answers to other calls, device output, acknowledgements, control
+ * messages, raw frames. Calls are made through the generated functions, as programs make them.
+ * Every answer goes into a block of exactly its size. A call may fail. If it succeeds, it must have
+ * received all of its bytes, and its numbers must be within their bounds.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,8 +23,8 @@
 #include "tests/fuzz/fuzz_stream.h"
 
 #define CALLS_MAX  16u
-#define FRAMES_MAX 64u /* of the server's, in one run */
-#define ANSWER     'D' /* each byte of copied data */
+#define FRAMES_MAX 64u /* frames of the server in one run */
+#define ANSWER     'D' /* value of each byte of copied data */
 #define GUARD      64u
 
 size_t __wrap_fwrite(const void *data, size_t size, size_t n, FILE *out);
@@ -32,7 +32,7 @@ size_t __wrap_fwrite(const void *data, size_t size, size_t n, FILE *out);
 /* ---- the server ---- */
 
 static uint64_t sequence, n_frames;
-static bool copying; /* the call that waits is for data: each byte of it is ANSWER */
+static bool copying; /* the waiting call copies data: each byte must be ANSWER */
 
 static void frame_put(
 	enum obp_frame_type type, const void *payload, size_t size, uint32_t count, uint64_t ack)
@@ -54,7 +54,7 @@ static uint32_t a_number(void)
 	return fuzz_take(2) ? fuzz_take(255) : numbers[fuzz_take(ob_count(numbers))];
 }
 
-/* One reply in a frame of its own. */
+/* Sends one reply in a separate frame. */
 static void reply_put(struct obp_reply reply, uint32_t body)
 {
 	static uint8_t payload[sizeof(struct obp_reply) + (2u << 20)];
@@ -65,7 +65,7 @@ static void reply_put(struct obp_reply reply, uint32_t body)
 	memcpy(payload, &reply, sizeof reply);
 	memset(payload + sizeof reply, ANSWER, body);
 	if (!copying && body >= 8 && fuzz_take(2))
-		/* small numbers are where sizes and counts lie */
+		/* sizes and counts are small numbers */
 		for (unsigned i = 0; i + 4 <= body && i < 64; i += 4)
 			memcpy(payload + sizeof reply + i,
 				&(uint32_t){ fuzz_take(3) ? fuzz_take(64) : a_number() }, 4);
@@ -73,7 +73,7 @@ static void reply_put(struct obp_reply reply, uint32_t body)
 	sequence++;
 }
 
-/* What the waiting call must get; streamed data in pieces. */
+/* Sends the correct answer to the waiting call; streamed data in pieces. */
 static void honest(const struct log_wait *wait)
 {
 	const struct obp_call_info *info = obp_call_info(wait->opcode);
@@ -139,7 +139,7 @@ static void message(void)
 	fuzz_wire_put_message(&m);
 }
 
-/* A header and payload of the input's, or the input's bytes as they are. */
+/* Sends a header and a payload chosen by the input, or raw bytes of the input. */
 static void raw(void)
 {
 	uint8_t bytes[128];
@@ -209,7 +209,7 @@ static const struct obt_ops server_ops = { .name = "fuzz",
 	.recv = server_recv,
 	.close = fuzz_stream_close };
 
-/* Device output leaves through this: every byte of it must be there. */
+/* Device output passes through this function: every byte of it must be readable. */
 size_t __wrap_fwrite(const void *data, size_t size, size_t n, FILE *out)
 {
 	const volatile uint8_t *p = data;
@@ -222,7 +222,9 @@ size_t __wrap_fwrite(const void *data, size_t size, size_t n, FILE *out)
 
 /* ---- the program ---- */
 
-/* A block of exactly this size, between guards where no sanitizer watches. */
+/*
+ * Returns a block of exactly this size. Builds without a sanitizer add guard bytes on both sides.
+ */
 static uint8_t *block_new(size_t size)
 {
 	uint8_t *base = malloc(size + 2 * GUARD);
@@ -251,7 +253,9 @@ static void call_read(void)
 
 	if (exact) {
 		memset(exact, 0, size);
-		/* Into memory that ends where a sanitizer sees it. */
+		/*
+		 * Copies into memory of exactly that size, so that a sanitizer detects an overflow.
+		 */
 		if (obc_call_op_read(0x1000, size, 0, exact) == CUDA_SUCCESS)
 			for (size_t i = 0; i < size; i++)
 				if (exact[i] != ANSWER)
@@ -368,7 +372,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		calls[fuzz_take(ob_count(calls))]();
 		if (obc_log_state.waits)
-			abort(); /* a wait is listed no longer than its call lasts */
+			abort(); /* a wait must be off the list when its call returns */
 	}
 	obp_conn_fini(&obc_log_state.conn);
 	return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A sender that keeps to the protocol over a link that does not: the input says how records are
- * sized, framed and packed, in what pieces the bytes arrive, where the connection breaks, also in
- * the middle of a large record, and how far back the sender begins again. Every record must come
- * out once, in order and whole.
+ * A correct sender over an unreliable link. The input chooses how records are sized, framed and
+ * packed, in what pieces the bytes arrive, where the connection breaks, also in the middle of a
+ * large record, and from which record the sender repeats. Every record must be received once, in
+ * order and complete.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +23,7 @@ static uint8_t bodies[FRAME_RECORDS * (BODY_MAX + sizeof(struct obp_record))];
 static uint8_t wire[FRAME_RECORDS * (BODY_MAX + 1024u) + 4096u];
 
 /*
- * Record n's body is what stands here from n * 64 on: no two bodies are alike, and all of them can
- * be packed.
+ * The body of record n begins here at n * 64. No two bodies are alike, and all can be compressed.
  */
 static uint8_t pattern[BODY_MAX + 64 * (RECORDS_MAX + 1)];
 
@@ -34,7 +33,9 @@ static void pattern_fill(void)
 		pattern[i] = (uint8_t)(i % 8 == 7 ? i / 8 * 37 : i / 64 + i / 16384);
 }
 
-/* The frame that carries records `from` on; the number after its last one. */
+/*
+ * Makes the frame that carries the records from `from` on. Returns the number after its last one.
+ */
 static uint64_t frame_make(struct obp_packer *packer, uint64_t from, size_t *ret_size)
 {
 	uint64_t number = from, count = 1 + fuzz_take(FRAME_RECORDS);
@@ -72,7 +73,7 @@ static double rate(void *user)
 	return 1e6;
 }
 
-static uint64_t shown; /* number of the last record that came out whole */
+static uint64_t shown; /* number of the last record that was received completely */
 
 static void compare(const struct obp_item *item, const uint8_t *body, size_t from, size_t n)
 {
@@ -82,7 +83,7 @@ static void compare(const struct obp_item *item, const uint8_t *body, size_t fro
 		abort();
 }
 
-/* Everything in conn; false: the connection broke in the middle of a large record. */
+/* Reads everything in conn. False: the connection broke in the middle of a large record. */
 static bool items_take(struct obp_conn *conn, const uint8_t **from, size_t *left)
 {
 	static uint8_t part[BODY_MAX];
@@ -95,7 +96,7 @@ static bool items_take(struct obp_conn *conn, const uint8_t **from, size_t *left
 		if (event == OBP_NEED)
 			return true;
 		if (event != OBP_RECORD && event != OBP_BIG)
-			abort(); /* the sender broke no rule */
+			abort(); /* the sender kept to the protocol */
 		if (event == OBP_RECORD)
 			compare(&item, item.body, 0, item.size);
 		while (event == OBP_BIG && obp_conn_body_left(conn)) {
@@ -166,8 +167,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (broke) {
 			obp_conn_restart(&conn);
 			/*
-			 * The receiver said how far it was, perhaps before it took what it has now;
-			 * never less than it once said.
+			 * The receiver reported its position, perhaps before it received the latest
+			 * records. It never reports less than before.
 			 */
 			floor += fuzz_take((unsigned)(shown + 1 - floor) + 1);
 			next = floor;

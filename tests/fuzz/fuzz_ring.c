@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A ring in shared memory and a peer that writes its header as it likes: no byte outside the ring
- * is touched, and as long as the peer keeps its hands off the bytes that were written are the bytes
- * that are read.
+ * A ring in shared memory and a peer that may write any values into its header. No byte outside the
+ * ring may be accessed. While the peer does not change the header, the bytes read must equal the
+ * bytes written.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static void move(struct run *run, bool write, size_t size)
 		abort();
 }
 
-/* Near what is there now, or any number at all. */
+/* Returns a number near the present one, or any number. */
 static void touch(struct run *run, unsigned what, uint64_t value, bool near)
 {
 	_Atomic uint64_t *word = what == 0 ? &run->shared.head

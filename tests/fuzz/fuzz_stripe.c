@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Raw bytes as what a stripe receives: headers and parts, plain and packed, into a buffer that ends
- * where the largest part does.
+ * Raw bytes received on a stripe: headers and parts, plain and packed, into a buffer as large as
+ * the largest part.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A stripe's thread in the worker, and a client that sends parts, and asks for parts, of transfers
- * that are open, over, or were never asked for. The executor's side is played here, at each frame:
- * slots come back, a transfer is over, another begins. No part lies outside its transfer, no slot
- * is lost, and what is asked for is sent once. Where a wrong frame would end the process (linker
- * wraps), the run ends. The worker's own source is part of this file.
+ * A worker's thread of a stripe, and a client that sends and requests parts of transfers that are
+ * open, have ended, or never existed. This file takes the executor's part at each frame: slots are
+ * returned, a transfer ends, another begins. No part may lie outside its transfer, no slot may be
+ * lost, and each requested part must be sent once. Where a wrong frame would end the process (the
+ * linker wraps the exit), the run ends. The worker's source file is included.
  */
 #include "server/worker/stripe.c"
 
@@ -27,7 +27,7 @@ static struct obs_options options;
 static struct obs_stripe_set *set;
 static jmp_buf over;
 static unsigned frames;
-static uint64_t asked; /* bytes of the transfer to the client that are full or sent */
+static uint64_t asked; /* bytes of the transfer to the client that are in slots or sent */
 
 _Noreturn void __wrap_obs_session_fatal(
 	struct obs_session *s, enum ob_err code, const char *format, ...)
@@ -60,7 +60,7 @@ static void transfer_end(void)
 	session.stripes.transfer.open = false;
 }
 
-/* Full slots of a transfer to the device are copied, free ones of a transfer from it are filled. */
+/* Copies the full slots of a transfer to the device, fills the free slots of a transfer from it. */
 static void slots_move(void)
 {
 	struct obs_stripes *stripes = &session.stripes;
@@ -82,8 +82,8 @@ static void slots_move(void)
 }
 
 /*
- * Between two frames the executor does something, and never leaves a thread to wait for it: there
- * is nobody else to wake one.
+ * The executor acts between two frames. It must not leave a thread waiting for it, because no other
+ * thread could wake it.
  */
 static void executor(void)
 {
@@ -126,7 +126,8 @@ static void frame_put(void)
 	if (fuzz_take(8) == 7)
 		fuzz_spoil(&frame, sizeof frame);
 	/*
-	 * Of a transfer that has not begun: its thread waits for the executor, which is this one.
+	 * A part of a transfer that has not begun would block: the stripe's thread waits for the
+	 * executor, which runs on this thread.
 	 */
 	if (frame.sequence > session.stripes.last && frame.sequence != t->id)
 		frame.sequence = session.stripes.last;
@@ -135,8 +136,8 @@ static void frame_put(void)
 	fuzz_wire_clear();
 	fuzz_wire_put(&frame, sizeof frame);
 	/*
-	 * The payload is whatever earlier frames left there; a packed one begins with bytes of the
-	 * input.
+	 * The payload is what earlier frames left in the buffer. A packed one begins with bytes of
+	 * the input.
 	 */
 	fuzz_wire.size = ob_min(sizeof frame + frame.size, sizeof frame + OBP_CHUNK_MAX + 64);
 	if (frame.flags)
@@ -156,8 +157,8 @@ static ssize_t client_recv(struct obt_stream *stream, void *data, size_t size, b
 }
 
 /*
- * While a slot is sent: when it was the last full one, more are filled, or the transfer is over and
- * nobody waits for more.
+ * Called while a slot is sent. If it was the last full one, fills more, or ends the transfer so
+ * that no thread waits.
  */
 static ssize_t client_send(struct obt_stream *stream, const struct iovec *iov, int n, bool block)
 {
@@ -225,7 +226,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		stripe_main(stripe);
 	else
 		ended = true;
-	/* Where the process goes on, its slots are all there. */
+	/* If the process continues, no slot may be missing. */
 	while (!ended && obs_stripe_get(&stripes->free))
 		slots++;
 	while (!ended && obs_stripe_get(&stripes->full))

@@ -17,7 +17,7 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_peer.h"
 
-/* above the largest number that Linux gives a process: a signal to it goes nowhere */
+/* above the largest process id of Linux: a signal to it has no effect */
 #define NO_PROCESS INT_MAX
 #define TURNS_MAX  1000
 
@@ -33,7 +33,7 @@ void fuzz_super_start(void)
 	char *argv[] = { "outboard-server", "--driver", "null", "--listen", "tcp://127.0.0.1:0",
 		"--max-sessions", "2", "--upload-cache", "0", NULL };
 
-	ob_log_set_level(OB_LOG_DEBUG); /* lines are made, and go nowhere */
+	ob_log_set_level(OB_LOG_DEBUG); /* log lines are formatted and dropped */
 	ob_log_set_fd(-1);
 	if (obs_options_parse(&options, 9, argv) || uv_loop_init(&fuzz_super.loop) != 0)
 		exit(1);
@@ -59,7 +59,7 @@ static void worker_new(unsigned i)
 		exit(1);
 	}
 	if (ftruncate(page, 0) == 0)
-		abort(); /* the worker has it, too */
+		abort(); /* the worker's end holds it, too */
 	close(page);
 	proc->super = &fuzz_super;
 	proc->process.pid = NO_PROCESS;

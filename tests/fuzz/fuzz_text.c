@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Text that people and files give: addresses and lists of them, sizes and numbers, rules of who may
- * come from where, and lines for a terminal. What an address parses to fits its fields; what is
- * cleaned has no control character left.
+ * Text from users and files: addresses and lists of them, sizes and numbers, rules about the
+ * addresses that may connect, and lines for a terminal. The parts of a parsed address must fit
+ * their fields; cleaned text must have no control character.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void url(const char *text)
 	memset(&u, 0x5a, sizeof u);
 	if (obt_url_parse(text, &u, &why) != OB_ERR_NONE) {
 		if (!why)
-			abort(); /* a refusal says what is wrong */
+			abort(); /* a refusal must have a reason */
 		return;
 	}
 	if (u.scheme == OBT_UNIX
