@@ -151,7 +151,7 @@ static void peer_open(struct peer *p)
 	}
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	p->fd = ends[1];
-	/* Returns false during the minute after a few wrong tokens. */
+	/* An address is refused for a minute after a few wrong tokens: mostly reset its count. */
 	if (fuzz_take(8) != 7)
 		obs_address_right(obs_address_of(ends[0], ob_clock_ns()));
 	obs_caller_admit(&admission, ends[0], p->secure);
@@ -160,7 +160,7 @@ static void peer_open(struct peer *p)
 static void peer_close(struct peer *p)
 {
 	if (p->layer.ops) {
-		p->layer.fd = -1; /* without a TLS close */
+		p->layer.fd = -1; /* close_notify is not sent */
 		obt_stream_close(&p->layer);
 	}
 	fuzz_reset(&p->fd);

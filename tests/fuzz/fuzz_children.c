@@ -108,7 +108,7 @@ static void admission_read(void)
 	int fds[OBS_HANDOFF_FDS];
 
 	if (obs_handoff_recv(fuzz_super.admit.fd, &m, fds) <= 0)
-		return; /* the supervisor would kill this process: the next step belongs to its successor */
+		return; /* the process would be killed: its successor takes the next step */
 	received_check(&m, fds);
 	obs_admit_take(&fuzz_super, &m, fds);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A main() for a fuzz target without a fuzzing engine: replays the files and folders it is given,
- * then mutates them and random bytes for a few
- * seconds with a printed seed.   fuzz_x [--seconds N] [--seed N] [FILE|FOLDER]...
+ * A main() for a fuzz target without a fuzzing engine. It replays the given files and folders, then
+ * mutates them and random bytes for a few seconds, and prints the seed.
+ *
+ *     fuzz_x [--seconds N] [--seed N] [FILE|FOLDER]...
  */
 #include <dirent.h>
 #include <stdio.h>

@@ -59,7 +59,7 @@ static void worker_new(unsigned i)
 		exit(1);
 	}
 	if (ftruncate(page, 0) == 0)
-		abort(); /* the worker's end holds it, too */
+		abort(); /* must be sealed: the worker maps it, too */
 	close(page);
 	proc->super = &fuzz_super;
 	proc->process.pid = NO_PROCESS;
