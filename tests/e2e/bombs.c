@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A program that makes its server hold more and more of one kind of thing, until a call is refused
- * or there have been enough; then it lets go of what it holds, and uses the device as any program
- * would. Prints how far it came, and whether the session still works; waits for a line, so that the
- * worker can be looked at.
+ * A program that makes the server allocate more and more of one kind of resource, until a call is
+ * refused or a fixed number is reached. Then it frees everything and uses the device normally. It
+ * prints how many it got and whether the session still works, then waits for a line on stdin, so
+ * that the test can inspect the worker.
  *
  *     bombs launches | prints | streams | events | contexts | images | uploads | copies | threads
  */
@@ -20,7 +20,7 @@
 #include "base/cuda_types.h"
 
 #define PARAM_BYTES   4000u
-#define ROUND         64 /* calls between two that are answered */
+#define ROUND         64 /* asynchronous calls between two that are answered */
 #define THINGS_MAX    400000
 #define UPLOAD_PIECE  ((size_t)1 << 20)
 #define UPLOAD_PIECES 400
@@ -32,12 +32,12 @@
 #define PRINTS        50
 #define PRINT_LINES   2000u /* in each kernel */
 
-/* %s: the line that is printed, as numbers. */
+/* %s: the printed line, as numbers. */
 static const char pattern[] =
 	".version 7.0\n.target sm_70\n.address_size 64\n"
 	".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n"
 	".global .align 1 .b8 text[] = {%s10,0};\n"
-	/* until the flag is set */
+	/* runs until the flag is set */
 	".visible .entry hold(.param .u64 flag)\n{\n\t.reg .u64 %%a;\n\t.reg .u32 %%v;\n\t.reg "
 	".pred %%p;\n"
 	"\tld.param.u64 %%a, [flag];\nagain:\n\tld.volatile.global.u32 %%v, [%%a];\n\tsetp.eq.u32 "
@@ -148,7 +148,7 @@ static void load(void)
 #undef LOAD
 }
 
-/* An error that was found since the last such call. */
+/* Returns an error that occurred since the previous call of this function. */
 static CUresult ask(void)
 {
 	size_t left, total;
@@ -184,7 +184,7 @@ static void release(void)
 	cu.cuCtxSynchronize();
 }
 
-/* ---- the bombs: how many were made; *ret is what ended it ---- */
+/* ---- the bombs: each returns how many it made; *ret: the result that ended it ---- */
 
 static int launches(CUresult *ret)
 {
@@ -203,7 +203,7 @@ static int launches(CUresult *ret)
 	return n;
 }
 
-/* Text that no call waits for: the end of a kernel is asked for, never its output. */
+/* Output that no call fetches: the program queries the end of a kernel, never its output. */
 static int prints(CUresult *ret)
 {
 	unsigned lines = PRINT_LINES;
@@ -263,7 +263,7 @@ static int contexts(CUresult *ret)
 	return n;
 }
 
-/* All different, and each unloaded at once: what is kept of them. */
+/* All images differ, and each is unloaded at once: tests what the server keeps of them. */
 static int images(CUresult *ret)
 {
 	const size_t size = (size_t)1 << 20;
@@ -278,7 +278,7 @@ static int images(CUresult *ret)
 		uint32_t x = (uint32_t)n * 2654435761u + 1;
 
 		for (size_t i = 0; i < size; i++) {
-			x ^= x << 13, x ^= x >> 17, x ^= x << 5; /* nothing that compresses */
+			x ^= x << 13, x ^= x >> 17, x ^= x << 5; /* incompressible */
 			text[at + i] = (char)('0' + x % 64);
 		}
 		memcpy(text + at + size, "\n", 2);
@@ -292,7 +292,7 @@ static int images(CUresult *ret)
 	return n;
 }
 
-/* Copies behind a kernel that takes long: they have to wait, at the client. */
+/* Copies queued after a long kernel: they must wait in the client. */
 static int uploads(CUresult *ret)
 {
 	const void *from = calloc(1, UPLOAD_PIECE);
@@ -350,7 +350,7 @@ static int copies(CUresult *ret)
 
 static pthread_barrier_t barrier;
 
-/* What waits has a thread of its own at the server. */
+/* Each waiting call has its own thread in the server. */
 static void *thread(void *result)
 {
 	unsigned value = 1;
@@ -389,14 +389,14 @@ static const struct {
 	{ "events", events }, { "contexts", contexts }, { "images", images },
 	{ "uploads", uploads }, { "copies", copies }, { "threads", threads } };
 
-/* A kernel writes a number, which comes back. */
+/* A kernel writes a number, which is read back. */
 static bool works(void)
 {
 	unsigned value = 42, back = 0;
 	void *params[] = { &flag, &value };
 	CUresult result;
 
-	cu.cuCtxSynchronize(); /* what was refused before is told here, once */
+	cu.cuCtxSynchronize(); /* reports earlier refusals, once */
 	result = cu.cuLaunchKernel(function("put"), 1, 1, 1, 1, 1, 1, 0, held, params, NULL);
 	if (result == CUDA_SUCCESS)
 		result = cu.cuCtxSynchronize();

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * bulk KIND BYTES COPIES [FILE...]: copies to the device and back, each timed, and says whether the
- * bytes came back. What the measurements of links look through. A line of output:
+ * bulk KIND BYTES COPIES [FILE...]: times copies to the device and back, and checks that the bytes
+ * are the same. Used by the measurements of links. One line of output:
  *
  *     up SECONDS... down SECONDS... same
  *
- * Every copy of a session has other bytes, so that nothing that remembers bytes has seen them. KIND
- * zeros, float, bf16, relu, tokens or random is made up here; file takes the bytes of the files one
- * after another, from another place each time, round and round.
+ * Every copy of a session has different bytes, so that no cache has seen them. KIND is zeros,
+ * float, bf16, relu, tokens or random for generated data; `file` takes bytes from the files in
+ * turn, at a different offset each time, starting over at the end.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -34,7 +34,8 @@ static uint64_t next(void)
 }
 
 /*
- * Close to a normal distribution of deviation 0.02, as weights have it: a sum of four uniform ones.
+ * Nearly a normal distribution with deviation 0.02, like a model's weights: the sum of four uniform
+ * values.
  */
 static float weight(void)
 {
@@ -73,7 +74,7 @@ static int fill(uint8_t *data, size_t n, const char *kind, const uint8_t *file, 
 		return file_size != 0;
 	}
 	memset(data, 0, n);
-	/* The rest repeats: no codec looks back so far. */
+	/* The rest repeats, at a distance beyond every codec's window. */
 	for (size_t i = 0, made = n < PERIOD ? n : PERIOD;
 		strcmp(kind, "zeros") != 0 && i + 8 <= made; i += 8) {
 		float x[2] = { weight(), weight() };

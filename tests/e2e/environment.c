@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What environment.py looks through: a program that prints what it sees of the driver, one fact a
- * line. The first argument says what:
+ * The program that environment.py runs. It prints facts about the driver, one per line. The first
+ * argument selects them:
  *   devices   cuInit, then each device by every call that names one
  *   blocking  the result of a launch that fails in the kernel, and of the next call
  *   loading   what loads of images give, and when
  *   answers   calls that NVIDIA's libraries depend on
  *   reused    what becomes of the image's file when it takes the place of every descriptor that the
  *             library has opened
- * NAME=VALUE arguments behind it are put into the environment before cuInit.
+ * Further NAME=VALUE arguments are put into the environment before cuInit.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ static void *find(const char *name)
 
 #define CALL(name, ...) ((CUresult(*)(__VA_ARGS__))find(name))
 
-/* The store goes to address 16, which nothing lies at. */
+/* The store goes to address 16, which is not allocated. */
 static const char faulty[] = ".version 7.0\n.target sm_50\n.address_size 64\n"
 			     ".visible .entry faulty()\n{\n.reg .b64 %a;\n.reg .b32 %v;\nmov.u64 "
 			     "%a, 16;\nmov.u32 %v, 1;\nst.global.u32 [%a], %v;\nret;\n}\n"
@@ -54,7 +54,7 @@ static CUcontext context_new(CUdevice device)
 	return ctx;
 }
 
-/* Memory of each device comes back as its own, and holds what was written. */
+/* Memory is attributed to the device it was allocated on, and holds what was written. */
 static void memory(CUdevice device)
 {
 	CUdeviceptr addr = 0;
@@ -73,8 +73,8 @@ static void memory(CUdevice device)
 }
 
 /*
- * The device's number inside structs, on the way there and back: memory made on it, mapped where
- * it and no other device may use it.
+ * Device ordinals inside structs, in both directions: creates memory on the device and maps it with
+ * access for this device only.
  */
 static void mapped_memory(CUdevice device)
 {
@@ -112,7 +112,7 @@ static void mapped_memory(CUdevice device)
 	CALL("cuMemAddressFree", CUdeviceptr, size_t)(addr, bytes);
 }
 
-/* A question that goes to the server, with the device's number. */
+/* A query that goes to the server, with the device's ordinal. */
 static CUresult host_atomics(unsigned *ret, CUdevice device)
 {
 	CUatomicOperation operation = (CUatomicOperation)0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * To be preloaded: sendmsg or recv fails with a given errno on the first socket that the main
- * thread sends on, whichever thread calls it. FAULTY="send|recv ERRNO SKIP TIMES": once SKIP
- * sendmsg have gone well there, the next TIMES of what is named fail.
+ * A library for LD_PRELOAD: sendmsg or recv fails with a given errno on the first socket that the
+ * main thread sends on, in any thread. FAULTY="send|recv ERRNO SKIP TIMES": after SKIP successful
+ * sendmsg on that socket, the next TIMES calls of the named function fail.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What programs do around a library without asking it: cancel threads, call it from signal
- * handlers, leave by one, close descriptors that they did not open and use their numbers for files
- * of their own. Prints what habits.py looks at; every mode ends by itself or is ended by an alarm.
+ * Things that programs do without regard to a library: they cancel threads, call the library from
+ * signal handlers, exit in one, close descriptors that they did not open, and use the numbers for
+ * their own files. Prints results for habits.py. Every mode ends by itself or by an alarm.
  *
  *     habits cancel|handler|exit|close-low|close-all|close-reused|close-refilled|low-refilled
  */
@@ -30,7 +30,7 @@
 #define BYTES     (1u << 20)
 #define FILES_MAX 64
 #define ROUNDS    40
-#define LOW_LIMIT 256 /* descriptors: leaves the library no high numbers */
+#define LOW_LIMIT 256 /* limit of descriptors: leaves the library no high numbers */
 
 static CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext),
 	(*info)(size_t *, size_t *), (*alloc)(CUdeviceptr *, size_t),
@@ -39,7 +39,7 @@ static CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUco
 static CUcontext ctx;
 static CUdeviceptr area;
 static uint8_t host[BYTES];
-static int failures, least = 1024; /* number of a descriptor of the library's */
+static int failures, least = 1024; /* lowest descriptor of the library */
 
 static void need(CUresult result, const char *what)
 {
@@ -71,7 +71,7 @@ static void start(void)
 	need(alloc(&area, BYTES), "alloc");
 }
 
-/* One call of each kind of waiting. */
+/* One call for each way of waiting. */
 static void calls(void)
 {
 	size_t left, total;
@@ -82,7 +82,7 @@ static void calls(void)
 	need(up(area, host, BYTES), "write");
 }
 
-/* ---- threads that are cancelled ---- */
+/* ---- cancelled threads ---- */
 
 static void *looper(void *argument)
 {
@@ -167,7 +167,7 @@ static void handler(void)
 	pthread_t self = pthread_self(), thread;
 	sigset_t all, before;
 
-	/* The other thread has no context: the timer's signals are for this one. */
+	/* The other thread has no context: the timer's signals must go to this one. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	pthread_create(&thread, NULL, sender, &self);
@@ -217,7 +217,7 @@ static bool sockets_high(int *ret, int *ret_n)
 	return high;
 }
 
-/* Until both connections of the session are there. */
+/* Waits until both connections of the session exist. */
 static int sockets_made(int *ret)
 {
 	int n;
@@ -250,7 +250,7 @@ static void close_all(void)
 	}
 }
 
-/* The numbers of the library's sockets become those of a socket pair and of a file. */
+/* Replaces the library's sockets by a socket pair and a file with the same descriptor numbers. */
 static void close_reused(void)
 {
 	int fds[FILES_MAX], n = sockets_made(fds), pair[2], file;
@@ -277,8 +277,8 @@ static void close_reused(void)
 }
 
 /*
- * As many sockets as it takes to have the library's numbers again, at once: the kernel gives the
- * lowest free one.
+ * Opens sockets until the library's descriptor numbers are in use again: the kernel returns the
+ * lowest free number.
  */
 static void close_refilled(void)
 {

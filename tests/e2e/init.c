@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A program that starts CUDA, makes one call that needs the server, then waits for a line on stdin
- * and makes it again. Prints each CUresult, one a line. What tests of broken servers and links look
- * through.
+ * A program that initialises CUDA, makes one call that needs the server, waits for a line on stdin
+ * and makes the call again. Prints each CUresult on a line. Used by tests of broken servers and
+ * links.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A program that takes as much as it is given, one kind of thing a time, and prints what it got:
- * what tests of limits look through.
+ * A program that allocates as much as it can of one kind of resource and prints how much it got.
+ * Used by tests of limits.
  *
- *     limits info | memory HOW | handles N | modules N | code N | threads N | idle SECONDS | spin SECONDS | refusals N | launches N | fill
+ *     limits info | memory HOW | handles N | modules N | code N | threads N | idle SECONDS |
+ *            spin SECONDS | refusals N | launches N | fill
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -111,8 +112,8 @@ static CUresult one(const char *how, CUdeviceptr *ret)
 }
 
 /*
- * Until there is no more; then everything goes, and it must all be there again: no byte stays
- * charged.
+ * Allocates until the limit, then frees everything. All of it must be available again: no byte may
+ * stay charged.
  */
 static void memory(const char *how)
 {
@@ -151,7 +152,7 @@ static void handles(int n)
 		if (result == CUDA_SUCCESS)
 			result = cu.cuEventRecord(event, NULL);
 		if (result == CUDA_SUCCESS && made % 8 == 7)
-			/* creating is asynchronous: a failure shows here */
+			/* creating is asynchronous: a failure is reported here */
 			result = cu.cuCtxSynchronize();
 	}
 	if (result == CUDA_SUCCESS)
@@ -176,8 +177,8 @@ static void modules(int n)
 #define CODE_LINES 20000
 
 /*
- * Modules of some 400 KB of text each, all different, until one is refused; then a call that takes
- * nothing.
+ * Loads modules of about 400 KB of text each, all different, until one is refused. Then makes a
+ * call that allocates nothing.
  */
 static void code(int n)
 {
@@ -247,10 +248,10 @@ static double now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* Launches as fast as they are taken, for so long; how many were done. */
+/* Launches as fast as possible for the given time. Returns how many launches were executed. */
 static void spin(double seconds)
 {
-	/* some milliseconds: the device is what there is too little of, not the wire */
+	/* some milliseconds, so that the device is the bottleneck, not the wire */
 	unsigned loops = 300000, done = 0;
 	void *params[] = { &loops };
 	CUfunction function;
@@ -271,7 +272,7 @@ static void spin(double seconds)
 	printf("launches %u in %.3f\n", done, now() - began);
 }
 
-/* Asks for what it cannot have, again and again. */
+/* Repeatedly requests more than its limit. */
 static void fill(void)
 {
 	CUdeviceptr p;
@@ -281,7 +282,7 @@ static void fill(void)
 	need(cu.cuStreamSynchronize(NULL), "cuStreamSynchronize");
 }
 
-/* One after the other; a line for each that is done. */
+/* One after another; prints a line after each. */
 static void launches(int n)
 {
 	unsigned loops = 10;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A long way between two network namespaces, for kernels without netem: two tun devices, one in
- * each, and between them packets that are held back for a
- * while, dropped now and then, and let through at a rate.   long_link NAMESPACE_A NAMESPACE_B
- *                                                           ONE_WAY_US LOSS_PER_MILLION MBIT
+ * A slow link between two network namespaces, for kernels without netem. It makes a tun device in
+ * each, and delays, drops and limits the rate of the packets between them.
+ *
+ *     long_link NAMESPACE_A NAMESPACE_B ONE_WAY_US LOSS_PER_MILLION MBIT
+ *
  * The devices are called `way`, 10.97.0.1 and 10.97.0.2. Needs root. Prints one line when it is
  * ready and ends with its standard input.
  */
@@ -26,7 +27,7 @@
 #include <unistd.h>
 
 #define MTU     9000
-/* held at most, a power of two; what comes beyond is dropped, as any queue does */
+/* packets held at most, a power of two; further packets are dropped */
 #define PACKETS 16384u
 
 struct packet {
@@ -59,7 +60,7 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* The device in a namespace, up and with its address. */
+/* Makes the device in a namespace, sets its address and brings it up. */
 static int device_make(const char *namespace, const char *address)
 {
 	struct ifreq request = { .ifr_flags = IFF_TUN | IFF_NO_PI };
@@ -122,7 +123,9 @@ static void *writer(void *argument)
 
 		if (tail != atomic_load_explicit(&way->head, memory_order_acquire)) {
 			if (p->due <= now) {
-				/* A device that is down takes nothing: like a lost packet. */
+				/*
+				 * Writing to a device that is down fails: counts as a lost packet.
+				 */
 				ssize_t n = write(way->to, p->bytes, p->size);
 				(void)n;
 				atomic_store_explicit(&way->tail, tail + 1, memory_order_release);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A program whose every byte is known, for a link that breaks: threads that copy both ways in
- * small, medium and large pieces, launch kernels that count themselves, and have host functions
- * called. Each result is compared at once and goes into a sum that is printed; the device's and the
- * host's counters
- * show a launch or a host function that ran twice or not at all.   resume [threads] [rounds] [large
- *                                                                  bytes]
+ * A program with known results, for a link that breaks. Threads copy in both directions in small,
+ * medium and large pieces, launch kernels that count their runs, and have host functions called.
+ * Each result is compared at once and added to a sum that is printed. The counters of the device
+ * and the host show a launch or a host function that ran twice or not at all.
+ *
+ *     resume [threads] [rounds] [large bytes]
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -19,9 +19,9 @@
 #include "base/cuda_types.h"
 
 #define THREADS_MAX 16
-/* of the vector each thread works on: more than a reply that is shown whole */
+/* size of each thread's vector: larger than a reply that the client's buffer holds completely */
 #define WORDS       50000u
-#define LAUNCHES    12 /* between two looks at the result */
+#define LAUNCHES    12 /* launches between two checks of the result */
 
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			  ".visible .entry step(.param .u64 xp, .param .u64 yp, .param .u64 cp, "
@@ -41,7 +41,7 @@ static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			  "mad.lo.s32 %r10, %r9, %r1, %r8;\n	st.global.u32 [%d6], %r10;\n"
 			  "done:\n	ret;\n}\n";
 
-/* The calls by their own names, found at run time. */
+/* The calls by their names, loaded at run time. */
 #define CALLS(X)                                                                                   \
 	X(init, "cuInit", (unsigned))                                                              \
 	X(retain, "cuDevicePrimaryCtxRetain", (CUcontext *, CUdevice))                             \
@@ -76,7 +76,7 @@ struct worker {
 	pthread_t thread;
 	unsigned index;
 	uint64_t sum;
-	/* host functions; called is written on the thread that runs them */
+	/* host functions; `called` is written by the thread that runs them */
 	unsigned called, expected;
 	uint32_t *host, *x, *y;
 	uint8_t *big, *back;

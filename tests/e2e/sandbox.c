@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A program that prints the free memory it is told, and waits for a line: what sandbox.py reads
- * sandbox_driver.c's answer through.
+ * A program that prints the amount of free memory and waits for a line. sandbox.py uses it to read
+ * the result of sandbox_driver.c.
  */
 #include <dlfcn.h>
 #include <stdio.h>

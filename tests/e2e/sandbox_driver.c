@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A driver that has been taken over: asked for free memory, it tries what a worker must not be able
- * to do, in the thread that asked and in one that was there before the sandbox, and answers with a
- * bit for each attempt that succeeded. Preloaded, it does so in the admission process and tells the
- * log. Where to look stands in the environment, OUTBOARD_ATTACK_....
+ * A driver that simulates a compromised worker. When free memory is queried it tries operations
+ * that a worker must not be able to do, in the calling thread and in a thread that was started
+ * before the sandbox. It answers with one bit for each attempt that succeeded. When preloaded, it
+ * does the same in the admission process and writes the result to the log. The targets are in the
+ * environment, OUTBOARD_ATTACK_....
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +35,7 @@
 #include "base/cuda_types.h"
 #include "tests/one_device.h"
 
-#define PIDS 400 /* processes started after the supervisor that are looked for */
+#define PIDS 400 /* how many process ids above the supervisor's are probed */
 
 static bool opens(const char *path, int flags)
 {
@@ -125,7 +126,7 @@ static bool unix_connect(void)
 	return done;
 }
 
-/* With the sockets that it has: another port to listen on. */
+/* With a socket that it has: listen on another port. */
 static bool listens(void)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET };
@@ -151,7 +152,7 @@ static bool signals_worker(void)
 	return false;
 }
 
-/* The kernel sends the signal when a byte comes. */
+/* The kernel sends the signal when a byte arrives. */
 static bool signals_by_file(void)
 {
 	struct f_owner_ex owner = { F_OWNER_PID, getppid() };
@@ -178,7 +179,7 @@ static bool traces(void)
 	return true;
 }
 
-/* EFAULT: the kernel would have looked for the memory. */
+/* EFAULT means that the call was allowed: the kernel tried to read the memory. */
 static bool reads_process(void)
 {
 	char byte;
@@ -187,7 +188,7 @@ static bool reads_process(void)
 	return process_vm_readv(getppid(), &here, 1, &there, 1, 0) >= 0 || errno == EFAULT;
 }
 
-/* With an argument that the kernel cannot read: nothing is replaced where it would be allowed. */
+/* The argument is not readable, so that nothing is replaced if the call is allowed. */
 static bool executes(void)
 {
 	return syscall(SYS_execve, "/bin/true", (char **)8, NULL) == 0 || errno == EFAULT;
@@ -204,7 +205,7 @@ static bool forks(void)
 	return pid > 0;
 }
 
-/* ENOENT, EFAULT, EINVAL: it was not refused for what it is. */
+/* ENOENT, EFAULT, EINVAL: the sandbox did not refuse the call. */
 static bool not_refused(long result)
 {
 	return result >= 0 || (errno != EPERM && errno != ENOSYS && errno != EACCES);
@@ -225,7 +226,7 @@ static bool has_capabilities(void)
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2] = { { 0 } };
 
-	/* A filter may deny the question; what is in force stands in /proc for the test to see. */
+	/* A filter may deny the query; the test reads the active state from /proc. */
 	if (syscall(SYS_capget, &header, data) != 0)
 		return errno != EPERM;
 	return data[0].effective || data[0].permitted || data[0].inheritable || data[1].effective ||
@@ -250,7 +251,7 @@ static bool rings(void)
 
 static bool keys(void)
 {
-	return not_refused(syscall(SYS_keyctl, 0, -3, 0, 0, 0)); /* the session's keyring */
+	return not_refused(syscall(SYS_keyctl, 0, -3, 0, 0, 0)); /* the session keyring */
 }
 
 static bool readable_again(void)
@@ -308,9 +309,7 @@ static uint32_t try_all(void)
 	return succeeded;
 }
 
-/*
- * ---- loaded before all other libraries: in the admission process, which accepts connections, everything is tried at the first of them ----
- */
+/* ---- preloaded: the admission process tries everything at its first connection ---- */
 
 __attribute__((visibility("default"))) int accept4(
 	int fd, struct sockaddr *address, socklen_t *length, int flags)
@@ -323,7 +322,7 @@ __attribute__((visibility("default"))) int accept4(
 	return (int)syscall(SYS_accept4, fd, address, length, flags);
 }
 
-/* ---- a thread from before the sandbox ---- */
+/* ---- a thread older than the sandbox ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -356,7 +355,7 @@ static __attribute__((constructor)) void loaded(void)
 
 	if (getenv("LD_PRELOAD"))
 		return;
-	sigfillset(&all); /* as a driver's threads are wont to */
+	sigfillset(&all); /* as drivers' threads do */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_create(&thread, NULL, early, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -382,7 +381,7 @@ static uint32_t try_all_early(void)
 const char one_device_name[] = "taken over";
 const size_t one_device_bytes = (size_t)1 << 30;
 
-/* The first time no session is there: a worker asks while it warms up. */
+/* The first query has no session: a worker makes it while it warms up. */
 EXPORT CUresult cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total);
 EXPORT CUresult cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Very many calls of each kind, so that records of all sizes meet the end of the log's ring. Each
- * call's result is checked; `data` also compares what the device holds with what was written (not
- * on the null driver, which holds nothing). Prints kind, calls and seconds; what the driver was
- * asked for is for the caller to count.
+ * Very many calls of each kind, so that records of all sizes reach the end of the command ring.
+ * Each call's result is checked. `data` also compares the device's memory with what was written
+ * (not on the null driver, which stores nothing). Prints kind, calls and seconds. The caller counts
+ * the calls at the driver.
  *
  *     soak COUNT data|calls [KIND...]
  */
@@ -18,11 +18,11 @@
 
 #include "base/cuda_types.h"
 
-#define AREA       (1u << 20) /* bytes of device memory that is written */
+#define AREA       (1u << 20) /* bytes device memory that is written */
 #define COPY_MAX   4096u
 #define LOOK_EVERY 65536u /* calls between comparisons */
 
-/* CUDA as it is called: one line for each function. */
+/* The CUDA functions that are called, one per line. */
 #define CALLS(X)                                                                                   \
 	X(init, cuInit, (unsigned))                                                                \
 	X(retain, cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice))                               \
@@ -78,7 +78,7 @@ static uint32_t dice(uint32_t n)
 	return (uint32_t)(seed >> 33) % n;
 }
 
-/* The whole area, or a piece of it, is as the shadow has it. */
+/* Checks that the whole area, or a piece of it, equals the host's copy. */
 static void look(void)
 {
 	uint32_t size = AREA / 4, at = dice(AREA - size);
@@ -92,7 +92,7 @@ static void look(void)
 	exit(1);
 }
 
-/* ---- the kinds: one call, or a few that belong together ---- */
+/* ---- the kinds: one call, or a few related ones ---- */
 
 static void one_launch(void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Threads that all write one log: asynchronous calls, calls with small and with large answers,
- * threads that come and go. Exit code 0: every call succeeded. Its worth is under the thread
- * sanitizer, and with every optimisation off.
+ * Threads that write to one session log: asynchronous calls, calls with small and large replies,
+ * threads that start and end. Exit code 0: every call succeeded. Mainly for ThreadSanitizer and for
+ * runs with all optimisations off.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@
 #define THREADS     8
 #define GENERATIONS 3
 #define CALLS       600
-#define BYTES       (96u << 10) /* more than a reply that is shown whole */
+#define BYTES       (96u << 10) /* larger than a reply that the client's buffer holds completely */
 
 static CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext),
 	(*info)(size_t *, size_t *), (*alloc)(CUdeviceptr *, size_t), (*release)(CUdeviceptr),

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A program that uploads: MIB MiB that no codec makes smaller, the same ones for the same SEED, in
- * copies of PIECE bytes; then reads back all of it, or 4 KiB of every MiB, and compares. Prints
- * what it read as one number, to stderr how long the uploads took until the device had them.
+ * A program that uploads MIB MiB of incompressible data, the same data for the same SEED, in copies
+ * of PIECE bytes. It reads back all of it, or 4 KiB of every MiB, and compares. Prints a checksum
+ * of what it read; prints to stderr how long the uploads took until they were complete on the
+ * device.
  *
  *     upload MIB SEED PIECE all|some
  */

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A program that a hostile server is let loose on: calls of every kind that has an answer, in two
- * threads, each answer into a buffer between guards. Every
- * call may fail; nothing else may happen.   victim. Exit codes:
- *   0 every call succeeded and every result is right   3 a call returned an error   4 a result is wrong   9 a guard was overwritten
+ * A program for tests with a hostile server: calls of every kind that has a reply, in two threads,
+ * each result into a buffer between guards. Every call may fail; nothing else may happen. Usage:
+ * victim. Exit codes:
+ *
+ *     0   every call succeeded and every result is right
+ *     3   a call returned an error
+ *     4   a result is wrong
+ *     9   a guard was overwritten
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -18,9 +22,9 @@
 
 #define ROUNDS     3
 #define GUARD      256u
-#define MEDIUM     (40u << 10)      /* a reply that does not come whole in the client's buffer */
+#define MEDIUM     (40u << 10)      /* a reply that does not fit into the client's buffer */
 #define LARGE      ((5u << 20) / 2) /* several pieces */
-#define DEADLINE_S 60               /* a hang ends here, by a signal, which is a failure */
+#define DEADLINE_S 60               /* a hang is ended by a signal, which is a failure */
 
 static const char ptx[] =
 	".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -89,7 +93,7 @@ static void must(int ok, const char *what)
 		fprintf(stderr, "wrong: %s\n", what);
 }
 
-/* A buffer that ends where its guard begins. */
+/* Returns a buffer whose guard follows immediately. */
 struct guarded {
 	unsigned char *base, *data;
 	size_t size;
@@ -127,7 +131,7 @@ static void read_back(CUdeviceptr from, struct guarded *to, size_t size, unsigne
 		}
 }
 
-/* Small answers on the stack, as programs have them. */
+/* Small results on the stack, as in programs. */
 static void small_answers(void)
 {
 	struct {
@@ -151,7 +155,7 @@ static void called(void *user)
 
 static void streams_and_events(unsigned worker)
 {
-	static _Atomic int counts[3]; /* a function may be called late */
+	static _Atomic int counts[3]; /* static: a function may be called late */
 	_Atomic int *calls = &counts[worker];
 	CUstream stream = NULL;
 	CUevent first = NULL, last = NULL;

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * wire NEAR FAR: two TUN devices of these names with a line of known rate, delay and loss between
- * them, for kernels without netem. Needs root. Says "ready", then reads lines from stdin until it
- * ends: "RATE DELAY LOSS", bytes/s each way (0: no limit), seconds each way, packets lost of a
+ * wire NEAR FAR: two TUN devices of these names with a link of known rate, delay and loss between
+ * them, for kernels without netem. Needs root. Prints "ready", then reads lines from stdin until
+ * its end: "RATE DELAY LOSS", bytes/s each way (0: no limit), seconds each way, lost packets per
  * million.
  *
- *     read from one device -> (lost?) -> leaves when those before it have, size / rate later -> arrives DELAY later -> written to the other
+ *     read from one device
+ *     -> (lost?)
+ *     -> leaves when earlier packets have left, size / rate later
+ *     -> arrives DELAY later
+ *     -> written to the other device
  *
- * One that would have to wait longer than QUEUE_S to leave is lost, as in a router.
+ * A packet that would wait longer than QUEUE_S is dropped, as in a router.
  */
 #include <fcntl.h>
 #include <linux/if.h>
@@ -24,11 +28,11 @@
 #include <unistd.h>
 
 #define PACKET_MAX  2048u
-#define PACKETS_MAX 16384u /* under way in one direction; a power of two */
+#define PACKETS_MAX 16384u /* packets in flight in one direction; a power of two */
 #define QUEUE_S     0.1
 
 struct way {
-	double free_at; /* when the last packet has left */
+	double free_at; /* when the last packet has been sent */
 	uint32_t first, n;
 	struct packet {
 		double due;
@@ -90,7 +94,7 @@ static void take(struct way *way, int fd)
 	}
 }
 
-/* When the next one is due; 0: none is under way. */
+/* Returns when the next packet is due; 0: none is in flight. */
 static double give(struct way *way, int fd)
 {
 	while (way->n && way->packets[way->first].due <= now()) {
