@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Pointers that may lie anywhere, functions with structs and many arguments, local arrays, and
- * questions about addresses.
+ * Generic pointers, functions with structs and many arguments, local arrays, and queries of address
+ * spaces.
  */
 #include "check.h"
 
@@ -69,7 +69,7 @@ __global__ void everywhere(const int *in, long long *out)
 	for (int k = 0; k < 12; k++)
 		local_words[k] = (i * 7 + k * 5) % 23;
 	__syncthreads();
-	/* One call, four places: the function cannot know where its pointer leads. */
+	/* One function, called with pointers to four address spaces. */
 	const int *place = i % 4 == 0 ? shared_words
 		: i % 4 == 1          ? global_words
 		: i % 4 == 2          ? local_words

@@ -71,8 +71,7 @@ int main()
 	bad("1 GB of shared memory", dim3(1), dim3(32), 1 << 30, cudaErrorInvalidValue);
 
 	/*
-	 * More threads than the kernel's launch bounds: refused; drivers differ in the name they
-	 * give it.
+	 * More threads than the kernel's launch bounds: refused; drivers differ in the error code.
 	 */
 	bounded<<<1, 65>>>(counter);
 	cudaError_t status = cudaGetLastError();
@@ -87,7 +86,8 @@ int main()
 
 	void *args[] = { &counter };
 	/*
-	 * Not a kernel: a runtime that takes it for a cudaKernel_t says that it is a wrong handle.
+	 * Not a kernel: a runtime that treats the pointer as a cudaKernel_t reports an invalid
+	 * handle.
 	 */
 	status = cudaLaunchKernel((void *)not_a_kernel, dim3(1), dim3(1), args, 0, 0);
 	code_note("not a kernel", (int)status);
@@ -95,7 +95,7 @@ int main()
 	EXPECT(status, cudaGetLastError());
 	good();
 
-	/* The largest that are allowed. */
+	/* The largest launches that are allowed. */
 	count<<<dim3(1, 1, 1), dim3(1, 16, 64)>>>(counter);
 	CU(cudaGetLastError());
 	good_launches += 32;

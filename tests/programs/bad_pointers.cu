@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Null, freed, foreign and too short pointers in copies, memsets and frees: refused at the call,
- * and nothing breaks.
+ * Null, freed, foreign and too short pointers in copies, memsets and frees: the call refuses them,
+ * and later calls work.
  */
 #include "check.h"
 
@@ -62,7 +62,7 @@ int main()
 	EXPECT(cudaErrorInvalidMemcpyDirection, cudaGetLastError());
 	EXPECT(cudaSuccess, cudaMemcpy(null, host, 0, cudaMemcpyHostToDevice));
 
-	/* All of that has harmed nothing. */
+	/* Later calls still work. */
 	CU(cudaMemcpy(live, host, BYTES, cudaMemcpyHostToDevice));
 	CU(cudaMemcpy(back, live, BYTES, cudaMemcpyDeviceToHost));
 	OK(!memcmp(host, back, BYTES));

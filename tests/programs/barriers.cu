@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Barriers: counting ones, numbered ones for parts of a block, arrive without waiting, and threads
- * that have left.
+ * Barriers: with a count, numbered ones for parts of a block, arrive without waiting, and threads
+ * that have exited.
  */
 #include "check.h"
 
@@ -27,7 +27,7 @@ __global__ void barriers(int *out)
 	r[0] = __syncthreads_count(i % 3 == 0);
 	r[1] = __syncthreads_and(i < THREADS) + 2 * __syncthreads_or(i == 77) +
 		4 * __syncthreads_and(i != 5);
-	/* Two halves of the block, each with a barrier of its own, a different number of times. */
+	/* Each half of the block uses a separate barrier a different number of times. */
 	ring[i] = i;
 	__syncthreads();
 	int half = i / 64, base = half * 64;
@@ -40,7 +40,7 @@ __global__ void barriers(int *out)
 	__syncthreads();
 	r[2] = ring[i];
 
-	/* Warp 0 waits for the others, who go on at once. */
+	/* Warp 0 waits for the others, which arrive and continue at once. */
 	if (i == 0)
 		product = 0;
 	__syncthreads();
@@ -62,7 +62,7 @@ __global__ void barriers(int *out)
 		__syncwarp(0x55555555u);
 	r[4] = i * 2;
 	r[5] = 0;
-	/* A third of the warps leaves; those who stay still synchronise. */
+	/* A third of the warps exits; the others still synchronise. */
 	if (i >= 96)
 		return;
 	__syncthreads();

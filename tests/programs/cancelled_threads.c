@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Threads that are cancelled in the middle of calls that wait: whatever they held, the other
- * threads go on.
+ * Threads are cancelled inside waiting calls. The other threads must continue, whatever locks the
+ * cancelled ones held.
  */
 #include "driver.h"
 #include <pthread.h>
@@ -31,7 +31,7 @@ static CUresult launch(void)
 	return cuLaunchKernel(fill, BYTES / 4 / 256, 1, 1, 256, 1, 1, 0, NULL, args, NULL);
 }
 
-/* Calls and nothing else: it ends because a call acts on the request. */
+/* Only makes calls: the thread ends because a call is a cancellation point. */
 static void *loop(void *user)
 {
 	char *mine = user;

@@ -13,8 +13,8 @@ namespace cg = cooperative_groups;
 enum { THREADS = 64, ROUNDS = 6, MAX_BLOCKS = 12 };
 
 /*
- * Every round each thread takes the value of its neighbour in the next block; without the barrier
- * it reads old values.
+ * In every round each thread reads the value of its neighbour in the next block. Without the
+ * barrier it would read old values.
  */
 __global__ void rotate(unsigned *cell, unsigned *next)
 {

@@ -36,7 +36,7 @@ __global__ void sum_and_free(unsigned *sum)
 	int id = blockIdx.x * blockDim.x + threadIdx.x;
 	unsigned total = 0, place = 1;
 
-	/* Each list is taken down by another thread than the one that made it. */
+	/* Each list is freed by another thread than the one that made it. */
 	for (node *n = list[(id + 33) % LISTS]; n;) {
 		node *next = n->next;
 		total += n->value * place++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Device properties: not their values, but that every way to ask gives the same answer and the
- * answers fit together.
+ * Device properties: checks that all queries return the same value and that the values are
+ * consistent, not the values themselves.
  */
 #include "check.h"
 #include <cuda.h>
@@ -76,7 +76,7 @@ int main()
 			}
 		}
 
-		/* The driver API is the same device. */
+		/* The driver API reports the same device. */
 		char name[256] = "";
 		size_t bytes = 0;
 		OK(cuDeviceGetName(name, sizeof(name), d) == CUDA_SUCCESS && !strcmp(name, p.name));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Batches of copies: rows between host and device memory with several sets of attributes, boxes, and
- * what is refused: the copy that is wrong is named, and nothing of its batch is done.
+ * Batches of copies: rows between host and device memory with several sets of attributes, boxes,
+ * and refused batches: the error names the wrong copy, and no copy of the batch is made.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -124,7 +124,7 @@ static void refused(CUstream stream)
 	sizes[9] = 10;
 	EXPECT(CUDA_ERROR_INVALID_VALUE,
 		batch(dsts, srcs, sizes, N, attrs, firsts, 0, &index, stream));
-	OK(index == SIZE_MAX); /* no copy's fault */
+	OK(index == SIZE_MAX); /* no copy caused the error */
 	EXPECT(CUDA_ERROR_INVALID_VALUE,
 		batch(dsts, srcs, sizes, N, attrs, zero_firsts, 2, &index, stream));
 	EXPECT(CUDA_ERROR_INVALID_VALUE,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Contexts: primary and own ones, the stack of each thread, what belongs to which, and what happens
- * without one.
+ * Contexts: primary and created ones, the stack of each thread, ownership of objects, and calls
+ * without a context.
  */
 #include "driver.h"
 #include <pthread.h>
@@ -28,7 +28,8 @@ static void *other_thread(void *argument)
 }
 
 /*
- * More contexts at a time than a thread may have pushed; nothing of them stays when they have gone.
+ * More contexts at a time than a thread may push. Nothing of them may remain after they are
+ * destroyed.
  */
 static void many_contexts(CUdevice device)
 {
@@ -81,10 +82,10 @@ int main(void)
 	OK(got_device == device);
 	CU(cuMemAlloc(&a, 1024));
 	CU(cuMemsetD8(a, 7, 1024));
-	/* The next context has a default stream of its own, which does not wait for this one's. */
+	/* The next context has its own default stream, which does not wait for this one's. */
 	CU(cuCtxSynchronize());
 
-	/* A context of our own becomes the current one; popping it brings back the primary. */
+	/* A created context becomes current; popping it restores the primary one. */
 	CU(cuCtxCreate(&own, NULL, CU_CTX_SCHED_BLOCKING_SYNC, device));
 	CU(cuCtxGetCurrent(&current));
 	OK(current == own && own != primary);
@@ -109,7 +110,7 @@ int main(void)
 	CU(cuCtxGetCurrent(&current));
 	OK(current == own);
 
-	/* Attributes of memory know its context. */
+	/* Pointer attributes report the context of memory. */
 	CUcontext of = NULL;
 	CU(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_CONTEXT, a));
 	OK(of == primary);
@@ -126,7 +127,7 @@ int main(void)
 	CU(cuCtxDestroy(second));
 	CU(cuCtxGetCurrent(&current));
 	OK(current == own);
-	/* What a context held goes with it. */
+	/* A context's end frees what it owned. */
 	CU(cuCtxDestroy(own));
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH(&byte, b, 1));
 	CU(cuCtxSetCurrent(primary));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Kernels for the programs that use the driver API; the build makes PTX and fatbins of this file.
+ * Kernels for the programs that use the driver API; the build compiles this file to PTX and
+ * fatbins.
  */
 
 extern "C" {

@@ -76,8 +76,8 @@ int main(void)
 	CU(cuLaunchKernelEx(&config, (CUfunction)saxpy, args, NULL));
 	CU(cuMemcpyDtoH(got, y, sizeof(got)));
 	/*
-	 * The first 64 values were counted over: they are ones, as integers, next to nothing as
-	 * floats.
+	 * The first 64 values were overwritten by counts: they are the integer 1, a tiny number as
+	 * float.
 	 */
 	OK(got[10] == 5.0f && got[255] == 382.5f);
 	CU(cuLibraryUnload(library));

@@ -124,7 +124,7 @@ static void ranges(void)
 	OK(types[0] == CU_MEMORYTYPE_DEVICE && pointer == p + 8);
 	CU(cuMemHostAlloc(&pinned, 4096, 0));
 	memset(pinned, 0x42, 4096);
-	/* Unified: the kinds of memory are found out by the addresses. */
+	/* Unified: the driver finds the kind of memory from the address. */
 	CU(cuMemcpy(p, (CUdeviceptr)(uintptr_t)pinned, 4096));
 	CU(cuMemcpyAsync(p + 5000, p, 4096, NULL));
 	memset(pinned, 0, 4096);

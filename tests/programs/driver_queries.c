@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Questions to devices, contexts, modules, libraries and functions; occupancy; the calls' old ABIs
- * by their exported names.
+ * Queries of devices, contexts, modules, libraries and functions; occupancy; the calls' old ABIs by
+ * their exported names.
  */
 #include "driver.h"
 
 #include <cudaProfiler.h>
 #include <dlfcn.h>
 
-/*
- * Calls that CUDA would have programs leave behind are asked too: old programs have not left them.
- */
+/* Deprecated calls are tested too, because old programs still use them. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 #define KERNELS 6
@@ -250,7 +248,7 @@ static void code(void)
 	EXPECT(CUDA_ERROR_NOT_FOUND, cuLibraryGetManaged(&data, &bytes, library, "counter"));
 	EXPECT(CUDA_ERROR_NOT_FOUND, cuLibraryGetUnifiedFunction(&unified, library, "saxpy"));
 
-	/* A kernel of the file at work. */
+	/* Runs a kernel of the file. */
 	CU(cuLibraryGetKernel(&reverse, library, "shared_reverse"));
 	CU(cuMemAlloc(&data, sizeof(words)));
 	for (int i = 0; i < 64; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Copies between contexts, 16-bit fills, pools, stream attributes and capture state, values in
- * memory that streams wait for, tensor maps.
+ * Copies between contexts, 16-bit fills, pools, stream attributes and capture state, streams that
+ * wait for values in memory, tensor maps.
  */
 #include "driver.h"
 
@@ -25,7 +25,7 @@ static void *entry(const char *name)
 	return at;
 }
 
-/* Part of a box in one context to another place of a box in another. */
+/* Copies part of a box in one context to a different place of a box in another. */
 static void peers(CUcontext here, CUcontext there, CUstream stream)
 {
 	unsigned char from[BOX], to[BOX], want[BOX];
@@ -161,7 +161,7 @@ static void pools(CUdevice device, CUstream stream)
 	access.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	EXPECT(CUDA_ERROR_INVALID_DEVICE, cuMemPoolSetAccess(own, &access, 1));
 
-	/* What the device's pool is, allocations come from. */
+	/* Allocations come from the pool that is set for the device. */
 	CU(cuMemSetMemPool(&at, CU_MEM_ALLOCATION_TYPE_PINNED, own));
 	CU(cuMemGetMemPool(&same, &at, CU_MEM_ALLOCATION_TYPE_PINNED));
 	OK(same == own);
@@ -254,7 +254,7 @@ static void values(CUstream waiter, CUstream writer)
 	CU(cuMemFree(flag));
 }
 
-/* Only the driver knows how a map is packed; but two ways to the same map must agree. */
+/* The packing of a map is private to the driver, but two ways to make the same map must agree. */
 static void tensor_maps(void)
 {
 	static CUtensorMap map, want;
@@ -289,7 +289,7 @@ static void tensor_maps(void)
 		CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
 		CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	OK(second == status);
-	/* The wide kind is of newer devices only. */
+	/* The wide kind exists on newer devices only. */
 	CUresult wide = cuTensorMapEncodeIm2colWide(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, at,
 		dims, strides, 0, 0, 16, 32, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
 		CU_TENSOR_MAP_IM2COL_WIDE_MODE_W, CU_TENSOR_MAP_SWIZZLE_128B,

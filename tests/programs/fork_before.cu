@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A program that forks before it uses CUDA: parent and two children each work on their own, at the
- * same time. Then a child made after CUDA was used: it must get an error or work, not hang, and not
+ * A program that forks before it uses CUDA: the parent and two children work independently at the
+ * same time. A child made after CUDA was used must work or get an error; it must not hang or
  * disturb its parent.
  */
 #include "check.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * cudaLaunchHostFunc and cudaStreamAddCallback: they run in the stream's order, between what came
- * before and what comes after, and see the memory that copies before them have written.
+ * cudaLaunchHostFunc and cudaStreamAddCallback: functions run in stream order and see the memory
+ * that earlier copies have written.
  */
 #include "check.h"
 #include <atomic>
@@ -11,7 +11,7 @@ enum { ROUNDS = 12, LENGTH = 64 };
 
 struct step {
 	int number;
-	unsigned *results; /* where the copy before this step has written */
+	unsigned *results; /* destination of the copy before this step */
 	std::atomic<int> *order;
 	int seen_order;
 	unsigned seen_value;
@@ -67,8 +67,8 @@ int main()
 	}
 
 	/*
-	 * An event behind a host function is not complete before it, and another stream that waits
-	 * for it neither.
+	 * An event recorded after a host function is not complete before the function has returned,
+	 * and neither is a stream that waits for the event.
 	 */
 	cudaStream_t other;
 	cudaEvent_t event;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Host functions: calls that synchronise implicitly wait for them, because they use the program's
- * memory; calls inside of them are refused, because a call that waited for the stream would wait
- * for the function that makes it.
+ * Host functions. Calls that synchronise implicitly wait for them, because they use the program's
+ * memory. Calls inside a host function are refused, because a call that waits for the stream would
+ * wait for its own caller.
  */
 #include "driver.h"
 #include "../waiting.h"
 #include <stdatomic.h>
 #include <time.h>
 
-#define LARGE   (1u << 20) /* bytes: more than any upload that CUDA takes over at once */
+#define LARGE   (1u << 20) /* bytes: more than any upload that CUDA copies at the call */
 #define PAGE    4096u
 /*
- * a call that does not wait has returned long before; one that waits passes however slow the
- * machine is
+ * long enough that a call that does not wait returns before; a call that waits passes on a machine
+ * of any speed
  */
 #define HOLD_MS 200
 
@@ -91,7 +91,7 @@ static CUresult primary_release(void)
 static const struct row {
 	const char *name;
 	CUresult (*call)(void);
-	int own; /* in a context of its own, not the primary one */
+	int own; /* in a separate context, not the primary one */
 } WAITING[] = {
 	{ "cuMemFree", mem_free, 0 },
 	{ "cuMemFreeHost", mem_free_host, 0 },
@@ -204,7 +204,7 @@ static void refused(void)
 	CU(cuStreamAddCallback(stream, in_callback, &ran, 0));
 	CU(cuStreamSynchronize(stream));
 	printf("%d functions have called\n", ran);
-	/* The thread that made the calls may make them again. */
+	/* The thread may make the calls again outside a host function. */
 	CU(cuMemcpyHtoD(memory, pageable, PAGE));
 	end();
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Which calls wait for kernels that are under way. Each row of WAITING runs behind a kernel that
- * fails, in a process of its own: the call itself returns the kernel's error. Each row of
- * NOT_WAITING runs behind a kernel that spins until a later memset in another stream lets it go: a
- * call that waited would find, in what the kernel leaves, that it was never let go.
+ * Tests which calls wait for running kernels. Each row of WAITING runs in a separate process after
+ * the launch of a kernel that fails: the call itself must return the kernel's error. Each row of
+ * NOT_WAITING runs after the launch of a kernel that spins until a later memset in another stream
+ * sets its flag. If the call waits, the kernel gives up, and its result shows that the flag was not
+ * set.
  */
 #include "driver.h"
 #include <sys/wait.h>
 
-#define LARGE (1u << 20) /* bytes: more than any upload that CUDA takes over at once */
+#define LARGE (1u << 20) /* bytes: more than any upload that CUDA copies at the call */
 #define SMALL 4096u
 #define PAGE  4096u
 
@@ -19,7 +20,7 @@ static const char SOURCE[] =
 	"1;\nret;\n}\n"
 	".visible .entry endless()\n{\n.reg .b32 %r<2>;\nmov.u32 %r1, 0;\nround:\nadd.u32 %r1, "
 	"%r1, 1;\nbra round;\n}\n"
-	/* flag[0]: go; flag[1]: 1 when let go, 2 when tired of waiting */
+	/* flag[0]: stop; flag[1]: 1: stopped by the flag, 2: gave up waiting */
 	".visible .entry spin(.param .u64 p)\n{\n.reg .pred %p<3>;\n.reg .b32 %r<4>;\n.reg .b64 "
 	"%rd<3>;\n"
 	"ld.param.u64 %rd1, [p];\nmov.u32 %r1, 0;\nmov.u32 %r3, 1;\n"
@@ -210,7 +211,7 @@ static const struct row WAITING[] = {
 	{ "cuDevicePrimaryCtxRelease", primary_release, PRIMARY },
 };
 
-/* ---- calls that do not ---- */
+/* ---- calls that do not wait ---- */
 
 static CUresult mem_alloc(void)
 {
@@ -362,7 +363,8 @@ static int waits(const struct row *row)
 	begin(row->where);
 	CU(cuLaunchKernel(fail, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 	/*
-	 * The failure may come before the record does: then the record tells it, which is as good.
+	 * The kernel may fail before the record: then the record returns the error, which is also
+	 * correct.
 	 */
 	if (row->call == event_synchronize && cuEventRecord(event, NULL) != CUDA_SUCCESS)
 		printf("%s -> 700\n", row->name);
@@ -397,8 +399,8 @@ static void unload_at_exit(void)
 }
 
 /*
- * Behind the driver's own handlers of exit nothing waits, as unloading by the runtime's handlers
- * must not.
+ * Nothing may wait after the driver's own exit handlers have run, including unloading by the
+ * runtime's handlers.
  */
 static int ends_while_a_kernel_runs(const struct row *row)
 {

@@ -42,7 +42,7 @@ __global__ void mixed(large l, char c, odd o, short s, aligned a, float f, long 
 		out[0] = sum * l.last;
 }
 
-/* Indexed by a run-time value, so the compiler must read parameter memory where it lies. */
+/* Indexed by a run-time value, so that the compiler must access parameter memory directly. */
 template <int N> __global__ void whole(const __grid_constant__ block<N> in, unsigned *out)
 {
 	unsigned sum = 0;

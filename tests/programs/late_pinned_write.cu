@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A host function fills pinned memory that an asynchronous copy behind it in the stream reads: the
- * copy must take what the function wrote, not what lay there when the copy was called.
+ * A host function fills pinned memory that a later asynchronous copy in the stream reads. The copy
+ * must read what the function wrote, not the content at the time of the call.
  */
 #include "check.h"
 #include "../waiting.h"

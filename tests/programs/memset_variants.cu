@@ -28,7 +28,7 @@ int main()
 			CU(cudaMemsetAsync(device + start, value, length, stream));
 		else
 			CU(cudaMemset(device + start, value, length));
-		/* cudaMemset does not wait either, and need not be ordered before the stream. */
+		/* cudaMemset does not wait either, and is not ordered before the stream. */
 		CU(cudaDeviceSynchronize());
 		memset(want.data() + start, value, length);
 	}

@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * 384-bit Montgomery products and inverses (BLS12-381 base field), once with 32-bit carry chains in
- * PTX, once with 128-bit integers in C++. What is right comes from Python's integers.
+ * PTX, once with 128-bit integers in C++. The expected values were computed with Python's integers.
  */
 #include "check.h"
 #include "montgomery_cases.h"
@@ -51,7 +51,7 @@ __device__ void multiply_add(uint32_t (&t)[LIMBS + 2], const uint32_t (&a)[LIMBS
 		"r"(a[7]), "r"(a[8]), "r"(a[9]), "r"(a[10]), "r"(a[11]), "r"(b));
 }
 
-/* r = t - prime if that is not negative, else t; the borrow of a sub.cc chain is the answer. */
+/* r = t - prime if that is not negative, else t; the borrow of a sub.cc chain decides. */
 __device__ void reduce_once(uint32_t (&r)[LIMBS], const uint32_t *t, const uint32_t (&p)[LIMBS])
 {
 	uint32_t d[LIMBS], borrow;

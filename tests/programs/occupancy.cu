@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Occupancy and function attributes: not what they are on one device, but that they agree with each
- * other and the limits.
+ * Occupancy and function attributes: checks that they agree with each other and with the limits,
+ * not their values on one device.
  */
 #include "check.h"
 
@@ -96,7 +96,8 @@ int main()
 		cudaFuncSetAttribute(dynamic, cudaFuncAttributeMaxDynamicSharedMemorySize, -1));
 	EXPECT(cudaErrorInvalidValue, cudaGetLastError());
 	/*
-	 * Not a kernel: a runtime that takes it for a cudaKernel_t says that it is a wrong handle.
+	 * Not a kernel: a runtime that treats the pointer as a cudaKernel_t reports an invalid
+	 * handle.
 	 */
 	cudaError_t status = cudaFuncGetAttributes(&d, (const void *)shared_for);
 	code_note("not a kernel", (int)status);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Memory runs out: cudaMalloc says so at the call, nothing else breaks, and what is given back can
- * be had again.
+ * Memory runs out: cudaMalloc returns the error at the call, other calls still work, and freed
+ * memory can be allocated again.
  */
 #include "check.h"
 #include <vector>
@@ -36,7 +36,7 @@ int main()
 	EXPECT(cudaErrorMemoryAllocation, cudaGetLastError());
 	OK(pieces.size() >= 6 && pieces.size() <= 8);
 
-	/* What was had before is still good: both ends of the last piece. */
+	/* Earlier allocations are still valid: checks both ends of the last one. */
 	unsigned char *last = pieces.back();
 	touch<<<1, 1>>>((unsigned *)last, (unsigned *)(last + piece - 4));
 	CU(cudaMemcpy(&got[0], last, 4, cudaMemcpyDeviceToHost));
@@ -49,7 +49,7 @@ int main()
 	CU(cudaMalloc(&p, 4 * piece));
 	CU(cudaFree(p));
 
-	/* Sizes that cannot be right. */
+	/* Impossible sizes. */
 	EXPECT(cudaSuccess, cudaMalloc(&p, 0));
 	OK(p == nullptr);
 	EXPECT(cudaErrorInvalidValue, cudaMalloc((void **)nullptr, 16));

@@ -33,7 +33,7 @@ static void work(unsigned me, unsigned *data, unsigned *result)
 	CU(cudaMemcpyAsync(
 		result, data, sizeof(start), cudaMemcpyDeviceToHost, cudaStreamPerThread));
 	CU(cudaStreamSynchronize(cudaStreamPerThread));
-	/* One thread's stream ends with it; the next thread gets its own. */
+	/* A thread's stream ends with the thread; the next thread gets its own. */
 }
 
 int main()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What cudaPointerGetAttributes says of device, pinned, registered and ordinary memory, at its
+ * Results of cudaPointerGetAttributes for device, pinned, registered and ordinary memory, at its
  * start and inside.
  */
 #include "check.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Two threads print some megabytes from kernels, each in a stream of its own, and wait now and
- * then: while the one fetches what was printed, the other's kernels go on. Every line must come out
- * once. The program looks at its own output, which goes into a file.
+ * Two threads print some megabytes from kernels, each in its own stream, and synchronise now and
+ * then: while one fetches the output, the other's kernels continue. Every line must be printed
+ * once. The program reads its own output from a file.
  */
 #include "check.h"
 #include <pthread.h>

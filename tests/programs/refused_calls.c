@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Calls that must fail, each printed with its code: code that cannot be loaded, launches, handles
- * that are gone, memory, contexts, and what every group of calls answers once a kernel has failed.
- * Each group runs in a process of its own. Where an error comes later, the program waits for it, so
- * that the call at which it shows is no matter of time.
+ * Calls that must fail, each printed with its error code: code that cannot be loaded, launches,
+ * destroyed handles, memory, contexts, and the results of every group of calls after a kernel has
+ * failed. Each group runs in a separate process. Where an error is asynchronous the program waits
+ * for it, so that it does not depend on time which call returns it.
  */
 #include "driver.h"
 #include <sys/wait.h>
@@ -42,7 +42,7 @@ static CUfunction add, fail;
 static CUdeviceptr memory;
 static char host[256];
 
-/* What nvcc wraps code in: one uncompressed entry. kind 1: PTX, 2: machine code. */
+/* A fatbin as nvcc makes it, with one uncompressed entry. kind 1: PTX, 2: machine code. */
 static void *container(int kind, unsigned arch, const void *code, size_t size)
 {
 	const size_t padded = (size + 7) & ~(size_t)7;
@@ -116,8 +116,8 @@ static void bad_code_at_once(void)
 		TRY(cuLibraryLoadData(&library, TEXTS[i], NULL, NULL, 0, NULL, NULL, 0));
 	}
 	/*
-	 * The same out of a container: loaded at once, so refused at once. Again, because a failed
-	 * load leaves nothing behind.
+	 * The same without a container: loaded and so refused at the call. Repeated, because a failed
+	 * load must leave no state.
 	 */
 	for (int i = 0; i < 3; i++) {
 		TRY(cuModuleLoadData(&bad, ptx(UNKNOWN)));
@@ -157,7 +157,7 @@ static void lazy(const char *text, const char *name)
 	TRY(cuCtxSynchronize());
 }
 
-/* The first call that needs the code is told. */
+/* The first call that needs the code returns the error. */
 static void bad_code_at_first_use(void)
 {
 	CUlibrary library;
@@ -177,7 +177,7 @@ static void bad_code_at_first_use(void)
 	CU(cuLibraryLoadData(&library, ptx(UNKNOWN), NULL, NULL, 0, NULL, NULL, 0));
 	CU(cuLibraryGetKernel(&kernel, library, "k"));
 	TRY(cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel, device));
-	/* Good code beside the bad is not harmed. */
+	/* Valid code in the same module is not affected. */
 	CU(cuLibraryLoadData(&library, ptx(GOOD), NULL, NULL, 0, NULL, NULL, 0));
 	CU(cuLibraryGetKernel(&kernel, library, "add"));
 	CU(cuMemAlloc(&memory, 4));
@@ -238,7 +238,7 @@ static void launches(void)
 	printf("the good launch counted %d\n", host[0]);
 }
 
-/* ---- handles that are gone ---- */
+/* ---- destroyed handles ---- */
 
 static void gone_streams_events(void)
 {
@@ -394,7 +394,7 @@ static void contexts(void)
 	CU(cuStreamCreate(&stream, 0));
 	CU(cuEventCreate(&event, 0));
 	CU(cuCtxCreate(&second, NULL, 0, device));
-	/* What belongs to the first. */
+	/* Objects of the first context. */
 	TRY(launch(add, 1, 0, NULL));
 	TRY(cuMemsetD8Async(memory, 0, 4, stream));
 	TRY(cuMemcpyHtoDAsync(memory, host, 4, stream));
@@ -511,7 +511,7 @@ static void after_a_failure(void)
 }
 
 /*
- * What went wrong in a context ends with it: the next one is healthy, whether made, or the primary
+ * An error of a context ends with it: the next context works, whether it is created or the primary
  * one after a reset.
  */
 static void next_context(void)

@@ -56,7 +56,9 @@ __global__ void add_offsets(unsigned *out, const unsigned *offset, int length)
 		out[i] += offset[blockIdx.x];
 }
 
-/* Blocks take their number from a ticket, so the block waited for has always started. */
+/*
+ * Blocks take their number from an atomic counter, so that the block waited for has always started.
+ */
 __global__ void scan_chained(const unsigned *in, unsigned *out, unsigned *ticket,
 	volatile unsigned *ready, volatile unsigned *running, int length)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The other half of separate.cu. */
+/* The second file of the test separate.cu. */
 #include "separate.h"
 
 __device__ int shared_counter;

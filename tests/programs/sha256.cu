@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * SHA-256 of many messages of different lengths, one thread each, against the host and a digest
- * everybody knows.
+ * SHA-256 of many messages of different lengths, one thread each, compared with the host and a
+ * published digest.
  */
 #include "check.h"
 #include <vector>
@@ -85,7 +85,7 @@ static void make_constants()
 			prime = prime && n % d;
 		if (!prime)
 			continue;
-		/* The largest r with r^3 <= n 2^96, by bits; r = cube root times 2^32. */
+		/* Finds the largest r with r^3 <= n 2^96 bit by bit; r = cube root times 2^32. */
 		unsigned __int128 r = 0;
 		for (int bit = 35; bit >= 0; bit--) {
 			unsigned __int128 t = r | (unsigned __int128)1 << bit;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Stream priorities: the range, clamping, what a stream says of itself, and work on streams of all
+ * Stream priorities: the range, clamping, a stream's attributes, and work on streams of all
  * priorities.
  */
 #include "check.h"

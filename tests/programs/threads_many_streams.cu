@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Eight threads, each with a stream of its own. The token carries an event: its new holder lets its
- * stream wait for it, works on the shared data, records the next event and passes on, all without
- * waiting for the device. Buffers are allocated by one thread, used by a second and freed by a
- * third. At the same time each thread checks private data.
+ * Eight threads, each with its own stream. They pass a token that holds an event. The new holder
+ * makes its stream wait for the event, works on the shared data, records the next event and passes
+ * the token on, without waiting for the device. Buffers are allocated by one thread, used by a
+ * second and freed by a third. At the same time each thread checks private data.
  */
 #include "check.h"
 #include <condition_variable>
@@ -33,8 +33,8 @@ struct baton {
 	std::condition_variable passed;
 	int step = 0;
 	cudaEvent_t ready = nullptr;
-	unsigned *filled = nullptr; /* written by the step before */
-	unsigned *used = nullptr;   /* read by the step before: to be freed */
+	unsigned *filled = nullptr; /* written by the previous step */
+	unsigned *used = nullptr;   /* read by the previous step, to be freed */
 };
 
 static std::vector<int> owner(STEPS);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Eight threads, one stream. A token goes from thread to thread in a random order; who holds it
+ * Eight threads, one stream. A token passes from thread to thread in random order. Its holder
  * enqueues a step that does not commute with the others and passes the token on without waiting for
- * the device. Reordered calls give a wrong end.
+ * the device. Reordered calls give a wrong final value.
  */
 #include "check.h"
 #include <condition_variable>
@@ -45,7 +45,7 @@ static void enqueue(int step)
 		CU(cudaGetLastError());
 		break;
 	case 2: {
-		/* Pageable memory that is gone when the call has returned. */
+		/* Pageable memory that is not valid any more after the call. */
 		std::vector<unsigned> local(LENGTH, number * 77);
 		CU(cudaMemcpyAsync(
 			scratch, local.data(), LENGTH * 4, cudaMemcpyHostToDevice, stream));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Valid code that the software device does not implement: the kernel that uses it is refused at its
- * launch, each time; kernels beside it run. On a GPU all of them do.
+ * Valid code that the software device does not implement: every launch of the kernel that uses it
+ * is refused; other kernels of the module run. On a GPU all of them run.
  */
 #include "check.h"
 #include <mma.h>

@@ -25,7 +25,7 @@ __global__ void operations(unsigned *out)
 	double d = __shfl_sync(all, (double)id * 1.5, 31 - (int)lane);
 	r[8] = (unsigned)(d * 2);
 
-	/* Two halves of a warp that talk only among themselves. */
+	/* Two halves of a warp that exchange values only within each half. */
 	if (lane & 1) {
 		r[9] = __ballot_sync(0xaaaaaaaau, lane > 15);
 		r[10] = __shfl_sync(0xaaaaaaaau, id, 31);
@@ -33,7 +33,7 @@ __global__ void operations(unsigned *out)
 		r[9] = __ballot_sync(0x55555555u, lane < 8);
 		r[10] = __shfl_xor_sync(0x55555555u, id, 2);
 	}
-	/* Lanes leave one after the other; those still here are active. */
+	/* SIMD lanes exit one after another; the remaining ones are active. */
 	unsigned rounds = 0, last = 0;
 	for (unsigned i = 0; i < lane; i++) {
 		last = __activemask();
