@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * How many records a second a worker executes over the null driver: bytes prepared before, one
- * thread sends, nobody waits.
+ * Measures how many records per second a worker executes over the null driver. The bytes are
+ * prepared before; one thread sends without waiting for replies.
  */
 #include <pthread.h>
 

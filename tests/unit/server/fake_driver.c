@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * A driver for tests: one device without virtual memory management whose calls block, print and
- * call back in ways that a test can foresee. "Device memory" is this process's heap.
+ * call back in defined ways. "Device memory" is this process's heap.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -85,7 +85,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream)
 	return CUDA_SUCCESS;
 }
 
-/* Blocks until somebody fills memory. */
+/* Blocks until a memset is called. */
 EXPORT CUresult cuCtxSynchronize(void);
 EXPORT CUresult cuCtxSynchronize(void)
 {

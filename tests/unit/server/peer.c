@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 
-#define PATIENCE   (60 * OB_SECOND) /* a machine that needs longer is taken to hang */
+#define PATIENCE   (60 * OB_SECOND) /* a longer wait counts as a hang */
 #define RANGE_BASE 0x200000000000ull
 #define RANGE_SIZE (1ull << 40)
 
@@ -28,7 +28,7 @@ static void read_urls(struct server *server)
 	size_t n = 0;
 	char *at;
 
-	/* Both lines: the last one ends the start. */
+	/* Reads both lines: the last one ends the start. */
 	while (!strstr(text, mark) || !strchr(strstr(text, mark), '\n')) {
 		ssize_t got = pread(server->log, text + n, sizeof text - n - 1, (off_t)n);
 
@@ -65,7 +65,7 @@ void server_start_env(
 	for (; options && *options; options++)
 		args[n++] = (char *)(uintptr_t)*options;
 	args[n] = NULL;
-	/* A file, not a pipe: nobody reads what the server writes later. */
+	/* A file, not a pipe: later output of the server is not read. */
 	snprintf(log, sizeof log, "%s/log", server->dir);
 	server->log = open(log, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	CHECK(server->log >= 0);
@@ -76,7 +76,7 @@ void server_start_env(
 		setenv("OUTBOARD_LOG", "info", 1);
 		if (name)
 			setenv(name, value, 1);
-		/* The thread sanitizer would hold each exit up by a second. */
+		/* ThreadSanitizer would delay each exit by a second. */
 		char tsan[256];
 		snprintf(tsan, sizeof tsan, "%s:atexit_sleep_ms=0",
 			getenv("TSAN_OPTIONS") ? getenv("TSAN_OPTIONS") : "");
@@ -128,7 +128,7 @@ void server_await_log(const struct server *server, const char *words)
 	} while (!strstr(text, words));
 }
 
-/* The process that admits connections is a child too, and always there. */
+/* The admission process is a child too, and always exists. */
 static bool is_admission(pid_t pid)
 {
 	char path[64], args[4096] = "";
@@ -223,7 +223,7 @@ void peer_send(struct peer *peer, const void *data, size_t size)
 		ssize_t n = send(peer->fd, p, size, MSG_NOSIGNAL);
 
 		if (n <= 0)
-			return; /* the server may have closed already; tests look at what it said */
+			return; /* the server may have closed already; tests check its answer */
 		p += n;
 		size -= (size_t)n;
 	}
@@ -255,7 +255,7 @@ void peer_message(struct peer *peer, const struct obp_message *message)
 	ob_buf_fini(&frame);
 }
 
-/* More bytes within the time; false: closed. */
+/* Receives more bytes within the time. False: the connection was closed. */
 static bool fill(struct peer *peer, uint64_t deadline)
 {
 	struct pollfd pfd = { .fd = peer->fd, .events = POLLIN };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The audit log is bounded, whatever happens to a server; and what addresses may do. */
+/* The audit log is bounded, whatever happens to a server. Also the limits of addresses. */
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -26,7 +26,10 @@ static void end(void)
 	CHECK(system(command) == 0);
 }
 
-/* Bytes of FILE.number, or of FILE with 0; -1: there is none. Each line of it is whole. */
+/*
+ * Returns the size of FILE.number, or of FILE if number is 0; -1: it does not exist. Checks that
+ * each line is complete.
+ */
 static long file_size(unsigned number)
 {
 	char name[128], line[8192];
@@ -60,7 +63,7 @@ TEST(files_are_rotated_and_the_oldest_goes)
 	for (unsigned i = 0; i < 3; i++)
 		CHECK(file_size(i) > 0 && file_size(i) <= limit);
 	CHECK_INT(file_size(3), -1);
-	/* What was there before counts. */
+	/* Existing content counts. */
 	CHECK(obs_audit_open(path, (uint64_t)limit, 1));
 	for (uint64_t i = 0; i < 1000; i++)
 		obs_audit_opened(i, &who, "tls", "program", 1, "a device");
@@ -69,7 +72,7 @@ TEST(files_are_rotated_and_the_oldest_goes)
 	end();
 }
 
-/* A child that was taken over says what it likes. */
+/* A compromised child sends anything. */
 TEST(lines_are_json_whatever_names_hold)
 {
 	struct obs_identity who = { .proved = true };
@@ -124,7 +127,7 @@ TEST(a_file_that_could_not_be_opened_is_tried_again)
 	none = limit;
 	none.rlim_cur = 0;
 	CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
-	for (int i = 0; i < 10; i++) /* a new file is due, and there is no descriptor for it */
+	for (int i = 0; i < 10; i++) /* a new file is due, but no descriptor is available */
 		obs_audit_opened(2, &who, "tls", "program", 1, "a device");
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 	before = file_size(0);
@@ -157,7 +160,7 @@ TEST(refusals_are_counted_and_not_listed)
 	}
 	fclose(file);
 	CHECK_INT(told, 200000);
-	CHECK(lines >= 2 && lines < 1000); /* some dozens a second, however slow this machine is */
+	CHECK(lines >= 2 && lines < 1000); /* some dozens a second, on a machine of any speed */
 	end();
 }
 
@@ -189,7 +192,7 @@ TEST(an_address_is_told_of_once_a_second)
 	obs_address_report(OB_NEVER, 8, tell);
 	CHECK_INT(reports, 4);
 	CHECK_INT(reported, 2000);
-	/* More kinds than may be told one by one are told together. */
+	/* Kinds beyond the number that is reported separately are reported together. */
 	for (int why = 0; why < OBS_REFUSALS; why++)
 		obs_address_refused(address, (enum obs_refusal)why, "x");
 	reports = reported = 0;
@@ -238,7 +241,7 @@ TEST(wrong_tokens_have_to_wait_longer_and_longer)
 	CHECK_INT(before, OBS_WRONG_WAIT_MAX_S);
 	obs_address_right(&address);
 	CHECK_INT(obs_address_wait_s(&address, now), 0);
-	/* They are forgotten after a time. */
+	/* Addresses are forgotten after a time. */
 	for (unsigned i = 0; i < OBS_WRONG_FREE + 5; i++)
 		obs_address_wrong(&address, now);
 	obs_address_wrong(&address, now + (OBS_WRONG_FORGET_S + 1) * OB_SECOND);

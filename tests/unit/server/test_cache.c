@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The cache of uploads by itself: what is kept is found by its own tenant, whole or not at all, and
- * all of it stays within the limit.
+ * Unit tests of the upload cache: an entry is found only by its tenant, completely or not at all,
+ * and the total stays within the limit.
  */
 #include "server/common/cache.h"
 
@@ -47,7 +47,7 @@ static void folder_remove(void)
 }
 
 /*
- * Until a file that is touched now is younger than one touched at the call: file systems' clocks
+ * Waits until a newly touched file is younger than one touched at the call: file systems' clocks
  * are coarse.
  */
 static void file_clock_moves(void)
@@ -86,7 +86,7 @@ TEST(kept_and_found_by_content)
 	obs_cache_open(&cache, top, LIMIT);
 	chunk_make(1, name);
 	obs_cache_put(&cache, OBS_CACHE_CHUNK, name, data, sizeof data);
-	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), 0); /* nobody's */
+	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), 0); /* of no tenant */
 	obs_cache_enter(&cache, "token 0123 alice");
 	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), 0);
 	obs_cache_put(&cache, OBS_CACHE_CHUNK, name, data, sizeof data);
@@ -95,7 +95,7 @@ TEST(kept_and_found_by_content)
 	CHECK_INT(bytes_of(&cache), sizeof data);
 	CHECK(obs_cache_read(&cache, OBS_CACHE_CHUNK, name, back, sizeof back) &&
 		!memcmp(back, data, sizeof data));
-	/* An image is another thing, whatever its name. */
+	/* An image is a different kind of entry, even with the same name. */
 	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_IMAGE, name), 0);
 	obt_digest_sha256(data, 100000, image);
 	obs_cache_put(&cache, OBS_CACHE_IMAGE, image, data, 100000);
@@ -104,7 +104,7 @@ TEST(kept_and_found_by_content)
 	obt_tree_digest(data, OBS_CACHE_MIN - 1, image);
 	obs_cache_put(&cache, OBS_CACHE_CHUNK, image, data, OBS_CACHE_MIN - 1);
 	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, image), 0);
-	/* Another process of the same tenant has it, another tenant has not. */
+	/* Another process of the same tenant finds it, another tenant does not. */
 	obs_cache_open(&other, top, LIMIT);
 	obs_cache_enter(&other, "token 0123 alice");
 	CHECK(obs_cache_read(&other, OBS_CACHE_CHUNK, name, back, sizeof back));
@@ -136,12 +136,12 @@ TEST(a_damaged_file_is_removed)
 	fd = open(path, O_WRONLY);
 	CHECK(fd >= 0 && pwrite(fd, "!", 1, 70000) == 1);
 	close(fd);
-	/* it is only looked into when it is used */
+	/* its content is only checked when it is used */
 	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), sizeof data);
 	CHECK(!obs_cache_read(&cache, OBS_CACHE_CHUNK, name, back, sizeof back));
 	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), 0);
 	CHECK_INT(bytes_of(&cache), 0);
-	/* A link that somebody has put there is not followed. */
+	/* A link in the folder is not followed. */
 	CHECK_INT(symlink("/etc/passwd", path), 0);
 	CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), 0);
 	CHECK(!obs_cache_read(&cache, OBS_CACHE_CHUNK, name, back, sizeof back));
@@ -177,7 +177,7 @@ TEST(the_longest_unused_goes_first)
 	CHECK(left > LIMIT / CHUNK / 2);
 	for (unsigned i = 199; i > 200 - left; i--)
 		CHECK(obs_cache_find(&caches[i % 2], OBS_CACHE_CHUNK, names[i]));
-	/* What does not fit at all is not kept, and costs nothing. */
+	/* An entry larger than the limit is not kept and evicts nothing. */
 	static uint8_t large[9 << 20];
 	obt_digest_sha256(large, sizeof large, names[0]);
 	obs_cache_put(&caches[0], OBS_CACHE_IMAGE, names[0], large, sizeof large);
@@ -210,7 +210,7 @@ TEST(the_count_is_made_anew)
 	CHECK_INT(bytes_of(&cache), 0);
 	obs_cache_sweep(&cache);
 	CHECK_INT(bytes_of(&cache), 7 * CHUNK);
-	/* Bob's folder is gone; a session of his that is open makes it again. */
+	/* Bob's folder was removed; his open session makes it again. */
 	obs_cache_enter(&cache, "bob");
 	obs_cache_sweep(&cache);
 	chunk_make(50, name);
@@ -244,7 +244,7 @@ TEST(what_comes_while_room_is_made_is_kept)
 		obs_cache_put(&cache, OBS_CACHE_CHUNK, name, data, sizeof data);
 	}
 	CHECK_INT(bytes_of(&cache), LIMIT);
-	/* As another process that looks through the folders. */
+	/* Acts as another process that scans the folders. */
 	fd = open(top, O_RDONLY | O_DIRECTORY);
 	CHECK_INT(flock(fd, LOCK_EX), 0);
 	CHECK_INT(pthread_create(&thread, NULL, lock_end, (void *)(intptr_t)fd), 0);
@@ -257,7 +257,8 @@ TEST(what_comes_while_room_is_made_is_kept)
 }
 
 /*
- * Each in a process of its own that sees one folder, as workers do; the parent is the supervisor.
+ * Each runs in a separate process that sees one folder, as workers do. The parent takes the
+ * supervisor's part.
  */
 static void as_worker(const char *who, unsigned first, unsigned n)
 {
@@ -311,7 +312,8 @@ TEST(who_has_little_loses_nothing_to_who_fills_the_cache)
 	/* now it is full */
 	as_worker("alice", 2000, (unsigned)((LIMIT - bytes_of(&cache)) / CHUNK));
 	/*
-	 * Bob's upload finds no room: nothing of his goes for it; the supervisor takes from alice.
+	 * Bob's upload exceeds the limit: none of his entries is evicted; the supervisor evicts
+	 * alice's.
 	 */
 	as_worker("bob", 100, 1);
 	CHECK_INT(kept(&cache, "bob", 0, 6), 6);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What a supervisor believes of children that their clients have taken over: nothing of their
- * messages' texts and flags, nothing on their stats pages.
+ * A supervisor with compromised children: it must not trust texts and flags of their messages, nor
+ * their shared stats pages.
  */
 #include <errno.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void channel_close(struct channel *c)
 	close(c->child);
 }
 
-/* As a child can: every byte is its own. */
+/* A compromised child controls every byte. */
 static void child_sends(const struct channel *c, const struct obs_handoff *message)
 {
 	CHECK_INT(send(c->child, message, HEAD, 0), HEAD);
@@ -65,7 +65,7 @@ TEST(texts_are_ended_and_clean)
 	CHECK_INT(strspn(got.identity.who, "?"), sizeof got.identity.who - 1);
 	CHECK_INT(strspn(got.identity.from, "?"), sizeof got.identity.from - 1);
 	CHECK_INT(strspn(got.identity.address, "?"), sizeof got.identity.address - 1);
-	/* A flag is 1, not what came for it. */
+	/* A flag is normalised to 1. */
 	memcpy(&byte, &got.identity.proved, 1);
 	CHECK_INT(byte, 1);
 	memcpy(&byte, &got.identity.local, 1);
@@ -73,7 +73,7 @@ TEST(texts_are_ended_and_clean)
 	channel_close(&c);
 }
 
-/* A shared page that became shorter would end the supervisor when it looks. */
+/* Truncating the shared page would kill the supervisor by SIGBUS when it reads it. */
 TEST(a_board_cannot_be_made_shorter)
 {
 	int fd = -1;

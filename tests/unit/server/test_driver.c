@@ -65,7 +65,7 @@ TEST(a_driver_without_vmm)
 	peer_call(&peer, 0, OBP_OP_READ, &read, sizeof read);
 	CHECK_INT(peer_reply(&peer)->body, 100);
 	CHECK_INT(peer.item.body[99], 0x5a);
-	/* One byte past the allocation is not the session's: it is never read. */
+	/* One byte past the allocation does not belong to the session: it is never read. */
 	read.size = 101;
 	peer_call(&peer, 0, OBP_OP_READ, &read, sizeof read);
 	CHECK_INT(peer_reply(&peer)->result, CUDA_ERROR_INVALID_VALUE);
@@ -108,7 +108,7 @@ TEST(rows_there_and_back)
 	CHECK_INT(peer_reply(&peer)->body, WIDTH * HEIGHT * DEPTH);
 	CHECK(memcmp(peer.item.body, body + sizeof(struct obp_write_rows_req),
 		      WIDTH * HEIGHT * DEPTH) == 0);
-	/* A row of the second slice, read alone. */
+	/* Reads one row of the second slice. */
 	read = (struct obp_read_rows_req){ .src = addr + SLICE + PITCH,
 		.src_pitch = PITCH,
 		.src_slice = SLICE,
@@ -126,10 +126,7 @@ static void await_exit(pid_t pid)
 	UNTIL(!process_alive(pid));
 }
 
-/*
- * The only lane waits for something that a new lane does: the executor's role must pass to another
- * thread.
- */
+/* The only lane waits for an action of a new lane: another thread must become the executor. */
 TEST(a_second_lane_is_served_while_the_first_one_blocks)
 {
 	uint64_t addr;
@@ -252,7 +249,7 @@ TEST(a_module_that_does_not_load)
 		.func = FUNCTION, .grid = { 1, 1, 1 }, .block = { 1, 1, 1 }
 	};
 	peer_call(&peer, 0, OBP_OP_LAUNCH, body, sizeof body);
-	/* The first cause, once. */
+	/* The first cause is reported, once. */
 	CHECK_INT(peer_ping(&peer, 0), CUDA_ERROR_INVALID_PTX);
 	CHECK_INT(peer_ping(&peer, 0), 0);
 	end();
@@ -295,7 +292,7 @@ TEST(an_image_is_put_once_and_kept_for_later_sessions)
 	glob_t found;
 
 	begin();
-	memset(text, 'x', sizeof text - 1); /* smaller ones are not kept: they are sent unasked */
+	memset(text, 'x', sizeof text - 1); /* smaller ones are sent without a query */
 	text[sizeof text - 1] = '\0';
 	put_image(text, use.sha256);
 	CHECK_INT(have_image(use.sha256), 1);
@@ -305,12 +302,12 @@ TEST(an_image_is_put_once_and_kept_for_later_sessions)
 	peer_session(&peer, &server);
 	peer_use_context(&peer, 0, 1);
 	CHECK_INT(have_image(use.sha256), 1);
-	/* A damaged file is not believed, and is removed. */
+	/* A damaged file is not used, and is removed. */
 	peer_close(&peer);
 	for (int i = 0; i < 32; i++)
 		snprintf(name + 2 * i, 3, "%02x", use.sha256[i]);
 	snprintf(path, sizeof path, "%s/*/i%s", server.dir, name);
-	CHECK_INT(glob(path, 0, NULL, &found), 0); /* in the folder of this client */
+	CHECK_INT(glob(path, 0, NULL, &found), 0); /* in this client's folder */
 	CHECK_INT(found.gl_pathc, 1);
 	snprintf(path, sizeof path, "%s", found.gl_pathv[0]);
 	globfree(&found);
@@ -365,7 +362,7 @@ TEST(a_host_function_is_asked_for_and_waited_for)
 	struct peer control;
 
 	begin();
-	/* Before the control connection is there: the call waits for it. */
+	/* Before the control connection exists: the call waits for it. */
 	peer_call(&peer, 0, OBP_OP_HOST_FUNC, &req, sizeof req);
 	CHECK_INT(peer_ping(&peer, 0), 0);
 	peer_connect(&control, &server);
@@ -382,7 +379,7 @@ TEST(a_host_function_is_asked_for_and_waited_for)
 	message->value = 99;
 	peer_message(&control, message);
 	CHECK_INT(peer_ping(&peer, 0), 0);
-	/* Done twice: never asked for. */
+	/* A second completion of one request. */
 	peer_message(&control, message);
 	CHECK(peer_ended(&peer));
 	peer_close(&control);

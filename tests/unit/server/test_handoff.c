@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Messages between the supervisor and its children, one of which may have been taken over. */
+/* Messages between the supervisor and its children, one of which may be compromised. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static void end(void)
 	close(file);
 }
 
-/* Any bytes, with two descriptors. */
+/* Sends any bytes, with two descriptors. */
 static void send_raw(const void *data, size_t size)
 {
 	const int fds[2] = { file, file };
@@ -52,7 +52,8 @@ static void send_raw(const void *data, size_t size)
 }
 
 /*
- * The descriptors that came with it must not stay open: the harness counts them at the test's end.
+ * The descriptors that came with the message must not stay open: the harness counts them at the end
+ * of the test.
  */
 static void refused(size_t size, int result, int error)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What a server says to strangers, and to clients that begin wrongly; and that others do not
- * notice.
+ * The server's answers to unauthenticated peers and to clients that violate the protocol in the
+ * handshake. Other clients must not be affected.
  */
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -148,7 +148,7 @@ TEST(calls_before_the_hello)
 	refused(&b, sizeof b, OB_ERR_PROTOCOL);
 }
 
-/* What admission cannot know: here, that the memory which the hello speaks of did not come. */
+/* An error that only the worker can detect: the memory announced by the hello was not sent. */
 TEST(a_refusal_by_the_worker_is_in_the_audit_log)
 {
 	static const char reason[] = "no shared memory came with the hello";
@@ -275,7 +275,7 @@ TEST(welcome_describes_the_device)
 	CHECK_INT(server_stop(&server), 0);
 }
 
-/* A second connection with the given secret; the type of the answer. */
+/* Opens a second connection with the given secret. Returns the type of the answer. */
 static int join(
 	struct peer *peer, const struct server *server, uint64_t route, const uint8_t *secret)
 {
@@ -313,7 +313,7 @@ TEST(control_connection_needs_the_secret)
 	CHECK_INT(control.got.type, OBP_MSG_PONG);
 	CHECK_INT(control.got.value, 4711);
 	CHECK_INT(peer_ping(&data, 0), 0);
-	/* The control connection's end is the session's. */
+	/* The end of the control connection ends the session. */
 	peer_close(&control);
 	CHECK(peer_ended(&data));
 	peer_close(&second);
@@ -322,7 +322,7 @@ TEST(control_connection_needs_the_secret)
 	CHECK_INT(server_stop(&server), 0);
 }
 
-/* Whoever knows a route and not the secret costs the owner nothing, silent or not. */
+/* A peer that knows a route but not the secret must not affect the owner of the session. */
 TEST(joins_of_others_do_not_keep_the_owner_out)
 {
 	enum { OTHERS = 60 };
@@ -331,7 +331,7 @@ TEST(joins_of_others_do_not_keep_the_owner_out)
 	uint8_t secret[OBP_SECRET_BYTES], guess[OBP_SECRET_BYTES] = { 1 };
 	uint64_t route;
 
-	/* The owner comes back: what all switches off must be on. */
+	/* The owner resumes: the option must be on when a run switches all off. */
 	server_start_env(
 		&server, NULL, "OUTBOARD_OPT", ob_opt_on(OB_OPT_RESUME) ? "" : "-all,resume");
 	peer_session_grace(&data, &server, 30);
@@ -355,15 +355,15 @@ TEST(joins_of_others_do_not_keep_the_owner_out)
 		peer_close(&others[i]);
 	peer_close(&again);
 	peer_close(&data);
-	/* the session waits for its client: it takes a second one to end it */
+	/* the session waits for its client: a second signal is needed to end it */
 	kill(server.pid, SIGTERM);
 	server_await_log(&server, "shutting down");
 	CHECK_INT(server_stop(&server), 0);
 }
 
 /*
- * When there are too many connections, of the address with most of them the oldest that has shown
- * least goes.
+ * At the limit of connections, the server evicts one of the address that has most of them: the
+ * oldest that has sent least.
  */
 TEST(who_says_nothing_makes_room)
 {
@@ -378,7 +378,7 @@ TEST(who_says_nothing_makes_room)
 	CHECK_INT(peer_ping(&peer, 0), 0);
 	CHECK(peer_control(&silent[0]));
 	CHECK_INT(silent[0].got.code, OB_ERR_LIMIT);
-	/* The newest is still there. */
+	/* The newest connection is still open. */
 	peer_hello(&silent[SILENT - 1], 0);
 	CHECK(peer_control(&silent[SILENT - 1]));
 	CHECK_INT(silent[SILENT - 1].got.type, OBP_MSG_WELCOME);

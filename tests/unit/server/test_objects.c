@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The server's objects by themselves: handle tables, memory behind a range, options. */
+/* Unit tests of the server's objects: handle tables, memory mapped into a range, options. */
 #include "server/worker/handles.h"
 #include "server/worker/memory.h"
 #include "server/common/options.h"
@@ -80,7 +80,7 @@ TEST(handles_can_be_removed_while_visited)
 #define MIB  (1ull << 20)
 #define BASE 0x200000000000ull
 
-/* A driver that counts pages, to be compared with what the object believes. */
+/* A driver that counts pages, for comparison with the object's counts. */
 static struct {
 	uint64_t free_bytes, refuse_base;
 	uint64_t handle_size[4096];

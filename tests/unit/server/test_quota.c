@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Limits: their texts, the ledger of charges against a plain list, and the layer around a driver
- * that counts for itself.
+ * Limits: parsing, the ledger of charges compared with a simple list, and the layer around a driver
+ * that keeps its own counts.
  */
 #include "base/check.h"
 #include "protocol/load.h"
@@ -127,7 +127,7 @@ TEST(the_ledger_agrees_with_a_plain_list)
 			.bytes = (uint64_t)round,
 			.device = 1 };
 		struct obs_entry *known = &list[entry.kind - 1][entry.name];
-		/* Names as a driver gives them: far apart, the low bits alike. */
+		/* Handles like those of a driver: far apart, with equal low bits. */
 		uint64_t index = entry.name;
 		entry.name <<= 21;
 		if (seed >> 60 & 1) {
@@ -149,7 +149,7 @@ TEST(the_ledger_agrees_with_a_plain_list)
 	obs_ledger_fini(&ledger);
 }
 
-/* ---- the layer, around a driver that gives out numbers ---- */
+/* ---- the layer, around a driver that returns numbers ---- */
 
 static uint64_t given, last_address = 1 << 20;
 static size_t heap_limit;
@@ -316,10 +316,10 @@ TEST(every_way_of_taking_memory_counts_and_gives_back)
 	CHECK_INT(t.cuMemFreeAsync(c, NULL), CUDA_SUCCESS);
 	CHECK_INT(t.cuMemFree_v2(d), CUDA_SUCCESS);
 	CHECK_INT(obs_stats_page_read(&obs_stats_page->used[1]), 40 * MIB);
-	CHECK_INT(t.cuMemFree_v2(a), CUDA_SUCCESS); /* again: nothing is given back twice */
+	CHECK_INT(t.cuMemFree_v2(a), CUDA_SUCCESS); /* again: nothing is credited twice */
 	CHECK_INT(obs_stats_page_read(&obs_stats_page->used[1]), 40 * MIB);
 	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 50 * MIB), CUDA_SUCCESS);
-	/* instead of, not on top of */
+	/* replaces the old charge, does not add to it */
 	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 60 * MIB), CUDA_SUCCESS);
 	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 61 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(heap_limit, 60 * MIB);
@@ -329,7 +329,7 @@ TEST(every_way_of_taking_memory_counts_and_gives_back)
 	CHECK_INT(t.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1 << 30), CUDA_SUCCESS);
 }
 
-/* A client that releases a handle and keeps the mapping still has the memory. */
+/* Memory stays charged when a client releases the handle and keeps the mapping. */
 TEST(mapped_memory_counts_until_it_is_unmapped)
 {
 	struct obs_driver t = layered();
@@ -346,7 +346,7 @@ TEST(mapped_memory_counts_until_it_is_unmapped)
 	CHECK_INT(obs_stats_page_read(&obs_stats_page->used[1]), 60 * MIB);
 	CHECK_INT(t.cuMemUnmap(1 * MIB, 20 * MIB), CUDA_SUCCESS);
 	CHECK_INT(obs_stats_page_read(&obs_stats_page->used[1]), 60 * MIB);
-	/* two mappings in one call; the other memory has its handle still */
+	/* two mappings in one call; the second memory still has its handle */
 	CHECK_INT(t.cuMemUnmap(21 * MIB, 40 * MIB), CUDA_SUCCESS);
 	CHECK_INT(obs_stats_page_read(&obs_stats_page->used[1]), 20 * MIB);
 	CHECK_INT(t.cuMemRelease(b), CUDA_SUCCESS);
@@ -354,7 +354,7 @@ TEST(mapped_memory_counts_until_it_is_unmapped)
 	CHECK_INT(obs_stats_page_read(&obs_stats_page->host_used), 0);
 }
 
-/* Mapping needs a note; without room for it the memory is unmapped again. */
+/* Mapping needs an entry in the ledger; if it cannot be added, the memory is unmapped again. */
 TEST(mappings_count_as_host_memory)
 {
 	struct obs_driver t = layered();
@@ -376,7 +376,8 @@ TEST(page_locked_memory_counts_as_host_memory)
 	void *host, *host2;
 
 	CHECK_INT(t.cuMemHostAlloc(&host, 99 * MIB, 0), CUDA_SUCCESS);
-	CHECK_INT(t.cuMemAlloc_v2(&a, 100 * MIB), CUDA_SUCCESS); /* the device's is another cap */
+	CHECK_INT(
+		t.cuMemAlloc_v2(&a, 100 * MIB), CUDA_SUCCESS); /* the device has a separate limit */
 	CHECK_INT(obs_stats_page_read(&obs_stats_page->host[OBS_HOLD_PINNED]), 99 * MIB);
 	CHECK_INT(obs_stats_page_read(&obs_stats_page->host[OBS_HOLD_HANDLES]),
 		2 * OBS_ALLOCATION_BYTES);
@@ -397,7 +398,7 @@ TEST(a_purpose_takes_up_to_the_limit_and_not_a_byte_more)
 	CHECK(!obs_hold_take(OBS_HOLD_IMAGES, 1) && !obs_hold_room(1) && obs_hold_room(0));
 	CHECK(!obs_hold_take(OBS_HOLD_IMAGES, UINT64_MAX));
 	CHECK_INT(obs_stats_page_read(&obs_stats_page->host[OBS_HOLD_IMAGES]), 60 * MIB);
-	obs_hold_add(OBS_HOLD_HANDLES, 5); /* above the limit: what is bounded by itself */
+	obs_hold_add(OBS_HOLD_HANDLES, 5); /* above the limit: bounded elsewhere */
 	CHECK(!obs_hold_take(OBS_HOLD_IMAGES, 0) && !obs_hold_room(0));
 	obs_hold_give(OBS_HOLD_DEVICE, 40 * MIB);
 	CHECK(obs_hold_room(40 * MIB - 5) && !obs_hold_room(40 * MIB - 4));

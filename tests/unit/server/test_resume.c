@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Connections of a session that break, come back, come back twice, late, or with numbers that
- * cannot be.
+ * Connections of a session that break and are resumed: once, twice, late, or with invalid numbers.
  */
 #include <sys/socket.h>
 
@@ -25,13 +24,13 @@ static void session_start(struct session *s, const char *const *options, uint32_
 }
 
 /*
- * A session that waits for its client holds the server's end up; the second signal does not wait
- * for it.
+ * A session that waits for its client delays the server's end; after the second signal the server
+ * does not wait for it.
  */
 static void session_stop(struct session *s)
 {
 	kill(s->server.pid, SIGTERM);
-	server_await_log(&s->server, "shutting down"); /* two that wait are delivered as one */
+	server_await_log(&s->server, "shutting down"); /* pending signals merge */
 	kill(s->server.pid, SIGTERM);
 	server_wait(&s->server, 60000);
 }
@@ -60,8 +59,8 @@ static void refused(
 }
 
 /*
- * Records sent again are passed over, replies not received are sent again, and both go on from
- * there.
+ * Repeated records are skipped, replies that were not received are sent again, and both sides
+ * continue.
  */
 TEST(the_session_goes_on_from_where_it_broke)
 {
@@ -76,14 +75,14 @@ TEST(the_session_goes_on_from_where_it_broke)
 	CHECK_INT(peer_reply(&s.data)->call, 2);
 	CHECK_INT(peer_reply(&s.data)->call, 3);
 	peer_close(&s.data);
-	/* As if only the first reply had come. */
+	/* As if only the first reply had arrived. */
 	CHECK(join(&s, &next, OBP_JOIN_DATA, 1, 1));
 	CHECK_INT(next.got.type, OBP_MSG_JOINED);
 	CHECK_INT(next.got.received, 3);
 	CHECK_INT(peer_reply(&next)->call, 2);
 	CHECK_INT(next.item.number, 2);
 	CHECK_INT(peer_reply(&next)->call, 3);
-	/* The records 2 and 3 again, then a new one: only that is answered. */
+	/* Sends records 2 and 3 again, then a new one: only the new one is answered. */
 	next.next = 2;
 	for (int i = 0; i < 3; i++)
 		peer_call(&next, 0, OBP_OP_PING, NULL, 0);
@@ -93,7 +92,7 @@ TEST(the_session_goes_on_from_where_it_broke)
 	session_stop(&s);
 }
 
-/* Hundreds of times, at every stage of a call. */
+/* Breaks the connection hundreds of times, at every stage of a call. */
 TEST(again_and_again)
 {
 	uint64_t attempt = 0, received = 0;
@@ -127,7 +126,10 @@ TEST(again_and_again)
 	session_stop(&s);
 }
 
-/* A large record whose second half never came is executed once, when it comes whole. */
+/*
+ * A large record whose second half did not arrive is executed once, after it has arrived
+ * completely.
+ */
 TEST(a_record_cut_in_its_middle)
 {
 	const uint32_t bytes = 200u << 10,
@@ -170,7 +172,7 @@ TEST(who_does_not_know_the_secret_stays_out)
 		refused(&s, purposes[i], 0, 1);
 		s.secret[7] ^= 1;
 	}
-	CHECK_INT(peer_ping(&s.data, 0), 0); /* and nothing happened to the session */
+	CHECK_INT(peer_ping(&s.data, 0), 0); /* the session is not affected */
 	peer_close(&s.data);
 	session_stop(&s);
 }
@@ -190,7 +192,7 @@ TEST(a_session_that_is_not_there)
 	session_stop(&s);
 }
 
-/* False: refused, and closed. */
+/* False: the server refused and closed the connection. */
 static bool joined_now(struct session *s, struct peer *peer, uint64_t attempt)
 {
 	CHECK(join(s, peer, OBP_JOIN_DATA, 1, attempt));
@@ -201,7 +203,9 @@ static bool joined_now(struct session *s, struct peer *peer, uint64_t attempt)
 	return false;
 }
 
-/* The later attempt counts, whatever comes when; the connection of an earlier one ends. */
+/*
+ * The highest attempt wins in any order of arrival; the connection of an earlier attempt is closed.
+ */
 TEST(two_joins_at_once)
 {
 	struct session s;
@@ -214,13 +218,13 @@ TEST(two_joins_at_once)
 	CHECK_INT(first.got.type, OBP_MSG_JOINED);
 	CHECK(peer_ended(&s.data));
 	/*
-	 * While the first is still being taken over the second is told to come again, as a client
-	 * would.
+	 * While the first join is in progress, the second gets an answer to retry, as a client
+	 * does.
 	 */
 	UNTIL(joined_now(&s, &second, ++attempt));
 	CHECK(peer_ended(&first));
 	refused(&s, OBP_JOIN_DATA, 1, 5);
-	refused(&s, OBP_JOIN_DATA, 1, attempt); /* recorded and played again */
+	refused(&s, OBP_JOIN_DATA, 1, attempt); /* a replayed join */
 	CHECK_INT(peer_ping(&second, 0), 0);
 	peer_close(&first);
 	peer_close(&second);
@@ -243,8 +247,8 @@ TEST(numbers_that_cannot_be)
 	CHECK_INT(peer_ping(&s.data, 0), 0);
 	CHECK(join(&s, &next, OBP_JOIN_DATA, 4, 3));
 	CHECK_INT(next.got.type, OBP_MSG_JOINED);
-	refused(&s, OBP_JOIN_DATA, 3, 4); /* acknowledged before: no longer there */
-	/* Going on with a gap ends the session. */
+	refused(&s, OBP_JOIN_DATA, 3, 4); /* acknowledged before: not kept any more */
+	/* Continuing with a gap ends the session. */
 	next.next = 9;
 	peer_call(&next, 0, OBP_OP_PING, NULL, 0);
 	CHECK(peer_control(&next));
@@ -255,7 +259,7 @@ TEST(numbers_that_cannot_be)
 	session_stop(&s);
 }
 
-/* An acknowledgement of what was never sent ends the session, on either connection. */
+/* An acknowledgement of replies that were never sent ends the session, on either connection. */
 TEST(acknowledgements_that_cannot_be)
 {
 	for (int on_control = 0; on_control < 2; on_control++) {
@@ -276,7 +280,7 @@ TEST(acknowledgements_that_cannot_be)
 	}
 }
 
-/* The control connection is replaced too; pings tell how far the data connection is. */
+/* The control connection is replaced, too; pings report the position of the data connection. */
 TEST(the_control_connection_comes_back)
 {
 	struct obp_message ping = { .type = OBP_MSG_PING, .value = 77 };
@@ -304,7 +308,7 @@ TEST(the_control_connection_comes_back)
 	session_stop(&s);
 }
 
-/* The next request to run the host function; answers that the session is joined are passed over. */
+/* Receives the next request to run the host function; skips `joined` messages. */
 static void asked(struct peer *control, uint64_t callback)
 {
 	do
@@ -315,8 +319,8 @@ static void asked(struct peer *control, uint64_t callback)
 }
 
 /*
- * Whatever the moment at which the control connection breaks, the function is asked for until it is
- * done, and a second answer is none too many.
+ * Whenever the control connection breaks, the request is repeated until the function is done, and a
+ * second answer is accepted.
  */
 TEST(a_host_function_is_asked_for_again)
 {
@@ -330,7 +334,9 @@ TEST(a_host_function_is_asked_for_again)
 		exit(TEST_SKIP_EXIT);
 	session_start(&s, options, 20);
 	peer_call(&s.data, 0, OBP_OP_HOST_FUNC, &req, sizeof req);
-	/* The fake driver calls it on a thread of its own; that waits for the connection. */
+	/*
+	 * The fake driver calls the function on a separate thread, which waits for the connection.
+	 */
 	CHECK_INT(peer_ping(&s.data, 0), 0);
 	for (uint64_t attempt = 1; attempt <= 3; attempt++) {
 		let_pass(20000,
@@ -351,8 +357,8 @@ TEST(a_host_function_is_asked_for_again)
 }
 
 /*
- * Not sooner than that. A session that is kept for longer than the test waits is seen by the worker
- * that stays.
+ * Checks that the session ends, and not before from_ms. A session that is kept for too long is
+ * noticed by its worker, which remains.
  */
 static void worker_ends(struct session *s, unsigned from_ms)
 {

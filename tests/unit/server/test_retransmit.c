@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The replies that a server keeps: each lies in one piece inside its memory and stays as it is
- * until it is dropped, at every place where the memory ends.
+ * The retransmit queue: each reply is contiguous in the queue's memory and unchanged until it is
+ * dropped, at every position of the memory's end.
  */
 #include "base/check.h"
 #include "server/worker/retransmit.h"
@@ -61,8 +61,8 @@ static void begin(void)
 TEST(a_reply_ends_where_the_memory_does)
 {
 	/*
-	 * Of every size: as many as fit, then one that makes the end exact, then more while the
-	 * first ones are given back.
+	 * For every size: adds replies until the memory is full, then one that fits exactly, then
+	 * more while the first ones are dropped.
 	 */
 	for (uint32_t size = 8; size <= 2048; size += 8) {
 		begin();

@@ -21,7 +21,7 @@ static void begin(void)
 	table = obs_routes_new(&fd);
 	CHECK(table);
 	CHECK(dup2(fd, OBS_ROUTES_FD) == OBS_ROUTES_FD);
-	/* Whoever has the descriptor cannot write to what others believe. */
+	/* A process that gets the descriptor must not be able to write to the table. */
 	if (fd != OBS_ROUTES_FD) {
 		CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
 		CHECK_INT(write(fd, "x", 1), -1);
@@ -37,7 +37,7 @@ static void end(void)
 	obs_routes_free((struct obs_routes *)(uintptr_t)adopted);
 }
 
-/* A secret whose every byte follows from its route. */
+/* A secret that is derived from its route. */
 static void secret_of(uint64_t route, uint8_t ret[OBP_SECRET_BYTES])
 {
 	for (unsigned i = 0; i < OBP_SECRET_BYTES; i++)
@@ -103,7 +103,7 @@ static void *look(void *unused)
 	return NULL;
 }
 
-/* Two sessions take turns in one entry: a reader never gets the secret of the other. */
+/* Two sessions use one entry in turn: a reader must never get the secret of the other. */
 TEST(a_secret_belongs_to_its_route)
 {
 	pthread_t reader;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* A session over the null driver: what is answered, what is bounded, what ends it. */
+/* A session over the null driver: replies, limits, and errors that end it. */
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -81,7 +81,7 @@ TEST(addresses_outside_the_range)
 	CHECK_INT(peer_reply(&peer)->result, CUDA_ERROR_INVALID_VALUE);
 	peer_call(&peer, 0, OBP_OP_MEM_ALLOC, &alloc, sizeof alloc);
 	CHECK_INT(peer_ping(&peer, 0), CUDA_ERROR_INVALID_VALUE);
-	/* Said once. */
+	/* Reported once. */
 	CHECK_INT(peer_ping(&peer, 0), 0);
 	peer_call(&peer, 0, OBP_OP_READ, &read, sizeof read);
 	CHECK_INT(peer_reply(&peer)->result, CUDA_ERROR_INVALID_VALUE);
@@ -206,7 +206,10 @@ TEST(unknown_opcodes)
 	}
 }
 
-/* Each call with a body of every wrong size up to 256: the session ends, another goes on. */
+/*
+ * Sends each call with a body of every wrong size up to 256: the session must end, and another must
+ * continue.
+ */
 TEST(bodies_of_wrong_sizes)
 {
 	struct peer other;
@@ -247,7 +250,7 @@ TEST(frames_cut_anywhere)
 		peer_session(&peer, &server);
 		peer_use_context(&peer, 0, 1);
 	}
-	/* In pieces but whole. */
+	/* In several pieces, complete. */
 	for (size_t n = 0; n < sizeof bytes; n++) {
 		peer_send(&peer, bytes + n, 1);
 		if (n % 7 == 0)
@@ -388,7 +391,10 @@ TEST(acknowledgements_come_without_being_asked)
 	end();
 }
 
-/* The first failure travels with the next reply; a fault in the driver stands for a real one. */
+/*
+ * The first failure is reported in the next reply. An injected fault in the driver replaces a real
+ * one.
+ */
 TEST(an_asynchronous_failure_is_told_once)
 {
 	struct obp_event_create_req create = { .event = EVENT };
@@ -473,7 +479,7 @@ TEST(blocking_calls_of_several_lanes)
 	end();
 }
 
-/* One call of each kind; false when the session ended on the way. */
+/* Makes one call of each kind. False: the session ended. */
 static bool use_everything(void)
 {
 	struct obp_message *hello = calloc(1, sizeof *hello);
@@ -494,7 +500,7 @@ static bool use_everything(void)
 	welcome = peer_control(&peer) && peer.got.type == OBP_MSG_WELCOME;
 	if (!welcome)
 		return false;
-	/* the server could not have ours; its own we do not want */
+	/* the server could not reserve our range; its own one is not used */
 	if (!peer.got.welcome.range_ok) {
 		struct obp_message range = { .type = OBP_MSG_RANGE };
 
@@ -518,12 +524,15 @@ static bool use_everything(void)
 	return true;
 }
 
-/* Whatever driver call fails: an answer, no hang, and the next session is a sound one. */
+/*
+ * Whichever driver call fails, the client gets an answer without a hang, and the next session
+ * works.
+ */
 TEST(every_driver_call_may_fail)
 {
 	static const struct {
 		const char *call;
-		bool served; /* the session goes on */
+		bool served; /* the session continues */
 	} cases[] = {
 		{ "cuMemAddressReserve", true },
 		{ "cuMemCreate", true },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Stripes as a client of ours uses them, and as nobody should: frames that cannot be, transfers
- * that never were, connections that leave in the middle.
+ * Correct and incorrect use of stripes: invalid frames, transfers that never existed, connections
+ * that close in the middle.
  */
 #include <sys/socket.h>
 
@@ -34,7 +34,7 @@ static void session_stop(struct session *s)
 {
 	peer_close(&s->data);
 	kill(s->server.pid, SIGTERM);
-	server_await_log(&s->server, "shutting down"); /* two that wait are delivered as one */
+	server_await_log(&s->server, "shutting down"); /* pending signals merge */
 	kill(s->server.pid, SIGTERM);
 	server_wait(&s->server, 60000);
 }
@@ -72,7 +72,7 @@ static void write_call(struct session *s, uint64_t transfer, uint64_t size)
 	peer_call(&s->data, 0, OBP_OP_WRITE_STRIPED, &req, sizeof req);
 }
 
-/* The answer to a striped copy: whole or not. */
+/* Receives the reply to a striped copy: complete or not. */
 static uint32_t whole(struct session *s)
 {
 	struct obp_write_striped_rep rep;
@@ -98,14 +98,14 @@ TEST(parts_of_two_stripes_make_a_copy)
 	CHECK_INT(s.data.got.welcome.stripes, 8);
 	joined(&s, &a, 1);
 	joined(&s, &b, 1);
-	part_send(&a, 1, PART, PART); /* before its record: it waits */
+	part_send(&a, 1, PART, PART); /* arrives before its record: it waits */
 	part_send(&b, 1, 0, PART);
 	write_call(&s, 1, 2 * PART + 5);
 	peer_await_taken(&a);
 	peer_await_taken(&s.data);
 	part_send(&a, 1, 2 * PART, 5);
 	CHECK_INT(whole(&s), 1);
-	/* Another one, by one of them. */
+	/* Another copy, on one stripe. */
 	write_call(&s, 2, PART);
 	part_send(&b, 2, 0, PART);
 	CHECK_INT(whole(&s), 1);
@@ -143,7 +143,7 @@ TEST(parts_that_are_asked_for)
 	session_stop(&s);
 }
 
-/* No stripes; one that leaves in the middle; one of a transfer that is over. */
+/* No stripes; a stripe that closes in the middle; a part of a transfer that has ended. */
 TEST(copies_that_are_not_whole)
 {
 	struct peer a, b;
@@ -154,21 +154,21 @@ TEST(copies_that_are_not_whole)
 	CHECK_INT(whole(&s), 0);
 	joined(&s, &a, 1);
 	joined(&s, &b, 1);
-	part_send(&a, 1, 0, PART); /* is dropped */
+	part_send(&a, 1, 0, PART); /* the part is dropped */
 	write_call(&s, 2, 2 * PART);
 	part_send(&a, 2, 0, PART);
 	peer_await_taken(&a);
 	peer_close(&b);
 	CHECK_INT(whole(&s), 0);
-	CHECK(peer_ended(&a)); /* the others go with it */
+	CHECK(peer_ended(&a)); /* the other stripes are closed, too */
 	peer_close(&a);
-	/* New ones, of a newer set; the old number is old. */
+	/* New stripes with a newer set; the old number is not valid any more. */
 	joined(&s, &a, 2);
 	not_joined(&s, 1);
 	write_call(&s, 3, PART);
 	part_send(&a, 3, 0, PART);
 	CHECK_INT(whole(&s), 1);
-	/* A newer set ends the one before. */
+	/* A newer set ends the previous one. */
 	joined(&s, &b, 3);
 	CHECK(peer_ended(&a));
 	write_call(&s, 4, PART);
@@ -180,7 +180,7 @@ TEST(copies_that_are_not_whole)
 	session_stop(&s);
 }
 
-/* Nothing comes: the copy is given up after a while, and the session lives. */
+/* No bytes arrive: the copy fails after a time, and the session continues. */
 TEST(a_stripe_that_is_silent)
 {
 	struct peer stripe;
@@ -217,7 +217,7 @@ TEST(no_more_than_allowed)
 	session_stop(&s);
 }
 
-/* Ends the session: its data connection is closed. */
+/* Expects the session to end: its data connection is closed. */
 static void violates(struct session *s, struct peer *stripe, const void *bytes, size_t size)
 {
 	joined(s, stripe, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Processes: they come, they go, none is left behind. */
+/* Processes are started and end, and none is left behind. */
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/socket.h>
@@ -41,7 +41,10 @@ TEST(a_killed_worker_closes_its_session_and_no_other)
 	CHECK_INT(server_stop(&server), 0);
 }
 
-/* Nothing of a session is in it: who is there goes on, joins and comes as before. */
+/*
+ * The admission process holds no state of sessions: after its end sessions continue, joins and new
+ * sessions work as before.
+ */
 TEST(a_killed_admission_process_is_replaced)
 {
 	struct server server;
@@ -106,10 +109,7 @@ static uint64_t cpu_ns(pid_t pid)
 	return (uint64_t)used.tv_sec * OB_SECOND + (uint64_t)used.tv_nsec;
 }
 
-/*
- * A client that comes meanwhile waits, and the process does not use a processor for looking again
- * and again.
- */
+/* A client that connects meanwhile waits, and the process must not poll in a busy loop. */
 TEST(admission_without_descriptors_waits_for_one)
 {
 	struct rlimit none, enough;
@@ -118,7 +118,7 @@ TEST(admission_without_descriptors_waits_for_one)
 	uint64_t used, began;
 	pid_t admission;
 
-	/* Only a process of the same user can have its limits changed from outside. */
+	/* Another process can change only the limits of a process of the same user. */
 	server_start(&server, (const char *const[]){ "--sandbox", "off", NULL });
 	peer_session(&other, &server);
 	admission = server_admission(&server);
@@ -131,7 +131,7 @@ TEST(admission_without_descriptors_waits_for_one)
 	used = cpu_ns(admission);
 	began = ob_clock_ns();
 	let_pass(500000, "processor time of a period is what is measured");
-	/* On a machine that has no time for it this shows nothing, and is not wrong. */
+	/* On a machine that is too busy this tests nothing but does not fail. */
 	CHECK(cpu_ns(admission) - used < (ob_clock_ns() - began) / 5);
 	CHECK_INT(peer_ping(&other, 0), 0);
 	CHECK_INT(prlimit(admission, RLIMIT_NOFILE, &enough, NULL), 0);
@@ -142,7 +142,7 @@ TEST(admission_without_descriptors_waits_for_one)
 	CHECK_INT(server_stop(&server), 0);
 }
 
-/* A preface alone costs no worker and no place, however many there are. */
+/* Any number of connections that sent only a preface take no worker and no place. */
 TEST(a_place_is_spent_on_a_hello_only)
 {
 	struct server server;
@@ -193,7 +193,7 @@ TEST(an_address_begins_sessions_as_fast_as_it_may)
 	server_start(
 		&server, (const char *const[]){ "--count-local", "--address-rate", "1", NULL });
 	peer_session(&owner, &server);
-	/* Four at once, then one a second. */
+	/* Four are allowed at once, then one a second. */
 	for (int i = 0; i < 12; i++) {
 		peer_connect(&peer, &server);
 		peer_hello(&peer, 0);
@@ -204,7 +204,7 @@ TEST(an_address_begins_sessions_as_fast_as_it_may)
 		peer_close(&peer);
 	}
 	CHECK(refused > 0);
-	/* A join is not a new session: it gets through. */
+	/* A join is not a new session: it is not limited. */
 	CHECK(peer_join(&control, &server, owner.got.welcome.route, owner.got.welcome.secret,
 		OBP_JOIN_CONTROL, 0, 1));
 	CHECK_INT(control.got.type, OBP_MSG_JOINED);
@@ -256,7 +256,7 @@ TEST(warm_workers_come_back_one_at_a_time_when_asked_to)
 	server_await_children(&server, 5);
 	for (int i = 0; i < 3; i++)
 		peer_session(&peers[i], &server);
-	/* Three are taken, and there may be no more than six in all: three are kept ready. */
+	/* Three of at most six workers are in use: three are kept warm. */
 	server_await_children(&server, 6);
 	let_pass(100000,
 		"a seventh would come with the refill timer; a machine that is slow makes this no "
@@ -287,7 +287,7 @@ TEST(a_dead_warm_worker_is_replaced)
 	CHECK_INT(server_stop(&server), 0);
 }
 
-/* False: refused, and closed. */
+/* False: the server refused and closed the connection. */
 static bool welcomed(struct peer *peer, const struct server *server)
 {
 	peer_connect(peer, server);
@@ -313,7 +313,7 @@ TEST(sessions_above_the_maximum_are_refused)
 	CHECK_INT(third.got.code, OB_ERR_REFUSED);
 	peer_close(&third);
 	peer_close(&first);
-	/* Its place becomes free as soon as its worker is gone. */
+	/* The place becomes free as soon as the worker has ended. */
 	UNTIL(welcomed(&first, &server));
 	peer_close(&first);
 	peer_close(&second);
@@ -399,7 +399,7 @@ TEST(a_driver_that_cannot_be_used_is_named)
 	struct peer peer;
 
 	/*
-	 * One that goes while the server runs: a server that cannot use its driver at all does not
+	 * The driver disappears while the server runs: a server that cannot use its driver does not
 	 * start.
 	 */
 	CHECK(mkdtemp(path) && getenv("OUTBOARD_FAKE_DRIVER"));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The upload cache over the wire: what a session keeps a later one is told of, what is lost between
- * the two is said, and nobody is believed.
+ * The upload cache over the wire: a later session finds what an earlier one uploaded, a lost entry
+ * is reported, and clients' claims are checked.
  */
 #include <glob.h>
 #include <unistd.h>
@@ -83,12 +83,12 @@ TEST(kept_for_the_next_session)
 	cached = (struct obp_write_cached_req){ .dst = addr, .size = CHUNK, .index = 200 };
 	peer_call(&peer, 0, OBP_OP_WRITE_CACHED, &cached, sizeof cached);
 	CHECK_INT(peer_ping(&peer, 0), 0);
-	cached.dst = 0x1000; /* not this session's */
+	cached.dst = 0x1000; /* does not belong to this session */
 	peer_call(&peer, 0, OBP_OP_WRITE_CACHED, &cached, sizeof cached);
 	CHECK_INT(peer_ping(&peer, 0), CUDA_ERROR_INVALID_VALUE);
 	rep = ask(0, 0);
 	CHECK(!rep.lost[3]);
-	cached.dst = addr; /* the last question named nothing */
+	cached.dst = addr; /* the last query named nothing */
 	peer_call_fatal(&peer, OBP_OP_WRITE_CACHED, &cached, sizeof cached);
 	end();
 }
@@ -144,8 +144,8 @@ TEST(a_run_with_a_hole)
 	struct obp_cache_ask_rep rep;
 
 	/*
-	 * The one chunk there is, at two places; a whole chunk's size is wrong for the first, what
-	 * is left is right for the second.
+	 * The only cached chunk at two places: its size is wrong for a full chunk at the first
+	 * place and right for the rest at the second.
 	 */
 	begin("16MiB");
 	peer_call(&peer, 0, OBP_OP_WRITE_KEPT, body, sizeof body);
@@ -159,7 +159,7 @@ TEST(a_run_with_a_hole)
 	peer_call(&peer, 0, OBP_OP_WRITE_CACHED, &cached, sizeof cached);
 	CHECK_INT(peer_ping(&peer, 0), 0);
 	rep = ask(0, 0);
-	/* the file was taken for damaged and is gone, for the second as well */
+	/* the file was removed as damaged, so the second place fails, too */
 	CHECK(rep.lost[0] & 1);
 	end();
 }
@@ -167,8 +167,8 @@ TEST(a_run_with_a_hole)
 TEST(a_name_that_is_not_the_datas)
 {
 	/*
-	 * As when a thread of the program writes what another is copying: it is copied, and kept
-	 * under no name.
+	 * As when one thread of the program writes memory that another is copying: it is copied,
+	 * but not cached.
 	 */
 	begin("16MiB");
 	kept->name[5] ^= 1;
