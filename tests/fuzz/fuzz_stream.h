@@ -18,9 +18,8 @@
 #define FUZZ_WIRE_MAX (3u << 20)
 
 struct fuzz_wire {
-	_Alignas(8) uint8_t
-		data[FUZZ_WIRE_MAX]; /* aligned, so that the first frame can be read in place */
-	size_t size, at;             /* bytes appended; bytes of them received */
+	_Alignas(8) uint8_t data[FUZZ_WIRE_MAX]; /* the first frame can be read in place */
+	size_t size, at;                         /* bytes appended; bytes of them received */
 };
 
 extern struct fuzz_wire fuzz_wire;

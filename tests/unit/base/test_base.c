@@ -174,7 +174,7 @@ TEST(spans_and_rounding)
 	CHECK_INT(ob_round_up(8, 8), 8);
 }
 
-/* What comes of a line that is logged so often, with its level. */
+/* Returns the output for a line that is logged that many times, with its level. */
 static void log_often(enum ob_log_level level, unsigned times, char *ret, size_t size)
 {
 	int fds[2];
@@ -206,10 +206,12 @@ TEST(equal_log_lines_are_held_back)
 	log_often(OB_LOG_WARN, 100, text, sizeof text);
 	for (const char *c = text; *c; c++)
 		lines += *c == '\n';
-	CHECK(lines < 50); /* none; one in ten seconds on a machine that needs so long for them */
+	CHECK(lines < 50); /* normally none; one in ten seconds on a slow machine */
 	log_often(OB_LOG_ERROR, 1, text, sizeof text);
 	CHECK_STR(text, "outboard: error: the same line\n");
-	/* When the process ends it says how many; a child tells of its own lines alone. */
+	/*
+	 * At its end the process reports how many were dropped; a child reports only its own lines.
+	 */
 	CHECK(pipe2(fds, O_CLOEXEC) == 0);
 	child = fork();
 	if (child == 0) {
@@ -243,7 +245,7 @@ TEST(log_never_waits)
 	ob_log_set_fd(fds[1]);
 	memset(line, 'x', sizeof line - 1);
 	line[sizeof line - 1] = '\0';
-	for (int i = 0; i < 500; i++) /* half a megabyte: no pipe takes it */
+	for (int i = 0; i < 500; i++) /* half a megabyte: more than a pipe holds */
 		ob_error("%03d%s", i, line + 3);
 	while ((n = read(fds[0], text, 1 << 20)) > 0)
 		size += n / (ssize_t)sizeof line;

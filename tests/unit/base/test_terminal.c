@@ -54,7 +54,7 @@ TEST(a_line_is_utf8)
 	CLEANS("cut \xe2\x82", "cut ??");
 }
 
-/* In every way to cut it into two pieces. */
+/* Tests every way to cut it into two pieces. */
 static bool shows(const char *text, size_t n, const char *want)
 {
 	char out[256];
@@ -98,8 +98,8 @@ TEST(a_screen_gets_nothing_else)
 }
 
 /*
- * Random bytes: what comes out of either never holds a control character in any form, and a
- * screen's text is the same however it was cut.
+ * Random bytes: the output of both functions never contains a control character in any form, and a
+ * screen's text does not depend on how it was cut.
  */
 TEST(random_bytes)
 {
@@ -130,7 +130,7 @@ TEST(random_bytes)
 		}
 		n = ob_text_clean(text, sizeof text);
 		m = n;
-		CHECK(ob_text_clean(text, n) == m); /* there is nothing left to do */
+		CHECK(ob_text_clean(text, n) == m); /* cleaning is idempotent */
 		for (size_t i = 0; i < n; i++)
 			CHECK((unsigned char)text[i] >= 0x20 && text[i] != 0x7f);
 	}

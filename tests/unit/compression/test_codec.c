@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Codecs give back what they took, in the room they were given; damaged and lying input is refused
- * without a byte beyond the announced size.
+ * Codecs reproduce their input within the given space. Damaged or malicious input is refused, and
+ * no byte is written beyond the announced size.
  */
 #include <math.h>
 
@@ -59,8 +59,8 @@ static void fill(enum kind kind, uint8_t *data, size_t size)
 }
 
 /*
- * Into a piece of memory of exactly the announced size, so that a sanitizer sees a byte too many;
- * plain builds see the guard.
+ * Decompresses into memory of exactly the announced size, so that a sanitizer detects an overflow;
+ * other builds check the guard bytes.
  */
 static enum ob_err unpack(struct obz_work *work, enum obz_codec codec, const uint8_t *packed,
 	size_t size, size_t announced, uint8_t **ret)
@@ -144,8 +144,8 @@ TEST(never_beyond_the_room)
 }
 
 /*
- * Every byte of a short piece changed, every end cut off: refused or another result, never a byte
- * outside and never a crash.
+ * Changes every byte of a short piece, and truncates it at every length: the input is refused or
+ * gives another result, without an overflow or a crash.
  */
 TEST(damaged_input)
 {
@@ -168,7 +168,10 @@ TEST(damaged_input)
 						  NULL),
 					OB_ERR_COMPRESSED);
 			}
-			/* zstd takes further frames; one that is none must not pass. */
+			/*
+			 * zstd accepts further frames; trailing bytes that are no frame must be
+			 * refused.
+			 */
 			memcpy(bad, packed, n);
 			bad[n] = 0xff;
 			CHECK_INT(unpack(&work, (enum obz_codec)c, bad, n + 1, sizeof data, NULL),
@@ -274,7 +277,7 @@ TEST(choice_follows_the_rule)
 	guess[OBZ_LZ4] = (struct obz_guess){ 1.04, 30e9 };
 	/* less than a twentieth is not worth it */
 	CHECK_INT(obz_choose(guess, 1u << OBZ_LZ4, OBZ_NONE, 1e9), OBZ_NONE);
-	/* What goes on stays until something else is better by a twentieth. */
+	/* The present codec is kept until another is better by a twentieth. */
 	guess[OBZ_LZ4] = (struct obz_guess){ 2.0, 1e9 };
 	guess[OBZ_ZSTD] = (struct obz_guess){ 2.08, 1e9 };
 	guess[OBZ_SHUFFLE] = (struct obz_guess){ 1, 1e9 };
@@ -302,8 +305,8 @@ TEST(chooser_samples_one_in_sixteen)
 		due += obz_chooser_due(&chooser, now += OB_MS);
 	CHECK_INT(due, 100);
 	/*
-	 * A sample that took a millisecond pays it back, a fiftieth of the time, before the next:
-	 * here after 50 chunks.
+	 * Sampling may take a fiftieth of the time: after a sample of a millisecond, the next one
+	 * is due after 50 chunks here.
 	 */
 	chooser.sample_credit = -1e-3;
 	due = 0;
@@ -334,12 +337,12 @@ TEST(chooser_by_data)
 	obz_chooser_init(&chooser, OBZ_ALL_CODECS, OBZ_NONE);
 	fill(BFLOATS, data, sizeof data);
 	show(&chooser, &work, data, sizeof data, 0);
-	/* no rate yet; then one so low that however busy the machine is no codec is slower */
+	/* no rate yet; then one so low that no codec is slower even on a busy machine */
 	CHECK_INT(chooser.now, OBZ_NONE);
 	show(&chooser, &work, data, sizeof data, 12.5e3);
 	CHECK_INT(chooser.now, OBZ_SHUFFLE);
 	obz_chooser_learn(&chooser, OBZ_SHUFFLE, sizeof data, 0, 1000000);
-	CHECK(chooser.now != OBZ_SHUFFLE); /* the bytes have changed: at once */
+	CHECK(chooser.now != OBZ_SHUFFLE); /* the data has changed: the codec changes at once */
 	obz_chooser_init(&chooser, OBZ_ALL_CODECS, OBZ_NONE);
 	fill(RANDOM, data, sizeof data);
 	for (int i = 0; i < 10; i++)
@@ -363,13 +366,13 @@ TEST(link_with_time_to_spare_is_probed)
 	chooser.guess[OBZ_LZ4] = (struct obz_guess){ 200, 2e9 };
 	obz_chooser_rate(&chooser, 125e6);
 	CHECK_INT(chooser.now, OBZ_LZ4);
-	/* 131 ms, of which raw ones may take 3 in a hundred: 2.1 ms each */
+	/* 131 ms, of which raw chunks may take 3%: 2.1 ms each */
 	for (unsigned i = 0; i < 1000; i++) {
 		obz_chooser_due(&chooser, OB_SECOND + i * 131072ull);
 		raw += obz_chooser_pick(&chooser, 256 << 10) == OBZ_NONE;
 	}
 	CHECK(raw >= 1 && raw <= 3);
-	obz_chooser_rate(&chooser, 1e6); /* the link is what takes the time: it is known */
+	obz_chooser_rate(&chooser, 1e6); /* the link is the bottleneck: its rate is known */
 	for (unsigned i = 0; i < 1000; i++) {
 		obz_chooser_due(&chooser, 2 * OB_SECOND + i * 1311072ull);
 		CHECK_INT(obz_chooser_pick(&chooser, 256 << 10), OBZ_LZ4);

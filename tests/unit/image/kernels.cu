@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Kernels whose parameter blocks, bounds, shared memory and variables test_image.c knows by heart.
+ * Kernels for test_image.c, which has their parameter blocks, bounds, shared memory and variables
+ * as constants.
  */
 #include <cstdio>
 

@@ -27,8 +27,8 @@ static uint8_t *slurp(const char *path, size_t *ret_size)
 	assert_true(size > 0);
 	rewind(file);
 	/*
-	 * exactly as long as the file, so that a sanitizer sees a read behind it; PTX gets the NUL
-	 * the API demands
+	 * exactly as long as the file, so that a sanitizer detects a read past its end; PTX gets
+	 * the NUL that the API requires
 	 */
 	uint8_t *data = malloc((size_t)size + 1);
 	assert_non_null(data);
@@ -143,8 +143,8 @@ static void test_files(void **state)
 }
 
 /*
- * No cut and no changed byte may make the readers leave the bytes they were given (run under a
- * sanitizer this has teeth).
+ * Truncated or changed input must not make the readers access other memory. Effective under a
+ * sanitizer.
  */
 static void test_damage(void **state)
 {
@@ -310,7 +310,7 @@ static void test_ptx_forms(void **state)
 	assert_int_equal(k->params[3].offset, 16);
 	assert_int_equal(k->param_bytes, 32);
 	assert_int_equal(k->max_threads, 64);
-	/* own 8, then 10 of middle, then 24 of used, each from a multiple of 16 */
+	/* 8 bytes of its own, then 10 of middle, then 24 of used, each aligned to 16 */
 	assert_in_range(k->static_shared, 8 + 10 + 24, 3 * 32);
 	k = obi_symbols_kernel(&s, "b");
 	assert_int_equal(k->reqntid[0], 32);
@@ -326,8 +326,8 @@ static void test_ptx_forms(void **state)
 }
 
 /*
- * Text that is no PTX is the compiler's to complain about; what stood before the mistake is found,
- * what is wrong is not.
+ * Invalid PTX is not reported here but by the compiler. Symbols before the error are found, the
+ * invalid one is not.
  */
 static bool plain(const char *module)
 {
@@ -351,8 +351,8 @@ static bool plain_body(const char *body)
 }
 
 /*
- * What compilers make of ordinary code is plain; one word that is not known makes the module
- * something to ask about.
+ * Compiled ordinary code counts as plain. One unknown word makes the module not plain, so that the
+ * server must be asked.
  */
 static void test_ptx_plain(void **state)
 {
@@ -408,7 +408,7 @@ static void test_ptx_plain(void **state)
 			  ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b); "
 			  ".file 1 \"a.cu\"\n.section .debug_str { .b8 0 }\n"));
 	assert_int_equal(scan_text("", &s), OB_ERR_NONE);
-	assert_false(s.plain); /* a target that is not every device's */
+	assert_false(s.plain); /* a target that not every device has */
 	obi_symbols_fini(&s);
 	assert_false(plain(".const .b8 c[61441];"));
 	assert_false(plain(".extern .global .u32 elsewhere;"));
@@ -446,7 +446,7 @@ static void test_ptx_broken(void **state)
 		assert_non_null(obi_symbols_kernel(&s, "good"));
 		obi_symbols_fini(&s);
 	}
-	/* a body without its end: the kernel is there, its code is not ours to judge */
+	/* a body without its end: the kernel is found; its code is not checked here */
 	assert_int_equal(scan_text(".entry k(.param .u32 x) { ret;", &s), OB_ERR_NONE);
 	assert_int_equal(obi_symbols_kernel(&s, "k")->param_bytes, 4);
 	obi_symbols_fini(&s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* What a server tells of itself, and lists of servers: there and back, cut short, damaged. */
+/* A server's load report and lists of servers: encoded and decoded, truncated, damaged. */
 #include "base/check.h"
 #include "loadbalancer/ask.h"
 #include "tests/unit/test.h"
@@ -123,7 +123,7 @@ TEST(nobody_there)
 			  url, why, sizeof why),
 		OB_ERR_CONNECT);
 	CHECK(strstr(why, "2 do not answer"));
-	/* One address is taken as it is: asking it would only cost a round trip. */
+	/* A single address is used without a query, which would cost a round trip. */
 	CHECK_INT(obl_pick("unix:/nowhere/1", &request, OBL_LEAST_LOAD, OBL_ASK_NS, url, why,
 			  sizeof why),
 		OB_ERR_NONE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Placement: properties that hold for any servers and any request, tried on many random ones; and
- * each policy's own.
+ * Placement: properties that hold for any servers and any request, tested with many random ones,
+ * and those of each policy.
  */
 #include "base/check.h"
 #include "loadbalancer/place.h"
@@ -61,7 +61,7 @@ static struct obl_request random_request(void)
 	return request;
 }
 
-/* Written anew from the definition, not by calling the code under test. */
+/* A second implementation from the definition, independent of the code under test. */
 static bool may_take(
 	const struct obl_server *s, uint32_t d, const struct obl_request *r, enum obl_policy policy)
 {
@@ -134,7 +134,10 @@ TEST(the_same_arguments_give_the_same_answer)
 	}
 }
 
-/* Deterministic policies do not care where in the list a server stands, unless two are equal. */
+/*
+ * The result of deterministic policies does not depend on the order of the list, unless two servers
+ * are equal.
+ */
 TEST(the_order_of_the_list_does_not_matter)
 {
 	static const enum obl_policy policies[] = { OBL_LEAST_LOAD, OBL_LEAST_CONNECTIONS,
@@ -213,7 +216,7 @@ TEST(binpack_prefers_room_for_sharers)
 	struct obl_server s[] = { plain(0, 70, OBL_SHARERS_PREFERRED, 8), plain(0, 40, 2, 2) };
 
 	CHECK_INT(pick(s, 2, OBL_BINPACK, GIB), 1);
-	s[1].devices[0].used = 80 * GIB; /* full: then the crowded one */
+	s[1].devices[0].used = 80 * GIB; /* full: the crowded one is chosen */
 	CHECK_INT(pick(s, 2, OBL_BINPACK, GIB), 0);
 }
 
@@ -268,8 +271,8 @@ TEST(weights_are_kept)
 }
 
 /*
- * Of n servers the worst is never taken, and the rest get what two random draws give: the best of n
- * about 2/n.
+ * The worst of n servers is never chosen. The others are chosen with the probability of two random
+ * draws: the best about 2/n.
  */
 TEST(of_two_the_better)
 {

@@ -24,8 +24,8 @@ static void put_record(uint16_t opcode, uint32_t body, uint8_t fill)
 }
 
 /*
- * Feeds the wire in pieces of `step` bytes; counts records whose bodies are right. OBP_BIG bodies
- * are taken through a small buffer.
+ * Feeds the wire in pieces of `step` bytes and counts records whose bodies are right. OBP_BIG
+ * bodies are read through a small buffer.
  */
 static enum ob_err feed(size_t step, unsigned *ret_records, const char **ret_why)
 {
@@ -148,7 +148,7 @@ TEST(every_field_of_a_frame_is_checked)
 	CHECK_INT(feed_all(1000), OB_ERR_VERSION);
 	one_record()->type = 77;
 	CHECK_INT(feed_all(1000), OB_ERR_PROTOCOL);
-	one_record()->type = OBP_FRAME_REPLIES; /* has no place in this direction */
+	one_record()->type = OBP_FRAME_REPLIES; /* not allowed in this direction */
 	CHECK_INT(feed_all(1000), OB_ERR_PROTOCOL);
 	one_record()->flags = 1;
 	CHECK_INT(feed_all(1000), OB_ERR_PROTOCOL);
@@ -166,7 +166,7 @@ TEST(every_field_of_a_frame_is_checked)
 	CHECK_INT(feed_all(1000), OB_ERR_PROTOCOL);
 	one_record()->sequence = 2;
 	CHECK_INT(feed_all(1000), OB_ERR_PROTOCOL);
-	/* fits the size by the minimum record, not by what the first record takes */
+	/* the count fits the frame's size for minimum records, but the first record is larger */
 	one_record()->count = 2;
 	CHECK_INT(feed_all(1000), OB_ERR_PROTOCOL);
 }
@@ -184,7 +184,7 @@ TEST(every_field_of_a_record_is_checked)
 	record->size = 24;
 	CHECK_INT(feed_all(1000), OB_ERR_PROTOCOL);
 	record = (struct obp_record *)(one_record() + 1);
-	record->size = 8; /* leaves bytes behind the last record */
+	record->size = 8; /* leaves bytes after the last record */
 	CHECK_INT(feed_all(1000), OB_ERR_PROTOCOL);
 	record = (struct obp_record *)(one_record() + 1);
 	record->lane = OBP_LANE_MAX - 1;

@@ -79,7 +79,7 @@ TEST(welcome_goes_around)
 	CHECK_STR(in.welcome.devices[15].name, "device 15");
 	obp_message_fini(&in);
 	devices[0].grant = devices[0].range.size + 1;
-	CHECK_INT(round_trip(0), OB_ERR_PROTOCOL); /* more granted than there is */
+	CHECK_INT(round_trip(0), OB_ERR_PROTOCOL); /* grant larger than the range */
 }
 
 TEST(every_cut_is_refused)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Frames packed by one side come out of the other as if they had not been; lies in a packed frame
- * end the connection.
+ * Packed frames are received like unpacked ones; invalid fields in a packed frame end the
+ * connection.
  */
 #include "base/check.h"
 #include "protocol/conn.h"
@@ -32,8 +32,8 @@ static void put(const struct iovec *iov, int n)
 }
 
 /*
- * One record: head, 16 bytes, `size` bytes of body, padding; as the client's by-reference copies
- * are sent. True: it was packed.
+ * Sends one record as a copy by reference is sent: head, 16 bytes, `size` bytes of body, padding.
+ * True: it was packed.
  */
 static bool put_record(struct obp_packer *packer, uint64_t number, uint32_t size)
 {
@@ -57,8 +57,8 @@ static bool put_record(struct obp_packer *packer, uint64_t number, uint32_t size
 }
 
 /*
- * Everything on the wire in pieces of `step`; the number of records, each compared with what
- * put_record sent.
+ * Reads everything on the wire in pieces of `step` and compares each record with what put_record
+ * sent. Returns the number of records.
  */
 static unsigned take(struct obp_conn *conn, size_t step, const uint32_t *sizes)
 {
@@ -185,15 +185,15 @@ TEST(lies_in_packed_frames)
 	good_size = wire_size;
 	memcpy(good, wire, wire_size);
 	/*
-	 * Each field of the frame's and the payload's head with each of these values: an error or,
-	 * when it is the old one, the record.
+	 * Sets each field of the frame's and the payload's head to each of these values. The result
+	 * must be an error or, for the original value, the record.
 	 */
 	for (size_t at = 4; at < sizeof(struct obp_frame) + sizeof(struct obp_packed); at += 4) {
 		const uint32_t values[] = { 0, 1, 7, 8, 16, 24, size, size + 8, 4u << 20,
 			(4u << 20) + 8, 0x7fffffff, 0xfffffff8, 0xffffffff };
 
 		if (at >= 24 && at < 40)
-			continue; /* the acknowledgement and the time: any value is fine */
+			continue; /* the acknowledgement and the time: any value is valid */
 		for (size_t v = 0; v < ob_count(values); v++) {
 			memcpy(wire, good, good_size);
 			memcpy(&value, wire + at, 4);
@@ -202,7 +202,10 @@ TEST(lies_in_packed_frames)
 			memcpy(wire + at, &values[v], 4);
 			conn_make(&conn, OBZ_ALL_CODECS);
 			take(&conn, WIRE_MAX, &size);
-			/* Broken, or still waiting for bytes of a frame that says it is longer. */
+			/*
+			 * An error, or waiting for more bytes because the frame's size was
+			 * increased.
+			 */
 			CHECK(conn.error || obp_conn_gathers(&conn) || conn.frame_left);
 			obp_conn_fini(&conn);
 		}
@@ -248,7 +251,7 @@ TEST(chooses_by_the_rate)
 	wire_size = 0;
 	for (unsigned i = 0; i < 16; i++)
 		packed += put_record(&packer, i + 33, 20000);
-	CHECK_INT(packed, 1); /* the rate is looked at when a frame leaves, for those behind it */
+	CHECK_INT(packed, 1); /* the rate is measured when a frame is sent, for later ones */
 	obp_packer_fini(&packer);
 }
 

@@ -7,7 +7,7 @@
 #include "protocol/resume.h"
 #include "tests/unit/test.h"
 
-/* ---- a connection that goes on ---- */
+/* ---- a resumed connection ---- */
 
 #define BIG (OBP_CONN_BIG + 4096u)
 
@@ -38,8 +38,8 @@ static void wire_new(void)
 }
 
 /*
- * Feeds up to `limit` bytes of the wire in pieces of `step`, takes every item; each must be the
- * next that is wanted. Returns the last event.
+ * Feeds up to `limit` bytes of the wire in pieces of `step` and reads every item, which must be the
+ * expected next one. Returns the last event.
  */
 static enum obp_event take(struct obp_conn *conn, size_t limit, size_t step, uint64_t *wanted)
 {
@@ -85,8 +85,8 @@ static enum obp_event take(struct obp_conn *conn, size_t limit, size_t step, uin
 }
 
 /*
- * Whatever the byte at which the first connection ends, every record comes once: the second begins
- * at each number from 1 to the one that is wanted.
+ * Wherever the first connection ends, every record must arrive once. The second connection begins
+ * at each number from 1 to the expected one.
  */
 TEST(every_cut_and_every_restart)
 {
@@ -143,7 +143,7 @@ TEST(a_gap_after_a_restart_is_refused)
 	ob_buf_fini(&wire);
 }
 
-/* Going back is for the first frame of a new connection alone. */
+/* Only the first frame of a new connection may go back. */
 TEST(a_second_frame_may_not_go_back)
 {
 	static const uint32_t bodies[] = { 8, 8, 8 };
@@ -208,7 +208,7 @@ TEST(rates_remember_the_best_of_late)
 	obp_quality_bytes(&quality, 3 * OB_SECOND, 100, 1000);
 	best = quality.in_rate;
 	CHECK(best < 1000 && best > 800);
-	obp_quality_bytes(&quality, 4 * OB_SECOND, 100, 0); /* a counter that went back */
+	obp_quality_bytes(&quality, 4 * OB_SECOND, 100, 0); /* a counter that decreased */
 	CHECK(quality.in_rate < best);
 }
 
@@ -242,23 +242,23 @@ TEST(connections_made_in_vain)
 	uint64_t now = 1000 * OB_SECOND, bytes = 0;
 	unsigned n = 0;
 
-	/* They end at once: after a limited number. */
+	/* Connections that end at once: given up after a number of attempts. */
 	for (n = 0; !obp_futile_broke(&futile, now, 7, bytes += 100, 60 * OB_SECOND); n++)
 		obp_futile_made(&futile, now += OB_MS);
 	CHECK_INT(n, OBP_FUTILE_DEAD_MAX);
-	/* One that carried something whole begins the row anew. */
+	/* A connection that carried a complete item resets the count. */
 	CHECK(!obp_futile_broke(&futile, now, 8, bytes, 60 * OB_SECOND));
-	/* Slow ones: when they have gone on for too long. */
+	/* Slow ones: given up after a time. */
 	for (n = 0; !obp_futile_broke(&futile, now, 8, bytes, 6 * OB_SECOND); n++)
 		obp_futile_made(&futile, now += OB_SECOND);
 	CHECK_INT(n, 7);
-	/* They carry bytes and nothing whole. */
+	/* They carry bytes but no complete item. */
 	CHECK(!obp_futile_broke(&futile, now, 9, bytes, 60 * OB_SECOND));
 	for (n = 0; !obp_futile_broke(&futile, now, 9, bytes += OBP_FUTILE_BYTES, 60 * OB_SECOND);
 		n++)
 		obp_futile_made(&futile, now += 10 * OB_SECOND);
 	CHECK_INT(n, OBP_FUTILE_PARTIAL_MAX - 1);
-	/* An idle session whose connections are closed after a while is none of these. */
+	/* An idle session whose connections are closed after a time must not be given up. */
 	CHECK(!obp_futile_broke(&futile, now, 10, bytes, 60 * OB_SECOND));
 	for (n = 0; n < 5000; n++) {
 		obp_futile_made(&futile, now);
@@ -278,26 +278,26 @@ TEST(a_stall_is_seen_in_each_direction)
 	struct obp_stall stall = { 0 };
 	uint64_t now = OB_SECOND, limit = 3 * OB_SECOND;
 
-	/* Nothing under way: never, however long, whoever waits. */
+	/* Nothing in flight: never dead, for any time and any waiter. */
 	p.waiting = p.peer_idle = true;
 	for (int i = 0; i < 20; i++)
 		CHECK(!obp_stall_check(&stall, &p, now += OB_SECOND, limit));
-	/* A reply under way. */
+	/* A reply in flight. */
 	p.peer_sent = 6;
 	for (int i = 0; i < 4; i++)
 		CHECK(!obp_stall_check(&stall, &p, now += OB_SECOND, limit));
 	CHECK(obp_stall_check(&stall, &p, now += OB_SECOND, limit));
-	/* It creeps. */
+	/* It makes slow progress. */
 	stall = (struct obp_stall){ 0 };
 	for (int i = 0; i < 20; i++) {
 		p.bytes_in++;
 		CHECK(!obp_stall_check(&stall, &p, now += OB_SECOND, limit));
 	}
-	/* Nobody reads here. */
+	/* This side does not read. */
 	p.waiting = false;
 	for (int i = 0; i < 20; i++)
 		CHECK(!obp_stall_check(&stall, &p, now += OB_SECOND, limit));
-	/* A record under way to a server that waits, and to one that works. */
+	/* A record in flight to a server that waits, and to one that executes. */
 	p.received = 6;
 	p.sent = 11;
 	p.peer_idle = false;

@@ -56,7 +56,7 @@ TEST(what_is_wrong_is_not)
 	WRONG(f.raw_size = 1000);
 	WRONG(f.ack = (1 << 20) - 1000);
 	WRONG(f.ack = UINT64_MAX - 500);
-	WRONG(f.flags = OBZ_LZ4); /* its sizes are those of a plain one */
+	WRONG(f.flags = OBZ_LZ4); /* its sizes are those of an unpacked part */
 	WRONG((f.flags = OBZ_ZSTD, f.raw_size = 1008, f.size = 512));
 	WRONG((f.flags = 77, f.raw_size = 1008, f.size = 512));
 	WRONG((f.flags = OBZ_LZ4, f.raw_size = 1008, f.size = 8));

@@ -11,7 +11,7 @@
 static struct obp_message hello, answer;
 static struct obp_device devices[2];
 
-/* What an honest server answers: the second of two ranges, halved between two devices. */
+/* A correct server's answer: the second of two ranges, halved between two devices. */
 static void honest(void)
 {
 	memset(&hello, 0, sizeof hello);
@@ -64,7 +64,7 @@ TEST(a_server_s_own_range)
 	devices[0].range.base = 0x302000000ull;
 	devices[1].range.base = 0x302000000ull + 32 * MIB;
 	CHECK(good());
-	answer.welcome.range.size = 0; /* it has none */
+	answer.welcome.range.size = 0; /* the server has no range */
 	CHECK(good());
 }
 
@@ -76,7 +76,7 @@ TEST(no_addresses)
 	CHECK(good());
 }
 
-/* One wrong thing each. */
+/* One error each. */
 TEST(a_hostile_welcome)
 {
 #define WRONG(...)              \
@@ -99,7 +99,7 @@ TEST(a_hostile_welcome)
 	WRONG(w->range.base += 2 * MIB);
 	WRONG(w->range.size = 1ull << 62);
 	WRONG(w->range.size = 32 * MIB);
-	WRONG(w->range.base = FIRST); /* then the devices lie outside */
+	WRONG(w->range.base = FIRST); /* the devices' parts are outside of it */
 	WRONG(hello.hello.n_ranges = 0);
 	WRONG(w->range_ok = false; w->range.base = 0);
 	WRONG(w->range_ok = false; w->range.base = devices[0].range.base = 1; w->n_devices = 1);
@@ -116,7 +116,7 @@ TEST(a_hostile_welcome)
 	WRONG(devices[0].range.size = UINT64_MAX - 1);
 	WRONG(devices[1].range = devices[0].range);
 	WRONG(devices[0].grant = 32 * MIB + 1);
-	/* what the client counts with */
+	/* values that the client computes with */
 	WRONG(devices[1].attr[CU_DEVICE_ATTRIBUTE_WARP_SIZE] = 0);
 	WRONG(devices[1].attr[CU_DEVICE_ATTRIBUTE_WARP_SIZE] = -32);
 	WRONG(devices[0].attr_known[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = true;

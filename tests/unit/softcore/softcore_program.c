@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/*
- * Loading: what a module says about itself, layouts, initial values, and what is refused with which
- * words.
- */
+/* Loading: a module's attributes, layouts, initial values, and error messages. */
 #include "softdevice/core/heap.h"
 #include "tests/unit/softcore/device.h"
 
@@ -47,8 +44,8 @@ TEST(refuses_with_line_and_reason)
 }
 
 /*
- * Valid code that the device lacks: the kernels that reach it are marked, with the line and the
- * reason, and no others.
+ * Valid code that the device does not implement: only the kernels that reach it are marked, with
+ * the line and the reason.
  */
 TEST(marks_kernels_that_reach_what_is_missing)
 {
@@ -75,7 +72,7 @@ TEST(marks_kernels_that_reach_what_is_missing)
 		      "it calls absent, which nothing defines") != NULL);
 	CHECK(obd_program_kernel(p, "good")->refused == NULL);
 	device_end(p);
-	/* What follows a function that is given up is read as before. */
+	/* The text after a function that was skipped is parsed normally. */
 	refused(HEAD ".entry k() { wmma.mma.sync x; ", CUDA_ERROR_INVALID_PTX,
 		"text ends inside function k");
 	refused(HEAD ".entry k() { wmma.mma.sync x; } .entry j() { frobnicate; }",
@@ -221,7 +218,7 @@ enum bomb {
 	BOMBS
 };
 
-/* Text in which one list meets another: n of each. */
+/* Text in which one list is combined with another, n elements each. */
 static char *bomb_write(enum bomb which, unsigned n)
 {
 	size_t size = 0;
@@ -283,7 +280,7 @@ TEST(memory_grows_with_the_text_and_not_with_its_square)
 		uint64_t first, second;
 
 		if (which == REFERENCES_THROUGH_ONE_FUNCTION)
-			continue; /* bounded by a number: below */
+			continue; /* limited by a count: tested below */
 		first = peak_of(which, 1000, &small);
 		second = peak_of(which, 4000, &large);
 		if (second > 6 * first + (1 << 20))

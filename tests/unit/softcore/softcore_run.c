@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Running: parted lanes, waiting blocks, calls, faults with their places, and the end of grids from
- * outside.
+ * Execution: divergent SIMD lanes, waiting blocks, calls, faults with their positions, and grids
+ * stopped from outside.
  */
 #include <pthread.h>
 
@@ -29,7 +29,8 @@ static uint32_t *words(size_t n)
 TEST(parted_lanes_meet_again)
 {
 	/*
-	 * each lane loops tid times; odd lanes take a detour; all count who is with them at the end
+	 * each SIMD lane loops tid times; odd ones take another branch; at the end each counts the
+	 * active lanes
 	 */
 	struct obd_program *p = device_load_good(HEAD KERNEL("k",
 		"mov.u32 %r1, 0; mov.u32 %r2, %r0;\n"
@@ -60,15 +61,15 @@ TEST(guards_keep_other_lanes)
 	CHECK_INT(device_run(p, "k", 1, 32, &out), CUDA_SUCCESS);
 	for (uint32_t i = 0; i < 32; i++)
 		if ((i & 3) != 1)
-			CHECK_INT(out[i], 7); /* 7 - 1 and the carry of it */
+			CHECK_INT(out[i], 7); /* 7 - 1 plus its carry */
 	device_end(p);
 }
 
 TEST(spin_lock_inside_a_warp)
 {
 	/*
-	 * every lane takes the lock once: the one that holds it must get its turn although the
-	 * others spin at a lower pc
+	 * every SIMD lane takes the lock once: its holder must be scheduled although the others
+	 * spin at a lower pc
 	 */
 	struct obd_program *p =
 		device_load_good(HEAD ".global .u32 lock; .global .u32 sum;\n" KERNEL("k",
@@ -156,7 +157,7 @@ TEST(vectors_travel_whole)
 
 TEST(cooperative_blocks_are_all_resident)
 {
-	/* every block announces itself and waits for all of them */
+	/* every block sets its flag and waits for the flags of all */
 	struct obd_program *p = device_load_good(HEAD ".global .u32 here;\n" KERNEL("k",
 		"mov.u64 %d2, here; mov.u32 %r5, %nctaid.x; setp.ne.u32 %p0, %r0, 0; @%p0 bra "
 		"MEET;\n"
@@ -176,8 +177,8 @@ TEST(cooperative_blocks_are_all_resident)
 TEST(calls_recurse_and_part)
 {
 	/*
-	 * fib by recursion; lanes want different depths. Then through a table of functions, two of
-	 * them at once.
+	 * recursive fib with a different depth per SIMD lane, then calls through a table of
+	 * functions, two of them in one warp
 	 */
 	struct obd_program *p = device_load_good(
 		HEAD ".func (.param .b32 r) fib(.param .b32 n);\n"
@@ -254,8 +255,8 @@ TEST(endless_recursion_is_a_fault)
 TEST(labels_belong_to_their_block)
 {
 	/*
-	 * inline assembly repeats the same label names in blocks of its own; one of them leaves for
-	 * an outer label
+	 * inline assembly repeats label names in nested blocks; one of them branches to an outer
+	 * label
 	 */
 	struct obd_program *p = device_load_good(HEAD KERNEL("k",
 		"mov.u32 %r1, 0;\n{ .reg .pred q; setp.lt.u32 q, %r0, 4; @q bra DONE; add.u32 %r1, "
@@ -330,7 +331,7 @@ struct stopping {
 	const _Atomic uint32_t *out;
 };
 
-/* As soon as the kernel runs. */
+/* Stops the grid as soon as the kernel runs. */
 static void *stop_running(void *arg)
 {
 	struct stopping *s = arg;
@@ -357,10 +358,7 @@ TEST(a_grid_can_be_stopped)
 
 TEST(many_registers)
 {
-	/*
-	 * 3000 values alive at once, then all summed: more slots than any cache, and every one
-	 * distinct
-	 */
+	/* 3000 values live at once, then summed: more slots than any cache holds, all distinct */
 	static char text[400000];
 	size_t n = (size_t)snprintf(text, sizeof(text),
 		HEAD ".visible .entry k(.param .u64 out) { .reg .b32 %%v<3000>;\n%s", PROLOGUE);
@@ -442,7 +440,7 @@ static bool all_is_well(void *user, uintptr_t address, size_t size)
 	return true;
 }
 
-/* Lanes that their own masks leave out carry on, unless the memory check is on. */
+/* SIMD lanes that their own member masks do not contain continue, unless the memory check is on. */
 TEST(member_masks_without_their_lane)
 {
 	const char *text = HEAD KERNEL("k",

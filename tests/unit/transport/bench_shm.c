@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * bench_shm [MIB]: a stream through shared memory beside one memcpy of the same bytes, one after
- * the other in each round; and a 64-byte round trip. The other side is a process that copies out
- * into memory of 8 MiB, as a server's staging is, or of the whole size. Prints medians. Not a test:
- * run by hand.
+ * bench_shm [MIB]: compares a stream through shared memory with one memcpy of the same bytes,
+ * alternating in each round. Also times a 64-byte round trip. The other side is a process that
+ * copies the bytes into a buffer of 8 MiB, like a server's staging memory, or of the whole size.
+ * Prints medians. Not a test: run by hand.
  */
 #include <poll.h>
 #include <stdio.h>

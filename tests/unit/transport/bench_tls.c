@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * bench_tls [MIB]: our stream beside the bare library on the same loopback path, one after the
- * other in each round; and handshakes, full and resumed. Prints medians. Not a test: run by hand.
+ * bench_tls [MIB]: compares our stream with the bare TLS library on the same loopback path,
+ * alternating in each round. Also times full and resumed handshakes. Prints medians. Not a test:
+ * run by hand.
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -126,7 +127,10 @@ static double median(double *values, size_t n)
 	return values[n / 2];
 }
 
-/* Tickets are kept by the server's name: two names by turns never find theirs, one always does. */
+/*
+ * The client keeps one ticket by the server's name: two alternating names never find theirs, a
+ * single name always does.
+ */
 static double handshake(struct tls_pair *pair, bool resume)
 {
 	double times[101];
@@ -142,7 +146,7 @@ static double handshake(struct tls_pair *pair, bool resume)
 			exit(1);
 		if (i)
 			times[i - 1] = (double)ns / 1e3;
-		if (client.ops->recv(&client, &byte, 1, false) > 0) /* takes the ticket */
+		if (client.ops->recv(&client, &byte, 1, false) > 0) /* receives the ticket */
 			exit(1);
 		obt_stream_close(&client);
 		obt_stream_close(&server);

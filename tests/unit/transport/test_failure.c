@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Why there is no session, in words: each cause has its own, and each says what to do. */
+/* Texts of failed connections: each cause has a different one, which says what to do. */
 #include <errno.h>
 
 #include "tests/unit/test.h"

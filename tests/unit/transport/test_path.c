@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What the meter makes of what the kernel says: busy intervals are believed, spare ones only
- * upwards, bursts after a pause hardly at all.
+ * The meter's estimate from the kernel's data: it follows the rate of busy intervals, rises but
+ * does not fall with that of idle ones, and nearly ignores bursts after a pause.
  */
 #include <linux/tcp.h>
 
@@ -22,7 +22,7 @@ static void begin(void)
 	obt_meter_look(&meter, &info, now, false);
 }
 
-/* MB/s, rounded, after `bytes` more were acknowledged within `us`. */
+/* Returns the estimate in MB/s, rounded, after `bytes` more were acknowledged within `us`. */
 static int look(uint64_t bytes, unsigned us, uint32_t unsent)
 {
 	now += us * 1000ull;
@@ -35,7 +35,7 @@ TEST(a_guess_until_something_is_known)
 {
 	begin();
 	CHECK_INT(look(0, 1000, 0), 125);
-	CHECK_INT(look(1000, 1000, 1000), 125); /* too little to go by; the interval goes on */
+	CHECK_INT(look(1000, 1000, 1000), 125); /* too few bytes; the interval continues */
 }
 
 TEST(a_busy_link_is_measured)
@@ -75,7 +75,7 @@ TEST(time_to_spare_says_a_least)
 	info.tcpi_delivery_rate = 1000000;
 	for (int i = 0; i < 20; i++)
 		rate = look(100 << 10, 1000, 0);
-	CHECK_INT(rate, 125); /* slower than believed: it was not asked for more */
+	CHECK_INT(rate, 125); /* slower than the estimate, because no more was sent */
 	info.tcpi_delivery_rate = 1000000000;
 	for (int i = 0; i < 100; i++)
 		rate = look(100 << 10, 1000, 0);
@@ -93,7 +93,7 @@ TEST(a_burst_after_a_pause_counts_little)
 	info.tcpi_delivery_rate = 1000000000;
 	CHECK(look(128 << 10, 5000, 0) <= 14);
 	CHECK(look(128 << 10, 5000, 0) <= 17);
-	for (int i = 0; i < 100; i++) /* never busy again: the link has become faster */
+	for (int i = 0; i < 100; i++) /* never busy again, because the link has become faster */
 		rate = look(128 << 10, 5000, 0);
 	CHECK(rate > 400);
 }
@@ -115,7 +115,7 @@ TEST(a_slow_reader_is_no_slow_link)
 		now += 10486000;
 		rate = (int)(obt_meter_look(&meter, &info, now, true) / 1e6 + 0.5);
 	}
-	CHECK(rate >= 12 && rate <= 13); /* unless one says so */
+	CHECK(rate >= 12 && rate <= 13); /* with trust_reader the reader's rate counts */
 }
 
 TEST(a_new_connection_begins_at_nothing)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Which connections ask the resolver: the first to a name, and one whose kept addresses do not
- * answer; never one to a number.
+ * Which connections query the resolver: the first one to a name, and one whose cached addresses do
+ * not answer; never one to a numeric address.
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -19,7 +19,7 @@
 
 static unsigned asked;
 
-/* In the C library's place. */
+/* Replaces the C library's function. */
 int getaddrinfo(
 	const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **ret)
 {
@@ -88,7 +88,7 @@ TEST(a_name_is_asked_for_once)
 	CHECK(asked == 2);
 }
 
-/* As many names as are kept, and some more. */
+/* More names than the cache holds. */
 TEST(old_names_are_forgotten)
 {
 	struct obt_addresses found;

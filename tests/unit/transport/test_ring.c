@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * One direction through shared memory: order, wrapping, full and empty, starting over, waking, and
- * a peer that writes anything at all into the header.
+ * One direction through shared memory: order, wrapping, full and empty, rewinding, wake-ups, and a
+ * peer that writes any values into the header.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -21,7 +21,7 @@
 #define PAGE         4096u
 #define STREAM_BYTES (32u << 20)
 
-/* Memory that ends at pages which cannot be touched, before and after. */
+/* Memory between guard pages. */
 static uint8_t *guarded(size_t size)
 {
 	uint8_t *p = mmap(NULL, size + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -70,7 +70,7 @@ TEST(empty_full_and_around)
 		CHECK_INT(obt_ring_read(&r, in + 1000, sizeof in, -1), SIZE);
 		CHECK(memcmp(in, out + at, SIZE + 1000) == 0);
 		CHECK_INT(obt_ring_read(&r, in, 1, -1), 0);
-		/* another place in the ring for the next turn */
+		/* a different position in the ring for the next turn */
 		CHECK_INT(put(out, turn * 37), turn * 37);
 		CHECK_INT(obt_ring_read(&r, in, sizeof in, -1), turn * 37);
 		at = (at + 4099) % (SIZE - 1000);
@@ -97,8 +97,8 @@ TEST(short_messages_stay_in_few_pages)
 		CHECK_INT(obt_ring_read(&r, in, sizeof in, -1), 100);
 		CHECK(memcmp(in, out + i % 777, 100) == 0);
 	}
-	CHECK(w.head > 100 * w.size); /* it went around by starting over */
-	/* With something unread it must not. */
+	CHECK(w.head > 100 * w.size); /* it wrapped by rewinding */
+	/* It must not rewind while bytes are unread. */
 	for (unsigned i = 0; i < 1000; i++)
 		CHECK_INT(put(out + i, 100), 100);
 	for (unsigned i = 0; i < 1000; i++) {
@@ -113,7 +113,7 @@ TEST(full_right_after_it_started_over)
 	begin(SIZE);
 	CHECK_INT(put(out, OBT_RING_REWIND + 8), OBT_RING_REWIND + 8);
 	CHECK_INT(obt_ring_read(&r, in, sizeof in, -1), OBT_RING_REWIND + 8);
-	/* all of it, although the reader's last word is from before */
+	/* all of it, although the reader's last published position is older */
 	CHECK_INT(put(out, sizeof out), SIZE);
 	CHECK_INT(put(out, 1), 0);
 	CHECK_INT(obt_ring_read(&r, in, sizeof in, -1), SIZE);
@@ -129,13 +129,13 @@ TEST(who_sleeps_is_woken)
 	begin(SIZE);
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
 	CHECK_INT(obt_ring_write(&w, &iov, 1, fds[0]), 10);
-	CHECK_INT(recv(fds[1], bytes, sizeof bytes, MSG_DONTWAIT), -1); /* nobody sleeps: no byte */
+	CHECK_INT(recv(fds[1], bytes, sizeof bytes, MSG_DONTWAIT), -1); /* no sleeper: no byte */
 	atomic_store(&shared.reader_asleep, OBT_ASLEEP_SOCKET);
 	CHECK_INT(obt_ring_write(&w, &iov, 1, fds[0]), 10);
 	CHECK_INT(obt_ring_write(&w, &iov, 1, fds[0]), 10);
 	CHECK_INT(recv(fds[1], bytes, sizeof bytes, MSG_DONTWAIT), 1); /* once */
 	CHECK_INT(atomic_load(&shared.reader_asleep), OBT_AWAKE);
-	/* A writer is not woken for every byte. */
+	/* A writer is not woken for every byte that is read. */
 	CHECK_INT(put(out, SIZE), SIZE - 30);
 	atomic_store(&shared.writer_asleep, OBT_ASLEEP_SOCKET);
 	CHECK_INT(obt_ring_read(&r, in, 100, fds[1]), 100);
@@ -236,9 +236,9 @@ TEST(two_threads)
 	CHECK(!wrong);
 }
 
-/* ---- a peer that keeps to no rules ---- */
+/* ---- a malicious peer ---- */
 
-/* Numbers around everything that matters: what is there, the ring's size, the ends of the range. */
+/* Numbers near the boundaries: the present value, the ring's size, the ends of the range. */
 static uint64_t hostile(uint64_t *random, uint64_t have)
 {
 	switch (next(random) % 8) {
@@ -262,8 +262,8 @@ static uint64_t hostile(uint64_t *random, uint64_t have)
 }
 
 /*
- * The guard pages would end the test. What is given back is never more than was asked for, and
- * never more than a ring holds without a look.
+ * Guard pages end the test on a wrong access. A result is never larger than requested, and never
+ * larger than the ring without reading the header again.
  */
 TEST(numbers_that_cannot_be)
 {
@@ -288,7 +288,7 @@ TEST(numbers_that_cannot_be)
 		obt_ring_writable(&w);
 		refused += n < 0;
 		moved += n > 0;
-		if (i % 1000 == 0) { /* a stream that was refused is over: begin another */
+		if (i % 1000 == 0) { /* a refused stream has ended: begin another */
 			memset(&shared, 0, sizeof shared);
 			obt_ring_writer_init(&w, &shared, w.data, SIZE);
 			obt_ring_reader_init(&r, &shared, w.data, SIZE);

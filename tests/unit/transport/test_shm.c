@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The stream's contract through shared memory, the handshake that leads there, memory that is
- * refused, and an other side that dies.
+ * The stream's contract through shared memory, the handshake that sets it up, memory that is
+ * refused, and a peer that dies.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,8 +53,8 @@ static void expect_text(struct obt_stream *stream, const char *text)
 }
 
 /*
- * As session and supervisor do it: the preface read by somebody who knows nothing of memory, then a
- * hello that brings it, then an answer.
+ * As in the server: the preface is read by a process that does not handle shared memory, then a
+ * hello brings the memory, then comes an answer.
  */
 static void shake_hands(uint32_t version)
 {
@@ -98,7 +98,7 @@ TEST(bytes_leave_the_socket)
 	end();
 }
 
-/* Another version, or none: all goes on over the socket. */
+/* Another version, or none: the session continues over the socket. */
 TEST(a_side_that_does_not_want_it)
 {
 	for (uint32_t version = 0; version < 3; version += 2) {
@@ -116,7 +116,7 @@ TEST(a_side_that_does_not_want_it)
 	end();
 }
 
-/* ---- memory that is not what it must be ---- */
+/* ---- invalid memory ---- */
 
 static void send_descriptors(const int *fds, size_t n)
 {
@@ -185,14 +185,14 @@ TEST(memory_is_looked_at_before_it_is_mapped)
 	CHECK(!taken_once(memory((off_t)OBT_SHM_BYTES * 2, seals)));
 	CHECK(!taken_once(memory(0, seals)));
 	CHECK(!taken_once(memory((off_t)OBT_SHM_BYTES, seals | F_SEAL_WRITE)));
-	CHECK(!taken(NULL, 0)); /* a forwarded socket loses it on the way */
+	CHECK(!taken(NULL, 0)); /* a forwarded socket loses the descriptor */
 	file = mkstemp(path);
 	CHECK(file >= 0 && unlink(path) == 0 && ftruncate(file, (off_t)OBT_SHM_BYTES) == 0);
 	CHECK(!taken_once(file));
 	CHECK(pipe(pipes) == 0);
 	CHECK(!taken_once(pipes[0]));
 	close(pipes[1]);
-	/* The harness looks for descriptors that stay behind. */
+	/* The harness checks for leaked descriptors. */
 	many[0] = memory((off_t)OBT_SHM_BYTES, seals);
 	many[1] = memory((off_t)OBT_SHM_BYTES, seals);
 	CHECK(taken(many, 2));
@@ -349,7 +349,7 @@ static pid_t peer_start(void)
 		pause();
 		_exit(0);
 	}
-	close(server.fd); /* the child's now; ours would keep the connection alive */
+	close(server.fd); /* the child has it; this copy would keep the connection open */
 	server.fd = -1;
 	return pid;
 }
@@ -358,7 +358,7 @@ struct killing {
 	pid_t pid, waiter;
 };
 
-/* Once the thread that waits is asleep. */
+/* Acts once the waiting thread is asleep. */
 static void *kill_later(void *user)
 {
 	const struct killing *killing = user;
@@ -368,7 +368,7 @@ static void *kill_later(void *user)
 	return NULL;
 }
 
-/* Whoever waits, for bytes or for room, spinning or asleep, learns of it. */
+/* Every waiter notices the end: for bytes or for room, spinning or asleep. */
 TEST(a_peer_that_is_killed)
 {
 	static uint8_t data[OBT_SHM_RING_BYTES];
@@ -399,7 +399,7 @@ TEST(a_peer_that_is_killed)
 	}
 }
 
-/* The end of one's own side: how a thread that is stuck is made to leave. */
+/* Ending the own side wakes a thread that is blocked in the stream. */
 static void *shut_later(void *waiter)
 {
 	UNTIL(thread_asleep(*(pid_t *)waiter));
@@ -440,7 +440,7 @@ TEST(waits_end)
 	end();
 }
 
-/* For who polls descriptors and is not the one that receives. */
+/* For a thread that polls descriptors and does not receive. */
 TEST(an_armed_descriptor_becomes_readable)
 {
 	struct pollfd pfd;
@@ -453,13 +453,13 @@ TEST(an_armed_descriptor_becomes_readable)
 	CHECK_INT(poll(&pfd, 1, 0), 1);
 	CHECK(obt_stream_arm(&server));
 	expect_text(&server, "first");
-	/* The byte is still there; who sleeps does not take it for news. */
+	/* The byte is still in the socket; it must not wake a sleeper again. */
 	CHECK_INT(obt_stream_wait(&server, POLLIN, ob_clock_ns() + 20 * OB_MS), 0);
 	CHECK_INT(poll(&pfd, 1, 0), 0);
 	end();
 }
 
-/* A number that cannot be ends the stream, here and in every later call. */
+/* An invalid number ends the stream, in this and in every later call. */
 TEST(a_peer_that_breaks_the_rules)
 {
 	struct obt_shm_memory *memory;

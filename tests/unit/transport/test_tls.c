@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The stream's contract over TLS: pieces of any sizes, both directions at once, no blocking where
- * none is asked for, tickets.
+ * The stream's contract over TLS: pieces of any size, both directions at once, non-blocking calls,
+ * tickets.
  */
 #include <errno.h>
 #include <poll.h>
@@ -44,7 +44,7 @@ struct flow {
 	bool ok;
 };
 
-/* Pieces of 1 byte to 300 KiB, up to five a call, as frames are sent. */
+/* Pieces of 1 byte to 300 KiB, up to five per call, as frames are sent. */
 static void *send_main(void *user)
 {
 	struct flow *flow = user;
@@ -93,7 +93,7 @@ static void *recv_main(void *user)
 		if (n < 0 && errno == EAGAIN) {
 			struct pollfd pfd = { .fd = flow->stream->fd, .events = POLLIN };
 
-			/* The rule that owners follow: what is inside first, then the socket. */
+			/* As owners must do: read buffered bytes first, then poll the socket. */
 			if (!obt_stream_pending(flow->stream))
 				flow->ok = poll(&pfd, 1, 20000) > 0;
 			continue;
@@ -115,7 +115,7 @@ TEST(both_directions_at_once)
 	for (unsigned i = 0; i < 4; i++) {
 		flows[i] =
 			(struct flow){ i % 2 ? &server : &client, i == 0 || i == 3 ? 1 : 2, false };
-		/* client sends 1, server sends 2; client takes 2, server takes 1 */
+		/* client sends 1, server sends 2; client receives 2, server receives 1 */
 		CHECK_INT(
 			pthread_create(&threads[i], NULL, i < 2 ? send_main : recv_main, &flows[i]),
 			0);
@@ -128,8 +128,8 @@ TEST(both_directions_at_once)
 }
 
 /*
- * The server has not read the client's Finished, and reads nothing: all of what it sends, in large
- * and small pieces through a full socket, arrives.
+ * The server has not read the client's Finished message and does not read. Everything it sends, in
+ * large and small pieces through a full socket, must arrive.
  */
 TEST(the_server_sends_before_the_clients_finished)
 {
@@ -143,7 +143,7 @@ TEST(the_server_sends_before_the_clients_finished)
 	pthread_join(sender, NULL);
 	pthread_join(receiver, NULL);
 	CHECK(to_client.ok && from_server.ok);
-	/* And the other way after that. */
+	/* Then the other direction. */
 	CHECK_INT(client.ops->send(&client, &(struct iovec){ (void *)(uintptr_t) "y", 1 }, 1, true),
 		1);
 	CHECK_INT(server.ops->recv(&server, &byte, 1, true), 1);
@@ -164,8 +164,8 @@ TEST(nothing_blocks_that_was_not_asked_to)
 	CHECK_INT(errno, EAGAIN);
 	CHECK(!obt_stream_pending(&client));
 	/*
-	 * Nobody reads: the sender is told so, and every byte it was told is sent comes out in the
-	 * end.
+	 * The peer does not read: send must report that it would block, and every byte reported as
+	 * sent must arrive.
 	 */
 	for (unsigned i = 0; i < 100000; i++) {
 		for (size_t k = 0; k < sizeof data; k++)
@@ -207,7 +207,7 @@ TEST(a_connection_cut_without_a_farewell)
 	end();
 }
 
-/* A connection whose first layer an earlier one's ticket has shortened, or not; -1: failed. */
+/* Makes a connection. Returns whether its first TLS layer was resumed by a ticket; -1: failed. */
 static int visit(void)
 {
 	struct obt_stream near, far;
@@ -235,16 +235,16 @@ TEST(keys_of_tickets_grow_old)
 {
 	begin();
 	obt_tls_server_expire(pair.server);
-	CHECK_INT(visit(), 1); /* by the older key, and gets a ticket of the newer */
+	CHECK_INT(visit(), 1); /* with the older key, and gets a ticket of the newer one */
 	CHECK_INT(visit(), 1);
 	obt_tls_server_expire(pair.server);
 	obt_tls_server_expire(pair.server);
-	CHECK_INT(visit(), 0); /* two new keys later a ticket is of no use */
+	CHECK_INT(visit(), 0); /* after two new keys a ticket is not valid */
 	CHECK_INT(visit(), 1);
 	end();
 }
 
-/* Until the server's side says that it is done or has failed. */
+/* Waits until the server's side is done or has failed. */
 static int answer(struct obt_stream *stream)
 {
 	int result;
@@ -271,7 +271,9 @@ static void *join_main(void *user)
 	return NULL;
 }
 
-/* The first layer of a join: both sides' secrets; what the client says. */
+/*
+ * Runs the first TLS layer of a join with the secrets of both sides. Returns the client's result.
+ */
 static enum ob_err join(const char *ours, const char *theirs)
 {
 	struct joiner joiner = { .secret = theirs };
@@ -310,7 +312,8 @@ TEST(a_join_needs_the_secret_to_finish_its_handshake)
 }
 
 /*
- * A frame in clear where the second layer begins is an end, not a reason to look again and again.
+ * A plaintext frame where the second layer must begin ends the connection and must not cause a busy
+ * loop.
  */
 TEST(the_second_layer_is_not_in_clear)
 {
@@ -330,10 +333,7 @@ TEST(the_second_layer_is_not_in_clear)
 	close(ends[1]);
 }
 
-/*
- * The second layer takes nobody who was not at the first: another key, or a client that offers
- * none.
- */
+/* The second layer refuses a client without the key of the first: another key, or none. */
 TEST(the_second_layer_needs_the_first)
 {
 	uint8_t psk[OBT_TLS_PSK_BYTES] = { 1 };

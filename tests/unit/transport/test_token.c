@@ -80,7 +80,7 @@ TEST(limits_of_a_token)
 	CHECK(obt_allow_parse(text, &back) && !memcmp(&back, &allow, sizeof back));
 	CHECK(!obt_allow_parse("", &back) && !obt_allow_parse("share", &back) &&
 		!obt_allow_parse("share=2", &back) && !obt_allow_parse("share=0.5,", &back));
-	/* The longest there is fits its place. */
+	/* The longest token fits its buffer. */
 	for (unsigned i = 0; i < OBT_ALLOW_COUNT; i++)
 		allow.value[i] = i == OBT_ALLOW_PRIORITY ? 2
 			: i <= OBT_ALLOW_OUTSTANDING     ? 9000000000000000000u
@@ -136,7 +136,7 @@ TEST(what_is_no_token)
 	}
 	snprintf(bad, sizeof bad, "%s0", text);
 	CHECK(!obt_tokens_check(&tokens, bad, 0, &reason));
-	/* Every character counts, those of the id too. */
+	/* Every character is compared, those of the id too. */
 	for (size_t i = 0; i < strlen(text); i++) {
 		snprintf(bad, sizeof bad, "%s", text);
 		bad[i] = bad[i] == '0' ? '1' : '0';

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The names of chunks: every instruction set's are those of the definition in tree.h, spelled out
- * here with OpenSSL's compression function.
+ * Hashes of chunks: the code for every instruction set must agree with the definition in tree.h,
+ * implemented here with OpenSSL's compression function.
  */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
@@ -79,7 +79,7 @@ TEST(one_bit_or_one_zero_more_is_another_name)
 	CHECK(memcmp(name, first, sizeof name));
 }
 
-/* Names are on the wire and on servers' disks: they are what they were. */
+/* Hashes are on the wire and on servers' disks: they must never change. */
 TEST(names_stay)
 {
 	char text[2 * OBT_SHA256_BYTES + 1];
