@@ -376,8 +376,7 @@ TEST(page_locked_memory_counts_as_host_memory)
 	void *host, *host2;
 
 	CHECK_INT(t.cuMemHostAlloc(&host, 99 * MIB, 0), CUDA_SUCCESS);
-	CHECK_INT(
-		t.cuMemAlloc_v2(&a, 100 * MIB), CUDA_SUCCESS); /* the device has a separate limit */
+	CHECK_INT(t.cuMemAlloc_v2(&a, 100 * MIB), CUDA_SUCCESS); /* the device: another limit */
 	CHECK_INT(obs_stats_page_read(&obs_stats_page->host[OBS_HOLD_PINNED]), 99 * MIB);
 	CHECK_INT(obs_stats_page_read(&obs_stats_page->host[OBS_HOLD_HANDLES]),
 		2 * OBS_ALLOCATION_BYTES);
