@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Connections of people who have no business here, in thousands and of all kinds: an honest client gets in at once, an owner gets back to its session, and none of it costs a
-place, a worker or an audit log without end.
+"""Thousands of hostile connections of all kinds. Meanwhile an honest client must get a session at
+once and an owner must resume its session. The attack must take no place and no worker, and must
+not grow the audit log without limit.
 
     attack.py OUTBOARD SERVER [CONNECTIONS] [SECONDS]
 
-CONNECTIONS (default 2,000) come in SECONDS (default 6) from ten addresses of this machine, which the server is told to count like others. By hand: 20000 20.
+CONNECTIONS (default 2,000) are made in SECONDS (default 6) from ten addresses of this machine,
+which the server is configured to count like remote ones. By hand: 20000 20.
 """
 import contextlib
 import json
@@ -25,12 +27,12 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from house import Server, bad, check, children
 
-ATTACKS = sys.argv[1] == 'attack'  # a child of ours
+ATTACKS = sys.argv[1] == 'attack'  # a child of this process
 OUTBOARD, SERVER = sys.argv[1:3]
 CONNECTIONS = int(sys.argv[3]) if len(sys.argv) > 3 else 2000
 SECONDS = float(sys.argv[4]) if len(sys.argv) > 4 else 6
 ADDRESSES = [f'127.0.0.{i}' for i in range(2, 12)]  # honest clients come from 127.0.0.1
-HOLD = 600      # connections that an attacker keeps open at a time, of each process
+HOLD = 600      # connections that each attacking process keeps open at a time
 SESSIONS = 64
 KINDS = ('silent', 'half a preface', 'a preface', 'TLS garbage', 'TLS, then silence', 'a wrong token', 'a join of nothing', 'a wrong join', 'questions')
 os.environ.pop('OUTBOARD_TOKEN', None)
@@ -59,7 +61,8 @@ WRONG_JOIN = control(type=4, code=1, secret=bytes(16), received=0, attempt=1 << 
 
 
 class Peer:
-    """One hostile connection, driven without blocking. Over TLS its bytes come from a state machine in memory."""
+    """One hostile connection, driven without blocking. Over TLS its bytes come from a state machine
+    in memory."""
 
     def __init__(self, kind, source, address, secure, route):
         self.kind = kind
@@ -82,7 +85,7 @@ class Peer:
             self.socket.connect(address)
 
     def begin(self):
-        """Connected: the first bytes."""
+        """Sends the first bytes after the connection is made."""
         data = self.first
         if self.tls:
             data += self.turn()
@@ -100,7 +103,7 @@ class Peer:
         return self.out.read()
 
     def came(self):
-        """False: it is over."""
+        """False: the connection has ended."""
         data = self.socket.recv(65536)
         if not data:
             return False
@@ -115,7 +118,7 @@ class Peer:
 
 
 def attack(address, secure, route, connections, seconds, seed):
-    """In a process of its own. Tells how many of each kind were made."""
+    """Runs in a separate process. Reports how many connections of each kind it made."""
     dice = random.Random(seed)
     selector, made, began, held = selectors.DefaultSelector(), {}, time.monotonic(), []
     total = 0
@@ -127,7 +130,7 @@ def attack(address, secure, route, connections, seconds, seed):
                 peer = Peer(kind, dice.choice(ADDRESSES), address, secure, route)
                 selector.register(peer.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, peer)
             except OSError:
-                break  # no descriptors or no ports: the oldest goes below
+                break  # no descriptors or no ports: the oldest is closed below
             held.append(peer)
             made[kind] = made.get(kind, 0) + 1
             total += 1
@@ -152,7 +155,7 @@ def attack(address, secure, route, connections, seconds, seed):
 
 
 class Attack:
-    """Processes that attack at the same time, so that Python is not what limits them."""
+    """Several attacking processes, so that Python is not the bottleneck."""
 
     def __init__(self, url, secure, route, connections, seconds, n=2):
         address = url.split('://')[1].rsplit(':', 1)
@@ -171,7 +174,7 @@ class Attack:
 
 
 def honest(url, **env):
-    """Seconds that a program takes to get a session, and whether it did."""
+    """Returns the seconds that a program takes to get a session, and whether it got one."""
     began = time.monotonic()
     done = subprocess.run([OUTBOARD, 'check', '--server', url], capture_output=True, text=True, timeout=60, env=dict(os.environ, OUTBOARD_TIMEOUT='60', **env))
     found = re.search(r'connected in ([0-9.]+) ms, session in ([0-9.]+) ms', done.stdout)
@@ -179,7 +182,8 @@ def honest(url, **env):
 
 
 def route_of(url, **keys):
-    """A session that stays, made by hand over TCP in clear; its route and secret."""
+    """Opens a session over unencrypted TCP without the client library. Returns it with its route
+    and secret."""
     host, port = url.split('://')[1].rsplit(':', 1)
     s = socket.create_connection((host, int(port)), 10)
     s.sendall(preface(1) + control(type=1, version='0', program='owner', grace=60, **keys))
@@ -202,7 +206,8 @@ def join(url, route, secret, attempt):
 
 
 def crowd(name, server, secure, connections, seconds, owner=None, **env):
-    """The attack, and beside it honest clients; with `owner` its session, which it resumes again and again."""
+    """Runs the attack and honest clients at the same time; with `owner` also a session that is
+    resumed repeatedly."""
     alone = min(honest(server.url, **env)[1] or 60 for _ in range(3))
     before = len(children(server.process.pid))
     took, joined, failed, most, attempt = [], [], [], 0, 1
@@ -254,7 +259,8 @@ def main():
             if owner:
                 owner[0].close()
             check(f'{name}: the server stops', server.stop())
-        # Seconds, not milliseconds: a machine that is busy with other things is slow, not wrong. What is measured stands above.
+        # Seconds, not milliseconds: a busy machine is slow and must not fail the test. The measured
+        # values are printed above.
         check('nobody honest waited for a time-out', max(slowest) < 3, slowest)
     print(f'{len(bad)} wrong')
     return 1 if bad else 0

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""A client meets every kind of wrong server: it must say what is wrong within its time-out, return a CUDA error, and never hang or crash.
+"""A client connects to every kind of wrong server. It must report the cause within its time-out,
+return a CUDA error, and never hang or crash.
 
     bad_servers.py OUTBOARD INIT_PROGRAM
 """
@@ -16,7 +17,7 @@ from listening import Listener, Nobody
 OUTBOARD, PROGRAM = sys.argv[1:3]
 NO_DEVICE, UNAVAILABLE = 100, 46
 MAGIC, VERSION = 0x4452424F, 1
-TIMEOUT = 2  # seconds, given to the client; a case may take this and a margin
+TIMEOUT = 2  # the client's time-out in seconds; a case may take this plus a margin
 MARGIN = waiting.AT_ONCE
 
 
@@ -67,7 +68,7 @@ def slow(data):
 
 
 CASES = [
-    # name, what the server does, words that must stand in the message
+    # name, what the server does, words that the message must contain
     ('accepts and never answers', lambda c: None, 'did not answer'),
     ('closes at once', lambda c: c.close(), 'not an Outboard server'),
     ('an HTTP server', send_then_close(b'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n' + b' ' * 64), 'not an Outboard server'),
@@ -110,7 +111,7 @@ def judge(name, url, words, bad):
     print(f'{"ok  " if not faults else "FAIL"} {name} ({took:.1f} s){": " + "; ".join(faults) if faults else ""}', flush=True)
     if faults:
         bad.append(name)
-    # The doctor must see the same illness.
+    # `outboard check` must report the same cause.
     check = subprocess.run([OUTBOARD, 'check', '--server', url], capture_output=True, text=True, timeout=waiting.LONG) if name in ('a refusal', 'an HTTP server', 'no server') else None
     if check and (check.returncode != 1 or len(check.stderr) < 20):
         print(f'FAIL {name}: check says {check.returncode} {check.stderr}')

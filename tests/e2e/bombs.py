@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Programs that make the server hold more and more of one kind of thing: the call that goes too far is refused, or has to wait; the session goes on, another
-notices nothing, and the worker's memory, threads and descriptors stay within what the budget of host memory promises.
+"""Programs that make the server allocate more and more of one kind of resource. The call that
+exceeds the budget must be refused or must wait. The session must continue, another session must
+not be affected, and the worker's memory, threads and descriptors must stay within the budget of
+host memory.
 
     bombs.py OUTBOARD SERVER BOMBS_PROGRAM
 """
@@ -18,9 +20,10 @@ from serving import ENV, Server, check, finish
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 BUDGET_MIB, DEVICE_MIB, OUTPUT_MIB = 128, 64, 64
-# A sanitizer's runtime keeps freed memory for a while and puts room around what is allocated.
+# A sanitizer's runtime keeps freed memory for a time and adds red zones to allocations.
 TIMES = 3 if 'ASAN_OPTIONS' in os.environ else 1
-# How each ends: CUDA_ERROR_OUT_OF_MEMORY, or 0 where the client has to wait, or what is too much is lost.
+# How each bomb ends: CUDA_ERROR_OUT_OF_MEMORY, or 0 where the client has to wait or excess output
+# is dropped.
 REFUSED = {'launches': 2, 'streams': 2, 'events': 2, 'contexts': 2, 'images': 2, 'prints': 0, 'uploads': 0, 'copies': 0, 'threads': 0}
 
 
@@ -29,7 +32,8 @@ def status(pid):
 
 
 def files(pid):
-    """Descriptors, and MiB of files in memory that are no device's; None: not to be seen by this user."""
+    """Returns the number of descriptors, and the MiB of memory files that do not belong to a
+    device; None: this user cannot read it."""
     found, total = set(), 0
     with contextlib.suppress(FileNotFoundError):
         for fd in os.scandir(f'/proc/{pid}/fd'):
@@ -42,7 +46,7 @@ def files(pid):
 
 
 class Watch(threading.Thread):
-    """The most that a worker ever has of threads, descriptors and output that is kept."""
+    """Records a worker's maximum of threads, descriptors and stored output."""
 
     def __init__(self, pid):
         super().__init__(daemon=True)
@@ -63,7 +67,7 @@ def session(server, what):
 
 
 def answer(program):
-    """How far it came: the line that ends it, and those before."""
+    """Returns the last line of the program's output and the lines before it."""
     lines = []
     for line in program.stderr:
         lines.append(line)
@@ -90,7 +94,7 @@ def bomb(server, what, n):
         program.communicate('\n', timeout=waiting.LONG)
     check(f'{what}: {"what is too much is refused" if REFUSED[what] else "nothing is refused"}', made > 0 and result == REFUSED[what], (made, result, lines))
     check(f'{what}: the session goes on', works == 1 and program.returncode == 0, lines)
-    # Beside the budget: the program itself, the device's memory, and what little was not counted.
+    # Memory outside the budget: the program itself, the device's memory, and small uncounted items.
     check(f'{what}: memory is bounded', 0 < most < TIMES * (BUDGET_MIB + DEVICE_MIB + 40), most)
     check(f'{what}: threads and descriptors are', watch.threads < 64 + (300 if what == 'threads' else 0) and watch.fds < 100, (watch.threads, watch.fds))
     check(f'{what}: output that nobody fetches is', watch.output <= OUTPUT_MIB, watch.output)
@@ -107,7 +111,7 @@ def main():
                 bomb(s, what, n + 1)
             other.communicate('\n', timeout=waiting.LONG)
         check('it notices nothing', other.returncode == 0, other.returncode)
-    # With room for more contexts than there are numbers for.
+    # With a budget for more contexts than there are numbers for.
     with Server(SERVER, '--driver', 'soft', '--max-host-memory', '1GiB') as s, session(s, 'contexts') as program:
         (made, result, works), lines = answer(program)
         program.communicate('\n', timeout=waiting.LONG)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The bundle runs where it is unpacked, with the libraries it brought; the files for the service manager are what the server takes.
+"""The bundle runs where it is unpacked, with the libraries it contains. The server accepts the
+bundled files for the service manager.
 
     bundle.py ROOT BUILD
 """

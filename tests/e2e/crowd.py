@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Many sessions at once, of which some are lost: the others never notice. Many connections that say nothing or little: who has something to say gets in.
+"""Many sessions at once, some of which are lost: the others must not be affected. Many connections
+that send nothing or little: real clients must still get a session.
 
     crowd.py OUTBOARD SERVER RESUME_PROGRAM FAULT_PROGRAM SESSIONS CONNECTIONS
 """
@@ -25,7 +26,7 @@ TIMEOUT = 240
 
 
 class Run:
-    """A program in a session of its own, watched to its end."""
+    """A program with its own session, monitored to its end."""
 
     def __init__(self, url, *command):
         self.process = subprocess.Popen([OUTBOARD, 'run', '--server', url, '--', *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -47,7 +48,8 @@ class Run:
 
 
 def faults(folder):
-    """One session's kernel faults; two others at work beside it give what they give alone."""
+    """One session's kernel faults. Two others that run at the same time must give the same results
+    as alone."""
     server = Server(SERVER, f'unix:{folder}/f', '--driver', 'soft')
     alone = Run(server.url, PROGRAM, '2', '4', '300000').wait()
     others = [Run(server.url, PROGRAM, '2', '4', '300000') for _ in range(2)]
@@ -65,7 +67,8 @@ def killed(folder):
     check('the program alone', alone[0] == 0, alone)
     runs = [Run(server.url, PROGRAM, '1', '6', '100000') for _ in range(SESSIONS)]
     victims = set()
-    while len(victims) < SESSIONS // 4 and any(run.thread.is_alive() for run in runs):  # each is watched, and ends
+    # each is monitored and must end
+    while len(victims) < SESSIONS // 4 and any(run.thread.is_alive() for run in runs):
         alive = [pid for pid in server.workers() if pid not in victims]
         if alive:
             victim = dice.choice(alive)
@@ -73,7 +76,7 @@ def killed(folder):
             try:
                 os.kill(victim, signal.SIGKILL)
             except ProcessLookupError:
-                pass  # it has just ended by itself
+                pass  # it has ended by itself in the meantime
         waiting.let_pass(dice.uniform(0.005, 0.05), 'kills fall on other places of the work; none must change the result')
     results = [run.wait() for run in runs]
     right = sum(run[:2] == alone[:2] for run in results)
@@ -98,7 +101,7 @@ def killed(folder):
 
 
 def crowd():
-    """More connections than the server keeps, most of which say nothing, some a byte now and then."""
+    """More connections than the server keeps. Most send nothing, some send a byte now and then."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     many = min(CONNECTIONS, hard - 200)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""A proxy between clients and a server that breaks connections: closed, reset, or open but dead, in the middle of whatever is under way."""
+"""A proxy between clients and a server that breaks connections at any time: it closes or resets
+them, or keeps them open but forwards nothing."""
 import contextlib
 import os
 import random
@@ -30,7 +31,7 @@ def dial(url, timeout=10):
 
 
 def receive(source, size):
-    """Bytes, and the descriptors that come with them on a unix socket."""
+    """Receives bytes, and the descriptors that come with them on a Unix socket."""
     if source.family != socket.AF_UNIX:
         return source.recv(size), []
     data, fds, _, _ = socket.recv_fds(source, size, 4)
@@ -47,23 +48,25 @@ def send(sink, data, fds):
 
 
 class Link:
-    """One connection through the proxy. kind: new (a session's first), data, control or stripe (joins)."""
+    """One connection through the proxy. kind: new (a session's first), data, control or stripe
+    (joins)."""
 
     def __init__(self, proxy, client):
         self.proxy, self.client, self.server = proxy, client, None
         self.kind, self.budget, self.mode, self.dead, self.answered = None, None, 'fin', False, False
-        self.fragile = proxy.fragile  # breaks as soon as the client sends anything after its join was answered
+        # breaks as soon as the client sends anything after the answer to its join
+        self.fragile = proxy.fragile
         self.lock = threading.Lock()
 
     def run(self):
         try:
             head, fds = b'', []
-            while len(head) < PREFACE:  # by itself: what comes behind it may bring descriptors
+            while len(head) < PREFACE:  # separately: later bytes may bring descriptors
                 part = self.client.recv(PREFACE - len(head))
                 if not part:
                     return self.client.close()
                 head += part
-            # Under TLS a join's purpose is not to be seen: each is cut like one for data.
+            # Under TLS a join's purpose is not visible: each is cut like one for data.
             secret = self.proxy.url.startswith('tls')
             if head[6] == 2 and not secret:
                 while b'code' not in head:
@@ -121,7 +124,7 @@ class Link:
         if self in self.proxy.links:
             self.proxy.links.remove(self)
         if mode in ('half', 'split'):
-            self.proxy.kept.append(self)  # open, and nobody reads from it
+            self.proxy.kept.append(self)  # open, but not read
         for s in {'half': (), 'split': (self.server,)}.get(mode, (self.client, self.server)):
             if mode == 'rst':
                 with contextlib.suppress(OSError):
@@ -133,8 +136,9 @@ class Link:
 
 
 class Proxy:
-    """cuts: how many breaks at most. mean: bytes between two. half: the share of connections that stay open but dead. control: control connections too.
-    kinds: of the others, which."""
+    """cuts: the number of breaks at most. mean: bytes between two breaks. half: the share of
+    connections that stay open but dead. control: break control connections, too. kinds: which
+    other kinds to break."""
 
     def __init__(self, listen, target, cuts=0, mean=1 << 20, half=0.0, control=True, seed=1, kinds=('new', 'data', 'stripe')):
         self.kept = []
@@ -143,7 +147,8 @@ class Proxy:
         self.dice, self.kinds = random.Random(seed), kinds
         self.lock = threading.Lock()
         self.links, self.bytes, self.made, self.refusing = [], 0, {}, False
-        self.shared = listen.startswith('shm:')  # the bytes go past us: connections break by the clock
+        # the bytes do not pass the proxy: connections break by time
+        self.shared = listen.startswith('shm:')
         scheme, path = listen.split(':', 1)
         self.listener = Listener(self.carry, path if scheme in ('unix', 'shm') else None)
         self.url = f'{scheme}:{self.listener.address}'
@@ -159,7 +164,8 @@ class Proxy:
             Link(self, client).run()
 
     def plan(self, link):
-        """When this connection breaks. A session's first lives through its hello, a later one may not live through its join."""
+        """Returns when this connection breaks. A session's first connection survives its hello; a
+        later one may break during its join."""
         with self.lock:
             if not self.cuts_left or link.kind not in self.kinds or (self.shared and (link.kind == 'new' or self.dice.random() > 0.15)):
                 return

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The environment variables of a CUDA driver, and answers that NVIDIA's libraries depend on: the same on the software device in the
-program's process and behind a server. Arguments: outboard, server, the program environment.c, a fatbin with PTX and machine code, one
-with machine code only."""
+"""The environment variables of a CUDA driver, and results that NVIDIA's libraries depend on. They
+must be the same on the software device in the program's process and behind a server. Arguments:
+outboard, server, the program environment.c, a fatbin with PTX and machine code, one with machine
+code only."""
 import os
 import re
 import subprocess
@@ -19,14 +20,14 @@ UUID = [f'GPU-303{i}2d6f-7574-626f-6172-642d736f6674' for i in range(DEVICES)]
 
 
 def run(where, what, *arguments, **env):
-    """What the program prints, and what stands in stderr."""
+    """Returns the program's output and its stderr."""
     done = subprocess.run([outboard, 'run', *where, '--', program, what, *arguments], env=dict(CLEAN, OUTBOARD_SOFT_DEVICES=str(DEVICES), OUTBOARD_TIMEOUT='60', **env),
                           capture_output=True, text=True, timeout=180, check=False)
     return done.stdout if done.returncode == 0 else f'exit code {done.returncode}\n{done.stdout}{done.stderr}', done.stderr
 
 
 def seen(out):
-    """The devices in the program's order, by the server's ordinals, which the UUIDs tell."""
+    """Returns the server's ordinals of the devices in the program's order. The UUIDs show them."""
     return [int(digit) for digit in re.findall(r'uuid 303(\d)', out)]
 
 
@@ -50,7 +51,8 @@ def visible(remote):
         check(f'{name}: the devices seen', seen(direct) == want, direct)
         check(f'{name}: the same behind a server', forwarded == direct, f'{direct}\n{forwarded}')
         check(f'{name}: no devices is error 100', ('init 100' in direct) == (not want), direct)
-        # Every device is itself by each call: memory, ordinals, bus ids, and one past the last is none.
+        # Each call identifies every device correctly: memory, ordinals, bus ids; an ordinal past
+        # the last is refused.
         check(f'{name}: ordinals', all(re.search(rf'device {i}: .* is {i}, has memory', direct) and f'ordinal {i} of {i}' in direct for i in range(len(want))), direct)
         check(f'{name}: memory', direct.count('alloc 0 copies 0 0 same 1') == len(want), direct)
         mapped = [f'vmm 0 0 0 on {i} access 3 pointer {i} of {i}\n' in direct for i in range(len(want))]
@@ -59,7 +61,8 @@ def visible(remote):
 
 
 def exported(remote):
-    """Variables that are there from the start are the same as those that the program sets before cuInit."""
+    """Variables in the initial environment have the same effect as those that the program sets
+    before cuInit."""
     for where in (['--direct'], remote):
         out, _ = run(where, 'devices', CUDA_VISIBLE_DEVICES='2,1')
         check(f'{where[0]}: inherited', seen(out) == [2, 1], out)
@@ -75,7 +78,7 @@ def exported(remote):
 
 
 def server_side(remote, folder):
-    """What the server is told are its own numbers; its own variables come first."""
+    """The server receives its own ordinals. The server's own variables apply first."""
     path = os.path.join(folder, 'records')
     run(remote, 'devices', CUDA_VISIBLE_DEVICES='3,1', OUTBOARD_TRACE=path)
     with open(path, encoding='utf-8') as file:
@@ -84,7 +87,7 @@ def server_side(remote, folder):
     check('memory handles of the right devices', re.findall(r'cuMemCreate\(.*prop_location_id=(\d)', text) == ['3', '1'], text)
     check('access for the right devices', re.findall(r'cuMemSetAccess\(.*desc_location_id=\{(\d)\}', text) == ['3', '1'], text)
     check('questions to the right devices', re.findall(r'cuDeviceGetHostAtomicCapabilities\(.*device=(\d)', text) == ['3', '1'], text)
-    for name in list(os.environ):  # house.py hands its own environment on
+    for name in list(os.environ):  # house.py passes its own environment on
         if name.startswith('CUDA_'):
             del os.environ[name]
     limited = Server(server_path, f'unix:{folder}/limited', '--driver', 'soft', OUTBOARD_SOFT_DEVICES=str(DEVICES), CUDA_VISIBLE_DEVICES='2,1,0')
@@ -123,7 +126,8 @@ def execution(remote):
 
 
 def answers(remote):
-    """cuBLAS: options of a library without values, the green context of a stream, the limit of contexts shared with graphics."""
+    """Calls of cuBLAS: library options without values, the green context of a stream, the limit for
+    contexts shared with graphics."""
     direct, _ = run(['--direct'], 'answers')
     forwarded, _ = run(remote, 'answers')
     check('the same answers behind a server', direct == forwarded, f'{direct}\n{forwarded}')
@@ -137,7 +141,8 @@ def answers(remote):
 
 
 def traces(folder):
-    """OUTBOARD_TRACE without a server: every call, with arguments, results and errors; the server's flag of the same name opens no file."""
+    """OUTBOARD_TRACE without a server: every call, with arguments, results and errors; the server's
+    flag of the same name opens no file."""
     path = os.path.join(folder, 'calls')
     run(['--direct', '--trace', path], 'devices', CUDA_VISIBLE_DEVICES='1,0')
     with open(path, encoding='utf-8') as file:

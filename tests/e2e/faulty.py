@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Errors of the socket: what the network can cause is a break, and the session goes on; what it cannot ends the session with one line.
+"""Socket errors. An errno that the network can cause counts as a broken connection, and the session
+continues. Any other ends the session with one log line.
 faulty.py OUTBOARD SERVER INIT FAULTY_LIBRARY
 """
 import errno
@@ -12,7 +13,7 @@ from serving import ENV, Server, check, finish, run
 
 OUTBOARD, SERVER, INIT, LIBRARY = sys.argv[1:5]
 if '-all' in ENV.get('OUTBOARD_OPT', ''):
-    ENV['OUTBOARD_OPT'] += ',resume'  # what is tested; all else stays off
+    ENV['OUTBOARD_OPT'] += ',resume'  # the tested options; all others stay off
 PRELOAD = ' '.join(filter(None, (os.environ.get('OUTBOARD_TEST_PRELOAD'), LIBRARY)))
 BREAKS = (errno.EPIPE, errno.ECONNRESET, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EPERM, errno.ENOBUFS)
 FAULTS = (errno.EFAULT, errno.EINVAL, errno.ENOMEM, errno.EMSGSIZE, errno.EOPNOTSUPP)

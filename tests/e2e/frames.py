@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Frames, replies and control maps (protocol/format.h) in Python, for tests that change them on their way."""
+"""Frames, replies and control maps (protocol/format.h) in Python, for tests that change them in
+transit."""
 import struct
 
 PREFACE = 16
@@ -23,7 +24,8 @@ def receive(sock, size):
 
 
 class Frame:
-    """A header's fields as attributes, and the payload with its padding. bytes() keeps size and raw_size in step unless they are set by hand."""
+    """A header's fields as attributes, and the payload with its padding. bytes() updates size and
+    raw_size unless they were set by hand."""
 
     def __init__(self, head=None, payload=b'', **fields):
         values = FRAME.unpack(head) if head else (0x4452424F, 1, CONTROL, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -39,7 +41,7 @@ class Frame:
         return Frame(head, receive(sock, FRAME.unpack(head)[4]))
 
     def fit(self):
-        """After the payload was changed: pads it and sets the sizes."""
+        """To be called after changing the payload: pads it and sets the sizes."""
         self.raw_size = len(self.payload) + (-len(self.payload) % 8 if self.type != CONTROL else 0)
         self.payload += bytes(-len(self.payload) % 8)
         self.size = len(self.payload)
@@ -63,7 +65,7 @@ class Reply:
         self.__dict__.update(fields)
 
     def fit(self):
-        """After the body was changed."""
+        """To be called after changing the body."""
         self.body = len(self.data)
         self.size = REPLY.size + self.body + -self.body % 8
         return self
@@ -78,7 +80,7 @@ class Reply:
 
 
 def replies_of(frame):
-    """Of an unpacked frame as a server sends it."""
+    """Returns the replies of an unpacked frame as a server sends it."""
     found, at = [], 0
     for _ in range(frame.count):
         head = frame.payload[at:at + REPLY.size]

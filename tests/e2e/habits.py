@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Programs that cancel threads, call CUDA in signal handlers, exit in one, close descriptors they did not open, or end at once: each has one outcome.
+"""Programs that cancel threads, call CUDA in signal handlers, exit in one, close descriptors that
+they did not open, or end at once: each has one defined result.
 habits.py OUTBOARD SERVER HABITS INIT [QUICK]
 """
 import concurrent.futures
@@ -18,7 +19,7 @@ OUTBOARD, SERVER, HABITS, INIT = sys.argv[1:5]
 QUICK = int(sys.argv[5]) if len(sys.argv) > 5 else 300
 NOT_AVAILABLE = 46
 if '-all' in ENV.get('OUTBOARD_OPT', ''):
-    ENV['OUTBOARD_OPT'] += ',resume'  # what is tested; all else stays off
+    ENV['OUTBOARD_OPT'] += ',resume'  # the tested options; all others stay off
 
 
 def habit(name, mode, url, **env):

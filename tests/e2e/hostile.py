@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""A server that says other things than it should: a proxy before a real one that changes frames, replies and messages in ways that hold otherwise."""
+"""A hostile server: a proxy before a real one that changes frames, replies and messages and keeps
+the rest of the protocol valid."""
 import random
 import re
 import socket
@@ -9,7 +10,7 @@ import threading
 from frames import CONTROL, GIVEN, MORE, PART, PREFACE, REPLIES, TEXT, TEXT_STDERR, Frame, Reply, pack, receive, replies_into, replies_of, unpack
 from listening import Listener, end
 
-LEFT_OUT_S = 1               # after something was left out: when the connections are closed
+LEFT_OUT_S = 1               # after bytes were omitted: when the connections are closed
 NUMBERS = (0, 1, 2, 7, 8, 31, 63, 64, 255, 999, 1000, 4095, 4096, 65535, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 8, (1 << 32) - 1)
 LARGE = NUMBERS + (1 << 32, 1 << 47, (1 << 63) - 1, 1 << 63, (1 << 64) - 4096, (1 << 64) - 1)
 TEXTS = ('', '\x1b[2J\x1b]0;title\x07', '\x9b2J', 'x' * 5000, '\udcff\udc9b', '\u202eabc', 'line\nline\r\n', '%s%n%p' * 20)
@@ -17,13 +18,15 @@ STEER = re.compile('[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u
 
 
 class Hostile:
-    """The proxy of one program: a few changes at places that its seed chooses, and everything else as it is."""
+    """The proxy of one program: makes a few changes at places that the seed chooses and forwards
+    everything else unchanged."""
 
     def __init__(self, url, seed, striped):
         self.random, self.log, self.lock = random.Random(seed), [], threading.Lock()
         host, port = url.split('//')[1].rsplit(':', 1)
         self.server, self.open, self.seen = (host, int(port)), [], dict.fromkeys(range(256), 0)
-        # The n-th frame of a kind; control messages are few and come first, parts only over stripes.
+        # The n-th frame of a kind. Control messages are few and come first; parts come over stripes
+        # only.
         kinds = (REPLIES, REPLIES, CONTROL) + ((PART, PART, GIVEN) if striped else ())
         self.places = [(kind, self.random.choice((0, 1, 2, 3, self.random.randrange(12), self.random.randrange(90 if kind == REPLIES else 12))))
                        for kind in (self.random.choice(kinds) for _ in range(self.random.choice((1, 1, 2, 6))))]
@@ -59,7 +62,7 @@ class Hostile:
         end(client)
 
     def change(self, frame, state, ends):
-        """What leaves for this frame: pieces of bytes."""
+        """Returns what to send for this frame, as pieces of bytes."""
         with self.lock:
             place = self.seen[frame.type]
             self.seen[frame.type] += 1
@@ -182,7 +185,8 @@ def reply_repeated(r, frame, state):
 
 
 def reply_in_pieces(r, frame, state):
-    """Pieces before the answer, perhaps of more bytes than it may have, or the answer itself as a piece."""
+    """Adds pieces before the reply, possibly with more bytes than it may have, or sends the reply
+    itself as a piece."""
     replies = replies_of(frame)
     at = r.randrange(len(replies))
     piece = replies[at].copy()
@@ -193,7 +197,7 @@ def reply_in_pieces(r, frame, state):
     if r.random() < 0.5:
         last.data = b''
         last.fit()
-    # Never the pieces alone: nobody can tell a server that says no more from a call that takes long.
+    # Never pieces without a reply: a client cannot distinguish a silent server from a long call.
     new = r.choice(([piece, last], [piece, piece, last], [piece] * 9 + [last]))
     return [replies_into(frame, replies[:at] + new + replies[at + 1:])]
 
@@ -203,7 +207,7 @@ def reply_left_out(r, frame, state):
 
 
 def replies_exchanged(r, frame, state):
-    """It comes behind the next one, and the frames are numbered as they come."""
+    """Sends the frame after the next one. The frames are renumbered in the order sent."""
     state['held'] = frame
     return []
 
@@ -215,7 +219,7 @@ def reply_text(r, frame, state):
 
 
 def reply_body(r, frame, state):
-    """Numbers inside an answer of its right size."""
+    """Changes numbers inside a reply of the right size."""
     replies = replies_of(frame)
     reply = r.choice(replies)
     if len(reply.data) >= 8:
@@ -225,7 +229,7 @@ def reply_body(r, frame, state):
 
 
 def wild(r, value, depth=0):
-    """A control map with one thing in it changed."""
+    """Changes one field of a control map."""
     if isinstance(value, dict) and value:
         key = r.choice(list(value))
         if r.random() < 0.1:

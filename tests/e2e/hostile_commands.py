@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The outboard command and a hostile server: every verb that asks a server, over a connection on which somebody changes what it says (hostile.py); and
-servers that say nothing, never stop saying something, or count wildly. A command ends within its time-outs, by an exit code and not by a signal, and
-prints nothing that steers a terminal.
+"""The outboard command and a hostile server. Runs every verb that queries a server over a
+connection on which a proxy changes the server's data (hostile.py), and with servers that send
+nothing, send without end, or send wrong counts. A command must end within its time-outs with an
+exit code, not by a signal, and must print no terminal control sequences.
 
     hostile_commands.py OUTBOARD SERVER SEEDS [FIRST_SEED]
 """
@@ -25,12 +26,13 @@ SEEDS, FIRST = int(sys.argv[3]), int(sys.argv[4]) if len(sys.argv) > 4 else 1
 VERBS = (('check',), ('info',), ('top', '--once'), ('top', '--once', '--json'), ('bench', 'latency', '--rounds', '1', '--samples', '100'),
          ('bench', 'launch', '--rounds', '1', '--json'))
 ENV = dict(os.environ, OUTBOARD_TIMEOUT='2', OUTBOARD_GRACE='2', OUTBOARD_DEAD='2')
-TIMES = 250 * 8              # bytes of the numbers in an answer with times (protocol/spec/session.api)
+# bytes of the numbers in a reply with times (protocol/spec/session.api)
+TIMES = 250 * 8
 AT_ONCE = 4
 
 
 def run(url, verb):
-    """What is wrong with how it ended, None for nothing; its output."""
+    """Returns what is wrong with the command's end, or None, and its output."""
     began = time.monotonic()
     try:
         done = subprocess.run([OUTBOARD, *verb, '--server', url], capture_output=True, stdin=subprocess.DEVNULL, env=ENV, timeout=waiting.LONG)
@@ -59,13 +61,13 @@ def changed(server_url, seed):
 
 
 class Wild(Hostile):
-    """Every list of times says that it has more than two thousand million of them."""
+    """Every list of times claims a length of more than two thousand million."""
 
     def change(self, frame, state, ends):
         if frame.type == REPLIES and not frame.flags:
             replies = replies_of(frame)
             for reply in replies:
-                if TIMES <= len(reply.data) < TIMES + 100: # the count lies behind the numbers
+                if TIMES <= len(reply.data) < TIMES + 100: # the count follows the numbers
                     reply.data = reply.data[:TIMES] + struct.pack('<I', 0x7fffffff) + reply.data[TIMES + 4:]
                     self.log.append('times')
             replies_into(frame, replies)
@@ -73,7 +75,7 @@ class Wild(Hostile):
 
 
 class Alone(Listener):
-    """A server of its own: `serve` gets each connection behind the client's first bytes."""
+    """A fake server: `serve` gets each connection after the client's first bytes were read."""
 
     def __init__(self, serve):
         super().__init__(lambda connection: connection.recv(65536) and serve(connection))
@@ -81,7 +83,7 @@ class Alone(Listener):
 
 
 class Flood(Hostile):
-    """The welcome is right; behind it come acknowledgements without an end, and no answer."""
+    """Sends a correct welcome, then acknowledgements without end and no reply."""
 
     def down(self, server, client):
         more = Frame(payload=b'', type=ACK).bytes() * 1000
@@ -106,7 +108,8 @@ def main():
             if wrong:
                 check(f'seed {seed}: {" ".join(verb)}', False, f'{wrong}; {log}; {said[-600:]!r}')
     check(f'{SEEDS} commands end well, whatever the server says', not bad)
-    # Only the first three ask by themselves; to a program's library, which bench measures, a server that talks and does not answer is one that computes.
+    # Only the first three query the server themselves. bench uses the client library, to which a
+    # server that sends acknowledgements but no reply is busy computing.
     for name, verbs, peer in (('says nothing', VERBS, Alone(lambda c: None)), ('never stops talking', VERBS, Alone(flood)),
                               ('never answers a call', VERBS[:3], Flood(server.url, 1, False))):
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""A program (victim.c) works over a connection on which somebody changes what the server says: sizes, counts, flags, numbers, results, texts, maps; replies
-and messages that are repeated, left out, exchanged or made up, each put into frames again so that the rest of the protocol holds. The program must end with
-the right result or with an error of a call: no crash, no overwritten guard, no sanitizer's report, no hang.
+"""A program (victim.c) runs over a connection on which a proxy changes the server's data: sizes,
+counts, flags, numbers, results, texts, maps. Replies and messages are repeated, omitted, swapped
+or forged, and put into frames again so that the rest of the protocol stays valid. The program
+must end with the right result or with an error of a call: no crash, no overwritten guard, no
+sanitizer report, no hang.
 
     hostile_server.py OUTBOARD SERVER VICTIM SEEDS [FIRST_SEED]
     hostile_server.py OUTBOARD SERVER VICTIM seed N          one seed, and what was changed
@@ -20,9 +22,9 @@ from hostile import STEER, Hostile
 from house import Server, bad, check
 
 OUTBOARD, SERVER, VICTIM = sys.argv[1:4]
-DEADLINE = 50                # seconds for one program; the time-outs that it is given are some seconds
+DEADLINE = 50                # seconds for one program; its own time-outs are some seconds
 AT_ONCE = 6
-# What can change data that the program reads, in a way that nobody can see.
+# Changes of data that the client cannot detect.
 MAY_BE_WRONG = ('type 5:', 'reply_body', 'random_bytes', 'replies_exchanged', 'reply_repeated', 'header_field', 'reply_field', 'reply_left_out', 'part_', 'reply_in_pieces', 'message_', 'reply_result',
                 'made_up_')
 
@@ -31,7 +33,7 @@ SETTINGS = ({}, {'OUTBOARD_GRACE': '0'}, {'OUTBOARD_STRIPES': '2', 'OUTBOARD_STR
 
 
 def victim(url, seed):
-    """What is wrong with how the program ended; None: nothing. And what was changed."""
+    """Returns what is wrong with the program's end, or None, and the changes that were made."""
     settings = {'OUTBOARD_TIMEOUT': '2', 'OUTBOARD_GRACE': '3', 'OUTBOARD_DEAD': '2', **SETTINGS[seed % len(SETTINGS)]}
     hostile = Hostile(url, seed, 'OUTBOARD_STRIPES' in settings)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -61,7 +63,7 @@ def victim(url, seed):
 
 
 def main():
-    # The kernel's text goes to a file here, as it is; lines of the log must be clean even so.
+    # The kernel's output goes to a file unchanged; log lines must be clean nevertheless.
     server = Server(SERVER, 'tcp://127.0.0.1:0', '--driver', 'soft', '--max-sessions', '64')
     server_lines = 0
     first, seeds, until, loud = 1, 0, None, False

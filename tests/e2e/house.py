@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""What tests with a real server share: the server as a child, who is below it, checks that are counted."""
+"""Shared by tests with a real server: the server as a child process, its children, and counted
+checks."""
 import atexit
 import os
 import pathlib
@@ -13,7 +14,7 @@ import time
 import waiting
 
 bad = []
-os.environ.setdefault('OUTBOARD_TIMEOUT', '60')  # a machine that is busy with other things is slow, not wrong
+os.environ.setdefault('OUTBOARD_TIMEOUT', '60')  # long, because a busy machine must not fail a test
 
 
 def check(what, condition, detail=''):
@@ -23,12 +24,12 @@ def check(what, condition, detail=''):
 
 
 class Server:
-    """A server that listens; its log lines in .lines as they come."""
+    """A listening server. .lines holds the log lines received so far."""
 
     def __init__(self, server, url, *options, **env):
         self.process = subprocess.Popen([server, '--listen', url, *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                         env=dict(os.environ, OUTBOARD_LOG='info', **env))
-        atexit.register(self.process.kill)  # however the test ends
+        atexit.register(self.process.kill)  # also when the test fails
         self.lines, self.url, ready = [], None, threading.Event()
 
         def read():
@@ -46,7 +47,7 @@ class Server:
         return children(self.process.pid)
 
     def workers(self):
-        """Process ids of the workers whose sessions have started and not ended."""
+        """Process ids of the workers with live sessions."""
         found = {}
         for line in list(self.lines):
             started = re.search(r'session (\w+) starts on worker (\d+)', line)
@@ -58,7 +59,7 @@ class Server:
         return list(found.values())
 
     def worker(self, session):
-        """The worker of a Session, as the log names it."""
+        """The worker of a Session, from the log."""
         def find():
             said = ''.join(list(self.lines))
             route = re.search(rf'session (\w+): .*\(process {session.program.pid},', said)
@@ -69,9 +70,10 @@ class Server:
         return any(words in line for line in list(self.lines))
 
     def stop(self, sessions_too=True):
-        """SIGTERM, and once more for sessions that are still there. False: it had to be killed."""
+        """Sends SIGTERM, and once more to end remaining sessions. False: the server had to be
+        killed."""
         self.process.send_signal(signal.SIGTERM)
-        if sessions_too:  # once the first was heard: two that wait are delivered as one
+        if sessions_too:  # after the first was handled: two pending signals are delivered as one
             waiting.until(lambda: self.said('shutting down') or self.process.poll() is not None)
             self.process.send_signal(signal.SIGTERM)
         try:
@@ -83,8 +85,9 @@ class Server:
 
 
 class Session:
-    """A program (init.c) that has made one call and waits for a line before it makes two more. Unless it is given other times, what it is told at once comes
-    long before it would give up waiting (waiting.AT_ONCE)."""
+    """A program (init.c) that has made one call and waits for a line before it makes two more. By
+    default its time-outs are much longer than waiting.AT_ONCE, so that an immediate answer is
+    distinguishable from a time-out."""
 
     def __init__(self, outboard, program, url, **env):
         self.program = subprocess.Popen([outboard, 'run', '--server', url, '--', program, 'wait'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -92,7 +95,7 @@ class Session:
         self.first = [self.program.stdout.readline().strip() for _ in range(2)]
 
     def go_on(self):
-        """Results of the two calls, what was said, and seconds."""
+        """Returns the results of the two calls, the messages, and the seconds taken."""
         began = time.monotonic()
         out, err = self.program.communicate('\n', timeout=2 * waiting.LONG)
         return out.split(), err, time.monotonic() - began
@@ -111,7 +114,8 @@ def children(pid):
 
 
 def alive(pid):
-    """Not gone, and no zombie. Only what every user may read of any process: a worker's /proc/PID/exe belongs to root."""
+    """Whether the process exists and is no zombie. Reads only files that every user may read: a
+    worker's /proc/PID/exe belongs to root."""
     try:
         return pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()[0] not in 'ZX'
     except (FileNotFoundError, ProcessLookupError):
@@ -123,7 +127,7 @@ def gone_within(pids, seconds):
 
 
 def resident(pid):
-    """Bytes of memory that are really there."""
+    """Resident memory in bytes."""
     for line in pathlib.Path(f'/proc/{pid}/status').read_text().splitlines():
         if line.startswith('VmRSS:'):
             return int(line.split()[1]) << 10

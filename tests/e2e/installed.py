@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""`meson install` into an empty place, then everything from there: the tree must not need the build's folders, nor the prefix it was built for.
+"""Runs `meson install` into an empty folder and tests everything from there. The installed tree
+must not need the build folder or the prefix it was built for.
 
     installed.py BUILD PREFIX [EXAMPLE...]
 """
@@ -25,7 +26,8 @@ def run(*command, env=None):
 
 
 def check_alias():
-    """`ninja installed` must build every target that is installed: tools/quickstart and tools/dev/bundle build nothing else."""
+    """`ninja installed` must build every target that is installed: tools/quickstart and
+    tools/dev/bundle build nothing else."""
     listed = run('ninja', '-C', BUILD, '-t', 'query', 'installed')
     with open(f'{BUILD}/meson-info/intro-targets.json', encoding='utf-8') as file:
         targets = [t for t in json.load(file) if t['installed'] and t['type'] != 'custom']
@@ -41,7 +43,8 @@ def main():
     with tempfile.TemporaryDirectory() as top:
         stage = pathlib.Path(top, 'stage')
         run('meson', 'install', '--no-rebuild', '-C', BUILD, '--destdir', stage, env=env)
-        tree = pathlib.Path(top, 'elsewhere')  # moved: nothing may remember where it was installed
+        # moved: no file may contain the path it was installed to
+        tree = pathlib.Path(top, 'elsewhere')
         shutil.move(str(stage / PREFIX.lstrip('/')), tree)
         with open(f'{BUILD}/meson-info/intro-installed.json', encoding='utf-8') as file:
             wanted = [os.path.relpath(p, PREFIX) for p in json.load(file).values()]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""cuBLAS on the software device, in the program's process and behind a server: right results, the same ones. Arguments: outboard, server,
-cublas_numbers.py. Without a cuBLAS the exit code is 77."""
+"""cuBLAS on the software device, in the program's process and behind a server: the results must be
+right and the same. Arguments: outboard, server, cublas_numbers.py. Exit code 77 without cuBLAS."""
 import os
 import subprocess
 import sys
@@ -12,7 +12,8 @@ from house import Server, bad, check
 
 outboard, server_path, script = sys.argv[1:4]
 SKIPPED = 77
-# cuBLAS takes its PTX for devices that are newer than all its machine code; memory of malloc is filled, so that nothing works by chance.
+# cuBLAS uses its PTX on devices that are newer than all of its machine code. malloc fills memory,
+# so that no result depends on uninitialised bytes.
 SETTINGS = {'OUTBOARD_SOFT_CC': '13.0', 'MALLOC_PERTURB_': '165'}
 
 

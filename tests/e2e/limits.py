@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Limits of a session, through real programs: the caps are what the program sees, everything freed comes back, other sessions notice nothing.
+"""Limits of a session, tested with real programs: the program sees the limits, freed resources are
+available again, other sessions are not affected.
 
     limits.py OUTBOARD SERVER LIMITS_PROGRAM caps|shares
 
-caps may run beside other tests; shares compares what sessions get of the processor.
+caps may run in parallel with other tests; shares compares the processor time of sessions.
 """
 import json
 import os
@@ -41,7 +42,8 @@ def memory(cap_mib):
         check('a client may ask for less', numbers(out)[:2] == [64 * MIB, 64 * MIB], out)
         out, done = run(OUTBOARD, s.url, PROGRAM, 'info', env={'OUTBOARD_VRAM': '64GiB'})
         check('and not for more', numbers(out)[:2] == [cap_mib * MIB] * 2, out)
-    # Every allocation a call of the driver: no virtual memory management, as with a checked device.
+    # Without virtual memory management, as with a checked device, every allocation is a call of the
+    # driver.
     with Server(SERVER, '--driver', 'soft', '--max-memory', f'{cap_mib}MiB', env={'OUTBOARD_SOFT_MEMCHECK': '1'}) as s:
         out, done = run(OUTBOARD, s.url, PROGRAM, 'memory', 'plain')
         got = [numbers(line) for line in out.splitlines() if line.startswith('got')]
@@ -130,7 +132,7 @@ def look(server):
 
 
 def hidden():
-    """Memory is granted ahead on the first device only if the program may see it."""
+    """The first device gets a grant only if the program may see it."""
     with tempfile.TemporaryDirectory() as folder:
         for number, (visible, used) in enumerate(((None, (True, False)), ('0', (True, False)), ('1', (False, True)), ('1,0', (False, True)))):
             go = os.path.join(folder, f'go{number}')
@@ -150,7 +152,8 @@ def share():
         def start(part):
             return subprocess.Popen([OUTBOARD, 'run', '--server', s.url, '--share', part, '--', PROGRAM, 'spin', '8'], stdout=subprocess.PIPE, text=True, env=ENV)
         procs = [start('0.25'), start('0.75')]
-        # Long enough for the smaller share to run into its limit, where the machine is fast enough to reach it at all.
+        # Long enough for the session with the smaller share to reach its limit, if the machine is
+        # fast enough.
         waiting.until(lambda: any(p.poll() is not None for p in procs) or len(x := look(s)['listed']) == 2 and
                       all(one['age_seconds'] > 3 and (one['share'] > 0.3 or one['throttled_seconds'] > 0.2) for one in x), every=0.2)
         told = look(s)
@@ -158,7 +161,8 @@ def share():
         used = {round(x['share'], 2): x['device_seconds'] / x['age_seconds'] for x in told['listed']}
         print('    launches', launches, 'parts of the device', used)
         check('top shows both sessions with their share', set(used) == {0.25, 0.75}, told)
-        # What is promised is that no session gets more than its share; a machine busy with other things may give it less.
+        # The guarantee is that no session gets more than its share; on a busy machine it may get
+        # less.
         check('neither gets more than its share', all(have < want * 1.10 + 0.03 for want, have in used.items()), used)
         if used.get(0.25, 0) > 0.2:
             check('it was held back', all(x['throttled_seconds'] > 0.2 for x in told['listed'] if x['share'] < 0.3), told)
@@ -178,11 +182,14 @@ def priority():
         check('the low one waited', any(x['throttled_seconds'] > 0 for x in told['listed'] if x['priority'] == 0), told)
 
 
-YIELD = 0.1  # seconds: OBS_YIELD_MAX_MS in server/layers/quota.h, by which each launch is held back while a session of higher priority works
+# seconds: OBS_YIELD_MAX_MS in server/layers/quota.h, the delay of each launch while a session of
+# higher priority is active
+YIELD = 0.1
 
 
 def order():
-    """A call of the high session is held in the driver: meanwhile each of the low one waits as long as it may, and none after that."""
+    """A call of the high-priority session is blocked in the driver. Meanwhile each launch of the
+    low one is delayed by the maximum; afterwards none is."""
     with tempfile.TemporaryDirectory() as folder:
         go, lines = os.path.join(folder, 'go'), os.path.join(folder, 'lines')
         with Server(SERVER, '--driver', 'soft', '--sandbox', 'off', '--max-priority', 'high', env={'OUTBOARD_FAULT': f'cuStreamSynchronize:1=hold@{go}'}) as s, open(lines, 'w') as file:
@@ -197,7 +204,8 @@ def order():
                 return sum(x['throttled_seconds'] for x in look(s)['listed'] if x['priority'] == 0)
 
             def span(n):
-                """How long n launches of the low session were held back, less what the one before them may have been."""
+                """Returns how long n launches of the low session were delayed, less the possible
+                delay of the one before."""
                 before, first = held_back(), launched()
                 waiting.until(lambda: launched() >= first + n)
                 return held_back() - before

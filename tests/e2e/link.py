@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Links into a network namespace of its own. Needs root and ip. Link: a pair of virtual Ethernet devices and tc's tbf, for rates; Line: a line of known rate,
-round trip and loss by tests/e2e/wire.c, packet by packet, up to some 0.2 Gb/s."""
+"""Links into a separate network namespace. Needs root and ip. Link: a pair of virtual Ethernet
+devices and tc's tbf, for rates. Line: a link of known rate, round trip and loss by
+tests/e2e/wire.c, packet by packet, up to about 0.2 Gb/s."""
 import os
 import shutil
 import subprocess
@@ -12,7 +13,8 @@ def do(*words):
 
 
 class Link:
-    """with Link() as link: link.set(rate=125e6); link.inside: words before a command that runs behind it"""
+    """with Link() as link: link.set(rate=125e6); link.inside: prefix of a command that runs at the
+    other end"""
     number = 0
 
     def __init__(self):
@@ -25,7 +27,7 @@ class Link:
 
     @staticmethod
     def missing():
-        """Why there can be none here; None when there can."""
+        """Returns why a link cannot be made here, or None."""
         if os.geteuid() != 0:
             return 'only root may make network namespaces'
         if not shutil.which('ip') or not shutil.which('tc'):
@@ -47,7 +49,7 @@ class Link:
         subprocess.run(['ip', 'netns', 'del', self.name], capture_output=True)
 
     def set(self, rate=None):
-        """rate: bytes/s each way, None as fast as it goes"""
+        """rate: bytes/s each way; None: unlimited"""
         for before, device in (([], self.near), (self.inside, self.far)):
             subprocess.run([*before, 'tc', 'qdisc', 'del', 'dev', device, 'root'], capture_output=True)
             if rate:
@@ -86,6 +88,7 @@ class Line(Link):
         subprocess.run(['ip', 'netns', 'del', self.name], capture_output=True)
 
     def set(self, rate=None, round_trip=0, loss=0):
-        """rate: bytes/s each way; round_trip: seconds, half of it each way; loss: part of the packets, each way"""
+        """rate: bytes/s each way; round_trip: seconds, half of it each way; loss: fraction of the
+        packets, each way"""
         self.process.stdin.write(f'{rate or 0:.0f} {round_trip / 2:.7f} {loss * 1e6:.1f}\n')
         self.process.stdin.flush()

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Listening sockets for test proxies and fake servers, and an address at which nobody listens.
+"""Listening sockets for test proxies and fake servers, and an address that refuses connections.
 
-Closing a socket does not wake a thread that is blocked in accept on it. Any signal then restarts the call with the same descriptor number, which may have
-become the next listener's, so that the old thread takes that one's connection. tools/dev/check-style therefore refuses accept elsewhere in tests.
+Closing a socket does not wake a thread that is blocked in accept on it. Any signal then restarts
+the call with the same descriptor number, which may have become the next listener's, so that the
+old thread accepts a connection meant for that listener. tools/dev/check-style therefore rejects
+accept elsewhere in tests.
 """
 import contextlib
 import socket
@@ -18,9 +20,10 @@ def end(connection):
 
 
 class Listener:
-    """Gives every connection to serve(connection), in a thread of its own, until close().
+    """Passes every connection to serve(connection) in a separate thread, until close().
 
-    path: of a unix socket; without one a free port of 127.0.0.1. .address: what follows the scheme and its colon in a URL. .open: the connections so far.
+    path: of a Unix socket; without it a free port of 127.0.0.1 is used. .address: the part of
+    the URL after the scheme and its colon. .open: the connections so far.
     """
 
     def __init__(self, serve, path=None):
@@ -52,7 +55,7 @@ class Listener:
             self.serve(connection)
 
     def close(self):
-        """No thread waits for the socket afterwards, and all connections are ended."""
+        """Afterwards no thread waits for the socket, and all connections are closed."""
         end(self.socket)
         self.thread.join(waiting.LONG)
         self.socket.close()
@@ -62,7 +65,8 @@ class Listener:
 
 
 class Nobody:
-    """An address that refuses connections for as long as this lives: bound, so that no other program gets it, and not listening."""
+    """An address that refuses connections during this object's life: bound, so that no other
+    program gets it, but not listening."""
 
     def __init__(self):
         self.socket = socket.socket()

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Runs a command far away from a server: two network namespaces with a long way between them (long_link.c), the server in one, the command in the other with
-OUTBOARD_SERVER set. Needs root and ip.   long_link.py BUILD ONE_WAY_US LOSS_PER_MILLION MBIT -- COMMAND...
+"""Runs a command far away from a server: two network namespaces with a long way between them
+(long_link.c), the server in one, the command in the other with OUTBOARD_SERVER set. Needs root
+and ip. long_link.py BUILD ONE_WAY_US LOSS_PER_MILLION MBIT -- COMMAND...
 """
 import contextlib
 import os
@@ -14,7 +15,8 @@ ADDRESS = '10.97.0.2'
 
 
 def main():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was made is taken away all the same
+    # namespaces and devices are removed in any case
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     build, way, command = os.path.abspath(sys.argv[1]), sys.argv[2:5], sys.argv[6:]
     near, far = (f'obl{os.getpid() % 100000}{end}' for end in 'ab')
     with contextlib.ExitStack() as stack:

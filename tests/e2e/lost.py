@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""A session's other side goes away: the program gets a CUDA error at once and on every later call, the server and other sessions go on, nothing is left over.
+"""One side of a session disappears: the program gets a CUDA error at once and on every later call;
+the server and other sessions continue; no resource is leaked.
 
     lost.py OUTBOARD SERVER INIT_PROGRAM DRIVER [unix|shm]
 """
@@ -22,8 +23,8 @@ OUTBOARD, SERVER, PROGRAM, DRIVER = sys.argv[1:5]
 SCHEME = sys.argv[5] if len(sys.argv) > 5 else 'unix'
 UNAVAILABLE = '46'
 if '-all' in os.environ.get('OUTBOARD_OPT', '') and SCHEME == 'shm':
-    os.environ['OUTBOARD_OPT'] += ',shm'  # what is tested; all else stays off
-MAGIC, VERSION, PREFACE_VERSION = 0x4452424F, 1, 2  # of frames; of prefaces
+    os.environ['OUTBOARD_OPT'] += ',shm'  # the tested options; all others stay off
+MAGIC, VERSION, PREFACE_VERSION = 0x4452424F, 1, 2  # magic numbers of frames and of prefaces
 
 
 def dial(url):
@@ -44,7 +45,8 @@ def hello(shm=0):
 
 
 def until_closed(connection):
-    """Everything the server says before it hangs up; None when it does not hang up."""
+    """Returns everything the server sends before it closes the connection; None: it does not close
+    it."""
     said = b''
     try:
         while True:
@@ -59,7 +61,7 @@ def until_closed(connection):
 
 
 def first_deferred(connection):
-    """The deferred error in the first reply that comes; None when none comes."""
+    """Returns the deferred error of the first reply; None: no reply."""
     data = b''
     try:
         while True:
@@ -81,11 +83,13 @@ def first_deferred(connection):
 
 RING, ALL = 2 << 20, 4096 + 2 * (2 << 20)
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
-HEAD, BASE, TAIL, NEXT = 0, 8, 128, 512  # of the ring to the server; the ring to the client NEXT behind
+# of the ring to the server; the ring to the client follows at NEXT
+HEAD, BASE, TAIL, NEXT = 0, 8, 128, 512
 
 
 def with_memory(server, size=ALL, seals=SEALS, bring=True):
-    """A session whose data goes through memory: the connection, the memory, what the server said."""
+    """Opens a session over shared memory. Returns the connection, the memory, and the server's
+    answer."""
     fd = os.memfd_create('test', os.MFD_ALLOW_SEALING)
     os.truncate(fd, size)
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
@@ -98,7 +102,7 @@ def with_memory(server, size=ALL, seals=SEALS, bring=True):
 
 
 def hostile_memory(server):
-    """Memory that is not what it must be, and numbers in it that cannot be."""
+    """Invalid memory, and invalid numbers in it."""
     for name, options in {'that is not sealed': {'seals': 0}, 'of the wrong size': {'size': ALL - 4096}, 'that never comes': {'bring': False}}.items():
         connection, _, said = with_memory(server, **options)
         check(f'hostile client, memory {name}: refused', b'memory' in said, said)
@@ -127,7 +131,8 @@ def hostile_memory(server):
 
 
 def hostile(server):
-    """Clients that break every rule; each must be told or hung up on, within the server's hello time-out."""
+    """Clients that violate the protocol. The server must send an error or close the connection
+    within its hello time-out."""
     dice = random.Random(7)
     record = struct.pack('<IHH', 8, 0x0102, 0)
     cases = {
@@ -155,7 +160,8 @@ def hostile(server):
         said = until_closed(connection)
         check(f'hostile client, {name}: hung up on', said is not None)
         connection.close()
-    # Asynchronous calls that ask for what is not theirs: no violation of the protocol, so the next reply tells of the error, and nothing was done.
+    # Asynchronous calls with objects of others do not violate the protocol: they have no effect,
+    # and the next reply reports the error.
     context = struct.pack('<IHHQ', 16, 0x0101, 0, 1)
     for name, call in {
         'freeing what was never allocated': struct.pack('<IHHQQ', 24, 0x0304, 0, 0xdead0000, 0),

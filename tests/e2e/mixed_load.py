@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Mixed load on one server: programs over every transport, connections that are cut, clients and workers that are killed, hostile peers.
+"""Mixed load on one server: programs over every transport, connections that are cut, clients and
+workers that are killed, hostile peers.
 
     mixed_load.py --build BUILD [--programs DIR] [--runs 60 | --minutes 60] [--slots 4] [--seed 1]
 
-Every program must give its expected output. The exceptions are counted: a run whose client this test killed, and at most one run for each worker that it
-killed: the one whose worker it was, which must end with an error that says so. At the end the server's memory and descriptors are compared with those at
-the start, and nothing may be left over: no process, no file in the server's folders, no object in /dev/shm.
+Every program must give its expected output. The exceptions are counted: a run whose client this
+test killed, and for each worker that it killed at most one run, that worker's, which must end
+with an error that names the cause. At the end the server's memory and descriptors are compared
+with those at the start, and no process, no file in the server's folders and no object in
+/dev/shm may remain.
 """
 import argparse
 import collections
@@ -33,18 +36,22 @@ import cutter  # noqa: E402
 import run as programs  # noqa: E402
 from house import children, gone_within, resident  # noqa: E402
 
-RUN_TIMEOUT = 300        # seconds; a program takes a few at most
+RUN_TIMEOUT = 300        # seconds; a program needs a few at most
 HOSTILE_ADDRESS = '127.0.0.66'
 HOSTILE_HELD_MAX = 64    # connections that the hostile peers keep open at a time
 HOSTILE_PAUSE = 0.02     # seconds between two of them: at most 50 a second
-KILL_EVERY = (4, 9)      # of these runs one kills its client, or a worker, within KILL_WITHIN seconds
+# one of this many runs kills its client, or a worker, within KILL_WITHIN seconds
+KILL_EVERY = (4, 9)
 KILL_WITHIN = 0.5
 LONG_SHARE = 0.2         # of the other runs
-LONG = ('2', '80', '300000')  # arguments of the program that a kill most often finds at work: threads, rounds, bytes of a large copy
+# arguments of the program that is most often running at a kill: threads, rounds, bytes of a large
+# copy
+LONG = ('2', '80', '300000')
 SAMPLE_EVERY = 2.0       # seconds
-GROWTH_MAX = 6 << 20     # bytes that the server's memory may differ between its first and its last tenth of a long run
+# bytes that the server's memory may differ between its first and its last tenth of a long run
+GROWTH_MAX = 6 << 20
 if '-all' in os.environ.get('OUTBOARD_OPT', ''):
-    os.environ['OUTBOARD_OPT'] += ',resume'  # connections are cut; all else stays off
+    os.environ['OUTBOARD_OPT'] += ',resume'  # connections are cut; all other options stay off
 PREFACE = struct.pack('<IHBBQ', 0x4452424F, 2, 1, 0, 0)
 JOIN = struct.pack('<IHBB', 0x4452424F, 1, 2, 0)
 WAYS = ('tcp', 'unix', 'shm', 'tls', 'cut')
@@ -90,7 +97,8 @@ class Server:
                     self.groups.pop(found.group(1), None)
 
     def victim(self, dice):
-        """The worker of a live session, and its client's process group if the session has got so far; or None."""
+        """Returns the worker of a live session and, if known yet, its client's process group; or
+        None."""
         with self.lock:
             session = dice.choice(list(self.sessions)) if self.sessions else None
             return (self.sessions[session], self.groups.get(session)) if session else None
@@ -103,13 +111,14 @@ class Server:
 
 
 class Tally:
-    """What came of the runs; written by all slots."""
+    """Results of the runs; written by all slots."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.count = collections.Counter()
         self.wrong = []
-        self.kills = []  # workers that no run has been lost with yet: the client's process group, or None
+        # killed workers whose run has not been found yet: the client's process group, or None
+        self.kills = []
 
     def add(self, what, n=1):
         with self.lock:
@@ -121,7 +130,7 @@ class Tally:
             self.count['workers killed'] += 1
 
     def kill_claim(self, group):
-        """Was a worker of this process group killed, or one that had no client yet?"""
+        """Whether a worker of this process group was killed, or one without a known client."""
         with self.lock:
             for one in (group, None):
                 if one in self.kills:
@@ -137,7 +146,7 @@ class Tally:
 
 
 class LongProgram:
-    """tests/e2e/resume.c: its every byte is known. Judged like a program of programs.list."""
+    """tests/e2e/resume.c: a program with known results, checked like a program of programs.list."""
     name = binary = 'e2e_resume'
     exit, sorted, stderr = 0, True, None
 
@@ -152,7 +161,7 @@ class LongProgram:
 
 
 class Load:
-    """Slots that run one program after another until there have been enough."""
+    """Slots that run programs one after another until the number of runs is reached."""
 
     def __init__(self, server, proxy, arguments, tally):
         self.server, self.proxy, self.arguments, self.tally = server, proxy, arguments, tally
@@ -167,7 +176,7 @@ class Load:
         return os.path.join(self.arguments.programs, program.binary)
 
     def next(self):
-        """The number of the next run; None when it is enough."""
+        """Returns the number of the next run; None: all have been started."""
         with self.lock:
             if time.monotonic() > self.end if self.end else self.begun >= self.arguments.runs:
                 return None
@@ -209,7 +218,8 @@ class Load:
     def kill_worker(self, _, dice):
         if victim := self.server.victim(dice):
             worker, group = victim
-            self.tally.killed(group)  # before: the session's end may be seen first
+            # before the kill, because the session's end may be noticed first
+            self.tally.killed(group)
             with contextlib.suppress(ProcessLookupError):
                 os.kill(worker, signal.SIGKILL)
 
@@ -227,7 +237,8 @@ class Load:
 
 
 class Hostile:
-    """Peers that have no token: silence, parts of prefaces, garbage, messages with wrong contents, joins of sessions that are not theirs."""
+    """Peers that have no token: silence, parts of prefaces, garbage, messages with wrong contents,
+    joins of sessions that are not theirs."""
 
     def __init__(self, server, seed, tally):
         self.server, self.dice, self.tally = server, random.Random(seed), tally
@@ -236,7 +247,7 @@ class Hostile:
         self.thread.start()
 
     def connect(self):
-        """To one of the addresses over the network, from an address of its own."""
+        """Connects to one of the network addresses from a separate source address."""
         host, port = self.server.urls[self.dice.choice(('tcp', 'tls'))].rsplit('/', 1)[1].split(':')
         return socket.create_connection((host, int(port)), 5, (HOSTILE_ADDRESS, 0))
 
@@ -305,7 +316,8 @@ class Samples:
         self.thread.join()
 
     def growth(self):
-        """Bytes between the medians of the second and the last tenth; None with too few samples to say."""
+        """Returns the difference in bytes between the medians of the second and the last tenth;
+        None: too few samples."""
         tenth = len(self.rows) // 10
         if tenth < 5:
             return None
@@ -314,7 +326,7 @@ class Samples:
 
 
 def left_over(folder, shm_before):
-    """Files that a stopped server must not have left."""
+    """Returns files that a stopped server must have removed."""
     known = {'cert.pem', 'key.pem', 'tokens', 'audit', 'expected'}
     files = [str(path) for path in pathlib.Path(folder).iterdir() if path.name not in known and not path.name.startswith('audit')]
     return files + sorted(set(os.listdir('/dev/shm')) - shm_before)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""What operators see: /metrics, configuration files, the service manager's socket.
+"""Interfaces for operators: /metrics, configuration files, the service manager's socket.
 
     operations.py OUTBOARD SERVER LIMITS_PROGRAM
 """
@@ -36,7 +36,8 @@ def value(text, name):
 
 
 def well_formed(text):
-    """Each series has its HELP and TYPE before it, each line is a comment or name{labels} number; counters end in _total or are named for it."""
+    """Each series follows its HELP and TYPE; each line is a comment or name{labels} number;
+    counters end in _total or are listed as exceptions."""
     typed = set()
     for line in text.splitlines():
         if line.startswith('# HELP '):
@@ -51,14 +52,15 @@ def well_formed(text):
 
 
 def slow_readers(s, url):
-    """More of them than there is room for, and always new ones: each question is answered all the same, on time, and so is top."""
+    """More metrics connections than the server keeps, and continually new ones: each correct
+    request must still be answered in time, and so must `outboard top`."""
     host, port = re.search(r'//([^:]+):(\d+)', url).groups()
     held = []
     took = {'metrics': 0, 'top': 0}
     for wave in range(4):
         for i in range(150):
             c = socket.create_connection((host, int(port)))
-            # Half a request, nothing, or a whole one whose answer nobody reads.
+            # Half a request, nothing, or a complete request whose answer is not read.
             c.send((b'GET /met', b'', b'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n')[i % 3] or b'G')
             held.append(c)
             c = socket.create_connection(s.url.removeprefix('tcp://').split(':'))
@@ -72,7 +74,7 @@ def slow_readers(s, url):
         took['top'] = max(took['top'], time.monotonic() - began)
         check(f'wave {wave} of slow readers: metrics and top are answered', 'outboard_sessions 0' in text and done.returncode == 0, text + done.stderr)
     print('    at most', {what: f'{seconds * 1000:.0f} ms' for what, seconds in took.items()})
-    # A connection that has to wait for a time-out waits 5 s.
+    # A connection that must wait for a time-out waits 5 s.
     check('none of them waits for a time-out', max(took.values()) < 4, took)
     out, done = run(OUTBOARD, s.url, PROGRAM, 'info')
     check('slow readers hold up no session', out.startswith('total'), out + done.stderr)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Connections break at random moments in the middle of a program: its output is that of an unbroken run, and the server executed no call twice and none
-too few.   resume.py OUTBOARD SERVER PROGRAM CUTS [ROUNDS] [SEED] [-- FURTHER PROGRAMS...]
+"""Connections break at random times while a program runs. Its output must be that of an unbroken
+run, and the server must have executed every call exactly once. resume.py OUTBOARD SERVER PROGRAM
+CUTS [ROUNDS] [SEED] [-- FURTHER PROGRAMS...]
 """
 import collections
 import os
@@ -23,21 +24,23 @@ FURTHER = sys.argv[sys.argv.index('--') + 1:] if '--' in sys.argv else []
 GIVEN = sys.argv[5:len(sys.argv) - len(FURTHER) - bool(FURTHER)]
 ROUNDS = GIVEN[0] if GIVEN else '6'
 SEED = int(GIVEN[1]) if len(GIVEN) > 1 else 1
-# What the driver was asked to do. Not counted: what depends on when a thread looks (contexts made current, events polled).
+# The driver calls that are counted. Calls that depend on a thread's timing are not counted
+# (contexts made current, events polled).
 COUNTED = re.compile(r'cu(LaunchKernel|LaunchHostFunc|Memcpy\w*|Memset\w*|Mem(Alloc|Free|Create|Release)\w*|Stream(Create|Destroy)\w*|Module\w*)$')
 if '-all' in os.environ.get('OUTBOARD_OPT', ''):
-    os.environ['OUTBOARD_OPT'] += ',resume'  # what is tested; all else stays off
+    os.environ['OUTBOARD_OPT'] += ',resume'  # the tested options; all others stay off
 
 
 class Server(house.Server):
-    """One that counts the calls it makes of its driver."""
+    """A server that counts the calls of its driver."""
 
     def __init__(self, url, *options, **env):
         super().__init__(SERVER, url, '--driver', 'soft', *options, OUTBOARD_STATS='1', **env)
 
     def calls(self):
-        """Driver calls by name of the sessions that have ended since the last time."""
-        # The worker writes its lines to the same pipe before it ends, and the server tells of its end after that.
+        """Returns the driver calls, by name, of the sessions that ended since the previous call."""
+        # The worker writes its lines to the same pipe before it ends, and the server reports its
+        # end after that.
         waiting.until(lambda: any(re.search(r'session \w+ ended', line) for line in self.lines))
         found = collections.Counter()
         for line in self.lines:
@@ -60,7 +63,7 @@ def run(url, command, timeout=280, **env):
 
 
 def compare(name, server, folder, listen, command, cuts, mean, half, control, seed=SEED, kinds=('new', 'data', 'stripe'), copies=True, **env):
-    """copies: the driver's copies must be the same in number too."""
+    """copies: the number of the driver's copies must be the same, too."""
     code, out, err, took = run(server.url, command, **env)
     calls, said = server.calls()
     check(f'{name}: runs unbroken', code == 0 and calls, (code, out, err[-1500:]))
@@ -100,7 +103,8 @@ def main():
         subprocess.run([OUTBOARD, 'cert', '--cert', cert, '--key', key], check=True, stdout=subprocess.DEVNULL)
         server = Server('tls://127.0.0.1:0', '--tls-cert', cert, '--tls-key', key)
         made = compare('TLS', server, folder, 'tls:', [PROGRAM, '2', ROUNDS, size], CUTS, traffic / CUTS / 2, 0, True, OUTBOARD_TLS_CA=cert)
-        # Whole frames of many calls arrive at once: breaks that come close to each other, while the server still has calls of the one before.
+        # Frames with many calls arrive at once: connections break again while the server still
+        # executes calls of the previous one.
         for seed in range(SEED, SEED + 3):
             made += compare('TLS, packed', server, folder, 'tls:', [PROGRAM, '2', '3', size], 3 * CUTS, 100 << 10, 0, True, seed, OUTBOARD_TLS_CA=cert,
                             OUTBOARD_CODEC='lz4')

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""A connection breaks, and what it needs to go on may be gone: each case has one outcome, in time.   resume_ends.py OUTBOARD SERVER INIT_PROGRAM"""
+"""A connection breaks, and what is needed to resume may be missing. Each case has one defined
+result within its time. resume_ends.py OUTBOARD SERVER INIT_PROGRAM"""
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ from house import Server, Session, alive, bad, check, gone_within
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 UNAVAILABLE = '46'
 if '-all' in os.environ.get('OUTBOARD_OPT', ''):
-    os.environ['OUTBOARD_OPT'] += ',resume'  # what is tested; all else stays off
+    os.environ['OUTBOARD_OPT'] += ',resume'  # the tested options; all others stay off
 
 
 def pauses(server, proxy):

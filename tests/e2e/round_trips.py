@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""A whole vectorAdd process, built by plain nvcc, needs at most three round trips: hello, the copy back, goodbye.
+"""A whole vectorAdd process, built by plain nvcc, must need at most three round trips: hello, the
+copy back, goodbye.
 
     round_trips.py OUTBOARD SERVER VECTOR_ADD
 """

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""A worker that was taken over: its driver tries what it must not be able to do. Everything is denied, in all threads, as root and as another user, by the
-profile for any driver and by that of the software device. The same of the admission process.
+"""A compromised worker: its driver tries operations that must be denied. All must be denied in all
+threads, as root and as another user, by the profile for any driver and by that of the software
+device. The same for the admission process.
 
     sandbox.py OUTBOARD SERVER PROGRAM DRIVER soft|none
 """
@@ -21,7 +22,8 @@ OUTBOARD, SERVER, PROGRAM, DRIVER, SOFT = sys.argv[1:6]
 # In the order of the driver's table.
 ATTEMPTS = re.search(r'attempts\[\]\)\(void\) = \{(.*?)\}', pathlib.Path(__file__).with_name('sandbox_driver.c').read_text(), re.S).group(1).replace('\n', ' ')
 ATTEMPTS = [name.strip() for name in ATTEMPTS.split(',')]
-# What a worker without a sandbox can do, whoever runs it: a test in which these fail would find nothing.
+# Operations that succeed in a worker without a sandbox, as any user: if they fail, the test proves
+# nothing.
 ALWAYS = {'key', 'tokens', 'other_cache', 'write_outside', 'passwd', 'tcp_socket', 'netlink_socket', 'unix_connect', 'listens', 'signals_supervisor', 'signals_worker', 'signals_by_file',
           'executes', 'forks', 'readable_again', 'has_capabilities', 'shared_memory'}
 
@@ -31,7 +33,8 @@ def names(bits):
 
 
 def attempt(s):
-    """What succeeded, in the thread that asked and in one that is older than the sandbox. Another session is there meanwhile."""
+    """Returns the operations that succeeded, in the calling thread and in one that is older than
+    the sandbox. Another session exists meanwhile."""
     start = [OUTBOARD, 'run', '--server', s.url, '--', PROGRAM]
     pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
     with subprocess.Popen(start, **pipes) as other:
@@ -63,7 +66,8 @@ def scene(folder, user):
 
 
 def attack(user, mode, server, driver):
-    """driver: the file itself, or soft, when it lies beside the server as the software device would."""
+    """driver: the file itself, or `soft` if the file is installed beside the server in place of the
+    software device."""
     who = (user.pw_name if user else 'this user') + (', profile soft' if driver == 'soft' else '')
     with tempfile.TemporaryDirectory() as top:
         os.chmod(top, 0o755)
@@ -92,7 +96,7 @@ def attack(user, mode, server, driver):
 
 
 def admission(user, mode):
-    """The same attempts in the process that reads what strangers send."""
+    """The same attempts in the admission process."""
     who = f"{user.pw_name if user else 'this user'}, admission"
     with tempfile.TemporaryDirectory() as top:
         os.chmod(top, 0o755)
@@ -125,7 +129,8 @@ def status(pid):
 
 
 def soft():
-    """With the software device: the tight profile, a user of its own, and what does not work any more but is asked for."""
+    """With the software device: the strict profile, a separate user, and requests for features that
+    the profile disables."""
     with tempfile.TemporaryDirectory() as folder, Server(SERVER, '--driver', 'soft', '--sandbox', 'strict', '--cache', folder, '--warm', '1') as s:
         with subprocess.Popen([OUTBOARD, 'run', '--server', s.url, '--', PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENV) as program:
             check('a program runs under strict', program.stdout.readline().startswith('0 '))
@@ -148,7 +153,7 @@ def soft():
 
 
 def stranger():
-    """Another user of this machine who can run what was built, where that is root's to try."""
+    """Returns another user who can run the built programs, if this process is root."""
     if os.geteuid() != 0:
         return None
     user = pwd.getpwnam('nobody')

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Three servers: one dead, one that hangs, one loaded, one free. The program gets the free one, soon, and a clear sentence when there is none.
+"""Several servers: one dead, one that hangs, one loaded, one free. The program must get the free
+one soon, and a clear error when there is none.
 
     servers.py OUTBOARD SERVER INIT_PROGRAM LIMITS_PROGRAM
 """
@@ -70,7 +71,8 @@ def placement():
 
 
 class Lying:
-    """An address that tells the load of one server and leads sessions to another: what a client sees whose place was taken in between."""
+    """An address that reports the load of one server and forwards sessions to another, like a
+    server whose last place was taken after the load query."""
 
     def __init__(self, tells, leads):
         self.to = {16: tells, 1: leads, 2: leads}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Helpers of the tests that start servers: a server as a context, programs through it, checks that count."""
+"""Helpers of the tests that start servers: a server as a context, programs through it, checks that
+count."""
 import atexit
 import os
 import re
@@ -11,7 +12,7 @@ import threading
 bad = []
 ENV = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_') or k.startswith(('OUTBOARD_OPT', 'OUTBOARD_RING', 'OUTBOARD_COVERAGE'))}
 
-ENV['OUTBOARD_TIMEOUT'] = '60'  # a machine that is busy with other things is slow, not wrong
+ENV['OUTBOARD_TIMEOUT'] = '60'  # long, because a busy machine must not fail a test
 
 
 def check(what, condition, detail=''):
@@ -32,7 +33,7 @@ class Server:
         self.process = subprocess.Popen([program, '--listen', listen, *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                         env={**ENV, 'OUTBOARD_LOG': 'info', **(env or {})}, user=user, group=group,
                                         extra_groups=[] if user else None)
-        atexit.register(self.process.kill)  # however the test ends
+        atexit.register(self.process.kill)  # also when the test fails
         self.lines, self.url = [], None
         self.ready = threading.Event()
         threading.Thread(target=self.read, daemon=True).start()
@@ -65,6 +66,6 @@ class Server:
 
 
 def run(outboard, server, *command, env=None, timeout=60):
-    """stdout, and the finished process."""
+    """Returns stdout and the finished process."""
     done = subprocess.run([outboard, 'run', '--server', server, '--', *command], capture_output=True, text=True, timeout=timeout, env=dict(ENV, **(env or {})))
     return done.stdout, done

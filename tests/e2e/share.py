@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Two busy sessions at 25 and 75 % of one device, over ten seconds: what each got. A measurement: it fails only when a session had nothing.
+"""Two busy sessions at 25 and 75 % of one device, over ten seconds: prints what each got. A
+measurement: it fails only if a session got nothing.
 
     share.py OUTBOARD SERVER LIMITS_PROGRAM [SECONDS]
 """

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Very many calls of each kind through the log: every result and all data right, the driver asked exactly as often, nothing made again.
+"""Very many calls of each kind through the session log. All results and data must be right, and the
+driver must have executed each call exactly once.
 soak.py BUILD COUNT [--driver soft|null|LIBRARY] [--listen tcp,unix,shm] [--ring 64K] [KIND...]
 """
 import argparse
@@ -14,7 +15,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from serving import ENV, Server, check, finish
 
-# What the driver is asked for by each kind: its calls, how many of the program's calls one of them stands for.
+# The driver's calls for each kind, and how many of the program's calls one of them executes.
 ASKED = {'launch': {'cuLaunchKernel': 1}, 'event': {'cuEventRecord': 4, 'cuStreamWaitEvent': 4}, 'memset': {'cuMemsetD8Async': 1},
          'copy-across': {'cuMemcpyDtoDAsync_v2': 1}, 'stream': {'cuStreamCreateWithPriority': 2}, 'answer': {'cuMemGetInfo_v2': 1}}
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Copies over stripes whose connections break at random moments, alone and together with the session's others: the output is that of an unbroken run, and the
-server executed no other call twice. Then servers and limits that allow none.   stripes.py OUTBOARD SERVER PROGRAM CUTS [ROUNDS] [SEED]
+"""Copies over stripes whose connections break at random times, alone and together with the
+session's other connections. The output must be that of an unbroken run, and the server must have
+executed no other call twice. Then servers and limits that allow no stripes. stripes.py OUTBOARD
+SERVER PROGRAM CUTS [ROUNDS] [SEED]
 """
 import os
 import re
@@ -10,7 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import resume  # it reads the same arguments
+import resume  # resume.py reads the same arguments
 from resume import CUTS, OUTBOARD, PROGRAM, ROUNDS, SERVER, Server, check, compare, run
 
 STRIPED = {'OUTBOARD_STRIPES': '3', 'OUTBOARD_STRIPE_MIN': '512K'}
@@ -19,7 +21,7 @@ SIZE = str(9 << 20)
 
 
 def striped(err):
-    """Copies over stripes by direction; sets that broke."""
+    """Returns the number of copies over stripes in each direction, and of sets that broke."""
     found = {d: int(n) for d, n in re.findall(r'stripes (out|in): (\d+) copies', err)}
     broke = re.search(r'stripes: broke (\d+) times', err)
     return found.get('out', 0), found.get('in', 0), int(broke[1]) if broke else 0

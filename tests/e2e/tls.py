@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Who comes in over TLS and who does not: every wrong certificate, pin, token and peer is a clear sentence within its time-out, and never a session.
+"""Admission over TLS: every wrong certificate, pin, token and peer gets a clear error within its
+time-out, and never a session.
 
     tls.py OUTBOARD SERVER INIT_PROGRAM
 """
@@ -24,7 +25,8 @@ from house import children
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 PREFACE = bytes.fromhex('4f425244' '0200' '01' '00') + bytes(8)
-TIMEOUT = 3    # seconds, the client's and the server's hello; a case may take this and a margin
+# time-out in seconds of the client and of the server's hello; a case may take this plus a margin
+TIMEOUT = 3
 MARGIN = waiting.AT_ONCE
 bad = []
 SECRETS = ('OUTBOARD_TOKEN', 'OUTBOARD_TLS_CA', 'OUTBOARD_TLS_PIN', 'OUTBOARD_TLS_CERT', 'OUTBOARD_TLS_KEY', 'OUTBOARD_CODEC')
@@ -77,7 +79,7 @@ class Server:
 
 
 def client(url, **environment):
-    """Whether the program got a session, what was said, and how long it took."""
+    """Returns whether the program got a session, the messages, and the time taken."""
     begin = time.monotonic()
     done = subprocess.run([OUTBOARD, 'run', '--server', url, '--', PROGRAM], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL,
                           env=dict(PLAIN, OUTBOARD_TIMEOUT=str(TIMEOUT), **environment))
@@ -90,7 +92,7 @@ def let_in(what, url, **environment):
 
 
 def let_in_soon(what, url, **environment):
-    """A session may have to end, or a time to pass, before there is room."""
+    """A place may become free only after a session has ended or a time has passed."""
     said = []
 
     def inside():
@@ -113,7 +115,7 @@ def address(url):
 
 
 def closes(what, url, data, pause=0.0):
-    """A peer that sends these bytes is got rid of."""
+    """The server must close the connection of a peer that sends these bytes."""
     begin = time.monotonic()
     with contextlib.closing(socket.create_connection(address(url), timeout=TIMEOUT + MARGIN)) as peer:
         with contextlib.suppress(OSError):
@@ -140,7 +142,8 @@ def certificates(where):
         files[name] = (cert, key, outboard('cert', '--cert', cert, '--key', key, '--names', names))
     check('the private key is its owner\'s only', os.stat(files['right'][1]).st_mode & 0o77 == 0)
     check('the pin of a file is the one that was printed', outboard('cert', '--cert', files['right'][0]) == files['right'][2])
-    outboard('cert', '--cert', files['right'][0], '--key', files['right'][1], status=1)  # nothing is overwritten
+    # existing files are not overwritten
+    outboard('cert', '--cert', files['right'][0], '--key', files['right'][1], status=1)
     return files
 
 
@@ -219,7 +222,7 @@ def tokens(files, where):
 
 
 def message(**keys):
-    """A control message in clear: one msgpack map of short texts and small numbers."""
+    """An unencrypted control message: one msgpack map of short texts and small numbers."""
     def pack(value):
         return bytes([0xd9, len(value)]) + value.encode() if isinstance(value, str) else b'\xcf' + struct.pack('>Q', value)
     body = bytes([0x80 | len(keys)]) + b''.join(pack(key) + pack(value) for key, value in keys.items())
@@ -229,7 +232,7 @@ def message(**keys):
 
 
 def guesses(where):
-    """Connections that are all open before the first wrong token have no more guesses than others."""
+    """Connections opened before the first wrong token get no more attempts than others."""
     file = os.path.join(where, 'tokens-guessed')
     outboard('token', 'create', '--file', file)
     with Server('--listen', 'tcp://127.0.0.1:0', '--tokens', file, '--count-local') as server, contextlib.ExitStack() as stack:
@@ -246,7 +249,8 @@ def guesses(where):
             answers.append(answer)
         wait = sum(b'too many wrong tokens' in answer for answer in answers)
         check('each is answered', wait + sum(b'unknown here' in answer for answer in answers) == len(peers), answers)
-        # Five are free; behind the sixth comes a second, then two, then four.
+        # Five attempts are free; the sixth is followed by a delay of one second, then two, then
+        # four.
         guesses_allowed, passed, pause = 6, time.monotonic() - began, 1
         while passed >= pause:
             guesses_allowed, passed, pause = guesses_allowed + 1, passed - pause, 2 * pause
@@ -254,12 +258,13 @@ def guesses(where):
 
 
 def memory_has(pid, needles):
-    """Whether a process has one of these bytes in its memory; None: it may not be looked at."""
+    """Whether a process has one of these byte strings in its memory; None: it may not be inspected."""
     try:
         with open(f'/proc/{pid}/maps', encoding='ascii') as maps, open(f'/proc/{pid}/mem', 'rb', buffering=0) as memory:
             for line in maps:
                 begin, end = (int(x, 16) for x in line.split()[0].split('-'))
-                # What is mapped, not what is only reserved; a session's range of addresses is far larger than any memory.
+                # Reads mapped pages, not reserved addresses: a session's range is far larger than
+                # the memory.
                 if 'rw' not in line.split()[1] or end - begin > 1 << 28 or '[v' in line:
                     continue
                 memory.seek(begin)
@@ -273,7 +278,8 @@ def memory_has(pid, needles):
 
 
 def secrets_stay(files, where):
-    """The key of the certificate is in the memory of one process, which is not one that executes what clients say."""
+    """The certificate's key is in the memory of one process only, which does not execute clients'
+    calls."""
     cert, key, _ = files['right']
     file = os.path.join(where, 'tokens4')
     token = outboard('token', 'create', '--file', file)
@@ -297,14 +303,15 @@ def secrets_stay(files, where):
             if role == 'worker':
                 check('a worker is not told where the key and the tokens are', not any(x.encode() in args for x in (cert, key, file)), args)
         check('no worker and not the supervisor has the key or the token in its memory', True not in looked['worker'] + looked['supervisor'] and looked['worker'], looked)
-        # That it would have been found: only who may look into that process can tell.
+        # Checks that the search finds the key at all; needs the right to inspect that process.
         check('admission has the key', looked['admission'] in ([True], [None]), looked)
         check('admission does not keep a token that it has looked at', kept in ([False], [None]), kept)
         program.communicate('\n')
 
 
 def limits_of_tokens(files, where):
-    """A token has as many sessions as it may and no more; one that guesses tokens has to wait, and a right one then gets in."""
+    """A token gets up to its number of sessions. A peer that guesses tokens has to wait; a right
+    token is then accepted."""
     cert, key, _ = files['right']
     file = os.path.join(where, 'tokens5')
     one, other = (outboard('token', 'create', '--file', file, *options) for options in (('--sessions', '1'), ()))
@@ -316,13 +323,13 @@ def limits_of_tokens(files, where):
         turned_away('a token that has its session', 'limit of sessions', server.url, OUTBOARD_TOKEN=one, **trust)
         let_in('another token', server.url, OUTBOARD_TOKEN=other, **trust)
         holder.communicate('\n')
-        # Its place is free once its worker is gone.
+        # The place is free once the worker has ended.
         let_in_soon('a token whose session is over', server.url, OUTBOARD_TOKEN=one, **trust)
     with Server('--listen', 'tls://127.0.0.1:0', '--tls-cert', cert, '--tls-key', key, '--tokens', file, '--count-local') as server:
         for _ in range(5):
             _, said, _ = client(server.url, OUTBOARD_TOKEN=other[:-1] + ('0' if other[-1] != '0' else '1'), **trust)
         check('the first wrong tokens are told so', 'unknown here' in said, said)
-        for _ in range(3):  # the waits grow: one of the first may be over on a slow machine
+        for _ in range(3):  # the delays grow: one of the first may be over on a slow machine
             _, said, _ = client(server.url, OUTBOARD_TOKEN=other[:-1] + ('0' if other[-1] != '0' else '1'), **trust)
         check('more of them have to wait', 'too many wrong tokens' in said, said)
         let_in_soon('then a right one gets in', server.url, OUTBOARD_TOKEN=other, **trust)
@@ -348,7 +355,7 @@ def client_certificates(files, where):
 
 
 def listening(files, where):
-    """What a server does not start with."""
+    """Options with which a server refuses to start."""
     cert, key, _ = files['right']
     file = os.path.join(where, 'tokens3')
     outboard('token', 'create', '--file', file)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The cache of uploads: a second start sends almost nothing, and the device has the same bytes; whoever it is not for does not get it; it stays within its limit;
-what is damaged or thrown away is sent after all.
+"""The upload cache: a second start sends almost nothing, and the device has the same bytes. Other
+tenants cannot use the entries. The cache stays within its limit. Damaged or evicted chunks are
+sent again.
 
     upload_cache.py OUTBOARD SERVER UPLOAD_PROGRAM [MIB]
 """
@@ -19,7 +20,7 @@ from serving import ENV, Server, check, finish, run
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 MIB = int(sys.argv[4]) if len(sys.argv) > 4 else 24
 if '-all' in ENV.get('OUTBOARD_OPT', ''):
-    ENV['OUTBOARD_OPT'] += ',cache'  # what is tested; all else stays off
+    ENV['OUTBOARD_OPT'] += ',cache'  # the tested options; all others stay off
 ON = {'OUTBOARD_CACHE': 'on', 'OUTBOARD_STATS': '1'}
 
 
@@ -34,7 +35,7 @@ def start(folder, *options, **more):
 
 
 def upload(server, seed=1, piece=8 << 20, mib=MIB, env=ON, url=None):
-    """What the program printed, the bytes that the server received for it, and the run."""
+    """Returns the program's output, the bytes that the server received for it, and the run."""
     before = metrics(server)
     out, done = run(OUTBOARD, url or server.url, PROGRAM, str(mib), str(seed), str(piece), 'all', env=env, timeout=120)
     after = metrics(server)
@@ -46,7 +47,7 @@ def files(folder):
 
 
 def held(folder):
-    """Bytes in the cache. The server may be throwing files away meanwhile."""
+    """Returns the bytes in the cache. The server may remove files meanwhile."""
     total = 0
     for file in files(folder):
         with contextlib.suppress(FileNotFoundError):
@@ -107,7 +108,8 @@ def limit(folder):
         m = metrics(s)
         check('what was thrown away is counted', m['cache_evictions_total'] > 0 and m['cache_bytes'] <= 16 << 20 == m['cache_limit_bytes'], m)
         _, sent, _ = upload(s, seed=8, mib=12)
-        # 48 chunks of 256 KiB. One that is written while the supervisor counts is counted twice until it counts again, so another may find no room.
+        # 48 chunks of 256 KiB. A chunk that is written while the supervisor counts is counted twice
+        # until the next count, so another may not fit.
         check('what came last is still there but for one or two chunks', sent < 3 << 18, sent)
     with start(folder, '--upload-cache', '0') as s:
         out, sent, done = upload(s, seed=8, mib=4)
@@ -133,7 +135,8 @@ def tenants(folder):
 
 
 def broken(folder):
-    """Connections that break while chunks are asked for, sent and copied: the device has the right bytes, of the first start and of the second."""
+    """Connections break while chunks are queried, sent and copied: the device must have the right
+    bytes after the first start and after the second."""
     with start(folder) as s:
         plain, _, _ = upload(s, seed=4, env={'OUTBOARD_CACHE': 'off'})
         for which, mean in (('first', 2 << 20), ('second', 6 << 10)):

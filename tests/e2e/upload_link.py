@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Without being told, a client asks for what the server still has where the link is slow. Two network namespaces and a link between them, slow by tc; skipped
-where those cannot be had.
+"""By default a client queries the server's cache when the link is slow. Uses two network namespaces
+and a link limited by tc; skipped where these are not available.
 
     upload_link.py OUTBOARD SERVER UPLOAD_PROGRAM
 """
@@ -16,7 +16,9 @@ from serving import ENV, check, finish
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 MIB = 40
 if '-all' in ENV.get('OUTBOARD_OPT', ''):
-    ENV['OUTBOARD_OPT'] += ',cache,async'  # what is tested, and that writes follow each other, by which the link is judged; all else stays off
+    # the tested options, and pipelined writes, from which the link's rate is measured; all others
+    # stay off
+    ENV['OUTBOARD_OPT'] += ',cache,async'
 HERE, THERE = f'obt{os.getpid()}a', f'obt{os.getpid()}b'
 
 
@@ -37,7 +39,7 @@ def slow(rate):
 
 
 def upload(seed):
-    """What it printed, MiB sent, what was named."""
+    """Returns the output, the MiB sent, and the chunks that were queried."""
     done = subprocess.run(['ip', 'netns', 'exec', THERE, OUTBOARD, 'run', '--stats', '--server', 'tcp://10.201.77.1:14800', '--', PROGRAM, str(MIB), str(seed),
                            str(MIB << 20), 'some'], capture_output=True, text=True, timeout=120, env=ENV)
     sent = re.search(r'calls sent in \d+ frames \(([\d.]+) (\w+)\)', done.stderr)

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""How tests wait. No outcome may depend on how fast the machine is: a test waits until something is so, and the time-out only ends a test that hangs.
+"""How tests wait. No result may depend on the machine's speed: a test waits for a condition, and
+the time-out only ends a test that hangs.
 
-tools/dev/check-style refuses time.sleep in tests outside this file.
+tools/dev/check-style rejects time.sleep in tests outside this file.
 """
 import time
 
-LONG = 120  # seconds: a machine that needs more is taken to hang
-# Seconds: what is said to happen "at once". It only has to be told from what waits for a time-out, which tests set to a minute or more.
+LONG = 120  # seconds: a longer wait counts as a hang
+# Seconds: the limit for "at once". It only has to be distinguishable from a time-out, which tests
+# set to a minute or more.
 AT_ONCE = 30
 
 
 def until(condition, seconds=LONG, every=0.02):
-    """What condition() gives as soon as it is true; its last answer, which is false, when the time is over."""
+    """Returns the result of condition() as soon as it is true; at the time-out its last, false
+    result."""
     end = time.monotonic() + seconds
     while not (so := condition()) and time.monotonic() < end:
         time.sleep(every)
@@ -20,6 +23,7 @@ def until(condition, seconds=LONG, every=0.02):
 
 
 def let_pass(seconds, reason):
-    """Lets time pass where time itself is what the test is about, or where more or less of it changes the work and not the outcome. The reason says which."""
+    """Lets time pass, where the test is about time itself, or where the time changes the amount of
+    work but not the result. The reason says which."""
     assert reason
     time.sleep(seconds)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The users' command: exit codes, and words that must stand in what it prints.
+"""The users' command: exit codes, and words that its output must contain.
 
     command.py OUTBOARD SERVER
 """
@@ -18,10 +18,10 @@ from serving import Server  # noqa: E402
 OUTBOARD, SERVER = sys.argv[1:3]
 NOWHERE = 'unix:/nowhere/at/all'
 CASES = [
-    # arguments, exit code, where to look, words
+    # arguments, exit code, output stream, words
     ([], 2, 'err', 'usage: outboard VERB'),
     (['--help'], 0, 'out', 'run a CUDA program'),
-    # the compute library's verbs stand last, under a heading of their own
+    # the compute library's verbs come last, under a separate heading
     (['--help'], 0, 'out', 'show its pin\n\nCompute library, works without a server'),
     (['--help'], 0, 'out', 'those of a server:\n\n  kzg'),
     (['--version'], 0, 'out', 'protocol 2'),
@@ -52,7 +52,7 @@ CASES = [
     (['run', '--vram', '4GiB', '--share', '0.5', '--priority', 'low', '--', 'sh', '-c', 'echo $OUTBOARD_VRAM $OUTBOARD_SHARE $OUTBOARD_PRIORITY'], 0, 'out', '4GiB 0.5 low'),
     (['bench', 'latency', '--samples', '99'], 2, 'err', '100 to 4000'),
     (['bench'], 2, 'err', 'what is to be measured'),
-    # what was probably meant
+    # suggestions
     (['rnu', 'x'], 2, 'err', "outboard: there is no verb 'rnu'; did you mean 'run'? 'outboard --help' shows the usage\n"),
     (['run', '--sever', 'x'], 2, 'err', "outboard run: there is no option --sever; did you mean --server? 'outboard run --help' shows the usage\n"),
     (['run', '-x', 'true'], 2, 'err', "outboard run: there is no option -x; 'outboard run --help' shows the usage\n"),
@@ -79,13 +79,13 @@ CASES = [
     (['rqa', 'swep'], 2, 'err', "there is no verb 'swep'; did you mean 'sweep'?"),
     (['rqa', 'sweep', 'd', '--grdi', 'x'], 2, 'err', 'there is no option --grdi; did you mean --grid?'),
     (['rqa', 'measures', 'x'], 2, 'err', "'measures' takes nothing behind it"),
-    # what looks like a request for help and belongs to the command
+    # words like --help that belong to the program's command line
     (['run', '--server', NOWHERE, '--', 'echo', '--help'], 0, 'out', '--help'),
     (['bench', 'launch', '--rounds', '0'], 2, 'err', '1 to 64'),
     (['bench', 'startup'], 2, 'err', 'needs a command'),
 ]
 
-# Every verb and what stands below it tells its usage, whatever else is on the line.
+# Every verb and its sub-verbs print their usage with --help, whatever other arguments are given.
 HELP = [([verb], more) for verb, below in {
     'run': ((), ('--direct',)), 'check': ((), ('--server', NOWHERE)), 'info': ((),), 'top': ((), ('--once',)), 'config': ((), ('check',)),
     'bench': ((), *((kind,) for kind in ('launch', 'latency', 'bandwidth', 'objects', 'all', 'startup'))),
@@ -96,7 +96,8 @@ HELP = [([verb], more) for verb, below in {
 
 
 def odd_places(env):
-    """What is wrong with `outboard run` from a folder that the loader's variables cannot hold, and without a server: a list of complaints."""
+    """Tests `outboard run` from a folder that the loader's variables cannot hold, and without a
+    server. Returns a list of errors."""
     wrong = []
     with tempfile.TemporaryDirectory() as folder:
         top, runtime = pathlib.Path(folder, 'a b:c;d'), pathlib.Path(folder, 'runtime')
@@ -128,7 +129,7 @@ def odd_places(env):
         library('client-shim/libcuda.so.1', maps('--server', NOWHERE))
         if (top / 'softdevice').exists():
             library('softdevice/liboutboard-softdevice.so', maps('--direct'))
-        link.parent.chmod(0o777)  # somebody else could put a library there
+        link.parent.chmod(0o777)  # another user could put a library there
         library('client-shim/libcuda.so.1', maps('--server', NOWHERE, XDG_RUNTIME_DIR='/nowhere'))
         tmp = pathlib.Path(f'/tmp/outboard-run-{os.geteuid()}/{link.parent.name}')
         done = maps('--server', NOWHERE)
@@ -139,7 +140,7 @@ def odd_places(env):
 
 
 def look(env, url):
-    """How many cases are wrong."""
+    """Returns the number of failed cases."""
     bad = 0
     cases = CASES + [
         (['check', '--server', url], 0, 'out', 'all is well'),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""What goes wrong is told once, with its cause and what to do: no way to the server, a kernel that fails, PTX and images that the device does not take, a
-driver that a server cannot use.
+"""Errors are reported once, with the cause and what to do: an unreachable server, a kernel that
+fails, PTX and images that the device does not accept, a driver that a server cannot use.
 
     explained.py OUTBOARD SERVER FAILING_PROGRAM INIT_PROGRAM COMPILER...
 """
@@ -30,7 +30,7 @@ def lines(text):
 
 
 def ways(folder):
-    """No way to the server: `run`, `check` and `top` say the same."""
+    """Unreachable server: `run`, `check` and `top` report the same."""
     nobody = Nobody()
     closed = nobody.url
     silent = socket.create_server(('127.0.0.1', 0))
@@ -85,7 +85,7 @@ def device(how, name):
 
 
 def gpu():
-    """A device that is no software device tells nothing itself."""
+    """Only the software device reports the fault itself."""
     with Server(SERVER, '--driver', 'null', env={'OUTBOARD_FAULT': 'cuCtxSynchronize:1=700'}) as s:
         done = tool('run', '--server', s.url, '--', FAILING, 'sync', 2, OUTBOARD_OPT='-local')
         told = lines(done.stderr)
@@ -94,7 +94,7 @@ def gpu():
 
 
 def server(*options, **env):
-    """Exit code (None: it serves, and was stopped) and what it said."""
+    """Returns the exit code (None: the server started and was stopped) and the messages."""
     process = subprocess.Popen([SERVER, '--listen', 'tcp://127.0.0.1:0', *options], stderr=subprocess.PIPE, text=True, env={**ENV, 'LD_LIBRARY_PATH': '', **env})
     said = ''
     for line in process.stderr:
@@ -129,7 +129,7 @@ def seen_by_check():
 
 
 def no_memory_files(folder):
-    """Where memfd_create is forbidden, that is what is said."""
+    """Where memfd_create is forbidden, the message says so."""
     source, library = folder / 'forbid.c', folder / 'forbid.so'
     source.write_text('#include <errno.h>\nint memfd_create(const char *name, unsigned flags);\n'
                       'int memfd_create(const char *name, unsigned flags) { (void)name; (void)flags; errno = ENOSYS; return -1; }\n')

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Links between Markdown pages lead to files and headings that exist, source files that a page names in `code` exist in the tree or in the build, and
-each page of docs/ is in its index.
+"""Links between Markdown pages lead to files and headings that exist, source files that a page
+names in `code` exist in the tree or in the build, and each page of docs/ is in its index.
 
     links.py ROOT BUILD
 """
@@ -24,7 +24,8 @@ def pages():
 
 
 def anchors(page):
-    """The names that a heading gets on common hosts: lower case, blanks as hyphens, no punctuation; a repeated one is counted."""
+    """Returns the anchors of headings as common hosts make them: lower case, blanks as hyphens, no
+    punctuation; a repeated one gets a number."""
     seen, names = {}, set()
     for heading in re.findall(r'^#+ (.*)$', FENCE.sub('', page.read_text(encoding='utf-8')), re.M):
         name = re.sub(r'[^\w\- ]', '', re.sub(r'\[([^\]]*)\]\([^)]*\)', r'\1', heading).lower()).replace(' ', '-')

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""docs/man/outboard.7 lists every environment variable that the programs and libraries read, and every optimisation switch, and nothing else.
+"""docs/man/outboard.7 lists every environment variable that the programs and libraries read, and
+every optimisation switch, and nothing else.
 
     manual.py ROOT
 """
@@ -13,7 +14,8 @@ import sys
 ROOT = pathlib.Path(sys.argv[1])
 PAGE = ROOT / 'docs' / 'man' / 'outboard.7'
 NOT_PRODUCT = {'tests', 'examples', 'docs', 'deploy'}
-QUOTED = re.compile(r'"((?:OUTBOARD|LD)_[A-Z0-9_]+|CUDA_(?!ERROR|SUCCESS)[A-Z0-9_]+)"')  # also where a helper function reads the variable that it is given
+# also calls of helper functions that read a variable by its name
+QUOTED = re.compile(r'"((?:OUTBOARD|LD)_[A-Z0-9_]+|CUDA_(?!ERROR|SUCCESS)[A-Z0-9_]+)"')
 READ = re.compile(r'\b(?:secure_)?getenv\("(\w+)"\)')
 
 

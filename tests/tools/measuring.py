@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""`outboard bench latency|bandwidth`: the parts add up to the whole, every sample is in the histogram, the plots are XML. No timing is judged.
+"""`outboard bench latency|bandwidth`: the parts add up to the whole, every sample is in the
+histogram, the plots are XML. Times are not checked.
 
     measuring.py OUTBOARD
 """
@@ -41,9 +42,11 @@ def latency(listen, plot):
         if remote:
             parts = [row[p] for p in ('client', 'wire', 'queue', 'driver')]
             check(f'{name}: no part is negative, each was met', all(p > 0 for p in parts), row)
-            # The mean of samples near the median against the median: equal but for the spread among those few.
+            # The mean of the samples near the median differs from the median only by the spread of
+            # these samples.
             check(f'{name}: the parts add up', 0.5 * row['p50'] < sum(parts) < 2 * row['p50'], row)
-    # With a driver that does nothing the sockets take nearly all of it: what sending a reply takes is no waiting for the driver.
+    # With the null driver the sockets take nearly all of the time: sending a reply must not count
+    # as waiting for the driver.
     row = rows['latency: sync']
     check('nothing waits before a driver that does nothing', row['queue'] < row['wire'] / 3, row)
     check('a sentence says where it goes', 'are spent' in rows['latency: verdict']['text'] or 'us' in rows['latency: verdict']['text'], rows['latency: verdict'])

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""`outboard run` with programs that a preloaded library would break, or that load none: with the address sanitizer, static, for musl, of 32 bits. Each runs
-as it does without `outboard run`, and the user is told when it gets no GPU.
+"""`outboard run` with programs that a preloaded library would break, or that load none: built with
+AddressSanitizer, static, for musl, of 32 bits. Each must run as without `outboard run`, with a
+message when it gets no GPU.
 
     program_kinds.py OUTBOARD SERVER MUSL-GCC|- COMPILER...
 """
@@ -43,7 +44,7 @@ PLAIN = '#include <stdio.h>\nint main(void) { puts("alive"); return 5; }\n'
 
 
 def build(folder, name, text, *options, compiler=None):
-    """The program, or why there is none."""
+    """Returns the program, or why it could not be built."""
     source = folder / f'{name}.c'
     source.write_text(text)
     done = subprocess.run([*(compiler or COMPILER), '-g', '-o', folder / name, source, *options], capture_output=True, text=True, env={**os.environ, 'LC_ALL': 'C'})
@@ -79,7 +80,7 @@ def sanitized(folder, ways):
 
 
 def without(folder, ways, name, program, why, words):
-    """A program that gets no GPU: unharmed, and told."""
+    """A program that gets no GPU: it must run normally, with a message."""
     if not program:
         return skipped(name, why)
     for way, how in ways.items():
@@ -92,13 +93,14 @@ def without(folder, ways, name, program, why, words):
 
 
 def broken_files(folder, ways):
-    """Files that look like programs: what execve says of them is all that happens."""
+    """Files that look like programs: only the error of execve may be reported."""
     head = struct.pack('<4sBBBBQHHIQQQIHHHHHH', b'\x7fELF', 2, 1, 1, 0, 0, 2, 62, 1, 0, 0xfffffffffffffff0, 0, 0, 64, 56, 0xffff, 0, 0, 0)
     for name, data in {'half a header': head[:40], 'headers beyond its end': head}.items():
         path = folder / 'broken'
         path.write_bytes(data)
         path.chmod(0o755)
-        # The C library hands what the kernel refuses to a shell, for which a header's bytes may redirect output.
+        # The C library runs files that the kernel refuses in a shell, which may interpret a
+        # header's bytes as redirections.
         done = subprocess.run([OUTBOARD, 'run', *ways['server'], '--', path], capture_output=True, text=True, timeout=120, env=ENV, cwd=folder)
         check(f'a file with {name}: an exit code and no crash', done.returncode in (126, 127), (done.returncode, done.stderr))
 

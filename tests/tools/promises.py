@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Every promise of docs/SECURITY.md names tests that exist: a test of this build, as `name` or `name: case` with a case of that test, or a program of programs.list in
-parentheses.
+"""Every promise of docs/SECURITY.md names tests that exist: a test of this build, as `name` or
+`name: case` with a case of that test, or a program of programs.list in parentheses.
 
     promises.py ROOT BUILD
 """
@@ -14,7 +14,7 @@ ROOT, BUILD = map(pathlib.Path, sys.argv[1:3])
 
 
 def rows(text):
-    """The last cells of the tables whose last column is called test."""
+    """Returns the last cells of the tables whose last column is named test."""
     in_table = False
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip().strip('|').split('|')] if line.startswith('|') else []
@@ -27,7 +27,7 @@ def rows(text):
 
 
 def sources():
-    """Of each test: the text of its script, or of its program's sources."""
+    """Returns for each test the text of its script, or of its program's sources."""
     built = {}
     for target in json.loads((BUILD / 'meson-info' / 'intro-targets.json').read_text()):
         files = [file for group in target['target_sources'] for file in group.get('sources', []) if file.startswith(str(ROOT.resolve() / 'tests'))]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""`outboard top` on a terminal: a screen of 80 columns and few rows holds it, q ends it, and the terminal is as it was.
+"""`outboard top` on a terminal: it fits on a screen of 80 columns and few rows, q ends it, and the
+terminal's state is restored.
 
     top_screen.py OUTBOARD SERVER INIT_PROGRAM
 """
@@ -26,7 +27,7 @@ ROW = re.compile(r' *\d+ e2e_init ')
 
 
 class Terminal:
-    """`outboard top` on a terminal of so many columns and rows; what it wrote so far in .text."""
+    """`outboard top` on a terminal of the given columns and rows. .text: its output so far."""
 
     def __init__(self, url, columns, rows):
         self.near, self.far = pty.openpty()
@@ -45,11 +46,11 @@ class Terminal:
                 self.text += os.read(self.near, 65536).decode()
 
     def screens(self):
-        """What was drawn, whole screens only."""
+        """Returns the complete screens that were drawn."""
         return [part.replace('\r', '').splitlines() for part in self.text.split('\033[H\033[2J')[1:-1]]
 
     def close(self):
-        """Exit code; None: it had to be killed."""
+        """Returns the exit code; None: it had to be killed."""
         try:
             return self.process.wait(waiting.LONG)
         except subprocess.TimeoutExpired:
