@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""A built libcuda.so.1 against the specification: it exports exactly the names, and every call that is written by hand is there.
+"""A built libcuda.so.1 against the specification: it exports exactly the names, and every call that
+is written by hand is there.
 
     check_library.py ROOT obc|obd LIBRARY
 
-Stubs refer to hand-written functions weakly, so a missing one would otherwise show only when a program calls it.
+Stubs refer to hand-written functions weakly, so a missing one would otherwise show only when a
+program calls it.
 """
 
 import glob

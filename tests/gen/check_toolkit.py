@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The specification against an installed toolkit: every name of the link stub, and the CUDA version of every ABI in cudaTypedefs.h.
+"""The specification against an installed toolkit: every name of the link stub, and the CUDA version
+of every ABI in cudaTypedefs.h.
 
     check_toolkit.py ROOT TOOLKIT       exit 77: there is no such toolkit here
 """

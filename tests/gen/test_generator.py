@@ -136,7 +136,8 @@ BAD = [
 
 
 def run(arguments, cwd):
-    """(status, stderr) of gen.py; in this process, because a new interpreter for each case takes long."""
+    """(status, stderr) of gen.py; in this process, because a new interpreter for each case takes
+    long."""
     before, sys.argv = os.getcwd(), GEN + arguments
     os.chdir(cwd)
     try:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Follows "Add a call in five minutes" of docs/HACKING.md in a copy of the tree: adds its lines to the specification and its functions to the
-code, runs its commands, and checks that what the section says is made is there, compiles, and makes the round trip.
+"""Follows "Add a call in five minutes" of docs/HACKING.md in a copy of the tree: adds its lines to
+the specification and its functions to the code, runs its commands, and checks that what the
+section says is made is there, compiles, and makes the round trip.
 
     test_recipe.py ROOT [COMPILER WORD...]
 """

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""`tools/dev/gpu-check bundle`: one tar with the parts of source and build tree that the check needs, in the same places, so that the same script runs there.
+"""`tools/dev/gpu-check bundle`: one tar with the parts of source and build tree that the check
+needs, in the same places, so that the same script runs there.
 
-Shared libraries beyond the C library lie in build/lib, where the programs' RPATH points. It is a build product: it may hold NVIDIA's CUDA runtime, which
-may be passed on with a program but does not belong in a repository.
+Shared libraries beyond the C library lie in build/lib, where the programs' RPATH points. It is a
+build product: it may hold NVIDIA's CUDA runtime, which may be passed on with a program but does
+not belong in a repository.
 """
 import argparse
 import os
@@ -20,13 +22,15 @@ import check
 
 SOURCES = ['tools/dev/gpu-check', 'tests/gpu/*.py', 'tests/gpu/frameworks/*.py', 'tests/gpu/frameworks/ptx_only/ptxas', 'tests/programs/run.py', 'tests/programs/programs.list',
            'tests/programs/expected/*.txt', check.SETUP, 'LICENSE']
-# Every Linux has them, and they must be of one piece with the loader; the driver's own come with the driver.
+# Every Linux has them, and they must be of one piece with the loader; the driver's own come with
+# the driver.
 SYSTEM = re.compile(r'(ld-linux|linux-vdso|libc\.|libm\.|libdl\.|libpthread\.|librt\.|libresolv\.|libcuda\.so|libnvidia-)')
 LIMIT = 64 << 20
 
 
 def build(folder, more):
-    """Brings a build tree up to date with what the check needs, and `more` targets. In a bundle there is nothing to build."""
+    """Brings a build tree up to date with what the check needs, and `more` targets. In a bundle
+    there is nothing to build."""
     if (folder / 'build.ninja').exists() and shutil.which('ninja'):
         if subprocess.run(['ninja', '-C', folder, *check.PROGRAMS, *check.LIBRARIES, *check.FILES, *more], check=False).returncode:
             sys.exit(f'gpu-check: {folder} does not build')

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""What the stages of tools/dev/gpu-check share: where things lie, commands with a limit, and servers."""
+"""What the stages of tools/dev/gpu-check share: where things lie, commands with a limit, and
+servers."""
 import contextlib
 import os
 import pathlib
@@ -29,7 +30,8 @@ LOG_LINES = 20  # of a server behind something that failed
 
 
 class Done(NamedTuple):
-    """What a command did. code None: its time was up. err: what it wrote to stderr, where that was kept apart."""
+    """What a command did. code None: its time was up. err: what it wrote to stderr, where that was
+    kept apart."""
     code: int | None
     out: str
     seconds: float
@@ -79,7 +81,8 @@ class Check:
         self.say, self.note, self.record, self.text = self.report.say, self.report.note, self.report.record, self.report.text
 
     def judge(self, name, done, text=''):
-        """Records a command that is right when it ends with 0; what the end of the stage's time cut off was not reached."""
+        """Records a command that is right when it ends with 0; what the end of the stage's time cut
+        off was not reached."""
         self.record(name, done.ok, done.seconds, text if done.ok else done.why(), done.output(), reached=not done.cut)
 
     # ---- commands ----
@@ -111,8 +114,8 @@ class Check:
         return env
 
     def run(self, command, limit, env=None, *, errors=True, bounded=True, behind=0):
-        """Runs a command for so many seconds, or its share of what is left of the stage's time when `behind` others are still to come; with errors=False stderr
-        is kept apart."""
+        """Runs a command for so many seconds, or its share of what is left of the stage's time when
+        `behind` others are still to come; with errors=False stderr is kept apart."""
         limit = min(limit, self.item_limit)
         left = max(self.left() / (behind + 1), self.left() - 10 * behind) if bounded else limit
         if left <= 0:
@@ -139,7 +142,8 @@ class Check:
             return Done(code, out.read().decode(errors='replace'), seconds, err.read().decode(errors='replace'), cut=code is None and left < limit)
 
     def item(self, name, command, limit, env=None, behind=0):
-        """A command that is right when it ends with 0; recorded, with the parts that it skipped, if it was wanted."""
+        """A command that is right when it ends with 0; recorded, with the parts that it skipped, if
+        it was wanted."""
         if self.wanted(name):
             done = self.run(command, limit, env, behind=behind)
             self.judge(name, done, ', '.join(line for line in done.out.splitlines() if line.startswith('skip ')))
@@ -168,8 +172,10 @@ class Check:
 
 
 class Standing:
-    """A server of one kind for one command after the other: started when one is first asked for, and anew behind a command that failed, so that what a command
-    leaves behind (a dead server, a GPU that hangs) is not held against the next. A server that cannot be started fails the command that asked for it."""
+    """A server of one kind for one command after the other: started when one is first asked for,
+    and anew behind a command that failed, so that what a command leaves behind (a dead server, a
+    GPU that hangs) is not held against the next. A server that cannot be started fails the
+    command that asked for it."""
 
     def __init__(self, check, mode):
         self.check, self.mode, self.place = check, mode, None
@@ -181,7 +187,8 @@ class Standing:
         self.stop()
 
     def start(self):
-        """The place (tests/programs/run.py) whose server stands on the driver that is checked; an error if the server took another one."""
+        """The place (tests/programs/run.py) whose server stands on the driver that is checked; an
+        error if the server took another one."""
         c = self.check
         if self.place and self.place.server.process.poll() is not None:
             self.stop()
@@ -201,7 +208,8 @@ class Standing:
         return self.place
 
     def stop(self):
-        """What there is to say of the server that ends: whether it still ran, and the end of its log."""
+        """What there is to say of the server that ends: whether it still ran, and the end of its
+        log."""
         if not self.place:
             return ''
         server = self.place.server
@@ -213,7 +221,8 @@ class Standing:
         return told
 
     def run(self, command, limit, env=None, **how):
-        """As Check.run, with the client's library; env(place) gives the environment if it is not the place's own."""
+        """As Check.run, with the client's library; env(place) gives the environment if it is not
+        the place's own."""
         if self.check.left() <= 0:
             return Done(None, '', 0, cut=True)
         try:

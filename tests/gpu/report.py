@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The report of tools/dev/gpu-check, in three files that are good at any moment, also when the check is cut off:
+"""The report of tools/dev/gpu-check, in three files that are good at any moment, also when the
+check is cut off:
 
     NAME.md          one page: what was looked at, what failed and why, what was not reached
     NAME.details.md  everything as it went, outputs too; the same is printed
     NAME.jsonl       one JSON object a line: stage, name, ok (true, false, null for skipped), seconds, and what was seen
 
-A later call may go on with the same report: what it has stays, and what is looked at again replaces what was seen before.
+A later call may go on with the same report: what it has stays, and what is looked at again
+replaces what was seen before.
 """
 import json
 import os
@@ -65,7 +67,8 @@ class Report:
         self.lines.flush()
 
     def record(self, name, ok, seconds=None, text='', output='', reached=True):
-        """One thing that was looked at: ok True, False, or None for skipped; with reached=False there was no time for it. The output of what failed is kept."""
+        """One thing that was looked at: ok True, False, or None for skipped; with reached=False
+        there was no time for it. The output of what failed is kept."""
         word = {True: 'ok', False: '**FAILED**' if reached else '**not reached**', None: 'skipped'}[ok]
         took = f'{seconds:.1f} s, ' if seconds is not None else ''
         self.say(f'- {word}: {name} ({took}{self.left():.0f} s left)' + (f': {text}' if text else ''))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The stages of tools/dev/gpu-check. Each takes the Check; a stage that raises has failed, the others still run."""
+"""The stages of tools/dev/gpu-check. Each takes the Check; a stage that raises has failed, the
+others still run."""
 import concurrent.futures
 import difflib
 import itertools
@@ -65,7 +66,8 @@ def machine(c):
 # ---- tests that take a driver ----
 
 def tests(c):
-    """Kernels against the CPU, every PTX instruction against its reference, driver calls one by one."""
+    """Kernels against the CPU, every PTX instruction against its reference, driver calls one by
+    one."""
     kernels = 'tests/compute/kernels/test_kernels_'
     items = [('kernels: ' + name, [c.program(kernels + name)]) for name in ('gpu', 'msm_gpu', 'msm_tune', 'ntt_gpu', 'kzg_gpu')]
     items.append(('kernels: twins', [c.program(kernels + 'twins'), c.build / 'tests/compute/kernels/twin.ptx']))
@@ -86,7 +88,8 @@ NOT_BEGUN = (None, [], 'not begun: the time of this stage is over')
 
 
 def observe_all(c, run, place, programs, timeout):
-    """{binary: (code, lines, stderr)}, several at a time; those that want the device for themselves come last."""
+    """{binary: (code, lines, stderr)}, several at a time; those that want the device for themselves
+    come last."""
     seen = {}
 
     def one(program):
@@ -100,7 +103,8 @@ def observe_all(c, run, place, programs, timeout):
 
 
 def programs(c):
-    """The CUDA programs: on the driver itself what they must print, and over every kind of connection the same output and exit code."""
+    """The CUDA programs: on the driver itself what they must print, and over every kind of
+    connection the same output and exit code."""
     sys.path.insert(0, str(c.root / 'tests' / 'programs'))
     import run  # noqa: PLC0415
     modes = [(mode, environment) for mode, environment in MODES
@@ -133,7 +137,8 @@ def same(first, seen, name):
 
 
 def over(c, run, server, environment, first, built, timeout):
-    """What the programs do on a server; those that were not right are run again behind a server that ended meanwhile. What it did, and how it ended if so."""
+    """What the programs do on a server; those that were not right are run again behind a server
+    that ended meanwhile. What it did, and how it ended if so."""
     server.start().environment.update(environment)
     seen = observe_all(c, run, server.place, built, timeout)
     lost = ''
@@ -151,7 +156,8 @@ def difference(seen, first):
 
 
 def compared(c, name, begin, seen, wrong, how, lost=''):
-    """Records a round of programs: {binary: what is wrong or ''}, and how the server ended if it did."""
+    """Records a round of programs: {binary: what is wrong or ''}, and how the server ended if it
+    did."""
     bad = {binary: what for binary, what in wrong.items() if what}
     for binary, what in wrong.items():
         c.note(f'{name}: {binary}', not what, text=what)
@@ -180,7 +186,8 @@ def facts(c):
 
 
 def slots(c, tool):
-    """Private functions that nobody knows, called once each. The last of the facts: each may take all the time it is given."""
+    """Private functions that nobody knows, called once each. The last of the facts: each may take
+    all the time it is given."""
     for table, slot in (('context', n) for n in ((4,) if c.small else (3, 4, 16))):
         for way in ('context', 'out'):
             name = f'slot {table}[{slot}], {way} first'
@@ -243,7 +250,8 @@ def logged(c):
 def frameworks(c):
     """cuBLAS, PyTorch, CuPy, Numba-CUDA, Triton: the same numbers natively and over the wire."""
     folder = c.root / 'tests/gpu/frameworks'
-    # The software device runs cuBLAS at a capability that the others do not take; the suite has a test of that.
+    # The software device runs cuBLAS at a capability that the others do not take; the suite has a
+    # test of that.
     names = [n for n in (() if c.soft else ('cublas',)) + ('torch', 'cupy', 'numba', 'triton') if not c.only or any(part in f'{n}, natively shm tls' for part in c.only)]
     more = {'CUBLAS_WORKSPACE_CONFIG': ':4096:8', 'PYTHONDONTWRITEBYTECODE': '1'}
     if c.soft:  # it runs PTX alone: they are told to leave it at that
@@ -302,7 +310,8 @@ def table_of(c, columns):
 
 
 def speed(c):
-    """What calls and copies cost on the driver itself and over the wire; whole programs; the wire beside the bare connection."""
+    """What calls and copies cost on the driver itself and over the wire; whole programs; the wire
+    beside the bare connection."""
     tool, few = c.program('tests/gpu/gpu-speed'), ['-s'] if c.small else []
     columns = {}
     for row in c.report.rows:  # of an earlier call
@@ -363,7 +372,8 @@ def rows_note(c, name, out):
 
 
 def kernels(c):
-    """The arithmetic's rates, then transforms, products and recurrence beside what is aimed at, natively and over the wire."""
+    """The arithmetic's rates, then transforms, products and recurrence beside what is aimed at,
+    natively and over the wire."""
     bench, rqa = c.program('tests/compute/kernels/obk-gpu-bench'), c.program('compute/rqa/obk-rqa-bench')
     sizes = ['-s', '1', '-m', '4', '6', '-n', '4', '8', '-r', '1', '-t', '100K'] if c.small else ['-m', '8', '24', '-n', '12', '24']
     cells = [c.program('tests/compute/kernels/obk-cells-bench'), *(['-c', '2', '-w', '4', '-b', '1', '-r', '1'] if c.small else [])]
@@ -415,7 +425,8 @@ def told(c, name, run, command, limit, behind):
 # ---- the kernels' own commands ----
 
 def commands(c):
-    """outboard msm, ntt and kzg bench: the CPU beside the GPU, natively and over shm, once it is known what products on this GPU go by."""
+    """outboard msm, ntt and kzg bench: the CPU beside the GPU, natively and over shm, once it is
+    known what products on this GPU go by."""
     tool, setup = c.program('tools/outboard'), c.root / SETUP
     # A bench prints when all of it is done: what may take long is on its own.
     steps = [('msm', '--from', 3, '--to', 4, '--runs', 1)] if c.small else [

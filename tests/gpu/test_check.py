@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""tools/dev/gpu-check on the software device: the stages that are quick run and say so, a driver that is not there is told in words, a failure is one, and a check
-that is ended leaves no server.
+"""tools/dev/gpu-check on the software device: the stages that are quick run and say so, a driver
+that is not there is told in words, a failure is one, and a check that is ended leaves no server.
 
     test_check.py ROOT BUILD
 """
@@ -63,7 +63,8 @@ def processes_of(folder):
 
 
 def ended(place, folder, number):
-    """A check that a signal ends while a server runs; the exit code. It leaves no process, and no files unless it could do nothing."""
+    """A check that a signal ends while a server runs; the exit code. It leaves no process, and no
+    files unless it could do nothing."""
     folder.mkdir()
     with subprocess.Popen(command(place / 'ended.md', '-l', SOFT, '--stages', 'facts', '--only', 'errors'), stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL, env=ENV | {'TMPDIR': str(folder)}) as process:

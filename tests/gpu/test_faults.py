@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""tools/dev/gpu-check where everything goes wrong: servers that are killed in the middle, a program that hangs, one that is missing, a check that is killed.
-Every other thing is still tried, on a server that works, and a later call goes on where one ended.
+"""tools/dev/gpu-check where everything goes wrong: servers that are killed in the middle, a program
+that hangs, one that is missing, a check that is killed. Every other thing is still tried, on a
+server that works, and a later call goes on where one ended.
 
     test_faults.py ROOT BUILD
 
-The benchmarks and the Python of the frameworks are stand-ins (this very file, under their names): they note that they ran and, over the wire, whether the
-device can be had.
+The benchmarks and the Python of the frameworks are stand-ins (this very file, under their
+names): they note that they ran and, over the wire, whether the device can be had.
 """
 import ctypes
 import json

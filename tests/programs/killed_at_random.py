@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Kills a program at 20 random moments: its worker is gone at once, and the server goes on serving. The same for many that had hardly begun."""
+"""Kills a program at 20 random moments: its worker is gone at once, and the server goes on serving.
+The same for many that had hardly begun."""
 
 import argparse
 import os
@@ -42,7 +43,8 @@ def descendants(pid):
 
 
 def busy(pids):
-    """Each process with its number of sockets: a session holds some, a warm worker that waits for one has fewer."""
+    """Each process with its number of sockets: a session holds some, a warm worker that waits for
+    one has fewer."""
     sessions = []
     for pid in pids:
         try:
@@ -54,7 +56,8 @@ def busy(pids):
 
 
 def settle(server, idle, limit):
-    """Waits until the server's processes hold no more sockets than at rest; the seconds it took, or None."""
+    """Waits until the server's processes hold no more sockets than at rest; the seconds it took, or
+    None."""
     begin = time.monotonic()
     if waiting.until(lambda: sum(count for _, count in busy(descendants(server))) <= idle, limit):
         return time.monotonic() - begin
@@ -78,7 +81,8 @@ def main():
         if code != 0:
             print(f"FAIL keep_busy does not run at all: {code}\n{out}{err}")
             return 1
-        # What the server holds at rest, after its first session: what it holds for three seconds without a change.
+        # What the server holds at rest, after its first session: what it holds for three seconds
+        # without a change.
         held = []
         waiting.until(lambda: held.append(sum(count for _, count in busy(descendants(server)))) or len(held) > 60 and len(set(held[-60:])) == 1, every=0.05)
         idle = held[-1]

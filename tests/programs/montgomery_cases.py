@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Writes montgomery_cases.h: operands modulo the BLS12-381 base field prime and what Python's integers make of them."""
+"""Writes montgomery_cases.h: operands modulo the BLS12-381 base field prime and what Python's
+integers make of them."""
 
 import random
 import sys
 
-# The prime of the BLS12-381 base field, from the curve's generator x (IETF draft-irtf-cfrg-pairing-friendly-curves, 4.2.1).
+# The prime of the BLS12-381 base field, from the curve's generator x (IETF
+# draft-irtf-cfrg-pairing-friendly-curves, 4.2.1).
 X = -0xD201000000010000
 PRIME = (X - 1) ** 2 * (X**4 - X**2 + 1) // 3 + X
 LIMBS = 12

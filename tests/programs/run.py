@@ -3,10 +3,13 @@
 # Copyright The Outboard Authors
 """Runs the CUDA test programs and compares exit code and output with expected/.
 
-direct: the program loads the software device as its libcuda.so.1. same: the programs of which programs.list says so run direct, over tcp, and over
-tcp with optimisations off by which errors could come later; each call must return the same code each time. tcp, unix, tls, shm: one server is started, and each
-program runs under `outboard run`; striped and striped-tls: likewise, with every copy of 1 KiB or more over three stripes. With --server URL no server is started: the programs run on the one that is named.
-With --mode native the programs run on whatever libcuda.so.1 the machine has. --driver: another one for native, or the server's.
+direct: the program loads the software device as its libcuda.so.1. same: the programs of which
+programs.list says so run direct, over tcp, and over tcp with optimisations off by which errors
+could come later; each call must return the same code each time. tcp, unix, tls, shm: one server
+is started, and each program runs under `outboard run`; striped and striped-tls: likewise, with
+every copy of 1 KiB or more over three stripes. With --server URL no server is started: the
+programs run on the one that is named. With --mode native the programs run on whatever
+libcuda.so.1 the machine has. --driver: another one for native, or the server's.
 """
 
 import argparse
@@ -75,7 +78,8 @@ def end_with_us():
 
 
 class Server:
-    """An outboard-server on a free port or a socket in a directory of its own; `driver` as its option takes it."""
+    """An outboard-server on a free port or a socket in a directory of its own; `driver` as its
+    option takes it."""
 
     def __init__(self, build, transport, wait=20.0, options=(), driver="soft"):
         self.directory = tempfile.TemporaryDirectory(prefix="outboard-programs-")
@@ -103,7 +107,8 @@ class Server:
         self.url = found[1]
 
     def secure(self, build):
-        """A certificate and a token of its own; what clients need for them is left in the environment."""
+        """A certificate and a token of its own; what clients need for them is left in the
+        environment."""
         outboard = os.path.join(build, "tools", "outboard")
         cert, key, tokens = (os.path.join(self.directory.name, name) for name in ("cert.pem", "key.pem", "tokens"))
         subprocess.run([outboard, "cert", "--cert", cert, "--key", key], check=True, stdout=subprocess.DEVNULL)
@@ -160,7 +165,8 @@ class Place:
             self.environment["LD_LIBRARY_PATH"] = folder + (":" + path if path else "")
 
     def binary(self, name):
-        """A built program. A sanitized build runs the programs of a plain one: what is instrumented is our libraries, not what nvcc makes."""
+        """A built program. A sanitized build runs the programs of a plain one: what is instrumented
+        is our libraries, not what nvcc makes."""
         return os.path.join(os.environ.get("OUTBOARD_TEST_PROGRAMS") or os.path.join(self.build, "tests", "programs"), name)
 
     def command(self, *command):
@@ -223,7 +229,8 @@ def complaints_of(program, code, lines, err, timeout, record=False):
     return complaints
 
 
-# Switches that could change when an error is told: every call waits for its result; no code is trusted; nothing is answered by the client.
+# Switches that could change when an error is told: every call waits for its result; no code is
+# trusted; nothing is answered by the client.
 SAME_WAYS = ("", "-async", "-trust", "-local")
 
 

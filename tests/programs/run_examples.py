@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Runs the examples in the place that is named (see run.py) and looks for what their README promises."""
+"""Runs the examples in the place that is named (see run.py) and looks for what their README
+promises."""
 
 import argparse
 import os

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The check for circles of files (tools/dev/circles.py) finds those it must find, and the tree has none but the known ones."""
+"""The check for circles of files (tools/dev/circles.py) finds those it must find, and the tree has
+none but the known ones."""
 import os
 import pathlib
 import sys

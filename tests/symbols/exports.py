@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""What the two libraries named libcuda.so.1 export is exactly what the specification lists, and what the toolkit's link stub does where there is one."""
+"""What the two libraries named libcuda.so.1 export is exactly what the specification lists, and
+what the toolkit's link stub does where there is one."""
 import pathlib
 import re
 import subprocess

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""A headless Chromium, spoken to over its debugging pipe: JSON messages, each ended by a zero byte, on descriptors 3 and 4. Standard library only."""
+"""A headless Chromium, spoken to over its debugging pipe: JSON messages, each ended by a zero byte,
+on descriptors 3 and 4. Standard library only."""
 import base64
 import json
 import os

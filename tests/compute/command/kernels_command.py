@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""outboard msm, ntt and kzg: files in and out, the vectors of KZG, benches, the profile, and what is said about bad input.
+"""outboard msm, ntt and kzg: files in and out, the vectors of KZG, benches, the profile, and what
+is said about bad input.
 
     kernels_command.py OUTBOARD KZG-DATA [PART..]
 """

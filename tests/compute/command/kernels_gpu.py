@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""outboard msm, ntt and kzg on a GPU: the software device by its own library, and that of a server. The CPU has the same bytes.
+"""outboard msm, ntt and kzg on a GPU: the software device by its own library, and that of a server.
+The CPU has the same bytes.
 
     kernels_gpu.py OUTBOARD KZG-DATA DRIVER [SERVER]
 """

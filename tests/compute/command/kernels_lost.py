@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""outboard msm, ntt, kzg and rqa lose their GPU in the middle of their work, because the server that has it is killed: the files have the CPU's bytes all the same,
-and the command says what happened. The worker is held at a call of the driver and killed there (OUTBOARD_FAULT, server/layers/layers.h).
+"""outboard msm, ntt, kzg and rqa lose their GPU in the middle of their work, because the server
+that has it is killed: the files have the CPU's bytes all the same, and the command says what
+happened. The worker is held at a call of the driver and killed there (OUTBOARD_FAULT,
+server/layers/layers.h).
 
     kernels_lost.py OUTBOARD SERVER KZG-DATA
 """
@@ -30,8 +32,8 @@ def call(*words):
 
 
 def killed(folder, words, point):
-    """Runs a command on a server that is killed while its worker is held at a named call of the driver, as "cuLaunchKernel:4". What the command did; whether
-    the call was reached."""
+    """Runs a command on a server that is killed while its worker is held at a named call of the
+    driver, as "cuLaunchKernel:4". What the command did; whether the call was reached."""
     server = Server(SERVER, f'unix:{folder}/socket', '--driver', 'soft', OUTBOARD_FAULT=point + '=hold')
     process = subprocess.Popen([OUTBOARD, 'run', '--server', server.url, '--', OUTBOARD, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                text=True, env=ENV)
@@ -69,7 +71,8 @@ def commitments(tmp):
 
 
 def recurrence(tmp):
-    """It was told to use the GPU, and says what to do now; a sweep goes on with the rows that are missing."""
+    """It was told to use the GPU, and says what to do now; a sweep goes on with the rows that are
+    missing."""
     data = tmp / 'data'
     data.mkdir()
     for i, n in enumerate((2000, 1500, 1300)):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The page of `outboard rqa serve` in a headless Chromium: a wrong grid is marked, a sweep runs to its end, table, heat map and downloads are there, nothing
-is asked from elsewhere and no script fails. With OUTBOARD_TEST_SHOTS=FOLDER pictures of it are left there.
+"""The page of `outboard rqa serve` in a headless Chromium: a wrong grid is marked, a sweep runs to
+its end, table, heat map and downloads are there, nothing is asked from elsewhere and no script
+fails. With OUTBOARD_TEST_SHOTS=FOLDER pictures of it are left there.
 
     rqa_browser.py OUTBOARD
 """
@@ -85,7 +86,8 @@ def walk(page, url):
 
 
 def narrow(page):
-    """At 390 dots: nothing is cut off, no number or label is broken over lines, the picture is not scaled down."""
+    """At 390 dots: nothing is cut off, no number or label is broken over lines, the picture is not
+    scaled down."""
     page.wait('(() => { const h = document.getElementById("heat"); return h.naturalWidth < 390 && h.offsetWidth >= h.naturalWidth; })()')
     page.run('["done", "total", "failed", "skipped"].forEach((id) => { document.getElementById(id).textContent = "1,234,567,890"; })')
     page.run('document.getElementById("memory-text").textContent = "1,023 MiB of 1,023.5 GiB"')

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""`outboard rqa`: what it prints, and what it says about every kind of bad input: the file, the line, what to do; the other items go on.
+"""`outboard rqa`: what it prints, and what it says about every kind of bad input: the file, the
+line, what to do; the other items go on.
 
     rqa_command.py OUTBOARD
 """
@@ -92,7 +93,8 @@ def line_ends(at):
 
 
 def rates(at):
-    """--eps-unit rate: a note where ties keep the rate away from the one asked for, and none where they do not."""
+    """--eps-unit rate: a note where ties keep the rate away from the one asked for, and none where
+    they do not."""
     def rate_of(series, asked, test):
         distances = sorted(abs(a - b) for a in series for b in series)
         cells = len(distances)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The commands of examples/rqa/README.md, as they stand there, with a smaller grid; and the table of options in compute/docs/RQA.md is the program's own.
+"""The commands of examples/rqa/README.md, as they stand there, with a smaller grid; and the table
+of options in compute/docs/RQA.md is the program's own.
 
     rqa_example.py OUTBOARD FOLDER
 """

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""outboard rqa on a GPU: the software device of a server, through outboard run. The CPU's files have the same bytes.
+"""outboard rqa on a GPU: the software device of a server, through outboard run. The CPU's files
+have the same bytes.
 
     rqa_gpu.py OUTBOARD SERVER
 """

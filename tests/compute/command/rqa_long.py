@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""One long series: progress, how good the estimate of the time left is, and going on after kill -9 in the middle. A million points take minutes to hours,
-by machine and load, so this is a benchmark and no test.
+"""One long series: progress, how good the estimate of the time left is, and going on after kill -9
+in the middle. A million points take minutes to hours, by machine and load, so this is a
+benchmark and no test.
 
     rqa_long.py OUTBOARD [POINTS [MEASURE,MEASURE [whole]]]    whole: without the kill
 """

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The pictures of `outboard rqa plot`: formats, sizes, labels and ticks, what a heat map's cells are means over, and what is said where they cannot be drawn.
+"""The pictures of `outboard rqa plot`: formats, sizes, labels and ticks, what a heat map's cells
+are means over, and what is said where they cannot be drawn.
 
     rqa_pictures.py OUTBOARD
 """

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""A sweep that is killed: kill -9 at many moments, go on, and the files are those of a run in one piece, byte for byte. And: a second sweep in the same
-folder is refused, Ctrl-C stops cleanly, the bar on a terminal, flat memory, other grids take over what fits.
+"""A sweep that is killed: kill -9 at many moments, go on, and the files are those of a run in one
+piece, byte for byte. And: a second sweep in the same folder is refused, Ctrl-C stops cleanly,
+the bar on a terminal, flat memory, other grids take over what fits.
 
     rqa_resume.py OUTBOARD
 """
@@ -71,7 +72,8 @@ def kill_at(process, state, blocks):
 
 
 def killed(at, folder, whole):
-    """Kills at random moments: while files are read, while slots are written, and while the results are."""
+    """Kills at random moments: while files are read, while slots are written, and while the results
+    are."""
     rng = random.Random(int.from_bytes(os.urandom(4), 'big'))
     most = (at / 'whole' / '.sweep.state').stat().st_blocks
     halves = attempt = 0
@@ -132,7 +134,8 @@ def bars_of(at, folder, taus):
 
 
 def terminal(at, folder):
-    """The bar is redrawn ten times a second: a machine that is too fast to draw it thrice gets more to do."""
+    """The bar is redrawn ten times a second: a machine that is too fast to draw it thrice gets more
+    to do."""
     taus = 5
     bars, text = bars_of(at, folder, taus)
     while len(bars) < 3 and taus < 1000:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""What compute/docs/RECURRENCE.md says of the preset rp: which measures of pucicu/rp's rqa.m it equals, under which names, and how they differ with a Theiler window of 0.
-The other side is computed here cell by cell.
+"""What compute/docs/RECURRENCE.md says of the preset rp: which measures of pucicu/rp's rqa.m it
+equals, under which names, and how they differ with a Theiler window of 0. The other side is
+computed here cell by cell.
 
     rqa_rp.py OUTBOARD ROOT
 """

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""`outboard rqa serve` without a browser: what is refused, a sweep from start to download, events with a fair estimate, a clean stop.
+"""`outboard rqa serve` without a browser: what is refused, a sweep from start to download, events
+with a fair estimate, a clean stop.
 
     rqa_serve.py OUTBOARD [plots]
 """

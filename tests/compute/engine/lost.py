@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""A GPU over the wire whose server is killed between two products: the results stay right, the CPU takes over.
+"""A GPU over the wire whose server is killed between two products: the results stay right, the CPU
+takes over.
 
     lost.py OUTBOARD SERVER PROGRAM
 """

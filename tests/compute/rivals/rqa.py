@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Recurrence quantification side by side with other programs, in one run on one series: medians, and whether the numbers agree.
+"""Recurrence quantification side by side with other programs, in one run on one series: medians,
+and whether the numbers agree.
 
     rqa.py OUTBOARD [POINTS [RUNS [NAME,NAME]]]
 
-Rivals are taken where Python finds them (pip install accrqa pyunicorn PyRQA; PyRQA needs an OpenCL device, Debian's pocl-opencl-icd); those that are missing are
-named. Ours is timed as a program, its start and the reading of the file included; the others within Python, without.
+Rivals are taken where Python finds them (pip install accrqa pyunicorn PyRQA; PyRQA needs an
+OpenCL device, Debian's pocl-opencl-icd); those that are missing are named. Ours is timed as a
+program, its start and the reading of the file included; the others within Python, without.
 """
 import json
 import math

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""cuBLAS without a framework: vectors and products of whole numbers, whose results are exact, each checked and printed with a checksum.
+"""cuBLAS without a framework: vectors and products of whole numbers, whose results are exact, each
+checked and printed with a checksum.
 
     cublas_numbers.py [N]      the side of the large product; 2000 without it
 
-The library is the loader's, the CUDA toolkit's or that of NVIDIA's Python packages; without one the exit code is 77. It chooses other kernels for
-large products than for small ones, and loads them in other ways."""
+The library is the loader's, the CUDA toolkit's or that of NVIDIA's Python packages; without one
+the exit code is 77. It chooses other kernels for large products than for small ones, and loads
+them in other ways."""
 import array
 import ctypes
 import glob

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""What the framework checks share: each case prints lines that must be the same natively and over the wire; a case that fails prints its error as a line.
+"""What the framework checks share: each case prints lines that must be the same natively and over
+the wire; a case that fails prints its error as a line.
 
-Exit status: 0 every case ran, 1 some failed, 77 the package or the device is missing, with the reason on stderr.
+Exit status: 0 every case ran, 1 some failed, 77 the package or the device is missing, with the
+reason on stderr.
 """
 import hashlib
 import importlib

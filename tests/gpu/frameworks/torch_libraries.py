@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""One NVIDIA library at a time, by PyTorch, for a log of what it asks of the driver: torch_libraries.py fft|conv|matmul|nccl."""
+"""One NVIDIA library at a time, by PyTorch, for a log of what it asks of the driver:
+torch_libraries.py fft|conv|matmul|nccl."""
 import os
 import sys
 import tempfile

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""PyTorch on the first GPU: tensors, products, convolutions, transforms, sorting, a training step, streams, a captured graph."""
+"""PyTorch on the first GPU: tensors, products, convolutions, transforms, sorting, a training step,
+streams, a captured graph."""
 import numbers_of
 
 torch = numbers_of.module('torch')

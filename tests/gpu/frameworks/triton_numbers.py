@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Triton on the first GPU, with PyTorch's tensors: elementwise, a row-wise softmax, a product of matrices."""
+"""Triton on the first GPU, with PyTorch's tensors: elementwise, a row-wise softmax, a product of
+matrices."""
 import numbers_of
 
 torch = numbers_of.module('torch')

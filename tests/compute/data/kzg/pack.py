@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Packs the test vectors of ethereum/c-kzg-4844 (the folder tests/ of a checkout) into vectors.txt and chunks.bin, see README.md.
+"""Packs the test vectors of ethereum/c-kzg-4844 (the folder tests/ of a checkout) into vectors.txt
+and chunks.bin, see README.md.
 
     pack.py CHECKOUT/tests OUTPUT-FOLDER
 """
