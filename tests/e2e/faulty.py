@@ -2,7 +2,8 @@
 # Copyright The Outboard Authors
 """Socket errors. An errno that the network can cause counts as a broken connection, and the session
 continues. Any other ends the session with one log line.
-faulty.py OUTBOARD SERVER INIT FAULTY_LIBRARY
+
+    faulty.py OUTBOARD SERVER INIT FAULTY_LIBRARY
 """
 import errno
 import os

@@ -2,7 +2,8 @@
 # Copyright The Outboard Authors
 """Programs that cancel threads, call CUDA in signal handlers, exit in one, close descriptors that
 they did not open, or end at once: each has one defined result.
-habits.py OUTBOARD SERVER HABITS INIT [QUICK]
+
+    habits.py OUTBOARD SERVER HABITS INIT [QUICK]
 """
 import concurrent.futures
 import os

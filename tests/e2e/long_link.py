@@ -3,7 +3,9 @@
 # Copyright The Outboard Authors
 """Runs a command far away from a server: two network namespaces with a long way between them
 (long_link.c), the server in one, the command in the other with OUTBOARD_SERVER set. Needs root
-and ip. long_link.py BUILD ONE_WAY_US LOSS_PER_MILLION MBIT -- COMMAND...
+and ip.
+
+    long_link.py BUILD ONE_WAY_US LOSS_PER_MILLION MBIT -- COMMAND...
 """
 import contextlib
 import os

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
 """Connections break at random times while a program runs. Its output must be that of an unbroken
-run, and the server must have executed every call exactly once. resume.py OUTBOARD SERVER PROGRAM
-CUTS [ROUNDS] [SEED] [-- FURTHER PROGRAMS...]
+run, and the server must have executed every call exactly once.
+
+    resume.py OUTBOARD SERVER PROGRAM CUTS [ROUNDS] [SEED] [-- FURTHER PROGRAMS...]
 """
 import collections
 import os

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
 """A connection breaks, and what is needed to resume may be missing. Each case has one defined
-result within its time. resume_ends.py OUTBOARD SERVER INIT_PROGRAM"""
+result within its time.
+
+    resume_ends.py OUTBOARD SERVER INIT_PROGRAM
+"""
 import os
 import signal
 import sys

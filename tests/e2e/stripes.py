@@ -2,8 +2,9 @@
 # Copyright The Outboard Authors
 """Copies over stripes whose connections break at random times, alone and together with the
 session's other connections. The output must be that of an unbroken run, and the server must have
-executed no other call twice. Then servers and limits that allow no stripes. stripes.py OUTBOARD
-SERVER PROGRAM CUTS [ROUNDS] [SEED]
+executed no other call twice. Then servers and limits that allow no stripes.
+
+    stripes.py OUTBOARD SERVER PROGRAM CUTS [ROUNDS] [SEED]
 """
 import os
 import re

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Many threads of one program share one session log. threads.py OUTBOARD SERVER PROGRAM"""
+"""Many threads of one program share one session log.
+
+    threads.py OUTBOARD SERVER PROGRAM
+"""
 import os
 import re
 import subprocess
