@@ -272,3 +272,15 @@ size_t obp_print_reply(char *dst, size_t capacity, uint16_t opcode, uint32_t res
 		put(&out, " + %" PRIu32 " bytes", size);
 	return out.used;
 }
+
+void obp_gather(void *dst, const void *first, size_t stride, size_t width, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		memcpy((uint8_t *)dst + i * width, (const uint8_t *)first + i * stride, width);
+}
+
+void obp_scatter(void *first, size_t stride, const void *src, size_t width, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		memcpy((uint8_t *)first + i * stride, (const uint8_t *)src + i * width, width);
+}

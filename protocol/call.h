@@ -149,17 +149,7 @@ static inline uint64_t obp_pad(uint64_t size)
  * An array of structs is sent as one array for each member. `first` is the member in the first
  * struct, `stride` the size of a struct, `width` that of the member, `n` > 0 the number of structs.
  */
-static inline void obp_gather(void *dst, const void *first, size_t stride, size_t width, uint64_t n)
-{
-	for (uint64_t i = 0; i < n; i++)
-		memcpy((uint8_t *)dst + i * width, (const uint8_t *)first + i * stride, width);
-}
-
-static inline void obp_scatter(
-	void *first, size_t stride, const void *src, size_t width, uint64_t n)
-{
-	for (uint64_t i = 0; i < n; i++)
-		memcpy((uint8_t *)first + i * stride, (const uint8_t *)src + i * width, width);
-}
+void obp_gather(void *dst, const void *first, size_t stride, size_t width, uint64_t n);
+void obp_scatter(void *first, size_t stride, const void *src, size_t width, uint64_t n);
 
 #endif
