@@ -241,7 +241,9 @@ static enum verdict message_take(const struct obp_item *item)
 	} else if (message->type == OBP_MSG_CALLBACK) {
 		verdict = callback_take(message);
 	} else {
-		verdict = protocol_broken("a message that has no place there");
+		verdict = protocol_broken(
+			"unexpected message type on the control connection: client and "
+			"server versions may differ, see 'outboard check'");
 	}
 	obp_message_fini(message);
 	return verdict;
@@ -270,7 +272,8 @@ static enum verdict control_read(void)
 		else if (event != OBP_ACK)
 			verdict = protocol_broken(control.conn.why
 					? control.conn.why
-					: "a frame that has no place there");
+					: "unexpected frame type on the control connection: client "
+					  "and server versions may differ, see 'outboard check'");
 	if (control.held_up)
 		control.heard = ob_clock_ns();
 	return verdict;
@@ -405,7 +408,7 @@ static enum verdict turn(void)
  * The connection is lost for good: names the cause. Without resuming, the server answers the end of
  * one connection by closing the other, so a descriptor that the program closed can be that of either.
  */
-static void lost(void)
+static void loss_report(void)
 {
 	if (!obc_resume_grace() && !obc_log_descriptors_ours())
 		obc_log_descriptor_gone();
@@ -434,7 +437,7 @@ static void *control_main(void *unused)
 			ok = false;
 	}
 	if (!ok && !atomic_load(&control.stopping))
-		lost();
+		loss_report();
 	return NULL;
 }
 

@@ -8,7 +8,7 @@
  * The front end checks arguments and resolves handles before it calls a function of the table.
  * Objects stay valid during the call. A function returns CUDA_SUCCESS or the error that CUDA
  * documents for the calls that use it. The front end stores an error that ends a context
- * (obf_ctx_result). Functions block only where their comment says so. Any thread.
+ * (obf_ctx_result). Reads, blocking copies and what says so below may block. Any thread.
  */
 #ifndef OBF_BACKEND_H
 #define OBF_BACKEND_H
@@ -27,6 +27,7 @@ struct obf_backend {
 	/* "outboard" or "outboard-softdevice"; for messages */
 	const char *what;
 	int driver_version; /* 13000 */
+
 	/* ---- the process ---- */
 
 	/*
@@ -44,6 +45,7 @@ struct obf_backend {
 	 * process-wide error (session lost). May be NULL.
 	 */
 	CUresult (*alive)(void);
+
 	/* ---- contexts ---- */
 
 	CUresult (*ctx_create)(struct obf_ctx *ctx); /* sets ctx->backend */
@@ -163,6 +165,7 @@ struct obf_backend {
 
 	/* A range of pinned host memory was added or removed. May be NULL. */
 	void (*host_range)(const void *p, size_t size, bool added);
+
 	/* ---- the library ---- */
 
 	/*

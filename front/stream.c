@@ -259,7 +259,7 @@ CUresult obf_cuStreamSynchronize(CUstream handle)
 }
 
 /* The common checks of a query of a stream. */
-static CUresult ask(CUstream handle, const void *ret, struct obf_stream **ret_stream)
+static CUresult getter_enter(CUstream handle, const void *ret, struct obf_stream **ret_stream)
 {
 	CUresult result = obf_stream_enter(handle, ret_stream);
 
@@ -269,7 +269,7 @@ static CUresult ask(CUstream handle, const void *ret, struct obf_stream **ret_st
 CUresult obf_cuStreamGetPriority(CUstream handle, int *ret)
 {
 	struct obf_stream *stream;
-	CUresult result = ask(handle, ret, &stream);
+	CUresult result = getter_enter(handle, ret, &stream);
 
 	if (result == CUDA_SUCCESS)
 		*ret = stream->priority;
@@ -279,7 +279,7 @@ CUresult obf_cuStreamGetPriority(CUstream handle, int *ret)
 CUresult obf_cuStreamGetFlags(CUstream handle, unsigned *ret)
 {
 	struct obf_stream *stream;
-	CUresult result = ask(handle, ret, &stream);
+	CUresult result = getter_enter(handle, ret, &stream);
 
 	if (result == CUDA_SUCCESS)
 		*ret = stream->flags;
@@ -289,7 +289,7 @@ CUresult obf_cuStreamGetFlags(CUstream handle, unsigned *ret)
 CUresult obf_cuStreamGetId(CUstream handle, unsigned long long *ret)
 {
 	struct obf_stream *stream;
-	CUresult result = ask(handle, ret, &stream);
+	CUresult result = getter_enter(handle, ret, &stream);
 
 	if (result == CUDA_SUCCESS)
 		*ret = stream->id;
@@ -299,7 +299,7 @@ CUresult obf_cuStreamGetId(CUstream handle, unsigned long long *ret)
 CUresult obf_cuStreamGetCtx(CUstream handle, CUcontext *ret)
 {
 	struct obf_stream *stream;
-	CUresult result = ask(handle, ret, &stream);
+	CUresult result = getter_enter(handle, ret, &stream);
 
 	if (result == CUDA_SUCCESS)
 		*ret = stream->ctx->handle;
@@ -320,7 +320,7 @@ CUresult obf_cuStreamGetCtx_v2(CUstream handle, CUcontext *ret, CUgreenCtx *ret_
 CUresult obf_cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *ret)
 {
 	struct obf_stream *stream;
-	CUresult result = ask(handle, ret, &stream);
+	CUresult result = getter_enter(handle, ret, &stream);
 
 	if (result == CUDA_SUCCESS)
 		*ret = NULL;
@@ -330,7 +330,7 @@ CUresult obf_cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *ret)
 CUresult obf_cuStreamGetDevice(CUstream handle, CUdevice *ret)
 {
 	struct obf_stream *stream;
-	CUresult result = ask(handle, ret, &stream);
+	CUresult result = getter_enter(handle, ret, &stream);
 
 	if (result == CUDA_SUCCESS)
 		*ret = stream->ctx->device;
