@@ -144,6 +144,6 @@ with tempfile.TemporaryDirectory(prefix='gpu check ') as name:
 
     before = ran(place)
     code, out, rows, page = gpu_check(place, *stages, '--resume')
-    check('there is nothing left to do', code == 1 and ran(place) == before and out.count('an earlier call went through it') == 3, out)
+    check('there is nothing left to do', code == 1 and ran(place) == before and out.count('done by an earlier run') == 3, out)
 print(f'{len(bad)} wrong')
 sys.exit(bool(bad))
