@@ -4,7 +4,7 @@
  * obf_cancel: a call of the software device runs with cancellation disabled. The calling thread
  * helps to execute kernels; if pthread_cancel ended it inside the call, locks would stay held and
  * kernels would be half executed. The call acts on a cancellation request at its end, when it holds
- * nothing. client-shim/inside.h does the same for the client library. Any thread.
+ * nothing. client-shim/session/inside.h does the same for the client library. Any thread.
  */
 #ifndef OBF_CANCEL_H
 #define OBF_CANCEL_H

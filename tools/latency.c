@@ -29,8 +29,8 @@ static const char ptx[] =
 	".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry nothing()\n{\n\tret;\n}\n";
 
 /*
- * The client library's private table. Its layout is that of client-shim/times.h, which tools may
- * not include.
+ * The client library's private table. Its layout is that of client-shim/session/times.h, which tools
+ * may not include.
  */
 struct times_table {
 	uint64_t size;

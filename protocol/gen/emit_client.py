@@ -169,7 +169,7 @@ def begin_function(call):
 
 
 def calls_h(spec):
-    out = ['struct obc_slot; /* client-shim/log.h */\n', '/* The wire id of a handle that a regular call names. Written by hand, but for those that a generated call makes. */']
+    out = ['struct obc_slot; /* client-shim/session/log.h */\n', '/* The wire id of a handle that a regular call names. Written by hand, but for those that a generated call makes. */']
     out += [f'CUresult obc_wire_{kind}({ctype} handle, uint64_t *ret_id);' for ctype, kind in spec.handles.items()]
     out.append('/* Written by hand: the number on the wire of a device that a regular call names. */')
     out.append('CUresult obc_wire_device(CUdevice device, uint32_t *ret_number);')
@@ -229,4 +229,4 @@ static CUresult bad_reply(uint16_t opcode)
             out.append(begin_function(call))
     return source('The calls on the wire, seen from the client.',
                   ['"protocol/obc_calls.h"', '', '<pthread.h>', '<stdlib.h>', '<string.h>', '', '"base/cleanup.h"', '"base/err.h"',
-                   '"base/ids.h"', '"base/log.h"', '"client-shim/log.h"', '"front/front.h"'], '\n'.join(out)).replace('#include \n', '\n')
+                   '"base/ids.h"', '"base/log.h"', '"client-shim/session/log.h"', '"front/front.h"'], '\n'.join(out)).replace('#include \n', '\n')

@@ -134,7 +134,7 @@ def traced(spec, out_name, call, expression):
 
 def stub(spec, out_name, call, flavour, prefix, number):
     function, weak = target(call, prefix)
-    # A call of the client's is one that its thread is in (client-shim/inside.h), but for those that call the program back.
+    # A call of the client's is one that its thread is in (client-shim/session/inside.h), but for those that call the program back.
     guarded = prefix == 'obc_' and not any(p.base == 'CUoccupancyB2DSize' for p in call.params)
 
     lines = [f'{EXPORT} ' + wrap(f'CUresult {out_name}({call.prototype()});'),
@@ -187,7 +187,7 @@ def stubs_c(spec, prefix):
             out.append(absent_stub(name, call.reason, prefix, numbers[name]))
     includes = ['<errno.h>', '<fcntl.h>', '<stdatomic.h>', '<stdio.h>', '<stdlib.h>', '<unistd.h>', '', '"front/front.h"', '"protocol/obf_calls.h"', f'"protocol/{prefix}locals.h"']
     if prefix == 'obc_':
-        includes += ['"protocol/obc_calls.h"', '"client-shim/inside.h"', '"client-shim/log.h"']
+        includes += ['"protocol/obc_calls.h"', '"client-shim/session/inside.h"', '"client-shim/session/log.h"']
     else:
         includes += ['"front/cancel.h"', '"front/trace.h"']
     return source('Every name that libcuda.so.1 exports.', includes, '\n'.join(out)).replace('#include \n', '\n')

@@ -18,13 +18,13 @@
 #define obc_dial_join           fuzz_dial_join
 #define obc_dial_once           fuzz_dial_once
 #define obc_dial_run            fuzz_dial_run
-#include "client-shim/control.c"
-#include "client-shim/dial.c"
+#include "client-shim/session/control.c"
+#include "client-shim/session/dial.c"
 
 #include <fcntl.h>
 
-#include "client-shim/heap.h"
-#include "client-shim/log_inside.h"
+#include "client-shim/cuda/heap.h"
+#include "client-shim/session/log_inside.h"
 #include "loadbalancer/ask.h"
 #include "loadbalancer/place.h"
 #include "protocol/welcome.h"

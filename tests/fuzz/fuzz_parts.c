@@ -12,7 +12,7 @@
 #define obc_stripe_stop   fuzz_stripe_stop
 #define obc_stripe_forget fuzz_stripe_forget
 #define obc_stripe_stats  fuzz_stripe_stats /* renames the structure, too */
-#include "client-shim/stripe.c"
+#include "client-shim/session/stripe.c"
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_input.h"

@@ -15,7 +15,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "client-shim/log_inside.h"
+#include "client-shim/session/log_inside.h"
 #include "protocol/control.h"
 #include "protocol/obc_calls.h"
 #include "tests/fuzz/fuzz.h"

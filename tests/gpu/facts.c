@@ -22,7 +22,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "client-shim/session.h"
+#include "client-shim/session/session.h"
 #include "tests/gpu/facts.h"
 
 #define TABLE_WORDS   512u /* the most that is looked at */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client-shim/log.h"
+#include "client-shim/session/log.h"
 #include "front/front.h"
 #include "protocol/format.h"
 #include "protocol/obc_calls.h"

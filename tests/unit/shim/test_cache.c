@@ -5,7 +5,7 @@
  * some of them between its answer and their use, and now and then reports an earlier call's
  * failure. What arrives is what was sent, whatever it forgets.
  */
-#include "client-shim/cache.h"
+#include "client-shim/session/cache.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 #include "base/opt.h"
-#include "client-shim/control.h"
-#include "client-shim/log.h"
+#include "client-shim/session/control.h"
+#include "client-shim/session/log.h"
 #include "protocol/obc_calls.h"
 #include "transport/tree.h"
 

@@ -5,7 +5,7 @@
  * replaced by one that applies each record to an ordinary array. What arrives is compared byte by
  * byte with the copy's definition, and nothing beside the box may change.
  */
-#include "client-shim/copy.h"
+#include "client-shim/cuda/copy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,11 +15,11 @@
 
 #include <cmocka.h>
 
-#include "client-shim/cache.h"
-#include "client-shim/context.h"
-#include "client-shim/hostfunc.h"
-#include "client-shim/log.h"
-#include "client-shim/stripe.h"
+#include "client-shim/session/cache.h"
+#include "client-shim/cuda/context.h"
+#include "client-shim/cuda/hostfunc.h"
+#include "client-shim/session/log.h"
+#include "client-shim/session/stripe.h"
 #include "protocol/obc_calls.h"
 
 #define DEVICE_BASE  0x200000000000ull

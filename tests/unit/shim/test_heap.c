@@ -3,7 +3,7 @@
 /*
  * obc_heap against a model: a server with a fixed amount of memory that checks every grow and trim.
  */
-#include "client-shim/heap.h"
+#include "client-shim/cuda/heap.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

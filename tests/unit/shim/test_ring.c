@@ -10,7 +10,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-#include "client-shim/ring.h"
+#include "client-shim/session/ring.h"
 #include "tests/unit/test.h"
 
 #define LIVE_MAX       (1u << 16)

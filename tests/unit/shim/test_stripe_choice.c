@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* The chooser on links whose rates are known: what it settles on, and what it costs to find out. */
-#include "client-shim/stripe_choice.h"
+#include "client-shim/session/stripe_choice.h"
 #include "tests/unit/test.h"
 
 #define BYTES (64u << 20)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* Which code is loaded without waiting for the server's word. */
-#include "client-shim/trust.h"
+#include "client-shim/session/trust.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Constructor and destructor of the library. They make no connection: a program that never calls
+ * CUDA does not contact a server. The library is linked with -z nodelete, because threads may end,
+ * and run its exit hooks, after a dlclose.
+ */
+#include <pthread.h>
+
+#include "base/log.h"
+#include "client-shim/cuda/context.h"
+#include "client-shim/cuda/copy.h"
+#include "client-shim/cuda/device.h"
+#include "client-shim/cuda/event.h"
+#include "client-shim/cuda/hostfunc.h"
+#include "client-shim/cuda/memory.h"
+#include "client-shim/cuda/module.h"
+#include "client-shim/cuda/start.h"
+#include "client-shim/cuda/stream.h"
+#include "client-shim/session/times.h"
+#include "front/backend.h"
+#include "protocol/obc_locals.h"
+#include "protocol/obc_procs.h"
+
+static struct obf_backend backend = {
+	.what = "outboard",
+	.driver_version = OBC_DRIVER_VERSION,
+	.start = obc_start,
+	.visible = obc_devices_visible,
+	.alive = obc_alive,
+	.ctx_create = obc_ctx_create,
+	.ctx_destroy = obc_ctx_destroy,
+	.ctx_release = obc_ctx_release,
+	.ctx_synchronize = obc_ctx_synchronize,
+	.ctx_settle = obc_ctx_settle,
+	.ctx_limit = obc_ctx_limit,
+	.stream_size = sizeof(struct obc_stream),
+	.stream_open = obc_stream_open,
+	.stream_close = obc_stream_close,
+	.stream_query = obc_stream_query,
+	.stream_wait = obc_stream_wait,
+	.stream_wait_event = obc_stream_wait_event,
+	.event_open = obc_event_open,
+	.event_close = obc_event_close,
+	.event_record = obc_event_record,
+	.event_query = obc_event_query,
+	.event_wait = obc_event_wait,
+	.event_elapsed = obc_event_elapsed,
+	.write = obc_copy_write,
+	.read = obc_copy_read,
+	.copy = obc_copy_box,
+	.fill = obc_copy_fill,
+	.host_function = obc_hostfunc_submit,
+	.mem_alloc = obc_memory_alloc,
+	.mem_free = obc_memory_free,
+	.mem_info = obc_memory_info,
+	.mem_trim = obc_memory_trim,
+	.point_take = obc_point_take,
+	.point_passed = obc_point_over,
+	.point_drop = obc_point_drop,
+	.mod_load = obc_mod_load,
+	.mod_unload = obc_mod_unload,
+	.func_get = obc_func_get,
+	.func_load = obc_func_load,
+	.func_attrs = obc_func_attrs,
+	.func_set_attr = obc_func_set_attr,
+	.global_get = obc_global_get,
+	.export_table = obc_times_table,
+	.procs = obc_procs,
+};
+
+static __attribute__((constructor)) void attach(void)
+{
+	ob_log_set_name("outboard");
+	backend.event_size = obc_event_size;
+	backend.n_procs = obc_n_procs;
+	obf_attach(&backend);
+	pthread_atfork(NULL, NULL, obc_forked);
+}
+
+static __attribute__((destructor)) void detach(void)
+{
+	obc_stop();
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "client-shim/cuda/event.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/opt.h"
+#include "client-shim/session/log.h"
+#include "client-shim/cuda/stream.h"
+#include "protocol/obc_calls.h"
+
+struct obc_event {
+	struct obf_event base;
+	struct obc_point at;       /* point of the last recording, whose number is in `recorded` */
+	_Atomic uint64_t recorded; /* number of the last recording, written after `at` */
+	_Atomic uint64_t done;     /* recordings up to this number are complete */
+	/*
+	 * The last elapsed time that was measured with this event as the end. Under elapsed_lock.
+	 */
+	uint64_t elapsed_start, elapsed_start_recorded, elapsed_recorded;
+	float elapsed_ms;
+};
+
+const size_t obc_event_size = sizeof(struct obc_event);
+
+static pthread_mutex_t elapsed_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct obc_event *event_of(struct obf_event *event)
+{
+	return (struct obc_event *)event;
+}
+
+/* Acquire: a thread that sees the number also sees the point. */
+static uint64_t recorded_at(const struct obc_event *event)
+{
+	return atomic_load_explicit(&event->recorded, memory_order_acquire);
+}
+
+/* Whether recording `recorded` is known to be complete. */
+static bool event_complete(const struct obc_event *event, uint64_t recorded)
+{
+	struct obc_point at = event->at;
+
+	if (!ob_opt_on(OB_OPT_LOCAL))
+		return false;
+	at.number = recorded;
+	return recorded <= obc_read(&event->done) || obc_point_passed(&at);
+}
+
+/*
+ * The server has reported that the recording is complete, so all earlier work of its stream is
+ * complete.
+ */
+static void event_completed(struct obc_event *event, uint64_t recorded)
+{
+	struct obc_point at = event->at;
+
+	at.number = recorded;
+	obc_raise(&event->done, recorded);
+	obc_point_arrived(&at);
+}
+
+CUresult obc_event_open(struct obf_event *event)
+{
+	return obc_call_op_event_create(event->handle, event->flags);
+}
+
+CUresult obc_event_close(struct obf_event *event, bool ctx_ended)
+{
+	/* On the server the events of a context are destroyed with it. */
+	return ctx_ended ? CUDA_SUCCESS : obc_call_op_event_destroy(event->handle);
+}
+
+CUresult obc_event_record(struct obf_event *base, struct obf_stream *stream_base)
+{
+	struct obc_stream *stream = obc_stream_of(stream_base);
+	struct obc_event *event = event_of(base);
+	struct obp_event_record_req *req;
+	struct obc_slot slot;
+
+	req = obc_log_begin(&slot, OBP_OP_EVENT_RECORD, sizeof *req);
+	if (!req)
+		return obc_log_error();
+	memset(req, 0, sizeof *req);
+	req->event = base->handle;
+	req->stream = stream_base->handle;
+	event->at = obc_point_at(stream, slot.number);
+	obc_stream_mark(stream, slot.number);
+	/* Release: see recorded_at. */
+	atomic_store_explicit(&event->recorded, slot.number, memory_order_release);
+	return obc_log_commit(&slot);
+}
+
+/* Query and wait differ only in the operation. */
+static CUresult event_ask(struct obc_event *event, uint16_t opcode)
+{
+	uint64_t recorded = recorded_at(event);
+	struct obp_event_query_req *req;
+	struct obc_slot slot;
+	CUresult result;
+
+	_Static_assert(
+		sizeof(struct obp_event_query_req) == sizeof(struct obp_event_synchronize_req),
+		"both records name an event");
+	if (event_complete(event, recorded))
+		return CUDA_SUCCESS;
+	req = obc_log_begin(&slot, opcode, sizeof *req);
+	if (!req)
+		return obc_log_error();
+	req->event = event->base.handle;
+	result = obc_log_call(&slot, NULL, 0, NULL);
+	if (result == CUDA_SUCCESS)
+		event_completed(event, recorded);
+	return result;
+}
+
+CUresult obc_event_query(struct obf_event *event)
+{
+	return event_ask(event_of(event), OBP_OP_EVENT_QUERY);
+}
+
+CUresult obc_event_wait(struct obf_event *event)
+{
+	return event_ask(event_of(event), OBP_OP_EVENT_SYNCHRONIZE);
+}
+
+CUresult obc_stream_wait_event(struct obf_stream *stream, struct obf_event *event)
+{
+	struct obp_stream_wait_req *req;
+	struct obc_slot slot;
+
+	if (event_complete(event_of(event), recorded_at(event_of(event))))
+		return CUDA_SUCCESS;
+	req = obc_log_begin(&slot, OBP_OP_STREAM_WAIT, sizeof *req);
+	if (!req)
+		return obc_log_error();
+	memset(req, 0, sizeof *req);
+	req->stream = stream->handle;
+	req->event = event->handle;
+	obc_stream_mark(obc_stream_of(stream), slot.number);
+	return obc_log_commit(&slot);
+}
+
+/* Whether this pair of recordings has been measured before. */
+static bool elapsed_known(const struct obc_event *start, uint64_t from, const struct obc_event *end,
+	uint64_t to, float *ret)
+{
+	bool known;
+
+	pthread_mutex_lock(&elapsed_lock);
+	known = end->elapsed_start == start->base.handle && end->elapsed_start_recorded == from &&
+		end->elapsed_recorded == to;
+	if (known)
+		*ret = end->elapsed_ms;
+	pthread_mutex_unlock(&elapsed_lock);
+	return known;
+}
+
+CUresult obc_event_elapsed(struct obf_event *start_base, struct obf_event *end_base, float *ret)
+{
+	struct obc_event *start = event_of(start_base), *end = event_of(end_base);
+	uint64_t from = recorded_at(start), to = recorded_at(end);
+	CUresult result;
+	float ms = 0;
+
+	if (ob_opt_on(OB_OPT_LOCAL) && elapsed_known(start, from, end, to, ret))
+		return CUDA_SUCCESS;
+	result = obc_call_op_event_elapsed(start_base->handle, end_base->handle, &ms);
+	if (result != CUDA_SUCCESS)
+		return result;
+	event_completed(start, from);
+	event_completed(end, to);
+	pthread_mutex_lock(&elapsed_lock);
+	end->elapsed_start = start_base->handle;
+	end->elapsed_start_recorded = from;
+	end->elapsed_recorded = to;
+	end->elapsed_ms = ms;
+	pthread_mutex_unlock(&elapsed_lock);
+	*ret = ms;
+	return CUDA_SUCCESS;
+}

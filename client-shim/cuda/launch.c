@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Launches, the hot path of the library: look-ups in arrays, CUDA's checks, and packing of the
+ * parameters directly into the log. No allocation, no lock except that of the log, no system call.
+ */
+#include <string.h>
+
+#include "client-shim/session/log.h"
+#include "client-shim/cuda/stream.h"
+#include "protocol/obc_calls.h"
+
+/*
+ * Checks everything that could fail during packing before the record is begun, because a begun
+ * record must be finished.
+ */
+static inline CUresult params_check(const struct obf_func *func, void **params)
+{
+	if (!func->n_params)
+		return CUDA_SUCCESS;
+	if (ob_unlikely(!params))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (uint32_t i = 0; i < func->n_params; i++)
+		if (ob_unlikely(!params[i]))
+			return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+static inline uint32_t launch_flags(const struct obf_func *func, const struct obf_launch *launch)
+{
+	return (launch->cooperative ? OBP_LAUNCH_COOPERATIVE : 0) |
+		(launch->has_priority ? OBP_LAUNCH_PRIORITY : 0) |
+		(func->mod->symbols->prints ? OBP_LAUNCH_PRINTS : 0);
+}
+
+static inline CUresult launch_write(struct obc_stream *at, const struct obf_func *func,
+	const struct obf_launch *launch, void **params, const void *packed)
+{
+	struct obp_launch_req *req;
+	struct obc_slot slot;
+	void *data;
+
+	req = obc_begin_op_launch(&slot, func->param_bytes, &data);
+	if (ob_unlikely(!req))
+		return obc_log_error();
+	req->func = func->backend_id;
+	req->stream = at->base.handle;
+	memcpy(req->grid, launch->grid, sizeof req->grid);
+	memcpy(req->block, launch->block, sizeof req->block);
+	memcpy(req->cluster, launch->cluster, sizeof req->cluster);
+	req->shared = launch->dynamic_shared;
+	req->flags = launch_flags(func, launch);
+	req->priority = launch->priority;
+	if (ob_unlikely(packed != NULL))
+		memcpy(data, packed, func->param_bytes);
+	else
+		obf_launch_pack(func, params, NULL, data);
+	obc_stream_mark(at, slot.number);
+	return obc_log_commit(&slot);
+}
+
+/*
+ * The program passes its parameters in one buffer. They are packed into a temporary buffer first,
+ * because the program's buffer may be malformed.
+ */
+static __attribute__((noinline)) CUresult launch_extra(struct obc_stream *at,
+	const struct obf_func *func, const struct obf_launch *launch, void **params, void **extra)
+{
+	uint8_t packed[OBP_PARAM_BYTES_MAX];
+	CUresult result = obf_launch_pack(func, params, extra, packed);
+
+	return result == CUDA_SUCCESS ? launch_write(at, func, launch, NULL, packed) : result;
+}
+
+static inline CUresult launch_enqueue(struct obf_stream *stream, struct obf_func *func,
+	const struct obf_launch *launch, void **params, void **extra)
+{
+	struct obc_stream *at = obc_stream_of(stream);
+	CUresult result;
+
+	if (ob_unlikely(extra != NULL))
+		return launch_extra(at, func, launch, params, extra);
+	result = params_check(func, params);
+	return ob_likely(result == CUDA_SUCCESS) ? launch_write(at, func, launch, params, NULL)
+						 : result;
+}
+
+#include "front/launch_calls.h"

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "client-shim/cuda/memory.h"
+
+#include <sys/mman.h>
+
+#include "base/log.h"
+#include "base/opt.h"
+#include "client-shim/cuda/device.h"
+#include "client-shim/cuda/heap.h"
+#include "client-shim/session/log.h"
+#include "client-shim/cuda/progress.h"
+#include "client-shim/cuda/vmm.h"
+#include "protocol/obc_calls.h"
+
+static struct obc_heap heaps[OBP_DEVICE_MAX]; /* by the server's number of the device */
+static bool vmm;                              /* the client chooses the addresses */
+
+static struct obc_heap *heap_of(int device)
+{
+	return &heaps[obc_device_number(device)];
+}
+
+static CUresult heap_grow(void *user, uint64_t addr, uint64_t size)
+{
+	const struct obc_heap *heap = user;
+
+	return obc_call_op_mem_grow(addr, size, (uint32_t)(heap - heaps));
+}
+
+static void heap_trim(void *user, uint64_t addr, uint64_t size)
+{
+	(void)user;
+	obc_call_op_mem_trim(addr, size);
+}
+
+static const struct obc_heap_ops heap_ops = { heap_grow, heap_trim };
+
+bool obc_memory_start(const struct obp_welcome *welcome)
+{
+	vmm = welcome->vmm;
+	if (!vmm)
+		return true;
+	obc_vmm_start(heaps, welcome->n_devices);
+	for (uint32_t i = 0; i < welcome->n_devices; i++) {
+		const struct obp_device *device = &welcome->devices[i];
+
+		if (!obc_heap_init(&heaps[i], device->range.base, device->range.size, device->grant,
+			    &heap_ops, &heaps[i])) {
+			ob_error("device %u: the server's address range (0x%llx, %llu bytes) is "
+				 "unusable",
+				i, (unsigned long long)device->range.base,
+				(unsigned long long)device->range.size);
+			return false;
+		}
+		obf_mem_window(device->range.base, device->range.size);
+	}
+	return true;
+}
+
+/* ---- addresses of the driver's making ---- */
+
+/*
+ * No host memory may be at an address of device memory. Otherwise the direction of a copy could not
+ * be derived from its addresses.
+ */
+static void plain_reserve(uint64_t addr, size_t size)
+{
+	void *p = mmap((void *)(uintptr_t)addr, size, PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (p == MAP_FAILED)
+		ob_debug("device address 0x%llx cannot be kept free in this process",
+			(unsigned long long)addr);
+	else if (p != (void *)(uintptr_t)addr)
+		munmap(p, size);
+}
+
+static CUresult plain_alloc(size_t size, uint64_t *ret_addr)
+{
+	CUresult result = obc_call_op_mem_alloc_plain(size, ret_addr);
+
+	if (result == CUDA_SUCCESS)
+		plain_reserve(*ret_addr, size);
+	return result;
+}
+
+/* ---- both ---- */
+
+static CUresult place_alloc(struct obf_ctx *ctx, size_t size, struct obf_mem *mem)
+{
+	struct obc_block *block;
+	CUresult result;
+
+	if (!vmm)
+		return plain_alloc(size, &mem->base);
+	result = obc_heap_alloc(heap_of(ctx->device), size, &mem->base, &block);
+	if (result != CUDA_SUCCESS)
+		return result;
+	mem->backend = block;
+	if (ob_unlikely(!ob_opt_on(OB_OPT_GRANT))) {
+		result = obc_call_op_mem_grow(mem->base, size, obc_device_number(ctx->device));
+		if (result != CUDA_SUCCESS) {
+			obc_heap_free(heap_of(ctx->device), block);
+			return result;
+		}
+	}
+	return obc_call_op_mem_alloc(mem->base, size, obc_device_number(ctx->device));
+}
+
+CUresult obc_memory_alloc(struct obf_ctx *ctx, struct obf_mem *mem)
+{
+	return mem->size > OBP_ALLOC_MAX ? CUDA_ERROR_OUT_OF_MEMORY
+					 : place_alloc(ctx, mem->size, mem);
+}
+
+/*
+ * The server must wait before the memory is reused, because unfinished work without a later fence
+ * may use it. One fence covers all blocks that are freed before the next work is submitted.
+ */
+static bool needs_fence(struct obf_ctx *ctx, const struct obf_mem *mem)
+{
+	struct obc_ctx *home = obc_ctx_of(ctx);
+	struct obc_ctx *owner = mem->ctx && mem->ctx->backend ? obc_ctx_of(mem->ctx) : home;
+	uint64_t last;
+	bool fence;
+
+	if (!obc_ctx_busy(home) && !obc_ctx_busy(owner))
+		return false;
+	last = ob_max(obc_read(&home->last_blocking), obc_read(&home->last_other));
+	last = ob_max(last, ob_max(obc_read(&owner->last_blocking), obc_read(&owner->last_other)));
+	fence = last > obc_read(&home->fenced) || atomic_load(&home->untracked);
+	obc_raise(&home->fenced, last);
+	return fence;
+}
+
+CUresult obc_memory_free(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use)
+{
+	/*
+	 * The record is written before the address is freed, so that it precedes the records of the
+	 * next owner.
+	 */
+	CUresult result = obc_call_op_mem_free(mem->base, in_use && needs_fence(ctx, mem));
+
+	if (mem->backend)
+		obc_heap_free(heap_of(mem->device), mem->backend);
+	else if (!vmm)
+		munmap((void *)(uintptr_t)mem->base, mem->size);
+	return result;
+}
+
+CUresult obc_memory_info(struct obf_ctx *ctx, uint64_t *ret_free, uint64_t *ret_total)
+{
+	uint64_t bytes_free, total;
+	CUresult result = obc_call_op_mem_info(&bytes_free, &total);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* Unused memory that this session holds counts as free. */
+	if (vmm)
+		bytes_free = ob_min(bytes_free + obc_heap_free_bytes(heap_of(ctx->device)), total);
+	*ret_free = bytes_free;
+	*ret_total = total;
+	return CUDA_SUCCESS;
+}
+
+void obc_memory_trim(int device)
+{
+	if (vmm && heap_of(device)->size)
+		obc_heap_trim(heap_of(device));
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "client-shim/cuda/start.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "client-shim/session/cache.h"
+#include "client-shim/cuda/hostfunc.h"
+#include "client-shim/session/inside.h"
+#include "client-shim/session/log.h"
+#include "client-shim/cuda/memory.h"
+#include "client-shim/session/session.h"
+#include "client-shim/session/stats.h"
+#include "client-shim/cuda/stream.h"
+#include "client-shim/session/times.h"
+#include "client-shim/session/trust.h"
+#include "client-shim/cuda/vmm.h"
+#include "protocol/obc_calls.h"
+
+static _Atomic bool stopped;
+
+/*
+ * Device attributes that replace the server's values in this process: features that need memory or
+ * files shared with the device are not available.
+ */
+static const struct {
+	CUdevice_attribute attr;
+	int32_t value;
+} overrides[] = {
+	{ CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 0 },
+	{ CU_DEVICE_ATTRIBUTE_INTEGRATED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 0 },
+	{ CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0 },
+	{ CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST, 0 },
+	{ CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0 },
+	{ CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, 0 },
+	{ CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 0 },
+	{ CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH, 0 },
+	{ CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES, 0 },
+	{ CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_HANDLE_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS, 0 },
+	{ CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING, 0 },
+	{ CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1 },
+	{ CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, 0 },
+	{ CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK, 0 },
+	{ CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH, 0 },
+	{ CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED, 0 },
+};
+
+_Static_assert(OBP_ATTR_MAX == OBF_DEVICE_ATTR_MAX, "one list of attributes");
+
+static void device_fill(const struct obp_device *from, struct obf_device *to)
+{
+	memset(to, 0, sizeof *to);
+	memcpy(to->name, from->name, ob_min(sizeof to->name, sizeof from->name));
+	to->name[sizeof to->name - 1] = 0;
+	memcpy(to->uuid.bytes, from->uuid, sizeof to->uuid.bytes);
+	to->total_mem = from->total_mem;
+	to->ptx_only = from->ptx_only;
+	memcpy(to->attr, from->attr, sizeof to->attr);
+	memcpy(to->attr_known, from->attr_known, sizeof to->attr_known);
+	for (size_t i = 0; i < ob_count(overrides); i++) {
+		to->attr[overrides[i].attr] = overrides[i].value;
+		to->attr_known[overrides[i].attr] = true;
+	}
+	to->attr[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] = obc_vmm_offered() &&
+		obc_lines_known >= OBP_LINE_cuMemGetAllocationPropertiesFromHandle;
+	to->attr_known[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] = true;
+}
+
+CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
+{
+	const struct obp_welcome *welcome;
+	enum ob_err err;
+	OBC_WAITS();
+
+	/*
+	 * The environment of an unprivileged user must not choose the server of a privileged
+	 * program.
+	 */
+	if (getauxval(AT_SECURE)) {
+		ob_error("a set-user-ID or privileged program does not use a remote GPU");
+		return CUDA_ERROR_NOT_INITIALIZED;
+	}
+	obc_session_on_callback(obc_hostfunc_run);
+	obc_log_on_thread_exit(obf_streams_thread_exit);
+	err = obc_session_start(&welcome);
+	if (err)
+		return ob_err_to_cuda(err);
+	if (welcome->driver_version < OBC_DRIVER_VERSION)
+		ob_info("the server's driver speaks CUDA %d.%d; calls and PTX newer than that will "
+			"fail",
+			welcome->driver_version / 1000, welcome->driver_version % 1000 / 10);
+	obc_lines_known = welcome->opcodes ? welcome->opcodes : OBP_LINES_FIRST;
+	obc_times_offered(welcome->times);
+	obc_cache_offered(welcome->cache);
+	obc_trust_start(welcome);
+	if (!welcome->n_devices)
+		return CUDA_ERROR_NO_DEVICE;
+	if (!obc_memory_start(welcome))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (uint32_t i = 0; i < welcome->n_devices; i++)
+		device_fill(&welcome->devices[i], &ret_devices[i]);
+	*ret_count = (int)welcome->n_devices;
+	return CUDA_SUCCESS;
+}
+
+CUresult obc_alive(void)
+{
+	if (ob_unlikely(atomic_load_explicit(&stopped, memory_order_relaxed)))
+		return CUDA_ERROR_DEINITIALIZED;
+	return obc_log_alive();
+}
+
+void obc_stop(void)
+{
+	if (atomic_exchange(&stopped, true) || !obc_session_started())
+		return;
+	obc_session_stop();
+	obc_stats_print();
+}
+
+void obc_forked(void)
+{
+	/*
+	 * The session belongs to the parent: the child sends nothing, prints no report and says no
+	 * goodbye.
+	 */
+	obc_inside = 0;
+	if (obc_session_started())
+		obc_session_forget();
+}

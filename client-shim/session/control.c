@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "client-shim/session/control.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "client-shim/session/log.h"
+#include "client-shim/session/resume.h"
+#include "protocol/call.h"
+#include "protocol/conn.h"
+#include "protocol/control.h"
+#include "transport/connect.h"
+#include "transport/message.h"
+
+/* for the last message of a program that exits within a call */
+#define GIVE_UP_NS  (200 * OB_MS)
+/* without resuming: only when a thread waits and nothing was received */
+#define PING_OLD_NS (5 * OB_SECOND)
+
+static struct control {
+	struct obt_url url;
+	uint64_t timeout_ns, dead_ns;
+	pthread_t thread;
+	bool thread_running;
+	_Atomic bool stopping;
+	_Atomic int fd;       /* for obc_control_stop to wake the thread */
+	_Atomic uint64_t ino; /* of its file */
+	/* sending; under send_lock */
+	pthread_mutex_t send_lock;
+	struct obt_stream stream;
+	bool connected;
+	_Atomic uint64_t ack_wanted; /* replies to acknowledge; 0: none */
+	/* used only by the control thread */
+	struct obp_conn conn;
+	struct obp_quality quality;
+	struct obp_stall stall;
+	uint64_t heard, pinged; /* ns */
+	uint64_t last_sent;     /* number of records at the last check */
+	bool asked;             /* a ping is unanswered */
+	/* a host function ran since that ping: its round trip is not valid */
+	bool held_up;
+	bool joined; /* the server has accepted the connection */
+	/* the last pong reported that the server has lost the data connection */
+	bool cut_off;
+	uint64_t resumed; /* number of resumes at that time */
+} control = { .fd = -1, .send_lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void (*callback_fn)(uint64_t id, CUresult status);
+
+void obc_control_on_callback(void (*fn)(uint64_t id, CUresult status))
+{
+	callback_fn = fn;
+}
+
+void obc_control_quality(struct obp_quality *ret)
+{
+	*ret = control.quality;
+}
+
+/* ---- sending ---- */
+
+/*
+ * The thread that gets the lock sends. Another thread has stored its number before, and the thread
+ * with the lock sends it.
+ */
+static void ack_flush(void)
+{
+	while (atomic_load(&control.ack_wanted) && pthread_mutex_trylock(&control.send_lock) == 0) {
+		uint64_t number = atomic_exchange(&control.ack_wanted, 0);
+		struct obp_frame frame;
+		struct iovec iov = { &frame, sizeof frame };
+
+		/* Without a connection the next join carries the number. */
+		if (number && control.connected && obt_stream_ours(&control.stream)) {
+			obp_frame_fill(&frame, OBP_FRAME_ACK, 0, 0, 0, number);
+			if (control.stream.ops->send(&control.stream, &iov, 1, false) !=
+				(ssize_t)sizeof frame)
+				/* no frame may follow an incomplete one */
+				obt_stream_shutdown(&control.stream);
+		}
+		pthread_mutex_unlock(&control.send_lock);
+	}
+}
+
+static void ack_send(uint64_t replies)
+{
+	atomic_store(&control.ack_wanted, replies);
+	ack_flush();
+}
+
+static bool control_send(enum obp_message_type type, uint64_t value)
+{
+	OB_CLEANUP(ob_freep) struct obp_message *message = calloc(1, sizeof *message);
+	struct obp_progress progress = { 0 };
+	bool sent;
+
+	if (!message)
+		return false;
+	obc_log_progress(&progress);
+	message->type = type;
+	message->value = value;
+	message->received = progress.received;
+	message->sent = progress.sent;
+	message->bytes = progress.bytes_in;
+	pthread_mutex_lock(&control.send_lock);
+	sent = control.connected && obt_stream_ours(&control.stream) &&
+		obt_message_send(&control.stream, message, NULL, 0,
+			ob_clock_ns() + control.dead_ns) == OB_ERR_NONE;
+	pthread_mutex_unlock(&control.send_lock);
+	ack_flush();
+	return sent;
+}
+
+static void stream_set(const struct obt_stream *stream)
+{
+	pthread_mutex_lock(&control.send_lock);
+	/*
+	 * before it is closed, so that fd_ours_or_none does not assume that the program closed it
+	 */
+	atomic_store(&control.fd, -1);
+	if (control.connected)
+		obt_stream_close(&control.stream);
+	control.connected = stream != NULL;
+	if (stream)
+		control.stream = *stream;
+	if (stream) {
+		atomic_store(&control.ino, stream->file.ino);
+		atomic_store(&control.fd, stream->fd);
+	}
+	pthread_mutex_unlock(&control.send_lock);
+}
+
+/* ---- what comes ---- */
+
+/*
+ * The server has lost the data connection, but it looks intact here: a device on the network path
+ * has dropped one side. A single report may concern a break that the client has already detected.
+ * Two reports without a new connection in between show that it has not.
+ */
+static bool cut_off(bool now)
+{
+	struct obc_resume_stats stats;
+	bool before = control.cut_off;
+
+	obc_resume_stats(&stats);
+	before = before && stats.resumed == control.resumed;
+	control.cut_off = now;
+	control.resumed = stats.resumed;
+	return now && before;
+}
+
+static void pong_take(const struct obp_message *message)
+{
+	uint64_t now = ob_clock_ns();
+	struct obp_progress progress = { 0 };
+
+	if (control.asked && message->value == control.pinged && !control.held_up)
+		obp_quality_rtt(&control.quality, now - control.pinged);
+	control.asked = false;
+	obc_log_progress(&progress);
+	obp_quality_bytes(&control.quality, now, progress.bytes_out, progress.bytes_in);
+	if (!obc_resume_grace())
+		return;
+	progress.peer_sent = message->sent;
+	progress.peer_received = message->received;
+	progress.peer_bytes_in = message->bytes;
+	progress.peer_idle = message->code == OBP_PEER_IDLE;
+	if (cut_off(message->code == OBP_PEER_CUT_OFF)) {
+		ob_info("the server no longer has the data connection; it is made again");
+		obc_log_link_broken();
+	}
+	if (obp_stall_check(&control.stall, &progress, now,
+		    obp_quality_timeout(&control.quality, control.dead_ns))) {
+		ob_info("the data connection is open and moves nothing; it is made again");
+		control.stall = (struct obp_stall){ 0 };
+		obc_log_link_broken();
+	}
+}
+
+enum verdict { GOOD, BROKEN, OVER };
+
+static enum verdict protocol_broken(const char *why)
+{
+	if (!atomic_load(&control.stopping))
+		ob_error("the server broke the protocol on the control connection: %s", why);
+	obc_log_fail(OB_ERR_PROTOCOL);
+	return OVER;
+}
+
+/* A repeated request for a function that has run finds no function and is only answered again. */
+static enum verdict callback_take(const struct obp_message *message)
+{
+	if (message->code > OBP_RESULT_MAX)
+		return protocol_broken("a host function's status that no driver gives");
+	if (callback_fn)
+		callback_fn(message->value, (CUresult)message->code);
+	control.held_up = true;
+	return control_send(OBP_MSG_CALLBACK_DONE, message->value) ? GOOD : BROKEN;
+}
+
+/*
+ * `joined` arrives once per connection. Requests for host functions that have been waiting may
+ * arrive before it. A message that only a client may send is a protocol error.
+ */
+static enum verdict message_take(const struct obp_item *item)
+{
+	OB_CLEANUP(ob_freep) struct obp_message *message = malloc(sizeof *message);
+	enum verdict verdict = GOOD;
+
+	if (!message)
+		return OVER;
+	if (obp_message_decode(item->body, item->size, message))
+		return protocol_broken("a message that cannot be read");
+	if (message->type == OBP_MSG_FATAL || message->type == OBP_MSG_REFUSED) {
+		/*
+		 * The join was sent while the goodbye was under way: the server no longer knows the
+		 * session.
+		 */
+		if (!obc_log_ending())
+			ob_error("the server ended the session: %s", message->text);
+		verdict = OVER;
+	} else if (message->type == OBP_MSG_JOINED && !control.joined) {
+		control.joined = true;
+	} else if (message->type == OBP_MSG_PING && control.joined) {
+		verdict = control_send(OBP_MSG_PONG, message->value) ? GOOD : BROKEN;
+	} else if (message->type == OBP_MSG_PONG && control.joined) {
+		pong_take(message);
+	} else if (message->type == OBP_MSG_CALLBACK) {
+		verdict = callback_take(message);
+	} else {
+		verdict = protocol_broken(
+			"unexpected message type on the control connection: client and "
+			"server versions may differ, see 'outboard check'");
+	}
+	obp_message_fini(message);
+	return verdict;
+}
+
+static enum verdict control_read(void)
+{
+	enum verdict verdict = GOOD;
+	struct obp_item item;
+	enum obp_event event;
+	ssize_t done;
+	size_t size;
+	void *data;
+
+	obp_conn_space(&control.conn, &data, &size);
+	done = control.stream.ops->recv(&control.stream, data, size, false);
+	if (done == 0 || (done < 0 && errno != EAGAIN))
+		return BROKEN;
+	if (done > 0) {
+		obp_conn_fed(&control.conn, (size_t)done);
+		control.heard = ob_clock_ns();
+	}
+	while (verdict == GOOD && (event = obp_conn_next(&control.conn, &item)) != OBP_NEED)
+		if (event == OBP_CONTROL)
+			verdict = message_take(&item);
+		else if (event != OBP_ACK)
+			verdict = protocol_broken(control.conn.why
+					? control.conn.why
+					: "unexpected frame type on the control connection: client "
+					  "and server versions may differ, see 'outboard check'");
+	if (control.held_up)
+		control.heard = ob_clock_ns();
+	return verdict;
+}
+
+/* ---- the watch ---- */
+
+static bool ping(uint64_t now)
+{
+	control.pinged = now;
+	control.asked = true;
+	control.held_up = false;
+	return control_send(OBP_MSG_PING, now);
+}
+
+/*
+ * Without resuming: while a thread waits for a reply, the time without received bytes is measured,
+ * so that a server that disappeared does not block the program forever.
+ */
+static enum verdict watch_old(uint64_t now)
+{
+	uint64_t ping_ns = ob_min(PING_OLD_NS, control.dead_ns / 4);
+
+	if (!obc_log_waiting()) {
+		control.heard = now;
+		return GOOD;
+	}
+	if (now - control.heard > control.dead_ns) {
+		obc_log_fail(OB_ERR_TIMEOUT);
+		return OVER;
+	}
+	if (now - control.heard > ping_ns && now - control.pinged > ping_ns)
+		return ping(now) ? GOOD : BROKEN;
+	return GOOD;
+}
+
+static enum verdict watch(void)
+{
+	uint64_t now = ob_clock_ns(), interval;
+	struct obp_progress progress = { 0 };
+	bool busy;
+
+	if (!obc_resume_grace())
+		return watch_old(now);
+	obc_log_progress(&progress);
+	busy = progress.waiting || progress.sent != control.last_sent;
+	control.last_sent = progress.sent;
+	interval = ob_min(busy ? OBP_PING_BUSY_NS : OBP_PING_IDLE_NS,
+		ob_min(control.dead_ns, obc_resume_grace()) / 4);
+	/*
+	 * Everything received since counts, for example a callback request or a ping of the server.
+	 */
+	if (control.asked &&
+		now - ob_max(control.pinged, control.heard) >
+			obp_quality_timeout(&control.quality, control.dead_ns)) {
+		ob_info("the server has not answered for %u ms; the connections are made again",
+			(unsigned)((now - control.pinged) / OB_MS));
+		obc_log_link_broken();
+		return BROKEN;
+	}
+	if (!control.asked && now - control.pinged >= interval)
+		return ping(now) ? GOOD : BROKEN;
+	return GOOD;
+}
+
+/* ---- the connection ---- */
+
+static bool control_open(void)
+{
+	uint64_t deadline = ob_clock_ns() + control.timeout_ns;
+	struct obt_stream stream;
+	enum ob_err err;
+
+	if (obt_stream_connect(&control.url, deadline, &stream))
+		return false;
+	stream.fd = ob_fd_raise(stream.fd);
+	/*
+	 * No other thread sends before the join: with TLS the connection does not exist before it.
+	 */
+	err = obc_dial_join(&stream, OBP_JOIN_CONTROL, 0, deadline);
+	stream_set(&stream);
+	return err == OB_ERR_NONE;
+}
+
+/* False: the session has ended. */
+static bool control_again(void)
+{
+	struct obp_progress progress = { 0 };
+	struct obt_stream stream;
+	uint64_t received;
+	struct obc_dial dial;
+	enum ob_err err;
+
+	stream_set(NULL);
+	control.joined = false;
+	if (atomic_load(&control.stopping))
+		return false;
+	obc_log_progress(&progress);
+	obc_dial_begin(&dial, OBP_JOIN_CONTROL, progress.received);
+	err = obc_dial_run(&dial, &stream, &received);
+	if (err) {
+		if (!atomic_load(&control.stopping))
+			obc_log_fail(err);
+		return false;
+	}
+	obp_conn_restart(&control.conn);
+	control.joined = true;
+	control.asked = control.held_up = false;
+	control.heard = ob_clock_ns();
+	stream_set(&stream);
+	/* Handles what arrived during the join. */
+	obc_log_progress(&progress);
+	if (progress.received)
+		ack_send(progress.received);
+	return true;
+}
+
+static enum verdict turn(void)
+{
+	struct pollfd pfd = { .fd = control.stream.fd, .events = POLLIN };
+	enum verdict verdict = GOOD;
+
+	if (!obt_stream_ours(&control.stream))
+		return BROKEN;
+	if (obt_stream_pending(&control.stream) ||
+		poll(&pfd, 1, (int)ob_min(control.dead_ns / 4 / OB_MS, (uint64_t)1000)) > 0)
+		verdict = obt_stream_ours(&control.stream) ? control_read() : BROKEN;
+	return verdict == GOOD && !atomic_load(&control.stopping) ? watch() : verdict;
+}
+
+/*
+ * The connection is lost for good: names the cause. Without resuming, the server answers the end of
+ * one connection by closing the other, so a descriptor that the program closed can be that of either.
+ */
+static void loss_report(void)
+{
+	if (!obc_resume_grace() && !obc_log_descriptors_ours())
+		obc_log_descriptor_gone();
+	else
+		obc_log_fail(OB_ERR_CLOSED);
+}
+
+static void *control_main(void *unused)
+{
+	bool ok = obp_conn_init(&control.conn, OBP_ACCEPT_CONTROL) == OB_ERR_NONE;
+
+	(void)unused;
+	control.heard = control.pinged = ob_clock_ns();
+	/* The program may close the descriptor as early as during the join. */
+	if (ok && !control_open())
+		ok = obc_resume_grace() && control_again();
+	/* Sends the first ping at once, so that the round trip is known from the start. */
+	if (ok && obc_resume_grace())
+		ping(ob_clock_ns());
+	while (ok && !atomic_load(&control.stopping)) {
+		enum verdict verdict = turn();
+
+		if (verdict == BROKEN)
+			ok = obc_resume_grace() && control_again();
+		else if (verdict == OVER)
+			ok = false;
+	}
+	if (!ok && !atomic_load(&control.stopping))
+		loss_report();
+	return NULL;
+}
+
+/*
+ * Called without the lock: by other threads, by a child after fork, and while the holder of the
+ * lock waits in a send.
+ */
+static bool fd_ours(void)
+{
+	int fd = atomic_load(&control.fd);
+
+	return fd >= 0 && ob_fd_file(fd).ino == atomic_load(&control.ino);
+}
+
+/*
+ * The number is read twice because the control thread may replace the connection between the two
+ * checks.
+ */
+static bool fd_ours_or_none(void)
+{
+	int fd = atomic_load(&control.fd);
+
+	return fd < 0 || fd_ours() || atomic_load(&control.fd) != fd;
+}
+
+void obc_control_give_up(void)
+{
+	static struct obp_message message = { .type = OBP_MSG_FATAL,
+		.text = "the program ended within a call" };
+
+	if (pthread_mutex_trylock(&control.send_lock) != 0)
+		return;
+	if (control.connected && obt_stream_ours(&control.stream))
+		obt_message_send(&control.stream, &message, NULL, 0, ob_clock_ns() + GIVE_UP_NS);
+	pthread_mutex_unlock(&control.send_lock);
+}
+
+bool obc_control_start(const struct obt_url *url, uint64_t timeout_ns, uint64_t dead_ns)
+{
+	control.url = *url;
+	control.timeout_ns = timeout_ns;
+	control.dead_ns = dead_ns;
+	obc_log_on_ack(ack_send);
+	obc_log_on_control_check(fd_ours_or_none);
+	control.thread_running = ob_thread_start(control_main, NULL, 0, &control.thread);
+	return control.thread_running;
+}
+
+/*
+ * Ends the wait of the control thread. The holder of the lock may be blocked in a send; the
+ * connection is not replaced meanwhile, and shutting it down ends that send.
+ */
+static void stream_wake(void)
+{
+	bool locked = pthread_mutex_trylock(&control.send_lock) == 0;
+
+	if (locked ? control.connected && obt_stream_ours(&control.stream) : fd_ours())
+		shutdown(atomic_load(&control.fd), SHUT_RDWR);
+	if (locked)
+		pthread_mutex_unlock(&control.send_lock);
+}
+
+void obc_control_stop(void)
+{
+	atomic_store(&control.stopping, true);
+	stream_wake();
+	/* A host function may still run on the thread; it gets no more time than the goodbye. */
+	if (control.thread_running) {
+		struct timespec until;
+
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += 2;
+		pthread_timedjoin_np(control.thread, NULL, &until);
+	}
+}
+
+void obc_control_forget(void)
+{
+	if (fd_ours())
+		close(atomic_load(&control.fd));
+	control = (struct control){ .fd = -1, .send_lock = PTHREAD_MUTEX_INITIALIZER };
+}

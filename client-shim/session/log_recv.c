@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/opt.h"
+#include "base/terminal.h"
+#include "client-shim/session/futex.h"
+#include "client-shim/session/log_inside.h"
+#include "client-shim/session/times.h"
+#include "protocol/control.h"
+
+/* after this many consecutive waits in which spinning did not help, only every 16th wait spins */
+#define SPIN_GIVE_UP 4u
+#define SPIN_RETRY   16u
+
+static void (*ack_hook)(uint64_t replies);
+
+void obc_log_on_ack(void (*fn)(uint64_t replies))
+{
+	ack_hook = fn;
+}
+
+void log_wait_add(struct log_wait *wait)
+{
+	log_lock(&obc_log_state.wait_lock);
+	wait->next = obc_log_state.waits;
+	obc_log_state.waits = wait;
+	log_unlock(&obc_log_state.wait_lock);
+}
+
+/* Under wait_lock. Does nothing if the wait is not in the list. */
+static void wait_unlist(struct log_wait *wait)
+{
+	for (struct log_wait **p = &obc_log_state.waits; *p; p = &(*p)->next)
+		if (*p == wait) {
+			*p = wait->next;
+			return;
+		}
+}
+
+static void wait_remove(struct log_wait *wait)
+{
+	log_lock(&obc_log_state.wait_lock);
+	wait_unlist(wait);
+	log_unlock(&obc_log_state.wait_lock);
+}
+
+/*
+ * Returns the wait of record `number`. It stays valid while the caller holds the receive right,
+ * because only the holder completes waits.
+ */
+static struct log_wait *wait_find(uint64_t number)
+{
+	struct log_wait *wait;
+
+	log_lock(&obc_log_state.wait_lock);
+	for (wait = obc_log_state.waits; wait && wait->number != number;)
+		wait = wait->next;
+	log_unlock(&obc_log_state.wait_lock);
+	return wait;
+}
+
+static void wake(struct log_wait *wait)
+{
+	if (atomic_exchange_explicit(&wait->word, WAIT_WOKEN, memory_order_acq_rel) == WAIT_ASLEEP)
+		obc_futex_wake(&wait->word, 1);
+}
+
+/*
+ * Writes the output of the device's printf to the program's stdio, so that it is ordered with the
+ * program's own output. Files and pipes get it unchanged. For a terminal, control characters are
+ * removed, because the server or an attacker in its place could send anything.
+ */
+static void print_text(const struct obp_item *item)
+{
+	static char clean[OBP_CONN_BIG + OB_SCREEN_HELD]; /* with the receive right */
+	static struct ob_screen screens[2];
+	bool to_stderr = item->reply.flags & OBP_REPLY_TEXT_STDERR;
+	FILE *out = to_stderr ? stderr : stdout;
+
+	if (isatty(fileno(out)))
+		fwrite(clean, 1,
+			ob_screen_text(
+				&screens[to_stderr], (const char *)item->body, item->size, clean),
+			out);
+	else
+		fwrite(item->body, 1, item->size, out);
+}
+
+/*
+ * The last reply of the call has arrived. The wait is removed from the list before its thread can
+ * see this, because the thread may then return and its stack frame ends. The thread takes wait_lock
+ * first (wait_remove), so the frame outlives the wake below.
+ */
+static void complete(struct log_wait *wait, const struct obp_reply *reply)
+{
+	log_lock(&obc_log_state.wait_lock);
+	wait_unlist(wait);
+	wait->result = (CUresult)reply->result;
+	wait->deferred = (CUresult)reply->deferred;
+	/* Release: a waiter that sees `done` sees the bytes. */
+	atomic_store_explicit(&wait->done, true, memory_order_release);
+	wake(wait);
+	log_unlock(&obc_log_state.wait_lock);
+}
+
+/*
+ * The server keeps replies in its retransmit queue until they are acknowledged. Calls normally
+ * carry the acknowledgement. A long copy from the server, or many threads that read and then make
+ * no calls, would delay it, so a separate acknowledgement is sent, at the latest when the protocol
+ * requires it.
+ */
+static void ack_consider(const struct obp_item *item)
+{
+	struct log *log = &obc_log_state;
+
+	if (!log->resumable)
+		return;
+	if (atomic_load_explicit(&log->sent_ack, memory_order_relaxed) >= log->ack_first) {
+		log->ack_first = item->number;
+		log->ack_big = 0;
+		log->ack_small = 0;
+	}
+	if (item->size > OBP_RETRANSMIT_SMALL)
+		log->ack_big++;
+	else
+		log->ack_small += sizeof(struct obp_frame) + sizeof(struct obp_reply) + item->size;
+	if (ob_likely(log->ack_big < OBP_ACK_BIG && log->ack_small < OBP_ACK_SMALL_BYTES))
+		return;
+	log->ack_first = item->number + 1;
+	log->ack_big = 0;
+	log->ack_small = 0;
+	atomic_store_explicit(&log->replies, item->number, memory_order_relaxed);
+	ack_hook(item->number);
+}
+
+static void reply_refuse(const struct obp_item *item, const struct log_wait *wait, const char *why)
+{
+	const struct obp_call_info *info = wait ? obp_call_info(wait->opcode) : NULL;
+
+	ob_error("the server broke the protocol: reply to call %llu (%s): %s",
+		(unsigned long long)item->reply.call, info ? info->name : "?", why);
+	obc_log_fail(OB_ERR_PROTOCOL);
+}
+
+/*
+ * Finds the wait that this reply belongs to and checks that its body fits at wait->dst + wait->got.
+ * This is the only place where the size of a reply's body in a caller's memory is checked. NULL:
+ * the reply does not match the call; the session has ended.
+ */
+static struct log_wait *reply_match(const struct obp_item *item)
+{
+	struct log_wait *wait = wait_find(item->reply.call);
+	const char *why = wait
+		? obp_check_reply(wait->opcode, &item->reply, wait->got, wait->capacity)
+		: "nobody waits for it";
+
+	if (ob_unlikely(why)) {
+		reply_refuse(item, wait, why);
+		return NULL;
+	}
+	return wait;
+}
+
+/* The body is complete in the caller's memory. */
+static void reply_landed(struct log_wait *wait, const struct obp_item *item)
+{
+	wait->got += item->size;
+	if (!(item->reply.flags & OBP_REPLY_MORE)) {
+		if (ob_unlikely(!obp_check_rep(wait->opcode, wait->dst, wait->got))) {
+			reply_refuse(item, wait, "a number above its maximum");
+			return;
+		}
+		complete(wait, &item->reply);
+	}
+	ack_consider(item);
+}
+
+/* Device output belongs to no call and has no result. */
+static void text_take(const struct obp_item *item)
+{
+	const struct obp_reply *reply = &item->reply;
+
+	if (reply->flags & ~(OBP_REPLY_TEXT | OBP_REPLY_TEXT_STDERR) || reply->call ||
+		reply->result || reply->deferred) {
+		reply_refuse(item, NULL, "device output that is also an answer");
+		return;
+	}
+	print_text(item);
+	ack_consider(item);
+}
+
+static void reply_take(const struct obp_item *item)
+{
+	struct log_wait *wait;
+
+	if (item->reply.flags & OBP_REPLY_TEXT) {
+		text_take(item);
+		return;
+	}
+	wait = reply_match(item);
+	if (!wait)
+		return;
+	if (item->size)
+		memcpy(wait->dst + wait->got, item->body, item->size);
+	reply_landed(wait, item);
+}
+
+/*
+ * Reads the bytes of a large reply from the socket directly into the caller's memory. False: the
+ * session is lost.
+ */
+static bool body_receive(uint8_t *dst, size_t n)
+{
+	struct obt_stream *stream = &obc_log_state.stream;
+
+	while (n && !log_broken() && !log_down()) {
+		ssize_t done = stream->ops->recv(stream, dst, n, true);
+
+		if (done == 0)
+			log_io_failed(EPIPE, "receiving a large reply");
+		else if (done < 0 && errno != EAGAIN)
+			log_io_failed(errno, "receiving a large reply");
+		if (done <= 0)
+			continue;
+		dst += done;
+		n -= (size_t)done;
+		obp_conn_body_direct(&obc_log_state.conn, (size_t)done);
+		atomic_store_explicit(
+			&obc_log_state.heard, obc_log_state.conn.bytes, memory_order_relaxed);
+	}
+	return n == 0;
+}
+
+/* Reads the padding after a large reply. */
+static bool padding_drop(void)
+{
+	size_t n = obp_conn_body_left(&obc_log_state.conn);
+	uint8_t scrap[8];
+
+	if (n >= sizeof scrap)
+		return false;
+	n -= obp_conn_body_buffered(&obc_log_state.conn, NULL, n);
+	return body_receive(scrap, n);
+}
+
+/*
+ * False: the reply does not fit, or it is incomplete because the connection broke. In the latter
+ * case the server sends it again, and it is stored at the same address.
+ */
+static bool big_take(const struct obp_item *item)
+{
+	struct obp_conn *conn = &obc_log_state.conn;
+	/* device output is never that large: its flags do not match a call */
+	struct log_wait *wait = reply_match(item);
+	uint8_t *dst;
+	size_t have;
+
+	if (!wait)
+		return false;
+	dst = wait->dst + wait->got;
+	have = obp_conn_body_buffered(conn, dst, item->size);
+	if (have < item->size && !body_receive(dst + have, item->size - have))
+		return false;
+	if (!padding_drop())
+		return false;
+	reply_landed(wait, item);
+	return true;
+}
+
+/* The only control message on the data connection is the end of the session. */
+static void control_take(const struct obp_item *item)
+{
+	struct obp_message *message = malloc(sizeof *message);
+	enum ob_err err =
+		message ? obp_message_decode(item->body, item->size, message) : OB_ERR_NO_MEMORY;
+
+	if (!err && (message->type == OBP_MSG_FATAL || message->type == OBP_MSG_REFUSED)) {
+		if (!obc_log_ending())
+			ob_error("the server ended the session: %s", message->text);
+		err = OB_ERR_REFUSED;
+	} else if (err != OB_ERR_NO_MEMORY) {
+		ob_error("the server broke the protocol: a control message on the data connection "
+			 "that does not end the session");
+		err = OB_ERR_PROTOCOL;
+	}
+	if (message)
+		obp_message_fini(message);
+	free(message);
+	obc_log_fail(err);
+}
+
+/*
+ * Rejects an acknowledgement of records that were never sent: it would free memory that a thread is
+ * still sending from. False: the session has ended.
+ */
+static bool ack_take(uint64_t number)
+{
+	struct log *log = &obc_log_state;
+	bool good;
+
+	log_lock(&log->wait_lock);
+	good = obc_ring_ack(&log->ring, number);
+	log_unlock(&log->wait_lock);
+	if (ob_unlikely(!good)) {
+		ob_error("the server broke the protocol: it acknowledges call %llu, which was not "
+			 "sent",
+			(unsigned long long)number);
+		obc_log_fail(OB_ERR_PROTOCOL);
+	}
+	return good;
+}
+
+/* Handles everything that is buffered. False: more bytes are needed. */
+static bool items_take(void)
+{
+	struct obp_conn *conn = &obc_log_state.conn;
+	struct obp_item item;
+	bool any = false;
+
+	while (!log_broken()) {
+		enum obp_event event = obp_conn_next(conn, &item);
+
+		/*
+		 * Before a waiter sees its reply, so that memory that a record refers to is no
+		 * longer needed at that time.
+		 */
+		if (conn->peer_ack > atomic_load_explicit(
+					     &obc_log_state.ring.acked, memory_order_relaxed) &&
+			!ack_take(conn->peer_ack))
+			break;
+
+		switch (event) {
+		case OBP_NEED:
+			atomic_store_explicit(
+				&obc_log_state.replies, conn->expect - 1, memory_order_relaxed);
+			return any;
+		case OBP_REPLY:
+			reply_take(&item);
+			break;
+		case OBP_BIG:
+			if (!big_take(&item))
+				return any;
+			break;
+		case OBP_CONTROL:
+			control_take(&item);
+			break;
+		case OBP_ACK:
+			break;
+		case OBP_RECORD:
+		case OBP_BROKEN:
+			ob_error("the server broke the protocol: %s",
+				conn->why ? conn->why : "a call where a reply belongs");
+			obc_log_fail(conn->error ? conn->error : OB_ERR_PROTOCOL);
+			break;
+		}
+		any = true;
+	}
+	return any;
+}
+
+void log_read_some(bool block)
+{
+	struct obt_stream *stream = &obc_log_state.stream;
+	ssize_t done;
+	size_t size;
+	void *data;
+
+	if (items_take() || log_broken() || !log_stream_ours())
+		return;
+	obp_conn_space(&obc_log_state.conn, &data, &size);
+	done = stream->ops->recv(stream, data, size, block);
+	if (done > 0) {
+		if (ob_unlikely(obc_times_on))
+			obc_times_received();
+		obp_conn_fed(&obc_log_state.conn, (size_t)done);
+		atomic_store_explicit(
+			&obc_log_state.heard, obc_log_state.conn.bytes, memory_order_relaxed);
+		items_take();
+	} else if (done == 0) {
+		/* the server closed it, or the program did, which ends shared memory as well */
+		log_io_failed(EPIPE, "receiving replies");
+	} else if (errno != EAGAIN) {
+		log_io_failed(errno, "receiving replies");
+	}
+}
+
+void log_recv_release(void)
+{
+	struct log *log = &obc_log_state;
+
+	atomic_store_explicit(&log->recv_right, 0, memory_order_release);
+	/*
+	 * Pairs with the fence in log_wait_for: either a waiter sees that the right is free, or
+	 * this thread sees that the waiter sleeps.
+	 */
+	atomic_thread_fence(memory_order_seq_cst);
+	log_lock(&log->wait_lock);
+	for (struct log_wait *wait = log->waits; wait; wait = wait->next)
+		if (atomic_load_explicit(&wait->word, memory_order_relaxed) == WAIT_ASLEEP) {
+			wake(wait);
+			break;
+		}
+	log_unlock(&log->wait_lock);
+}
+
+static void deadline_check(void)
+{
+	uint64_t deadline = atomic_load_explicit(&obc_log_state.deadline, memory_order_relaxed);
+
+	if (ob_unlikely(deadline && ob_clock_ns() > deadline))
+		obc_log_fail(OB_ERR_TIMEOUT);
+}
+
+/*
+ * With the receive right: reads until this wait is done. Spins first if spinning has helped
+ * recently.
+ */
+static void read_until(struct log_wait *wait)
+{
+	struct log *log = &obc_log_state;
+	bool spin = ob_opt_on(OB_OPT_SPIN) &&
+		(log->spin_misses < SPIN_GIVE_UP || log->spin_misses % SPIN_RETRY == 0);
+	uint64_t until = spin ? ob_clock_ns() + SPIN_NS : 0;
+
+	while (spin && !atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken() &&
+		!log_down()) {
+		log_read_some(false);
+		if (ob_clock_ns() > until)
+			break;
+	}
+	if (atomic_load_explicit(&wait->done, memory_order_acquire)) {
+		log->spin_misses = 0;
+		return;
+	}
+	log->spin_misses++;
+	while (!atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken() &&
+		!log_down()) {
+		log_read_some(true);
+		deadline_check();
+	}
+}
+
+void log_wait_for(struct log_wait *wait)
+{
+	struct log *log = &obc_log_state;
+
+	while (!atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken()) {
+		if (ob_unlikely(log_down())) {
+			log_down_wait();
+			deadline_check();
+			continue;
+		}
+		if (log_try_right(&log->recv_right)) {
+			read_until(wait);
+			log_recv_release();
+			continue;
+		}
+		atomic_store_explicit(&wait->word, WAIT_ASLEEP, memory_order_relaxed);
+		atomic_thread_fence(memory_order_seq_cst);
+		if (!atomic_load_explicit(&wait->done, memory_order_acquire) &&
+			atomic_load_explicit(&log->recv_right, memory_order_relaxed))
+			obc_futex_wait(&wait->word, WAIT_ASLEEP, 1000);
+		deadline_check();
+		atomic_store_explicit(&wait->word, WAIT_IDLE, memory_order_relaxed);
+	}
+	/*
+	 * The session was lost during a reply: the reader may still write to this destination. It
+	 * stops when it checks the error the next time.
+	 */
+	if (!atomic_load_explicit(&wait->done, memory_order_acquire)) {
+		bool taken = false;
+
+		while (!atomic_load(&log->resuming) && !(taken = log_try_right(&log->recv_right)))
+			sched_yield();
+		if (taken)
+			log_recv_release();
+	}
+	wait_remove(wait);
+}

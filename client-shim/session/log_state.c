@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/membarrier.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/opt.h"
+#include "client-shim/session/futex.h"
+#include "client-shim/session/log_inside.h"
+#include "transport/path.h"
+#include "transport/shm.h"
+
+/*
+ * For how long after a successful check a descriptor is assumed to belong to the library. The
+ * kernel assigns the lowest free number, and the library's numbers start at OB_FD_HIGH. A program
+ * that has closed all descriptors must open about a thousand files before it gets such a number,
+ * which takes longer than this.
+ */
+#define LOOK_NS 50000
+
+static bool (*control_check)(void);
+
+void obc_log_on_control_check(bool (*fn)(void))
+{
+	control_check = fn;
+}
+
+bool obc_log_descriptors_ours(void)
+{
+	return obt_stream_ours(&obc_log_state.stream) && (!control_check || control_check());
+}
+
+/*
+ * The number of the library's descriptor is free or names another file. Nothing may be written to
+ * it, and no operation on it can reach the library's file.
+ */
+void obc_log_descriptor_gone(void)
+{
+	static const char *const what = "the program closed the descriptor of the connection to "
+					"the server (closefrom, or a loop over all descriptors)";
+	char why[192];
+
+	if (obc_log_state.resumable) {
+		ob_info("%s; the connection is made again", what);
+		log_link_broken(OB_ERR_CLOSED);
+	} else {
+		snprintf(
+			why, sizeof why, "%s, and going on is switched off (OUTBOARD_GRACE)", what);
+		log_fail_because(OB_ERR_CLOSED, why);
+	}
+}
+
+bool obc_log_waiting(void)
+{
+	bool waiting;
+
+	log_lock(&obc_log_state.wait_lock);
+	waiting = obc_log_state.waits != NULL;
+	log_unlock(&obc_log_state.wait_lock);
+	return waiting;
+}
+
+void log_fail_because(enum ob_err err, const char *why)
+{
+	struct log *log = &obc_log_state;
+	int none = OB_ERR_NONE;
+
+	if (!atomic_compare_exchange_strong(&log->error, &none, (int)err))
+		return;
+	/*
+	 * After the goodbye was sent, the server may close the connection before its reply is read.
+	 */
+	if (obc_log_ending())
+		ob_debug("the session ended before the goodbye was answered: %s", why);
+	else
+		ob_error("the session is lost: %s", why);
+	if (!log_down()) /* else no thread reads, and the resuming thread owns the descriptor */
+		/* wakes a reader that is blocked on the socket */
+		obt_stream_shutdown(&log->stream);
+	log_lock(&log->wait_lock);
+	for (struct log_wait *wait = log->waits; wait; wait = wait->next)
+		if (atomic_exchange(&wait->word, WAIT_WOKEN) == WAIT_ASLEEP)
+			obc_futex_wake(&wait->word, 1);
+	log_unlock(&log->wait_lock);
+	obc_futex_wake(&log->down, INT32_MAX);
+}
+
+void obc_log_fail(enum ob_err err)
+{
+	log_fail_because(err, ob_err_text(err));
+}
+
+void log_io_failed(int error, const char *doing)
+{
+	bool of_link = obt_error_of_link(error);
+	char why[160];
+
+	if (of_link ? !obc_log_descriptors_ours() : !obt_stream_ours(&obc_log_state.stream)) {
+		obc_log_descriptor_gone();
+	} else if (of_link) {
+		log_link_broken(error == EPIPE || error == ECONNRESET ? OB_ERR_CLOSED : OB_ERR_IO);
+	} else {
+		snprintf(why, sizeof why,
+			"%s failed with errno %d, %s, which neither the network nor the server can "
+			"cause",
+			doing, error, strerror(error));
+		log_fail_because(OB_ERR_IO, why);
+	}
+}
+
+bool log_stream_ours(void)
+{
+	struct log *log = &obc_log_state;
+	uint64_t now = ob_clock_ns();
+
+	/*
+	 * A number below OB_FD_HIGH (the descriptor limit is low) can be reused at once, so it is
+	 * always checked.
+	 */
+	if (ob_likely(log->stream.fd >= OB_FD_HIGH &&
+		    now - atomic_load_explicit(&log->looked_at, memory_order_relaxed) < LOOK_NS))
+		return true;
+	atomic_store_explicit(&log->looked_at, now, memory_order_relaxed);
+	if (ob_likely(obt_stream_ours(&log->stream)))
+		return true;
+	obc_log_descriptor_gone();
+	return false;
+}
+
+bool obc_log_ending(void)
+{
+	return atomic_load(&obc_log_state.deadline) != 0;
+}
+
+void obc_log_set_deadline(uint64_t deadline)
+{
+	atomic_store(&obc_log_state.deadline, deadline);
+}
+
+void obc_log_note_trip(uint64_t ns)
+{
+	log_lock(&obc_log_state.wait_lock);
+	obc_log_state.trips++;
+	obc_log_state.wait_ns += ns;
+	log_unlock(&obc_log_state.wait_lock);
+}
+
+void obc_log_stats(struct obc_log_stats *ret)
+{
+	struct log *log = &obc_log_state;
+
+	*ret = (struct obc_log_stats){
+		.records = log->ring.last_number,
+		.round_trips = log->trips,
+		.frames_out = log->frames_out,
+		.frames_in = log->conn.frames,
+		.bytes_out = log->bytes_out,
+		.bytes_in = log->conn.bytes,
+		.wait_ns = log->wait_ns,
+	};
+	for (unsigned i = 0; i < OBP_OPCODE_END; i++)
+		ret->records_by_group[i >> 8] += obc_log_counts[i];
+}
+
+uint64_t obc_log_trips(uint16_t opcode)
+{
+	return opcode < OBP_OPCODE_END ? obc_log_trip_counts[opcode] : 0;
+}
+
+uint64_t obc_log_count(uint16_t opcode)
+{
+	return opcode < OBP_OPCODE_END ? obc_log_counts[opcode] : 0;
+}
+
+uint64_t obc_log_trip_ns(uint16_t opcode)
+{
+	return opcode < OBP_OPCODE_END ? obc_log_trip_time[opcode] : 0;
+}
+
+static void trace_open(void)
+{
+	const char *path = getenv("OUTBOARD_TRACE");
+	int fd = path && *path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
+
+	if (path && *path && fd < 0)
+		ob_warn("OUTBOARD_TRACE: %s: %s", path, strerror(errno));
+	if (fd < 0)
+		return;
+	obc_log_state.trace_fd = ob_fd_raise(fd);
+	obc_log_state.trace_file = ob_fd_file(obc_log_state.trace_fd);
+}
+
+static double path_rate(void *unused)
+{
+	(void)unused;
+	return obt_meter_rate(
+		&obc_log_state.meter, &obc_log_state.stream, obc_log_state.trust_reader);
+}
+
+bool obc_log_path_local(void)
+{
+	return obt_path_local(&obc_log_state.stream);
+}
+
+void obc_log_pack_stats(struct obp_pack_stats *ret_out, struct obp_pack_stats *ret_in)
+{
+	*ret_out = obc_log_state.packer.stats;
+	*ret_in = obc_log_state.conn.unpacker.stats;
+}
+
+enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsigned codec_wish,
+	bool resumable, uint64_t ring_size)
+{
+	struct log *log = &obc_log_state;
+	enum ob_err err = obp_conn_init(&log->conn, OBP_ACCEPT_REPLIES | OBP_ACCEPT_CONTROL);
+
+	if (err)
+		return err;
+	err = obc_ring_init(&log->ring, ring_size);
+	if (err)
+		return err;
+	log->body_max = log->ring.record_max - (uint32_t)sizeof(struct obp_record);
+	trace_open();
+	log->stream = *stream;
+	log->byref_min = obt_shm_on(stream) ? OBC_BYREF_SHARED_MIN : OBC_BYREF_MIN;
+	log->conn.codecs = codecs;
+	log->trust_reader = codec_wish == OBP_CODEC_MEASURE;
+	obp_packer_init(&log->packer, codecs, codec_wish, obt_path_local(stream), path_rate, NULL);
+	log->resumable = resumable;
+	obt_stream_set_recv_timeout(&log->stream, RECV_TIMEOUT_MS);
+	log->membarrier =
+		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+	log->open = true;
+	return log_sender_start();
+}
+
+void obc_log_close(void)
+{
+	if (!obc_log_state.open)
+		return;
+	log_sender_stop();
+	obc_log_state.open = false;
+	obt_stream_close(&obc_log_state.stream);
+}
+
+void obc_log_forget(void)
+{
+	struct log *log = &obc_log_state;
+
+	obt_stream_forget(&log->stream);
+	obc_ring_fini(&log->ring);
+	memset(log, 0, sizeof *log);
+	memset(obc_log_counts, 0, sizeof obc_log_counts);
+	memset(obc_log_trip_counts, 0, sizeof obc_log_trip_counts);
+	memset(obc_log_trip_time, 0, sizeof obc_log_trip_time);
+	log_lanes_forget();
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "client-shim/session/ring.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/text.h"
+
+/* an empty ring restarts at its first byte after this many bytes */
+#define REWIND_MIN (256u << 10)
+/* bytes: size at which a frame is sent although more records wait */
+#define BATCH_MAX  (128u << 10)
+#define GRANULES   1024u /* of a ring */
+
+/*
+ * No writer may wait for an acknowledgement that will not arrive. When the server has executed
+ * everything and waits for more, at most a quarter of the ring is not acknowledged (`ring` in the
+ * hello). Beside that the ring must have room for one batch and one granule that are acknowledged
+ * only in part, for a pad, which is shorter than the record after it, and for that record: size/4 +
+ * size/8 + size/1024 + 2 * size/4 < size.
+ *
+ * Marks: a batch shares the last mark while both together are at most a granule. So two adjacent
+ * marks cover more than a granule, and all marks cover at most the ring: there are at most 2 *
+ * GRANULES + 1.
+ */
+_Static_assert(OBC_RING_MARKS > 2 * GRANULES + 1, "a mark for every batch");
+
+bool obc_ring_size_read(uint64_t *ret_size)
+{
+	const char *text = getenv("OUTBOARD_RING");
+	uint64_t size = OBC_RING_DEFAULT;
+
+	if (text && *text &&
+		(!ob_text_parse_size(text, &size) || size < OBC_RING_MIN || size > OBC_RING_MAX ||
+			(size & (size - 1)) != 0)) {
+		ob_error("OUTBOARD_RING: '%.40s' is not a power of two from 64K to 1G. Set it to "
+			 "such a size or unset it",
+			text);
+		return false;
+	}
+	*ret_size = size;
+	return true;
+}
+
+enum ob_err obc_ring_init(struct obc_ring *ring, uint64_t size)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), inner = ob_round_up(size, page);
+	uint8_t *map = mmap(NULL, inner + 2 * page, PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (map == MAP_FAILED)
+		return OB_ERR_NO_MEMORY;
+	if (mprotect(map + page, inner, PROT_READ | PROT_WRITE) != 0) {
+		munmap(map, inner + 2 * page);
+		return OB_ERR_NO_MEMORY;
+	}
+	*ring = (struct obc_ring){ .map = map, .map_size = inner + 2 * page, .mask = size - 1 };
+	ring->bytes = map + page + inner - size;
+	ring->record_max = (uint32_t)ob_min(size / 4, (uint64_t)OBC_RECORD_MAX);
+	ring->rewind_min = ob_min(size / 4, (uint64_t)REWIND_MIN);
+	ring->batch_max = (uint32_t)ob_min(size / 8, (uint64_t)BATCH_MAX);
+	ring->granule = size / GRANULES;
+	return OB_ERR_NONE;
+}
+
+void obc_ring_fini(struct obc_ring *ring)
+{
+	if (ring->map)
+		munmap(ring->map, ring->map_size);
+	ring->map = NULL;
+	ring->bytes = NULL;
+}
+
+/* ---- sending ---- */
+
+/* Rounds an offset up to the next multiple of the ring size. */
+static uint64_t turn_after(const struct obc_ring *ring, uint64_t at)
+{
+	return (at + ring->mask) & ~ring->mask;
+}
+
+/* Bytes that a committed entry takes in the ring. */
+static uint64_t entry_size(const struct obp_record *record, uint32_t size)
+{
+	return record->lane & OBC_LANE_BYREF ? ((const struct obc_byref *)record)->entry_size
+					     : size;
+}
+
+bool obc_ring_gather(struct obc_ring *ring, struct obc_batch *ret)
+{
+	uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
+	uint64_t at = obc_ring_unsent(ring);
+
+	*ret = (struct obc_batch){ .start = at, .end = at };
+	while (at < head) {
+		struct obp_record *record = obc_ring_at(ring, at);
+		/* Acquire: pairs with the release in commit, so the body is visible. */
+		uint32_t size =
+			atomic_load_explicit(obc_ring_size_of(record), memory_order_acquire);
+
+		if (size == 0)
+			break; /* reserved, still being written */
+		if (size == OBC_PAD_MARK) {
+			if (ret->count)
+				break;
+			at = turn_after(ring, at + 1);
+			ret->start = ret->end = at;
+			continue;
+		}
+		if (ret->count &&
+			(record->lane & OBC_LANE_BYREF || ret->bytes + size > ring->batch_max))
+			break;
+		if (record->lane & OBC_LANE_BYREF)
+			ret->byref = (const struct obc_byref *)record;
+		at += entry_size(record, size);
+		ret->end = at;
+		ret->bytes += size;
+		ret->count++;
+		/*
+		 * At the end of the ring the next record is not adjacent, with or without a pad
+		 * mark.
+		 */
+		if (ret->byref || (at & ring->mask) == 0)
+			break;
+	}
+	return ret->count > 0;
+}
+
+void obc_ring_leaving(struct obc_ring *ring, const struct obc_batch *batch)
+{
+	/*
+	 * Before the bytes are sent, because their acknowledgement may arrive before the system
+	 * call returns.
+	 */
+	atomic_store_explicit(&ring->sent_number,
+		atomic_load_explicit(&ring->sent_number, memory_order_relaxed) + batch->count,
+		memory_order_relaxed);
+}
+
+/* Frees the space of every marked batch that was acknowledged. */
+static void marks_free(struct obc_ring *ring)
+{
+	uint64_t acked = atomic_load_explicit(&ring->acked, memory_order_relaxed), tail = 0;
+
+	while (ring->n_marks && ring->marks[ring->first_mark].number <= acked) {
+		tail = ring->marks[ring->first_mark].end;
+		ring->tail_number = ring->marks[ring->first_mark].number;
+		ring->first_mark = (ring->first_mark + 1) % OBC_RING_MARKS;
+		ring->n_marks--;
+	}
+	/* Release: no library thread reads before the new tail any more. */
+	if (tail)
+		atomic_store_explicit(&ring->tail, tail, memory_order_release);
+}
+
+void obc_ring_left(struct obc_ring *ring, const struct obc_batch *batch)
+{
+	uint64_t number = atomic_load_explicit(&ring->sent_number, memory_order_relaxed);
+	struct obc_mark *last =
+		&ring->marks[(ring->first_mark + ring->n_marks - 1) % OBC_RING_MARKS];
+
+	atomic_store_explicit(&ring->sent, batch->end, memory_order_relaxed);
+	if (ring->n_marks && batch->end - last->begin <= ring->granule) {
+		last->end = batch->end;
+		last->number = number;
+	} else {
+		ring->marks[(ring->first_mark + ring->n_marks++) % OBC_RING_MARKS] =
+			(struct obc_mark){ batch->start, batch->end, number };
+	}
+	/*
+	 * The space may be freed only now, even if the acknowledgement arrived before: after a
+	 * break the server may acknowledge records that it received earlier, while they are being
+	 * sent again.
+	 */
+	if (number <= atomic_load_explicit(&ring->acked, memory_order_relaxed))
+		marks_free(ring);
+	/* Release: a thread that sees the number may change the bytes that were sent. */
+	atomic_store_explicit(&ring->left_number, number, memory_order_release);
+}
+
+/* ---- acknowledgements ---- */
+
+bool obc_ring_ack(struct obc_ring *ring, uint64_t number)
+{
+	uint64_t sent = atomic_load_explicit(&ring->sent_number, memory_order_relaxed);
+
+	if (number <= atomic_load_explicit(&ring->acked, memory_order_relaxed))
+		return true;
+	if (number > ob_max(sent, ring->sent_most))
+		return false;
+	atomic_store_explicit(&ring->acked, number, memory_order_relaxed);
+	marks_free(ring);
+	return true;
+}
+
+bool obc_ring_rewind(struct obc_ring *ring, uint64_t number)
+{
+	uint64_t sent = atomic_load_explicit(&ring->sent_number, memory_order_relaxed);
+	uint64_t at = atomic_load_explicit(&ring->tail, memory_order_relaxed),
+		 n = ring->tail_number;
+
+	ring->sent_most = ob_max(ring->sent_most, sent);
+	if (number < n || number < atomic_load_explicit(&ring->acked, memory_order_relaxed) ||
+		number > ring->sent_most)
+		return false;
+	while (n < number) {
+		struct obp_record *record = obc_ring_at(ring, at);
+		uint32_t size =
+			atomic_load_explicit(obc_ring_size_of(record), memory_order_acquire);
+
+		if (size == OBC_PAD_MARK) {
+			at = turn_after(ring, at + 1);
+			continue;
+		}
+		at += entry_size(record, size);
+		n++;
+	}
+	atomic_store_explicit(&ring->acked, number, memory_order_relaxed);
+	atomic_store_explicit(&ring->sent_number, number, memory_order_relaxed);
+	atomic_store_explicit(&ring->left_number, number, memory_order_relaxed);
+	atomic_store_explicit(&ring->sent, at, memory_order_relaxed);
+	ring->first_mark = ring->n_marks = 0;
+	/*
+	 * The tail of an empty ring belongs to the writer, which may be restarting the ring at its
+	 * first byte.
+	 */
+	if (number > ring->tail_number)
+		atomic_store_explicit(&ring->tail, at, memory_order_release);
+	ring->tail_number = number;
+	return true;
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "client-shim/session/session.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "base/check.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/opt.h"
+#include "base/text.h"
+#include "client-shim/session/cache.h"
+#include "client-shim/session/control.h"
+#include "client-shim/session/inside.h"
+#include "client-shim/session/log.h"
+#include "client-shim/session/resume.h"
+#include "client-shim/session/ring.h"
+#include "client-shim/session/stripe.h"
+#include "client-shim/session/wish.h"
+#include "loadbalancer/ask.h"
+#include "protocol/obc_calls.h"
+#include "protocol/conn.h"
+#include "protocol/welcome.h"
+#include "transport/connect.h"
+#include "transport/failure.h"
+#include "transport/message.h"
+#include "transport/shm.h"
+#include "transport/stream.h"
+#include "transport/tls.h"
+#include "transport/token.h"
+
+/* the kernel chooses the address, because sanitizers use the fixed ones */
+#define RANGE_SMALL_BYTES (64ull << 30)
+#define TIMEOUT_DEFAULT_S 5u
+#define DEAD_DEFAULT_S    20u
+#define SECONDS_MAX       86400u
+#define BYE_NS            (2 * OB_SECOND)
+
+static const uint64_t range_places[] = { OBC_RANGE_PLACES };
+
+static struct session {
+	bool started;
+	struct obt_url url;
+	char url_text[OBT_URL_MAX + 1];
+	struct obp_message welcome;
+	uint64_t timeout_ns, dead_ns, grace_ns, ring_size;
+	char why[OBT_TLS_WHY_MAX];
+	unsigned codec_wish;
+	_Atomic bool stopping;
+} session;
+
+bool obc_session_started(void)
+{
+	return session.started;
+}
+
+void obc_session_on_callback(void (*fn)(uint64_t id, CUresult status))
+{
+	obc_control_on_callback(fn);
+}
+
+static uint64_t seconds_from_env(const char *name, uint64_t min, uint64_t standard)
+{
+	const char *text = getenv(name);
+	uint64_t value;
+
+	if (!text || !*text)
+		return standard * OB_SECOND;
+	if (!ob_text_parse_number(text, min, SECONDS_MAX, &value)) {
+		ob_warn("%s: '%s' is not a number of seconds from %u to %u; using %u", name, text,
+			(unsigned)min, SECONDS_MAX, (unsigned)standard);
+		value = standard;
+	}
+	return value * OB_SECOND;
+}
+
+/* ---- addresses ---- */
+
+static bool range_reserve(uint64_t place, uint64_t size, struct obp_range *ret)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (place ? MAP_FIXED_NOREPLACE : 0);
+	void *p = mmap((void *)place, size, PROT_NONE, flags, -1, 0);
+
+	if (p == MAP_FAILED)
+		return false;
+	/* a kernel without MAP_FIXED_NOREPLACE treats the address as a hint */
+	if (place && p != (void *)place) {
+		munmap(p, size);
+		return false;
+	}
+	*ret = (struct obp_range){ (uint64_t)p, size };
+	return true;
+}
+
+#ifdef __SANITIZE_THREAD__
+/* the sanitizer uses these addresses; newer versions of it end a process that maps them */
+#define RANGE_PLACES 0u
+#else
+#define RANGE_PLACES ob_count(range_places)
+#endif
+
+static void ranges_propose(struct obp_hello *hello)
+{
+	for (size_t i = 0; i < RANGE_PLACES; i++)
+		if (range_reserve(
+			    range_places[i], OBC_RANGE_BYTES, &hello->ranges[hello->n_ranges]))
+			hello->n_ranges++;
+	if (range_reserve(0, RANGE_SMALL_BYTES, &hello->ranges[hello->n_ranges]))
+		hello->n_ranges++;
+}
+
+static void ranges_drop(const struct obp_hello *hello, const struct obp_range *keep)
+{
+	for (uint32_t i = 0; i < hello->n_ranges; i++)
+		if (!keep || hello->ranges[i].base != keep->base)
+			munmap((void *)hello->ranges[i].base, hello->ranges[i].size);
+}
+
+/* ---- the hello ---- */
+
+static void hello_fill(struct obp_message *message)
+{
+	struct obp_hello *hello = &message->hello;
+	const char *name = program_invocation_short_name;
+
+	message->type = OBP_MSG_HELLO;
+	strncpy(hello->version, OB_VERSION, sizeof hello->version - 1);
+	strncpy(hello->program, name ? name : "?", sizeof hello->program - 1);
+	hello->pid = (uint64_t)getpid();
+	hello->codecs = obp_codecs_own();
+	hello->codec = obp_codec_request_read(&hello->codecs);
+	session.codec_wish = hello->codec;
+	hello->grace_s = (uint32_t)(session.grace_ns / OB_SECOND);
+	hello->ring = session.ring_size;
+	obc_wish_fill(hello);
+	ranges_propose(hello);
+}
+
+/*
+ * The server could reserve none of the proposed ranges: uses the server's range if it is free here.
+ */
+static enum ob_err range_settle(
+	struct obt_stream *stream, struct obp_welcome *welcome, uint64_t deadline)
+{
+	struct obp_message answer = { .type = OBP_MSG_RANGE };
+	struct obp_range taken;
+
+	if (!welcome->vmm || welcome->range_ok)
+		return OB_ERR_NONE;
+	answer.value = welcome->range.size &&
+		range_reserve(welcome->range.base, welcome->range.size, &taken);
+	if (!answer.value)
+		welcome->vmm = false;
+	return obt_message_send(stream, &answer, NULL, 0, deadline);
+}
+
+static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
+{
+	const struct obp_preface preface = {
+		.magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_NEW
+	};
+	struct obp_welcome *welcome = &session.welcome.welcome;
+	OB_CLEANUP(ob_freep) struct obp_message *hello = calloc(1, sizeof *hello);
+	const char *why = NULL;
+	enum ob_err err;
+
+	if (!hello)
+		return OB_ERR_NO_MEMORY;
+	hello_fill(hello);
+	if (session.url.shm && ob_opt_on(OB_OPT_SHM) && !obt_shm_offer(stream, &why)) {
+		snprintf(session.why, sizeof session.why, "%s", why);
+		return OB_ERR_UNSUPPORTED;
+	}
+	hello->shm = obt_shm_offered(stream);
+	if (!obt_token_show(stream, hello->hello.token))
+		return OB_ERR_DENIED;
+	err = obt_message_send(stream, hello, &preface, sizeof preface, deadline);
+	/*
+	 * a server that refuses may have closed the connection already; its reason can still be
+	 * read
+	 */
+	if (!err || err == OB_ERR_CLOSED)
+		err = obt_message_receive(stream, &session.welcome, deadline);
+	if (!err && session.welcome.type == OBP_MSG_REFUSED)
+		err = OB_ERR_REFUSED;
+	why = err ? NULL : obp_welcome_check(hello, &session.welcome);
+	if (why) {
+		snprintf(session.why, sizeof session.why, "%s", why);
+		err = OB_ERR_PROTOCOL;
+	}
+	obt_shm_settle(stream, err ? 0 : session.welcome.shm);
+	if (!err && hello->shm && !obt_shm_on(stream))
+		ob_info("%s offers no shared memory: the data goes through the socket",
+			session.url_text);
+	ranges_drop(&hello->hello, !err && welcome->range_ok ? &welcome->range : NULL);
+	return err ? err : range_settle(stream, welcome, deadline);
+}
+
+/* Logs one line: the error, the server and the remedy. */
+static void explain(enum ob_err err, int saved, bool connected)
+{
+	const struct obt_failure failure = { .err = err,
+		.saved_errno = saved,
+		.connected = connected,
+		.timeout_s = (unsigned)(session.timeout_ns / OB_SECOND),
+		.url = &session.url,
+		.text = session.url_text,
+		.why = err == OB_ERR_REFUSED ? session.welcome.text : session.why };
+	char text[OBT_FAILURE_TEXT];
+
+	obt_failure_print(&failure, text, sizeof text);
+	ob_error("%s", text);
+}
+
+/* ---- the session ---- */
+
+/* list: the servers that remain to be tried. */
+static enum ob_err url_find(const char *list)
+{
+	const char *text = list, *why = NULL;
+	enum ob_err err;
+
+	session.url_text[0] = '\0';
+	if (strchr(text, ',')) {
+		err = obc_wish_server(text, session.timeout_ns, session.url_text);
+		if (err)
+			return err;
+		text = session.url_text;
+	}
+	err = obt_url_parse(text, &session.url, &why);
+	if (err) {
+		ob_error("OUTBOARD_SERVER='%.200s': %s", text, why);
+		return err;
+	}
+	if (text != session.url_text)
+		strncpy(session.url_text, text, sizeof session.url_text - 1);
+	return OB_ERR_NONE;
+}
+
+static void why_keep(const struct obt_stream *stream)
+{
+	const char *why = obt_stream_why(stream);
+
+	if (why)
+		snprintf(session.why, sizeof session.why, "%s", why);
+}
+
+/*
+ * Both sides must keep the session after a break, so the shorter of the two grace periods applies.
+ */
+static void resume_settle(void)
+{
+	const struct obp_welcome *welcome = &session.welcome.welcome;
+	struct obc_resume_terms terms = {
+		.url = session.url, .route = welcome->route, .timeout_ns = session.timeout_ns
+	};
+
+	session.grace_ns = ob_min(session.grace_ns, welcome->grace_s * OB_SECOND);
+	terms.grace_ns = session.grace_ns;
+	memcpy(terms.secret, welcome->secret, sizeof terms.secret);
+	obc_resume_init(&terms);
+}
+
+/* Connects and sends the hello. Logs an error. */
+static enum ob_err greet(struct obt_stream *stream)
+{
+	/* the choice among several servers had its own time limit */
+	uint64_t deadline = ob_clock_ns() + session.timeout_ns;
+	enum ob_err err = obt_stream_connect(&session.url, deadline, stream);
+	bool connected = !err;
+	int saved;
+
+	if (!err) {
+		stream->fd = ob_fd_raise(stream->fd);
+		err = say_hello(stream, deadline);
+	}
+	saved = errno;
+	why_keep(stream);
+	if (err) {
+		explain(err, saved, connected);
+		obt_stream_close(stream);
+		stream->fd = -1;
+	}
+	return err;
+}
+
+/*
+ * Between the report of a server's load and the hello another client may take the last place, or
+ * the server may stop. Then the next best server of the list is tried. An error that every server
+ * would give is final.
+ */
+static bool next_best(char *list, enum ob_err err)
+{
+	if (err == OB_ERR_DENIED || err == OB_ERR_NO_MEMORY || err == OB_ERR_URL)
+		return false;
+	obl_list_drop(list, session.url_text);
+	if (!*list)
+		return false;
+	ob_warn("the next best server of the list is tried");
+	obp_message_fini(&session.welcome);
+	memset(&session.welcome, 0, sizeof session.welcome);
+	session.why[0] = '\0';
+	return true;
+}
+
+static enum ob_err server_find(struct obt_stream *stream)
+{
+	const char *text = getenv("OUTBOARD_SERVER");
+	OB_CLEANUP(ob_freep) char *list = strdup(text && *text ? text : OBC_DEFAULT_SERVER);
+	enum ob_err err;
+
+	if (!list)
+		return OB_ERR_NO_MEMORY;
+	do {
+		err = url_find(list);
+		if (err)
+			return err;
+		err = greet(stream);
+	} while (err && next_best(list, err));
+	return err;
+}
+
+enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
+{
+	struct obt_stream stream = { .fd = -1 };
+	uint64_t began = ob_clock_ns();
+	enum ob_err err;
+
+	if (!obc_ring_size_read(&session.ring_size))
+		return OB_ERR_ARGUMENT;
+	session.timeout_ns = seconds_from_env("OUTBOARD_TIMEOUT", 1, TIMEOUT_DEFAULT_S);
+	session.dead_ns = seconds_from_env("OUTBOARD_DEAD", 1, DEAD_DEFAULT_S);
+	session.grace_ns = ob_opt_on(OB_OPT_RESUME)
+		? seconds_from_env("OUTBOARD_GRACE", 0, OBP_GRACE_DEFAULT_S)
+		: 0;
+	err = server_find(&stream);
+	if (err)
+		return err;
+	resume_settle();
+	obc_stripe_init(&session.url, &stream, session.welcome.welcome.stripes,
+		session.welcome.welcome.codecs & obp_codecs_own(), session.codec_wish,
+		session.timeout_ns);
+	err = obc_log_open(&stream, session.welcome.welcome.codecs & obp_codecs_own(),
+		session.codec_wish, session.grace_ns > 0, session.ring_size);
+	if (err) {
+		explain(err, errno, true);
+		obt_stream_close(&stream);
+		return err;
+	}
+	obc_log_note_trip(ob_clock_ns() - began);
+	session.started = true;
+	if (!obc_control_start(&session.url, session.timeout_ns, session.dead_ns)) {
+		obc_log_fail(OB_ERR_NO_MEMORY);
+		return OB_ERR_NO_MEMORY;
+	}
+	*ret_welcome = &session.welcome.welcome;
+	return OB_ERR_NONE;
+}
+
+void obc_session_stop(void)
+{
+	if (!session.started || atomic_exchange(&session.stopping, true))
+		return;
+	/*
+	 * exit() was called in a signal handler that interrupted a call: this thread may hold a
+	 * lock that the goodbye needs.
+	 */
+	if (obc_inside) {
+		obc_log_set_deadline(ob_clock_ns());
+		obc_control_give_up();
+		return;
+	}
+	if (obc_log_alive() == CUDA_SUCCESS) {
+		obc_log_set_deadline(ob_clock_ns() + BYE_NS);
+		obc_call_op_bye();
+	}
+	obc_resume_stop();
+	obc_stripe_stop();
+	obc_control_stop();
+	obc_log_close();
+}
+
+void obc_session_forget(void)
+{
+	obc_control_forget();
+	obc_log_forget();
+	obc_cache_forget();
+	obc_resume_forget();
+	obc_stripe_forget();
+	session.started = false;
+	atomic_store(&session.stopping, false);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "client-shim/session/wish.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "front/visible.h"
+#include "loadbalancer/ask.h"
+
+static uint64_t wanted_memory(void)
+{
+	const char *text = getenv("OUTBOARD_VRAM");
+	uint64_t bytes = 0;
+
+	if (text && *text && !ob_text_parse_size(text, &bytes))
+		ob_warn("OUTBOARD_VRAM: '%.64s' is not a size such as 4GiB; it is ignored", text);
+	return bytes;
+}
+
+static uint32_t wanted_share(void)
+{
+	const char *text = getenv("OUTBOARD_SHARE");
+	double value;
+	char *end;
+
+	if (!text || !*text)
+		return 0;
+	value = strtod(text, &end);
+	if (!*end && value >= 0.01 && value <= 1)
+		return (uint32_t)(value * OBP_SHARE_ALL + 0.5);
+	ob_warn("OUTBOARD_SHARE: '%.64s' is not a number from 0.01 to 1; it is ignored", text);
+	return 0;
+}
+
+static uint32_t wanted_priority(void)
+{
+	static const char *const words[] = { "", "low", "normal", "high" };
+	const char *text = getenv("OUTBOARD_PRIORITY");
+
+	for (uint32_t i = 0; text && i < 4; i++)
+		if (strcmp(text, words[i]) == 0)
+			return i;
+	if (text)
+		ob_warn("OUTBOARD_PRIORITY: '%.64s' is neither low, normal nor high; it is ignored",
+			text);
+	return 0;
+}
+
+void obc_wish_fill(struct obp_hello *hello)
+{
+	hello->want_memory = wanted_memory();
+	hello->want_share = wanted_share();
+	hello->want_priority = wanted_priority();
+	hello->no_grant =
+		!obf_visible_first(getenv("CUDA_DEVICE_ORDER"), getenv("CUDA_VISIBLE_DEVICES"));
+}
+
+enum ob_err obc_wish_server(const char *list, uint64_t timeout_ns, char ret_url[OBT_URL_MAX + 1])
+{
+	const char *name = getenv("OUTBOARD_POLICY");
+	struct obl_request request = { .memory = wanted_memory() };
+	enum obl_policy policy = OBL_LEAST_LOAD;
+	char why[1024];
+	enum ob_err err;
+
+	if (name && *name && !obl_policy_parse(name, &policy))
+		ob_warn("OUTBOARD_POLICY: there is no policy '%.64s'; least-load is used", name);
+	err = obl_pick(list, &request, policy, timeout_ns, ret_url, why, sizeof why);
+	if (err)
+		ob_error("%s", why);
+	else if (strchr(list, ','))
+		ob_info("of the servers in the list, %s is used (%s)", ret_url,
+			obl_policy_name(policy));
+	return err;
+}
