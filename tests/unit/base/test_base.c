@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/ids.h"
 #include "base/log.h"
 #include "base/opt.h"
@@ -54,6 +55,19 @@ TEST(buf_prints_and_consumes)
 	ob_buf_consume(&buf, 99);
 	CHECK_INT(buf.size, 0);
 	ob_buf_fini(&buf);
+}
+
+/* The values of FNV-1a's authors; those of the second hash are on disk and never change. */
+TEST(hashes_keep_their_values)
+{
+	static const char text[] = "foobarfoobarfoobar";
+
+	CHECK(ob_hash(OB_HASH_START, "", 0) == 0xcbf29ce484222325u);
+	CHECK(ob_hash(OB_HASH_START, "a", 1) == 0xaf63dc4c8601ec8cu);
+	CHECK(ob_hash(OB_HASH_START, "foobar", 6) == 0x85944171f73967e8u);
+	CHECK(ob_hash(ob_hash(OB_HASH_START, "foo", 3), "bar", 3) == 0x85944171f73967e8u);
+	CHECK(ob_hash_words(OB_HASH_START, text, 7) == ob_hash(OB_HASH_START, text, 7));
+	CHECK(ob_hash_words(OB_HASH_START, text, 18) == 0x221238ef66d68143u);
 }
 
 TEST(ids_tell_stale_and_foreign)
