@@ -258,22 +258,47 @@ struct obf_mem {
 };
 
 /*
- * Insert copies *mem and assigns a buffer_id. False: it overlaps an existing range. All three
- * functions take a lock. find returns a copy.
+ * Inserts a copy of *mem and assigns its buffer_id. False: it overlaps an existing range, or out of
+ * memory. The functions of the map take a lock.
  */
 bool obf_mem_insert(struct obf_mem *mem);
 /* base must be the start of an allocation. False: it is not */
 bool obf_mem_remove(uint64_t base, struct obf_mem *ret);
-bool obf_mem_find(uint64_t addr, struct obf_mem *ret); /* the range that contains addr */
 void obf_mem_remove_ctx(const struct obf_ctx *ctx, void (*gone)(const struct obf_mem *mem));
-/*
- * CUDA_SUCCESS if [addr, addr + size) is inside one device allocation or several that join, or if
- * size is 0. Otherwise CUDA_ERROR_INVALID_VALUE.
- */
-CUresult obf_mem_check_device(uint64_t addr, size_t size);
-bool obf_mem_is_device(uint64_t addr);
 
 #define OBF_HOST_LOWEST 65536u /* no host memory is below this: vm.mmap_min_addr */
+
+/* What lies at an address of this process. */
+enum obf_place_kind {
+	OBF_PLACE_INVALID, /* no memory can be there */
+	OBF_PLACE_HOST,    /* pageable host memory, or nothing */
+	OBF_PLACE_PINNED,  /* a range of kind OBF_MEM_HOST */
+	OBF_PLACE_DEVICE,  /* a range of kind OBF_MEM_DEVICE */
+	OBF_PLACE_UNUSED,  /* an address that only device memory can have; there is none */
+};
+
+struct obf_place {
+	enum obf_place_kind kind;
+	/*
+	 * Pinned and device memory: bytes from the address to the end of the range. Ranges that
+	 * join count as one, and are followed until `size` bytes are found. Otherwise 0.
+	 */
+	uint64_t left;
+};
+
+/*
+ * Classifies an address. Every check of an address in the front end uses this function. `ret` (may
+ * be NULL) receives the range if the kind is pinned or device.
+ */
+struct obf_place obf_mem_classify(uint64_t addr, uint64_t size, struct obf_mem *ret);
+
+/* The range that contains addr; false: none does. */
+static inline bool obf_mem_find(uint64_t addr, struct obf_mem *ret)
+{
+	enum obf_place_kind kind = obf_mem_classify(addr, 1, ret).kind;
+
+	return kind == OBF_PLACE_PINNED || kind == OBF_PLACE_DEVICE;
+}
 
 /* [low, high) contains all addresses that device memory has ever had. */
 struct obf_mem_bounds {
@@ -284,8 +309,8 @@ extern struct obf_mem_bounds obf_mem_bounds;
 /* For backends, before start returns: declares that these addresses are device memory or unused. */
 void obf_mem_window(uint64_t base, uint64_t size);
 
-/* For obf_mem_side. */
-CUresult obf_mem_side_slow(uint64_t addr, size_t size, bool said_device, bool *ret_device);
+/* For obf_mem_side: the part that needs the map. */
+CUresult obf_mem_side_listed(uint64_t addr, size_t size, bool said_device, bool *ret_device);
 /*
  * Whether one side of a copy is in device memory. With unified addressing the address decides, not
  * the type of the parameter (said_device: the parameter is a CUdeviceptr). All `size` > 0 bytes
@@ -294,11 +319,7 @@ CUresult obf_mem_side_slow(uint64_t addr, size_t size, bool said_device, bool *r
  */
 static inline CUresult obf_mem_side(uint64_t addr, size_t size, bool said_device, bool *ret_device)
 {
-	if (said_device) {
-		*ret_device = true;
-		if (ob_likely(obf_mem_check_device(addr, size) == CUDA_SUCCESS))
-			return CUDA_SUCCESS;
-	} else {
+	if (!said_device) {
 		uint64_t low = atomic_load_explicit(&obf_mem_bounds.low, memory_order_relaxed);
 		uint64_t high = atomic_load_explicit(&obf_mem_bounds.high, memory_order_relaxed);
 
@@ -306,7 +327,7 @@ static inline CUresult obf_mem_side(uint64_t addr, size_t size, bool said_device
 		if (ob_likely(addr - low >= high - low && addr >= OBF_HOST_LOWEST))
 			return CUDA_SUCCESS;
 	}
-	return obf_mem_side_slow(addr, size, said_device, ret_device);
+	return obf_mem_side_listed(addr, size, said_device, ret_device);
 }
 
 /* A copy of rows between two places, resolved and checked. */

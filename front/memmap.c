@@ -141,20 +141,6 @@ bool obf_mem_remove(uint64_t base, struct obf_mem *ret)
 	return found;
 }
 
-bool obf_mem_find(uint64_t addr, struct obf_mem *ret)
-{
-	const struct node *node;
-	bool found;
-
-	pthread_rwlock_rdlock(&lock);
-	node = walk(addr, false, NULL);
-	found = node && addr - node->mem.base < node->mem.size;
-	if (found && ret)
-		*ret = node->mem;
-	pthread_rwlock_unlock(&lock);
-	return found;
-}
-
 bool obf_mem_take_next(
 	const struct obf_ctx *ctx, enum obf_mem_kind kind, uint64_t *from, struct obf_mem *ret)
 {
@@ -188,37 +174,7 @@ void obf_mem_remove_ctx(const struct obf_ctx *ctx, void (*gone)(const struct obf
 			gone(&mem);
 }
 
-CUresult obf_mem_check_device(uint64_t addr, size_t size)
-{
-	const struct node *node;
-	bool whole = size == 0, joined = false;
-
-	pthread_rwlock_rdlock(&lock);
-	for (node = walk(addr, false, NULL); node && !whole; node = node->next[0]) {
-		uint64_t rest = node->mem.size - (addr - node->mem.base);
-
-		if (addr - node->mem.base >= node->mem.size || node->mem.kind != OBF_MEM_DEVICE ||
-			(joined && !node->mem.joins))
-			break;
-		whole = size <= rest;
-		if (!node->mem.joins)
-			break;
-		joined = true;
-		addr += rest;
-		size -= rest;
-	}
-	pthread_rwlock_unlock(&lock);
-	return whole ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-bool obf_mem_is_device(uint64_t addr)
-{
-	struct obf_mem mem;
-
-	return obf_mem_find(addr, &mem) && mem.kind == OBF_MEM_DEVICE;
-}
-
-/* ---- which side of the wire an address lies on ---- */
+/* ---- what lies at an address ---- */
 
 /* Addresses that are used only for device memory. The backend sets them while cuInit starts it. */
 static struct {
@@ -253,25 +209,61 @@ static bool in_window(uint64_t addr)
 	return false;
 }
 
-static bool in_pinned(uint64_t addr, size_t size)
+/* The kind of an address in no range of the map. */
+static enum obf_place_kind unlisted_kind(uint64_t addr)
 {
-	struct obf_mem mem;
-
-	return obf_mem_find(addr, &mem) && mem.kind == OBF_MEM_HOST &&
-		ob_span_inside(addr - mem.base, size, mem.size);
+	if (in_window(addr))
+		return OBF_PLACE_UNUSED;
+	return addr < OBF_HOST_LOWEST ? OBF_PLACE_INVALID : OBF_PLACE_HOST;
 }
 
-CUresult obf_mem_side_slow(uint64_t addr, size_t size, bool said_device, bool *ret_device)
+/* Number of bytes from addr in the range of `node` and, up to `size`, in the ranges that join it. */
+static uint64_t bytes_left(const struct node *node, uint64_t addr, uint64_t size)
 {
-	if (!said_device && obf_mem_check_device(addr, size) == CUDA_SUCCESS) {
-		*ret_device = true;
-		return CUDA_SUCCESS;
+	uint64_t end = node->mem.base + node->mem.size;
+
+	while (node->mem.joins && end - addr < size) {
+		node = node->next[0];
+		if (!node || node->mem.base != end || !node->mem.joins)
+			break;
+		end += node->mem.size;
 	}
-	*ret_device = false;
-	if (in_pinned(addr, size))
+	return end - addr;
+}
+
+struct obf_place obf_mem_classify(uint64_t addr, uint64_t size, struct obf_mem *ret)
+{
+	struct obf_place place = { .left = 0 };
+	const struct node *node;
+	bool found;
+
+	pthread_rwlock_rdlock(&lock);
+	node = walk(addr, false, NULL);
+	found = node && addr - node->mem.base < node->mem.size;
+	if (found) {
+		place.kind = node->mem.kind == OBF_MEM_DEVICE ? OBF_PLACE_DEVICE : OBF_PLACE_PINNED;
+		place.left = bytes_left(node, addr, size);
+		if (ret)
+			*ret = node->mem;
+	}
+	pthread_rwlock_unlock(&lock);
+	if (!found)
+		place.kind = unlisted_kind(addr);
+	return place;
+}
+
+CUresult obf_mem_side_listed(uint64_t addr, size_t size, bool said_device, bool *ret_device)
+{
+	struct obf_place place = obf_mem_classify(addr, size, NULL);
+	bool whole = size <= place.left;
+
+	*ret_device = place.kind == OBF_PLACE_DEVICE;
+	if (ob_likely(whole))
 		return CUDA_SUCCESS;
-	/* A device address, but without `size` bytes of device memory. */
-	if (said_device || in_window(addr) || obf_mem_is_device(addr))
+	if (said_device)
 		return CUDA_ERROR_INVALID_VALUE;
-	return addr < OBF_HOST_LOWEST ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	/* Host memory of which only the first part is pinned is accessible like any other. */
+	if (place.kind == OBF_PLACE_PINNED)
+		place.kind = unlisted_kind(addr);
+	return place.kind == OBF_PLACE_HOST ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -162,7 +162,8 @@ CUresult obf_cuPointerSetAttribute(const void *value, CUpointer_attribute attr, 
 	 * Copies always have the guarantees of SYNC_MEMOPS, so the attribute is accepted and has no
 	 * effect.
 	 */
-	if (!value || attr != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !obf_mem_is_device(ptr))
+	if (!value || attr != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
+		obf_mem_classify(ptr, 1, NULL).kind != OBF_PLACE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }

@@ -68,13 +68,6 @@ static void map_edges(void)
 	CHECK(!obf_mem_insert(&mem));
 	mem.size = 0x100;
 	CHECK(obf_mem_insert(&mem) && mem.buffer_id != 0);
-	OK(obf_mem_check_device(0x1000, 0x100));
-	OK(obf_mem_check_device(0x10ff, 1));
-	OK(obf_mem_check_device(0x5, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_check_device(0x1000, 0x101));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_check_device(0xfff, 1));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_check_device(0x1100, 1));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_check_device(0x10ff, SIZE_MAX));
 	CHECK(!obf_mem_remove(0x1001, NULL) && obf_mem_remove(0x1000, NULL) &&
 		!obf_mem_remove(0x1000, NULL));
 }
@@ -275,6 +268,62 @@ static void copies_3d(void)
 	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_3d(&copy, &got));
 }
 
+/* The kind, the bytes up to the end and the range that the map has for an address. */
+static void place_is(uint64_t addr, uint64_t size, enum obf_place_kind kind, uint64_t left,
+	const struct obf_mem *mem)
+{
+	struct obf_mem found = { .buffer_id = 0 };
+	struct obf_place place = obf_mem_classify(addr, size, &found);
+
+	CHECK(place.kind == kind && place.left == left);
+	CHECK(found.buffer_id == (mem ? mem->buffer_id : 0));
+	CHECK(obf_mem_find(addr, NULL) == (mem != NULL));
+}
+
+/* Every kind of address: first byte, last byte, one past, and sizes that wrap. */
+static void places(void)
+{
+	struct obf_mem mem = { .base = 0x200000000000, .size = 1000, .kind = OBF_MEM_DEVICE };
+	struct obf_mem joined[3];
+	struct obf_mem pinned = { .kind = OBF_MEM_HOST, .size = 4096 };
+	uint64_t end;
+	void *p;
+
+	begin();
+	obf_mem_window(mem.base, 1 << 20);
+	CHECK(obf_mem_insert(&mem));
+	place_is(mem.base, 1000, OBF_PLACE_DEVICE, 1000, &mem);
+	place_is(mem.base, 1001, OBF_PLACE_DEVICE, 1000, &mem);
+	place_is(mem.base + 999, 1, OBF_PLACE_DEVICE, 1, &mem);
+	place_is(mem.base + 999, UINT64_MAX, OBF_PLACE_DEVICE, 1, &mem);
+	place_is(mem.base + 1000, 1, OBF_PLACE_UNUSED, 0, NULL);
+	place_is(mem.base + (1 << 20) - 1, 2, OBF_PLACE_UNUSED, 0, NULL);
+	place_is(mem.base + (1 << 20), 1, OBF_PLACE_HOST, 0, NULL);
+	place_is(mem.base - 1, 1, OBF_PLACE_HOST, 0, NULL);
+	place_is(0, 1, OBF_PLACE_INVALID, 0, NULL);
+	place_is(OBF_HOST_LOWEST - 1, 1, OBF_PLACE_INVALID, 0, NULL);
+	place_is(OBF_HOST_LOWEST, 1, OBF_PLACE_HOST, 0, NULL);
+	place_is(UINT64_MAX, 2, OBF_PLACE_HOST, 0, NULL);
+	OK(obf_cuMemHostAlloc(&p, 4096, 0));
+	CHECK(obf_mem_find((uintptr_t)p, &pinned));
+	place_is(pinned.base, 4096, OBF_PLACE_PINNED, 4096, &pinned);
+	place_is(pinned.base + 4095, UINT64_MAX, OBF_PLACE_PINNED, 1, &pinned);
+	/* Two mappings that join, and next to them an allocation that does not. */
+	for (unsigned i = 0; i < 3; i++) {
+		joined[i] = (struct obf_mem){ .base = mem.base + 0x10000 + i * 0x1000,
+			.size = 0x1000,
+			.kind = OBF_MEM_DEVICE,
+			.joins = i < 2 };
+		CHECK(obf_mem_insert(&joined[i]));
+	}
+	end = joined[2].base;
+	place_is(joined[0].base, 1, OBF_PLACE_DEVICE, 0x1000, &joined[0]);
+	place_is(joined[0].base, 0x1001, OBF_PLACE_DEVICE, 0x2000, &joined[0]);
+	place_is(end - 0x1001, UINT64_MAX, OBF_PLACE_DEVICE, 0x1001, &joined[0]);
+	place_is(end - 1, 2, OBF_PLACE_DEVICE, 1, &joined[1]);
+	place_is(end, UINT64_MAX, OBF_PLACE_DEVICE, 0x1000, &joined[2]);
+}
+
 /* With unified addressing the address tells where a side lies, whatever the call says. */
 static void sides(void)
 {
@@ -299,6 +348,9 @@ static void sides(void)
 		GIVES(CUDA_ERROR_INVALID_VALUE,
 			obf_mem_side(OBF_HOST_LOWEST - 1, 1, said, &device));
 	}
+	/* pinned only at its start: as a parameter that is no CUdeviceptr it is host memory */
+	OK(obf_mem_side((uintptr_t)pinned, 4097, false, &device));
+	CHECK(!device);
 	OK(obf_mem_side((uintptr_t)host, sizeof host, false, &device));
 	CHECK(!device);
 	GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_side((uintptr_t)host, 1, true, &device));
@@ -365,6 +417,7 @@ int main(void)
 		CASE(pinned),
 		CASE(copies_2d),
 		CASE(copies_3d),
+		CASE(places),
 		CASE(sides),
 		CASE(copies_that_reach_the_backend),
 		CASE(ranges_of_a_context),
