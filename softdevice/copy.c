@@ -4,9 +4,8 @@
 
 #include <string.h>
 
-#include "base/check.h"
+#include "softdevice/address.h"
 #include "softdevice/context.h"
-#include "softdevice/memory.h"
 #include "softdevice/sched.h"
 #include "softdevice/stream.h"
 
@@ -44,12 +43,11 @@ static uint64_t extent(const struct obf_copy *c, size_t pitch, size_t slice)
 	return (c->height - 1) * pitch + (c->depth - 1) * slice + c->width;
 }
 
-static bool pinned(uint64_t addr, uint64_t size)
+static bool is_pinned(uint64_t addr, uint64_t size)
 {
-	struct obf_mem mem;
+	struct obd_address at = obd_address_classify(addr, size);
 
-	return obf_mem_find(addr, &mem) && mem.kind == OBF_MEM_HOST &&
-		ob_span_inside(addr - mem.base, size, mem.size);
+	return at.kind == OBD_ADDRESS_PINNED && size <= at.left;
 }
 
 static struct copy_op *copy_op_new(struct obd_ctx *ctx, const struct obf_copy *copy, bool staged)
@@ -93,9 +91,9 @@ static void mode_of(const struct obf_copy *c, bool blocking, bool *ret_staged, b
 		 */
 		*ret_staged = !c->src_device && c->dst_device && bytes <= OBF_COPY_SMALL;
 		*ret_wait = !*ret_staged && (!c->src_device || !c->dst_device);
-	} else if (!c->dst_device && !pinned(c->dst, extent(c, c->dst_pitch, c->dst_slice))) {
+	} else if (!c->dst_device && !is_pinned(c->dst, extent(c, c->dst_pitch, c->dst_slice))) {
 		*ret_wait = true;
-	} else if (!c->src_device && !pinned(c->src, extent(c, c->src_pitch, c->src_slice))) {
+	} else if (!c->src_device && !is_pinned(c->src, extent(c, c->src_pitch, c->src_slice))) {
 		*ret_staged = bytes <= OBD_STAGE_MAX;
 		*ret_wait = !*ret_staged;
 	}
@@ -104,7 +102,7 @@ static void mode_of(const struct obf_copy *c, bool blocking, bool *ret_staged, b
 /* Checks what the front end does not know: mappings without access, and queued frees. */
 static CUresult side_check(bool device, uint64_t addr, uint64_t size)
 {
-	return device ? obd_memory_check(addr, size) : CUDA_SUCCESS;
+	return device ? obd_address_check(addr, size) : CUDA_SUCCESS;
 }
 
 CUresult obd_copy_box(struct obf_stream *base, const struct obf_copy *copy, bool blocking)

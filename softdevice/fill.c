@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
+#include "softdevice/address.h"
 #include "softdevice/copy.h"
-#include "softdevice/memory.h"
 #include "softdevice/sched.h"
 #include "softdevice/stream.h"
 
@@ -19,7 +19,7 @@ CUresult obd_fill(struct obf_stream *base, const struct obf_fill *fill)
 {
 	struct obd_stream *stream = obd_stream_of(base);
 	uint64_t row = (uint64_t)fill->width * fill->element;
-	CUresult result = obd_memory_check(fill->dst, (fill->height - 1) * fill->pitch + row);
+	CUresult result = obd_address_check(fill->dst, (fill->height - 1) * fill->pitch + row);
 	struct fill_op *op;
 
 	if (result)

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "softdevice/address.h"
 #include "softdevice/chunk.h"
 #include "softdevice/config.h"
 #include "softdevice/context.h"
 #include "softdevice/sched.h"
-#include "softdevice/vmm.h"
 
 /* Structs for reuse (see alloc.h). */
 static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -140,53 +140,6 @@ void obd_memory_forget(struct obd_ctx *ctx)
 		obd_memory_free(ctx->allocs);
 }
 
-/* ---- look-ups ---- */
-
-struct obd_alloc *obd_memory_find(uint64_t addr)
-{
-	struct obd_span *span = obd_window_span(addr);
-	struct obd_alloc *alloc = NULL;
-
-	if (span && span->kind == OBD_SPAN_CHUNK)
-		alloc = obd_chunk_find((struct obd_chunk *)span, addr);
-	else if (span && span->kind == OBD_SPAN_ALLOC)
-		alloc = (struct obd_alloc *)span;
-	return alloc && addr - alloc->span.base < alloc->span.size ? alloc : NULL;
-}
-
-bool obd_memory_touchable(uint64_t addr, uint64_t size)
-{
-	struct obd_span *span = obd_window_span(addr);
-	struct obd_alloc *alloc;
-
-	if (!span)
-		return false;
-	if (span->kind == OBD_SPAN_SCRATCH)
-		return ob_span_inside(addr - span->base, size, span->size);
-	if (span->kind == OBD_SPAN_MAPPING)
-		return obd_vmm_inside(addr, size);
-	alloc = obd_memory_find(addr);
-	return alloc && ob_span_inside(addr - alloc->span.base, size, alloc->span.size);
-}
-
-CUresult obd_memory_check(uint64_t addr, uint64_t size)
-{
-	struct obd_span *span = obd_window_span(addr);
-	struct obd_alloc *alloc;
-	bool ok;
-
-	if (size == 0)
-		return CUDA_SUCCESS;
-	if (span && span->kind == OBD_SPAN_MAPPING) {
-		ok = obd_vmm_inside(addr, size);
-	} else {
-		alloc = obd_memory_find(addr);
-		ok = alloc && alloc->kind != OBD_ALLOC_HEAP &&
-			ob_span_inside(addr - alloc->span.base, size, alloc->span.size);
-	}
-	return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
 /* ---- callbacks of obd_env ---- */
 
 void *obd_memory_env_alloc(void *user, size_t size, size_t align)
@@ -198,9 +151,12 @@ void *obd_memory_env_alloc(void *user, size_t size, size_t align)
 
 static void exact_free(struct obd_ctx *ctx, void *p, enum obd_alloc_kind kind)
 {
-	struct obd_alloc *alloc = obd_memory_find((uint64_t)p);
+	struct obd_address at = obd_address_classify((uint64_t)p, 1);
+	struct obd_alloc *alloc = at.alloc;
 
-	if (!alloc || alloc->span.base != (uint64_t)p || alloc->kind != kind || alloc->ctx != ctx)
+	if (at.kind != OBD_ADDRESS_MEMORY && at.kind != OBD_ADDRESS_HEAP)
+		return;
+	if (alloc->span.base != (uint64_t)p || alloc->kind != kind || alloc->ctx != ctx)
 		return;
 	if (kind == OBD_ALLOC_HEAP) {
 		pthread_mutex_lock(&ctx->lock);
@@ -246,7 +202,7 @@ void obd_memory_heap_free(void *user, void *p)
 bool obd_memory_env_check(void *user, uintptr_t addr, size_t size)
 {
 	(void)user;
-	return obd_memory_touchable(addr, size);
+	return obd_address_kernel_may_access(addr, size);
 }
 
 /* ---- the backend's functions ---- */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Device memory: allocations (alloc.h), look-ups by address, and the memory that kernels use.
- * Look-ups and checks take no lock. Any thread.
+ * Device memory: allocations (alloc.h) and the memory that kernels use. Any thread.
  */
 #ifndef OBD_MEMORY_H
 #define OBD_MEMORY_H
@@ -25,16 +24,6 @@ struct obd_alloc *obd_memory_new(
 void obd_memory_free(struct obd_alloc *alloc);
 /* Frees all allocations that the context still has. */
 void obd_memory_forget(struct obd_ctx *ctx);
-
-/* The live allocation that holds addr; NULL: none. */
-struct obd_alloc *obd_memory_find(uint64_t addr);
-/* For kernels: may kernels access [addr, addr + size)? */
-bool obd_memory_touchable(uint64_t addr, uint64_t size);
-/*
- * For copies: CUDA_SUCCESS if [addr, addr + size) is device memory that the program owns,
- * CUDA_ERROR_INVALID_VALUE otherwise.
- */
-CUresult obd_memory_check(uint64_t addr, uint64_t size);
 
 /* The front end's backend table (front/backend.h). */
 CUresult obd_memory_alloc(struct obf_ctx *ctx, struct obf_mem *mem);

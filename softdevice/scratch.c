@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "softdevice/address.h"
 #include "softdevice/window.h"
 
 #define LEAST_SHIFT 12
@@ -106,7 +107,7 @@ void *obd_scratch_alloc(void *user, size_t size, size_t align)
 
 static void span_give(uint64_t piece)
 {
-	struct obd_span *span = obd_window_span(piece);
+	struct obd_span *span = obd_address_classify(piece, 1).span;
 
 	obd_window_give(span);
 	/* No thread looks up the span any more: only kernels that have ended did so. */

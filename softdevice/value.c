@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "protocol/obd_locals.h"
+#include "softdevice/address.h"
 #include "softdevice/context.h"
 #include "softdevice/sched.h"
 #include "softdevice/stream.h"
@@ -73,6 +74,8 @@ static CUresult value_submit(CUstream stream, CUdeviceptr addr, uint64_t value, 
 	if (!result)
 		result = addr % bytes ? CUDA_ERROR_INVALID_VALUE
 				      : obf_mem_side(addr, bytes, true, &device);
+	if (!result && device)
+		result = obd_address_check(addr, bytes);
 	if (result)
 		return result;
 	op = obd_op_new(sizeof *op, OBD_OP_COPY, s->ctx);

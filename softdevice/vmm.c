@@ -16,8 +16,10 @@
 #include "base/log.h"
 #include "front/front.h"
 #include "protocol/obd_locals.h"
+#include "softdevice/address.h"
 #include "softdevice/context.h"
 #include "softdevice/device.h"
+#include "softdevice/mapping.h"
 
 #define KIND_PHYSICAL 0x40 /* kind of the ids; greater than all of enum obf_kind */
 
@@ -42,29 +44,6 @@ static struct {
 } vmm = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static struct ob_ids handles = OB_IDS_INIT(KIND_PHYSICAL, OBD_PHYSICAL_MAX);
-
-bool obd_vmm_inside(uint64_t addr, uint64_t size)
-{
-	uint64_t end;
-
-	if (ob_add_overflows(addr, size, &end))
-		return false;
-	while (addr < end) {
-		struct obd_span *span = obd_window_span(addr);
-		struct obd_mapping *mapping = (struct obd_mapping *)span;
-		bool open = false;
-
-		if (!span || span->kind != OBD_SPAN_MAPPING)
-			return false;
-		for (unsigned i = 0; i < OBD_DEVICE_MAX; i++)
-			open |= atomic_load_explicit(&mapping->access[i], memory_order_relaxed) !=
-				0;
-		if (!open)
-			return false;
-		addr = span->base + span->size;
-	}
-	return true;
-}
 
 /* ---- the devices' files; callers hold the lock ---- */
 
@@ -530,7 +509,7 @@ CUresult obd_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc 
 CUresult obd_cuMemGetAccess(
 	unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
 {
-	struct obd_span *span;
+	struct obd_address at;
 	CUresult result = obd_ctx_none();
 
 	if (result)
@@ -538,10 +517,9 @@ CUresult obd_cuMemGetAccess(
 	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
 		location->id < 0 || location->id >= obf_device_count())
 		return CUDA_ERROR_INVALID_VALUE;
-	span = obd_window_span(ptr);
-	if (!span || span->kind != OBD_SPAN_MAPPING)
+	at = obd_address_classify(ptr, 1);
+	if (at.kind != OBD_ADDRESS_MAPPED && at.kind != OBD_ADDRESS_NO_ACCESS)
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = atomic_load_explicit(
-		&((struct obd_mapping *)span)->access[location->id], memory_order_relaxed);
+	*flags = atomic_load_explicit(&at.mapping->access[location->id], memory_order_relaxed);
 	return CUDA_SUCCESS;
 }
