@@ -121,11 +121,15 @@ bool log_drain(void)
 	do {
 		if (!log_try_right(&log->send_right))
 			return any;
-		if (can_send() && obc_ring_pending(&log->ring) && log_stream_ours())
-			while (can_send() && obc_ring_gather(&log->ring, &batch)) {
-				batch_send(&batch);
-				any = true;
-			}
+		/*
+		 * The descriptor is checked before each batch: while this thread was in the system
+		 * call for one batch, the program may have reused the number and made more calls.
+		 */
+		while (can_send() && obc_ring_pending(&log->ring) && log_stream_ours() &&
+			obc_ring_gather(&log->ring, &batch)) {
+			batch_send(&batch);
+			any = true;
+		}
 		atomic_store_explicit(&log->send_right, 0, memory_order_release);
 		/*
 		 * This thread must send a record that was committed after its last check by a

@@ -18,7 +18,8 @@
  * For how long after a successful check a descriptor is assumed to belong to the library. The
  * kernel assigns the lowest free number, and the library's numbers start at OB_FD_HIGH. A program
  * that has closed all descriptors must open about a thousand files before it gets such a number,
- * which takes longer than this.
+ * which takes longer than this. A thread that loses the processor between a check and the use of
+ * the number is not protected.
  */
 #define LOOK_NS 50000
 
@@ -124,11 +125,13 @@ bool log_stream_ours(void)
 	if (ob_likely(log->stream.fd >= OB_FD_HIGH &&
 		    now - atomic_load_explicit(&log->looked_at, memory_order_relaxed) < LOOK_NS))
 		return true;
+	if (ob_unlikely(!obt_stream_ours(&log->stream))) {
+		obc_log_descriptor_gone();
+		return false;
+	}
+	/* After the check, else another thread could rely on a check that then fails. */
 	atomic_store_explicit(&log->looked_at, now, memory_order_relaxed);
-	if (ob_likely(obt_stream_ours(&log->stream)))
-		return true;
-	obc_log_descriptor_gone();
-	return false;
+	return true;
 }
 
 bool obc_log_ending(void)

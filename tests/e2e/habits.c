@@ -5,7 +5,8 @@
  * signal handlers, exit in one, close descriptors that they did not open, and use the numbers for
  * their own files. Prints results for habits.py. Every mode ends by itself or by an alarm.
  *
- *     habits cancel|handler|exit|close-low|close-all|close-reused|close-refilled|low-refilled
+ *     habits cancel|handler|exit|close-low|close-all|close-reused|close-refilled|low-refilled|
+ *            close-held
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -39,6 +40,10 @@ static CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUco
 static CUcontext ctx;
 static CUdeviceptr area;
 static uint8_t host[BYTES];
+/* see sendmsg below */
+static enum { HOLD_NONE, HOLD_WANTED, HOLD_ENTERED, HOLD_ENDED, HOLD_LEFT } _Atomic hold;
+static _Atomic int data_fd = -1;   /* the descriptor that the main thread sent on last */
+static _Atomic pid_t held;         /* the thread */
 static int failures, least = 1024; /* lowest descriptor of the library */
 
 static void need(CUresult result, const char *what)
@@ -217,12 +222,38 @@ static bool sockets_high(int *ret, int *ret_n)
 	return high;
 }
 
-/* Waits until both connections of the session exist. */
+static bool thread_over(pid_t thread)
+{
+	return syscall(SYS_tgkill, getpid(), thread, 0) != 0;
+}
+
+static bool others_asleep(void)
+{
+	DIR *folder = opendir("/proc/self/task");
+	struct dirent *entry;
+	bool asleep = true;
+
+	while (folder && (entry = readdir(folder))) {
+		pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (thread && thread != gettid())
+			asleep = asleep && thread_asleep(thread);
+	}
+	if (folder)
+		closedir(folder);
+	return asleep;
+}
+
+/*
+ * Waits until both connections of the session exist and every thread of the library sleeps. A
+ * thread checks its descriptor before it uses it, but nothing can make the check and the use one
+ * step: a thread that loses the processor in between would use a number that is reused meanwhile.
+ */
 static int sockets_made(int *ret)
 {
 	int n;
 
-	UNTIL(sockets_high(ret, &n));
+	UNTIL(sockets_high(ret, &n) && others_asleep());
 	return n;
 }
 
@@ -308,6 +339,55 @@ static void close_refilled(void)
 	printf("reused %s\n", count && mine[count - 1] >= last ? "all" : "not all");
 }
 
+/*
+ * Stands in for the C library's sendmsg in the library, too. If wanted, holds the next thread that
+ * has sent on the data connection, except the main thread, at the end of the system call.
+ */
+__attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	ssize_t done = syscall(SYS_sendmsg, fd, msg, flags);
+	int error = errno;
+
+	if (gettid() == getpid()) {
+		atomic_store(&data_fd, fd);
+	} else if (fd == atomic_load(&data_fd) && atomic_load(&hold) == HOLD_WANTED) {
+		atomic_store(&held, gettid());
+		atomic_store(&hold, HOLD_ENTERED);
+		UNTIL(atomic_load(&hold) == HOLD_ENDED);
+		atomic_store(&hold, HOLD_LEFT);
+	}
+	errno = error;
+	return done;
+}
+
+/*
+ * The descriptors are reused and a further call is made while a thread of the library is in the
+ * system call for an earlier call.
+ */
+static void close_held(void)
+{
+	int fds[FILES_MAX], n = sockets_made(fds), pair[2];
+	char byte;
+
+	atomic_store(&hold, HOLD_WANTED);
+	need(fill(area, 1, 64, NULL), "memset");
+	UNTIL(atomic_load(&hold) == HOLD_ENTERED);
+	syscall(SYS_close_range, 3u, ~0u, 0u);
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
+		exit(2);
+	for (int i = 0; i < n; i++)
+		dup2(pair[0], fds[i]);
+	let_pass(1000, "the library takes a number to be its own for 50 us after it looked");
+	fill(area, 2, 64, NULL); /* fails if the library has noticed and does not resume */
+	atomic_store(&hold, HOLD_ENDED);
+	/* the thread ends if the session does */
+	UNTIL(atomic_load(&hold) == HOLD_LEFT && (thread_asleep(held) || thread_over(held)));
+	calls();
+	if (recv(pair[1], &byte, 1, MSG_DONTWAIT) >= 0)
+		printf("the library wrote to a file of the program\n");
+	printf("reused %s\n", n ? "some" : "none");
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -316,7 +396,7 @@ int main(int argc, char **argv)
 	} modes[] = { { "cancel", cancel }, { "handler", handler }, { "exit", leave },
 		{ "close-low", close_low }, { "close-all", close_all },
 		{ "close-reused", close_reused }, { "close-refilled", close_refilled },
-		{ "low-refilled", close_refilled } };
+		{ "low-refilled", close_refilled }, { "close-held", close_held } };
 
 	alarm(60);
 	if (argc == 2 && strncmp(argv[1], "low", 3) == 0) {
