@@ -17,7 +17,7 @@
 #include "front/front.h"
 #include "softdevice/device.h"
 #include "softdevice/print.h"
-#include "softdevice/program.h"
+#include "softdevice/core/program.h"
 
 #define OBD_HEAP_DEFAULT  (8ull << 20) /* bytes; the default of a GPU */
 #define OBD_PRINT_DEFAULT (1ull << 20)

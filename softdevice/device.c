@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "softdevice/config.h"
-#include "softdevice/program.h"
+#include "softdevice/core/program.h"
 
 struct obd_device obd_devices[OBD_DEVICE_MAX];
 

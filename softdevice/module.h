@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 #include "front/front.h"
-#include "softdevice/program.h"
+#include "softdevice/core/program.h"
 
 struct obd_ctx;
 

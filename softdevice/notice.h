@@ -8,7 +8,7 @@
 #ifndef OBD_NOTICE_H
 #define OBD_NOTICE_H
 
-#include "softdevice/program.h"
+#include "softdevice/core/program.h"
 
 /*
  * A kernel failed. With OUTBOARD_SOFT_MEMCHECK every failure is reported, in the form that memory

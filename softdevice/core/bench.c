@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "softdevice/program.h"
+#include "softdevice/core/program.h"
 
 #define WORDS  12
 #define WINDOW ((size_t)1 << 30)

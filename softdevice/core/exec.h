@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "softdevice/program.h"
+#include "softdevice/core/program.h"
 
 #define OBD_LANES           32u
 #define OBD_SLOT_BYTES      128u

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "base/check.h"
-#include "softdevice/core/format.h"
+#include "softdevice/core/engine/format.h"
 #include "tests/fuzz/fuzz.h"
 
 #define WINDOW    65536u

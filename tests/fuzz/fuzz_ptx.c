@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softdevice/program.h"
+#include "softdevice/core/program.h"
 #include "tests/fuzz/fuzz.h"
 
 static void *env_alloc(void *user, size_t size, size_t align)

@@ -21,9 +21,8 @@ KNOWN = (
     'compute/msm/gpu compute/msm/gpu_model compute/msm/gpu_tune',
     'compute/msm/msm compute/msm/plan compute/msm/scalars compute/msm/tune',
     'compute/ntt/lanes compute/ntt/ntt compute/ntt/reverse',
-    'softdevice/core/cta softdevice/core/fault softdevice/core/warp',
+    'softdevice/core/engine/cta softdevice/core/engine/fault softdevice/core/engine/warp',
     'compute/command/rqa/page compute/command/rqa/stream',
-    'softdevice/ softdevice/core/',
 )
 
 Edges = dict[str, dict[str, list[str]]]

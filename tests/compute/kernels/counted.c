@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-#include "softdevice/program.h"
+#include "softdevice/core/program.h"
 
 __attribute__((visibility("default"))) uint64_t counted_longest(void);
 __attribute__((visibility("default"))) uint64_t counted_all(void);

@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * Access to the software device's counters for tests: the symbols counted_longest and counted_all
- * of its library. See softdevice/program.h.
+ * of its library. See softdevice/core/program.h.
  */
 #ifndef OBT_COUNTED_H
 #define OBT_COUNTED_H

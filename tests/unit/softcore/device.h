@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-#include "softdevice/program.h"
+#include "softdevice/core/program.h"
 #include "tests/unit/test.h"
 
 #define WINDOW_BYTES ((size_t)256 << 20)

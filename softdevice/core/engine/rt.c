@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The device runtime: functions that code from nvcc calls and that no module defines. The arguments
+ * are words in the caller's registers, laid out as in PTX's calling convention.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "softdevice/core/engine/format.h"
+#include "softdevice/core/ops.h"
+#include "softdevice/core/engine/warp.h"
+
+#define MAX_STRING 4096u /* bytes of a string argument of assert */
+
+static uint32_t word(const struct obd_warp *w, const struct obd_insn *in, const char *regs,
+	uint32_t index, uint32_t lane)
+{
+	const uint16_t *list = w->cur->frame->func->call_ops + in->u.imm;
+
+	if (index >= list[0])
+		return 0;
+	return ((const uint32_t *)(const void *)(regs +
+		(size_t)list[2 + index] * OBD_SLOT_BYTES))[lane];
+}
+
+static uint64_t wide(const struct obd_warp *w, const struct obd_insn *in, const char *regs,
+	uint32_t index, uint32_t lane)
+{
+	return word(w, in, regs, index, lane) | (uint64_t)word(w, in, regs, index + 1, lane) << 32;
+}
+
+static void set_result(const struct obd_warp *w, const struct obd_insn *in, char *regs,
+	uint32_t index, uint32_t lane, uint32_t v)
+{
+	const uint16_t *list = w->cur->frame->func->call_ops + in->u.imm;
+
+	if (index < list[1])
+		((uint32_t *)(void *)(regs +
+			(size_t)list[2 + list[0] + index] * OBD_SLOT_BYTES))[lane] = v;
+}
+
+/* A string in device memory, checked against the window. A longer string is cut. */
+static const char *device_string(
+	struct obd_warp *w, const struct obd_insn *in, uint32_t lane, uint64_t a)
+{
+	if (a - w->window_base >= w->window_size) {
+		w->addr[lane] = a;
+		obd_fault_access(w, in, 1u << lane, 1, false, 0);
+	}
+	w->mem_in = in;
+	w->mem_mask = 1u << lane;
+	w->addr[lane] = a;
+	return (const char *)(uintptr_t)a;
+}
+
+static void do_assert(struct obd_warp *w, const struct obd_insn *in, const char *regs, uint32_t m)
+{
+	const struct obd_env *env = &w->cta->launch->program->env;
+	char text[3 * 256 + 256];
+
+	for (uint32_t r = m; r; r &= r - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctz(r);
+		const char *expr = device_string(w, in, lane, wide(w, in, regs, 0, lane));
+		const char *file = device_string(w, in, lane, wide(w, in, regs, 2, lane));
+		uint32_t line = word(w, in, regs, 4, lane);
+		const char *func = device_string(w, in, lane, wide(w, in, regs, 5, lane));
+		const uint32_t *b = w->cta->ctaid;
+		int n = snprintf(text, sizeof(text),
+			"%.255s:%u: %.255s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion "
+			"`%.255s` failed.\n",
+			file, line, func, b[0], b[1], b[2], w->tid[0][lane], w->tid[1][lane],
+			w->tid[2][lane], expr);
+
+		(void)env;
+		if (n > 0)
+			fwrite(text, 1, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1,
+				stderr);
+	}
+	obd_fault_raise(w, in, m, CUDA_ERROR_ASSERT, "a device-side assertion failed");
+}
+
+static void do_printf(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
+{
+	const struct obd_env *env = &w->cta->launch->program->env;
+
+	for (uint32_t r = m; r; r &= r - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctz(r);
+		const char *fmt = device_string(w, in, lane, wide(w, in, regs, 0, lane));
+		uint64_t args = wide(w, in, regs, 2, lane);
+		char *text = NULL;
+		size_t size = 0;
+		int n = obd_format(fmt, args, w->window_base, w->window_size, &text, &size);
+
+		/*
+		 * Reading the arguments raises the fault, which leaves this function; the text is
+		 * freed first.
+		 */
+		if (n < -1) {
+			free(text);
+			text = NULL;
+			device_string(w, in, lane, args);
+		}
+		if (text && size)
+			env->print(env->user, text, size);
+		free(text);
+		set_result(w, in, regs, 0, lane, (uint32_t)n);
+	}
+}
+
+static void do_malloc(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
+{
+	const struct obd_env *env = &w->cta->launch->program->env;
+
+	for (uint32_t r = m; r; r &= r - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctz(r);
+		uint64_t size = wide(w, in, regs, 0, lane);
+		uint64_t p = (uint64_t)(uintptr_t)env->heap_alloc(env->user, (size_t)size);
+
+		set_result(w, in, regs, 0, lane, (uint32_t)p);
+		set_result(w, in, regs, 1, lane, (uint32_t)(p >> 32));
+	}
+}
+
+static void do_free(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
+{
+	const struct obd_env *env = &w->cta->launch->program->env;
+
+	for (uint32_t r = m; r; r &= r - 1) {
+		uint64_t p = wide(w, in, regs, 0, (uint32_t)__builtin_ctz(r));
+
+		if (p)
+			env->heap_free(env->user, (void *)(uintptr_t)p);
+	}
+}
+
+void obd_rt_call(struct obd_warp *w, const struct obd_insn *in, const struct obd_func *f,
+	char *regs, uint32_t m)
+{
+	switch (f->builtin) {
+	case OBD_BUILTIN_VPRINTF:
+		do_printf(w, in, regs, m);
+		break;
+	case OBD_BUILTIN_MALLOC:
+		do_malloc(w, in, regs, m);
+		break;
+	case OBD_BUILTIN_FREE:
+		do_free(w, in, regs, m);
+		break;
+	case OBD_BUILTIN_ASSERTFAIL:
+		do_assert(w, in, regs, m);
+		break;
+	case OBD_BUILTIN_NANOSLEEP:
+		break;
+	default: {
+		char what[110];
+
+		snprintf(what, sizeof(what), "a call of %.60s, which no module defines", f->name);
+		obd_fault_raise(w, in, m, CUDA_ERROR_INVALID_PC, what);
+	}
+	}
+}

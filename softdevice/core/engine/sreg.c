@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include <string.h>
+#include <time.h>
+
+#include "softdevice/core/ops.h"
+#include "softdevice/core/engine/warp.h"
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Special registers that have one value for the whole warp. */
+static uint64_t uniform(const struct obd_warp *w, uint32_t which)
+{
+	const struct obd_cta *c = w->cta;
+	const struct obd_launch *l = c->launch;
+	const struct obd_grid *g = l->grid;
+	uint64_t ws = (uint64_t)(uintptr_t)l->workspace;
+
+	switch (which) {
+	case OBD_SREG_NTID_X:
+		return g->block[0];
+	case OBD_SREG_NTID_Y:
+		return g->block[1];
+	case OBD_SREG_NTID_Z:
+		return g->block[2];
+	case OBD_SREG_CTAID_X:
+		return c->ctaid[0];
+	case OBD_SREG_CTAID_Y:
+		return c->ctaid[1];
+	case OBD_SREG_CTAID_Z:
+		return c->ctaid[2];
+	case OBD_SREG_NCTAID_X:
+		return g->grid[0];
+	case OBD_SREG_NCTAID_Y:
+		return g->grid[1];
+	case OBD_SREG_NCTAID_Z:
+		return g->grid[2];
+	case OBD_SREG_ONE:
+		return 1;
+	case OBD_SREG_WARPID:
+		return w->id;
+	case OBD_SREG_NWARPID:
+		return OBD_MAX_WARPS;
+	case OBD_SREG_SMID:
+		return c->index % (l->program->env.sm_count ? l->program->env.sm_count : 1);
+	case OBD_SREG_NSMID:
+		return l->program->env.sm_count;
+	case OBD_SREG_GRIDID:
+		return g->grid_id;
+	case OBD_SREG_CLOCK:
+		return (uint32_t)now_ns(CLOCK_MONOTONIC);
+	case OBD_SREG_CLOCK_HI:
+		return now_ns(CLOCK_MONOTONIC) >> 32;
+	case OBD_SREG_CLOCK64:
+		return now_ns(CLOCK_MONOTONIC);
+	case OBD_SREG_GLOBALTIMER:
+		return now_ns(CLOCK_REALTIME);
+	case OBD_SREG_GLOBALTIMER_LO:
+		return (uint32_t)now_ns(CLOCK_REALTIME);
+	case OBD_SREG_GLOBALTIMER_HI:
+		return now_ns(CLOCK_REALTIME) >> 32;
+	case OBD_SREG_ENVREG1:
+		return ws >> 32;
+	case OBD_SREG_ENVREG2:
+		return (uint32_t)ws;
+	case OBD_SREG_DYN_SMEM:
+		return g->dynamic_shared;
+	case OBD_SREG_TOTAL_SMEM:
+		return l->entry->pub.static_shared + g->dynamic_shared;
+	default:
+		return 0;
+	}
+}
+
+static uint32_t lane_value(const struct obd_warp *w, uint32_t which, uint32_t lane)
+{
+	switch (which) {
+	case OBD_SREG_TID_X:
+		return w->tid[0][lane];
+	case OBD_SREG_TID_Y:
+		return w->tid[1][lane];
+	case OBD_SREG_TID_Z:
+		return w->tid[2][lane];
+	case OBD_SREG_LANEID:
+		return lane;
+	case OBD_SREG_LM_EQ:
+		return 1u << lane;
+	case OBD_SREG_LM_LT:
+		return (1u << lane) - 1;
+	case OBD_SREG_LM_LE:
+		return (2u << lane) - 1;
+	case OBD_SREG_LM_GT:
+		return ~((2u << lane) - 1);
+	default:
+		return ~((1u << lane) - 1);
+	}
+}
+
+static bool is_per_lane(uint32_t which)
+{
+	return which <= OBD_SREG_TID_Z || which == OBD_SREG_LANEID ||
+		(which >= OBD_SREG_LM_EQ && which <= OBD_SREG_LM_GT);
+}
+
+void obd_sreg(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m, bool wide)
+{
+	char *d = regs + (size_t)in->d * OBD_SLOT_BYTES;
+	uint32_t which = in->e;
+	uint32_t v[OBD_LANES];
+
+	if (!is_per_lane(which)) {
+		uint64_t u = uniform(w, which);
+
+		for (uint32_t i = 0; i < OBD_LANES; i++)
+			if (wide)
+				((uint64_t *)(void *)d)[i] =
+					(m >> i) & 1 ? u : ((uint64_t *)(void *)d)[i];
+			else
+				((uint32_t *)(void *)d)[i] =
+					(m >> i) & 1 ? (uint32_t)u : ((uint32_t *)(void *)d)[i];
+		return;
+	}
+	if (which <= OBD_SREG_TID_Z)
+		memcpy(v, w->tid[which], sizeof(v));
+	else
+		for (uint32_t i = 0; i < OBD_LANES; i++)
+			v[i] = lane_value(w, which, i);
+	if (!wide) {
+		obd_write32(d, v, m);
+		return;
+	}
+	for (uint32_t i = 0; i < OBD_LANES; i++)
+		if ((m >> i) & 1)
+			((uint64_t *)(void *)d)[i] = v[i];
+}

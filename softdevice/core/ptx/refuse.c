@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Instructions and qualifiers that PTX has and this device does not implement. A function that uses
+ * one is refused, and with it the kernels that reach it, but not the module.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "softdevice/core/ptx/ptx.h"
+
+/* From the chapter "Instructions" of PTX ISA 9.0. */
+static const char *const unimplemented[] = {
+	"tex",
+	"tld4",
+	"txq",
+	"suld",
+	"sust",
+	"sured",
+	"suq",
+	"istypep",
+	"wmma",
+	"wgmma",
+	"tcgen05",
+	"multimem",
+	"tensormap",
+	"clusterlaunchcontrol",
+	"movmatrix",
+	"vadd",
+	"vsub",
+	"vabsdiff",
+	"vmin",
+	"vmax",
+	"vshl",
+	"vshr",
+	"vmad",
+	"vset",
+};
+
+/*
+ * Types and other qualifiers. In addition, every word with a "::" is refused: PTX uses it for
+ * variants of its newer instructions.
+ */
+static const char *const words[] = {
+	"e2m1",
+	"e2m1x2",
+	"e2m1x4",
+	"e3m2",
+	"e3m2x2",
+	"e3m2x4",
+	"e2m3",
+	"e2m3x2",
+	"e2m3x4",
+	"e4m3x4",
+	"e5m2x4",
+	"ue8m0",
+	"ue8m0x2",
+	"ue4m3",
+	"b1",
+	"b4",
+	"b6x16_p32",
+	"b4x16_p64",
+	"b8x16",
+	"s2f6x2",
+	"u8x4",
+	"s8x4",
+	"rs",
+};
+
+static bool is_in(const char *const *list, size_t n, const char *name, uint32_t size)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strlen(list[i]) == size && memcmp(list[i], name, size) == 0)
+			return true;
+	return false;
+}
+
+bool obd_ptx_unimplemented(const char *name, uint32_t size)
+{
+	return is_in(unimplemented, sizeof(unimplemented) / sizeof(unimplemented[0]), name, size);
+}
+
+bool obd_ptx_unimplemented_word(const char *word, uint32_t size)
+{
+	return is_in(words, sizeof(words) / sizeof(words[0]), word, size) ||
+		memmem(word, size, "::", 2);
+}
+
+void obd_ptx_refuse(struct obd_loader *ld, const char *format, ...)
+{
+	char text[256];
+	va_list ap;
+	size_t size;
+	char *why;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	if (!ld->in_body)
+		obd_ptx_fail(ld, "%s", text);
+	size = strlen(text) + 32;
+	why = obd_ptx_alloc(ld, size);
+	snprintf(why, size, "PTX line %u: %s", ld->stmt_line ? ld->stmt_line : ld->lex.tok.line,
+		text);
+	ld->refused = why;
+	longjmp(ld->refuse, 1);
+}
