@@ -31,17 +31,18 @@ def calls_md(spec, coverage=None):
             + ', '.join(f'{count(k)} {k}' for k in ('front', 'local', 'sync', 'async', 'cached') if count(k))
             + f'), {count("server")} serve the server alone, {len(spec.aliases)} are older names of the same call,'
             f' {len(spec.absent)} are absent.', '']
-    wrapped = sum(1 for c in calls if c.wrapped)
+    written = sum(1 for c in calls if c.on_wire and (c.wrapped or c.in_front))
     out += [f'{len(spec.one_line())} calls are one line end to end: their way over the wire, from the program\'s call to the driver\'s, is'
             ' generated from that line and nothing else is written for it.'
-            + (f' For {wrapped} more the wire form is generated too, and a function of the client stands before it (`wrapped`).' if wrapped else ''), '']
+            + (f' For {written} more the wire form is generated too, and a hand-written function of the client (`wrapped`) or of the'
+               ' front end (`front`) calls it.' if written else ''), '']
     out += ['## Operations of the wire', '', '| opcode | class | operation | meaning | tested by |', '|---|---|---|---|---|']
     for c in spec.wire_calls():
         words = ' '.join([c.klass] + sorted(c.words))
         out.append(f'| 0x{c.opcode:04x} | {words} | `{c.name}({parameters(c)})` | {c.doc} | {tested.get(c.name, "")} |')
     out += ['', '## CUDA calls', '', '| call | class | since | twin | tested by |', '|---|---|---|---|---|']
     for c in sorted(calls, key=lambda c: c.name):
-        out.append(f'| `{c.name}` | {c.klass}{" wrapped" if c.wrapped else ""} | {c.since} | {c.twin or ""} | {tested.get(c.name, "")} |')
+        out.append(f'| `{c.name}` | {" ".join([c.klass] + sorted(c.words & {"wrapped", "front"}))} | {c.since} | {c.twin or ""} | {tested.get(c.name, "")} |')
     for c in sorted(spec.aliases, key=lambda c: c.name):
         out.append(f'| `{c.name}` | as `{c.target}` | {c.since} | {c.twin or ""} | |')
     out += ['', '## Absent calls', '', 'They return `CUDA_ERROR_NOT_SUPPORTED`; the reason is logged once.', '',

@@ -16,7 +16,7 @@ def prototypes(calls, prefix):
 
 
 def front_h(spec):
-    calls = [c for c in spec.calls if c.klass == 'front']
+    calls = [c for c in spec.calls if c.in_front]
     body = ('/* A call that is not there: logs the reason once, returns CUDA_ERROR_NOT_SUPPORTED. */\n'
             'CUresult obf_absent(const char *name, const char *reason);\n\n' + prototypes(calls, 'obf_'))
     return header('OBF_CALLS_H', 'The calls that front/ answers in both libraries.', [CUDA], body)
@@ -27,14 +27,14 @@ def local_h(spec, prefix):
         calls = [c for c in spec.calls if c.klass == 'local' or c.wrapped]
         what = 'The calls that client-shim/ writes by hand.'
     else:
-        calls = [c for c in spec.calls if c.klass != 'front']
+        calls = [c for c in spec.calls if not c.in_front]
         what = 'The calls that softdevice/ writes by hand; one that it leaves out is answered as absent.'
     return header(f'{prefix.upper()}LOCALS_H', what, [CUDA], prototypes(calls, prefix))
 
 
 def target(call, prefix):
     """(function, True when it is hand-written and may be missing) behind a stub."""
-    if call.klass == 'front':
+    if call.in_front:
         return 'obf_' + call.name, True
     if call.klass == 'server' and prefix == 'obc_':
         return None, False

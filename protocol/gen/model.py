@@ -294,6 +294,10 @@ class Call:
         return 'wrapped' in self.words
 
     @property
+    def in_front(self):
+        return self.klass == 'front' or 'front' in self.words
+
+    @property
     def new(self):
         return next((p for p in self.params if p.new), None)
 
@@ -361,7 +365,7 @@ class Spec:
 
     def one_line(self):
         """The calls whose line in the specification is all that is written for them."""
-        return [c for c in self.calls if c.on_wire and not c.wrapped]
+        return [c for c in self.calls if c.on_wire and not c.wrapped and not c.in_front]
 
     def add(self, call):
         if call.name in self.by_name:

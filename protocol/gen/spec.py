@@ -241,7 +241,9 @@ class Parser:
                 call.twin = word
             elif word in ('noctx', 'blocks') and call.on_wire:
                 call.words.add(word)
-            elif word == 'wrapped' and call.on_wire and not call.op:
+            elif word in ('wrapped', 'front') and call.on_wire and not call.op:
+                if call.words & {'wrapped', 'front'}:
+                    raise SpecError(where, f"'{word}': {call.name} already has a hand-written function")
                 call.words.add(word)
             else:
                 raise SpecError(where, f"the word '{word}' is not known here")

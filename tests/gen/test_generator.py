@@ -118,6 +118,8 @@ BAD = [
     ('0x01 sync 2000 cuFoo(device float d);', 2, "cuFoo: 'd' is marked device but is no int"),
     ('0x01 sync 2000 cuFoo(int given);', 2, "cuFoo: generated code uses the name 'given' itself: choose another"),
     ('local 2000 cuFoo(int n) wrapped;', 2, "the word 'wrapped' is not known here"),
+    ('local 2000 cuFoo(int n) front;', 2, "the word 'front' is not known here"),
+    ('0x01 sync 2000 cuFoo(int n) wrapped front;', 2, "'front': cuFoo already has a hand-written function"),
     # handles
     ('handle CUstream stream else CUDA_ERROR_NOTHING;', 2, 'base/cuda_types.h has no error CUDA_ERROR_NOTHING'),
     ('handle CUstream stream;\n0x01 sync 2000 cuFoo(out CUstream *s);', 3,
