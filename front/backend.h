@@ -23,6 +23,14 @@ struct obf_point {
 	uint64_t words[6];
 };
 
+#define OBF_VMM_PAGE (2ull << 20) /* bytes: the granularity of reservations and mappings */
+
+/* Addresses reserved by cuMemAddressReserve. */
+struct obf_reservation {
+	uint64_t base, size;
+	void *backend; /* owned by the backend */
+};
+
 struct obf_backend {
 	/* "outboard" or "outboard-softdevice"; for messages */
 	const char *what;
@@ -152,6 +160,27 @@ struct obf_backend {
 		struct obf_ctx *ctx, uint64_t *ret_free, uint64_t *ret_total); /* bytes */
 	/* Gives unused memory of the backend back to the device. May be NULL. */
 	void (*mem_trim)(int device);
+
+	/* ---- virtual memory management; vmm_reserve NULL: not supported ---- */
+
+	/* Whether the program may use it; fixed after start. NULL: yes. */
+	bool (*vmm_offered)(void);
+	/*
+	 * Reserves r->size bytes of addresses: at `wanted` if that is not 0 and free, else at any
+	 * multiple of `align`. Sets r->base and r->backend. CUDA_ERROR_OUT_OF_MEMORY: none left.
+	 */
+	CUresult (*vmm_reserve)(struct obf_reservation *r, uint64_t align, uint64_t wanted);
+	/* Nothing is mapped there. */
+	void (*vmm_unreserve)(const struct obf_reservation *r);
+	/*
+	 * Maps [offset, offset + size) of the memory at addr, where addresses are reserved and
+	 * nothing is mapped. Sets the device of the memory. CUDA_ERROR_INVALID_VALUE: no such
+	 * handle, or its memory is smaller.
+	 */
+	CUresult (*vmm_map)(uint64_t addr, uint64_t size, uint64_t offset,
+		CUmemGenericAllocationHandle handle, int *ret_device);
+	/* One or several adjacent mappings cover exactly the range. */
+	CUresult (*vmm_unmap)(uint64_t addr, uint64_t size);
 
 	/*
 	 * Returns the point after all work of the stream. The caller releases it with point_drop.

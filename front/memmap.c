@@ -141,6 +141,18 @@ bool obf_mem_remove(uint64_t base, struct obf_mem *ret)
 	return found;
 }
 
+bool obf_mem_overlaps(uint64_t base, uint64_t size)
+{
+	const struct node *last;
+	bool found;
+
+	pthread_rwlock_rdlock(&lock);
+	last = walk(base + size - 1, false, NULL);
+	found = last && last->mem.base + last->mem.size > base;
+	pthread_rwlock_unlock(&lock);
+	return found;
+}
+
 bool obf_mem_take_next(
 	const struct obf_ctx *ctx, enum obf_mem_kind kind, uint64_t *from, struct obf_mem *ret)
 {

@@ -333,6 +333,8 @@ int obf_occupancy_blocks(
  */
 bool obf_mem_take_next(
 	const struct obf_ctx *ctx, enum obf_mem_kind kind, uint64_t *from, struct obf_mem *ret);
+/* Does any range of the map overlap [base, base + size)? size > 0, base + size does not wrap. */
+bool obf_mem_overlaps(uint64_t base, uint64_t size);
 /* Frees the pinned memory of a context that ends. */
 void obf_hostmem_end(const struct obf_ctx *ctx);
 const void *obf_export_table_find(const CUuuid *id);

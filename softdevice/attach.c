@@ -25,6 +25,7 @@
 #include "softdevice/module.h"
 #include "softdevice/sched.h"
 #include "softdevice/stream.h"
+#include "softdevice/vmm.h"
 #include "softdevice/window.h"
 
 static CUresult start(struct obf_device *ret_devices, int *ret_count)
@@ -126,6 +127,10 @@ static struct obf_backend backend = {
 	.mem_alloc = obd_memory_alloc,
 	.mem_free = obd_memory_release,
 	.mem_info = obd_memory_info,
+	.vmm_reserve = obd_vmm_reserve,
+	.vmm_unreserve = obd_vmm_unreserve,
+	.vmm_map = obd_vmm_map,
+	.vmm_unmap = obd_vmm_unmap,
 	.point_take = obd_point_take,
 	.point_passed = obd_point_passed,
 	.point_drop = obd_point_drop,

@@ -2,6 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "softdevice/vmm.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -170,70 +171,43 @@ static uint64_t place_any(uint64_t size, uint64_t align, struct reservation **re
 	return best;
 }
 
-CUresult obd_cuMemAddressReserve(
-	CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags)
+CUresult obd_vmm_reserve(struct obf_reservation *front, uint64_t align, uint64_t wanted)
 {
-	struct reservation *r, *after;
-	uint64_t base, align = ob_max((uint64_t)alignment, (uint64_t)OBD_UNIT);
-	CUresult result = obd_ctx_none();
+	struct reservation *r = calloc(1, sizeof *r), *after;
+	uint64_t base;
 
-	if (result)
-		return result;
-	if (!ptr || size == 0 || size % OBD_UNIT || addr % OBD_UNIT || (align & (align - 1)) ||
-		flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = calloc(1, sizeof *r);
 	if (!r)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&vmm.lock);
-	base = addr && addr % align == 0 && place_wanted(addr, size, &after)
-		? addr
-		: place_any(size, align, &after);
+	base = wanted && place_wanted(wanted, front->size, &after)
+		? wanted
+		: place_any(front->size, align, &after);
 	if (base) {
 		r->base = base;
-		r->size = size;
+		r->size = front->size;
 		r->next = after ? after->next : vmm.reservations;
-		if (after)
-			after->next = r;
-		else
-			vmm.reservations = r;
+		*(after ? &after->next : &vmm.reservations) = r;
 	}
 	pthread_mutex_unlock(&vmm.lock);
 	if (!base) {
 		free(r);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	*ptr = base;
+	front->base = base;
+	front->backend = r;
 	return CUDA_SUCCESS;
 }
 
-/* Is any part of [base, base + size) mapped? Called with the lock held. */
-static bool any_mapped(uint64_t base, uint64_t size)
+void obd_vmm_unreserve(const struct obf_reservation *front)
 {
-	for (struct obd_mapping *m = vmm.mappings; m; m = m->next)
-		if (m->span.base < base + size && base < m->span.base + m->span.size)
-			return true;
-	return false;
-}
+	struct reservation *r = front->backend, **link;
 
-CUresult obd_cuMemAddressFree(CUdeviceptr ptr, size_t size)
-{
-	struct reservation *r, **link;
-	CUresult result = obd_ctx_none();
-
-	if (result)
-		return result;
 	pthread_mutex_lock(&vmm.lock);
-	for (link = &vmm.reservations; (r = *link) && r->base != ptr; link = &r->next)
+	for (link = &vmm.reservations; *link != r; link = &(*link)->next)
 		;
-	if (!r || r->size != size || any_mapped(ptr, size)) {
-		result = CUDA_ERROR_INVALID_VALUE;
-	} else {
-		*link = r->next;
-		free(r);
-	}
+	*link = r->next;
 	pthread_mutex_unlock(&vmm.lock);
-	return result;
+	free(r);
 }
 
 /* ---- memory ---- */
@@ -346,14 +320,6 @@ CUresult obd_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAlloc
 
 /* ---- mappings ---- */
 
-static bool reserved(uint64_t base, uint64_t size)
-{
-	for (struct reservation *r = vmm.reservations; r; r = r->next)
-		if (base >= r->base && ob_span_inside(base - r->base, size, r->size))
-			return true;
-	return false;
-}
-
 static struct obd_mapping *mapping_new(void)
 {
 	struct obd_mapping *m = vmm.spare;
@@ -367,55 +333,47 @@ static struct obd_mapping *mapping_new(void)
 	return m;
 }
 
+static void mapping_free(struct obd_mapping *m)
+{
+	m->next = vmm.spare;
+	vmm.spare = m;
+}
+
 static void mapping_enter(struct obd_mapping *m)
 {
 	struct obd_mapping **link = &vmm.mappings;
-	struct obf_mem mem = {
-		.base = m->span.base,
-		.size = m->span.size,
-		.kind = OBF_MEM_DEVICE,
-		.device = (int)m->physical->device->ordinal,
-		.ctx = obf_ctx_primary((int)m->physical->device->ordinal),
-		.joins = true,
-	};
 
 	while (*link && (*link)->span.base < m->span.base)
 		link = &(*link)->next;
 	m->next = *link;
 	*link = m;
 	obd_window_mark(m->span.base, m->span.size, &m->span);
-	obf_mem_insert(&mem);
 }
 
-CUresult obd_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
-	CUmemGenericAllocationHandle handle, unsigned long long flags)
+CUresult obd_vmm_map(uint64_t addr, uint64_t size, uint64_t offset,
+	CUmemGenericAllocationHandle handle, int *ret_device)
 {
 	struct obd_physical *physical;
 	struct obd_mapping *m = NULL;
-	CUresult result = obd_ctx_none();
+	CUresult result = CUDA_SUCCESS;
 
-	if (result)
-		return result;
-	if (flags || size == 0 || size % OBD_UNIT || offset % OBD_UNIT || ptr % OBD_UNIT)
-		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&vmm.lock);
 	physical = ob_ids_get(&handles, handle);
-	if (!physical || !ob_span_inside(offset, size, physical->size) || !reserved(ptr, size) ||
-		any_mapped(ptr, size)) {
+	if (!physical || !ob_span_inside(offset, size, physical->size)) {
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else if (!(m = mapping_new())) {
 		result = CUDA_ERROR_OUT_OF_MEMORY;
-	} else if (mmap((void *)ptr, size, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+	} else if (mmap((void *)addr, size, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
 			   physical->device->backing,
 			   (off_t)(physical->offset + offset)) == MAP_FAILED) {
-		m->next = vmm.spare;
-		vmm.spare = m;
+		mapping_free(m);
 		result = CUDA_ERROR_MAP_FAILED;
 	} else {
-		m->span = (struct obd_span){ .kind = OBD_SPAN_MAPPING, .base = ptr, .size = size };
+		m->span = (struct obd_span){ .kind = OBD_SPAN_MAPPING, .base = addr, .size = size };
 		m->physical = physical;
 		physical->refs++;
 		mapping_enter(m);
+		*ret_device = (int)physical->device->ordinal;
 	}
 	pthread_mutex_unlock(&vmm.lock);
 	return result;
@@ -437,30 +395,28 @@ static struct obd_mapping **mappings_exact(uint64_t base, uint64_t size)
 	return size && at == base + size ? first : NULL;
 }
 
-CUresult obd_cuMemUnmap(CUdeviceptr ptr, size_t size)
+CUresult obd_vmm_unmap(uint64_t addr, uint64_t size)
 {
 	struct obd_mapping **link, *m;
-	struct obf_mem gone;
-	CUresult result = obd_ctx_none();
+	CUresult result = CUDA_SUCCESS;
 
-	if (result)
-		return result;
 	pthread_mutex_lock(&vmm.lock);
-	link = mappings_exact(ptr, size);
-	while (link && (m = *link) && m->span.base < ptr + size) {
+	link = mappings_exact(addr, size);
+	assert(link); /* checked by the front end */
+	obd_window_mark(addr, size, NULL);
+	if (mmap((void *)addr, size, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
+		for (m = *link; m && m->span.base < addr + size; m = m->next)
+			obd_window_mark(m->span.base, m->span.size, &m->span);
+		result = CUDA_ERROR_UNMAP_FAILED;
+	}
+	while (result == CUDA_SUCCESS && (m = *link) && m->span.base < addr + size) {
 		*link = m->next;
-		obf_mem_remove(m->span.base, &gone);
-		obd_window_mark(m->span.base, m->span.size, NULL);
-		if (mmap((void *)m->span.base, m->span.size, PROT_NONE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-			    0) == MAP_FAILED)
-			result = CUDA_ERROR_UNMAP_FAILED;
 		physical_unref(m->physical);
-		m->next = vmm.spare;
-		vmm.spare = m;
+		mapping_free(m);
 	}
 	pthread_mutex_unlock(&vmm.lock);
-	return link ? result : CUDA_ERROR_INVALID_VALUE;
+	return result;
 }
 
 static int protection_of(const struct obd_mapping *m)

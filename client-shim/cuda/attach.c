@@ -17,6 +17,7 @@
 #include "client-shim/cuda/module.h"
 #include "client-shim/cuda/start.h"
 #include "client-shim/cuda/stream.h"
+#include "client-shim/cuda/vmm.h"
 #include "client-shim/session/times.h"
 #include "front/backend.h"
 #include "protocol/obc_locals.h"
@@ -55,6 +56,11 @@ static struct obf_backend backend = {
 	.mem_free = obc_memory_free,
 	.mem_info = obc_memory_info,
 	.mem_trim = obc_memory_trim,
+	.vmm_offered = obc_vmm_offered,
+	.vmm_reserve = obc_vmm_reserve,
+	.vmm_unreserve = obc_vmm_unreserve,
+	.vmm_map = obc_vmm_map,
+	.vmm_unmap = obc_vmm_unmap,
 	.point_take = obc_point_take,
 	.point_passed = obc_point_over,
 	.point_drop = obc_point_drop,

@@ -343,6 +343,49 @@ static CUresult global_get(
 	return CUDA_SUCCESS;
 }
 
+/* Addresses one after the other, or those that are wanted. */
+static CUresult vmm_reserve(struct obf_reservation *r, uint64_t align, uint64_t wanted)
+{
+	static uint64_t next = 0x400000000000;
+
+	if (!wanted)
+		next = wanted = (next + align - 1) & ~(align - 1);
+	r->base = wanted;
+	r->backend = &fake;
+	next += r->size;
+	fake.reservations += fake.vmm_result == CUDA_SUCCESS;
+	return fake.vmm_result;
+}
+
+static void vmm_unreserve(const struct obf_reservation *r)
+{
+	fake.reservations -= r->backend == &fake;
+}
+
+static CUresult vmm_map(uint64_t addr, uint64_t size, uint64_t offset,
+	CUmemGenericAllocationHandle handle, int *ret_device)
+{
+	(void)addr;
+	(void)size;
+	(void)offset;
+	*ret_device = (int)handle;
+	fake.mappings += fake.vmm_result == CUDA_SUCCESS;
+	return fake.vmm_result;
+}
+
+static CUresult vmm_unmap(uint64_t addr, uint64_t size)
+{
+	(void)addr;
+	fake.last_unmapped = size;
+	fake.mappings -= fake.vmm_result == CUDA_SUCCESS;
+	return fake.vmm_result;
+}
+
+static bool vmm_offered(void)
+{
+	return !fake.no_vmm;
+}
+
 static void host_range(const void *p, size_t size, bool added)
 {
 	(void)p;
@@ -396,6 +439,11 @@ void fake_attach(const struct obf_proc *procs, size_t n_procs)
 		.func_set_attr = func_set_attr,
 		.global_get = global_get,
 		.host_range = host_range,
+		.vmm_offered = vmm_offered,
+		.vmm_reserve = vmm_reserve,
+		.vmm_unreserve = vmm_unreserve,
+		.vmm_map = vmm_map,
+		.vmm_unmap = vmm_unmap,
 	};
 
 	backend.procs = procs;

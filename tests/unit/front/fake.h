@@ -20,13 +20,15 @@ struct fake {
 	bool ptx_only;
 	bool passed; /* every point of a stream has been passed */
 	CUresult start_result, alive_result, create_result, load_result, func_load_result,
-		settle_result, destroy_result, look_result;
+		settle_result, destroy_result, look_result, vmm_result;
+	bool no_vmm;
 	int registers; /* func_attrs reports these */
 	int shared_bytes;
 	/* recorded calls */
 	_Atomic int starts, creates, destroys, syncs, loads, unloads, func_gets, func_loads,
 		settles, func_attrs, func_sets, globals, limits, ranges, streams, events, records,
-		looks, copies, allocs, points, releases;
+		looks, copies, allocs, points, releases, reservations, mappings;
+	uint64_t last_unmapped; /* bytes of the last call of vmm_unmap */
 	struct obf_copy last_copy;
 	char last_payload[4096]; /* of the last load, truncated */
 	bool last_from_text;

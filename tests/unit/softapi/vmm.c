@@ -52,24 +52,24 @@ static CUdeviceptr requested(void)
 {
 	CUdeviceptr p = 0, q = 0, r = 0;
 
-	OK(CALL(cuMemAddressReserve)(&p, 64 * MIB, UNIT, BASE + (1ull << 40), 0));
+	OK(FRONT(cuMemAddressReserve)(&p, 64 * MIB, UNIT, BASE + (1ull << 40), 0));
 	if (p != BASE + (1ull << 40))
 		printf("the usual window is taken: at %#llx\n", p);
-	OK(CALL(cuMemAddressReserve)(&q, 64 * MIB, 0, p, 0));
+	OK(FRONT(cuMemAddressReserve)(&q, 64 * MIB, 0, p, 0));
 	CHECK(q != p && (q + 64 * MIB <= p || q >= p + 64 * MIB));
-	OK(CALL(cuMemAddressFree)(q, 64 * MIB));
-	OK(CALL(cuMemAddressReserve)(&r, UNIT, 0, p - UNIT, 0));
+	OK(FRONT(cuMemAddressFree)(q, 64 * MIB));
+	OK(FRONT(cuMemAddressReserve)(&r, UNIT, 0, p - UNIT, 0));
 	CHECK(r == p - UNIT);
-	OK(CALL(cuMemAddressFree)(r, UNIT));
-	IS(CALL(cuMemAddressReserve)(&r, UNIT + 1, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
-	IS(CALL(cuMemAddressReserve)(&r, 0, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
-	IS(CALL(cuMemAddressFree)(p, UNIT), CUDA_ERROR_INVALID_VALUE);
+	OK(FRONT(cuMemAddressFree)(r, UNIT));
+	IS(FRONT(cuMemAddressReserve)(&r, UNIT + 1, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	IS(FRONT(cuMemAddressReserve)(&r, 0, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	IS(FRONT(cuMemAddressFree)(p, UNIT), CUDA_ERROR_INVALID_VALUE);
 	return p;
 }
 
 static void map(CUdeviceptr at, size_t size, size_t offset, CUmemGenericAllocationHandle h)
 {
-	OK(CALL(cuMemMap)(at, size, offset, h, 0));
+	OK(FRONT(cuMemMap)(at, size, offset, h, 0));
 	OK(CALL(cuMemSetAccess)(at, size, &both_ways, 1));
 }
 
@@ -84,7 +84,7 @@ static void mapped(CUdeviceptr p)
 
 	IS(free_now(), before - 5 * UNIT);
 	IS(FRONT(cuMemsetD8Async)(p, 1, 1, NULL), CUDA_ERROR_INVALID_VALUE);
-	OK(CALL(cuMemMap)(p, 4 * UNIT, 0, a, 0));
+	OK(FRONT(cuMemMap)(p, 4 * UNIT, 0, a, 0));
 	IS(FRONT(cuMemsetD8Async)(p, 1, 1, NULL), CUDA_ERROR_INVALID_VALUE); /* no access yet */
 	OK(CALL(cuMemGetAccess)(&flags, &both_ways.location, p));
 	IS(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
@@ -101,19 +101,19 @@ static void mapped(CUdeviceptr p)
 	IS(FRONT(cuMemsetD8Async)(p, 7, 5 * UNIT + 1, NULL), CUDA_ERROR_INVALID_VALUE);
 	OK(FRONT(cuMemGetAddressRange_v2)(&base, &size, p + 4 * UNIT + 5));
 	CHECK(base == p + 4 * UNIT && size == UNIT);
-	IS(CALL(cuMemMap)(p, UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE); /* taken */
+	IS(FRONT(cuMemMap)(p, UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE); /* taken */
 	/* more than there is */
-	IS(CALL(cuMemMap)(p + 8 * UNIT, 2 * UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE);
+	IS(FRONT(cuMemMap)(p + 8 * UNIT, 2 * UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE);
 	/* not reserved */
-	IS(CALL(cuMemMap)(p + 64 * MIB, UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE);
-	IS(CALL(cuMemUnmap)(p, UNIT), CUDA_ERROR_INVALID_VALUE);           /* a part */
-	IS(CALL(cuMemAddressFree)(p, 64 * MIB), CUDA_ERROR_INVALID_VALUE); /* in use */
+	IS(FRONT(cuMemMap)(p + 64 * MIB, UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE);
+	IS(FRONT(cuMemUnmap)(p, UNIT), CUDA_ERROR_INVALID_VALUE);           /* a part */
+	IS(FRONT(cuMemAddressFree)(p, 64 * MIB), CUDA_ERROR_INVALID_VALUE); /* in use */
 	/* Memory lives while it is mapped, and goes with the last of handle and mapping. */
 	OK(CALL(cuMemRelease)(a));
 	IS(CALL(cuMemRelease)(a), CUDA_ERROR_INVALID_VALUE);
 	OK(DTOH(host, p, 4 * UNIT));
 	CHECK(host[UNIT] == 7);
-	OK(CALL(cuMemUnmap)(p, 5 * UNIT));
+	OK(FRONT(cuMemUnmap)(p, 5 * UNIT));
 	IS(DTOH(host, p, 1), CUDA_ERROR_INVALID_VALUE);
 	IS(free_now(), before - UNIT);
 	OK(CALL(cuMemRelease)(b));
@@ -132,9 +132,9 @@ static void aliased(CUdeviceptr p)
 	IS(device_u32(p + 8 * UNIT), 0);
 	OK(FRONT(cuMemsetD32Async)(p + UNIT + 16, 0xcafe, 1, NULL));
 	IS(device_u32(p + 8 * UNIT + 16), 0xcafe);
-	OK(CALL(cuMemUnmap)(p, 2 * UNIT));
+	OK(FRONT(cuMemUnmap)(p, 2 * UNIT));
 	IS(device_u32(p + 8 * UNIT + 16), 0xcafe);
-	OK(CALL(cuMemUnmap)(p + 8 * UNIT, UNIT));
+	OK(FRONT(cuMemUnmap)(p + 8 * UNIT, UNIT));
 	OK(CALL(cuMemRelease)(h));
 }
 
@@ -161,6 +161,6 @@ int main(int argc, char **argv)
 	mapped(p);
 	aliased(p);
 	full();
-	OK(CALL(cuMemAddressFree)(p, 64 * MIB));
+	OK(FRONT(cuMemAddressFree)(p, 64 * MIB));
 	return 0;
 }

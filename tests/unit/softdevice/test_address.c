@@ -118,11 +118,11 @@ TEST(mappings)
 	CUdeviceptr p;
 
 	device_open();
-	OK(obd_cuMemAddressReserve(&p, 8 * OBD_UNIT, 0, 0, 0));
+	OK(obf_cuMemAddressReserve(&p, 8 * OBD_UNIT, 0, 0, 0));
 	classified(p, 1, OBD_ADDRESS_UNUSED, 0);
 	OK(obd_cuMemCreate(&handle, OBD_UNIT, &prop, 0));
 	for (unsigned i = 0; i < 3; i++)
-		OK(obd_cuMemMap(p + i * OBD_UNIT, OBD_UNIT, 0, handle, 0));
+		OK(obf_cuMemMap(p + i * OBD_UNIT, OBD_UNIT, 0, handle, 0));
 	classified(p, UINT64_MAX, OBD_ADDRESS_NO_ACCESS, OBD_UNIT);
 	usable(p, 1, false, false);
 	OK(obd_cuMemSetAccess(p, 2 * OBD_UNIT, &access, 1));
@@ -140,10 +140,10 @@ TEST(mappings)
 	/* now followed by nothing */
 	classified(p, UINT64_MAX, OBD_ADDRESS_MAPPED, 3 * OBD_UNIT);
 	CHECK(obd_address_classify(p + OBD_UNIT + 5, 1).mapping->span.base == p + OBD_UNIT);
-	OK(obd_cuMemUnmap(p, 3 * OBD_UNIT));
+	OK(obf_cuMemUnmap(p, 3 * OBD_UNIT));
 	classified(p, 1, OBD_ADDRESS_UNUSED, 0);
 	OK(obd_cuMemRelease(handle));
-	OK(obd_cuMemAddressFree(p, 8 * OBD_UNIT));
+	OK(obf_cuMemAddressFree(p, 8 * OBD_UNIT));
 }
 
 TEST(window_and_host_memory)
