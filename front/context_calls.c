@@ -253,6 +253,14 @@ static CUresult enter(struct obf_context **ret)
 	return result;
 }
 
+/* The common checks of a query of the current context. */
+static CUresult getter_enter(const void *ret, struct obf_context **ret_context)
+{
+	CUresult result = enter(ret_context);
+
+	return result == CUDA_SUCCESS && !ret ? CUDA_ERROR_INVALID_VALUE : result;
+}
+
 CUresult obf_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
 {
 	struct obf_context *context;
@@ -349,13 +357,11 @@ CUresult obf_cuCtxSetLimit(CUlimit limit, size_t value)
 CUresult obf_cuCtxGetLimit(size_t *value, CUlimit limit)
 {
 	struct obf_context *context;
-	CUresult result = enter(&context);
+	CUresult result = getter_enter(value, &context);
 	size_t got = 0;
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!value)
-		return CUDA_ERROR_INVALID_VALUE;
 	if ((int)limit < 0 || (int)limit >= CU_LIMIT_MAX || !obf_process.backend->ctx_limit)
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	if (!atomic_load(&context->limit_known[limit])) {
@@ -372,14 +378,11 @@ CUresult obf_cuCtxGetLimit(size_t *value, CUlimit limit)
 CUresult obf_cuCtxGetCacheConfig(CUfunc_cache *config)
 {
 	struct obf_context *context;
-	CUresult result = enter(&context);
+	CUresult result = getter_enter(config, &context);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!config)
-		return CUDA_ERROR_INVALID_VALUE;
-	*config = context->cache_config;
-	return CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		*config = context->cache_config;
+	return result;
 }
 
 CUresult obf_cuCtxSetCacheConfig(CUfunc_cache config)
@@ -398,14 +401,11 @@ CUresult obf_cuCtxSetCacheConfig(CUfunc_cache config)
 CUresult obf_cuCtxGetSharedMemConfig(CUsharedconfig *config)
 {
 	struct obf_context *context;
-	CUresult result = enter(&context);
+	CUresult result = getter_enter(config, &context);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!config)
-		return CUDA_ERROR_INVALID_VALUE;
-	*config = context->shared_config;
-	return CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		*config = context->shared_config;
+	return result;
 }
 
 CUresult obf_cuCtxSetSharedMemConfig(CUsharedconfig config)

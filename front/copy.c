@@ -103,83 +103,37 @@ static uint64_t address_of(CUmemorytype type, const void *host, CUdeviceptr devi
 	return type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : device;
 }
 
+/*
+ * The members of struct side from the parameters of one side, `src` or `dst`. The structs for two
+ * dimensions, three dimensions and peers name them alike.
+ */
+#define SIDE_2D(copy, side)                                                                        \
+	.type = (copy)->side##MemoryType,                                                          \
+	.address = address_of((copy)->side##MemoryType, (copy)->side##Host, (copy)->side##Device), \
+	.x = (copy)->side##XInBytes, .y = (copy)->side##Y, .pitch = (copy)->side##Pitch
+#define SIDE_3D(copy, side) \
+	SIDE_2D(copy, side), .z = (copy)->side##Z, .height = (copy)->side##Height
+
 CUresult obf_copy_from_2d(const CUDA_MEMCPY2D *copy, struct obf_copy *ret)
 {
-	struct side src, dst;
-
 	if (!copy)
 		return CUDA_ERROR_INVALID_VALUE;
-	src = (struct side){
-		.type = copy->srcMemoryType,
-		.address = address_of(copy->srcMemoryType, copy->srcHost, copy->srcDevice),
-		.x = copy->srcXInBytes,
-		.y = copy->srcY,
-		.pitch = copy->srcPitch,
-	};
-	dst = (struct side){
-		.type = copy->dstMemoryType,
-		.address = address_of(copy->dstMemoryType, copy->dstHost, copy->dstDevice),
-		.x = copy->dstXInBytes,
-		.y = copy->dstY,
-		.pitch = copy->dstPitch,
-	};
-	return copy_make(&src, &dst, copy->WidthInBytes, copy->Height, 1, ret);
+	return copy_make(&(struct side){ SIDE_2D(copy, src) }, &(struct side){ SIDE_2D(copy, dst) },
+		copy->WidthInBytes, copy->Height, 1, ret);
 }
 
 CUresult obf_copy_from_3d(const CUDA_MEMCPY3D *copy, struct obf_copy *ret)
 {
-	struct side src, dst;
-
 	if (!copy || copy->srcLOD != 0 || copy->dstLOD != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	src = (struct side){
-		.type = copy->srcMemoryType,
-		.address = address_of(copy->srcMemoryType, copy->srcHost, copy->srcDevice),
-		.x = copy->srcXInBytes,
-		.y = copy->srcY,
-		.z = copy->srcZ,
-		.pitch = copy->srcPitch,
-		.height = copy->srcHeight,
-	};
-	dst = (struct side){
-		.type = copy->dstMemoryType,
-		.address = address_of(copy->dstMemoryType, copy->dstHost, copy->dstDevice),
-		.x = copy->dstXInBytes,
-		.y = copy->dstY,
-		.z = copy->dstZ,
-		.pitch = copy->dstPitch,
-		.height = copy->dstHeight,
-	};
-	return copy_make(&src, &dst, copy->WidthInBytes, copy->Height, copy->Depth, ret);
+	return copy_make(&(struct side){ SIDE_3D(copy, src) }, &(struct side){ SIDE_3D(copy, dst) },
+		copy->WidthInBytes, copy->Height, copy->Depth, ret);
 }
 
-CUresult obf_copy_from_peer(const CUDA_MEMCPY3D_PEER *p, struct obf_copy *ret)
+CUresult obf_copy_from_peer(const CUDA_MEMCPY3D_PEER *copy, struct obf_copy *ret)
 {
-	CUDA_MEMCPY3D plain = {
-		.srcXInBytes = p->srcXInBytes,
-		.srcY = p->srcY,
-		.srcZ = p->srcZ,
-		.srcLOD = p->srcLOD,
-		.srcMemoryType = p->srcMemoryType,
-		.srcHost = p->srcHost,
-		.srcDevice = p->srcDevice,
-		.srcArray = p->srcArray,
-		.srcPitch = p->srcPitch,
-		.srcHeight = p->srcHeight,
-		.dstXInBytes = p->dstXInBytes,
-		.dstY = p->dstY,
-		.dstZ = p->dstZ,
-		.dstLOD = p->dstLOD,
-		.dstMemoryType = p->dstMemoryType,
-		.dstHost = p->dstHost,
-		.dstDevice = p->dstDevice,
-		.dstArray = p->dstArray,
-		.dstPitch = p->dstPitch,
-		.dstHeight = p->dstHeight,
-		.WidthInBytes = p->WidthInBytes,
-		.Height = p->Height,
-		.Depth = p->Depth,
-	};
-
-	return obf_copy_from_3d(&plain, ret);
+	if (copy->srcLOD != 0 || copy->dstLOD != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	return copy_make(&(struct side){ SIDE_3D(copy, src) }, &(struct side){ SIDE_3D(copy, dst) },
+		copy->WidthInBytes, copy->Height, copy->Depth, ret);
 }

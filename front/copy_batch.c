@@ -70,17 +70,7 @@ static CUresult row_make(const struct rows *rows, size_t i, struct obf_copy *ret
 	size_t size = rows->sizes[i];
 	CUresult result;
 
-	*ret = (struct obf_copy){
-		.src = rows->srcs[i],
-		.dst = rows->dsts[i],
-		.src_pitch = size,
-		.src_slice = size,
-		.dst_pitch = size,
-		.dst_slice = size,
-		.width = size,
-		.height = 1,
-		.depth = 1,
-	};
+	*ret = obf_copy_row(rows->dsts[i], rows->srcs[i], size);
 	if (!size)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = obf_mem_side(ret->dst, size, false, &ret->dst_device);

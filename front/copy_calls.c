@@ -12,20 +12,10 @@
 static __attribute__((noinline)) CUresult row_copy(struct obf_stream *stream, uint64_t dst,
 	bool dst_device, uint64_t src, bool src_device, size_t size, bool blocking)
 {
-	const struct obf_copy copy = {
-		.src_device = src_device,
-		.dst_device = dst_device,
-		.src = src,
-		.dst = dst,
-		.src_pitch = size,
-		.src_slice = size,
-		.dst_pitch = size,
-		.dst_slice = size,
-		.width = size,
-		.height = 1,
-		.depth = 1,
-	};
+	struct obf_copy copy = obf_copy_row(dst, src, size);
 
+	copy.dst_device = dst_device;
+	copy.src_device = src_device;
 	return obf_process.backend->copy(stream, &copy, blocking);
 }
 
@@ -105,52 +95,23 @@ static CUresult box_copy(struct obf_stream *stream, const struct obf_copy *copy,
 	return obf_ctx_result(stream->ctx, obf_process.backend->copy(stream, copy, blocking));
 }
 
-static CUresult copy_2d(const CUDA_MEMCPY2D *params, CUstream handle, bool blocking)
-{
-	struct obf_stream *stream;
-	struct obf_copy copy;
-	CUresult result = obf_stream_enter(handle, &stream);
+#define BOX_CALL(call, type, convert, blocking)                                             \
+	CUresult obf_cuMemcpy##call(const type *params, CUstream handle)                    \
+	{                                                                                   \
+		struct obf_stream *stream;                                                  \
+		struct obf_copy copy;                                                       \
+		CUresult result = obf_stream_enter(handle, &stream);                        \
+                                                                                            \
+		if (result == CUDA_SUCCESS)                                                 \
+			result = convert(params, &copy);                                    \
+		return result == CUDA_SUCCESS ? box_copy(stream, &copy, blocking) : result; \
+	}
 
-	if (result == CUDA_SUCCESS)
-		result = obf_copy_from_2d(params, &copy);
-	return result == CUDA_SUCCESS ? box_copy(stream, &copy, blocking) : result;
-}
-
-CUresult obf_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *params, CUstream stream)
-{
-	return copy_2d(params, stream, false);
-}
-
-CUresult obf_cuMemcpy2D_v2(const CUDA_MEMCPY2D *params, CUstream stream)
-{
-	return copy_2d(params, stream, true);
-}
-
-CUresult obf_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *params, CUstream stream)
-{
-	return copy_2d(params, stream, true);
-}
-
-static CUresult copy_3d(const CUDA_MEMCPY3D *params, CUstream handle, bool blocking)
-{
-	struct obf_stream *stream;
-	struct obf_copy copy;
-	CUresult result = obf_stream_enter(handle, &stream);
-
-	if (result == CUDA_SUCCESS)
-		result = obf_copy_from_3d(params, &copy);
-	return result == CUDA_SUCCESS ? box_copy(stream, &copy, blocking) : result;
-}
-
-CUresult obf_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *params, CUstream stream)
-{
-	return copy_3d(params, stream, false);
-}
-
-CUresult obf_cuMemcpy3D_v2(const CUDA_MEMCPY3D *params, CUstream stream)
-{
-	return copy_3d(params, stream, true);
-}
+BOX_CALL(2DAsync_v2, CUDA_MEMCPY2D, obf_copy_from_2d, false)
+BOX_CALL(2D_v2, CUDA_MEMCPY2D, obf_copy_from_2d, true)
+BOX_CALL(2DUnaligned_v2, CUDA_MEMCPY2D, obf_copy_from_2d, true)
+BOX_CALL(3DAsync_v2, CUDA_MEMCPY3D, obf_copy_from_3d, false)
+BOX_CALL(3D_v2, CUDA_MEMCPY3D, obf_copy_from_3d, true)
 
 /* ---- between contexts ---- */
 
@@ -176,17 +137,7 @@ static CUresult peers_enter(CUcontext dst_handle, CUcontext src_handle, bool blo
 static CUresult peer_row(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx,
 	size_t size, CUstream handle, bool blocking)
 {
-	struct obf_copy copy = {
-		.src = src,
-		.dst = dst,
-		.src_pitch = size,
-		.src_slice = size,
-		.dst_pitch = size,
-		.dst_slice = size,
-		.width = size,
-		.height = 1,
-		.depth = 1,
-	};
+	struct obf_copy copy = obf_copy_row(dst, src, size);
 	struct obf_stream *stream;
 	CUresult result = obf_stream_enter(handle, &stream);
 

@@ -205,6 +205,21 @@ CUresult obf_cuDeviceGet(CUdevice *device, int ordinal)
 	return result;
 }
 
+/* The queries of one value of a device. */
+#define GETTER(name, type, value)                             \
+	CUresult obf_cuDevice##name(type *ret, CUdevice dev)  \
+	{                                                     \
+		const struct obf_device *d;                   \
+		CUresult result = device_enter(ret, dev, &d); \
+                                                              \
+		if (result == CUDA_SUCCESS)                   \
+			*ret = value;                         \
+		return result;                                \
+	}
+
+GETTER(GetUuid_v2, CUuuid, d->uuid)
+GETTER(TotalMem_v2, size_t, d->total_mem)
+
 CUresult obf_cuDeviceGetName(char *name, int len, CUdevice dev)
 {
 	const struct obf_device *d;
@@ -218,16 +233,6 @@ CUresult obf_cuDeviceGetName(char *name, int len, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-CUresult obf_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
-{
-	const struct obf_device *d;
-	CUresult result = device_enter(uuid, dev, &d);
-
-	if (result == CUDA_SUCCESS)
-		*uuid = d->uuid;
-	return result;
-}
-
 CUresult obf_cuDeviceGetLuid(char *luid, unsigned *device_node_mask, CUdevice dev)
 {
 	const struct obf_device *d;
@@ -237,16 +242,6 @@ CUresult obf_cuDeviceGetLuid(char *luid, unsigned *device_node_mask, CUdevice de
 		return result;
 	(void)device_node_mask;
 	return CUDA_ERROR_NOT_SUPPORTED; /* only Windows has LUIDs */
-}
-
-CUresult obf_cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
-{
-	const struct obf_device *d;
-	CUresult result = device_enter(bytes, dev, &d);
-
-	if (result == CUDA_SUCCESS)
-		*bytes = d->total_mem;
-	return result;
 }
 
 CUresult obf_cuDeviceGetAttribute(int *value, CUdevice_attribute attr, CUdevice dev)

@@ -340,6 +340,22 @@ struct obf_copy {
 	struct obf_ctx *src_ctx, *dst_ctx;
 };
 
+/* A copy of one row of `size` bytes. The caller sets which sides are in device memory. */
+static inline struct obf_copy obf_copy_row(uint64_t dst, uint64_t src, size_t size)
+{
+	return (struct obf_copy){
+		.src = src,
+		.dst = dst,
+		.src_pitch = size,
+		.src_slice = size,
+		.dst_pitch = size,
+		.dst_slice = size,
+		.width = size,
+		.height = 1,
+		.depth = 1,
+	};
+}
+
 /* A fill of rows of device memory, checked. */
 struct obf_fill {
 	uint64_t dst;

@@ -149,6 +149,14 @@ static CUresult find(CUkernel handle, const void *ret, struct obf_kern **ret_ker
 	return ret ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+static CUresult find_for(CUkernel handle, const void *ret, CUdevice dev, struct obf_kern **ret_kern)
+{
+	CUresult result = find(handle, ret, ret_kern);
+
+	return result == CUDA_SUCCESS && !obf_device_valid(dev) ? CUDA_ERROR_INVALID_DEVICE
+								: result;
+}
+
 /*
  * Attributes of a kernel on a device that has no context yet: those of the image, and those that
  * were set for the device.
@@ -179,12 +187,10 @@ CUresult obf_cuKernelGetAttribute(
 	struct obf_function *function, image;
 	struct obf_kern *kern;
 	const int *at;
-	CUresult result = find(handle, value, &kern);
+	CUresult result = find_for(handle, value, dev, &kern);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!obf_device_valid(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
 	result = device_function(kern, dev, &function);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -225,12 +231,10 @@ CUresult obf_cuKernelSetAttribute(
 {
 	struct obf_function image;
 	struct obf_kern *kern;
-	CUresult result = find(handle, handle, &kern);
+	CUresult result = find_for(handle, handle, dev, &kern);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!obf_device_valid(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
 	result = guess(kern, dev, &image);
 	if (result == CUDA_SUCCESS)
 		result = obf_function_settable(&image, attr, value);
@@ -254,12 +258,10 @@ CUresult obf_cuKernelSetAttribute(
 CUresult obf_cuKernelSetCacheConfig(CUkernel handle, CUfunc_cache config, CUdevice dev)
 {
 	struct obf_kern *kern;
-	CUresult result = find(handle, handle, &kern);
+	CUresult result = find_for(handle, handle, dev, &kern);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!obf_device_valid(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
 	return (int)config >= CU_FUNC_CACHE_PREFER_NONE && (int)config <= CU_FUNC_CACHE_PREFER_EQUAL
 		? CUDA_SUCCESS
 		: CUDA_ERROR_INVALID_VALUE;

@@ -370,19 +370,14 @@ CUresult obf_library_kern(struct obf_library *library, size_t index, struct obf_
 CUresult obf_cuLibraryGetKernel(CUkernel *ret, CUlibrary handle, const char *name)
 {
 	struct obf_library *library;
-	const struct obi_kernel *kernel;
 	struct obf_kern *kern;
 	CUresult result = find(handle, ret, &library);
+	size_t index;
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!name)
-		return CUDA_ERROR_INVALID_VALUE;
-	kernel = obi_symbols_kernel(&library->first->symbols, name);
-	if (!kernel)
-		return CUDA_ERROR_NOT_FOUND;
-	result = obf_library_kern(
-		library, (size_t)(kernel - library->first->symbols.kernels), &kern);
+	if (result == CUDA_SUCCESS)
+		result = obf_kernel_index(&library->first->symbols, name, &index);
+	if (result == CUDA_SUCCESS)
+		result = obf_library_kern(library, index, &kern);
 	if (result == CUDA_SUCCESS)
 		*ret = kern->handle;
 	return result;

@@ -127,6 +127,19 @@ void obf_modules_end(struct obf_context *context)
 	}
 }
 
+CUresult obf_kernel_index(const struct obi_symbols *symbols, const char *name, size_t *ret)
+{
+	const struct obi_kernel *kernel;
+
+	if (!name)
+		return CUDA_ERROR_INVALID_VALUE;
+	kernel = obi_symbols_kernel(symbols, name);
+	if (!kernel)
+		return CUDA_ERROR_NOT_FOUND;
+	*ret = (size_t)(kernel - symbols->kernels);
+	return CUDA_SUCCESS;
+}
+
 CUresult obf_module_global(
 	struct obf_module *module, const char *name, CUdeviceptr *ret_addr, size_t *ret_size)
 {

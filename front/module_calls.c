@@ -128,17 +128,13 @@ CUresult obf_cuModuleGetFunction(CUfunction *function, CUmodule handle, const ch
 {
 	struct obf_module *module;
 	struct obf_function *found;
-	const struct obi_kernel *kernel;
 	CUresult result = find(handle, function, &module);
+	size_t index;
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!name)
-		return CUDA_ERROR_INVALID_VALUE;
-	kernel = obi_symbols_kernel(module->pub.symbols, name);
-	if (!kernel)
-		return CUDA_ERROR_NOT_FOUND;
-	result = obf_function_get(module, (size_t)(kernel - module->pub.symbols->kernels), &found);
+	if (result == CUDA_SUCCESS)
+		result = obf_kernel_index(module->pub.symbols, name, &index);
+	if (result == CUDA_SUCCESS)
+		result = obf_function_get(module, index, &found);
 	if (result == CUDA_SUCCESS)
 		*function = found->pub.handle;
 	return result;

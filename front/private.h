@@ -243,6 +243,8 @@ void obf_module_free(struct obf_module *module);
 struct obf_module *obf_module_find(CUmodule handle);
 /* Frees the modules that the context still holds. */
 void obf_modules_end(struct obf_context *context);
+/* Finds a kernel by name. CUDA_ERROR_INVALID_VALUE: no name; CUDA_ERROR_NOT_FOUND. */
+CUresult obf_kernel_index(const struct obi_symbols *symbols, const char *name, size_t *ret);
 CUresult obf_module_global(
 	struct obf_module *module, const char *name, CUdeviceptr *ret_addr, size_t *ret_size);
 

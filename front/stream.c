@@ -266,73 +266,32 @@ static CUresult getter_enter(CUstream handle, const void *ret, struct obf_stream
 	return result == CUDA_SUCCESS && !ret ? CUDA_ERROR_INVALID_VALUE : result;
 }
 
-CUresult obf_cuStreamGetPriority(CUstream handle, int *ret)
-{
-	struct obf_stream *stream;
-	CUresult result = getter_enter(handle, ret, &stream);
+/* The queries of one value of a stream. */
+#define GETTER(name, type, value)                                     \
+	CUresult obf_cuStreamGet##name(CUstream handle, type *ret)    \
+	{                                                             \
+		struct obf_stream *stream;                            \
+		CUresult result = getter_enter(handle, ret, &stream); \
+                                                                      \
+		if (result == CUDA_SUCCESS)                           \
+			*ret = value;                                 \
+		return result;                                        \
+	}
 
-	if (result == CUDA_SUCCESS)
-		*ret = stream->priority;
-	return result;
-}
-
-CUresult obf_cuStreamGetFlags(CUstream handle, unsigned *ret)
-{
-	struct obf_stream *stream;
-	CUresult result = getter_enter(handle, ret, &stream);
-
-	if (result == CUDA_SUCCESS)
-		*ret = stream->flags;
-	return result;
-}
-
-CUresult obf_cuStreamGetId(CUstream handle, unsigned long long *ret)
-{
-	struct obf_stream *stream;
-	CUresult result = getter_enter(handle, ret, &stream);
-
-	if (result == CUDA_SUCCESS)
-		*ret = stream->id;
-	return result;
-}
-
-CUresult obf_cuStreamGetCtx(CUstream handle, CUcontext *ret)
-{
-	struct obf_stream *stream;
-	CUresult result = getter_enter(handle, ret, &stream);
-
-	if (result == CUDA_SUCCESS)
-		*ret = stream->ctx->handle;
-	return result;
-}
+GETTER(Priority, int, stream->priority)
+GETTER(Flags, unsigned, stream->flags)
+GETTER(Id, unsigned long long, stream->id)
+GETTER(Ctx, CUcontext, stream->ctx->handle)
+GETTER(Device, CUdevice, stream->ctx->device)
+/*
+ * Green contexts are not supported, so no stream is in one. cuBLAS 13.10 queries this before each
+ * product.
+ */
+GETTER(GreenCtx, CUgreenCtx, NULL)
 
 CUresult obf_cuStreamGetCtx_v2(CUstream handle, CUcontext *ret, CUgreenCtx *ret_green)
 {
 	if (ret_green)
 		*ret_green = NULL;
 	return obf_cuStreamGetCtx(handle, ret);
-}
-
-/*
- * Green contexts are not supported, so no stream is in one. cuBLAS 13.10 queries this before each
- * product.
- */
-CUresult obf_cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *ret)
-{
-	struct obf_stream *stream;
-	CUresult result = getter_enter(handle, ret, &stream);
-
-	if (result == CUDA_SUCCESS)
-		*ret = NULL;
-	return result;
-}
-
-CUresult obf_cuStreamGetDevice(CUstream handle, CUdevice *ret)
-{
-	struct obf_stream *stream;
-	CUresult result = getter_enter(handle, ret, &stream);
-
-	if (result == CUDA_SUCCESS)
-		*ret = stream->ctx->device;
-	return result;
 }

@@ -144,25 +144,10 @@ CUresult obd_copy_box(struct obf_stream *base, const struct obf_copy *copy, bool
 	return result;
 }
 
-static struct obf_copy row(uint64_t dst, uint64_t src, size_t size)
-{
-	return (struct obf_copy){
-		.src = src,
-		.dst = dst,
-		.src_pitch = size,
-		.src_slice = size,
-		.dst_pitch = size,
-		.dst_slice = size,
-		.width = size,
-		.height = 1,
-		.depth = 1,
-	};
-}
-
 CUresult obd_copy_write(
 	struct obf_stream *stream, uint64_t dst, const void *src, size_t size, bool blocking)
 {
-	struct obf_copy copy = row(dst, (uintptr_t)src, size);
+	struct obf_copy copy = obf_copy_row(dst, (uintptr_t)src, size);
 
 	copy.dst_device = true;
 	return obd_copy_box(stream, &copy, blocking);
@@ -171,7 +156,7 @@ CUresult obd_copy_write(
 CUresult obd_copy_read(
 	struct obf_stream *stream, void *dst, uint64_t src, size_t size, bool blocking)
 {
-	struct obf_copy copy = row((uintptr_t)dst, src, size);
+	struct obf_copy copy = obf_copy_row((uintptr_t)dst, src, size);
 
 	copy.src_device = true;
 	return obd_copy_box(stream, &copy, blocking);
