@@ -48,12 +48,11 @@ static enum ob_err ask_on(
 }
 
 enum ob_err obl_ask(const struct obt_url *url, unsigned want, uint64_t deadline,
-	struct obt_stream *kept, struct obp_load *ret)
+	struct obt_stream *kept, struct obp_load *ret, struct ob_cause *ret_cause)
 {
 	struct obt_stream stream = { .fd = -1 };
 	struct obt_url clear = *url;
 	enum ob_err err;
-	int saved;
 
 	/*
 	 * A server closes connections that were silent for some seconds, and older servers after
@@ -71,7 +70,7 @@ enum ob_err obl_ask(const struct obt_url *url, unsigned want, uint64_t deadline,
 	 */
 	if (clear.scheme != OBT_UNIX)
 		clear.scheme = OBT_TCP;
-	err = obt_stream_connect(&clear, deadline, &stream);
+	err = obt_stream_connect(&clear, deadline, &stream, ret_cause);
 	if (err)
 		return err;
 	err = ask_on(&stream, want, deadline, ret);
@@ -79,40 +78,39 @@ enum ob_err obl_ask(const struct obt_url *url, unsigned want, uint64_t deadline,
 		*kept = stream;
 		return OB_ERR_NONE;
 	}
-	saved = errno;
 	obt_stream_close(&stream);
-	errno = saved;
-	return err;
+	return err ? ob_cause_set(ret_cause, err, "%s", ob_err_text(err)) : OB_ERR_NONE;
 }
 
 /* ---- lists ---- */
 
 enum ob_err obl_list_parse(
-	const char *text, struct obl_answer *ret, uint32_t *ret_n, const char **ret_why)
+	const char *text, struct obl_answer *ret, uint32_t *ret_n, struct ob_cause *ret_cause)
 {
 	struct obt_url url;
 	enum ob_err err;
 	uint32_t n = 0;
 
-	*ret_why = "it names no server; write tcp://host:14800 or a list of such addresses with "
-		   "commas between them";
 	while (*text) {
 		size_t length = strcspn(text, ",");
 
-		if (n == OBL_LIST_MAX || length > OBT_URL_MAX) {
-			*ret_why = "it is too long: 64 addresses of 512 bytes at most";
-			return OB_ERR_URL;
-		}
-		ret[n] = (struct obl_answer){ .err = OB_ERR_TIMEOUT };
+		if (n == OBL_LIST_MAX || length > OBT_URL_MAX)
+			return ob_cause_set(ret_cause, OB_ERR_URL,
+				"it is too long: 64 addresses of 512 bytes at most");
+		ret[n] = (struct obl_answer){ .cause.code = OB_ERR_TIMEOUT };
 		memcpy(ret[n].url, text, length);
-		err = obt_url_parse(ret[n].url, &url, ret_why);
+		err = obt_url_parse(ret[n].url, &url, ret_cause);
 		if (err)
 			return err;
 		n++;
 		text += length + (text[length] == ',');
 	}
+	if (n == 0)
+		return ob_cause_set(ret_cause, OB_ERR_URL,
+			"it names no server; write tcp://host:14800 or a list of such addresses "
+			"with commas between them");
 	*ret_n = n;
-	return n ? OB_ERR_NONE : OB_ERR_URL;
+	return OB_ERR_NONE;
 }
 
 void obl_list_drop(char *list, const char *url)
@@ -173,16 +171,14 @@ static void *asker_main(void *argument)
 	uint64_t began = ob_clock_ns();
 	struct obp_load load = { .sessions = 0 };
 	struct obt_url url;
-	enum ob_err err = obt_url_parse(answer->url, &url, NULL);
-	int saved;
+	struct ob_cause cause = { .code = OB_ERR_NONE };
+	enum ob_err err = obt_url_parse(answer->url, &url, &cause);
 
 	free(argument);
 	if (!err)
-		err = obl_ask(&url, 0, round->deadline, NULL, &load);
-	saved = errno;
+		err = obl_ask(&url, 0, round->deadline, NULL, &load, &cause);
 	pthread_mutex_lock(&round->lock);
-	answer->err = err;
-	answer->saved_errno = saved;
+	answer->cause = err ? cause : (struct ob_cause){ .code = OB_ERR_NONE };
 	answer->took_ns = ob_clock_ns() - began;
 	answer->load = load;
 	round->answered++;
@@ -215,7 +211,7 @@ static void askers_start(struct round *round)
 			pthread_mutex_lock(&round->lock);
 			round->users--;
 			round->answered++;
-			round->answers[i].err = OB_ERR_NO_MEMORY;
+			round->answers[i].cause.code = OB_ERR_NO_MEMORY;
 			pthread_mutex_unlock(&round->lock);
 		}
 	}
@@ -253,7 +249,7 @@ void obl_ask_all(struct obl_answer *answers, uint32_t n, uint64_t timeout_ns)
 
 	if (!round) {
 		for (uint32_t i = 0; i < n; i++)
-			answers[i].err = OB_ERR_NO_MEMORY;
+			answers[i].cause.code = OB_ERR_NO_MEMORY;
 		return;
 	}
 	pthread_mutex_init(&round->lock, NULL);
@@ -266,7 +262,7 @@ void obl_ask_all(struct obl_answer *answers, uint32_t n, uint64_t timeout_ns)
 	round->deadline = ob_clock_ns() + timeout_ns;
 	memcpy(round->answers, answers, n * sizeof *answers);
 	for (uint32_t i = 0; i < n; i++)
-		round->answers[i].err = OB_ERR_TIMEOUT;
+		round->answers[i].cause.code = OB_ERR_TIMEOUT;
 	askers_start(round);
 	pthread_mutex_lock(&round->lock);
 	round_wait(round);
@@ -284,7 +280,7 @@ void obl_server_from(const struct obl_answer *answer, struct obl_server *ret)
 {
 	const struct obp_load *load = &answer->load;
 
-	*ret = (struct obl_server){ .alive = answer->err == OB_ERR_NONE,
+	*ret = (struct obl_server){ .alive = answer->cause.code == OB_ERR_NONE,
 		.draining = load->draining,
 		.sessions = load->sessions,
 		.max_sessions = load->max_sessions,
@@ -314,17 +310,15 @@ static uint64_t seed(void)
 
 static enum ob_err pick(const struct obl_answer *answers, uint32_t n,
 	const struct obl_request *request, enum obl_policy policy, uint32_t *ret_index,
-	char *ret_why, size_t why_size)
+	struct ob_cause *ret_cause)
 {
 	OB_CLEANUP(ob_freep) struct obl_server *servers = calloc(n, sizeof *servers);
 	struct obl_state state = { .turn = seed(), .random = seed() };
 	struct obl_choice choice;
 	char text[512];
 
-	if (!servers) {
-		snprintf(ret_why, why_size, "no memory");
-		return OB_ERR_NO_MEMORY;
-	}
+	if (!servers)
+		return ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory");
 	for (uint32_t i = 0; i < n; i++)
 		obl_server_from(&answers[i], &servers[i]);
 	if (obl_place(servers, n, request, policy, &state, &choice)) {
@@ -332,33 +326,30 @@ static enum ob_err pick(const struct obl_answer *answers, uint32_t n,
 		return OB_ERR_NONE;
 	}
 	obl_explain(&choice, request, text, sizeof text);
-	snprintf(ret_why, why_size,
+	return ob_cause_set(ret_cause,
+		choice.left_out[OBL_DEAD] == n ? OB_ERR_CONNECT : OB_ERR_REFUSED,
 		"none of the %u servers can take this session: %s. 'outboard check --server LIST' "
 		"shows each",
 		n, text);
-	return choice.left_out[OBL_DEAD] == n ? OB_ERR_CONNECT : OB_ERR_REFUSED;
 }
 
 enum ob_err obl_pick(const char *list, const struct obl_request *request, enum obl_policy policy,
-	uint64_t timeout_ns, char ret_url[OBT_URL_MAX + 1], char *ret_why, size_t why_size)
+	uint64_t timeout_ns, char ret_url[OBT_URL_MAX + 1], struct ob_cause *ret_cause)
 {
 	OB_CLEANUP(ob_freep) struct obl_answer *answers = calloc(OBL_LIST_MAX, sizeof *answers);
-	const char *why = NULL;
+	struct ob_cause cause;
 	uint32_t n = 0, index = 0;
 	enum ob_err err;
 
-	if (!answers) {
-		snprintf(ret_why, why_size, "no memory");
-		return OB_ERR_NO_MEMORY;
-	}
-	err = obl_list_parse(list, answers, &n, &why);
-	if (err) {
-		snprintf(ret_why, why_size, "the list of servers '%.200s': %s", list, why);
-		return err;
-	}
+	if (!answers)
+		return ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory");
+	err = obl_list_parse(list, answers, &n, &cause);
+	if (err)
+		return ob_cause_set(
+			ret_cause, err, "the list of servers '%.200s': %s", list, cause.text);
 	if (n > 1) {
 		obl_ask_all(answers, n, ob_min(timeout_ns, OBL_ASK_NS));
-		err = pick(answers, n, request, policy, &index, ret_why, why_size);
+		err = pick(answers, n, request, policy, &index, ret_cause);
 	}
 	if (!err)
 		memcpy(ret_url, answers[index].url, sizeof answers[index].url);

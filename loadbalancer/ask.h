@@ -10,7 +10,7 @@
 #ifndef OBL_ASK_H
 #define OBL_ASK_H
 
-#include "base/err.h"
+#include "base/cause.h"
 #include "loadbalancer/place.h"
 #include "protocol/load.h"
 #include "transport/stream.h"
@@ -22,9 +22,8 @@
 
 struct obl_answer {
 	char url[OBT_URL_MAX + 1];
-	/* OB_ERR_NONE: load is valid; OB_ERR_TIMEOUT also before any answer */
-	enum ob_err err;
-	int saved_errno;
+	/* code OB_ERR_NONE: load is valid; OB_ERR_TIMEOUT also before any answer */
+	struct ob_cause cause;
 	uint64_t took_ns;     /* time for connecting and the answer */
 	struct obp_load load; /* without sessions unless asked for */
 };
@@ -35,26 +34,26 @@ struct obl_answer {
  * (fd -1: none yet), reused and left open for the next question; NULL: none.
  */
 enum ob_err obl_ask(const struct obt_url *url, unsigned want, uint64_t deadline,
-	struct obt_stream *kept, struct obp_load *ret);
+	struct obt_stream *kept, struct obp_load *ret, struct ob_cause *ret_cause);
 /*
- * Splits the list and checks each address. OB_ERR_URL with *ret_why. ret has room for OBL_LIST_MAX;
+ * Splits the list and checks each address. OB_ERR_URL: *ret_cause. ret has room for OBL_LIST_MAX;
  * the urls are filled in.
  */
 enum ob_err obl_list_parse(
-	const char *text, struct obl_answer *ret, uint32_t *ret_n, const char **ret_why);
+	const char *text, struct obl_answer *ret, uint32_t *ret_n, struct ob_cause *ret_cause);
 /* Removes an address from a list, which may become empty. */
 void obl_list_drop(char *list, const char *url);
-/* Asks all of them at once; fills err, took_ns, load. */
+/* Asks all of them at once; fills cause, took_ns, load. */
 void obl_ask_all(struct obl_answer *answers, uint32_t n, uint64_t timeout_ns);
 /* Converts an answer to what placement uses. */
 void obl_server_from(const struct obl_answer *answer, struct obl_server *ret);
 
 /*
  * Does everything: parse, ask, place. ret_url: the chosen address. OB_ERR_URL; OB_ERR_CONNECT when
- * no server answers; OB_ERR_REFUSED when none fits; ret_why says what to do. A list of one address
+ * no server answers; OB_ERR_REFUSED when none fits; *ret_cause says what to do. A list of one address
  * is not asked.
  */
 enum ob_err obl_pick(const char *list, const struct obl_request *request, enum obl_policy policy,
-	uint64_t timeout_ns, char ret_url[OBT_URL_MAX + 1], char *ret_why, size_t why_size);
+	uint64_t timeout_ns, char ret_url[OBT_URL_MAX + 1], struct ob_cause *ret_cause);
 
 #endif

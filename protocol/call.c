@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "protocol/format.h"
 
 #define PRINT_ELEMENTS 4  /* elements of an array; further ones are printed as "..." */
@@ -45,7 +46,7 @@ bool obp_check_req(uint16_t opcode, const void *body, uint32_t size)
  * Checks one piece of copy data: all but the last are marked OBP_REPLY_MORE, together they have
  * exactly the requested size, and a failure ends them with a reply without data.
  */
-static const char *streamed_check(const struct obp_reply *reply, uint64_t got, uint64_t capacity)
+static const char *streamed_wrong(const struct obp_reply *reply, uint64_t got, uint64_t capacity)
 {
 	if (reply->flags & OBP_REPLY_MORE) {
 		if (reply->result || reply->deferred)
@@ -59,7 +60,8 @@ static const char *streamed_check(const struct obp_reply *reply, uint64_t got, u
 	return got + reply->body == capacity ? NULL : "fewer bytes than the call asked for";
 }
 
-const char *obp_check_reply(
+/* NULL: nothing. */
+static const char *reply_wrong(
 	uint16_t opcode, const struct obp_reply *reply, uint64_t got, uint64_t capacity)
 {
 	const struct obp_call_info *info = obp_call_info(opcode);
@@ -73,7 +75,7 @@ const char *obp_check_reply(
 	if (got > capacity || reply->body > capacity - got)
 		return "more bytes than the call asked for";
 	if (info->flags & OBP_CALL_STREAMED)
-		return streamed_check(reply, got, capacity);
+		return streamed_wrong(reply, got, capacity);
 	if (reply->flags & OBP_REPLY_MORE)
 		return "an answer in pieces to a call that has only one";
 	if (reply->body == 0 && reply->result)
@@ -82,6 +84,15 @@ const char *obp_check_reply(
 		(info->n_rep_vars == 0 && reply->body != info->rep_size))
 		return "an answer of the wrong size";
 	return NULL;
+}
+
+enum ob_err obp_check_reply(uint16_t opcode, const struct obp_reply *reply, uint64_t got,
+	uint64_t capacity, struct ob_cause *ret_cause)
+{
+	const char *wrong = reply_wrong(opcode, reply, got, capacity);
+
+	return ob_unlikely(wrong) ? ob_cause_set(ret_cause, OB_ERR_PROTOCOL, "%s", wrong)
+				  : OB_ERR_NONE;
 }
 
 bool obp_check_rep(uint16_t opcode, const void *body, uint64_t size)

@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/cause.h"
+
 #define OBP_VAR_MAX    16         /* variable parts of one body */
 #define OBP_BAD_SIZE   UINT64_MAX /* a size that overflowed */
 #define OBP_RESULT_MAX 999u       /* CUDA_ERROR_UNKNOWN: the highest CUresult */
@@ -94,11 +96,11 @@ struct obp_reply; /* protocol/format.h */
 /*
  * Checks a reply's header against what `opcode` can return: flags, results, size. `got`: body bytes
  * received in earlier pieces (OBP_REPLY_MORE). `capacity`: what the call asked for, which is the
- * size of all pieces of a streamed reply and the maximum body of any other. NULL: valid, and got +
- * reply->body <= capacity. Otherwise the text of an error message.
+ * size of all pieces of a streamed reply and the maximum body of any other. OB_ERR_NONE: valid, and
+ * got + reply->body <= capacity. OB_ERR_PROTOCOL: *ret_cause.
  */
-const char *obp_check_reply(
-	uint16_t opcode, const struct obp_reply *reply, uint64_t got, uint64_t capacity);
+enum ob_err obp_check_reply(uint16_t opcode, const struct obp_reply *reply, uint64_t got,
+	uint64_t capacity, struct ob_cause *ret_cause);
 /*
  * Checks every number with a maximum in a complete reply body. False: one exceeds it. A body
  * shorter than the fixed part has no numbers and is valid.

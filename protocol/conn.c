@@ -37,12 +37,10 @@ void obp_conn_restart(struct obp_conn *conn)
 	conn->restarted = true;
 }
 
-static enum obp_event broken(struct obp_conn *conn, enum ob_err error, const char *why)
+static enum obp_event broken(struct obp_conn *conn, enum ob_err error, const char *wrong)
 {
-	if (!conn->error) {
-		conn->error = error;
-		conn->why = why;
-	}
+	if (!conn->cause.code)
+		ob_cause_set(&conn->cause, error, "%s", wrong);
 	return OBP_BROKEN;
 }
 
@@ -283,7 +281,7 @@ enum obp_event obp_conn_next(struct obp_conn *conn, struct obp_item *item)
 	enum obp_event event;
 	uint64_t skipped;
 
-	if (ob_unlikely(conn->error))
+	if (ob_unlikely(conn->cause.code))
 		return OBP_BROKEN;
 	if (ob_unlikely(conn->big_left))
 		return broken(conn, OB_ERR_PROTOCOL, "the body of a large record was not taken");

@@ -15,7 +15,7 @@
  *         case OBP_BIG:     item.body holds the first item.have of item.size body bytes; take the
  *                           rest with obp_conn_body_buffered, or receive it from the socket
  *                           directly and report it with obp_conn_body_direct
- *         case OBP_BROKEN:  conn->error, conn->why
+ *         case OBP_BROKEN:  conn->cause
  *         }
  *     }
  *
@@ -34,7 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/cause.h"
 #include "protocol/format.h"
 #include "protocol/pack.h"
 
@@ -68,8 +68,7 @@ struct obp_conn {
 	unsigned accept; /* enum obp_accept */
 	/* set of codecs permitted in packed frames; 0 until both sides have agreed */
 	unsigned codecs;
-	enum ob_err error;
-	const char *why;        /* description of the violation; NULL: none */
+	struct ob_cause cause;  /* the violation; code OB_ERR_NONE: none yet */
 	uint64_t expect;        /* number of the next record or reply */
 	uint64_t peer_ack;      /* highest number the peer has acknowledged */
 	uint64_t bytes, frames; /* received so far */

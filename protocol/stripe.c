@@ -6,7 +6,8 @@
 #include "compression/codec.h"
 #include "protocol/conn.h"
 
-const char *obp_stripe_check(const struct obp_frame *f, unsigned codecs, uint64_t size)
+/* NULL: nothing. */
+static const char *frame_wrong(const struct obp_frame *f, unsigned codecs, uint64_t size)
 {
 	bool part = f->type == OBP_FRAME_PART;
 	uint32_t padded = (uint32_t)ob_round_up((uint64_t)f->count, 8);
@@ -16,9 +17,9 @@ const char *obp_stripe_check(const struct obp_frame *f, unsigned codecs, uint64_
 	if (f->version != OBP_FRAME_VERSION)
 		return "a frame of another protocol version";
 	if (!part && f->type != OBP_FRAME_GIVE && f->type != OBP_FRAME_GIVEN)
-		return "a frame of a type that has no place on a stripe";
+		return "unexpected frame type on a stripe";
 	if (f->reserved || !f->sequence)
-		return "a part of no transfer";
+		return "a part that names no transfer";
 	if (!part)
 		return f->flags || f->size || f->count || f->raw_size || f->ack
 			? "a frame that has a payload and may have none"
@@ -36,6 +37,14 @@ const char *obp_stripe_check(const struct obp_frame *f, unsigned codecs, uint64_
 		f->size > padded)
 		return "a packed part whose sizes disagree";
 	return NULL;
+}
+
+enum ob_err obp_stripe_check(
+	const struct obp_frame *frame, unsigned codecs, uint64_t size, struct ob_cause *ret_cause)
+{
+	const char *wrong = frame_wrong(frame, codecs, size);
+
+	return wrong ? ob_cause_set(ret_cause, OB_ERR_PROTOCOL, "%s", wrong) : OB_ERR_NONE;
 }
 
 void obp_stripe_fill(struct obp_frame *ret, enum obp_frame_type type, uint64_t transfer,

@@ -22,16 +22,17 @@
 #ifndef OBP_STRIPE_H
 #define OBP_STRIPE_H
 
-#include "base/err.h"
+#include "base/cause.h"
 #include "protocol/format.h"
 
 #define OBP_STRIPES_MAX 16u /* of one session */
 
 /*
- * Checks a frame's header on a stripe. NULL: valid; otherwise what is wrong. codecs: those agreed
- * on; size: bytes of the transfer that must contain the part (UINT64_MAX: not known yet).
+ * Checks a frame's header on a stripe. OB_ERR_PROTOCOL: *ret_cause. codecs: those agreed on; size:
+ * bytes of the transfer that must contain the part (UINT64_MAX: not known yet).
  */
-const char *obp_stripe_check(const struct obp_frame *frame, unsigned codecs, uint64_t size);
+enum ob_err obp_stripe_check(
+	const struct obp_frame *frame, unsigned codecs, uint64_t size, struct ob_cause *ret_cause);
 /*
  * Fills in the header of a part of n bytes, 1 to OBP_CHUNK_MAX, or of OBP_FRAME_GIVE or
  * OBP_FRAME_GIVEN with n = 0.

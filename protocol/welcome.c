@@ -43,7 +43,7 @@ static bool ranges_overlap(const struct obp_range *a, const struct obp_range *b)
  * The range must be one that the client offered or, when the server could take none of those, a
  * range of the server that is possible in the client's process.
  */
-static const char *range_check(const struct obp_hello *hello, const struct obp_welcome *welcome)
+static const char *range_wrong(const struct obp_hello *hello, const struct obp_welcome *welcome)
 {
 	const struct obp_range *range = &welcome->range;
 	uint64_t most = 0;
@@ -64,7 +64,7 @@ static const char *range_check(const struct obp_hello *hello, const struct obp_w
 	return NULL;
 }
 
-static const char *devices_check(const struct obp_welcome *welcome)
+static const char *devices_wrong(const struct obp_welcome *welcome)
 {
 	for (uint32_t i = 0; i < welcome->n_devices; i++) {
 		const struct obp_device *device = &welcome->devices[i];
@@ -87,10 +87,11 @@ static const char *devices_check(const struct obp_welcome *welcome)
 	return NULL;
 }
 
-const char *obp_welcome_check(const struct obp_message *hello, const struct obp_message *answer)
+/* NULL: nothing. */
+static const char *welcome_wrong(const struct obp_message *hello, const struct obp_message *answer)
 {
 	const struct obp_welcome *welcome = &answer->welcome;
-	const char *why = NULL;
+	const char *wrong = NULL;
 
 	if (answer->type != OBP_MSG_WELCOME || welcome->route == 0)
 		return "its answer to the hello is neither a welcome nor a refusal";
@@ -99,6 +100,14 @@ const char *obp_welcome_check(const struct obp_message *hello, const struct obp_
 	if (answer->shm && answer->shm != hello->shm)
 		return "it takes shared memory that was not offered";
 	if (welcome->vmm)
-		why = range_check(&hello->hello, welcome);
-	return why ? why : devices_check(welcome);
+		wrong = range_wrong(&hello->hello, welcome);
+	return wrong ? wrong : devices_wrong(welcome);
+}
+
+enum ob_err obp_welcome_check(const struct obp_message *hello, const struct obp_message *answer,
+	struct ob_cause *ret_cause)
+{
+	const char *wrong = welcome_wrong(hello, answer);
+
+	return wrong ? ob_cause_set(ret_cause, OB_ERR_PROTOCOL, "%s", wrong) : OB_ERR_NONE;
 }

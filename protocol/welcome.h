@@ -9,6 +9,7 @@
 #ifndef OBP_WELCOME_H
 #define OBP_WELCOME_H
 
+#include "base/cause.h"
 #include "protocol/control.h"
 
 #define OBP_RANGE_ALIGN (2ull << 20) /* of the session's range and of each device's part */
@@ -16,9 +17,10 @@
 #define OBP_RANGE_END   (1ull << 47)
 
 /*
- * hello and answer: complete messages. NULL: the session can start; otherwise the text of an error
- * message.
+ * hello and answer: complete messages. OB_ERR_NONE: the session can start. OB_ERR_PROTOCOL:
+ * *ret_cause.
  */
-const char *obp_welcome_check(const struct obp_message *hello, const struct obp_message *answer);
+enum ob_err obp_welcome_check(const struct obp_message *hello, const struct obp_message *answer,
+	struct ob_cause *ret_cause);
 
 #endif

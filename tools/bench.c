@@ -482,10 +482,11 @@ static int usage(void)
 static int measure(struct bench *b, const char *what, char **command)
 {
 	bool all = strcmp(what, "all") == 0, bandwidth = all || strcmp(what, "bandwidth") == 0;
-	const char *why = NULL;
+	struct ob_cause cause;
 
-	if (obt_url_parse(b->url_text, &b->url, &why))
-		return obx_usage_error("bench", "the server's address '%s': %s", b->url_text, why);
+	if (obt_url_parse(b->url_text, &b->url, &cause))
+		return obx_usage_error(
+			"bench", "the server's address '%s': %s", b->url_text, cause.text);
 	setenv("OUTBOARD_SERVER", b->url_text, 1);
 	if (b->json)
 		printf("[");

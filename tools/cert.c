@@ -39,7 +39,8 @@ int obx_cert_main(int argc, char **argv)
 		{ 0 },
 	};
 	const char *cert = NULL, *key = NULL, *names = "localhost,127.0.0.1";
-	char why[512], text[2 * OBT_TLS_PIN_BYTES + 1];
+	struct ob_cause cause;
+	char text[2 * OBT_TLS_PIN_BYTES + 1];
 	uint8_t pin[OBT_TLS_PIN_BYTES];
 	uint64_t days = DAYS_DEFAULT;
 	int c;
@@ -69,12 +70,11 @@ int obx_cert_main(int argc, char **argv)
 	}
 	if (!cert)
 		return obx_usage_error("cert", "--cert is missing");
-	if (key &&
-		!obt_tls_make_certificate(cert, key, names, (unsigned)days, pin, why, sizeof why)) {
-		fprintf(stderr, "outboard cert: %s\n", why);
+	if (key && obt_tls_make_certificate(cert, key, names, (unsigned)days, pin, &cause)) {
+		fprintf(stderr, "outboard cert: %s\n", cause.text);
 		return OBX_EXIT_UNWELL;
 	}
-	if (!key && !obt_tls_read_pin(cert, pin)) {
+	if (!key && obt_tls_read_pin(cert, pin)) {
 		fprintf(stderr, "outboard cert: %s holds no certificate that can be read\n", cert);
 		return OBX_EXIT_UNWELL;
 	}

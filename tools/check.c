@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* `outboard check` and `outboard info`. */
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +49,8 @@ static int look_open(const char *verb, int argc, char **argv, struct look *look)
 {
 	static const struct option options[] = { { "server", required_argument, NULL, 's' },
 		{ "help", no_argument, NULL, 'h' }, { 0 } };
-	const char *server = NULL, *why = NULL;
+	const char *server = NULL;
+	struct ob_cause cause;
 	char text[OBT_FAILURE_TEXT];
 	struct obt_url url;
 	enum ob_err err;
@@ -71,12 +71,12 @@ static int look_open(const char *verb, int argc, char **argv, struct look *look)
 	look->url_text = obx_server_url(server);
 	if (strchr(look->url_text, ','))
 		return LOOK_LIST;
-	if (obt_url_parse(look->url_text, &url, &why))
-		return obx_usage_error(verb, "the server's address '%s': %s", look->url_text, why);
+	if (obt_url_parse(look->url_text, &url, &cause))
+		return obx_usage_error(
+			verb, "the server's address '%s': %s", look->url_text, cause.text);
 	err = obx_probe_open(&look->probe, &url, timeout_ns());
 	if (err) {
-		obx_probe_explain(
-			&look->probe, &url, look->url_text, err, errno, text, sizeof text);
+		obx_probe_explain(&look->probe, &url, look->url_text, text, sizeof text);
 		fprintf(stderr, "outboard %s: %s\n", verb, text);
 		obt_stream_close(&look->probe.stream);
 		return OBX_EXIT_UNWELL;

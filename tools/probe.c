@@ -2,7 +2,6 @@
 /* Copyright The Outboard Authors */
 #include "tools/probe.h"
 
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,7 +16,8 @@
 #include "transport/shm.h"
 #include "transport/token.h"
 
-enum ob_err obx_probe_open(struct obx_probe *probe, const struct obt_url *url, uint64_t timeout_ns)
+static enum ob_err probe_open(
+	struct obx_probe *probe, const struct obt_url *url, uint64_t timeout_ns)
 {
 	const struct obp_preface preface = {
 		.magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_NEW
@@ -26,31 +26,30 @@ enum ob_err obx_probe_open(struct obx_probe *probe, const struct obt_url *url, u
 	uint64_t began = ob_clock_ns(), deadline = began + timeout_ns;
 	enum ob_err err;
 
-	memset(probe, 0, sizeof *probe);
-	probe->stream.fd = -1;
-	probe->number = 1;
-	probe->timeout_ns = timeout_ns;
-	err = obt_stream_connect(url, deadline, &probe->stream);
+	err = obt_stream_connect(url, deadline, &probe->stream, &probe->cause);
 	if (err)
 		return err;
 	probe->connect_ns = ob_clock_ns() - began;
 	hello = (struct obp_message){ .type = OBP_MSG_HELLO,
 		.hello = {
 			.version = OB_VERSION, .program = "outboard", .pid = (uint64_t)getpid() } };
-	if (url->shm && ob_opt_on(OB_OPT_SHM) && !obt_shm_offer(&probe->stream, &probe->why))
-		return OB_ERR_UNSUPPORTED;
+	if (url->shm && ob_opt_on(OB_OPT_SHM))
+		err = obt_shm_offer(&probe->stream, &probe->cause);
+	if (err)
+		return err;
 	hello.shm = obt_shm_offered(&probe->stream);
-	if (!obt_token_show(&probe->stream, hello.hello.token))
-		return OB_ERR_DENIED;
+	err = obt_token_show(&probe->stream, hello.hello.token);
+	if (err)
+		return err;
 	err = obt_message_send(&probe->stream, &hello, &preface, sizeof preface, deadline);
 	if (!err || err == OB_ERR_CLOSED)
 		err = obt_message_receive(&probe->stream, &probe->welcome, deadline);
 	obt_shm_settle(&probe->stream, err ? 0 : probe->welcome.shm);
 	probe->hello_ns = ob_clock_ns() - began - probe->connect_ns;
 	if (!err && probe->welcome.type == OBP_MSG_REFUSED)
-		return OB_ERR_REFUSED;
-	if (!err && (probe->why = obp_welcome_check(&hello, &probe->welcome)) != NULL)
-		return OB_ERR_PROTOCOL;
+		return ob_cause_set(&probe->cause, OB_ERR_REFUSED, "%s", probe->welcome.text);
+	if (!err)
+		err = obp_welcome_check(&hello, &probe->welcome, &probe->cause);
 	if (!err && probe->welcome.welcome.vmm && !probe->welcome.welcome.range_ok) {
 		/*
 		 * The probe needs no device addresses: answer like a client that could not reserve
@@ -59,6 +58,24 @@ enum ob_err obx_probe_open(struct obx_probe *probe, const struct obt_url *url, u
 		struct obp_message answer = { .type = OBP_MSG_RANGE };
 
 		err = obt_message_send(&probe->stream, &answer, NULL, 0, deadline);
+	}
+	return err;
+}
+
+enum ob_err obx_probe_open(struct obx_probe *probe, const struct obt_url *url, uint64_t timeout_ns)
+{
+	const struct ob_cause *known;
+	enum ob_err err;
+
+	memset(probe, 0, sizeof *probe);
+	probe->stream.fd = -1;
+	probe->number = 1;
+	probe->timeout_ns = timeout_ns;
+	err = probe_open(probe, url, timeout_ns);
+	if (err && probe->cause.code != err) {
+		known = obt_stream_cause(&probe->stream);
+		probe->cause = known ? *known : (struct ob_cause){ .code = err };
+		probe->cause.code = err;
 	}
 	return err;
 }
@@ -108,18 +125,13 @@ void obx_probe_close(struct obx_probe *probe)
 }
 
 void obx_probe_explain(const struct obx_probe *probe, const struct obt_url *url, const char *text,
-	enum ob_err err, int saved_errno, char *ret_text, size_t size)
+	char *ret_text, size_t size)
 {
-	const char *known = obt_stream_why(&probe->stream);
-	const struct obt_failure failure = { .err = err,
-		.saved_errno = saved_errno,
+	const struct obt_failure failure = { .cause = &probe->cause,
 		.connected = probe->connect_ns != 0,
 		.timeout_s = (unsigned)(probe->timeout_ns / OB_SECOND),
 		.url = url,
-		.text = text,
-		.why = err == OB_ERR_REFUSED ? probe->welcome.text
-			: probe->why         ? probe->why
-					     : known };
+		.text = text };
 
 	obt_failure_print(&failure, ret_text, size);
 }

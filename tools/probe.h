@@ -19,13 +19,12 @@ struct obx_probe {
 	uint64_t number; /* of the next record */
 	uint64_t connect_ns, hello_ns;
 	uint64_t timeout_ns;
-	/* the reason after OB_ERR_UNSUPPORTED or OB_ERR_PROTOCOL; NULL: not known */
-	const char *why;
+	struct ob_cause cause; /* why obx_probe_open failed */
 };
 
 /*
- * timeout_ns: for connecting and hello together. On error call obx_probe_explain with the probe and
- * errno, then obx_probe_close.
+ * timeout_ns: for connecting and hello together. On error call obx_probe_explain, then
+ * obx_probe_close.
  */
 enum ob_err obx_probe_open(struct obx_probe *probe, const struct obt_url *url, uint64_t timeout_ns);
 /* Sends one ping through the session's executor. *ret_ns: the round trip. */
@@ -37,6 +36,6 @@ void obx_probe_close(struct obx_probe *probe);
  * of the client library. text: the address as the user gave it.
  */
 void obx_probe_explain(const struct obx_probe *probe, const struct obt_url *url, const char *text,
-	enum ob_err err, int saved_errno, char *ret_text, size_t size);
+	char *ret_text, size_t size);
 
 #endif

@@ -194,6 +194,7 @@ int obx_run_main(int argc, char **argv)
 		{ 0 },
 	};
 	const char *server = NULL, *why = NULL;
+	struct ob_cause cause;
 	bool direct = false;
 	int c;
 
@@ -231,8 +232,8 @@ int obx_run_main(int argc, char **argv)
 	if (optind >= argc)
 		return obx_usage_error("run", "a command is missing");
 	server = obx_server_url(server);
-	if (!direct && !obx_servers_valid(server, &why))
-		return obx_usage_error("run", "the server's address '%s': %s", server, why);
+	if (!direct && !obx_servers_valid(server, &cause))
+		return obx_usage_error("run", "the server's address '%s': %s", server, cause.text);
 	setenv("OUTBOARD_SERVER", server, 1);
 	if (!prepare(argv[optind], direct ? "liboutboard-softdevice.so" : LIBRARY))
 		return OBX_EXIT_UNWELL;

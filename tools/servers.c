@@ -14,11 +14,11 @@
 
 static struct obl_answer answers[OBL_LIST_MAX];
 
-bool obx_servers_valid(const char *list, const char **ret_why)
+bool obx_servers_valid(const char *list, struct ob_cause *ret_cause)
 {
 	uint32_t n;
 
-	return obl_list_parse(list, answers, &n, ret_why) == OB_ERR_NONE;
+	return obl_list_parse(list, answers, &n, ret_cause) == OB_ERR_NONE;
 }
 
 static void print_free(const struct obp_load_device *device, char *ret, size_t size)
@@ -32,8 +32,8 @@ static void line(const struct obl_answer *a, bool chosen)
 	const struct obp_load *load = &a->load;
 	char left[32] = "-";
 
-	if (a->err) {
-		printf("  %-32s %s\n", a->url, obt_failure_brief(a->err, a->saved_errno));
+	if (a->cause.code) {
+		printf("  %-32s %s\n", a->url, obt_failure_brief(&a->cause));
 		return;
 	}
 	if (load->n_devices)
@@ -67,16 +67,16 @@ int obx_servers_look(const char *verb, const char *list, bool details)
 	static struct obl_server servers[OBL_LIST_MAX];
 	struct obl_state state = { 0, ob_clock_ns() };
 	struct obl_choice choice;
-	const char *why = NULL;
+	struct ob_cause cause;
 	uint32_t n = 0, good = 0;
 	bool placed;
 
-	if (obl_list_parse(list, answers, &n, &why))
-		return obx_usage_error(verb, "the list of servers '%s': %s", list, why);
+	if (obl_list_parse(list, answers, &n, &cause))
+		return obx_usage_error(verb, "the list of servers '%s': %s", list, cause.text);
 	obl_ask_all(answers, n, OBL_ASK_NS);
 	for (uint32_t i = 0; i < n; i++) {
 		obl_server_from(&answers[i], &servers[i]);
-		good += answers[i].err == OB_ERR_NONE;
+		good += answers[i].cause.code == OB_ERR_NONE;
 	}
 	placed = obl_place(servers, n, &request, OBL_LEAST_LOAD, &state, &choice);
 	for (uint32_t i = 0; i < n; i++) {

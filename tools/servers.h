@@ -9,12 +9,14 @@
 
 #include <stdbool.h>
 
+#include "base/cause.h"
+
 /*
  * Returns the exit code: 0 when at least one server answers. details: also prints the devices.
  * Blocks for at most one second.
  */
 int obx_servers_look(const char *verb, const char *list, bool details);
-/* Checks that every address of a list can be parsed. False: *ret_why is the reason. */
-bool obx_servers_valid(const char *list, const char **ret_why);
+/* Checks that every address of a list can be parsed. False: *ret_cause is the reason. */
+bool obx_servers_valid(const char *list, struct ob_cause *ret_cause);
 
 #endif

@@ -47,18 +47,19 @@ static int usage(void)
 static int create(const char *file, struct obt_tokens *tokens, const char *name,
 	enum obt_scope scope, uint64_t days, const struct obt_allow *allow)
 {
-	char text[OBT_TOKEN_TEXT], why[256];
+	struct ob_cause cause;
+	char text[OBT_TOKEN_TEXT];
 
-	if (!obt_tokens_add(tokens, name, scope, days ? (uint64_t)time(NULL) + days * DAY : 0,
-		    allow, text)) {
+	if (obt_tokens_add(tokens, name, scope, days ? (uint64_t)time(NULL) + days * DAY : 0, allow,
+		    text)) {
 		fprintf(stderr,
 			"outboard token: no token can be made: the file has %u already, or there "
 			"is no memory\n",
 			OBT_TOKENS_MAX);
 		return OBX_EXIT_UNWELL;
 	}
-	if (!obt_tokens_write(file, tokens, why, sizeof why)) {
-		fprintf(stderr, "outboard token: %s\n", why);
+	if (obt_tokens_write(file, tokens, &cause)) {
+		fprintf(stderr, "outboard token: %s\n", cause.text);
 		return OBX_EXIT_UNWELL;
 	}
 	puts(text);
@@ -90,7 +91,7 @@ static int list(const struct obt_tokens *tokens)
 
 static int take_back(const char *file, struct obt_tokens *tokens, char **ids, int n)
 {
-	char why[256];
+	struct ob_cause cause;
 
 	if (n == 0)
 		return obx_usage_error("token", "revoke needs the ids to revoke");
@@ -101,8 +102,8 @@ static int take_back(const char *file, struct obt_tokens *tokens, char **ids, in
 				ids[i], file);
 			return OBX_EXIT_UNWELL;
 		}
-	if (!obt_tokens_write(file, tokens, why, sizeof why)) {
-		fprintf(stderr, "outboard token: %s\n", why);
+	if (obt_tokens_write(file, tokens, &cause)) {
+		fprintf(stderr, "outboard token: %s\n", cause.text);
 		return OBX_EXIT_UNWELL;
 	}
 	return 0;
@@ -132,9 +133,8 @@ int obx_token_main(int argc, char **argv)
 	enum obt_scope scope = OBT_SCOPE_USE;
 	struct obt_tokens tokens;
 	uint64_t days = DAYS_DEFAULT;
-	char why[256];
+	struct ob_cause cause;
 	struct obt_allow allow = { { 0 } };
-	const char *wants = "";
 	int c, index = 0, status;
 
 	while ((c = getopt_long(argc, argv, ":h", options, &index)) != -1) {
@@ -157,9 +157,9 @@ int obx_token_main(int argc, char **argv)
 					optarg);
 			break;
 		case LIMIT:
-			if (obt_allow_set(&allow, options[index].name, optarg, &wants) <= 0)
+			if (obt_allow_set(&allow, options[index].name, optarg, &cause))
 				return obx_usage_error("token", "--%s takes %s, not '%s'",
-					options[index].name, wants, optarg);
+					options[index].name, cause.text, optarg);
 			break;
 		case 'h':
 			return usage();
@@ -183,8 +183,8 @@ int obx_token_main(int argc, char **argv)
 			file, strerror(errno), file);
 		return OBX_EXIT_UNWELL;
 	}
-	if (!obt_tokens_read(file, &tokens, why, sizeof why)) {
-		fprintf(stderr, "outboard token: %s\n", why);
+	if (obt_tokens_read(file, &tokens, &cause)) {
+		fprintf(stderr, "outboard token: %s\n", cause.text);
 		return OBX_EXIT_UNWELL;
 	}
 	if (verb[0] == 'c')

@@ -4,7 +4,6 @@
  * `outboard top`: shows the sessions of one server, those with the most calls first, and refreshes
  * the list. It queries the supervisor; sessions are not affected.
  */
-#include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -271,12 +270,12 @@ static void json_print(const struct top *top)
 static bool look(struct top *top)
 {
 	struct obp_load load;
-	enum ob_err err = obl_ask(
-		&top->url, OBP_LOAD_WANT_SESSIONS, ob_clock_ns() + ASK_NS, &top->kept, &load);
+	struct ob_cause cause;
+	enum ob_err err = obl_ask(&top->url, OBP_LOAD_WANT_SESSIONS, ob_clock_ns() + ASK_NS,
+		&top->kept, &load, &cause);
 
 	if (err) {
-		const struct obt_failure failure = { .err = err,
-			.saved_errno = errno,
+		const struct obt_failure failure = { .cause = &cause,
 			.connected = err != OB_ERR_TIMEOUT,
 			.timeout_s = ASK_NS / OB_SECOND,
 			.url = &top->url,
@@ -356,7 +355,8 @@ int obx_top_main(int argc, char **argv)
 		{ "interval", required_argument, NULL, 'i' }, { "once", no_argument, NULL, 'o' },
 		{ "json", no_argument, NULL, 'j' }, { "help", no_argument, NULL, 'h' }, { 0 } };
 	static struct top top = { .interval_s = 1, .kept.fd = -1 };
-	const char *server = NULL, *why = NULL;
+	const char *server = NULL;
+	struct ob_cause cause;
 	char *end;
 	int c;
 
@@ -381,7 +381,8 @@ int obx_top_main(int argc, char **argv)
 	if (optind < argc)
 		return obx_usage_error("top", "unexpected '%s'", argv[optind]);
 	top.url_text = obx_server_url(server);
-	if (obt_url_parse(top.url_text, &top.url, &why))
-		return obx_usage_error("top", "the server's address '%s': %s", top.url_text, why);
+	if (obt_url_parse(top.url_text, &top.url, &cause))
+		return obx_usage_error(
+			"top", "the server's address '%s': %s", top.url_text, cause.text);
 	return run(&top);
 }

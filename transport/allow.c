@@ -2,6 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "transport/allow.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,11 +53,10 @@ static bool take_share(const char *text, uint64_t *ret)
 	return true;
 }
 
-static bool take(enum obt_allowed what, const char *text, uint64_t *ret, const char **ret_why)
+static bool take(enum obt_allowed what, const char *text, uint64_t *ret)
 {
 	uint64_t value;
 
-	*ret_why = table[what].wants;
 	switch (table[what].form) {
 	case SIZE:
 		if (!ob_text_parse_size(text, &value) || value < table[what].bound)
@@ -78,12 +78,15 @@ static bool take(enum obt_allowed what, const char *text, uint64_t *ret, const c
 	return ob_text_parse_number(text, 1, table[what].bound, ret);
 }
 
-int obt_allow_set(struct obt_allow *allow, const char *name, const char *text, const char **ret_why)
+enum ob_err obt_allow_set(
+	struct obt_allow *allow, const char *name, const char *text, struct ob_cause *ret_cause)
 {
 	for (enum obt_allowed i = 0; i < OBT_ALLOW_COUNT; i++)
 		if (strcmp(table[i].name, name) == 0)
-			return take(i, text, &allow->value[i], ret_why) ? 1 : -1;
-	return 0;
+			return take(i, text, &allow->value[i])
+				? OB_ERR_NONE
+				: ob_cause_set(ret_cause, OB_ERR_ARGUMENT, "%s", table[i].wants);
+	return OB_ERR_NOT_FOUND;
 }
 
 void obt_allow_print(const struct obt_allow *allow, char ret_text[OBT_ALLOW_TEXT])
@@ -110,22 +113,22 @@ void obt_allow_print(const struct obt_allow *allow, char ret_text[OBT_ALLOW_TEXT
 	}
 }
 
-bool obt_allow_parse(const char *text, struct obt_allow *ret)
+enum ob_err obt_allow_parse(const char *text, struct obt_allow *ret)
 {
 	char copy[OBT_ALLOW_TEXT], *rest = copy, *pair, *value;
-	const char *why;
+	struct obt_allow allow = { { 0 } };
 
-	*ret = (struct obt_allow){ { 0 } };
 	if (strlen(text) >= sizeof copy)
-		return false;
+		return OB_ERR_ARGUMENT;
 	snprintf(copy, sizeof copy, "%s", text);
 	while ((pair = strsep(&rest, ",")) != NULL) {
 		value = strchr(pair, '=');
 		if (!value)
-			return false;
+			return OB_ERR_ARGUMENT;
 		*value++ = '\0';
-		if (obt_allow_set(ret, pair, value, &why) <= 0)
-			return false;
+		if (obt_allow_set(&allow, pair, value, NULL) != OB_ERR_NONE)
+			return OB_ERR_ARGUMENT;
 	}
-	return true;
+	*ret = allow;
+	return OB_ERR_NONE;
 }

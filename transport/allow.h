@@ -8,9 +8,10 @@
 #ifndef OBT_ALLOW_H
 #define OBT_ALLOW_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/cause.h"
 
 #define OBT_ALLOW_TEXT        320u      /* bytes of all limits as text, NUL included */
 #define OBT_ALLOW_IDLE_MAX_S  31536000u /* a year */
@@ -36,12 +37,12 @@ struct obt_allow {
 
 /* The option's name, without dashes. */
 const char *obt_allow_name(enum obt_allowed what);
-/* 1: set; 0: there is no such name; -1: *ret_why says what it takes. */
-int obt_allow_set(
-	struct obt_allow *allow, const char *name, const char *text, const char **ret_why);
+/* OB_ERR_NOT_FOUND: there is no such name. OB_ERR_ARGUMENT: *ret_cause says what the limit takes. */
+enum ob_err obt_allow_set(
+	struct obt_allow *allow, const char *name, const char *text, struct ob_cause *ret_cause);
 /* "" when nothing is set. */
 void obt_allow_print(const struct obt_allow *allow, char ret_text[OBT_ALLOW_TEXT]);
-/* False: malformed text. */
-bool obt_allow_parse(const char *text, struct obt_allow *ret);
+/* OB_ERR_ARGUMENT: malformed text. */
+enum ob_err obt_allow_parse(const char *text, struct obt_allow *ret);
 
 #endif

@@ -20,8 +20,13 @@
 
 /* ---- connecting ---- */
 
+static enum ob_err cannot_connect(struct ob_cause *ret_cause, int system)
+{
+	return ob_cause_set_system(ret_cause, OB_ERR_CONNECT, system, "cannot connect");
+}
+
 /* Waits for a non-blocking connect. */
-static enum ob_err connect_wait(int fd, uint64_t deadline)
+static enum ob_err connect_wait(int fd, uint64_t deadline, struct ob_cause *ret_cause)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLOUT };
 	socklen_t length = sizeof(int);
@@ -30,33 +35,30 @@ static enum ob_err connect_wait(int fd, uint64_t deadline)
 	do
 		n = poll(&pfd, 1, ob_clock_poll_ms(deadline));
 	while (n < 0 && errno == EINTR);
-	if (n == 0) {
-		errno = ETIMEDOUT;
-		return OB_ERR_TIMEOUT;
-	}
+	if (n == 0)
+		return ob_cause_set_system(ret_cause, OB_ERR_TIMEOUT, ETIMEDOUT, "cannot connect");
 	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0)
-		return OB_ERR_CONNECT;
-	errno = error;
-	return error ? OB_ERR_CONNECT : OB_ERR_NONE;
+		error = errno;
+	return error ? cannot_connect(ret_cause, error) : OB_ERR_NONE;
 }
 
-static enum ob_err connect_one(
-	const struct sockaddr *addr, socklen_t length, uint64_t deadline, int *ret_fd)
+static enum ob_err connect_one(const struct sockaddr *addr, socklen_t length, uint64_t deadline,
+	int *ret_fd, struct ob_cause *ret_cause)
 {
 	OB_CLEANUP(ob_closep)
 	int fd = socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	enum ob_err err;
 
 	if (fd < 0)
-		return OB_ERR_CONNECT;
+		return cannot_connect(ret_cause, errno);
 	if (connect(fd, addr, length) < 0) {
 		/*
 		 * If a unix socket's backlog is full connect() returns EAGAIN, and poll() cannot
 		 * wait for it.
 		 */
 		if (errno != EINPROGRESS)
-			return OB_ERR_CONNECT;
-		err = connect_wait(fd, deadline);
+			return cannot_connect(ret_cause, errno);
+		err = connect_wait(fd, deadline, ret_cause);
 		if (err)
 			return err;
 	}
@@ -66,38 +68,32 @@ static enum ob_err connect_one(
 	return OB_ERR_NONE;
 }
 
-static enum ob_err connect_any(
-	const struct obt_addresses *addresses, uint64_t deadline, int *ret_fd)
+static enum ob_err connect_any(const struct obt_addresses *addresses, uint64_t deadline,
+	int *ret_fd, struct ob_cause *ret_cause)
 {
-	enum ob_err err = OB_ERR_CONNECT;
+	enum ob_err err = cannot_connect(ret_cause, ENOENT);
 
-	errno = ENOENT;
 	for (unsigned i = 0; i < addresses->n; i++) {
 		err = connect_one((const struct sockaddr *)&addresses->list[i].address,
-			addresses->list[i].length, deadline, ret_fd);
+			addresses->list[i].length, deadline, ret_fd, ret_cause);
 		if (err == OB_ERR_NONE || err == OB_ERR_TIMEOUT)
 			break;
 	}
 	return err;
 }
 
-static enum ob_err connect_tcp(const struct obt_url *url, uint64_t deadline, int *ret_fd)
+static enum ob_err connect_tcp(
+	const struct obt_url *url, uint64_t deadline, int *ret_fd, struct ob_cause *ret_cause)
 {
 	struct obt_addresses addresses;
 	enum ob_err err = OB_ERR_CONNECT;
 
 	/* Remembered addresses may be out of date: then ask the resolver again. */
 	for (int fresh = 0; fresh < 2 && err == OB_ERR_CONNECT; fresh++) {
-		int failed = obt_resolve(url->host, url->port, fresh, &addresses);
-
-		if (failed) {
-			if (failed != EAI_SYSTEM)
-				errno = failed == EAI_AGAIN    ? EAGAIN
-					: failed == EAI_MEMORY ? ENOMEM
-							       : ENOENT;
-			return OB_ERR_RESOLVE;
-		}
-		err = connect_any(&addresses, deadline, ret_fd);
+		err = obt_resolve(url->host, url->port, fresh, &addresses, ret_cause);
+		if (err)
+			return err;
+		err = connect_any(&addresses, deadline, ret_fd, ret_cause);
 		if (!addresses.kept)
 			break;
 	}
@@ -111,8 +107,10 @@ static socklen_t unix_address(const struct obt_url *url, struct sockaddr_un *ret
 	return sizeof *ret;
 }
 
-enum ob_err obt_stream_connect(const struct obt_url *url, uint64_t deadline, struct obt_stream *ret)
+enum ob_err obt_stream_connect(const struct obt_url *url, uint64_t deadline, struct obt_stream *ret,
+	struct ob_cause *ret_cause)
 {
+	struct obt_stream stream;
 	enum ob_err err;
 	int fd = -1;
 
@@ -120,17 +118,25 @@ enum ob_err obt_stream_connect(const struct obt_url *url, uint64_t deadline, str
 		struct sockaddr_un addr;
 		socklen_t length = unix_address(url, &addr);
 
-		err = connect_one((const struct sockaddr *)&addr, length, deadline, &fd);
+		err = connect_one((const struct sockaddr *)&addr, length, deadline, &fd, ret_cause);
 	} else {
-		err = connect_tcp(url, deadline, &fd);
+		err = connect_tcp(url, deadline, &fd, ret_cause);
 	}
-	if (err == OB_ERR_NONE)
-		obt_stream_adopt(ret, fd);
-	return err == OB_ERR_NONE && url->scheme == OBT_TLS ? obt_tls_client(ret, url) : err;
+	if (err)
+		return err;
+	obt_stream_adopt(&stream, fd);
+	if (url->scheme == OBT_TLS)
+		err = obt_tls_client(&stream, url, ret_cause);
+	if (err)
+		obt_stream_close(&stream);
+	else
+		*ret = stream;
+	return err;
 }
 
 /* ---- listening ---- */
 
+/* A socket, or -1 with errno. */
 static int listen_unix(const struct obt_url *url, int backlog)
 {
 	OB_CLEANUP(ob_closep)
@@ -176,6 +182,7 @@ static void print_address(int fd, const struct obt_url *url, char *ret_url, size
 		snprintf(ret_url, size, "%s://%s:%s", scheme, url->host, url->port);
 }
 
+/* A socket, or -1 with errno. */
 static int listen_tcp(const struct obt_url *url, int backlog)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE },
@@ -204,18 +211,18 @@ static int listen_tcp(const struct obt_url *url, int backlog)
 	return fd;
 }
 
-int obt_listen(const struct obt_url *url, int backlog, char *ret_url, size_t url_size)
+enum ob_err obt_listen(const struct obt_url *url, int backlog, int *ret_fd, char *ret_url,
+	size_t url_size, struct ob_cause *ret_cause)
 {
-	int fd;
+	bool local = url->scheme == OBT_UNIX;
+	int fd = local ? listen_unix(url, backlog) : listen_tcp(url, backlog);
 
-	if (url->scheme == OBT_UNIX) {
-		fd = listen_unix(url, backlog);
-		if (fd >= 0)
-			snprintf(ret_url, url_size, "%s:%s", url->shm ? "shm" : "unix", url->path);
-		return fd;
-	}
-	fd = listen_tcp(url, backlog);
-	if (fd >= 0)
+	if (fd < 0)
+		return ob_cause_set_system(ret_cause, OB_ERR_CONNECT, errno, "cannot listen");
+	if (local)
+		snprintf(ret_url, url_size, "%s:%s", url->shm ? "shm" : "unix", url->path);
+	else
 		print_address(fd, url, ret_url, url_size);
-	return fd;
+	*ret_fd = fd;
+	return OB_ERR_NONE;
 }

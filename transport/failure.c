@@ -15,7 +15,7 @@ static void print_resolve(const struct obt_failure *f, char *ret, size_t size)
 {
 	const char *host = f->url->host;
 
-	if (f->saved_errno == ENOENT)
+	if (f->cause->system == ENOENT)
 		snprintf(ret, size,
 			"cannot reach %s: the name '%s' could not be resolved: no such host is "
 			"known. Check its spelling ('getent hosts %s' asks "
@@ -27,15 +27,15 @@ static void print_resolve(const struct obt_failure *f, char *ret, size_t size)
 			"machine's network and /etc/resolv.conf, or give the "
 			"server's numeric address",
 			f->text, host,
-			f->saved_errno == EAGAIN ? "no name server answered"
-						 : strerror(f->saved_errno));
+			f->cause->system == EAGAIN ? "no name server answered"
+						   : strerror(f->cause->system));
 }
 
 static void print_connect(const struct obt_failure *f, char *ret, size_t size)
 {
-	const char *says = strerror(f->saved_errno);
+	const char *says = strerror(f->cause->system);
 
-	switch (f->saved_errno) {
+	switch (f->cause->system) {
 	case ECONNREFUSED:
 		snprintf(ret, size,
 			"cannot reach %s: %s: nothing listens there. Start a server there with "
@@ -100,9 +100,9 @@ static void print_timeout(const struct obt_failure *f, char *ret, size_t size)
 
 static void print(const struct obt_failure *f, char *ret, size_t size)
 {
-	const char *why = f->why && *f->why ? f->why : ob_err_text(f->err);
+	const char *why = f->cause->text[0] ? f->cause->text : ob_err_text(f->cause->code);
 
-	switch (f->err) {
+	switch (f->cause->code) {
 	case OB_ERR_RESOLVE:
 		print_resolve(f, ret, size);
 		break;
@@ -151,7 +151,8 @@ static void print(const struct obt_failure *f, char *ret, size_t size)
 			"that is so, something between them changes the "
 			"bytes",
 			f->text,
-			f->why && *f->why ? f->why : "its answer to the hello cannot be read");
+			f->cause->text[0] ? f->cause->text
+					  : "its answer to the hello cannot be read");
 		break;
 	case OB_ERR_REFUSED:
 		snprintf(ret, size, "%s refused the session: %s", f->text, why);
@@ -169,7 +170,8 @@ void obt_failure_print(const struct obt_failure *failure, char *ret_text, size_t
 	ret_text[ob_text_clean(ret_text, strlen(ret_text))] = '\0';
 }
 
-const char *obt_failure_brief(enum ob_err err, int saved_errno)
+const char *obt_failure_brief(const struct ob_cause *cause)
 {
-	return err == OB_ERR_CONNECT && saved_errno ? strerror(saved_errno) : ob_err_text(err);
+	return cause->code == OB_ERR_CONNECT && cause->system ? strerror(cause->system)
+							      : ob_err_text(cause->code);
 }

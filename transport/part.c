@@ -133,8 +133,7 @@ bool obt_stripe_next(struct obt_stripe *stripe, struct obp_frame *ret)
 {
 	if (!recv_all(stripe, ret, sizeof *ret))
 		return false;
-	stripe->why = obp_stripe_check(ret, stripe->codecs, UINT64_MAX);
-	return !stripe->why;
+	return !obp_stripe_check(ret, stripe->codecs, UINT64_MAX, &stripe->cause);
 }
 
 static bool take_packed(struct obt_stripe *stripe, const struct obp_frame *frame, void *dst)
@@ -144,7 +143,8 @@ static bool take_packed(struct obt_stripe *stripe, const struct obp_frame *frame
 	if (obp_unpacker_begin(unpacker, frame) || !recv_all(stripe, unpacker->packed, frame->size))
 		return false;
 	if (obp_unpacker_finish(unpacker)) {
-		stripe->why = "a packed part does not unpack to the announced size";
+		ob_cause_set(&stripe->cause, OB_ERR_PROTOCOL,
+			"a packed part does not unpack to the announced size");
 		return false;
 	}
 	if (dst)

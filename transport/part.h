@@ -33,8 +33,8 @@ struct obt_stripe {
 	struct obp_unpacker unpacker;
 	struct obt_meter meter; /* for the packer */
 	unsigned codecs;        /* agreed on */
-	/* how the peer broke the protocol; NULL: the connection broke */
-	const char *why;
+	/* how the peer broke the protocol; code OB_ERR_NONE: it did not */
+	struct ob_cause cause;
 };
 
 /* Takes over the stream. The structure must not move. request: as for obp_packer_init. */
@@ -45,7 +45,10 @@ void obt_stripe_fini(struct obt_stripe *stripe);
 
 /* Largest size for the next part. */
 size_t obt_stripe_piece(const struct obt_stripe *stripe);
-/* Sends one part. False: broken or closed; also below. */
+/*
+ * Sends one part. False, here and below: the connection is broken or closed, or the peer broke the
+ * protocol (`cause`).
+ */
 bool obt_stripe_send(struct obt_stripe *stripe, uint64_t transfer, uint64_t offset,
 	const void *data, uint32_t n);
 /* Sends OBP_FRAME_GIVE or OBP_FRAME_GIVEN. */

@@ -3,6 +3,7 @@
 #include "transport/resolve.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -90,23 +91,39 @@ static void keep(const char *host, const char *port, const struct obt_addresses 
 	pthread_mutex_unlock(&lock);
 }
 
-int obt_resolve(const char *host, const char *port, bool fresh, struct obt_addresses *ret)
+static enum ob_err failed(int result, const char *host, struct ob_cause *ret_cause)
+{
+	int system = result == EAI_SYSTEM ? errno
+		: result == EAI_AGAIN     ? EAGAIN
+		: result == EAI_MEMORY    ? ENOMEM
+					  : ENOENT;
+
+	return ob_cause_set_system(
+		ret_cause, OB_ERR_RESOLVE, system, "the name '%.255s' cannot be resolved", host);
+}
+
+enum ob_err obt_resolve(const char *host, const char *port, bool fresh, struct obt_addresses *ret,
+	struct ob_cause *ret_cause)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG },
 			*list = NULL;
-	int failed;
+	struct obt_addresses found;
+	int result;
 
-	if (numeric(host, port, ret) || (!fresh && kept_take(host, port, ret)))
-		return 0;
-	*ret = (struct obt_addresses){ .n = 0 };
-	failed = getaddrinfo(host, port, &hints, &list);
-	if (failed)
-		return failed;
-	for (const struct addrinfo *a = list; a && ret->n < OBT_ADDRESSES_MAX; a = a->ai_next) {
-		memcpy(&ret->list[ret->n].address, a->ai_addr, a->ai_addrlen);
-		ret->list[ret->n++].length = a->ai_addrlen;
+	if (numeric(host, port, &found) || (!fresh && kept_take(host, port, &found))) {
+		*ret = found;
+		return OB_ERR_NONE;
+	}
+	found = (struct obt_addresses){ .n = 0 };
+	result = getaddrinfo(host, port, &hints, &list);
+	if (result)
+		return failed(result, host, ret_cause);
+	for (const struct addrinfo *a = list; a && found.n < OBT_ADDRESSES_MAX; a = a->ai_next) {
+		memcpy(&found.list[found.n].address, a->ai_addr, a->ai_addrlen);
+		found.list[found.n++].length = a->ai_addrlen;
 	}
 	freeaddrinfo(list);
-	keep(host, port, ret);
-	return 0;
+	keep(host, port, &found);
+	*ret = found;
+	return OB_ERR_NONE;
 }

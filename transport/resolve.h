@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
+#include "base/cause.h"
+
 #define OBT_ADDRESSES_MAX 8
 
 struct obt_addresses {
@@ -25,9 +27,11 @@ struct obt_addresses {
 };
 
 /*
- * port: a number or a service's name. fresh: ask the resolver even if the name is remembered. 0, or
- * an error of getaddrinfo().
+ * port: a number or a service's name. fresh: ask the resolver even if the name is remembered.
+ * OB_ERR_RESOLVE: *ret_cause; its `system` is ENOENT for an unknown name, EAGAIN when no name
+ * server answered.
  */
-int obt_resolve(const char *host, const char *port, bool fresh, struct obt_addresses *ret);
+enum ob_err obt_resolve(const char *host, const char *port, bool fresh, struct obt_addresses *ret,
+	struct ob_cause *ret_cause);
 
 #endif

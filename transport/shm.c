@@ -109,23 +109,24 @@ enum ob_err obt_shm_attach(struct obt_stream *stream, int memfd, bool server)
 
 /* ---- the client's side of the handshake ---- */
 
-bool obt_shm_offer(struct obt_stream *stream, const char **ret_why)
+enum ob_err obt_shm_offer(struct obt_stream *stream, struct ob_cause *ret_cause)
 {
 	int memfd = memfd_create("outboard", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (memfd < 0) {
-		*ret_why = errno == ENOSYS ? "this kernel has no memfd_create" : strerror(errno);
-		return false;
-	}
+	enum ob_err err;
+
+	if (memfd < 0)
+		return ob_cause_set(ret_cause, OB_ERR_UNSUPPORTED, "%s",
+			errno == ENOSYS ? "this kernel has no memfd_create" : strerror(errno));
 	if (ftruncate(memfd, (off_t)OBT_SHM_BYTES) != 0 ||
 		fcntl(memfd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) != 0 ||
 		obt_shm_attach(stream, memfd, false) != OB_ERR_NONE) {
-		*ret_why = strerror(errno);
+		err = ob_cause_set(ret_cause, OB_ERR_UNSUPPORTED, "%s", strerror(errno));
 		close(memfd);
-		return false;
+		return err;
 	}
 	stream->shm->preface = sizeof(struct obp_preface);
-	return true;
+	return OB_ERR_NONE;
 }
 
 uint32_t obt_shm_offered(const struct obt_stream *stream)
@@ -268,23 +269,23 @@ static const char *memory_wrong(int memfd)
 	return NULL;
 }
 
-bool obt_shm_take(struct obt_stream *stream, uint32_t version, const char **ret_why)
+enum ob_err obt_shm_take(struct obt_stream *stream, uint32_t version, struct ob_cause *ret_cause)
 {
 	struct obt_shm *shm = stream->shm;
+	const char *wrong;
 
 	if (version != OBT_SHM_VERSION || !ob_opt_on(OB_OPT_SHM))
-		return true;
-	if (!shm || shm->memfd < 0) {
-		*ret_why = "no shared memory came with the hello: the socket is forwarded from "
-			   "another machine, or this one is out of descriptors. "
-			   "Name the server as unix:PATH";
-		return false;
-	}
-	*ret_why = memory_wrong(shm->memfd);
-	if (!*ret_why && !map(shm))
-		*ret_why = "the shared memory cannot be mapped";
+		return OB_ERR_NONE;
+	if (!shm || shm->memfd < 0)
+		return ob_cause_set(ret_cause, OB_ERR_LIMIT,
+			"no shared memory came with the hello: the socket is forwarded from "
+			"another machine, or this one is out of descriptors. "
+			"Name the server as unix:PATH");
+	wrong = memory_wrong(shm->memfd);
+	if (!wrong && !map(shm))
+		wrong = "the shared memory cannot be mapped";
 	memfd_drop(shm);
-	return !*ret_why;
+	return wrong ? ob_cause_set(ret_cause, OB_ERR_LIMIT, "%s", wrong) : OB_ERR_NONE;
 }
 
 uint32_t obt_shm_taken(const struct obt_stream *stream)

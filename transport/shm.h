@@ -20,18 +20,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/cause.h"
 #include "transport/stream.h"
 
 #define OBT_SHM_VERSION    1u         /* of the memory's layout */
 #define OBT_SHM_RING_BYTES (2u << 20) /* of each direction */
 
 /*
- * Client, before the preface is sent: creates the memory. False: not possible, with the reason (a
+ * Client, before the preface is sent: creates the memory. OB_ERR_UNSUPPORTED: *ret_cause (a
  * kernel without memfd, no memory); the stream is unchanged. Only the stream's own descriptor stays
  * open once the next message is sent.
  */
-bool obt_shm_offer(struct obt_stream *stream, const char **ret_why);
+enum ob_err obt_shm_offer(struct obt_stream *stream, struct ob_cause *ret_cause);
 /* Client: the version to put into the message that the memory travels with; 0: none was offered. */
 uint32_t obt_shm_offered(const struct obt_stream *stream);
 /*
@@ -46,11 +46,11 @@ void obt_shm_expect(struct obt_stream *stream);
 int obt_shm_steal(struct obt_stream *stream);
 void obt_shm_put(struct obt_stream *stream, int memfd);
 /*
- * Server: the client's message names this version. Checks the memory and maps it. False: it is
- * invalid; ret_why is for the client. With version 0, an unknown version, or OUTBOARD_OPT=-shm, the
+ * Server: the client's message names this version. Checks the memory and maps it.
+ * OB_ERR_LIMIT: it is missing or invalid; *ret_cause is for the client. With version 0, an unknown version, or OUTBOARD_OPT=-shm, the
  * stream stays a socket, and that is no error.
  */
-bool obt_shm_take(struct obt_stream *stream, uint32_t version, const char **ret_why);
+enum ob_err obt_shm_take(struct obt_stream *stream, uint32_t version, struct ob_cause *ret_cause);
 /* Server: the version to answer with; 0: the stream stays a socket. */
 uint32_t obt_shm_taken(const struct obt_stream *stream);
 /*

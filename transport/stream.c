@@ -156,9 +156,9 @@ bool obt_stream_arm(const struct obt_stream *stream)
 					       : obt_stream_pending(stream);
 }
 
-const char *obt_stream_why(const struct obt_stream *stream)
+const struct ob_cause *obt_stream_cause(const struct obt_stream *stream)
 {
-	return stream->ops && stream->ops->why ? stream->ops->why(stream) : NULL;
+	return stream->ops && stream->ops->cause ? stream->ops->cause(stream) : NULL;
 }
 
 static int socket_wait(struct obt_stream *stream, short events, uint64_t deadline)

@@ -14,7 +14,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include "base/err.h"
+#include "base/cause.h"
 #include "base/fd.h"
 #include "transport/url.h"
 
@@ -37,7 +37,7 @@ struct obt_ops {
 	int (*wait)(struct obt_stream *stream, short events, uint64_t deadline);
 	bool (*pending)(const struct obt_stream *stream);
 	bool (*arm)(const struct obt_stream *stream);
-	const char *(*why)(const struct obt_stream *stream);
+	const struct ob_cause *(*cause)(const struct obt_stream *stream);
 	void (*set_recv_timeout)(struct obt_stream *stream, unsigned ms);
 };
 
@@ -93,8 +93,8 @@ bool obt_stream_arm(const struct obt_stream *stream);
  * counts as both; 0: time-out; -1: errno.
  */
 int obt_stream_wait(struct obt_stream *stream, short events, uint64_t deadline);
-/* What went wrong, as text, if more is known than the error; else NULL. */
-const char *obt_stream_why(const struct obt_stream *stream);
+/* What broke the stream, if it knows more than errno; else NULL. Valid as long as the stream. */
+const struct ob_cause *obt_stream_cause(const struct obt_stream *stream);
 /* After this long a blocking recv returns with EAGAIN. */
 void obt_stream_set_recv_timeout(struct obt_stream *stream, unsigned ms);
 

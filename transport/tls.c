@@ -213,16 +213,17 @@ static void tls_close(struct obt_stream *stream)
 	stream->fd = -1;
 }
 
-void obt_tls_explain(char *ret_why, size_t size, const char *what)
+enum ob_err obt_tls_explain(struct ob_cause *ret_cause, enum ob_err code, const char *what)
 {
-	unsigned long code = ERR_peek_last_error();
-	const char *text = code ? ERR_reason_error_string(code) : NULL;
+	unsigned long last = ERR_peek_last_error();
+	const char *text = last ? ERR_reason_error_string(last) : NULL;
 
-	snprintf(ret_why, size, "%s: %s", what,
+	ob_cause_set(ret_cause, code, "%s: %s", what,
 		text            ? text
 			: errno ? strerror(errno)
 				: "no reason given");
 	ERR_clear_error();
+	return code;
 }
 
 /* ---- moving bytes ---- */
@@ -253,9 +254,9 @@ static ssize_t nothing_moved(struct obt_tls *tls, int result, short *ret_events)
 		errno = saved && saved != EAGAIN ? saved : ECONNRESET;
 		return -1;
 	default:
-		if (!tls->why[0])
+		if (!tls->cause.code)
 			obt_tls_explain(
-				tls->why, sizeof tls->why, tls->started ? "TLS" : "TLS handshake");
+				&tls->cause, OB_ERR_TLS, tls->started ? "TLS" : "TLS handshake");
 		ERR_clear_error();
 		errno = EPROTO;
 		return -1;
@@ -281,7 +282,7 @@ static ssize_t recv_once(struct obt_tls *tls, void *data, size_t size, short *re
 
 	/* A client without TLS on an address with TLS is answered in clear. */
 	if (ob_unlikely(tls->server && !tls->started && obt_tls_plain_bytes(tls->fd))) {
-		snprintf(tls->why, sizeof tls->why,
+		ob_cause_set(&tls->cause, OB_ERR_TLS,
 			"this address speaks TLS only: the client must name it as tls://host:port");
 		errno = EPROTONOSUPPORT;
 		return -1;
@@ -403,9 +404,9 @@ static bool tls_pending(const struct obt_stream *stream)
 	return pending;
 }
 
-static const char *tls_why(const struct obt_stream *stream)
+static const struct ob_cause *tls_cause(const struct obt_stream *stream)
 {
-	return stream->tls->why[0] ? stream->tls->why : NULL;
+	return stream->tls->cause.code ? &stream->tls->cause : NULL;
 }
 
 static void tls_set_recv_timeout(struct obt_stream *stream, unsigned ms)
@@ -418,7 +419,7 @@ const struct obt_ops obt_tls_ops = { .name = "tls",
 	.recv = tls_recv,
 	.close = tls_close,
 	.pending = tls_pending,
-	.why = tls_why,
+	.cause = tls_cause,
 	.set_recv_timeout = tls_set_recv_timeout };
 
 bool obt_tls_started(const struct obt_stream *stream)
@@ -455,5 +456,5 @@ const struct obt_ops obt_refusal_ops = { .name = "refusal",
 	.recv = refusal_recv,
 	.close = tls_close,
 	.pending = tls_pending,
-	.why = tls_why,
+	.cause = tls_cause,
 	.set_recv_timeout = tls_set_recv_timeout };

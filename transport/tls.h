@@ -28,7 +28,6 @@
 #include "transport/stream.h"
 
 #define OBT_TLS_NAME_MAX     256u /* bytes of a certificate's name as text, NUL included */
-#define OBT_TLS_WHY_MAX      256u
 #define OBT_TLS_TICKET_KEYS  2u
 #define OBT_TLS_TICKET_BYTES 80u /* 16 bytes of name, a key for AES-256, one for HMAC-SHA-256 */
 /*
@@ -46,9 +45,10 @@
  * which servers to trust: OUTBOARD_TLS_PIN (the server's certificate has this SHA-256 in
  * hexadecimal), else OUTBOARD_TLS_CA (a file of certificates), else the system's authorities; with
  * the last two the certificate must be for url's host. OUTBOARD_TLS_CERT and OUTBOARD_TLS_KEY: the
- * client's own certificate. OB_ERR_TLS, the reason in obt_stream_why.
+ * client's own certificate. OB_ERR_TLS: *ret_cause; the stream stays a plain socket.
  */
-enum ob_err obt_tls_client(struct obt_stream *stream, const struct obt_url *url);
+enum ob_err obt_tls_client(
+	struct obt_stream *stream, const struct obt_url *url, struct ob_cause *ret_cause);
 /*
  * Sends `before` in clear, then makes the handshake, before the deadline. OB_ERR_TLS,
  * OB_ERR_CERTIFICATE, _TIMEOUT, _CLOSED. OB_ERR_CLOSED also when the server answers in clear: then
@@ -64,9 +64,9 @@ bool obt_tls_resumed(const struct obt_stream *stream);
 
 struct obt_tls_server;
 
-/* client_ca may be NULL: clients show no certificate. NULL: *ret_why. */
+/* client_ca may be NULL: clients show no certificate. NULL: *ret_cause. */
 struct obt_tls_server *obt_tls_server_new(
-	const char *cert, const char *key, const char *client_ca, char *ret_why, size_t why_size);
+	const char *cert, const char *key, const char *client_ca, struct ob_cause *ret_cause);
 void obt_tls_server_free(struct obt_tls_server *server);
 /* Tests: makes the newest ticket key too old for new tickets. */
 void obt_tls_server_expire(struct obt_tls_server *server);
@@ -74,11 +74,11 @@ void obt_tls_server_expire(struct obt_tls_server *server);
 /* Takes over the socket. OB_ERR_NO_MEMORY. */
 enum ob_err obt_tls_accept(struct obt_tls_server *server, int fd, struct obt_stream *ret);
 /*
- * After the handshake. True: the client showed a certificate signed by one of client_ca's; its name
- * is in ret_name. Else *ret_why says what was wrong with it, NULL if it showed none.
+ * After the handshake: the name in the client's certificate, which one of client_ca's has signed.
+ * OB_ERR_NOT_FOUND: it showed none. OB_ERR_CERTIFICATE: *ret_cause says what is wrong with it.
  */
-bool obt_tls_client_name(
-	const struct obt_stream *stream, char *ret_name, size_t size, const char **ret_why);
+enum ob_err obt_tls_client_name(
+	const struct obt_stream *stream, char *ret_name, size_t size, struct ob_cause *ret_cause);
 
 /* ---- two layers on one socket (docs/adr/0008-admission.md) ---- */
 
@@ -127,22 +127,22 @@ void obt_tls_warm(void);
 enum ob_err obt_tls_accept_data(
 	int fd, const uint8_t psk[OBT_TLS_PSK_BYTES], struct obt_stream *ret);
 /*
- * Server, second layer: receives the client's first message and answers it; never blocks. 1: bytes
- * may be sent from now on, since the client has shown that it has the key. 0: more has to come. -1:
- * reason in obt_stream_why.
+ * Server, second layer: receives the client's first message and answers it; never blocks.
+ * *ret_ready: bytes may be sent from now on, since the client has shown that it has the key; false:
+ * more has to come. OB_ERR_TLS: obt_stream_cause.
  */
-int obt_tls_answer(struct obt_stream *stream);
+enum ob_err obt_tls_answer(struct obt_stream *stream, bool *ret_ready);
 
 /* ---- certificates ---- */
 
 /*
  * Makes a key (P-256) and a self-signed certificate for `names` (comma-separated host names and
  * addresses), valid for `days` from now, as PEM files; only the owner can read the key. Neither
- * file may exist. ret_pin: for OUTBOARD_TLS_PIN. False: *ret_why.
+ * file may exist. ret_pin: for OUTBOARD_TLS_PIN. OB_ERR_ARGUMENT, _IO: *ret_cause.
  */
-bool obt_tls_make_certificate(const char *cert, const char *key, const char *names, unsigned days,
-	uint8_t ret_pin[OBT_TLS_PIN_BYTES], char *ret_why, size_t why_size);
-/* The pin of a file's first certificate. */
-bool obt_tls_read_pin(const char *cert, uint8_t ret_pin[OBT_TLS_PIN_BYTES]);
+enum ob_err obt_tls_make_certificate(const char *cert, const char *key, const char *names,
+	unsigned days, uint8_t ret_pin[OBT_TLS_PIN_BYTES], struct ob_cause *ret_cause);
+/* The pin of a file's first certificate. OB_ERR_CERTIFICATE: the file has none that can be read. */
+enum ob_err obt_tls_read_pin(const char *cert, uint8_t ret_pin[OBT_TLS_PIN_BYTES]);
 
 #endif

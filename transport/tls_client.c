@@ -89,24 +89,21 @@ static int session_keep(SSL *ssl, SSL_SESSION *session)
 	return 1; /* the reference is kept */
 }
 
-/* Under the lock. False: reason in why. */
-static bool context_load(SSL_CTX *context, char *why, size_t size)
+/* Under the lock. OB_ERR_TLS: *ret_cause. */
+static enum ob_err context_load(SSL_CTX *context, struct ob_cause *ret_cause)
 {
 	const char *pin = setting("OUTBOARD_TLS_PIN"), *ca = setting("OUTBOARD_TLS_CA");
 	const char *cert = setting("OUTBOARD_TLS_CERT"), *key = setting("OUTBOARD_TLS_KEY");
 	char what[160];
 
 	client.pinned = pin != NULL;
-	if (pin && !pin_parse(pin, client.pin)) {
-		snprintf(why, size,
+	if (pin && !pin_parse(pin, client.pin))
+		return ob_cause_set(ret_cause, OB_ERR_TLS,
 			"OUTBOARD_TLS_PIN is not the 64 hexadecimal digits of a SHA-256; 'outboard "
 			"cert' prints them");
-		return false;
-	}
 	if (!pin && ca && SSL_CTX_load_verify_file(context, ca) != 1) {
 		snprintf(what, sizeof what, "OUTBOARD_TLS_CA: %.100s", ca);
-		obt_tls_explain(why, size, what);
-		return false;
+		return obt_tls_explain(ret_cause, OB_ERR_TLS, what);
 	}
 	if (!pin && !ca)
 		SSL_CTX_set_default_verify_paths(context);
@@ -119,26 +116,17 @@ static bool context_load(SSL_CTX *context, char *why, size_t size)
 				1 ||
 			SSL_CTX_check_private_key(context) != 1)) {
 		snprintf(what, sizeof what, "OUTBOARD_TLS_CERT: %.100s", cert);
-		obt_tls_explain(why, size, what);
-		return false;
+		return obt_tls_explain(ret_cause, OB_ERR_TLS, what);
 	}
 	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 	SSL_CTX_sess_set_new_cb(context, session_keep);
-	return true;
+	return OB_ERR_NONE;
 }
 
-/* Makes a stream that never begins, to hold the reason. */
-static enum ob_err cannot(struct obt_stream *stream, SSL_CTX *context, const char *why)
+enum ob_err obt_tls_client(
+	struct obt_stream *stream, const struct obt_url *url, struct ob_cause *ret_cause)
 {
-	if (obt_tls_attach(stream, context, false))
-		return OB_ERR_NO_MEMORY;
-	snprintf(stream->tls->why, sizeof stream->tls->why, "%s", why);
-	return OB_ERR_TLS;
-}
-
-enum ob_err obt_tls_client(struct obt_stream *stream, const struct obt_url *url)
-{
-	char why[OBT_TLS_WHY_MAX], text[OBT_URL_MAX + 1];
+	char text[OBT_URL_MAX + 1];
 	SSL_CTX *context;
 	struct in6_addr address;
 	enum ob_err err = OB_ERR_NONE;
@@ -150,17 +138,18 @@ enum ob_err obt_tls_client(struct obt_stream *stream, const struct obt_url *url)
 	context = client.context ? client.context : obt_tls_context(false, true);
 	if (!context) {
 		pthread_mutex_unlock(&client.lock);
-		return OB_ERR_NO_MEMORY;
+		return ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory for TLS");
 	}
-	if (!client.context && !context_load(context, why, sizeof why)) {
+	if (!client.context && (err = context_load(context, ret_cause)) != OB_ERR_NONE) {
 		pthread_mutex_unlock(&client.lock);
-		err = cannot(stream, context, why);
 		SSL_CTX_free(context);
 		return err;
 	}
 	client.context = context;
 	err = obt_tls_attach(stream, context, false);
-	if (!err) {
+	if (err) {
+		ob_cause_set(ret_cause, err, "no memory for TLS");
+	} else {
 		SSL *ssl = stream->tls->ssl;
 
 		if (client.session && strcmp(client.url, text) == 0)
@@ -181,22 +170,18 @@ static enum ob_err handshake_failed(struct obt_tls *tls, const char *host)
 {
 	long verified = SSL_get_verify_result(tls->ssl);
 
-	if (verified == X509_V_OK) {
-		obt_tls_explain(tls->why, sizeof tls->why, "TLS handshake");
-		return OB_ERR_TLS;
-	}
+	if (verified == X509_V_OK)
+		return obt_tls_explain(&tls->cause, OB_ERR_TLS, "TLS handshake");
 	ERR_clear_error();
 	if (client.pinned)
-		snprintf(tls->why, sizeof tls->why,
+		return ob_cause_set(&tls->cause, OB_ERR_CERTIFICATE,
 			"the server's certificate is not the one that OUTBOARD_TLS_PIN names");
-	else
-		snprintf(tls->why, sizeof tls->why,
-			"the server's certificate is not trusted: %s (for %s, by %s)",
-			X509_verify_cert_error_string(verified), host,
-			setting("OUTBOARD_TLS_CA") ? "OUTBOARD_TLS_CA"
-						   : "the system's authorities; OUTBOARD_TLS_CA or "
-						     "OUTBOARD_TLS_PIN name others");
-	return OB_ERR_CERTIFICATE;
+	return ob_cause_set(&tls->cause, OB_ERR_CERTIFICATE,
+		"the server's certificate is not trusted: %s (for %s, by %s)",
+		X509_verify_cert_error_string(verified), host,
+		setting("OUTBOARD_TLS_CA") ? "OUTBOARD_TLS_CA"
+					   : "the system's authorities; OUTBOARD_TLS_CA or "
+					     "OUTBOARD_TLS_PIN name others");
 }
 
 enum ob_err obt_tls_handshake(struct obt_stream *stream, uint64_t deadline)
@@ -221,10 +206,9 @@ enum ob_err obt_tls_handshake(struct obt_stream *stream, uint64_t deadline)
 		if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) {
 			if (error == SSL_ERROR_SYSCALL || (n == 0 && !ERR_peek_last_error())) {
 				ERR_clear_error();
-				snprintf(tls->why, sizeof tls->why,
+				return ob_cause_set(&tls->cause, OB_ERR_CLOSED,
 					"the server closed the connection during the TLS "
 					"handshake");
-				return OB_ERR_CLOSED;
 			}
 			return handshake_failed(tls, host ? host : "?");
 		}
@@ -232,11 +216,9 @@ enum ob_err obt_tls_handshake(struct obt_stream *stream, uint64_t deadline)
 		do
 			n = poll(&pfd, 1, ob_clock_poll_ms(deadline));
 		while (n < 0 && errno == EINTR);
-		if (n == 0) {
-			snprintf(tls->why, sizeof tls->why,
+		if (n == 0)
+			return ob_cause_set(&tls->cause, OB_ERR_TIMEOUT,
 				"the server did not answer the TLS handshake in time");
-			return OB_ERR_TIMEOUT;
-		}
 	}
 }
 

@@ -36,7 +36,7 @@ struct obt_tls {
 	bool more;
 	unsigned recv_timeout_ms; /* of a blocking receive; 0: none */
 	uint8_t pin[OBT_TLS_PIN_BYTES];
-	char why[OBT_TLS_WHY_MAX];
+	struct ob_cause cause; /* the first failure; code OB_ERR_NONE: none yet */
 };
 
 extern const struct obt_ops obt_tls_ops;
@@ -73,11 +73,14 @@ SSL_CTX *obt_tls_context(bool server, bool exact);
 SSL *obt_tls_state(struct obt_tls *tls, SSL_CTX *context);
 /* Begins a new layer on `stream`. OB_ERR_NO_MEMORY. */
 enum ob_err obt_tls_attach(struct obt_stream *stream, SSL_CTX *context, bool server);
-/* Client, under the lock: completes the handshake of tls->ssl. */
+/* Client, under the lock: completes the handshake of tls->ssl. The reason is in tls->cause. */
 enum ob_err obt_tls_handshake(struct obt_stream *stream, uint64_t deadline);
 /* True if the next bytes in the socket are a frame, not TLS. */
 bool obt_tls_plain_bytes(int fd);
-/* Writes the reason of the library's last failure as text, and empties its queue of errors. */
-void obt_tls_explain(char *ret_why, size_t size, const char *what);
+/*
+ * Records the library's last failure, after "what: ", and empties its queue of errors. Returns
+ * `code`.
+ */
+enum ob_err obt_tls_explain(struct ob_cause *ret_cause, enum ob_err code, const char *what);
 
 #endif

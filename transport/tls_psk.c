@@ -321,9 +321,11 @@ enum ob_err obt_tls_accept_data(
 	return accept_with(SERVER_DATA, fd, psk, ret);
 }
 
-int obt_tls_answer(struct obt_stream *stream)
+enum ob_err obt_tls_answer(struct obt_stream *stream, bool *ret_ready)
 {
 	struct obt_tls *tls = stream->tls;
+	enum ob_err err = OB_ERR_NONE;
+	bool ready = false;
 	size_t none = 0;
 	char byte;
 	int result, error;
@@ -337,22 +339,23 @@ int obt_tls_answer(struct obt_stream *stream)
 		tls->started = true;
 		OPENSSL_cleanse(tls->psk, sizeof tls->psk);
 		tls->has_psk = false;
-		result = 1;
+		ready = true;
 		/* bytes in clear stay in the socket, and waiting for TLS would never end */
 	} else if (tls->plain) {
-		snprintf(tls->why, sizeof tls->why,
+		err = ob_cause_set(&tls->cause, OB_ERR_TLS,
 			"the client continues in clear instead of beginning the session's TLS "
 			"layer");
-		result = -1;
 	} else {
 		error = result == SSL_READ_EARLY_DATA_ERROR ? SSL_get_error(tls->ssl, 0)
 							    : SSL_ERROR_SSL;
-		result = error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE ? 0 : -1;
-		if (result < 0)
-			obt_tls_explain(tls->why, sizeof tls->why, "TLS handshake of the session");
+		if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE)
+			err = obt_tls_explain(
+				&tls->cause, OB_ERR_TLS, "TLS handshake of the session");
 	}
 	pthread_mutex_unlock(&tls->lock);
-	return result;
+	if (!err)
+		*ret_ready = ready;
+	return err;
 }
 
 bool obt_tls_ended(const struct obt_stream *stream)

@@ -31,7 +31,7 @@ static int client_note(int ok, X509_STORE_CTX *store)
 }
 
 struct obt_tls_server *obt_tls_server_new(
-	const char *cert, const char *key, const char *client_ca, char *ret_why, size_t why_size)
+	const char *cert, const char *key, const char *client_ca, struct ob_cause *ret_cause)
 {
 	struct obt_tls_server *server = calloc(1, sizeof *server);
 	char what[300];
@@ -41,7 +41,7 @@ struct obt_tls_server *obt_tls_server_new(
 		if (server)
 			SSL_CTX_free(server->context);
 		free(server);
-		snprintf(ret_why, why_size, "no memory");
+		ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory for TLS");
 		return NULL;
 	}
 	SSL_CTX_set_session_id_context(server->context, (const unsigned char *)"outboard", 8);
@@ -60,7 +60,7 @@ struct obt_tls_server *obt_tls_server_new(
 	}
 	return server;
 failed:
-	obt_tls_explain(ret_why, why_size, what);
+	obt_tls_explain(ret_cause, OB_ERR_TLS, what);
 	obt_tls_server_free(server);
 	return NULL;
 }
@@ -85,29 +85,35 @@ enum ob_err obt_tls_accept(struct obt_tls_server *server, int fd, struct obt_str
 	return obt_tls_attach(ret, server->context, true);
 }
 
-bool obt_tls_client_name(
-	const struct obt_stream *stream, char *ret_name, size_t size, const char **ret_why)
+static void name_print(X509 *cert, char *ret_name, size_t size)
 {
-	X509 *cert = stream->tls ? SSL_get1_peer_certificate(stream->tls->ssl) : NULL;
-	long verified;
-	BIO *text;
+	BIO *text = BIO_new(BIO_s_mem());
 	int n = 0;
 
-	*ret_why = NULL;
-	if (!cert)
-		return false;
-	verified = SSL_get_verify_result(stream->tls->ssl);
-	if (verified != X509_V_OK)
-		*ret_why = X509_verify_cert_error_string(verified);
-	text = BIO_new(BIO_s_mem());
 	if (text) {
 		X509_NAME_print_ex(text, X509_get_subject_name(cert), 0, XN_FLAG_RFC2253);
 		n = BIO_read(text, ret_name, (int)size - 1);
 	}
 	ret_name[n > 0 ? n : 0] = '\0';
 	BIO_free(text);
+}
+
+enum ob_err obt_tls_client_name(
+	const struct obt_stream *stream, char *ret_name, size_t size, struct ob_cause *ret_cause)
+{
+	X509 *cert = stream->tls ? SSL_get1_peer_certificate(stream->tls->ssl) : NULL;
+	long verified;
+
+	if (!cert)
+		return ob_cause_set(
+			ret_cause, OB_ERR_NOT_FOUND, "the client showed no certificate");
+	verified = SSL_get_verify_result(stream->tls->ssl);
+	if (verified == X509_V_OK)
+		name_print(cert, ret_name, size);
 	X509_free(cert);
-	return verified == X509_V_OK;
+	return verified == X509_V_OK ? OB_ERR_NONE
+				     : ob_cause_set(ret_cause, OB_ERR_CERTIFICATE, "%s",
+					       X509_verify_cert_error_string(verified));
 }
 
 /* ---- certificates ---- */
@@ -165,42 +171,48 @@ static bool fill(X509 *cert, EVP_PKEY *key, const char *names, unsigned days)
 	return ok;
 }
 
-static FILE *create(const char *path, unsigned mode, char *ret_why, size_t why_size)
+static FILE *create(const char *path, unsigned mode, struct ob_cause *ret_cause)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
 
 	if (!file) {
-		snprintf(ret_why, why_size, "%.180s: %s", path, strerror(errno));
+		ob_cause_set_system(ret_cause, OB_ERR_IO, errno, "%.180s", path);
 		if (fd >= 0)
 			close(fd);
 	}
 	return file;
 }
 
-bool obt_tls_make_certificate(const char *cert_path, const char *key_path, const char *names,
-	unsigned days, uint8_t ret_pin[OBT_TLS_PIN_BYTES], char *ret_why, size_t why_size)
+enum ob_err obt_tls_make_certificate(const char *cert_path, const char *key_path, const char *names,
+	unsigned days, uint8_t ret_pin[OBT_TLS_PIN_BYTES], struct ob_cause *ret_cause)
 {
 	EVP_PKEY *key = EVP_EC_gen("P-256");
 	X509 *cert = X509_new();
 	FILE *key_file = NULL, *cert_file = NULL;
+	uint8_t pin[OBT_TLS_PIN_BYTES];
+	enum ob_err err = OB_ERR_IO;
 	unsigned size = 0;
-	bool ok = false;
+	bool ok;
 
 	if (!key || !cert || !fill(cert, key, names, days) ||
-		!X509_digest(cert, EVP_sha256(), ret_pin, &size)) {
-		obt_tls_explain(ret_why, why_size, "no certificate can be made for these names");
+		!X509_digest(cert, EVP_sha256(), pin, &size)) {
+		err = obt_tls_explain(
+			ret_cause, OB_ERR_ARGUMENT, "no certificate can be made for these names");
 		goto out;
 	}
-	if (!(key_file = create(key_path, 0600, ret_why, why_size)) ||
-		!(cert_file = create(cert_path, 0644, ret_why, why_size)))
+	if (!(key_file = create(key_path, 0600, ret_cause)) ||
+		!(cert_file = create(cert_path, 0644, ret_cause)))
 		goto out;
 	ok = PEM_write_PrivateKey(key_file, key, NULL, NULL, 0, NULL, NULL) == 1 &&
 		PEM_write_X509(cert_file, cert) == 1;
 	ok = fflush(key_file) == 0 && fflush(cert_file) == 0 && ok;
-	if (!ok)
-		snprintf(ret_why, why_size, "%.90s, %.90s: %s", cert_path, key_path,
-			strerror(errno));
+	if (ok) {
+		memcpy(ret_pin, pin, sizeof pin);
+		err = OB_ERR_NONE;
+	} else {
+		ob_cause_set_system(ret_cause, err, errno, "%.180s, %.180s", cert_path, key_path);
+	}
 out:
 	if (key_file)
 		fclose(key_file);
@@ -208,20 +220,23 @@ out:
 		fclose(cert_file);
 	X509_free(cert);
 	EVP_PKEY_free(key);
-	return ok;
+	return err;
 }
 
-bool obt_tls_read_pin(const char *path, uint8_t ret_pin[OBT_TLS_PIN_BYTES])
+enum ob_err obt_tls_read_pin(const char *path, uint8_t ret_pin[OBT_TLS_PIN_BYTES])
 {
 	FILE *file = fopen(path, "re");
 	X509 *cert = file ? PEM_read_X509(file, NULL, NULL, NULL) : NULL;
+	uint8_t pin[EVP_MAX_MD_SIZE];
 	unsigned size = 0;
-	bool ok = cert && X509_digest(cert, EVP_sha256(), ret_pin, &size) == 1 &&
+	bool ok = cert && X509_digest(cert, EVP_sha256(), pin, &size) == 1 &&
 		size == OBT_TLS_PIN_BYTES;
 
+	if (ok)
+		memcpy(ret_pin, pin, OBT_TLS_PIN_BYTES);
 	X509_free(cert);
 	if (file)
 		fclose(file);
 	ERR_clear_error();
-	return ok;
+	return ok ? OB_ERR_NONE : OB_ERR_CERTIFICATE;
 }

@@ -71,7 +71,7 @@ static bool line_parse(const char *line, struct obt_token *ret)
 		if (line[size] != ']' || size >= sizeof limits)
 			return false;
 		snprintf(limits, sizeof limits, "%.*s", (int)size, line);
-		if (!obt_allow_parse(limits, &ret->allow))
+		if (obt_allow_parse(limits, &ret->allow))
 			return false;
 		line += size + 1;
 		line += strspn(line, " ");
@@ -98,31 +98,24 @@ static struct obt_token *append(struct obt_tokens *tokens)
 	return &tokens->list[tokens->n++];
 }
 
-bool obt_tokens_read(const char *path, struct obt_tokens *ret, char *ret_why, size_t why_size)
+enum ob_err obt_tokens_read(const char *path, struct obt_tokens *ret, struct ob_cause *ret_cause)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	*ret = (struct obt_tokens){ 0 };
 	if (fd >= 0)
-		return obt_tokens_read_fd(fd, path, ret, ret_why, why_size);
+		return obt_tokens_read_fd(fd, path, ret, ret_cause);
 	if (errno != ENOENT)
-		snprintf(ret_why, why_size, "%.180s: %s", path, strerror(errno));
-	return errno == ENOENT;
+		return ob_cause_set_system(ret_cause, OB_ERR_IO, errno, "%.180s", path);
+	*ret = (struct obt_tokens){ 0 };
+	return OB_ERR_NONE;
 }
 
-bool obt_tokens_read_fd(
-	int fd, const char *path, struct obt_tokens *ret, char *ret_why, size_t why_size)
+static enum ob_err read_lines(
+	FILE *file, const char *path, struct obt_tokens *tokens, struct ob_cause *ret_cause)
 {
-	FILE *file = fdopen(fd, "r");
 	char line[LINE_BYTES];
 	unsigned number = 0;
 
-	*ret = (struct obt_tokens){ 0 };
-	if (!file) {
-		snprintf(ret_why, why_size, "%.180s: %s", path, strerror(errno));
-		close(fd);
-		return false;
-	}
 	while (fgets(line, sizeof line, file)) {
 		struct obt_token *token;
 
@@ -130,23 +123,43 @@ bool obt_tokens_read_fd(
 		line[strcspn(line, "\n")] = '\0';
 		if (line[0] == '\0' || line[0] == '#')
 			continue;
-		token = ret->n < OBT_TOKENS_MAX ? append(ret) : NULL;
-		if (!token || !line_parse(line, token)) {
-			snprintf(ret_why, why_size, "%.180s, line %u: %s", path, number,
-				token ? "malformed line" : "too many tokens, or no memory");
-			obt_tokens_fini(ret);
-			fclose(file);
-			return false;
-		}
+		token = tokens->n < OBT_TOKENS_MAX ? append(tokens) : NULL;
+		if (!token)
+			return ob_cause_set(ret_cause, OB_ERR_LIMIT,
+				"%.180s, line %u: too many tokens, or no memory", path, number);
+		if (!line_parse(line, token))
+			return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
+				"%.180s, line %u: malformed line", path, number);
 	}
-	fclose(file);
-	return true;
+	return OB_ERR_NONE;
 }
 
-bool obt_tokens_write(
-	const char *path, const struct obt_tokens *tokens, char *ret_why, size_t why_size)
+enum ob_err obt_tokens_read_fd(
+	int fd, const char *path, struct obt_tokens *ret, struct ob_cause *ret_cause)
+{
+	FILE *file = fdopen(fd, "r");
+	struct obt_tokens tokens = { 0 };
+	enum ob_err err;
+
+	if (!file) {
+		err = ob_cause_set_system(ret_cause, OB_ERR_IO, errno, "%.180s", path);
+		close(fd);
+		return err;
+	}
+	err = read_lines(file, path, &tokens, ret_cause);
+	fclose(file);
+	if (err)
+		obt_tokens_fini(&tokens);
+	else
+		*ret = tokens;
+	return err;
+}
+
+enum ob_err obt_tokens_write(
+	const char *path, const struct obt_tokens *tokens, struct ob_cause *ret_cause)
 {
 	char temporary[4096], hash[2 * OBT_SHA256_BYTES + 1], limits[OBT_ALLOW_TEXT];
+	enum ob_err err = OB_ERR_NONE;
 	FILE *file = NULL;
 	bool ok;
 	int fd;
@@ -169,7 +182,7 @@ bool obt_tokens_write(
 		ok = fflush(file) == 0 && fsync(fd) == 0 && ok;
 	ok = ok && rename(temporary, path) == 0;
 	if (!ok) {
-		snprintf(ret_why, why_size, "%.180s: %s", path, strerror(errno));
+		err = ob_cause_set_system(ret_cause, OB_ERR_IO, errno, "%.180s", path);
 		if (fd >= 0)
 			unlink(temporary);
 	}
@@ -177,7 +190,7 @@ bool obt_tokens_write(
 		fclose(file);
 	else if (fd >= 0)
 		close(fd);
-	return ok;
+	return err;
 }
 
 void obt_tokens_fini(struct obt_tokens *tokens)
@@ -194,16 +207,20 @@ static void secret_hash(const char *digits, uint8_t ret[OBT_SHA256_BYTES])
 	obt_digest_sha256(digits, 2 * SECRET_BYTES, ret);
 }
 
-bool obt_tokens_add(struct obt_tokens *tokens, const char *name, enum obt_scope scope,
+enum ob_err obt_tokens_add(struct obt_tokens *tokens, const char *name, enum obt_scope scope,
 	uint64_t expiry, const struct obt_allow *allow, char ret_text[OBT_TOKEN_TEXT])
 {
 	uint8_t random[ID_DIGITS / 2 + SECRET_BYTES];
 	char digits[2 * sizeof random + 1];
 	struct obt_token *token;
 
-	if (tokens->n >= OBT_TOKENS_MAX || getrandom(random, sizeof random, 0) != sizeof random ||
-		!(token = append(tokens)))
-		return false;
+	if (tokens->n >= OBT_TOKENS_MAX)
+		return OB_ERR_LIMIT;
+	if (getrandom(random, sizeof random, 0) != sizeof random)
+		return OB_ERR_IO;
+	token = append(tokens);
+	if (!token)
+		return OB_ERR_NO_MEMORY;
 	ob_text_hex(random, sizeof random, digits);
 	memcpy(token->id, digits, ID_DIGITS);
 	token->id[ID_DIGITS] = '\0';
@@ -221,7 +238,7 @@ bool obt_tokens_add(struct obt_tokens *tokens, const char *name, enum obt_scope 
 	snprintf(ret_text, OBT_TOKEN_TEXT, PREFIX "%s_%s", token->id, digits + ID_DIGITS);
 	OPENSSL_cleanse(random, sizeof random);
 	OPENSSL_cleanse(digits, sizeof digits);
-	return true;
+	return OB_ERR_NONE;
 }
 
 bool obt_tokens_remove(struct obt_tokens *tokens, const char *id)
@@ -236,8 +253,8 @@ bool obt_tokens_remove(struct obt_tokens *tokens, const char *id)
 	return false;
 }
 
-const struct obt_token *obt_tokens_check(
-	const struct obt_tokens *tokens, const char *text, uint64_t now, const char **ret_why)
+enum ob_err obt_tokens_check(const struct obt_tokens *tokens, const char *text, uint64_t now,
+	const struct obt_token **ret, struct ob_cause *ret_cause)
 {
 	const size_t secret_at = sizeof PREFIX - 1 + ID_DIGITS + 1;
 	const struct obt_token *found = NULL;
@@ -245,11 +262,10 @@ const struct obt_token *obt_tokens_check(
 
 	if (strlen(text) != secret_at + 2 * SECRET_BYTES ||
 		strncmp(text, PREFIX, sizeof PREFIX - 1) != 0 || text[secret_at - 1] != '_' ||
-		!hex_parse(text + secret_at, secret, sizeof secret)) {
-		*ret_why = "the token is not one of Outboard's: it begins with obt_ and has 77 "
-			   "characters";
-		return NULL;
-	}
+		!hex_parse(text + secret_at, secret, sizeof secret))
+		return ob_cause_set(ret_cause, OB_ERR_DENIED,
+			"the token is not one of Outboard's: it begins with obt_ and has 77 "
+			"characters");
 	secret_hash(text + secret_at, hash);
 	/* Compares every hash, in constant time, whatever the id. */
 	for (size_t i = 0; i < tokens->n; i++)
@@ -259,24 +275,22 @@ const struct obt_token *obt_tokens_check(
 	if (found && strncmp(text + sizeof PREFIX - 1, found->id, ID_DIGITS) != 0)
 		found = NULL; /* right secret with a wrong id: the token was altered */
 	if (!found)
-		*ret_why = "the token is unknown here, or was revoked; ask the server's operator "
-			   "for a new one";
-	else if (found->expiry && now >= found->expiry)
-		*ret_why = "the token has expired; ask the server's operator for a new one";
-	else
-		return found;
-	return NULL;
+		return ob_cause_set(ret_cause, OB_ERR_DENIED,
+			"the token is unknown here, or was revoked; ask the server's operator "
+			"for a new one");
+	if (found->expiry && now >= found->expiry)
+		return ob_cause_set(ret_cause, OB_ERR_DENIED,
+			"the token has expired; ask the server's operator for a new one");
+	*ret = found;
+	return OB_ERR_NONE;
 }
 
-bool obt_token_show(const struct obt_stream *stream, char ret_text[OBT_TOKEN_TEXT])
+enum ob_err obt_token_show(const struct obt_stream *stream, char ret_text[OBT_TOKEN_TEXT])
 {
 	const char *text = getenv("OUTBOARD_TOKEN");
 
-	ret_text[0] = '\0';
-	if (!text || !*text)
-		return true;
-	if (!stream->tls && !obt_path_local(stream))
-		return false;
-	snprintf(ret_text, OBT_TOKEN_TEXT, "%s", text);
-	return true;
+	if (text && *text && !stream->tls && !obt_path_local(stream))
+		return OB_ERR_DENIED;
+	snprintf(ret_text, OBT_TOKEN_TEXT, "%s", text ? text : "");
+	return OB_ERR_NONE;
 }

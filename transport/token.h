@@ -46,35 +46,36 @@ struct obt_tokens {
 const char *obt_scope_name(enum obt_scope scope);
 bool obt_scope_find(const char *name, enum obt_scope *ret);
 
-/* Reads a file; one that does not exist is empty. False: *ret_why, with the line. */
-bool obt_tokens_read(const char *path, struct obt_tokens *ret, char *ret_why, size_t why_size);
-/* The same for an open file; closes it. `name` is for ret_why. */
-bool obt_tokens_read_fd(
-	int fd, const char *name, struct obt_tokens *ret, char *ret_why, size_t why_size);
-/* Replaces the file, readable by its owner only. */
-bool obt_tokens_write(
-	const char *path, const struct obt_tokens *tokens, char *ret_why, size_t why_size);
+/* Reads a file; one that does not exist is empty. OB_ERR_IO, _LIMIT, _ARGUMENT (a malformed line). */
+enum ob_err obt_tokens_read(const char *path, struct obt_tokens *ret, struct ob_cause *ret_cause);
+/* The same for an open file; closes it. `name` is for ret_cause. */
+enum ob_err obt_tokens_read_fd(
+	int fd, const char *name, struct obt_tokens *ret, struct ob_cause *ret_cause);
+/* Replaces the file, readable by its owner only. OB_ERR_IO. */
+enum ob_err obt_tokens_write(
+	const char *path, const struct obt_tokens *tokens, struct ob_cause *ret_cause);
 void obt_tokens_fini(struct obt_tokens *tokens);
 
 /*
  * Adds a new token; its text, which is stored nowhere, goes to ret_text. allow NULL: no limits of
- * its own. False: no random bytes or no memory.
+ * its own. OB_ERR_LIMIT: OBT_TOKENS_MAX. OB_ERR_NO_MEMORY. OB_ERR_IO: no random bytes.
  */
-bool obt_tokens_add(struct obt_tokens *tokens, const char *name, enum obt_scope scope,
+enum ob_err obt_tokens_add(struct obt_tokens *tokens, const char *name, enum obt_scope scope,
 	uint64_t expiry, const struct obt_allow *allow, char ret_text[OBT_TOKEN_TEXT]);
 /* False: there is no such id. */
 bool obt_tokens_remove(struct obt_tokens *tokens, const char *id);
 /*
- * Finds the token with this text, or NULL with the reason for its bearer. Compares every token of
+ * Finds the token with this text, which stays in `tokens`. OB_ERR_DENIED: *ret_cause is for its
+ * bearer. Compares every token of
  * the file in constant time, so that the delay reveals nothing. now: seconds since 1970.
  */
-const struct obt_token *obt_tokens_check(
-	const struct obt_tokens *tokens, const char *text, uint64_t now, const char **ret_why);
+enum ob_err obt_tokens_check(const struct obt_tokens *tokens, const char *text, uint64_t now,
+	const struct obt_token **ret, struct ob_cause *ret_cause);
 
 /*
- * Gets OUTBOARD_TOKEN for a hello on this stream; "" if it is not set. False: it is set, and the
- * stream would carry it in clear to another machine.
+ * Gets OUTBOARD_TOKEN for a hello on this stream; "" if it is not set. OB_ERR_DENIED: it is
+ * set, and the stream would carry it in clear to another machine.
  */
-bool obt_token_show(const struct obt_stream *stream, char ret_text[OBT_TOKEN_TEXT]);
+enum ob_err obt_token_show(const struct obt_stream *stream, char ret_text[OBT_TOKEN_TEXT]);
 
 #endif

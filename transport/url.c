@@ -8,14 +8,7 @@
 #include "base/text.h"
 #include "protocol/format.h"
 
-static enum ob_err wrong(const char **ret_why, const char *why)
-{
-	if (ret_why)
-		*ret_why = why;
-	return OB_ERR_URL;
-}
-
-static enum ob_err parse_tcp(const char *rest, struct obt_url *url, const char **ret_why)
+static enum ob_err parse_tcp(const char *rest, struct obt_url *url, struct ob_cause *ret_cause)
 {
 	const char *host = rest, *port = NULL;
 	size_t n;
@@ -25,13 +18,15 @@ static enum ob_err parse_tcp(const char *rest, struct obt_url *url, const char *
 		const char *close = strchr(rest, ']');
 
 		if (!close)
-			return wrong(ret_why, "a '[' without its ']'; write tcp://[::1]:14800");
+			return ob_cause_set(ret_cause, OB_ERR_URL,
+				"a '[' without its ']'; write tcp://[::1]:14800");
 		host = rest + 1;
 		n = (size_t)(close - host);
 		if (close[1] == ':')
 			port = close + 2;
 		else if (close[1])
-			return wrong(ret_why, "unexpected text after ']'; write tcp://[::1]:14800");
+			return ob_cause_set(ret_cause, OB_ERR_URL,
+				"unexpected text after ']'; write tcp://[::1]:14800");
 	} else {
 		const char *colon = strrchr(rest, ':');
 
@@ -39,7 +34,8 @@ static enum ob_err parse_tcp(const char *rest, struct obt_url *url, const char *
 		port = colon ? colon + 1 : NULL;
 	}
 	if (n == 0 || n >= sizeof url->host)
-		return wrong(ret_why, "the host is missing or too long; write tcp://host:14800");
+		return ob_cause_set(ret_cause, OB_ERR_URL,
+			"the host is missing or too long; write tcp://host:14800");
 	memcpy(url->host, host, n);
 	url->host[n] = 0;
 	if (!port) {
@@ -47,46 +43,55 @@ static enum ob_err parse_tcp(const char *rest, struct obt_url *url, const char *
 		return OB_ERR_NONE;
 	}
 	if (!ob_text_parse_number(port, 0, 65535, &number))
-		return wrong(ret_why,
+		return ob_cause_set(ret_cause, OB_ERR_URL,
 			"the port is not a number from 0 to 65535; write tcp://host:14800");
 	snprintf(url->port, sizeof url->port, "%u", (unsigned)number);
 	return OB_ERR_NONE;
 }
 
-static enum ob_err parse_path(const char *path, struct obt_url *url, const char **ret_why)
+static enum ob_err parse_path(const char *path, struct obt_url *url, struct ob_cause *ret_cause)
 {
 	if (strncmp(path, "//", 2) == 0)
 		path += 2;
 	url->scheme = OBT_UNIX;
 	if (!*path || strlen(path) >= sizeof url->path)
-		return wrong(ret_why,
+		return ob_cause_set(ret_cause, OB_ERR_URL,
 			"the path is missing or longer than 107 bytes; write "
 			"unix:/run/outboard.sock");
 	strcpy(url->path, path);
 	return OB_ERR_NONE;
 }
 
-enum ob_err obt_url_parse(const char *text, struct obt_url *ret, const char **ret_why)
+static enum ob_err parse(const char *text, struct obt_url *url, struct ob_cause *ret_cause)
 {
-	memset(ret, 0, sizeof *ret);
 	if (!text || !*text || strlen(text) > OBT_URL_MAX)
-		return wrong(ret_why,
+		return ob_cause_set(ret_cause, OB_ERR_URL,
 			"the address is empty or too long; write tcp://host:14800 or unix:/path");
 	if (strncmp(text, "tcp://", 6) == 0) {
-		ret->scheme = OBT_TCP;
-		return parse_tcp(text + 6, ret, ret_why);
+		url->scheme = OBT_TCP;
+		return parse_tcp(text + 6, url, ret_cause);
 	}
 	if (strncmp(text, "tls://", 6) == 0) {
-		ret->scheme = OBT_TLS;
-		return parse_tcp(text + 6, ret, ret_why);
+		url->scheme = OBT_TLS;
+		return parse_tcp(text + 6, url, ret_cause);
 	}
 	if (strncmp(text, "unix:", 5) == 0)
-		return parse_path(text + 5, ret, ret_why);
+		return parse_path(text + 5, url, ret_cause);
 	if (strncmp(text, "shm:", 4) == 0) {
-		ret->shm = true;
-		return parse_path(text + 4, ret, ret_why);
+		url->shm = true;
+		return parse_path(text + 4, url, ret_cause);
 	}
-	return wrong(ret_why,
+	return ob_cause_set(ret_cause, OB_ERR_URL,
 		"it must start with tcp://, tls://, unix: or shm:; write tcp://host:14800 or "
 		"unix:/path");
+}
+
+enum ob_err obt_url_parse(const char *text, struct obt_url *ret, struct ob_cause *ret_cause)
+{
+	struct obt_url url = { .scheme = OBT_TCP };
+	enum ob_err err = parse(text, &url, ret_cause);
+
+	if (!err)
+		*ret = url;
+	return err;
 }

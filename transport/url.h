@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/cause.h"
 
 #define OBT_URL_MAX  512u
 #define OBT_PATH_MAX 108u /* sockaddr_un */
@@ -26,9 +26,9 @@ struct obt_url {
 };
 
 /*
- * Parses an address. OB_ERR_URL: ret_why (may be NULL) says what is wrong and how to write it. A
- * missing port means OBP_PORT.
+ * Parses an address. OB_ERR_URL: *ret_cause says what is wrong and how to write it. A missing port
+ * means OBP_PORT.
  */
-enum ob_err obt_url_parse(const char *text, struct obt_url *ret, const char **ret_why);
+enum ob_err obt_url_parse(const char *text, struct obt_url *ret, struct ob_cause *ret_cause);
 
 #endif

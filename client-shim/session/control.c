@@ -270,8 +270,8 @@ static enum verdict control_read(void)
 		if (event == OBP_CONTROL)
 			verdict = message_take(&item);
 		else if (event != OBP_ACK)
-			verdict = protocol_broken(control.conn.why
-					? control.conn.why
+			verdict = protocol_broken(control.conn.cause.code
+					? control.conn.cause.text
 					: "unexpected frame type on the control connection: client "
 					  "and server versions may differ, see 'outboard check'");
 	if (control.held_up)
@@ -347,7 +347,7 @@ static bool control_open(void)
 	struct obt_stream stream;
 	enum ob_err err;
 
-	if (obt_stream_connect(&control.url, deadline, &stream))
+	if (obt_stream_connect(&control.url, deadline, &stream, NULL))
 		return false;
 	stream.fd = ob_fd_raise(stream.fd);
 	/*

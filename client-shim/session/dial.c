@@ -108,11 +108,10 @@ static enum ob_err attempt(
 	struct obc_dial *dial, uint64_t deadline, struct obt_stream *ret, uint64_t *ret_received)
 {
 	struct obt_stream stream = { .fd = -1 };
-	const char *why = NULL;
-	enum ob_err err = obt_stream_connect(&terms.url, deadline, &stream);
-	int saved = errno;
+	struct ob_cause cause;
+	enum ob_err err = obt_stream_connect(&terms.url, deadline, &stream, &cause);
 
-	if (err == OB_ERR_CONNECT && (saved == ECONNREFUSED || saved == ENOENT)) {
+	if (err == OB_ERR_CONNECT && (cause.system == ECONNREFUSED || cause.system == ENOENT)) {
 		if (!dial->refused_since)
 			dial->refused_since = ob_clock_ns();
 		/*
@@ -133,8 +132,8 @@ static enum ob_err attempt(
 	 * it.
 	 */
 	if (dial->purpose == OBP_JOIN_DATA && terms.url.shm && ob_opt_on(OB_OPT_SHM) &&
-		!obt_shm_offer(&stream, &why))
-		ob_info("no shared memory for the new connection: %s", why);
+		obt_shm_offer(&stream, &cause))
+		ob_info("no shared memory for the new connection: %s", cause.text);
 	err = obc_dial_join(&stream, dial->purpose, dial->received, deadline);
 	/* the server may have sent a refusal and closed the connection already */
 	if (!err || err == OB_ERR_CLOSED)

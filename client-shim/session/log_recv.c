@@ -154,12 +154,15 @@ static void reply_refuse(const struct obp_item *item, const struct log_wait *wai
 static struct log_wait *reply_match(const struct obp_item *item)
 {
 	struct log_wait *wait = wait_find(item->reply.call);
-	const char *why = wait
-		? obp_check_reply(wait->opcode, &item->reply, wait->got, wait->capacity)
-		: "nobody waits for it";
+	struct ob_cause cause;
 
-	if (ob_unlikely(why)) {
-		reply_refuse(item, wait, why);
+	if (ob_unlikely(!wait)) {
+		reply_refuse(item, NULL, "nobody waits for it");
+		return NULL;
+	}
+	if (ob_unlikely(obp_check_reply(
+		    wait->opcode, &item->reply, wait->got, wait->capacity, &cause))) {
+		reply_refuse(item, wait, cause.text);
 		return NULL;
 	}
 	return wait;
@@ -353,8 +356,9 @@ static bool items_take(void)
 		case OBP_RECORD:
 		case OBP_BROKEN:
 			ob_error("the server broke the protocol: %s",
-				conn->why ? conn->why : "a call where a reply belongs");
-			obc_log_fail(conn->error ? conn->error : OB_ERR_PROTOCOL);
+				conn->cause.code ? conn->cause.text
+						 : "a call where a reply belongs");
+			obc_log_fail(conn->cause.code ? conn->cause.code : OB_ERR_PROTOCOL);
 			break;
 		}
 		any = true;

@@ -52,7 +52,7 @@ static struct session {
 	char url_text[OBT_URL_MAX + 1];
 	struct obp_message welcome;
 	uint64_t timeout_ns, dead_ns, grace_ns, ring_size;
-	char why[OBT_TLS_WHY_MAX];
+	struct ob_cause cause; /* of the last attempt to start */
 	unsigned codec_wish;
 	_Atomic bool stopping;
 } session;
@@ -169,19 +169,19 @@ static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
 	};
 	struct obp_welcome *welcome = &session.welcome.welcome;
 	OB_CLEANUP(ob_freep) struct obp_message *hello = calloc(1, sizeof *hello);
-	const char *why = NULL;
-	enum ob_err err;
+	enum ob_err err = OB_ERR_NONE;
 
 	if (!hello)
 		return OB_ERR_NO_MEMORY;
 	hello_fill(hello);
-	if (session.url.shm && ob_opt_on(OB_OPT_SHM) && !obt_shm_offer(stream, &why)) {
-		snprintf(session.why, sizeof session.why, "%s", why);
-		return OB_ERR_UNSUPPORTED;
-	}
+	if (session.url.shm && ob_opt_on(OB_OPT_SHM))
+		err = obt_shm_offer(stream, &session.cause);
+	if (err)
+		return err;
 	hello->shm = obt_shm_offered(stream);
-	if (!obt_token_show(stream, hello->hello.token))
-		return OB_ERR_DENIED;
+	err = obt_token_show(stream, hello->hello.token);
+	if (err)
+		return err;
 	err = obt_message_send(stream, hello, &preface, sizeof preface, deadline);
 	/*
 	 * a server that refuses may have closed the connection already; its reason can still be
@@ -190,12 +190,9 @@ static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
 	if (!err || err == OB_ERR_CLOSED)
 		err = obt_message_receive(stream, &session.welcome, deadline);
 	if (!err && session.welcome.type == OBP_MSG_REFUSED)
-		err = OB_ERR_REFUSED;
-	why = err ? NULL : obp_welcome_check(hello, &session.welcome);
-	if (why) {
-		snprintf(session.why, sizeof session.why, "%s", why);
-		err = OB_ERR_PROTOCOL;
-	}
+		err = ob_cause_set(&session.cause, OB_ERR_REFUSED, "%s", session.welcome.text);
+	if (!err)
+		err = obp_welcome_check(hello, &session.welcome, &session.cause);
 	obt_shm_settle(stream, err ? 0 : session.welcome.shm);
 	if (!err && hello->shm && !obt_shm_on(stream))
 		ob_info("%s offers no shared memory: the data goes through the socket",
@@ -204,16 +201,14 @@ static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
 	return err ? err : range_settle(stream, welcome, deadline);
 }
 
-/* Logs one line: the error, the server and the remedy. */
-static void explain(enum ob_err err, int saved, bool connected)
+/* Logs one line: session.cause, the server and the remedy. */
+static void explain(bool connected)
 {
-	const struct obt_failure failure = { .err = err,
-		.saved_errno = saved,
+	const struct obt_failure failure = { .cause = &session.cause,
 		.connected = connected,
 		.timeout_s = (unsigned)(session.timeout_ns / OB_SECOND),
 		.url = &session.url,
-		.text = session.url_text,
-		.why = err == OB_ERR_REFUSED ? session.welcome.text : session.why };
+		.text = session.url_text };
 	char text[OBT_FAILURE_TEXT];
 
 	obt_failure_print(&failure, text, sizeof text);
@@ -225,7 +220,8 @@ static void explain(enum ob_err err, int saved, bool connected)
 /* list: the servers that remain to be tried. */
 static enum ob_err url_find(const char *list)
 {
-	const char *text = list, *why = NULL;
+	const char *text = list;
+	struct ob_cause cause;
 	enum ob_err err;
 
 	session.url_text[0] = '\0';
@@ -235,9 +231,9 @@ static enum ob_err url_find(const char *list)
 			return err;
 		text = session.url_text;
 	}
-	err = obt_url_parse(text, &session.url, &why);
+	err = obt_url_parse(text, &session.url, &cause);
 	if (err) {
-		ob_error("OUTBOARD_SERVER='%.200s': %s", text, why);
+		ob_error("OUTBOARD_SERVER='%.200s': %s", text, cause.text);
 		return err;
 	}
 	if (text != session.url_text)
@@ -245,12 +241,15 @@ static enum ob_err url_find(const char *list)
 	return OB_ERR_NONE;
 }
 
-static void why_keep(const struct obt_stream *stream)
+/* Completes session.cause for the error of an attempt on this stream. */
+static void cause_settle(const struct obt_stream *stream, enum ob_err err)
 {
-	const char *why = obt_stream_why(stream);
+	const struct ob_cause *known = obt_stream_cause(stream);
 
-	if (why)
-		snprintf(session.why, sizeof session.why, "%s", why);
+	if (err == OB_ERR_REFUSED || session.cause.code == err)
+		return;
+	session.cause = known ? *known : (struct ob_cause){ .code = err };
+	session.cause.code = err;
 }
 
 /*
@@ -274,18 +273,16 @@ static enum ob_err greet(struct obt_stream *stream)
 {
 	/* the choice among several servers had its own time limit */
 	uint64_t deadline = ob_clock_ns() + session.timeout_ns;
-	enum ob_err err = obt_stream_connect(&session.url, deadline, stream);
+	enum ob_err err = obt_stream_connect(&session.url, deadline, stream, &session.cause);
 	bool connected = !err;
-	int saved;
 
 	if (!err) {
 		stream->fd = ob_fd_raise(stream->fd);
 		err = say_hello(stream, deadline);
 	}
-	saved = errno;
-	why_keep(stream);
 	if (err) {
-		explain(err, saved, connected);
+		cause_settle(stream, err);
+		explain(connected);
 		obt_stream_close(stream);
 		stream->fd = -1;
 	}
@@ -307,7 +304,7 @@ static bool next_best(char *list, enum ob_err err)
 	ob_warn("the next best server of the list is tried");
 	obp_message_fini(&session.welcome);
 	memset(&session.welcome, 0, sizeof session.welcome);
-	session.why[0] = '\0';
+	session.cause.code = OB_ERR_NONE;
 	return true;
 }
 
@@ -351,7 +348,8 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 	err = obc_log_open(&stream, session.welcome.welcome.codecs & obp_codecs_own(),
 		session.codec_wish, session.grace_ns > 0, session.ring_size);
 	if (err) {
-		explain(err, errno, true);
+		session.cause = (struct ob_cause){ .code = err };
+		explain(true);
 		obt_stream_close(&stream);
 		return err;
 	}

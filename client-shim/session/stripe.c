@@ -114,12 +114,14 @@ static bool parts_receive(struct worker *worker)
 		return false;
 	while (obt_stripe_next(&worker->link, &frame)) {
 		if (frame.sequence != job->id || frame.type == OBP_FRAME_GIVE)
-			worker->link.why = "a frame that was not asked for";
+			ob_cause_set(&worker->link.cause, OB_ERR_PROTOCOL,
+				"a frame that was not asked for");
 		else if (frame.type == OBP_FRAME_GIVEN)
 			return true;
 		else
-			worker->link.why = obp_stripe_check(&frame, worker->link.codecs, job->size);
-		if (worker->link.why ||
+			obp_stripe_check(
+				&frame, worker->link.codecs, job->size, &worker->link.cause);
+		if (worker->link.cause.code ||
 			!obt_stripe_take(&worker->link, &frame, job->data + frame.ack))
 			return false;
 		atomic_fetch_add(&job->got, frame.count);
@@ -172,8 +174,9 @@ static void *worker_main(void *argument)
 	}
 	if (linked) {
 		gate_close();
-		if (worker->link.why)
-			ob_warn("the server broke the protocol on a stripe: %s", worker->link.why);
+		if (worker->link.cause.code)
+			ob_warn("the server broke the protocol on a stripe: %s",
+				worker->link.cause.text);
 		obt_stripe_fini(&worker->link);
 	}
 	worker->state = ENDED;

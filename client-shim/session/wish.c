@@ -63,14 +63,14 @@ enum ob_err obc_wish_server(const char *list, uint64_t timeout_ns, char ret_url[
 	const char *name = getenv("OUTBOARD_POLICY");
 	struct obl_request request = { .memory = wanted_memory() };
 	enum obl_policy policy = OBL_LEAST_LOAD;
-	char why[1024];
+	struct ob_cause cause;
 	enum ob_err err;
 
 	if (name && *name && !obl_policy_parse(name, &policy))
 		ob_warn("OUTBOARD_POLICY: there is no policy '%.64s'; least-load is used", name);
-	err = obl_pick(list, &request, policy, timeout_ns, ret_url, why, sizeof why);
+	err = obl_pick(list, &request, policy, timeout_ns, ret_url, &cause);
 	if (err)
-		ob_error("%s", why);
+		ob_error("%s", cause.text);
 	else if (strchr(list, ','))
 		ob_info("of the servers in the list, %s is used (%s)", ret_url,
 			obl_policy_name(policy));

@@ -198,14 +198,13 @@ static bool listeners_take(const char *letters)
 
 static bool secrets_load(const struct obs_options *options)
 {
-	char why[512];
+	struct ob_cause cause;
 
 	if (options->tls_cert)
-		admission.callers.tls = obt_tls_server_new(options->tls_cert, options->tls_key,
-			options->tls_client_ca, why, sizeof why);
-	if ((options->tls_cert && !admission.callers.tls) ||
-		!obs_auth_open(options, why, sizeof why)) {
-		ob_error("admission: %s", why);
+		admission.callers.tls = obt_tls_server_new(
+			options->tls_cert, options->tls_key, options->tls_client_ca, &cause);
+	if ((options->tls_cert && !admission.callers.tls) || obs_auth_open(options, &cause)) {
+		ob_error("admission: %s", cause.text);
 		return false;
 	}
 	return true;
@@ -233,13 +232,13 @@ static void connections_bound(struct obs_options *options)
 
 static bool sandbox_close(const struct obs_options *options)
 {
-	char why[256];
+	struct ob_cause cause;
 
 	if (admission.callers.tls)
 		obt_tls_warm(); /* lets the library read its files now */
-	if (!obs_sandbox_admission(&options->sandbox,
-		    options->connections * (uint64_t)CALLER_BYTES + OWN_BYTES, why, sizeof why)) {
-		ob_error("admission: %s", why);
+	if (obs_sandbox_admission(&options->sandbox,
+		    options->connections * (uint64_t)CALLER_BYTES + OWN_BYTES, &cause)) {
+		ob_error("admission: %s", cause.text);
 		return false;
 	}
 	obs_auth_open_tokens =

@@ -74,88 +74,95 @@ static int open_plainly(const char *path)
 
 int (*obs_auth_open_tokens)(const char *path) = open_plainly;
 
-static bool tokens_load(const char *path, char *ret_why, size_t why_size)
+static enum ob_err tokens_load(const char *path, struct ob_cause *ret_cause)
 {
 	struct obt_tokens fresh = { 0 };
 	struct stat now = { 0 };
 	int fd = obs_auth_open_tokens(path);
 	bool there = fd >= 0 && fstat(fd, &now) == 0;
+	enum ob_err err;
 
-	if (fd < 0 && errno != ENOENT) {
-		snprintf(ret_why, why_size, "%.180s: %s", path, strerror(errno));
-		return false;
-	}
+	if (fd < 0 && errno != ENOENT)
+		return ob_cause_set_system(ret_cause, OB_ERR_IO, errno, "%.180s", path);
 	if (there && file_same(&now)) {
 		close(fd);
-		return true;
+		return OB_ERR_NONE;
 	}
-	if (fd >= 0 && !obt_tokens_read_fd(fd, path, &fresh, ret_why, why_size))
-		return false;
+	err = fd >= 0 ? obt_tokens_read_fd(fd, path, &fresh, ret_cause) : OB_ERR_NONE;
+	if (err)
+		return err;
 	obt_tokens_fini(&file.tokens);
 	file.tokens = fresh;
 	file.seen = now;
 	file.kept = there && time(NULL) - now.st_mtim.tv_sec > FILE_YOUNG_S;
-	return true;
+	return OB_ERR_NONE;
 }
 
-bool obs_auth_open(const struct obs_options *options, char *ret_why, size_t why_size)
+enum ob_err obs_auth_open(const struct obs_options *options, struct ob_cause *ret_cause)
 {
-	return !options->tokens || tokens_load(options->tokens, ret_why, why_size);
+	return options->tokens ? tokens_load(options->tokens, ret_cause) : OB_ERR_NONE;
 }
 
-static bool token_check(const char *path, const char *text, struct obs_identity *ret, char *ret_why,
-	size_t why_size)
+static enum ob_err token_check(
+	const char *path, const char *text, struct obs_identity *ret, struct ob_cause *ret_cause)
 {
 	const struct obt_token *token;
-	const char *why = NULL;
-	char problem[256];
+	struct ob_cause cause;
+	enum ob_err err;
 
-	if (!tokens_load(path, problem, sizeof problem)) {
-		ob_error("tokens: %s", problem); /* for the operator; the client gets less detail */
-		snprintf(ret_why, why_size, "the server cannot read its tokens; tell its operator");
-		return false;
+	if (tokens_load(path, &cause)) {
+		/* for the operator; the client gets less detail */
+		ob_error("tokens: %s", cause.text);
+		return ob_cause_set(ret_cause, OB_ERR_DENIED,
+			"the server cannot read its tokens; tell its operator");
 	}
-	token = obt_tokens_check(&file.tokens, text, (uint64_t)time(NULL), &why);
-	if (!token) {
-		snprintf(ret_why, why_size, "%s", why);
-		return false;
-	}
+	err = obt_tokens_check(&file.tokens, text, (uint64_t)time(NULL), &token, ret_cause);
+	if (err)
+		return err;
 	snprintf(ret->who, sizeof ret->who, "token %s %s", token->id, token->name);
 	ret->proved = true;
 	ret->scope = token->scope;
 	ret->allow = token->allow;
-	return true;
+	return OB_ERR_NONE;
 }
 
-bool obs_auth_check(const struct obs_options *options, const struct obt_stream *stream,
-	const struct obp_hello *hello, struct obs_identity *ret, char *ret_why, size_t why_size)
+/* What a client without an accepted proof is told. `shown`: why its certificate is not accepted. */
+static enum ob_err deny(
+	const struct obs_options *options, const struct ob_cause *shown, struct ob_cause *ret_cause)
 {
-	const char *certificate_why;
-	char name[OBT_TLS_NAME_MAX];
-
-	if (obs_auth_origin(stream->fd, ret) || (!options->tokens && !options->tls_client_ca))
-		return true;
-	if (options->tls_client_ca &&
-		obt_tls_client_name(stream, name, sizeof name, &certificate_why)) {
-		snprintf(ret->who, sizeof ret->who, "certificate %s", name);
-		ret->proved = true;
-		return true;
-	}
-	if (options->tokens && hello->token[0])
-		return token_check(options->tokens, hello->token, ret, ret_why, why_size);
-	if (options->tls_client_ca && obt_tls_started(stream) && certificate_why)
-		snprintf(ret_why, why_size, "the client's certificate is not accepted: %s",
-			certificate_why);
-	else if (options->tokens && options->tls_client_ca)
-		snprintf(ret_why, why_size,
+	if (shown)
+		return ob_cause_set(ret_cause, OB_ERR_DENIED,
+			"the client's certificate is not accepted: %s", shown->text);
+	if (options->tokens && options->tls_client_ca)
+		return ob_cause_set(ret_cause, OB_ERR_DENIED,
 			"this server wants a token (OUTBOARD_TOKEN) or a client certificate "
 			"(OUTBOARD_TLS_CERT)");
-	else if (options->tokens)
-		snprintf(ret_why, why_size,
+	if (options->tokens)
+		return ob_cause_set(ret_cause, OB_ERR_DENIED,
 			"this server wants a token; set OUTBOARD_TOKEN to one from its operator");
-	else
-		snprintf(ret_why, why_size,
-			"this server wants a client certificate; set OUTBOARD_TLS_CERT and "
-			"OUTBOARD_TLS_KEY");
-	return false;
+	return ob_cause_set(ret_cause, OB_ERR_DENIED,
+		"this server wants a client certificate; set OUTBOARD_TLS_CERT and "
+		"OUTBOARD_TLS_KEY");
+}
+
+enum ob_err obs_auth_check(const struct obs_options *options, const struct obt_stream *stream,
+	const struct obp_hello *hello, struct obs_identity *ret, struct ob_cause *ret_cause)
+{
+	enum ob_err err = OB_ERR_NOT_FOUND;
+	char name[OBT_TLS_NAME_MAX];
+	struct ob_cause cause;
+
+	if (obs_auth_origin(stream->fd, ret) || (!options->tokens && !options->tls_client_ca))
+		return OB_ERR_NONE;
+	if (options->tls_client_ca)
+		err = obt_tls_client_name(stream, name, sizeof name, &cause);
+	if (!err) {
+		snprintf(ret->who, sizeof ret->who, "certificate %s", name);
+		ret->proved = true;
+		return OB_ERR_NONE;
+	}
+	if (options->tokens && hello->token[0])
+		return token_check(options->tokens, hello->token, ret, ret_cause);
+	return deny(options, err == OB_ERR_CERTIFICATE && obt_tls_started(stream) ? &cause : NULL,
+		ret_cause);
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/cause.h"
 #include "server/common/identity.h"
 #include "transport/stream.h"
 
@@ -22,14 +23,13 @@ struct obp_hello;
  */
 bool obs_auth_origin(int fd, struct obs_identity *ret);
 /*
- * Authenticates the client. *ret is always filled. False: refused, with the reason for the client
- * in ret_why.
+ * Authenticates the client. *ret is always filled. OB_ERR_DENIED: *ret_cause is for the client.
  */
-bool obs_auth_check(const struct obs_options *options, const struct obt_stream *stream,
-	const struct obp_hello *hello, struct obs_identity *ret, char *ret_why, size_t why_size);
+enum ob_err obs_auth_check(const struct obs_options *options, const struct obt_stream *stream,
+	const struct obp_hello *hello, struct obs_identity *ret, struct ob_cause *ret_cause);
 /* Opens the token file, or -1 with errno. Replaced in a process that may open no files. */
 extern int (*obs_auth_open_tokens)(const char *path);
-/* Reads the token file. False: *ret_why. */
-bool obs_auth_open(const struct obs_options *options, char *ret_why, size_t why_size);
+/* Reads the token file. OB_ERR_IO and as obt_tokens_read: *ret_cause. */
+enum ob_err obs_auth_open(const struct obs_options *options, struct ob_cause *ret_cause);
 
 #endif

@@ -193,14 +193,15 @@ static const char *frame_wrong(const struct obp_frame *frame, enum ob_err *ret_c
 /* Handles a receive that returned no bytes. */
 static void nothing_came(struct obs_caller *caller, ssize_t n)
 {
-	const char *why = obt_stream_why(&caller->stream);
+	const struct ob_cause *cause = obt_stream_cause(&caller->stream);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n < 0 && errno == EPROTONOSUPPORT) /* the client speaks no TLS: answer in clear */
-		obs_refuse_send(caller->fd, OB_ERR_TLS, why);
-	if (n < 0 && why) {
-		obs_caller_refuse(caller, OBS_REFUSED_TLS, OB_ERR_TLS, why);
+	/* if the client speaks no TLS: answer in clear */
+	if (n < 0 && cause && errno == EPROTONOSUPPORT)
+		obs_refuse_send(caller->fd, OB_ERR_TLS, cause->text);
+	if (n < 0 && cause) {
+		obs_caller_refuse(caller, OBS_REFUSED_TLS, OB_ERR_TLS, cause->text);
 		return;
 	}
 	if (caller->secure)

@@ -40,15 +40,15 @@ bool obs_caller_may_guess(struct obs_caller *caller)
 static bool hello_check(struct obs_caller *caller, struct obp_message *message)
 {
 	struct obs_handoff *handoff = caller->handoff;
-	char why[256];
+	struct ob_cause cause;
 
 	if (!obs_caller_may_guess(caller))
 		return false;
-	if (!obs_auth_check(caller->callers->options, &caller->stream, &message->hello,
-		    &handoff->identity, why, sizeof why)) {
+	if (obs_auth_check(caller->callers->options, &caller->stream, &message->hello,
+		    &handoff->identity, &cause)) {
 		if (obs_caller_limited(caller))
 			obs_address_wrong(caller->address, ob_clock_ns());
-		obs_caller_refuse(caller, OBS_REFUSED_DENIED, OB_ERR_DENIED, why);
+		obs_caller_refuse(caller, OBS_REFUSED_DENIED, cause.code, cause.text);
 		return false;
 	}
 	if (handoff->identity.proved)

@@ -39,20 +39,15 @@ const char obs_limits_help[] =
 	"done with\n"
 	"                       --share)\n";
 
-static int wants(const char **ret_why, const char *why)
-{
-	*ret_why = why;
-	return -1;
-}
-
-static int one_of(const char *const *words, uint32_t first, const char *text, uint32_t *ret)
+/* True if the text is one of the words; *ret: `first` for the first word. */
+static bool one_of(const char *const *words, uint32_t first, const char *text, uint32_t *ret)
 {
 	for (uint32_t i = 0; words[i]; i++)
 		if (strcmp(words[i], text) == 0) {
 			*ret = first + i;
-			return 1;
+			return true;
 		}
-	return -1;
+	return false;
 }
 
 /* Applies the limits that a token can set. */
@@ -74,42 +69,37 @@ static void take_allowed(struct obs_limits *l, const struct obt_allow *allow)
 		value[OBT_ALLOW_PRIORITY] ? (uint32_t)value[OBT_ALLOW_PRIORITY] - 1 : l->priority;
 }
 
-int obs_limits_option(
-	struct obs_limits *l, const char *name, const char *text, const char **ret_why)
+enum ob_err obs_limits_option(
+	struct obs_limits *l, const char *name, const char *text, struct ob_cause *ret_cause)
 {
 	static const char *const reactions[] = { "warn", "limit", "suspend", "terminate", NULL },
 				 *const answers[] = { "no", "yes", NULL };
+	const char *wants = NULL;
 	struct obt_allow allow = { { 0 } };
 	uint32_t flag = l->measure;
-	uint64_t stripes;
-	int taken;
+	uint64_t stripes = l->stripes;
+	enum ob_err err;
 
 	if (strcmp(name, "max-stripes") == 0) {
 		if (!ob_text_parse_number(text, 0, OBP_STRIPES_MAX, &stripes))
-			return wants(ret_why, "a number from 0 to 16");
+			wants = "a number from 0 to 16";
 		l->stripes = (uint32_t)stripes;
-		return 1;
-	}
-	if (strcmp(name, "idle-timeout") == 0 && strcmp(text, "0") == 0) {
+	} else if (strcmp(name, "idle-timeout") == 0 && strcmp(text, "0") == 0) {
 		l->idle_s = 0;
-		return 1;
-	}
-	taken = obt_allow_set(&allow, name, text, ret_why);
-	if (taken > 0)
-		take_allowed(l, &allow);
-	if (taken)
-		return taken;
-	if (strcmp(name, "on-excess") == 0)
-		return one_of(reactions, OBP_THROTTLE_WARNED, text, &l->strictest) > 0
-			? 1
-			: wants(ret_why, "warn, limit, suspend or terminate");
-	if (strcmp(name, "measure") == 0) {
-		if (one_of(answers, 0, text, &flag) < 0)
-			return wants(ret_why, "yes or no");
+	} else if (strcmp(name, "on-excess") == 0) {
+		if (!one_of(reactions, OBP_THROTTLE_WARNED, text, &l->strictest))
+			wants = "warn, limit, suspend or terminate";
+	} else if (strcmp(name, "measure") == 0) {
+		if (!one_of(answers, 0, text, &flag))
+			wants = "yes or no";
 		l->measure = flag != 0;
-		return 1;
+	} else {
+		err = obt_allow_set(&allow, name, text, ret_cause);
+		if (!err)
+			take_allowed(l, &allow);
+		return err;
 	}
-	return 0;
+	return wants ? ob_cause_set(ret_cause, OB_ERR_ARGUMENT, "%s", wants) : OB_ERR_NONE;
 }
 
 void obs_limits_print(const struct obs_limits *l, char ret_text[OBS_LIMITS_TEXT_MAX])
@@ -120,20 +110,22 @@ void obs_limits_print(const struct obs_limits *l, char ret_text[OBS_LIMITS_TEXT_
 		l->share, l->priority, l->strictest, l->measure, l->stripes);
 }
 
-bool obs_limits_parse(const char *text, struct obs_limits *ret)
+enum ob_err obs_limits_parse(const char *text, struct obs_limits *ret)
 {
 	unsigned long long memory, host, outstanding;
+	struct obs_limits limits = *ret;
 	unsigned measure;
 
 	if (sscanf(text, "%llu:%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u:%u", &memory, &host, &outstanding,
-		    &ret->handles, &ret->modules, &ret->lanes, &ret->idle_s, &ret->share,
-		    &ret->priority, &ret->strictest, &measure, &ret->stripes) != 12)
-		return false;
-	ret->memory = memory;
-	ret->host_memory = host;
-	ret->outstanding = outstanding;
-	ret->measure = measure != 0;
-	return true;
+		    &limits.handles, &limits.modules, &limits.lanes, &limits.idle_s, &limits.share,
+		    &limits.priority, &limits.strictest, &measure, &limits.stripes) != 12)
+		return OB_ERR_ARGUMENT;
+	limits.memory = memory;
+	limits.host_memory = host;
+	limits.outstanding = outstanding;
+	limits.measure = measure != 0;
+	*ret = limits;
+	return OB_ERR_NONE;
 }
 
 void obs_limits_allow(struct obs_limits *limits, const struct obt_allow *allow)

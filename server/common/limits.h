@@ -68,15 +68,16 @@ extern const struct obs_limits obs_limits_default;
 extern struct obs_limits obs_limits_now;
 
 /*
- * Sets one option by its name ("max-memory"). 1: set; 0: not one of these options; -1: *ret_why
- * says what it takes.
+ * Sets one option by its name ("max-memory"). OB_ERR_NOT_FOUND: not one of these options.
+ * OB_ERR_ARGUMENT: *ret_cause says what the option takes.
  */
-int obs_limits_option(
-	struct obs_limits *limits, const char *name, const char *text, const char **ret_why);
+enum ob_err obs_limits_option(
+	struct obs_limits *limits, const char *name, const char *text, struct ob_cause *ret_cause);
 extern const char obs_limits_help[];
-/* Formats the limits as the one argument of a worker, and parses it. */
+/* The limits as the one argument of a worker. */
 void obs_limits_print(const struct obs_limits *limits, char ret_text[OBS_LIMITS_TEXT_MAX]);
-bool obs_limits_parse(const char *text, struct obs_limits *ret);
+/* OB_ERR_ARGUMENT: malformed text. */
+enum ob_err obs_limits_parse(const char *text, struct obs_limits *ret);
 /* Lowers the limits to those of the client's token; never raises them. */
 void obs_limits_allow(struct obs_limits *limits, const struct obt_allow *allow);
 /* Lowers the limits to what the client asks for; never raises them. */

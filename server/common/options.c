@@ -277,7 +277,7 @@ static bool take_flag(const char *text, bool *ret, char *ret_why, size_t size)
 static bool set(struct obs_options *o, int which, const char *name, const char *text, char *ret_why,
 	size_t size)
 {
-	const char *why = "";
+	struct ob_cause cause = { .code = OB_ERR_NONE };
 
 	switch (which) {
 	case LISTEN:
@@ -351,9 +351,9 @@ static bool set(struct obs_options *o, int which, const char *name, const char *
 	case GRACE:
 		return take_count(text, 0, OBS_SECONDS_MAX, &o->grace_s, ret_why, size);
 	default:
-		if (obs_limits_option(&o->limits, name, text, &why) > 0)
+		if (!obs_limits_option(&o->limits, name, text, &cause))
 			return true;
-		snprintf(ret_why, size, "%s", why);
+		snprintf(ret_why, size, "%s", cause.text);
 		return false;
 	}
 }
@@ -390,7 +390,7 @@ static bool parse_one(struct obs_options *o, int which, const char *name, const 
 	case CHECK_CONFIG:
 		return take_config(o, text, which == CHECK_CONFIG);
 	case LIMITS:
-		return obs_limits_parse(text, &o->limits);
+		return !obs_limits_parse(text, &o->limits);
 	case WORKER_IDS:
 		return sscanf(text, "%u:%u", &o->sandbox.uid, &o->sandbox.gid) == 2;
 	case WORKER:

@@ -87,18 +87,17 @@ static uid_t user_dynamic(const char *salt, uid_t not )
 	return uid;
 }
 
-static bool user_choose(
-	struct obs_sandbox_plan *plan, const char *salt, char *ret_why, size_t why_size)
+static enum ob_err user_choose(
+	struct obs_sandbox_plan *plan, const char *salt, struct ob_cause *ret_cause)
 {
 	const struct passwd *entry;
 	uint64_t uid;
 
-	if (geteuid() != 0) {
-		if (plan->user)
-			snprintf(ret_why, why_size,
-				"--worker-user needs a server that is started as root");
-		return !plan->user;
-	}
+	if (geteuid() != 0)
+		return !plan->user ? OB_ERR_NONE
+				   : ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
+					     "--worker-user needs a server that is started as "
+					     "root");
 	entry = getpwnam(plan->user ? plan->user : "outboard");
 	if (entry) {
 		plan->uid = entry->pw_uid;
@@ -106,10 +105,9 @@ static bool user_choose(
 	} else if (plan->user && ob_text_parse_number(plan->user, 1, UINT32_MAX - 1, &uid)) {
 		plan->uid = plan->gid = (uid_t)uid;
 	} else if (plan->user) {
-		snprintf(ret_why, why_size,
+		return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
 			"--worker-user %s: there is no such user; make it, or name a number",
 			plan->user);
-		return false;
 	} else {
 		plan->uid = plan->gid = user_dynamic(salt, 0);
 	}
@@ -119,55 +117,60 @@ static bool user_choose(
 	 */
 	plan->admission_uid = user_dynamic(salt, plan->uid);
 	if (plan->uid == 0)
-		snprintf(ret_why, why_size,
-			"--worker-user root: workers are to have a user that can do less");
-	return plan->uid != 0;
+		return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
+			"--worker-user root: name a user with fewer rights for the workers");
+	return OB_ERR_NONE;
 }
 
-bool obs_sandbox_prepare(
-	struct obs_sandbox_plan *plan, const char *salt, char *ret_why, size_t why_size)
+enum ob_err obs_sandbox_prepare(
+	struct obs_sandbox_plan *plan, const char *salt, struct ob_cause *ret_cause)
 {
 	const char *missing = NULL;
+	enum ob_err err;
 
 	if (plan->mode == OBS_SANDBOX_OFF) {
 		ob_warn("the sandbox is off (--sandbox off): a client that takes over a worker has "
 			"this server's rights");
-		return true;
+		return OB_ERR_NONE;
 	}
-	if (!user_choose(plan, salt, ret_why, why_size))
-		return false;
+	err = user_choose(plan, salt, ret_cause);
+	if (err)
+		return err;
 	if (!obs_landlock_version())
 		missing = "Landlock (Linux 5.13 or later with landlock among the security modules, "
 			  "see /sys/kernel/security/lsm)";
 	else if (!obs_seccomp_available())
 		missing = "seccomp filters (CONFIG_SECCOMP_FILTER)";
 	if (missing && plan->mode == OBS_SANDBOX_STRICT)
-		snprintf(ret_why, why_size,
+		return ob_cause_set(ret_cause, OB_ERR_UNSUPPORTED,
 			"--sandbox strict: this kernel lacks %s; with --sandbox auto the server "
 			"starts without",
 			missing);
-	else if (missing)
+	if (missing)
 		ob_warn("the sandbox of workers is incomplete: this kernel lacks %s", missing);
-	return !missing || plan->mode != OBS_SANDBOX_STRICT;
+	return OB_ERR_NONE;
 }
 
 /* ---- parts ---- */
 
-/* Records whether one part succeeded. False: it is missing, and the mode is strict. */
-static bool part_set(const struct obs_sandbox_plan *plan, enum obs_sandbox_part part, bool active,
-	char *ret_why, size_t why_size)
+/*
+ * Records whether one part succeeded; errno says why it did not. OB_ERR_UNSUPPORTED: it is missing,
+ * and the mode is strict.
+ */
+static enum ob_err part_set(const struct obs_sandbox_plan *plan, enum obs_sandbox_part part,
+	bool active, struct ob_cause *ret_cause)
 {
-	int cause = errno;
+	int system = errno;
 
 	state.wanted[part] = true;
 	state.active[part] = active;
 	if (active)
-		return true;
-	snprintf(state.detail[part], sizeof state.detail[part], "%s", strerror(cause));
-	if (plan->mode == OBS_SANDBOX_STRICT)
-		snprintf(ret_why, why_size, "--sandbox strict: the worker's sandbox lacks %s: %s",
-			part_names[part], strerror(cause));
-	return plan->mode != OBS_SANDBOX_STRICT;
+		return OB_ERR_NONE;
+	snprintf(state.detail[part], sizeof state.detail[part], "%s", strerror(system));
+	if (plan->mode != OBS_SANDBOX_STRICT)
+		return OB_ERR_NONE;
+	return ob_cause_set_system(ret_cause, OB_ERR_UNSUPPORTED, system,
+		"--sandbox strict: the worker's sandbox lacks %s", part_names[part]);
 }
 
 static bool has_capability(unsigned capability)
@@ -208,10 +211,10 @@ static void limit_set(int which, uint64_t value)
 	setrlimit((__rlimit_resource_t)which, &limit);
 }
 
-bool obs_sandbox_begin(const struct obs_sandbox_plan *plan, char *ret_why, size_t why_size)
+enum ob_err obs_sandbox_begin(const struct obs_sandbox_plan *plan, struct ob_cause *ret_cause)
 {
 	if (plan->mode == OBS_SANDBOX_OFF)
-		return true;
+		return OB_ERR_NONE;
 	umask(077);
 	limit_set(RLIMIT_CORE, 0);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -230,7 +233,7 @@ bool obs_sandbox_begin(const struct obs_sandbox_plan *plan, char *ret_why, size_
 		snprintf(state.detail[OBS_PART_NETWORK], sizeof state.detail[0], "%s",
 			state.active[OBS_PART_NETWORK] ? "namespace" : strerror(errno));
 	}
-	return part_set(plan, OBS_PART_PRIVILEGES, privileges_end(), ret_why, why_size);
+	return part_set(plan, OBS_PART_PRIVILEGES, privileges_end(), ret_cause);
 }
 
 /* ---- the user, before the driver starts ---- */
@@ -268,27 +271,38 @@ static bool files_confine(const char *file, int writable, bool all)
 	return ok;
 }
 
-bool obs_sandbox_enter(const struct obs_sandbox_plan *plan, const struct obs_cache *cache,
-	const char *file, char *ret_why, size_t why_size)
+/* The plan's user, without capabilities. */
+static enum ob_err user_set(const struct obs_sandbox_plan *plan, struct ob_cause *ret_cause)
 {
+	enum ob_err err = OB_ERR_NONE;
+
+	if (plan->uid)
+		err = part_set(plan, OBS_PART_USER, user_become(plan->uid, plan->gid), ret_cause);
+	if (!err && !capabilities_drop())
+		err = part_set(plan, OBS_PART_PRIVILEGES, false, ret_cause);
+	return err;
+}
+
+enum ob_err obs_sandbox_enter(const struct obs_sandbox_plan *plan, const struct obs_cache *cache,
+	const char *file, struct ob_cause *ret_cause)
+{
+	enum ob_err err;
+
 	if (plan->mode == OBS_SANDBOX_OFF)
-		return true;
+		return OB_ERR_NONE;
 	state.soft = !file;
 	/* The driver's own cache of compiled code would be shared by all tenants. */
 	setenv("CUDA_CACHE_DISABLE", "1", 0);
-	if (plan->uid &&
-		!part_set(
-			plan, OBS_PART_USER, user_become(plan->uid, plan->gid), ret_why, why_size))
-		return false;
-	if (!capabilities_drop() && !part_set(plan, OBS_PART_PRIVILEGES, false, ret_why, why_size))
-		return false;
-	if (!part_set(plan, OBS_PART_FILES, files_confine(file, cache->top, false), ret_why,
-		    why_size))
-		return false;
+	err = user_set(plan, ret_cause);
+	if (!err)
+		err = part_set(
+			plan, OBS_PART_FILES, files_confine(file, cache->top, false), ret_cause);
+	if (err)
+		return err;
 	snprintf(state.detail[OBS_PART_FILES], sizeof state.detail[0], "%s%d",
 		state.active[OBS_PART_FILES] ? "Landlock " : "Landlock, ", obs_landlock_version());
 	return part_set(plan, OBS_PART_CALLS,
-		obs_seccomp_build(file ? OBS_SECCOMP_DRIVER : OBS_SECCOMP_SOFT), ret_why, why_size);
+		obs_seccomp_build(file ? OBS_SECCOMP_DRIVER : OBS_SECCOMP_SOFT), ret_cause);
 }
 
 /* ---- when the client is known ---- */
@@ -347,18 +361,20 @@ static void limits_set(const struct obs_limits *limits)
 	state.wanted[OBS_PART_LIMITS] = state.active[OBS_PART_LIMITS] = true;
 }
 
-bool obs_sandbox_session(const struct obs_sandbox_plan *plan, const struct obs_cache *cache,
-	const struct obs_limits *limits, const char *file, char *ret_why, size_t why_size)
+enum ob_err obs_sandbox_session(const struct obs_sandbox_plan *plan, const struct obs_cache *cache,
+	const struct obs_limits *limits, const char *file, struct ob_cause *ret_cause)
 {
+	enum ob_err err = OB_ERR_NONE;
+
 	if (plan->mode == OBS_SANDBOX_OFF)
-		return true;
+		return OB_ERR_NONE;
 	limits_set(limits);
-	if (state.active[OBS_PART_FILES] &&
-		!part_set(plan, OBS_PART_FILES, files_confine(file, cache->dir, true), ret_why,
-			why_size))
-		return false;
-	return !state.active[OBS_PART_CALLS] ||
-		part_set(plan, OBS_PART_CALLS, obs_seccomp_enforce(), ret_why, why_size);
+	if (state.active[OBS_PART_FILES])
+		err = part_set(
+			plan, OBS_PART_FILES, files_confine(file, cache->dir, true), ret_cause);
+	if (!err && state.active[OBS_PART_CALLS])
+		err = part_set(plan, OBS_PART_CALLS, obs_seccomp_enforce(), ret_cause);
+	return err;
 }
 
 /* ---- the admission process ---- */
@@ -379,38 +395,44 @@ static void admission_limits(uint64_t memory)
 	state.wanted[OBS_PART_LIMITS] = state.active[OBS_PART_LIMITS] = true;
 }
 
-bool obs_sandbox_admission(
-	const struct obs_sandbox_plan *plan, uint64_t memory, char *ret_why, size_t why_size)
+/* No file at all. */
+static enum ob_err files_end(const struct obs_sandbox_plan *plan, struct ob_cause *ret_cause)
 {
-	int rules;
-	bool confined;
+	int rules = obs_landlock_none();
+	bool confined = rules >= 0 && obs_landlock_enforce(rules);
+	enum ob_err err;
+
+	if (rules >= 0)
+		close(rules);
+	err = part_set(plan, OBS_PART_FILES, confined, ret_cause);
+	if (!err)
+		snprintf(state.detail[OBS_PART_FILES], sizeof state.detail[0], "none, %s%d",
+			confined ? "Landlock " : "Landlock, ", obs_landlock_version());
+	return err;
+}
+
+enum ob_err obs_sandbox_admission(
+	const struct obs_sandbox_plan *plan, uint64_t memory, struct ob_cause *ret_cause)
+{
+	enum ob_err err;
 
 	if (plan->mode == OBS_SANDBOX_OFF)
-		return true;
+		return OB_ERR_NONE;
 	umask(077);
 	tzset(); /* reads the time zone file for the log */
 	state.statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-	if (!part_set(plan, OBS_PART_PRIVILEGES, privileges_end(), ret_why, why_size))
-		return false;
-	if (plan->uid &&
-		!part_set(
-			plan, OBS_PART_USER, user_become(plan->uid, plan->gid), ret_why, why_size))
-		return false;
-	if (!capabilities_drop() && !part_set(plan, OBS_PART_PRIVILEGES, false, ret_why, why_size))
-		return false;
+	err = part_set(plan, OBS_PART_PRIVILEGES, privileges_end(), ret_cause);
+	if (!err)
+		err = user_set(plan, ret_cause);
+	if (err)
+		return err;
 	admission_limits(memory);
 	close(state.statm);
-	rules = obs_landlock_none();
-	confined = rules >= 0 && obs_landlock_enforce(rules);
-	if (rules >= 0)
-		close(rules);
-	if (!part_set(plan, OBS_PART_FILES, confined, ret_why, why_size))
-		return false;
-	snprintf(state.detail[OBS_PART_FILES], sizeof state.detail[0], "none, %s%d",
-		confined ? "Landlock " : "Landlock, ", obs_landlock_version());
+	err = files_end(plan, ret_cause);
+	if (err)
+		return err;
 	return part_set(plan, OBS_PART_CALLS,
-		obs_seccomp_build(OBS_SECCOMP_ADMISSION) && obs_seccomp_enforce(), ret_why,
-		why_size);
+		obs_seccomp_build(OBS_SECCOMP_ADMISSION) && obs_seccomp_enforce(), ret_cause);
 }
 
 /* ---- description ---- */

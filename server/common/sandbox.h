@@ -24,6 +24,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/cause.h"
 #include "protocol/control.h"
 
 #define OBS_SANDBOX_TEXT OBP_SANDBOX_MAX
@@ -67,28 +68,29 @@ bool obs_sandbox_mode_parse(const char *text, enum obs_sandbox_mode *ret);
 const char *obs_sandbox_mode_name(enum obs_sandbox_mode mode);
 /*
  * Supervisor, at its start: chooses the user and checks what this kernel offers. `salt`
- * distinguishes servers on one machine. False: a part is missing in mode strict, or the user does
- * not exist; ret_why says what to do.
+ * distinguishes servers on one machine. OB_ERR_UNSUPPORTED: a part is missing in mode strict.
+ * OB_ERR_ARGUMENT: the user is not possible. *ret_cause says what to do.
  */
-bool obs_sandbox_prepare(
-	struct obs_sandbox_plan *plan, const char *salt, char *ret_why, size_t why_size);
+enum ob_err obs_sandbox_prepare(
+	struct obs_sandbox_plan *plan, const char *salt, struct ob_cause *ret_cause);
 
 /*
- * The steps, in this order. False: a part is missing in mode strict. `file`: the driver's library;
+ * The steps, in this order. OB_ERR_UNSUPPORTED: a part is missing in mode strict. `file`: the driver's library;
  * NULL: the software device, or none.
  */
-bool obs_sandbox_begin(const struct obs_sandbox_plan *plan, char *ret_why, size_t why_size);
-bool obs_sandbox_enter(const struct obs_sandbox_plan *plan, const struct obs_cache *cache,
-	const char *file, char *ret_why, size_t why_size);
-bool obs_sandbox_session(const struct obs_sandbox_plan *plan, const struct obs_cache *cache,
-	const struct obs_limits *limits, const char *file, char *ret_why, size_t why_size);
+enum ob_err obs_sandbox_begin(const struct obs_sandbox_plan *plan, struct ob_cause *ret_cause);
+enum ob_err obs_sandbox_enter(const struct obs_sandbox_plan *plan, const struct obs_cache *cache,
+	const char *file, struct ob_cause *ret_cause);
+enum ob_err obs_sandbox_session(const struct obs_sandbox_plan *plan, const struct obs_cache *cache,
+	const struct obs_limits *limits, const char *file, struct ob_cause *ret_cause);
 /*
  * Confines the admission process in one step, when it has read its files and before it accepts
  * connections. One thread. From then on it can open no file, start no process or thread and make no
- * connection. `memory`: bytes that it may still allocate. False: a part is missing in mode strict.
+ * connection. `memory`: bytes that it may still allocate. OB_ERR_UNSUPPORTED: a part
+ * is missing in mode strict.
  */
-bool obs_sandbox_admission(
-	const struct obs_sandbox_plan *plan, uint64_t memory, char *ret_why, size_t why_size);
+enum ob_err obs_sandbox_admission(
+	const struct obs_sandbox_plan *plan, uint64_t memory, struct ob_cause *ret_cause);
 
 /* The parts in force, as text: "user 60600, privileges, files (Landlock 7), ...; missing: ...". */
 void obs_sandbox_describe(char ret_text[OBS_SANDBOX_TEXT]);

@@ -35,7 +35,7 @@ static void *find(void *handle, const char *name)
  * Opens the software device, which lies beside this program as installed (bin/ and lib/) or as
  * built.
  */
-static void *open_soft(struct obs_driver_lib *lib, char *ret_why, size_t why_size)
+static void *open_soft(struct obs_driver_lib *lib, struct ob_cause *ret_cause)
 {
 	static const char *const places[] = { "", "../lib/", "../lib/outboard/", "../softdevice/" };
 	char dir[200];
@@ -54,16 +54,16 @@ static void *open_soft(struct obs_driver_lib *lib, char *ret_why, size_t why_siz
 			continue;
 		handle = dlopen(lib->name, RTLD_NOW | RTLD_LOCAL);
 		if (!handle)
-			snprintf(ret_why, why_size, "%s", dlerror());
+			ob_cause_set(ret_cause, OB_ERR_DRIVER, "%s", dlerror());
 		return handle;
 	}
-	snprintf(ret_why, why_size,
+	ob_cause_set(ret_cause, OB_ERR_DRIVER,
 		"%s is neither beside outboard-server nor in ../lib; name it with --driver PATH",
 		OBS_DRIVER_SOFT_FILE);
 	return NULL;
 }
 
-static bool bind(struct obs_driver_lib *lib, const char *which, char *ret_why, size_t why_size)
+static enum ob_err bind(struct obs_driver_lib *lib, const char *which, struct ob_cause *ret_cause)
 {
 	void *handle;
 	int missing;
@@ -72,28 +72,27 @@ static bool bind(struct obs_driver_lib *lib, const char *which, char *ret_why, s
 		snprintf(lib->name, sizeof lib->name, "null");
 		lib->null = true;
 		lib->bare = obs_null_driver;
-		return true;
+		return OB_ERR_NONE;
 	}
 	if (strcmp(which, OBS_DRIVER_GPU) == 0)
 		which = OBS_DRIVER_SYSTEM;
 	if (strcmp(which, "soft") == 0) {
-		handle = open_soft(lib, ret_why, why_size);
+		handle = open_soft(lib, ret_cause);
 	} else {
 		snprintf(lib->name, sizeof lib->name, "%s", which);
 		handle = dlopen(which, RTLD_NOW | RTLD_LOCAL);
 		if (!handle)
-			snprintf(ret_why, why_size, "%s", dlerror());
+			ob_cause_set(ret_cause, OB_ERR_DRIVER, "%s", dlerror());
 	}
 	if (!handle)
-		return false;
-	if (!dlsym(handle, "cuInit")) {
-		snprintf(ret_why, why_size, "%s is not a CUDA driver: it has no cuInit", lib->name);
-		return false;
-	}
+		return OB_ERR_DRIVER;
+	if (!dlsym(handle, "cuInit"))
+		return ob_cause_set(ret_cause, OB_ERR_DRIVER,
+			"%s is not a CUDA driver: it has no cuInit", lib->name);
 	missing = obs_driver_bind(&lib->bare, find, handle);
 	if (missing)
 		ob_debug("%s lacks %d of %d calls", lib->name, missing, OBS_DRIVER_CALLS);
-	return true;
+	return OB_ERR_NONE;
 }
 
 static int device_take(uint64_t bytes)
@@ -138,56 +137,59 @@ static bool ask_ptx_only(const struct obs_driver *drv)
 	return answer && answer() != 0;
 }
 
-void obs_driver_why(const struct obs_driver_lib *lib, CUfunction function, char *ret, size_t size)
+void obs_driver_why(
+	const struct obs_driver_lib *lib, CUfunction function, char *ret_text, size_t size)
 {
 	const void *word = lib->null ? NULL : soft_word(&lib->bare, 3);
 	void (*answer)(CUfunction function, char *ret, size_t size);
 
-	ret[0] = '\0';
+	ret_text[0] = '\0';
 	memcpy(&answer, &word, sizeof answer);
 	if (answer)
-		answer(function, ret, size);
+		answer(function, ret_text, size);
 }
 
-bool obs_driver_load(const char *which, struct obs_driver_lib *ret, char *ret_why, size_t why_size)
+enum ob_err obs_driver_load(
+	const char *which, struct obs_driver_lib *ret, struct ob_cause *ret_cause)
 {
+	enum ob_err err;
+
 	*ret = (struct obs_driver_lib){ .soft = strcmp(which, "soft") == 0,
 		.gpu = strcmp(which, OBS_DRIVER_GPU) == 0 };
-	if (!bind(ret, which, ret_why, why_size))
-		return false;
-	obs_layers_wrap(&ret->table, &ret->faulty, &ret->bare);
-	return true;
+	err = bind(ret, which, ret_cause);
+	if (!err)
+		obs_layers_wrap(&ret->table, &ret->faulty, &ret->bare);
+	return err;
 }
 
-bool obs_driver_start(struct obs_driver_lib *ret, char *ret_why, size_t why_size)
+enum ob_err obs_driver_start(struct obs_driver_lib *lib, struct ob_cause *ret_cause)
 {
-	const struct obs_driver *drv = &ret->table;
+	const struct obs_driver *drv = &lib->table;
 	CUresult result;
 
 	result = drv->cuInit(0);
 	if (result == CUDA_SUCCESS)
-		result = drv->cuDeviceGetCount(&ret->n_devices);
+		result = drv->cuDeviceGetCount(&lib->n_devices);
 	if (result == CUDA_SUCCESS)
-		result = drv->cuDriverGetVersion(&ret->version);
-	if (result != CUDA_SUCCESS || ret->n_devices < 1) {
-		snprintf(ret_why, why_size, "%s finds no usable device (CUDA error %d)", ret->name,
+		result = drv->cuDriverGetVersion(&lib->version);
+	if (result != CUDA_SUCCESS || lib->n_devices < 1)
+		return ob_cause_set(ret_cause, OB_ERR_DRIVER,
+			"%s finds no usable device (CUDA error %d)", lib->name,
 			result ? (int)result : CUDA_ERROR_NO_DEVICE);
-		return false;
-	}
 	/* Not one of the program's calls: bypass the layers. */
-	ret->ptx_only = !ret->null && ask_ptx_only(&ret->bare);
-	if (ret->ptx_only && ret->gpu) {
-		snprintf(ret_why, why_size,
+	lib->ptx_only = !lib->null && ask_ptx_only(&lib->bare);
+	if (lib->ptx_only && lib->gpu)
+		return ob_cause_set(ret_cause, OB_ERR_DRIVER,
 			"the %s that the loader finds is the software device, not a GPU's driver: "
 			"check LD_LIBRARY_PATH",
 			OBS_DRIVER_SYSTEM);
-		return false;
-	}
-	return true;
+	return OB_ERR_NONE;
 }
 
-bool obs_driver_open(const char *which, struct obs_driver_lib *ret, char *ret_why, size_t why_size)
+enum ob_err obs_driver_open(
+	const char *which, struct obs_driver_lib *ret, struct ob_cause *ret_cause)
 {
-	return obs_driver_load(which, ret, ret_why, why_size) &&
-		obs_driver_start(ret, ret_why, why_size);
+	enum ob_err err = obs_driver_load(which, ret, ret_cause);
+
+	return err ? err : obs_driver_start(ret, ret_cause);
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/cause.h"
 #include "protocol/obs_driver.h"
 
 #define OBS_DRIVER_SOFT_FILE "liboutboard-softdevice.so"
@@ -32,14 +33,17 @@ struct obs_driver_lib {
  * Why the driver cannot run the function, in one line; empty when it does not say. Only the
  * software device does.
  */
-void obs_driver_why(const struct obs_driver_lib *lib, CUfunction function, char *ret, size_t size);
+void obs_driver_why(
+	const struct obs_driver_lib *lib, CUfunction function, char *ret_text, size_t size);
 /*
  * which: soft, gpu, null, or a library's name. Loading opens the library, which may need the
  * server's privileges; starting initialises it, and must be done without them. obs_driver_open does
- * both. False: ret_why says what is wrong and what to do.
+ * both. OB_ERR_DRIVER: *ret_cause says what is wrong and what to do.
  */
-bool obs_driver_load(const char *which, struct obs_driver_lib *ret, char *ret_why, size_t why_size);
-bool obs_driver_start(struct obs_driver_lib *lib, char *ret_why, size_t why_size);
-bool obs_driver_open(const char *which, struct obs_driver_lib *ret, char *ret_why, size_t why_size);
+enum ob_err obs_driver_load(
+	const char *which, struct obs_driver_lib *ret, struct ob_cause *ret_cause);
+enum ob_err obs_driver_start(struct obs_driver_lib *lib, struct ob_cause *ret_cause);
+enum ob_err obs_driver_open(
+	const char *which, struct obs_driver_lib *ret, struct ob_cause *ret_cause);
 
 #endif

@@ -21,12 +21,6 @@
 #define RETRIES  20
 #define RETRY_US 50000
 
-static int complain(const char *url, const char *what)
-{
-	fprintf(stderr, "outboard-server: cannot listen on %s: %s\n", url, what);
-	return -1;
-}
-
 /* True if other machines can connect to it. */
 static bool reachable(int fd)
 {
@@ -60,43 +54,61 @@ static const char *exposed(const struct obs_options *options, int fd, bool secur
 	return NULL;
 }
 
-int obs_listener_open(struct obs_super *super, const char *text)
+/* Opens listener->fd. OB_ERR_ARGUMENT, _URL, _CONNECT. */
+static enum ob_err listener_open(const struct obs_options *options, const char *text,
+	struct obs_listener *listener, struct ob_cause *ret_cause)
 {
-	struct obs_listener *listener = &super->listeners[super->n_listeners];
-	const char *why = "";
+	const char *wrong;
 	struct obt_url url;
 	struct stat st;
+	enum ob_err err = obt_url_parse(text, &url, ret_cause);
 
-	*listener = (struct obs_listener){ .fd = -1 };
-	if (obt_url_parse(text, &url, &why) != OB_ERR_NONE)
-		return complain(text, why);
+	if (err)
+		return err;
 	listener->secure = url.scheme == OBT_TLS;
-	if (listener->secure && !super->options->tls_cert)
-		return complain(text,
+	if (listener->secure && !options->tls_cert)
+		return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
 			"TLS needs a certificate: --tls-cert and --tls-key ('outboard cert' makes "
 			"them)");
-	listener->fd = obt_listen(&url, BACKLOG, listener->url, sizeof listener->url);
 	/* Processes of a killed server end a moment after it, and hold its sockets until then. */
-	for (int i = 0; i < RETRIES && listener->fd < 0 && errno == EADDRINUSE; i++) {
+	for (int i = 0; i <= RETRIES; i++) {
+		err = obt_listen(&url, BACKLOG, &listener->fd, listener->url, sizeof listener->url,
+			ret_cause);
+		if (!err || ret_cause->system != EADDRINUSE)
+			break;
 		usleep(RETRY_US);
-		listener->fd = obt_listen(&url, BACKLOG, listener->url, sizeof listener->url);
 	}
-	if (listener->fd < 0)
-		return complain(text,
-			errno == EADDRINUSE ? "it is in use; another server listens there"
-					    : strerror(errno));
-	why = exposed(super->options, listener->fd, listener->secure);
-	if (why) {
+	if (err)
+		return ob_cause_set(ret_cause, err, "%s",
+			ret_cause->system == EADDRINUSE
+				? "it is in use; another server listens there"
+				: strerror(ret_cause->system));
+	wrong = exposed(options, listener->fd, listener->secure);
+	if (wrong) {
 		close(listener->fd);
-		return complain(text, why);
+		return ob_cause_set(ret_cause, OB_ERR_ARGUMENT, "%s", wrong);
 	}
 	if (url.scheme == OBT_UNIX && lstat(url.path, &st) == 0) {
 		snprintf(listener->unix_path, sizeof listener->unix_path, "%s", url.path);
 		listener->unix_inode = st.st_ino;
 	}
+	return OB_ERR_NONE;
+}
+
+enum ob_err obs_listener_open(struct obs_super *super, const char *text, struct ob_cause *ret_cause)
+{
+	struct obs_listener *listener = &super->listeners[super->n_listeners];
+	struct ob_cause cause;
+	enum ob_err err;
+
+	*listener = (struct obs_listener){ .fd = -1 };
+	err = listener_open(super->options, text, listener, &cause);
+	if (err)
+		return ob_cause_set(
+			ret_cause, err, "cannot listen on %.200s: %s", text, cause.text);
 	listener->open = true;
 	super->n_listeners++;
-	return 0;
+	return OB_ERR_NONE;
 }
 
 void obs_listener_close_all(struct obs_super *super)

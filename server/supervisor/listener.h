@@ -6,8 +6,8 @@
 
 #include "server/supervisor/super.h"
 
-/* 0, or -1 after an error on stderr */
-int obs_listener_open(struct obs_super *super, const char *url);
+/* Opens one more. OB_ERR_URL, _ARGUMENT, _CONNECT: *ret_cause. */
+enum ob_err obs_listener_open(struct obs_super *super, const char *url, struct ob_cause *ret_cause);
 void obs_listener_close_all(struct obs_super *super);
 
 #endif

@@ -345,24 +345,21 @@ static void readable(uv_poll_t *poll, int status, int events)
 	work();
 }
 
-static int complain(const char *url, const char *why)
-{
-	fprintf(stderr, "outboard-server: cannot serve metrics at %s: %s\n", url, why);
-	return -1;
-}
-
-int obs_metrics_open(struct obs_super *super, const char *text)
+enum ob_err obs_metrics_open(struct obs_super *super, const char *text, struct ob_cause *ret_cause)
 {
 	const union MHD_DaemonInfo *info;
+	struct ob_cause cause = { .text = "write tcp://127.0.0.1:9464" };
 	char printed[OBS_URL_MAX];
-	const char *why = "";
 	struct obt_url url;
+	enum ob_err err = obt_url_parse(text, &url, &cause);
 
-	if (obt_url_parse(text, &url, &why) != OB_ERR_NONE || url.scheme != OBT_TCP)
-		return complain(text, *why ? why : "write tcp://127.0.0.1:9464");
-	metrics.fd = obt_listen(&url, BACKLOG, printed, sizeof printed);
-	if (metrics.fd < 0)
-		return complain(text, strerror(errno));
+	if (!err && url.scheme != OBT_TCP)
+		err = OB_ERR_URL;
+	if (!err)
+		err = obt_listen(&url, BACKLOG, &metrics.fd, printed, sizeof printed, &cause);
+	if (err)
+		return ob_cause_set(
+			ret_cause, err, "cannot serve metrics at %.200s: %s", text, cause.text);
 	metrics.daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, super,
 		MHD_OPTION_LISTEN_SOCKET, metrics.fd, MHD_OPTION_CONNECTION_LIMIT,
 		OBS_METRICS_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, OBS_METRICS_TIMEOUT_S,
@@ -372,13 +369,14 @@ int obs_metrics_open(struct obs_super *super, const char *text)
 			      : NULL;
 	if (!info) {
 		close(metrics.fd);
-		return complain(text, "libmicrohttpd does not start");
+		return ob_cause_set(ret_cause, OB_ERR_IO,
+			"cannot serve metrics at %.200s: libmicrohttpd does not start", text);
 	}
 	uv_timer_init(&super->loop, &metrics.timer);
 	uv_poll_init(&super->loop, &metrics.poll, info->epoll_fd);
 	uv_poll_start(&metrics.poll, UV_READABLE, readable);
 	fprintf(stderr, "outboard-server: metrics at http%s/metrics\n", printed + 3);
-	return 0;
+	return OB_ERR_NONE;
 }
 
 static void poll_closed(uv_handle_t *handle)

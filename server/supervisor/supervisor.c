@@ -86,20 +86,45 @@ static void told_to_stop(uv_signal_t *signal, int number)
 	check_done(super);
 }
 
-/*
- * True when a child process can initialise the driver: a broken driver may crash, which must not
- * end the server. ret_why: the child's last line of output.
- */
-static bool probe(struct obs_super *super, const char *driver, char *ret_why, size_t why_size)
+/* Waits for the child, but not for longer than PROBE_TIMEOUT_MS: then kills it. */
+static enum ob_err probe_wait(pid_t pid, struct ob_cause *ret_cause)
 {
 	uint64_t deadline = ob_clock_ns() + PROBE_TIMEOUT_MS * OB_MS;
-	int status = -1, ends[2];
+	int status = -1;
+
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		if (ob_clock_ns() > deadline) {
+			kill(pid, SIGKILL);
+			waitpid(pid, NULL, 0);
+			return ob_cause_set(ret_cause, OB_ERR_TIMEOUT,
+				"it did not start within %u s", PROBE_TIMEOUT_MS / 1000);
+		}
+		usleep(2000);
+	}
+	if (WIFSIGNALED(status))
+		return ob_cause_set(ret_cause, OB_ERR_DRIVER, "it ended by signal %d (%s)",
+			WTERMSIG(status), strsignal(WTERMSIG(status)));
+	if (WEXITSTATUS(status) != 0)
+		return ob_cause_set(ret_cause, OB_ERR_DRIVER, "its test program ended with %d",
+			WEXITSTATUS(status));
+	return OB_ERR_NONE;
+}
+
+/*
+ * Initialises the driver in a child process: a broken driver may crash, which must not end the
+ * server. ret_cause: the child's last line of output, or how it ended.
+ */
+static enum ob_err probe(struct obs_super *super, const char *driver, struct ob_cause *ret_cause)
+{
+	char said[OB_CAUSE_TEXT];
+	enum ob_err err;
+	int ends[2];
 	pid_t pid;
 	ssize_t n;
 
-	snprintf(ret_why, why_size, "no process could be started to try it");
 	if (pipe2(ends, O_CLOEXEC) != 0)
-		return false;
+		return ob_cause_set_system(
+			ret_cause, OB_ERR_IO, errno, "no process could be started to try it");
 	pid = fork();
 	if (pid == 0) {
 		dup2(ends[1], STDERR_FILENO);
@@ -107,69 +132,54 @@ static bool probe(struct obs_super *super, const char *driver, char *ret_why, si
 		_exit(127);
 	}
 	close(ends[1]);
-	while (pid > 0 && waitpid(pid, &status, WNOHANG) == 0) {
-		if (ob_clock_ns() > deadline) {
-			kill(pid, SIGKILL);
-			waitpid(pid, NULL, 0);
-			status = -1;
-			snprintf(ret_why, why_size, "it did not start within %u s",
-				PROBE_TIMEOUT_MS / 1000);
-			break;
-		}
-		usleep(2000);
-	}
-	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-		close(ends[0]);
-		return true;
-	}
-	if (WIFSIGNALED(status))
-		snprintf(ret_why, why_size, "it ended by signal %d (%s)", WTERMSIG(status),
-			strsignal(WTERMSIG(status)));
+	err = pid > 0 ? probe_wait(pid, ret_cause)
+		      : ob_cause_set_system(ret_cause, OB_ERR_IO, errno,
+				"no process could be started to try it");
 	/* a process that the driver started may hold the other end */
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
-	n = read(ends[0], ret_why, why_size - 1);
+	n = err ? read(ends[0], said, sizeof said - 1) : 0;
 	if (n > 0) {
-		ret_why[n] = '\0';
-		ret_why[strcspn(ret_why, "\n")] = '\0';
+		said[n] = '\0';
+		said[strcspn(said, "\n")] = '\0';
+		ob_cause_set(ret_cause, err, "%s", said);
 	}
 	close(ends[0]);
-	return false;
+	return err;
 }
 
-/* Chooses the driver for workers. False: it cannot be used, and the reason was printed. */
-static bool driver_choose(struct obs_super *super)
+/* Chooses the driver for workers. OB_ERR_DRIVER: none can be used. */
+static enum ob_err driver_choose(struct obs_super *super, struct ob_cause *ret_cause)
 {
 	const char *asked = super->options->driver;
 	bool automatic = strcmp(asked, "auto") == 0;
-	char why[240];
+	struct ob_cause cause;
 
 	super->driver = automatic ? OBS_DRIVER_GPU : asked;
 	if (strcmp(asked, "null") == 0) {
 		ob_info("driver: null: it answers everything and computes nothing; it is for "
 			"measuring and for tests");
-		return true;
+		return OB_ERR_NONE;
 	}
-	if (probe(super, super->driver, why, sizeof why)) {
+	if (!probe(super, super->driver, &cause)) {
 		ob_info("driver: %s", automatic ? OBS_DRIVER_SYSTEM : super->driver);
-		return true;
+		return OB_ERR_NONE;
 	}
-	if (!automatic) {
-		fprintf(stderr, "outboard-server: --driver %s cannot be used: %s%s\n", asked, why,
+	if (!automatic)
+		return ob_cause_set(ret_cause, OB_ERR_DRIVER,
+			"--driver %.100s cannot be used: %s%s", asked, cause.text,
 			strcmp(asked, OBS_DRIVER_GPU) == 0
 				? ". Install NVIDIA's driver ('nvidia-smi' must list the GPU), or "
 				  "use --driver soft for kernels on the CPU"
 				: "");
-		return false;
-	}
 	super->driver = "soft";
 	ob_warn("driver: soft: no GPU can be used (%s): kernels run on this machine's CPU, many "
 		"times slower. --driver gpu makes that an error, --driver soft "
 		"asks for it",
-		why);
-	if (probe(super, super->driver, why, sizeof why))
-		return true;
-	fprintf(stderr, "outboard-server: the software device cannot be used either: %s\n", why);
-	return false;
+		cause.text);
+	if (!probe(super, super->driver, &cause))
+		return OB_ERR_NONE;
+	return ob_cause_set(ret_cause, OB_ERR_DRIVER,
+		"the software device cannot be used either: %s", cause.text);
 }
 
 static void more_descriptors(void)
@@ -185,28 +195,31 @@ static void more_descriptors(void)
 /*
  * Checks the files that the admission process will read, so that errors are reported at the start.
  */
-static bool files_good(const struct obs_options *options)
+static enum ob_err files_read(const struct obs_options *options, struct ob_cause *ret_cause)
 {
-	char why[512];
 	struct obt_tokens tokens;
+	enum ob_err err;
 
 	if (options->tls_cert) {
-		struct obt_tls_server *server = obt_tls_server_new(options->tls_cert,
-			options->tls_key, options->tls_client_ca, why, sizeof why);
+		struct obt_tls_server *server = obt_tls_server_new(
+			options->tls_cert, options->tls_key, options->tls_client_ca, ret_cause);
 
-		if (!server) {
-			fprintf(stderr, "outboard-server: %s\n", why);
-			return false;
-		}
+		if (!server)
+			return ret_cause->code;
 		obt_tls_server_free(server);
 	}
-	if (options->tokens && !obt_tokens_read(options->tokens, &tokens, why, sizeof why)) {
-		fprintf(stderr, "outboard-server: %s\n", why);
-		return false;
-	}
-	if (options->tokens)
+	if (options->tokens) {
+		err = obt_tokens_read(options->tokens, &tokens, ret_cause);
+		if (err)
+			return err;
 		obt_tokens_fini(&tokens);
-	return true;
+	}
+	return OB_ERR_NONE;
+}
+
+static void complain(const struct ob_cause *cause)
+{
+	fprintf(stderr, "outboard-server: %s\n", cause->text);
 }
 
 /*
@@ -215,6 +228,7 @@ static bool files_good(const struct obs_options *options)
  */
 static bool files_check(const struct obs_options *options)
 {
+	struct ob_cause cause;
 	int status = -1;
 	pid_t pid;
 
@@ -223,17 +237,32 @@ static bool files_check(const struct obs_options *options)
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_DUMPABLE, 0);
-		_exit(files_good(options) ? 0 : 1);
+		if (!files_read(options, &cause))
+			_exit(0);
+		complain(&cause);
+		_exit(1);
 	}
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+static enum ob_err addresses_open(struct obs_super *super, struct ob_cause *ret_cause)
+{
+	const struct obs_options *options = super->options;
+	enum ob_err err = OB_ERR_NONE;
+
+	for (size_t i = 0; i < options->n_listen && !err; i++)
+		err = obs_listener_open(super, options->listen[i], ret_cause);
+	if (!err && options->metrics)
+		err = obs_metrics_open(super, options->metrics, ret_cause);
+	return err;
+}
+
 static int super_start(struct obs_super *super)
 {
 	ssize_t n = readlink("/proc/self/exe", super->self, sizeof super->self - 1);
-	char why[256];
+	struct ob_cause cause;
 
 	if (n <= 0) {
 		fprintf(stderr,
@@ -256,22 +285,18 @@ static int super_start(struct obs_super *super)
 		    super->options->audit_files) ||
 		!files_check(super->options))
 		return 1;
-	if (!obs_sandbox_prepare(
-		    &super->options->sandbox, super->options->cache, why, sizeof why)) {
-		fprintf(stderr, "outboard-server: %s\n", why);
+	if (obs_sandbox_prepare(&super->options->sandbox, super->options->cache, &cause)) {
+		complain(&cause);
 		return 1;
 	}
 	obs_cache_open_for(&super->cache, super->options->cache,
 		ob_opt_on(OB_OPT_CACHE) ? super->options->upload_cache : 0,
 		super->options->sandbox.uid);
 	obs_cache_sweep(&super->cache);
-	if (!driver_choose(super))
+	if (driver_choose(super, &cause) || addresses_open(super, &cause)) {
+		complain(&cause);
 		return 1;
-	for (size_t i = 0; i < super->options->n_listen; i++)
-		if (obs_listener_open(super, super->options->listen[i]) != 0)
-			return 1;
-	if (super->options->metrics && obs_metrics_open(super, super->options->metrics) != 0)
-		return 1;
+	}
 	uv_signal_start(&super->term, told_to_stop, SIGTERM);
 	uv_signal_start(&super->intr, told_to_stop, SIGINT);
 	if (!obs_admit_start(super))

@@ -299,11 +299,11 @@ _Noreturn static void run(struct obs_session *session, struct obs_context *curre
 		case OBP_ACK:
 			break;
 		case OBP_BROKEN:
-			obs_session_fatal(session, session->conn.error, "%s",
+			obs_session_fatal(session, session->conn.cause.code, "%s",
 				session->identity.scope == OBT_SCOPE_LOOK
 					? "this token's scope is 'look': it may list the devices "
 					  "but run nothing; create one with --scope use"
-					: session->conn.why);
+					: session->conn.cause.text);
 		case OBP_CONTROL:
 		case OBP_REPLY:
 			obs_session_fatal(session, OB_ERR_PROTOCOL,

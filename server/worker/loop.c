@@ -373,22 +373,22 @@ static void control_items(void)
 		obp_message_fini(&loop.message);
 	}
 	if (loop.control.fd >= 0 && event == OBP_BROKEN)
-		obs_session_fatal(loop.session, loop.control.conn.error, "control connection: %s",
-			loop.control.conn.why);
+		obs_session_fatal(loop.session, loop.control.conn.cause.code,
+			"control connection: %s", loop.control.conn.cause.text);
 }
 
 /* On tls:// the join takes effect only after the session's own TLS layer has begun. */
 static void joining_read(struct connection *connection)
 {
-	int answered = connection->stream.tls ? obt_tls_answer(&connection->stream) : 1;
+	bool ready = !connection->stream.tls;
 
-	if (answered == 0)
-		return;
-	if (answered < 0) {
+	if (!ready && obt_tls_answer(&connection->stream, &ready)) {
 		obp_message_fini(&connection->join);
 		connection_close(connection);
 		return;
 	}
+	if (!ready)
+		return;
 	loop.message = connection->join;
 	join_apply(connection);
 	obp_message_fini(&loop.message);

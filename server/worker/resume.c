@@ -257,7 +257,7 @@ bool obs_link_attach(struct obs_session *session, struct obt_stream *stream,
 	const struct obp_message *join, int old_fd)
 {
 	struct obs_link *link = &session->link;
-	const char *why = NULL;
+	struct ob_cause cause;
 	struct attach *attach;
 
 	if (!link->on)
@@ -269,8 +269,8 @@ bool obs_link_attach(struct obs_session *session, struct obt_stream *stream,
 		return refuse(stream, OB_ERR_REFUSED,
 			"the client's number of received replies does not match what the server "
 			"sent");
-	if (!obt_shm_take(stream, join->shm, &why))
-		return refuse(stream, OB_ERR_LIMIT, why); /* the next attempt may bring it */
+	if (obt_shm_take(stream, join->shm, &cause)) /* the next attempt may bring it */
+		return refuse(stream, cause.code, cause.text);
 	if (atomic_exchange(&link->attaching, true)) {
 		/* the attempt before may be blocked in sending; the client has given it up */
 		shutdown(old_fd, SHUT_RDWR);

@@ -117,29 +117,30 @@ static const char *sandbox_file(const struct obs_session *session)
 	return session->lib.soft || session->lib.null ? NULL : session->lib.name;
 }
 
-bool obs_session_init(struct obs_session *session, const struct obs_options *options, char *ret_why,
-	size_t why_size)
+enum ob_err obs_session_init(
+	struct obs_session *session, const struct obs_options *options, struct ob_cause *ret_cause)
 {
+	enum ob_err err;
 	uint8_t digest[OBT_SHA256_BYTES];
 
 	session->options = options;
 	obs_limits_now = options->limits;
 	session->data.fd = session->channel = -1;
 	session->welcome = calloc(1, sizeof *session->welcome);
-	if (!session->welcome || obp_conn_init(&session->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE) {
-		snprintf(ret_why, why_size, "no memory");
-		return false;
-	}
-	if (!obs_driver_load(options->driver, &session->lib, ret_why, why_size))
-		return false;
+	if (!session->welcome || obp_conn_init(&session->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE)
+		return ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory");
+	err = obs_driver_load(options->driver, &session->lib, ret_cause);
+	if (err)
+		return err;
 	obs_cache_open_for(&session->cache, options->cache,
 		ob_opt_on(OB_OPT_CACHE) ? options->upload_cache : 0, options->sandbox.uid);
 	session->images.cache = &session->cache;
-	if (!obs_sandbox_enter(
-		    &options->sandbox, &session->cache, sandbox_file(session), ret_why, why_size))
-		return false;
-	if (!obs_driver_start(&session->lib, ret_why, why_size))
-		return false;
+	err = obs_sandbox_enter(
+		&options->sandbox, &session->cache, sandbox_file(session), ret_cause);
+	if (!err)
+		err = obs_driver_start(&session->lib, ret_cause);
+	if (err)
+		return err;
 	session->drv = &session->lib.table;
 	session->n_devices = ob_min(session->lib.n_devices, (int)OBP_DEVICE_MAX);
 	for (int i = 0; i < session->n_devices; i++) {
@@ -148,18 +149,15 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 		atomic_init(&session->contexts[i].id, (uint64_t)i + OBP_CTX_PRIMARY);
 	}
 	session->n_contexts = (uint32_t)session->n_devices;
-	if (!devices_describe(session)) {
-		snprintf(ret_why, why_size, "%s does not describe its devices", session->lib.name);
-		return false;
-	}
+	if (!devices_describe(session))
+		return ob_cause_set(ret_cause, OB_ERR_DRIVER, "%s does not describe its devices",
+			session->lib.name);
 	obs_replies_init(&session->replies);
 	obs_hostfuncs_init(&session->hostfuncs);
 	/* untouched pages take no memory */
 	session->scratch = aligned_alloc(64, OBS_SCRATCH_BYTES);
-	if (!obs_staging_init(&session->staging, session->drv) || !session->scratch) {
-		snprintf(ret_why, why_size, "no memory");
-		return false;
-	}
+	if (!obs_staging_init(&session->staging, session->drv) || !session->scratch)
+		return ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory");
 	obs_replies_own_slots(session);
 	obs_stripes_init(&session->stripes);
 	page_describe(session);
@@ -168,7 +166,7 @@ bool obs_session_init(struct obs_session *session, const struct obs_options *opt
 	if (options->expect_tls)
 		obt_tls_warm();
 	warm(session);
-	return true;
+	return OB_ERR_NONE;
 }
 
 /* ---- the handshake ---- */
@@ -208,13 +206,15 @@ static bool message_await(struct obs_session *session, enum obp_message_type typ
 		if (n > 0) {
 			obp_conn_fed(&session->conn, (size_t)n);
 		} else if (n == 0 || errno != EAGAIN) {
-			if (n < 0 && obt_stream_why(&session->data))
-				turn_away(session, OB_ERR_TLS, obt_stream_why(&session->data));
+			const struct ob_cause *cause = obt_stream_cause(&session->data);
+
+			if (n < 0 && cause)
+				turn_away(session, cause->code, cause->text);
 			return false;
 		}
 	}
 	if (event == OBP_BROKEN) {
-		turn_away(session, session->conn.error, session->conn.why);
+		turn_away(session, session->conn.cause.code, session->conn.cause.text);
 		return false;
 	}
 	if (event != OBP_CONTROL || obp_message_decode(item.body, item.size, ret) != OB_ERR_NONE ||
@@ -348,20 +348,20 @@ static bool welcome_settle(struct obs_session *session)
 static bool sandbox_close(struct obs_session *session)
 {
 	const struct obs_sandbox_plan *plan = &session->options->sandbox;
-	char why[256] = "";
+	struct ob_cause cause;
 	size_t told;
 	bool closed;
 
 	obs_cache_enter(&session->cache, session->identity.who);
-	closed = obs_sandbox_session(
-		plan, &session->cache, &obs_limits_now, sandbox_file(session), why, sizeof why);
+	closed = !obs_sandbox_session(
+		plan, &session->cache, &obs_limits_now, sandbox_file(session), &cause);
 	obs_sandbox_describe(session->welcome->welcome.sandbox);
 	told = strlen(session->welcome->welcome.sandbox);
 	if (closed && strstr(session->welcome->welcome.sandbox, "missing"))
 		ob_warn("session %016llx: the worker's sandbox is incomplete: %s",
 			(unsigned long long)session->id, session->welcome->welcome.sandbox);
 	if (!closed) {
-		ob_error("%s", why); /* for the operator; the client gets less detail */
+		ob_error("%s", cause.text); /* for the operator; the client gets less detail */
 		turn_away(session, OB_ERR_REFUSED,
 			"the server cannot confine its worker (sandbox); tell its operator");
 	}
@@ -414,7 +414,7 @@ bool obs_session_greet(struct obs_session *session, const void *hello, size_t si
 {
 	uint64_t deadline = ob_clock_ns() + session->options->hello_timeout_s * OB_SECOND;
 	struct obp_message *message = calloc(1, sizeof *message);
-	const char *shm_why = NULL;
+	struct ob_cause cause;
 	bool greeted = false;
 
 	pthread_mutex_lock(&session->replies.lock);
@@ -430,8 +430,8 @@ bool obs_session_greet(struct obs_session *session, const void *hello, size_t si
 	ob_info("session %016llx: %s (process %llu, client %s)", (unsigned long long)session->id,
 		message->hello.program, (unsigned long long)message->hello.pid,
 		message->hello.version);
-	if (!obt_shm_take(&session->data, message->shm, &shm_why)) {
-		turn_away(session, OB_ERR_REFUSED, shm_why);
+	if (obt_shm_take(&session->data, message->shm, &cause)) {
+		turn_away(session, OB_ERR_REFUSED, cause.text);
 		goto out;
 	}
 	session->since_ns = ob_clock_ns();

@@ -23,9 +23,9 @@ void obs_session_name(struct obs_session *session, const struct obs_handoff *fir
 bool obs_session_greet(struct obs_session *session, const void *hello, size_t size);
 /*
  * Prepares everything that does not depend on the client; a warm worker calls it before it reports
- * that it is ready. False: *ret_why.
+ * that it is ready. OB_ERR_DRIVER, _UNSUPPORTED (the sandbox), _NO_MEMORY: *ret_cause.
  */
-bool obs_session_init(struct obs_session *session, const struct obs_options *options, char *ret_why,
-	size_t why_size);
+enum ob_err obs_session_init(
+	struct obs_session *session, const struct obs_options *options, struct ob_cause *ret_cause);
 
 #endif

@@ -86,8 +86,9 @@ static void stripe_end(struct obs_stripe *stripe)
 	struct obs_stripes *stripes = &stripe->session->stripes;
 	struct obs_stripe_set *set = stripe->set;
 
-	if (stripe->link.why)
-		obs_session_fatal(stripe->session, OB_ERR_PROTOCOL, "stripe: %s", stripe->link.why);
+	if (stripe->link.cause.code)
+		obs_session_fatal(stripe->session, stripe->link.cause.code, "stripe: %s",
+			stripe->link.cause.text);
 	pthread_mutex_lock(&stripes->lock);
 	obs_stripe_break(stripes, set);
 	for (uint32_t i = 0; i < set->n; i++)
@@ -131,7 +132,9 @@ static bool part_take(struct obs_stripe *stripe, const struct obp_frame *frame)
 {
 	struct obs_stripes *stripes = &stripe->session->stripes;
 	const struct obs_transfer *t = &stripes->transfer;
+	struct ob_cause *cause = &stripe->link.cause;
 	struct obs_stripe_slot *slot = NULL;
+	enum ob_err err = OB_ERR_NONE;
 	bool taken;
 
 	pthread_mutex_lock(&stripes->lock);
@@ -139,11 +142,11 @@ static bool part_take(struct obs_stripe *stripe, const struct obp_frame *frame)
 		!(slot = obs_stripe_get(&stripes->free)))
 		pthread_cond_wait(&stripes->changed, &stripes->lock);
 	if (t->open && t->id == frame->sequence)
-		stripe->link.why = t->write ? obp_stripe_check(frame, stripe->link.codecs, t->size)
-					    : "a part for a transfer in the other direction";
+		err = t->write ? obp_stripe_check(frame, stripe->link.codecs, t->size, cause)
+			       : ob_cause_set(cause, OB_ERR_PROTOCOL,
+					 "a part for a transfer in the other direction");
 	pthread_mutex_unlock(&stripes->lock);
-	taken = !stripe->link.why &&
-		obt_stripe_take(&stripe->link, frame, slot ? slot->data : NULL);
+	taken = !err && obt_stripe_take(&stripe->link, frame, slot ? slot->data : NULL);
 	if (!slot)
 		return taken;
 	slot->offset = frame->ack;
@@ -169,8 +172,8 @@ static bool give(struct obs_stripe *stripe, uint64_t id)
 		struct obs_stripe_slot *slot;
 
 		if (t->write) {
-			stripe->link.why =
-				"parts were asked for of a transfer in the other direction";
+			ob_cause_set(&stripe->link.cause, OB_ERR_PROTOCOL,
+				"parts were asked for of a transfer in the other direction");
 			sent = false;
 			break;
 		}
@@ -214,8 +217,9 @@ static void *stripe_main(void *argument)
 		} else if (frame.type == OBP_FRAME_GIVE) {
 			ok = give(stripe, frame.sequence);
 		} else {
-			stripe->link.why = "unexpected frame type on a stripe: client and server "
-					   "versions may differ";
+			ob_cause_set(&stripe->link.cause, OB_ERR_PROTOCOL,
+				"unexpected frame type on a stripe: client and server versions "
+				"may differ");
 			ok = false;
 		}
 	}
@@ -226,20 +230,19 @@ static void *stripe_main(void *argument)
 /* ---- joining ---- */
 
 /*
- * Under the lock: the set with this number, created if it is newer than the current one. NULL:
- * refused, *ret_why.
+ * Under the lock: the set with this number, created if it is newer than the current one.
+ * OB_ERR_LIMIT: refused, *ret_cause.
  */
-static struct obs_stripe_set *set_of(
-	struct obs_session *session, uint64_t number, const char **ret_why)
+static enum ob_err set_find(struct obs_session *session, uint64_t number,
+	struct obs_stripe_set **ret, struct ob_cause *ret_cause)
 {
 	struct obs_stripes *stripes = &session->stripes;
 	uint32_t most = obs_stripes_offer(session);
 	struct obs_stripe_set *set = stripes->set;
 
-	*ret_why = "this attempt to join is older than another";
 	if (set && number < set->number)
-		return NULL;
-	*ret_why = "limit of stripes reached (--max-stripes)";
+		return ob_cause_set(
+			ret_cause, OB_ERR_LIMIT, "this attempt to join is older than another");
 	if (set && number > set->number) {
 		obs_stripe_break(stripes, set);
 		stripes->set = set = NULL;
@@ -247,13 +250,17 @@ static struct obs_stripe_set *set_of(
 	/* Ending stripes still count for a while, so allow twice as many. */
 	if (!most || (set && (set->n >= most || atomic_load(&set->gate.closed))) ||
 		stripes->threads >= 2 * most)
-		return NULL;
-	if (!set && (set = calloc(1, sizeof *set))) {
+		return ob_cause_set(
+			ret_cause, OB_ERR_LIMIT, "limit of stripes reached (--max-stripes)");
+	if (!set) {
+		set = calloc(1, sizeof *set);
+		if (!set)
+			return ob_cause_set(ret_cause, OB_ERR_LIMIT, "no memory");
 		set->number = number;
 		stripes->set = set;
 	}
-	*ret_why = "no memory";
-	return set;
+	*ret = set;
+	return OB_ERR_NONE;
 }
 
 void obs_stripe_join(struct obs_session *session, const struct obt_stream *stream, uint64_t number)
@@ -261,10 +268,11 @@ void obs_stripe_join(struct obs_session *session, const struct obt_stream *strea
 	struct obs_stripes *stripes = &session->stripes;
 	struct obs_stripe *stripe = calloc(1, sizeof *stripe);
 	struct obt_stream refused = *stream;
-	const char *why = "no memory";
+	struct ob_cause cause;
 
+	ob_cause_set(&cause, OB_ERR_LIMIT, "no memory");
 	pthread_mutex_lock(&stripes->lock);
-	if (stripe && (stripe->set = set_of(session, number, &why))) {
+	if (stripe && !set_find(session, number, &stripe->set, &cause)) {
 		stripe->session = session;
 		fcntl(stream->fd, F_SETFL, 0);
 		obt_stripe_init(&stripe->link, &stripe->set->gate, stream, session->conn.codecs,
@@ -284,6 +292,6 @@ void obs_stripe_join(struct obs_session *session, const struct obt_stream *strea
 	}
 	pthread_mutex_unlock(&stripes->lock);
 	free(stripe);
-	obs_refuse_stream(&refused, OB_ERR_LIMIT, why);
+	obs_refuse_stream(&refused, cause.code, cause.text);
 	obt_stream_close(&refused);
 }

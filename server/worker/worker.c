@@ -46,7 +46,9 @@ static int session_await(struct obs_handoff *ret, int *ret_memfd)
 static bool stream_make(int fd, int memfd, const struct obs_handoff *handoff)
 {
 	uint64_t deadline = ob_clock_ns() + session.options->hello_timeout_s * OB_SECOND;
-	int answered = 0;
+	const struct ob_cause *cause;
+	bool ready = false;
+	enum ob_err err;
 
 	fcntl(fd, F_SETFL, 0);
 	obt_stream_adopt(&session.data, fd);
@@ -58,16 +60,16 @@ static bool stream_make(int fd, int memfd, const struct obs_handoff *handoff)
 	obs_handoff_drop(&memfd);
 	if (obt_tls_accept_data(fd, handoff->psk, &session.data))
 		return false;
-	while ((answered = obt_tls_answer(&session.data)) == 0)
+	while ((err = obt_tls_answer(&session.data, &ready)) == OB_ERR_NONE && !ready)
 		if (obt_stream_wait(&session.data, POLLIN, deadline) <= 0) {
 			snprintf(session.end_reason, sizeof session.end_reason,
 				"the client did not begin the session's TLS layer in time");
 			return false;
 		}
-	if (answered < 0 && obt_stream_why(&session.data))
-		snprintf(session.end_reason, sizeof session.end_reason, "%.190s",
-			obt_stream_why(&session.data));
-	return answered > 0;
+	cause = obt_stream_cause(&session.data);
+	if (err && cause)
+		snprintf(session.end_reason, sizeof session.end_reason, "%.190s", cause->text);
+	return !err;
 }
 
 static void tell(enum obs_handoff_type type, const char *text)
@@ -80,8 +82,8 @@ static void tell(enum obs_handoff_type type, const char *text)
 
 int obs_worker_run(const struct obs_options *options)
 {
-	char why[sizeof((struct obs_handoff *)0)->text];
 	static struct obs_handoff first;
+	struct ob_cause cause;
 	int fd, memfd = -1;
 
 	/* The channel's end is noticed too; this also ends a worker that hangs in its driver. */
@@ -95,13 +97,13 @@ int obs_worker_run(const struct obs_options *options)
 	signal(SIGPIPE, SIG_IGN);
 	ob_log_set_name("outboard-server[worker]");
 	fcntl(OBS_HANDOFF_FD, F_SETFD, FD_CLOEXEC);
-	if (!obs_sandbox_begin(&options->sandbox, why, sizeof why)) {
-		tell(OBS_HANDOFF_FAILED, why);
+	if (obs_sandbox_begin(&options->sandbox, &cause)) {
+		tell(OBS_HANDOFF_FAILED, cause.text);
 		return 1;
 	}
 	obs_stats_page_adopt();
-	if (!obs_session_init(&session, options, why, sizeof why)) {
-		tell(OBS_HANDOFF_FAILED, why);
+	if (obs_session_init(&session, options, &cause)) {
+		tell(OBS_HANDOFF_FAILED, cause.text);
 		return 1;
 	}
 	if (!obs_output_capture(&session.output))
@@ -127,10 +129,10 @@ int obs_worker_run(const struct obs_options *options)
 int obs_worker_probe(const struct obs_options *options)
 {
 	static struct obs_driver_lib lib;
-	char why[240];
+	struct ob_cause cause;
 
-	if (obs_driver_open(options->driver, &lib, why, sizeof why))
+	if (!obs_driver_open(options->driver, &lib, &cause))
 		_exit(0);
-	fprintf(stderr, "%s\n", why); /* the supervisor quotes it */
+	fprintf(stderr, "%s\n", cause.text); /* the supervisor quotes it */
 	_exit(1);
 }

@@ -364,7 +364,7 @@ static void files_make(void)
 {
 	uint8_t pin[OBT_TLS_PIN_BYTES];
 	struct obt_tokens list = { 0 };
-	char why[512] = "no folder";
+	struct ob_cause cause = { .text = "no folder" };
 
 	if (mkdtemp(folder)) {
 		snprintf(cert, sizeof cert, "%s/cert", folder);
@@ -372,12 +372,11 @@ static void files_make(void)
 		snprintf(tokens, sizeof tokens, "%s/tokens", folder);
 		atexit(remove_files);
 	}
-	if (!cert[0] ||
-		!obt_tls_make_certificate(cert, key, "127.0.0.1", 10, pin, why, sizeof why) ||
-		!obt_tokens_add(&list, "fuzz", OBT_SCOPE_USE, 0, NULL, token) ||
-		!obt_tokens_write(tokens, &list, why, sizeof why) ||
-		!(admission.tls = obt_tls_server_new(cert, key, NULL, why, sizeof why))) {
-		fprintf(stderr, "%s\n", why);
+	if (!cert[0] || obt_tls_make_certificate(cert, key, "127.0.0.1", 10, pin, &cause) ||
+		obt_tokens_add(&list, "fuzz", OBT_SCOPE_USE, 0, NULL, token) ||
+		obt_tokens_write(tokens, &list, &cause) ||
+		!(admission.tls = obt_tls_server_new(cert, key, NULL, &cause))) {
+		fprintf(stderr, "%s\n", cause.text);
 		exit(1);
 	}
 	obt_tokens_fini(&list);

@@ -246,7 +246,7 @@ static void fuzz_welcome(void)
 		obp_message_decode(frame + 1,
 			ob_min(fuzz_wire.size - sizeof *frame, (size_t)frame->raw_size),
 			&got) == OB_ERR_NONE) {
-		if (!obp_welcome_check(&hello, &got))
+		if (!obp_welcome_check(&hello, &got, NULL))
 			welcome_use(&hello, &got);
 		obp_message_fini(&got);
 	}
@@ -286,9 +286,9 @@ static void fuzz_load(void)
 		size_t size = (size_t)fuzz_take(256) * 8;
 		const uint8_t *bytes = fuzz_take_span(size, &size);
 
-		answers[n] =
-			(struct obl_answer){ .err = obp_load_decode(bytes, size, &answers[n].load),
-				.took_ns = a_number() };
+		answers[n] = (struct obl_answer){ .cause.code = obp_load_decode(
+							  bytes, size, &answers[n].load),
+			.took_ns = a_number() };
 		obl_server_from(&answers[n], &servers[n]);
 	}
 	if (n &&

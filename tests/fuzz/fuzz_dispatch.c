@@ -134,8 +134,8 @@ static void start(void)
 	static struct obs_options options;
 	static char folder[] = "/tmp/outboard-fuzz-XXXXXX";
 	char *argv[] = { "outboard-server", "--worker", "--driver", "null", "--upload-cache",
-		"16MiB", "--cache", folder, NULL },
-	     why[512] = "";
+		"16MiB", "--cache", folder, NULL };
+	struct ob_cause cause = { .code = OB_ERR_NONE };
 
 	if (folder[sizeof folder - 2] == 'X' && mkdtemp(folder))
 		atexit(folder_remove);
@@ -151,9 +151,8 @@ static void start(void)
 	/* the previous session's memory is lost, as with a process */
 	memset(&session, 0, sizeof session);
 	ob_log_set_level(OB_LOG_ERROR);
-	if (obs_options_parse(&options, 8, argv) ||
-		!obs_session_init(&session, &options, why, sizeof why)) {
-		fprintf(stderr, "the null driver does not start: %s\n", why);
+	if (obs_options_parse(&options, 8, argv) || obs_session_init(&session, &options, &cause)) {
+		fprintf(stderr, "the null driver does not start: %s\n", cause.text);
 		exit(1);
 	}
 	obp_conn_fini(&session.conn); /* each input has its own connection */

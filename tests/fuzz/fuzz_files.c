@@ -93,19 +93,19 @@ static void configuration(void)
 static void tokens(void)
 {
 	struct obt_tokens all = { 0 }, again = { 0 };
-	const char *no = NULL;
-	char why[256] = "";
+	const struct obt_token *found;
+	struct ob_cause cause = { .code = OB_ERR_NONE };
 
-	if (!obt_tokens_read(path, &all, why, sizeof why)) {
-		if (!why[0])
+	if (obt_tokens_read(path, &all, &cause)) {
+		if (!cause.text[0])
 			abort(); /* a refusal must have a reason */
 		return;
 	}
 	if (all.n > OBT_TOKENS_MAX)
 		abort();
-	obt_tokens_check(&all, "ob1-00000000-0000", 1, &no);
-	if (obt_tokens_write(copy_path, &all, why, sizeof why)) {
-		if (!obt_tokens_read(copy_path, &again, why, sizeof why) || again.n != all.n)
+	obt_tokens_check(&all, "ob1-00000000-0000", 1, &found, &cause);
+	if (!obt_tokens_write(copy_path, &all, &cause)) {
+		if (obt_tokens_read(copy_path, &again, &cause) || again.n != all.n)
 			abort();
 		for (size_t i = 0; i < all.n; i++)
 			if (strcmp(all.list[i].id, again.list[i].id) ||

@@ -79,16 +79,15 @@ static void start(void)
 	static char path[] = "/tmp/outboard-fuzz-XXXXXX";
 	char *argv[] = { "outboard-server", "--admission", "--hello-timeout", "1", "--driver",
 		"null", "--tokens", path, "--upload-cache", "0", NULL };
-	char why[512] = "";
+	struct ob_cause cause = { .code = OB_ERR_NONE };
 	struct obt_tokens tokens = { 0 };
 	int fd = mkstemp(path);
 
 	ob_log_set_level(OB_LOG_ERROR);
-	if (fd < 0 || !obt_tokens_add(&tokens, "fuzz", OBT_SCOPE_USE, 0, NULL, token) ||
-		!obt_tokens_write(path, &tokens, why, sizeof why) ||
-		obs_options_parse(&options, 10, argv) ||
-		!obs_session_init(&fresh, &options, why, sizeof why)) {
-		fprintf(stderr, "the null driver does not start: %s\n", why);
+	if (fd < 0 || obt_tokens_add(&tokens, "fuzz", OBT_SCOPE_USE, 0, NULL, token) ||
+		obt_tokens_write(path, &tokens, &cause) || obs_options_parse(&options, 10, argv) ||
+		obs_session_init(&fresh, &options, &cause)) {
+		fprintf(stderr, "the null driver does not start: %s\n", cause.text);
 		exit(1);
 	}
 	close(fd);

@@ -330,15 +330,14 @@ static void step(void)
 static void start(void)
 {
 	char *argv[] = { "outboard-server", "--worker", "--driver", "null", "--upload-cache", "0",
-		"--sandbox", "off", NULL },
-	     why[512] = "";
+		"--sandbox", "off", NULL };
+	struct ob_cause cause = { .code = OB_ERR_NONE };
 	int ends[2];
 
 	ob_log_set_level(OB_LOG_DEBUG); /* log lines are formatted and dropped */
 	ob_log_set_fd(-1);
-	if (obs_options_parse(&options, 8, argv) ||
-		!obs_session_init(&session, &options, why, sizeof why)) {
-		fprintf(stderr, "the null driver does not start: %s\n", why);
+	if (obs_options_parse(&options, 8, argv) || obs_session_init(&session, &options, &cause)) {
+		fprintf(stderr, "the null driver does not start: %s\n", cause.text);
 		exit(1);
 	}
 	fuzz_pair(SOCK_SEQPACKET, ends);

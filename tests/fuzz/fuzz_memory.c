@@ -149,7 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	unsigned before;
 	struct obt_stream stream = { .fd = -1 };
-	const char *why = NULL;
+	struct ob_cause cause = { .code = OB_ERR_NONE };
 	uint8_t *map = MAP_FAILED;
 	int ends[2], fds[4], n;
 
@@ -171,7 +171,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		server_reads(&stream);
 	if (n)
 		map = mmap(NULL, OBT_SHM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
-	if (obt_shm_take(&stream, fuzz_take(8) == 7 ? fuzz_take(4) : OBT_SHM_VERSION, &why)) {
+	if (!obt_shm_take(&stream, fuzz_take(8) == 7 ? fuzz_take(4) : OBT_SHM_VERSION, &cause)) {
 		bool on = obt_shm_taken(&stream);
 
 		obt_shm_settle(&stream, obt_shm_taken(&stream));
@@ -188,7 +188,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			obt_stream_arm(&stream);
 			obt_shm_unread(&stream);
 		}
-	} else if (!why) {
+	} else if (!cause.text[0]) {
 		abort(); /* a refusal must have a reason */
 	}
 	obt_stream_close(&stream);

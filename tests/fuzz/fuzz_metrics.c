@@ -169,7 +169,7 @@ static void start(void)
 
 	signal(SIGPIPE, SIG_IGN);
 	fuzz_super_start();
-	if (obs_metrics_open(&fuzz_super, "tcp://127.0.0.1:0") != 0 ||
+	if (obs_metrics_open(&fuzz_super, "tcp://127.0.0.1:0", NULL) ||
 		getsockname(metrics.fd, (struct sockaddr *)&here, &length) != 0)
 		exit(1);
 	started = true;

@@ -19,11 +19,11 @@
 static void url(const char *text)
 {
 	struct obt_url u;
-	const char *why = NULL;
+	struct ob_cause cause = { .code = OB_ERR_NONE };
 
 	memset(&u, 0x5a, sizeof u);
-	if (obt_url_parse(text, &u, &why) != OB_ERR_NONE) {
-		if (!why)
+	if (obt_url_parse(text, &u, &cause) != OB_ERR_NONE) {
+		if (!cause.text[0])
 			abort(); /* a refusal must have a reason */
 		return;
 	}
@@ -37,10 +37,10 @@ static void list(const char *text)
 {
 	static struct obl_answer answers[OBL_LIST_MAX];
 	char *copy = strdup(text);
-	const char *why = NULL;
+	struct ob_cause cause;
 	uint32_t n = 0;
 
-	if (obl_list_parse(text, answers, &n, &why) == OB_ERR_NONE) {
+	if (obl_list_parse(text, answers, &n, &cause) == OB_ERR_NONE) {
 		if (n == 0 || n > OBL_LIST_MAX)
 			abort();
 		for (uint32_t i = 0; copy && i < n; i++)

@@ -177,7 +177,7 @@ CUresult obc_log_commit(struct obc_slot *slot)
 
 static bool reply_fits(uint16_t opcode, struct obp_reply reply, uint64_t got, uint64_t capacity)
 {
-	return obp_check_reply(opcode, &reply, got, capacity) == NULL;
+	return obp_check_reply(opcode, &reply, got, capacity, NULL) == OB_ERR_NONE;
 }
 
 /* The reply that the server made, and what a hostile one could make of it. */

@@ -70,8 +70,8 @@ static void decode(const char *name, const uint8_t *frame, size_t size, size_t s
 			ret_text, capacity, item.record.opcode, item.body, (uint32_t)item.size);
 		shown = true;
 	}
-	if (conn.error)
-		fail(name, conn.why);
+	if (conn.cause.code)
+		fail(name, conn.cause.text);
 	if (!shown || at != size)
 		fail("no record in the frame of", name);
 	obp_conn_fini(&conn);

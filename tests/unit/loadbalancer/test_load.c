@@ -91,41 +91,41 @@ TEST(every_cut_and_every_damaged_byte_is_survived)
 TEST(lists_of_addresses)
 {
 	static struct obl_answer answers[OBL_LIST_MAX];
-	const char *why = NULL;
+	struct ob_cause cause;
 	char text[65 * 10 + 1];
 	uint32_t n = 0;
 
-	CHECK_INT(
-		obl_list_parse("tcp://a:1,unix:/b,tcp://[::1]:7", answers, &n, &why), OB_ERR_NONE);
+	CHECK_INT(obl_list_parse("tcp://a:1,unix:/b,tcp://[::1]:7", answers, &n, &cause),
+		OB_ERR_NONE);
 	CHECK_INT(n, 3);
 	CHECK_STR(answers[1].url, "unix:/b");
 	CHECK_STR(answers[2].url, "tcp://[::1]:7");
-	CHECK_INT(obl_list_parse("", answers, &n, &why), OB_ERR_URL);
-	CHECK_INT(obl_list_parse("tcp://a:1,,tcp://b:1", answers, &n, &why), OB_ERR_URL);
-	CHECK_INT(obl_list_parse("tcp://a:1,http://b", answers, &n, &why), OB_ERR_URL);
-	CHECK(strstr(why, "tcp://"));
+	CHECK_INT(obl_list_parse("", answers, &n, &cause), OB_ERR_URL);
+	CHECK_INT(obl_list_parse("tcp://a:1,,tcp://b:1", answers, &n, &cause), OB_ERR_URL);
+	CHECK_INT(obl_list_parse("tcp://a:1,http://b", answers, &n, &cause), OB_ERR_URL);
+	CHECK(strstr(cause.text, "tcp://"));
 	for (int i = 0; i < 65; i++)
 		memcpy(text + 10 * i, "tcp://a:1,", 11);
 	text[64 * 10 - 1] = 0;
-	CHECK_INT(obl_list_parse(text, answers, &n, &why), OB_ERR_NONE);
+	CHECK_INT(obl_list_parse(text, answers, &n, &cause), OB_ERR_NONE);
 	CHECK_INT(n, OBL_LIST_MAX);
 	text[64 * 10 - 1] = ',';
 	text[65 * 10 - 1] = 0;
-	CHECK_INT(obl_list_parse(text, answers, &n, &why), OB_ERR_URL);
+	CHECK_INT(obl_list_parse(text, answers, &n, &cause), OB_ERR_URL);
 }
 
 TEST(nobody_there)
 {
 	struct obl_request request = { .memory = 0 };
-	char url[OBT_URL_MAX + 1], why[512];
+	char url[OBT_URL_MAX + 1];
+	struct ob_cause cause;
 
 	CHECK_INT(obl_pick("unix:/nowhere/1,unix:/nowhere/2", &request, OBL_LEAST_LOAD, OBL_ASK_NS,
-			  url, why, sizeof why),
+			  url, &cause),
 		OB_ERR_CONNECT);
-	CHECK(strstr(why, "2 do not answer"));
+	CHECK(strstr(cause.text, "2 do not answer"));
 	/* A single address is used without a query, which would cost a round trip. */
-	CHECK_INT(obl_pick("unix:/nowhere/1", &request, OBL_LEAST_LOAD, OBL_ASK_NS, url, why,
-			  sizeof why),
+	CHECK_INT(obl_pick("unix:/nowhere/1", &request, OBL_LEAST_LOAD, OBL_ASK_NS, url, &cause),
 		OB_ERR_NONE);
 	CHECK_STR(url, "unix:/nowhere/1");
 }

@@ -27,7 +27,7 @@ static void put_record(uint16_t opcode, uint32_t body, uint8_t fill)
  * Feeds the wire in pieces of `step` bytes and counts records whose bodies are right. OBP_BIG
  * bodies are read through a small buffer.
  */
-static enum ob_err feed(size_t step, unsigned *ret_records, const char **ret_why)
+static enum ob_err feed(size_t step, unsigned *ret_records)
 {
 	struct obp_conn conn;
 	struct obp_item item;
@@ -79,8 +79,8 @@ static enum ob_err feed(size_t step, unsigned *ret_records, const char **ret_why
 			break;
 		}
 	}
-	err = conn.error;
-	*ret_why = conn.why;
+	err = conn.cause.code;
+	CHECK(!err == !conn.cause.text[0]);
 	obp_conn_fini(&conn);
 	return err;
 }
@@ -88,9 +88,8 @@ static enum ob_err feed(size_t step, unsigned *ret_records, const char **ret_why
 static enum ob_err feed_all(size_t step)
 {
 	unsigned records;
-	const char *why;
 
-	return feed(step, &records, &why);
+	return feed(step, &records);
 }
 
 static void start(void)
@@ -123,9 +122,8 @@ TEST(records_come_out_whatever_the_pieces)
 	}
 	for (size_t i = 0; i < ob_count(steps); i++) {
 		unsigned records;
-		const char *why;
 
-		CHECK_INT(feed(steps[i], &records, &why), OB_ERR_NONE);
+		CHECK_INT(feed(steps[i], &records), OB_ERR_NONE);
 		CHECK_INT(records, 6 * ob_count(sizes));
 	}
 }
@@ -221,8 +219,8 @@ TEST(an_error_stays)
 	obp_conn_fed(&conn, 48);
 	CHECK_INT(obp_conn_next(&conn, &item), OBP_BROKEN);
 	CHECK_INT(obp_conn_next(&conn, &item), OBP_BROKEN);
-	CHECK_INT(conn.error, OB_ERR_MAGIC);
-	CHECK(conn.why != NULL);
+	CHECK_INT(conn.cause.code, OB_ERR_MAGIC);
+	CHECK(conn.cause.text[0]);
 	obp_conn_fini(&conn);
 }
 

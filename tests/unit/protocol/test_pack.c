@@ -143,7 +143,7 @@ TEST(packed_and_plain_frames_mixed)
 
 			conn_make(&conn, 1u << codec);
 			CHECK_INT(take(&conn, steps[s], sizes), ob_count(sizes));
-			CHECK(!conn.why);
+			CHECK(!conn.cause.code);
 			CHECK_INT(conn.unpacker.stats.chunks[codec], 6);
 			obp_conn_fini(&conn);
 		}
@@ -164,7 +164,7 @@ TEST(what_was_not_agreed_on_is_refused)
 	for (unsigned codecs = 0; codecs < 16; codecs++) {
 		conn_make(&conn, codecs);
 		CHECK_INT(take(&conn, WIRE_MAX, &size), codecs >> OBZ_LZ4 & 1);
-		CHECK_INT(conn.error, codecs >> OBZ_LZ4 & 1 ? OB_ERR_NONE : OB_ERR_PROTOCOL);
+		CHECK_INT(conn.cause.code, codecs >> OBZ_LZ4 & 1 ? OB_ERR_NONE : OB_ERR_PROTOCOL);
 		obp_conn_fini(&conn);
 	}
 	obp_packer_fini(&packer);
@@ -206,7 +206,7 @@ TEST(lies_in_packed_frames)
 			 * An error, or waiting for more bytes because the frame's size was
 			 * increased.
 			 */
-			CHECK(conn.error || obp_conn_gathers(&conn) || conn.frame_left);
+			CHECK(conn.cause.code || obp_conn_gathers(&conn) || conn.frame_left);
 			obp_conn_fini(&conn);
 		}
 	}

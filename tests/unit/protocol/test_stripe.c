@@ -17,29 +17,29 @@ TEST(what_is_made_is_taken)
 	struct obp_frame f = part();
 
 	CHECK_INT(f.size, 1008);
-	CHECK(!obp_stripe_check(&f, 0, UINT64_MAX));
-	CHECK(!obp_stripe_check(&f, 0, 4096 + 1001));
+	CHECK(!obp_stripe_check(&f, 0, UINT64_MAX, NULL));
+	CHECK(!obp_stripe_check(&f, 0, 4096 + 1001, NULL));
 	obp_stripe_fill(&f, OBP_FRAME_PART, 1, 0, OBP_CHUNK_MAX);
-	CHECK(!obp_stripe_check(&f, 0, OBP_CHUNK_MAX));
+	CHECK(!obp_stripe_check(&f, 0, OBP_CHUNK_MAX, NULL));
 	obp_stripe_fill(&f, OBP_FRAME_GIVE, 8, 0, 0);
-	CHECK(!obp_stripe_check(&f, 0, UINT64_MAX));
+	CHECK(!obp_stripe_check(&f, 0, UINT64_MAX, NULL));
 	obp_stripe_fill(&f, OBP_FRAME_GIVEN, 8, 0, 0);
-	CHECK(!obp_stripe_check(&f, 0, UINT64_MAX));
+	CHECK(!obp_stripe_check(&f, 0, UINT64_MAX, NULL));
 	f = part();
 	f.flags = OBZ_LZ4;
 	f.raw_size = 1008;
 	f.size = 512;
-	CHECK(!obp_stripe_check(&f, OBZ_ALL_CODECS, UINT64_MAX));
+	CHECK(!obp_stripe_check(&f, OBZ_ALL_CODECS, UINT64_MAX, NULL));
 }
 
 /* One wrong field each. */
 TEST(what_is_wrong_is_not)
 {
-#define WRONG(change)                                                \
-	do {                                                         \
-		struct obp_frame f = part();                         \
-		change;                                              \
-		CHECK(obp_stripe_check(&f, 1u << OBZ_LZ4, 1 << 20)); \
+#define WRONG(change)                                                      \
+	do {                                                               \
+		struct obp_frame f = part();                               \
+		change;                                                    \
+		CHECK(obp_stripe_check(&f, 1u << OBZ_LZ4, 1 << 20, NULL)); \
 	} while (0)
 	WRONG(f.magic++);
 	WRONG(f.version++);

@@ -33,10 +33,11 @@ TEST(bad_addresses_say_what_a_right_one_is)
 	struct obt_url url;
 
 	for (int i = 0; bad[i]; i++) {
-		const char *why = NULL;
+		struct ob_cause cause = { .code = OB_ERR_NONE };
 
-		CHECK_INT(obt_url_parse(bad[i], &url, &why), OB_ERR_URL);
-		CHECK(why && (strstr(why, "tcp://") || strstr(why, "unix:")));
+		CHECK_INT(obt_url_parse(bad[i], &url, &cause), OB_ERR_URL);
+		CHECK_INT(cause.code, OB_ERR_URL);
+		CHECK(strstr(cause.text, "tcp://") || strstr(cause.text, "unix:"));
 	}
 	CHECK_INT(obt_url_parse(NULL, &url, NULL), OB_ERR_URL);
 	memset(path + 6, 'a', 106); /* a path of 107 bytes, the longest */

@@ -41,7 +41,12 @@ static void honest(void)
 
 static bool good(void)
 {
-	return obp_welcome_check(&hello, &answer) == NULL;
+	struct ob_cause cause = { OB_ERR_NONE, 0, "" };
+	enum ob_err err = obp_welcome_check(&hello, &answer, &cause);
+
+	CHECK_INT(err, cause.code);
+	CHECK(err == OB_ERR_NONE || (err == OB_ERR_PROTOCOL && cause.text[0]));
+	return err == OB_ERR_NONE;
 }
 
 TEST(an_honest_welcome)

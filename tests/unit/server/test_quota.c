@@ -20,31 +20,32 @@ TEST(texts_of_limits)
 {
 	struct obs_limits limits = obs_limits_default, back;
 	char text[OBS_LIMITS_TEXT_MAX], again[OBS_LIMITS_TEXT_MAX];
-	const char *why = NULL;
+	struct ob_cause cause;
 
-	CHECK_INT(obs_limits_option(&limits, "max-memory", "4GiB", &why), 1);
+	CHECK_INT(obs_limits_option(&limits, "max-memory", "4GiB", &cause), OB_ERR_NONE);
 	CHECK(limits.memory == 4ull << 30);
-	CHECK_INT(obs_limits_option(&limits, "max-memory", "4095KiB", &why), -1);
-	CHECK_INT(obs_limits_option(&limits, "share", "0.25", &why), 1);
+	CHECK_INT(obs_limits_option(&limits, "max-memory", "4095KiB", &cause), OB_ERR_ARGUMENT);
+	CHECK_INT(obs_limits_option(&limits, "share", "0.25", &cause), OB_ERR_NONE);
 	CHECK_INT(limits.share, 250000);
 	static const char *const bad_shares[] = { "", "0", "0.009", "1.01", "nan", "-1", "0.5x" };
 	for (size_t i = 0; i < ob_count(bad_shares); i++)
-		CHECK_INT(obs_limits_option(&limits, "share", bad_shares[i], &why), -1);
-	CHECK_INT(obs_limits_option(&limits, "max-lanes", "1024", &why), 1);
-	CHECK_INT(obs_limits_option(&limits, "max-lanes", "1025", &why), -1);
-	CHECK_INT(obs_limits_option(&limits, "max-handles", "1048576", &why), 1);
-	CHECK_INT(obs_limits_option(&limits, "max-handles", "1048577", &why), -1);
-	CHECK_INT(obs_limits_option(&limits, "idle-timeout", "31536001", &why), -1);
-	CHECK_INT(obs_limits_option(&limits, "max-priority", "high", &why), 1);
-	CHECK_INT(obs_limits_option(&limits, "max-priority", "higher", &why), -1);
-	CHECK_INT(obs_limits_option(&limits, "on-excess", "terminate", &why), 1);
+		CHECK_INT(obs_limits_option(&limits, "share", bad_shares[i], &cause),
+			OB_ERR_ARGUMENT);
+	CHECK_INT(obs_limits_option(&limits, "max-lanes", "1024", &cause), OB_ERR_NONE);
+	CHECK_INT(obs_limits_option(&limits, "max-lanes", "1025", &cause), OB_ERR_ARGUMENT);
+	CHECK_INT(obs_limits_option(&limits, "max-handles", "1048576", &cause), OB_ERR_NONE);
+	CHECK_INT(obs_limits_option(&limits, "max-handles", "1048577", &cause), OB_ERR_ARGUMENT);
+	CHECK_INT(obs_limits_option(&limits, "idle-timeout", "31536001", &cause), OB_ERR_ARGUMENT);
+	CHECK_INT(obs_limits_option(&limits, "max-priority", "high", &cause), OB_ERR_NONE);
+	CHECK_INT(obs_limits_option(&limits, "max-priority", "higher", &cause), OB_ERR_ARGUMENT);
+	CHECK_INT(obs_limits_option(&limits, "on-excess", "terminate", &cause), OB_ERR_NONE);
 	CHECK_INT(limits.strictest, OBP_THROTTLE_ENDED);
-	CHECK_INT(obs_limits_option(&limits, "warm", "1", &why), 0);
+	CHECK_INT(obs_limits_option(&limits, "warm", "1", &cause), OB_ERR_NOT_FOUND);
 	obs_limits_print(&limits, text);
-	CHECK(obs_limits_parse(text, &back));
+	CHECK(!obs_limits_parse(text, &back));
 	obs_limits_print(&back, again);
 	CHECK_STR(again, text);
-	CHECK(!obs_limits_parse("1:2:3", &back));
+	CHECK_INT(obs_limits_parse("1:2:3", &back), OB_ERR_ARGUMENT);
 }
 
 TEST(a_token_may_allow_less_only)

@@ -86,7 +86,7 @@ static uint32_t whole(struct session *s)
 static void frame_next(struct peer *stripe, struct obp_frame *ret)
 {
 	CHECK_INT(recv(stripe->fd, ret, sizeof *ret, MSG_WAITALL), sizeof *ret);
-	CHECK(!obp_stripe_check(ret, 0, UINT64_MAX));
+	CHECK(!obp_stripe_check(ret, 0, UINT64_MAX, NULL));
 }
 
 TEST(parts_of_two_stripes_make_a_copy)
@@ -131,7 +131,7 @@ TEST(parts_that_are_asked_for)
 	peer_call(&s.data, 0, OBP_OP_READ_STRIPED, &req, sizeof req);
 	for (frame_next(&stripe, &frame); frame.type == OBP_FRAME_PART;
 		frame_next(&stripe, &frame)) {
-		CHECK(!obp_stripe_check(&frame, 0, req.size));
+		CHECK(!obp_stripe_check(&frame, 0, req.size, NULL));
 		CHECK_INT(recv(stripe.fd, bytes, frame.size, MSG_WAITALL), frame.size);
 		got += frame.count;
 	}

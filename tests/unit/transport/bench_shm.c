@@ -116,7 +116,6 @@ int main(int argc, char **argv)
 	uint8_t *from = malloc(bytes), *to = malloc(bytes);
 	double copy[ROUNDS], staged[ROUNDS], whole[ROUNDS], pings[ROUNDS];
 	struct obt_stream mine, theirs;
-	const char *why;
 	int fds[2], memfd;
 	pid_t child;
 
@@ -126,7 +125,7 @@ int main(int argc, char **argv)
 	memset(to, 1, bytes);
 	obt_stream_adopt(&mine, fds[0]);
 	obt_stream_adopt(&theirs, fds[1]);
-	if (!obt_shm_offer(&mine, &why))
+	if (obt_shm_offer(&mine, NULL))
 		return 1;
 	memfd = dup(mine.shm->memfd);
 	obt_shm_settle(&mine, OBT_SHM_VERSION);

@@ -88,7 +88,7 @@ static double bare(struct tls_pair *pair)
 	SSL_CTX_set_min_proto_version(from, TLS1_3_VERSION);
 	if (SSL_CTX_use_certificate_chain_file(from, pair->cert) != 1 ||
 		SSL_CTX_use_PrivateKey_file(from, pair->key, SSL_FILETYPE_PEM) != 1 ||
-		obt_stream_connect(&url, ob_clock_ns() + OB_SECOND, &plain) ||
+		obt_stream_connect(&url, ob_clock_ns() + OB_SECOND, &plain, NULL) ||
 		(fd = accept(pair->listener, NULL, NULL)) < 0)
 		exit(1);
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);

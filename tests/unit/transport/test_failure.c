@@ -12,14 +12,14 @@ static const char *say(
 	enum ob_err err, int saved_errno, const char *address, bool connected, const char *why)
 {
 	struct obt_url url;
-	const struct obt_failure failure = { .err = err,
-		.saved_errno = saved_errno,
+	struct ob_cause cause = { .code = err, .system = saved_errno };
+	const struct obt_failure failure = { .cause = &cause,
 		.connected = connected,
 		.timeout_s = 5,
 		.url = &url,
-		.text = address,
-		.why = why };
+		.text = address };
 
+	snprintf(cause.text, sizeof cause.text, "%s", why ? why : "");
 	CHECK_INT(obt_url_parse(address, &url, NULL), OB_ERR_NONE);
 	memset(text, '?', sizeof text);
 	obt_failure_print(&failure, text, sizeof text);

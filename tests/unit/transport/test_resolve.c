@@ -53,7 +53,7 @@ static enum ob_err connect_to(const char *host, uint16_t port)
 
 	snprintf(text, sizeof text, "tcp://%s:%u", host, port);
 	CHECK(obt_url_parse(text, &url, NULL) == OB_ERR_NONE);
-	err = obt_stream_connect(&url, ob_clock_ns() + 60 * OB_SECOND, &stream);
+	err = obt_stream_connect(&url, ob_clock_ns() + 60 * OB_SECOND, &stream, NULL);
 	if (err == OB_ERR_NONE)
 		obt_stream_close(&stream);
 	return err;
@@ -66,9 +66,9 @@ TEST(numbers_need_no_resolver)
 	int fd = listener("127.0.0.1", &port);
 
 	CHECK(connect_to("127.0.0.1", port) == OB_ERR_NONE);
-	CHECK(obt_resolve("::1", "14800", false, &found) == 0 && found.n == 1 &&
+	CHECK(obt_resolve("::1", "14800", false, &found, NULL) == OB_ERR_NONE && found.n == 1 &&
 		found.list[0].address.ss_family == AF_INET6 && !found.kept);
-	CHECK(obt_resolve("::1", "14800", true, &found) == 0);
+	CHECK(obt_resolve("::1", "14800", true, &found, NULL) == OB_ERR_NONE);
 	CHECK(asked == 0);
 	close(fd);
 }
@@ -98,11 +98,12 @@ TEST(old_names_are_forgotten)
 	for (int round = 0; round < 2; round++)
 		for (int i = 0; i < 12; i++) {
 			snprintf(port, sizeof port, "%d", 20000 + i);
-			CHECK(obt_resolve("localhost", port, false, &found) == 0 && found.n >= 1);
+			CHECK(obt_resolve("localhost", port, false, &found, NULL) == OB_ERR_NONE &&
+				found.n >= 1);
 		}
 	CHECK(asked == 24);
-	CHECK(obt_resolve("localhost", "20011", false, &found) == 0 && found.kept);
-	CHECK(obt_resolve("localhost", "20011", true, &found) == 0 && !found.kept);
+	CHECK(obt_resolve("localhost", "20011", false, &found, NULL) == OB_ERR_NONE && found.kept);
+	CHECK(obt_resolve("localhost", "20011", true, &found, NULL) == OB_ERR_NONE && !found.kept);
 	CHECK(asked == 25);
 }
 

@@ -58,11 +58,11 @@ static void expect_text(struct obt_stream *stream, const char *text)
  */
 static void shake_hands(uint32_t version)
 {
-	const char *why = NULL;
+	struct ob_cause cause = { .code = OB_ERR_NONE };
 	char preface[17] = "";
 
 	sockets();
-	CHECK(obt_shm_offer(&client, &why));
+	CHECK_INT(obt_shm_offer(&client, &cause), OB_ERR_NONE);
 	CHECK_INT(obt_shm_offered(&client), OBT_SHM_VERSION);
 	send_text(&client, "0123456789abcdefhello");
 	CHECK_INT(recv(server.fd, preface, sizeof(struct obp_preface), 0),
@@ -70,7 +70,7 @@ static void shake_hands(uint32_t version)
 	CHECK_STR(preface, "0123456789abcdef");
 	obt_shm_expect(&server);
 	expect_text(&server, "hello");
-	CHECK(obt_shm_take(&server, version, &why));
+	CHECK_INT(obt_shm_take(&server, version, &cause), OB_ERR_NONE);
 	send_text(&server, "welcome");
 	version = obt_shm_taken(&server);
 	obt_shm_settle(&server, version);
@@ -140,7 +140,7 @@ static void send_descriptors(const int *fds, size_t n)
 
 static bool taken(const int *fds, size_t n)
 {
-	const char *why = NULL;
+	struct ob_cause cause = { .code = OB_ERR_NONE };
 	bool good;
 
 	sockets();
@@ -150,8 +150,8 @@ static bool taken(const int *fds, size_t n)
 	else
 		send_text(&client, "x");
 	expect_text(&server, "x");
-	good = obt_shm_take(&server, OBT_SHM_VERSION, &why);
-	CHECK(good == !why);
+	good = !obt_shm_take(&server, OBT_SHM_VERSION, &cause);
+	CHECK(good == !cause.text[0]);
 	end();
 	return good;
 }

@@ -245,13 +245,14 @@ TEST(keys_of_tickets_grow_old)
 }
 
 /* Waits until the server's side is done or has failed. */
-static int answer(struct obt_stream *stream)
+static enum ob_err answer(struct obt_stream *stream)
 {
-	int result;
+	bool ready = false;
+	enum ob_err err;
 
-	while ((result = obt_tls_answer(stream)) == 0)
+	while ((err = obt_tls_answer(stream, &ready)) == OB_ERR_NONE && !ready)
 		CHECK(obt_stream_wait(stream, POLLIN, ob_clock_ns() + 5 * OB_SECOND) > 0);
-	return result;
+	return err;
 }
 
 struct joiner {
@@ -283,7 +284,7 @@ static enum ob_err join(const char *ours, const char *theirs)
 	pthread_t thread;
 	int fd;
 
-	CHECK(obt_stream_connect(&pair.url, ob_clock_ns() + 5 * OB_SECOND, &joiner.stream) ==
+	CHECK(obt_stream_connect(&pair.url, ob_clock_ns() + 5 * OB_SECOND, &joiner.stream, NULL) ==
 		OB_ERR_NONE);
 	fcntl(pair.listener, F_SETFL, 0);
 	fd = accept(pair.listener, NULL, NULL);
@@ -327,8 +328,8 @@ TEST(the_second_layer_is_not_in_clear)
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
 	CHECK(obt_tls_accept_data(ends[0], psk, &second) == OB_ERR_NONE);
 	CHECK_INT(write(ends[1], &frame, sizeof frame), sizeof frame);
-	CHECK_INT(answer(&second), -1);
-	CHECK(strstr(obt_stream_why(&second), "in clear"));
+	CHECK_INT(answer(&second), OB_ERR_TLS);
+	CHECK(strstr(obt_stream_cause(&second)->text, "in clear"));
 	obt_stream_close(&second);
 	close(ends[1]);
 }
@@ -345,8 +346,8 @@ TEST(the_second_layer_needs_the_first)
 
 	CHECK(tls_pair_init(&pair));
 	for (int offers = 0; offers < 2; offers++) {
-		CHECK(obt_stream_connect(&pair.url, ob_clock_ns() + 5 * OB_SECOND,
-			      &joiner.stream) == OB_ERR_NONE);
+		CHECK(obt_stream_connect(&pair.url, ob_clock_ns() + 5 * OB_SECOND, &joiner.stream,
+			      NULL) == OB_ERR_NONE);
 		fcntl(pair.listener, F_SETFL, 0);
 		fd = accept(pair.listener, NULL, NULL);
 		CHECK(fd >= 0);
@@ -364,8 +365,8 @@ TEST(the_second_layer_needs_the_first)
 		}
 		CHECK_INT(recv(fd, preface, sizeof preface, MSG_WAITALL), sizeof preface);
 		CHECK(obt_tls_accept_data(fd, psk, &second) == OB_ERR_NONE);
-		CHECK_INT(answer(&second), -1);
-		CHECK(obt_stream_why(&second) && !obt_tls_started(&second));
+		CHECK_INT(answer(&second), OB_ERR_TLS);
+		CHECK(obt_stream_cause(&second) && !obt_tls_started(&second));
 		obt_stream_close(&second);
 		if (offers)
 			pthread_join(thread, NULL);
@@ -383,7 +384,7 @@ TEST(damaged_bytes_end_the_stream)
 	CHECK_INT(
 		send(client.fd, "\x17\x03\x03\x00\x20 this was never encrypted by it.", 37, 0), 37);
 	CHECK_INT(server.ops->recv(&server, &byte, 1, true), -1);
-	CHECK(errno != EAGAIN && obt_stream_why(&server));
+	CHECK(errno != EAGAIN && obt_stream_cause(&server));
 	end();
 }
 

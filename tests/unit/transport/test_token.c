@@ -3,7 +3,8 @@
 #include "tests/unit/test.h"
 #include "transport/token.h"
 
-static char path[64], why[256];
+static char path[64];
+static struct ob_cause cause;
 
 static void directory(void)
 {
@@ -26,33 +27,38 @@ TEST(made_written_read_and_checked)
 						 [OBT_ALLOW_SHARE] = 123456,
 						 [OBT_ALLOW_PRIORITY] = 1 } };
 	struct obt_tokens tokens = { 0 }, back;
+	const struct obt_token *found;
 	char text[200][OBT_TOKEN_TEXT];
-	const char *reason = NULL;
 
 	directory();
 	for (unsigned i = 0; i < 200; i++)
-		CHECK(obt_tokens_add(&tokens, i ? "some name" : "a\nb",
+		CHECK(!obt_tokens_add(&tokens, i ? "some name" : "a\nb",
 			i % 2 ? OBT_SCOPE_LOOK : OBT_SCOPE_USE, i, i % 3 ? &allow : NULL, text[i]));
 	CHECK_STR(tokens.list[0].name, "a?b"); /* one token is one line */
-	CHECK(obt_tokens_write(path, &tokens, why, sizeof why));
-	CHECK(obt_tokens_write(path, &tokens, why, sizeof why));
-	CHECK(obt_tokens_read(path, &back, why, sizeof why));
+	CHECK(!obt_tokens_write(path, &tokens, &cause));
+	CHECK(!obt_tokens_write(path, &tokens, &cause));
+	CHECK(!obt_tokens_read(path, &back, &cause));
 	CHECK_INT(back.n, 200);
 	for (unsigned i = 0; i < 200; i++) {
-		const struct obt_token *found = obt_tokens_check(&back, text[i], 50, &reason);
+		enum ob_err err;
+
+		found = NULL;
+		err = obt_tokens_check(&back, text[i], 50, &found, &cause);
 
 		CHECK(!memcmp(&back.list[i], &tokens.list[i], sizeof back.list[i]));
 		if (i && i <= 50) {
-			CHECK(!found && strstr(reason, "expired")); /* expiry 50 is not after 50 */
+			CHECK(err == OB_ERR_DENIED && !found &&
+				strstr(cause.text, "expired")); /* expiry 50 is not after 50 */
 			continue;
 		}
-		CHECK(found == &back.list[i]);
+		CHECK(!err && found == &back.list[i]);
 	}
 	CHECK(obt_tokens_remove(&back, back.list[100].id));
 	CHECK_INT(back.n, 199);
-	CHECK(!obt_tokens_check(&back, text[100], 50, &reason) && strstr(reason, "revoked"));
-	CHECK(obt_tokens_check(&back, text[101], 50, &reason) &&
-		obt_tokens_check(&back, text[199], 50, &reason));
+	CHECK(obt_tokens_check(&back, text[100], 50, &found, &cause) == OB_ERR_DENIED &&
+		strstr(cause.text, "revoked"));
+	CHECK(!obt_tokens_check(&back, text[101], 50, &found, &cause) &&
+		!obt_tokens_check(&back, text[199], 50, &found, &cause));
 	CHECK(!obt_tokens_remove(&back, tokens.list[100].id));
 	obt_tokens_fini(&tokens);
 	obt_tokens_fini(&back);
@@ -63,23 +69,22 @@ TEST(limits_of_a_token)
 {
 	struct obt_allow allow = { { 0 } }, back;
 	char text[OBT_ALLOW_TEXT];
-	const char *reason = "";
 
 	obt_allow_print(&allow, text);
 	CHECK_STR(text, "");
-	CHECK_INT(obt_allow_set(&allow, "max-memory", "2GiB", &reason), 1);
-	CHECK_INT(obt_allow_set(&allow, "share", "0.25", &reason), 1);
-	CHECK_INT(obt_allow_set(&allow, "max-priority", "high", &reason), 1);
-	CHECK_INT(obt_allow_set(&allow, "idle-timeout", "60", &reason), 1);
-	CHECK_INT(obt_allow_set(&allow, "max-lanes", "1025", &reason), -1);
-	CHECK_INT(obt_allow_set(&allow, "share", "nan", &reason), -1);
-	CHECK_INT(obt_allow_set(&allow, "max-memory", "1", &reason), -1);
-	CHECK_INT(obt_allow_set(&allow, "warm", "1", &reason), 0);
+	CHECK_INT(obt_allow_set(&allow, "max-memory", "2GiB", &cause), OB_ERR_NONE);
+	CHECK_INT(obt_allow_set(&allow, "share", "0.25", &cause), OB_ERR_NONE);
+	CHECK_INT(obt_allow_set(&allow, "max-priority", "high", &cause), OB_ERR_NONE);
+	CHECK_INT(obt_allow_set(&allow, "idle-timeout", "60", &cause), OB_ERR_NONE);
+	CHECK_INT(obt_allow_set(&allow, "max-lanes", "1025", &cause), OB_ERR_ARGUMENT);
+	CHECK_INT(obt_allow_set(&allow, "share", "nan", &cause), OB_ERR_ARGUMENT);
+	CHECK_INT(obt_allow_set(&allow, "max-memory", "1", &cause), OB_ERR_ARGUMENT);
+	CHECK_INT(obt_allow_set(&allow, "warm", "1", &cause), OB_ERR_NOT_FOUND);
 	obt_allow_print(&allow, text);
 	CHECK_STR(text, "max-memory=2147483648,idle-timeout=60,share=0.25,max-priority=high");
-	CHECK(obt_allow_parse(text, &back) && !memcmp(&back, &allow, sizeof back));
-	CHECK(!obt_allow_parse("", &back) && !obt_allow_parse("share", &back) &&
-		!obt_allow_parse("share=2", &back) && !obt_allow_parse("share=0.5,", &back));
+	CHECK(!obt_allow_parse(text, &back) && !memcmp(&back, &allow, sizeof back));
+	CHECK(obt_allow_parse("", &back) && obt_allow_parse("share", &back) &&
+		obt_allow_parse("share=2", &back) && obt_allow_parse("share=0.5,", &back));
 	/* The longest token fits its buffer. */
 	for (unsigned i = 0; i < OBT_ALLOW_COUNT; i++)
 		allow.value[i] = i == OBT_ALLOW_PRIORITY ? 2
@@ -106,18 +111,18 @@ TEST(lines_with_limits)
 
 	directory();
 	line("[share=0.5] a name");
-	CHECK(obt_tokens_read(path, &tokens, why, sizeof why));
+	CHECK(!obt_tokens_read(path, &tokens, &cause));
 	CHECK_STR(tokens.list[0].name, "a name");
 	CHECK_INT(tokens.list[0].allow.value[OBT_ALLOW_SHARE], 500000);
 	obt_tokens_fini(&tokens);
 	line("a name [share=0.5]");
-	CHECK(obt_tokens_read(path, &tokens, why, sizeof why));
+	CHECK(!obt_tokens_read(path, &tokens, &cause));
 	CHECK_STR(tokens.list[0].name, "a name [share=0.5]");
 	CHECK_INT(tokens.list[0].allow.value[OBT_ALLOW_SHARE], 0);
 	obt_tokens_fini(&tokens);
 	for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		line(wrong[i]);
-		CHECK(!obt_tokens_read(path, &tokens, why, sizeof why) && strstr(why, "line 1"));
+		CHECK(obt_tokens_read(path, &tokens, &cause) && strstr(cause.text, "line 1"));
 	}
 	directory_remove();
 }
@@ -125,22 +130,22 @@ TEST(lines_with_limits)
 TEST(what_is_no_token)
 {
 	struct obt_tokens tokens = { 0 };
+	const struct obt_token *found;
 	char text[OBT_TOKEN_TEXT], bad[OBT_TOKEN_TEXT + 8];
-	const char *reason = NULL;
 
-	CHECK(obt_tokens_add(&tokens, "x", OBT_SCOPE_USE, 0, NULL, text));
-	CHECK(obt_tokens_check(&tokens, text, 1u << 31, &reason));
+	CHECK(!obt_tokens_add(&tokens, "x", OBT_SCOPE_USE, 0, NULL, text));
+	CHECK(!obt_tokens_check(&tokens, text, 1u << 31, &found, &cause));
 	for (size_t n = 0; n < strlen(text); n++) {
 		snprintf(bad, sizeof bad, "%.*s", (int)n, text);
-		CHECK(!obt_tokens_check(&tokens, bad, 0, &reason));
+		CHECK(obt_tokens_check(&tokens, bad, 0, &found, &cause));
 	}
 	snprintf(bad, sizeof bad, "%s0", text);
-	CHECK(!obt_tokens_check(&tokens, bad, 0, &reason));
+	CHECK(obt_tokens_check(&tokens, bad, 0, &found, &cause));
 	/* Every character is compared, those of the id too. */
 	for (size_t i = 0; i < strlen(text); i++) {
 		snprintf(bad, sizeof bad, "%s", text);
 		bad[i] = bad[i] == '0' ? '1' : '0';
-		CHECK(!obt_tokens_check(&tokens, bad, 0, &reason));
+		CHECK(obt_tokens_check(&tokens, bad, 0, &found, &cause));
 	}
 	obt_tokens_fini(&tokens);
 }
@@ -167,21 +172,23 @@ TEST(files_that_are_wrong)
 	struct obt_tokens tokens;
 
 	directory();
-	CHECK(obt_tokens_read(path, &tokens, why, sizeof why) && tokens.n == 0);
+	CHECK(!obt_tokens_read(path, &tokens, &cause) && tokens.n == 0);
 	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
 		FILE *file = fopen(path, "we");
 
 		CHECK(file);
 		fprintf(file, lines[i].format, hash);
 		fclose(file);
-		CHECK_INT(obt_tokens_read(path, &tokens, why, sizeof why), lines[i].right);
-		CHECK(lines[i].right || strstr(why, "line 1"));
-		obt_tokens_fini(&tokens);
+		CHECK_INT(obt_tokens_read(path, &tokens, &cause),
+			lines[i].right ? OB_ERR_NONE : OB_ERR_ARGUMENT);
+		CHECK(lines[i].right || strstr(cause.text, "line 1"));
+		if (lines[i].right)
+			obt_tokens_fini(&tokens);
 	}
 	directory_remove();
 	snprintf(path, sizeof path, "/nonexistent/tokens");
 	tokens = (struct obt_tokens){ 0 };
-	CHECK(!obt_tokens_write(path, &tokens, why, sizeof why));
+	CHECK(obt_tokens_write(path, &tokens, &cause));
 }
 
 int main(int argc, char **argv)

@@ -41,7 +41,8 @@ struct tls_server_side {
 /* Makes the certificate and lets the client trust it. False: the reason is on stderr. */
 static inline bool tls_pair_init(struct tls_pair *pair)
 {
-	char why[512], pin[2 * OBT_TLS_PIN_BYTES + 1], address[OBT_URL_MAX + 8];
+	struct ob_cause cause;
+	char pin[2 * OBT_TLS_PIN_BYTES + 1], address[OBT_URL_MAX + 8];
 	uint8_t digest[OBT_TLS_PIN_BYTES];
 
 	strcpy(pair->directory, "/tmp/outboard-tls-XXXXXX");
@@ -49,19 +50,20 @@ static inline bool tls_pair_init(struct tls_pair *pair)
 		return false;
 	snprintf(pair->cert, sizeof pair->cert, "%s/cert", pair->directory);
 	snprintf(pair->key, sizeof pair->key, "%s/key", pair->directory);
-	if (!obt_tls_make_certificate(
-		    pair->cert, pair->key, "127.0.0.1", 10, digest, why, sizeof why) ||
-		!(pair->server =
-				obt_tls_server_new(pair->cert, pair->key, NULL, why, sizeof why))) {
-		fprintf(stderr, "%s\n", why);
+	if (obt_tls_make_certificate(pair->cert, pair->key, "127.0.0.1", 10, digest, &cause) ||
+		!(pair->server = obt_tls_server_new(pair->cert, pair->key, NULL, &cause))) {
+		fprintf(stderr, "%s\n", cause.text);
 		return false;
 	}
 	ob_text_hex(digest, sizeof digest, pin);
 	setenv("OUTBOARD_TLS_PIN", pin, 1);
 	obt_url_parse("tcp://127.0.0.1:0", &pair->url, NULL);
-	pair->listener = obt_listen(&pair->url, 16, address, sizeof address);
+	if (obt_listen(&pair->url, 16, &pair->listener, address, sizeof address, &cause)) {
+		fprintf(stderr, "%s\n", cause.text);
+		return false;
+	}
 	memcpy(address, "tls", 3);
-	return pair->listener >= 0 && obt_url_parse(address, &pair->url, NULL) == OB_ERR_NONE;
+	return obt_url_parse(address, &pair->url, NULL) == OB_ERR_NONE;
 }
 
 static inline void tls_pair_fini(struct tls_pair *pair)
@@ -84,7 +86,7 @@ static inline void *tls_server_main(void *user)
 	uint8_t psk[OBT_TLS_PSK_BYTES];
 	char preface[sizeof PREFACE], end;
 	struct obt_stream first;
-	int answered = 0;
+	bool ready = false;
 
 	if (recv(side->fd, preface, sizeof preface, MSG_WAITALL) != sizeof preface ||
 		obt_tls_accept(side->server, dup(side->fd), &first))
@@ -95,9 +97,9 @@ static inline void *tls_server_main(void *user)
 		obt_tls_ended(&first) && obt_tls_export(&first, PREFACE, sizeof PREFACE, psk) &&
 		obt_tls_farewell(&first) &&
 		obt_tls_accept_data(side->fd, psk, &side->stream) == OB_ERR_NONE)
-		while ((answered = obt_tls_answer(&side->stream)) == 0)
+		while (!obt_tls_answer(&side->stream, &ready) && !ready)
 			obt_stream_wait(&side->stream, POLLIN, ob_clock_ns() + OB_SECOND);
-	side->got = answered;
+	side->got = ready;
 	obt_stream_close(&first);
 	return NULL;
 }
@@ -112,7 +114,7 @@ static inline bool tls_pair_connect(struct tls_pair *pair, struct obt_stream *re
 	struct tls_server_side side = { .server = pair->server };
 	uint64_t begin = ob_clock_ns(), deadline = begin + 10 * OB_SECOND;
 	struct iovec one = { (void *)(uintptr_t) "x", 1 };
-	enum ob_err err = obt_stream_connect(&pair->url, deadline, ret_client);
+	enum ob_err err = obt_stream_connect(&pair->url, deadline, ret_client, NULL);
 	pthread_t thread;
 
 	fcntl(pair->listener, F_SETFL, 0);
@@ -129,7 +131,8 @@ static inline bool tls_pair_connect(struct tls_pair *pair, struct obt_stream *re
 	*ret_server = side.stream;
 	if (err || side.got != 1)
 		fprintf(stderr, "%s\n",
-			obt_stream_why(ret_client) ? obt_stream_why(ret_client) : ob_err_text(err));
+			obt_stream_cause(ret_client) ? obt_stream_cause(ret_client)->text
+						     : ob_err_text(err));
 	return !err && side.got == 1;
 }
 
