@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "compute/command/rqa/ticks.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 /* The texts with blanks between them. */
 static const char *texts(const struct obx_tick *ticks, unsigned n)

@@ -7,7 +7,7 @@
 #define OUTBOARD_TEST_API_H
 
 #include "outboard.h"
-#include "../../unit/test.h"
+#include "../../test.h"
 
 #define N         2000
 #define TIMEOUT_S 200 /* takes seconds on an idle machine, a minute on a busy one */

@@ -6,7 +6,7 @@
  *                                           OUTBOARD_TEST_LIBCUDA when set
  */
 #include "outboard.h"
-#include "../../unit/test.h"
+#include "../../test.h"
 
 static const char *driver;
 

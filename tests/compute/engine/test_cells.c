@@ -12,7 +12,7 @@
 #include "compute/kzg/fk20.h"
 #include "compute/engine/bases.h"
 #include "compute/engine/engine.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define BLOBS        3
 #define BATCH        64 /* compute/engine/kzg.c's, of blobs */

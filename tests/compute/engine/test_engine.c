@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "compute/engine/engine.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 struct fake {
 	_Atomic int failures; /* so many more runs fail */

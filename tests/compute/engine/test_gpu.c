@@ -13,7 +13,7 @@
 #include <errno.h>
 
 #include "outboard.h"
-#include "../../unit/test.h"
+#include "../../test.h"
 
 #define N     64
 #define BATCH 2

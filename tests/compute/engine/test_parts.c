@@ -5,7 +5,7 @@
 
 #include "compute/engine/breaker.h"
 #include "compute/engine/profile.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define MS 1000000ull
 

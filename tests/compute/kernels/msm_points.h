@@ -7,7 +7,7 @@
 #include "compute/msm/msm.h"
 #include "compute/msm/scalars.h"
 #include "tests/compute/kernels/oracle.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define N         4099
 #define TIMEOUT_S 110 /* takes seconds on an idle machine, a minute on a busy one */

@@ -4,7 +4,7 @@
 #include "compute/field/fp.h"
 #include "compute/field/fr.h"
 #include "tests/compute/kernels/oracle.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 /* TEST pastes its argument: it has to be expanded before. */
 #define EXPANDED_TEST(name) TEST(name)

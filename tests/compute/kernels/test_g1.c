@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "compute/curve/g1.h"
 #include "tests/compute/kernels/oracle.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 static const char *const data_folder = OBK_TEST_DATA "/bls12-381";
 

@@ -7,7 +7,7 @@
  */
 #include "base/opt.h"
 #include "compute/gpu/gpu.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 extern const unsigned char obk_base_image_start[], obk_base_image_end[];
 static const char *const names[] = { "base_add", "base_fault" };

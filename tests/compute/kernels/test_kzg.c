@@ -8,7 +8,7 @@
 #include "compute/kzg/kzg.h"
 #include "compute/pool/pool.h"
 #include "tests/compute/kernels/vectors.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define TIMEOUT_S 280 /* seconds of work on a machine of its own, minutes on one that is busy */
 

@@ -10,7 +10,7 @@
 #include "compute/kzg/gpu.h"
 #include "compute/kzg/gpu_shape.h"
 #include "compute/kzg/program.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define MOST  256
 #define BLOBS 11

@@ -6,7 +6,7 @@
  */
 #include "compute/curve/lanes.h"
 #include "tests/compute/kernels/oracle.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define POINTS 64
 #define PAIRS  1500

@@ -8,7 +8,7 @@
 #include "base/opt.h"
 #include "compute/msm/gpu_inside.h"
 #include "compute/msm/scalars.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define MOST     34000
 #define BLOB     4096

@@ -11,7 +11,7 @@
 
 #include "compute/msm/gpu.h"
 #include "tests/compute/kernels/counted.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define N      320
 #define WINDOW 7

@@ -11,7 +11,7 @@
 #include "base/opt.h"
 #include "compute/gpu/inside.h"
 #include "compute/msm/gpu_tune.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 static struct obk_fault fault;
 

@@ -6,7 +6,7 @@
  *                                     OUTBOARD_TEST_LIBCUDA when set
  */
 #include "compute/ntt/gpu.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 static struct obk_fault fault;
 static struct obk_gpu *gpu;

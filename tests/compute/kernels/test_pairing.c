@@ -5,7 +5,7 @@
  * order and its encoding.
  */
 #include "compute/curve/pairing.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 static uint64_t state = 0x9e3779b97f4a7c15u;
 

@@ -11,7 +11,7 @@
 #include "base/opt.h"
 #include "compute/gpu/gpu.h"
 #include "compute/rqa/rqa.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define CASES 45
 #define MOST  400

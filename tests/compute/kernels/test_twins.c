@@ -10,7 +10,7 @@
 #include "compute/curve/g1.h"
 #include "tests/compute/kernels/oracle.h"
 #include "tests/ptx/driver.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define N      1024
 #define POINTS 320

@@ -8,7 +8,7 @@
 
 #include "base/opt.h"
 #include "tests/compute/rqa/brute.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 static uint64_t seed = 0x9e3779b97f4a7c15ull;
 

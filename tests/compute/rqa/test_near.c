@@ -8,7 +8,7 @@
 
 #include "compute/rqa/gpu.h"
 #include "compute/rqa/internal.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define MOST   120
 #define STRIDE (MOST + 8)

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "compute/rqa/rqa.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define ROWS    3000
 #define COLUMNS 24

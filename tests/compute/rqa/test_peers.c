@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "tests/compute/rqa/brute.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 static double random_unit(uint64_t *seed)
 {

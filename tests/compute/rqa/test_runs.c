@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "tests/compute/rqa/brute.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 static double data[2000], other[2000];
 static struct obk_rqa_series x = { .name = "left.csv", .data = data, .length = 300, .channels = 1 },

@@ -8,7 +8,7 @@
 
 #include "base/opt.h"
 #include "compute/rqa/rqa.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define SERIES 6
 #define LENGTH 400

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/text.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 TEST(err_list_maps_to_cuda)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/cause.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 TEST(code_and_text_are_recorded)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 static char *made;
 static size_t made_size;

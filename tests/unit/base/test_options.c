@@ -10,7 +10,7 @@
 #include "base/option_help.h"
 #include "base/option_shell.h"
 #include "base/options.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define TEXT_BYTES 16384
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/terminal.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 static bool cleans(const char *text, size_t n, const char *want)
 {

@@ -10,7 +10,7 @@
 #include "compression/chooser.h"
 #include "compression/codec.h"
 #include "compression/shuffle.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define SIZE_MAX_TRIED (300u << 10)
 #define GUARD          64u

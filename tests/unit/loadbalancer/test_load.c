@@ -3,7 +3,7 @@
 /* A server's load report and lists of servers: encoded and decoded, truncated, damaged. */
 #include "base/check.h"
 #include "loadbalancer/ask.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 static struct obp_load sample(struct obp_load_session *sessions, uint32_t n)
 {

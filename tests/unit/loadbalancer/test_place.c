@@ -6,7 +6,7 @@
  */
 #include "base/check.h"
 #include "loadbalancer/place.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define GIB     (1ull << 30)
 #define ROUNDS  20000

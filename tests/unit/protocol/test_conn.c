@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/check.h"
 #include "protocol/conn.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 static struct ob_buf wire;
 

@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "protocol/conn.h"
 #include "protocol/control.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 static struct obp_message out, in;
 

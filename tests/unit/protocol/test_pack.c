@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "protocol/conn.h"
 #include "protocol/pack.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define BODY     (200u << 10)
 #define WIRE_MAX (4u << 20)

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "protocol/conn.h"
 #include "protocol/resume.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 /* ---- a resumed connection ---- */
 

@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "protocol/stripe.h"
 #include "compression/codec.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 static struct obp_frame part(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-#include "tests/unit/test.h"
+#include "tests/test.h"
 #include "transport/url.h"
 
 TEST(good_addresses)

@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "protocol/welcome.h"
 #include "base/cuda_types.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define MIB    (1ull << 20)
 #define FIRST  0x200000000000ull

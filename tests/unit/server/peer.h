@@ -15,7 +15,7 @@
 #include "protocol/control.h"
 #include "protocol/obp_calls.h"
 #include "protocol/resume.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 struct server {
 	pid_t pid;

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "server/admission/address.h"
 #include "server/supervisor/audit.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 static char directory[64], path[96];
 

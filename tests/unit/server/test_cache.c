@@ -18,7 +18,7 @@
 #include <time.h>
 
 #include "server/common/sandbox_landlock.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 #include "tests/waiting.h"
 #include "transport/tree.h"
 

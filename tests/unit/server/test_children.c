@@ -11,7 +11,7 @@
 
 #include "server/common/handoff.h"
 #include "server/supervisor/status.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define HEAD offsetof(struct obs_handoff, body)
 

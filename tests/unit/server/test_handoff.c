@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "server/common/handoff.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 static struct obs_handoff sent, got;
 static int ends[2], file;

@@ -5,7 +5,7 @@
 #include "server/worker/memory.h"
 #include "server/common/options.h"
 #include "protocol/obs_driver.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 /* ---- handles ---- */
 

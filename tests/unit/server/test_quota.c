@@ -12,7 +12,7 @@
 #include "server/layers/ledger.h"
 #include "server/common/limits.h"
 #include "server/layers/quota.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define MIB (1ull << 20)
 

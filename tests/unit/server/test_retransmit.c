@@ -6,7 +6,7 @@
  */
 #include "base/check.h"
 #include "server/worker/retransmit.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define HEAD     ((uint32_t)(sizeof(struct obp_frame) + sizeof(struct obp_reply)))
 #define BODY_MAX 4096u

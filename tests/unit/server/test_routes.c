@@ -9,7 +9,7 @@
 
 #include "server/common/options.h"
 #include "server/common/routes.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 static struct obs_routes *table;
 static const struct obs_routes *adopted;

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "client-shim/session/ring.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define LIVE_MAX       (1u << 16)
 #define HEADER         ((uint32_t)sizeof(struct obp_record))

@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /* The chooser on links whose rates are known: what it settles on, and what it costs to find out. */
 #include "client-shim/session/stripe_choice.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define BYTES (64u << 20)
 

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "softdevice/core/program.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define WINDOW_BYTES ((size_t)256 << 20)
 #define HEAD         ".version 8.0\n.target sm_70\n.address_size 64\n"

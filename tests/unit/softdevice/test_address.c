@@ -17,7 +17,7 @@
 #include "softdevice/memory.h"
 #include "softdevice/scratch.h"
 #include "softdevice/window.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 
 #define OK(call) CHECK_INT(call, CUDA_SUCCESS)
 

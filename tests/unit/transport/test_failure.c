@@ -3,7 +3,7 @@
 /* Texts of failed connections: each cause has a different one, which says what to do. */
 #include <errno.h>
 
-#include "tests/unit/test.h"
+#include "tests/test.h"
 #include "transport/failure.h"
 
 static char text[OBT_FAILURE_TEXT];

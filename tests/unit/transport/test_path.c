@@ -7,7 +7,7 @@
 #include <linux/tcp.h>
 
 #include "base/clock.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 #include "transport/path.h"
 
 static struct obt_meter meter;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 #include "transport/connect.h"
 #include "transport/resolve.h"
 #include "transport/stream.h"

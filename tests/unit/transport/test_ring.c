@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "base/check.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 #include "transport/ring.h"
 
 #define SIZE         (64u << 10)

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/opt.h"
 #include "protocol/format.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 #include "transport/shm_inside.h"
 
 #define BYTES (48u << 20)

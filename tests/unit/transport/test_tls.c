@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "protocol/format.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 #include "tests/unit/transport/tls_pair.h"
 #include "transport/connect.h"
 

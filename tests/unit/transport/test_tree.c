@@ -8,7 +8,7 @@
 #include <openssl/sha.h>
 
 #include "base/text.h"
-#include "tests/unit/test.h"
+#include "tests/test.h"
 #include "transport/tree.h"
 
 #define SIZE_MAX_TESTED (5 * OBT_TREE_BLOCK + 1)

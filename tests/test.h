@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../waiting.h"
+#include "waiting.h"
 
 #define TEST_MAX       128
 #define TEST_TIMEOUT_S 120
