@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "compute/gpu/inside.h"
+#include "compute/gpu/gpu_inside.h"
 
 #define GRAIN            ((size_t)512)
 /* A kept buffer serves a request if at most a quarter of it would be unused. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/opt.h"
-#include "compute/gpu/inside.h"
+#include "compute/gpu/gpu_inside.h"
 
 static void stage_free(struct obk_gpu *gpu, struct obk_gpu_stage *stage)
 {

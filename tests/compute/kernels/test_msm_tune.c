@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/opt.h"
-#include "compute/gpu/inside.h"
+#include "compute/gpu/gpu_inside.h"
 #include "compute/msm/gpu_tune.h"
 #include "tests/test.h"
 

@@ -4,8 +4,8 @@
  * Private state of an open device, shared by gpu.c (the device, its images) and memory.c (buffers,
  * streams, copies). The lock guards all mutable fields.
  */
-#ifndef OBK_GPU_INSIDE_H
-#define OBK_GPU_INSIDE_H
+#ifndef OBK_GPU_GPU_INSIDE_H
+#define OBK_GPU_GPU_INSIDE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
