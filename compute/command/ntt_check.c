@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "compute/command/kernel_bench.h"
 #include "compute/command/ntt_check.h"
+#include "compute/ntt/reverse.h"
 #include "tools/command.h"
 
 #define NAME  "ntt"

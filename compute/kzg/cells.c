@@ -13,6 +13,7 @@
 #include "compute/kzg/setup.h"
 #include "compute/kzg/sha256.h"
 #include "compute/ntt/ntt.h"
+#include "compute/ntt/reverse.h"
 
 #define N            OBK_KZG_BLOB_ELEMENTS
 #define EXTENDED     (2 * N)

@@ -7,7 +7,7 @@
 
 #include "compute/kzg/setup.h"
 #include "compute/kzg/sha256.h"
-#include "compute/ntt/ntt.h"
+#include "compute/ntt/reverse.h"
 
 #define DEFAULT_CELL_WINDOW 4
 #define G1_POINTS           OBK_KZG_BLOB_ELEMENTS

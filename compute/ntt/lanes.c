@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "base/opt.h"
 #include "compute/ntt/lanes.h"
-#include "compute/ntt/ntt.h"
+#include "compute/ntt/reverse.h"
 
 #if defined(__x86_64__)
 void obk_ntt_tile_avx512(const struct obk_ntt_pass *pass, size_t item);

@@ -43,17 +43,5 @@ struct obk_ntt_job {
  */
 enum ob_err obk_ntt_run(
 	const struct obk_ntt_job *job, struct obk_fr *data, struct obk_fault *fault);
-/* Swaps element i with the element at the index that has the lowest log_n bits of i reversed. */
-void obk_ntt_reverse(struct obk_fr *data, unsigned log_n);
-
-/* The lowest `bits` bits of i reversed, bits <= 32. */
-static inline uint32_t obk_ntt_reverse_bits(uint32_t i, unsigned bits)
-{
-	i = (i & 0x55555555) << 1 | (i >> 1 & 0x55555555);
-	i = (i & 0x33333333) << 2 | (i >> 2 & 0x33333333);
-	i = (i & 0x0f0f0f0f) << 4 | (i >> 4 & 0x0f0f0f0f);
-	i = __builtin_bswap32(i);
-	return bits ? i >> (32 - bits) : 0;
-}
 
 #endif

@@ -8,7 +8,6 @@
  */
 #include <string.h>
 
-#include "compute/ntt/ntt.h"
 #include "compute/ntt/reverse.h"
 
 #define SIDE_LOG 4

@@ -19,7 +19,6 @@ SUFFIXES = {'.c', '.h', '.cu', '.cuh'}
 KNOWN = (
     'compute/msm/gpu compute/msm/gpu_model compute/msm/gpu_tune',
     'compute/msm/msm compute/msm/plan compute/msm/scalars compute/msm/tune',
-    'compute/ntt/lanes compute/ntt/ntt compute/ntt/reverse',
     'softdevice/core/engine/cta softdevice/core/engine/fault softdevice/core/engine/warp',
     'compute/command/rqa/page compute/command/rqa/stream',
 )

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "compute/ntt/ntt.h"
+#include "compute/ntt/reverse.h"
 
 #define PLACES 4
 

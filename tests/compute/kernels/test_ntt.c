@@ -8,6 +8,7 @@
 
 #include "base/opt.h"
 #include "compute/ntt/ntt.h"
+#include "compute/ntt/reverse.h"
 #include "tests/test.h"
 
 /* two seconds of work on a machine of its own, a minute on one that is busy */
