@@ -14,6 +14,7 @@
 #include "compute/command/kernel_bench.h"
 #include "compute/command/msm_files.h"
 #include "compute/msm/tune.h"
+#include "compute/msm/tune_measure.h"
 #include "tools/command.h"
 
 #define NAME          "msm"

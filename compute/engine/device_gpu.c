@@ -19,6 +19,8 @@
 #include "compute/engine/engine.h"
 #include "compute/gpu/gpu.h"
 #include "compute/kzg/gpu.h"
+#include "compute/msm/gpu_how.h"
+#include "compute/msm/gpu_measure.h"
 #include "compute/msm/gpu_tune.h"
 #include "compute/ntt/gpu.h"
 #include "compute/rqa/gpu.h"

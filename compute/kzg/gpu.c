@@ -7,6 +7,7 @@
 #include "compute/kzg/gpu_shape.h"
 #include "compute/kzg/program.h"
 #include "compute/msm/gpu_inside.h"
+#include "compute/msm/gpu_kernels.h"
 
 /*
  * cost of an addition in the tree that adds a column's parts, in tenths of an addition from the

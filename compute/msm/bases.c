@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/opt.h"
+#include "compute/msm/msm.h"
 #include "compute/msm/plan.h"
 #include "compute/msm/tune.h"
 

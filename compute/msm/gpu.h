@@ -19,11 +19,6 @@
 #include "compute/gpu/gpu.h"
 #include "compute/msm/msm.h"
 
-#define OBK_MSM_GPU_MAX_WINDOW           24
-#define OBK_MSM_GPU_MULTIPLES_MAX_POINTS ((size_t)1 << 14)
-#define OBK_MSM_GPU_MULTIPLES_MIN_BITS   4
-#define OBK_MSM_GPU_MULTIPLES_MAX_BITS   8
-
 struct obk_msm_gpu_bases;
 
 /*

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compute/msm/gpu_inside.h"
+#include "compute/msm/gpu_kernels.h"
 #include "compute/msm/gpu_tune.h"
 
 #define SLAB      ((size_t)1 << 16) /* points that are decoded together */
@@ -13,12 +14,6 @@
 #define BLOCK     256
 #define SHARE_MIN ((size_t)8) /* fewest points that share an inversion */
 #define SHARE_MAX ((size_t)128)
-
-extern const unsigned char obk_msm_tables_image_start[], obk_msm_tables_image_end[];
-static const char *const names[OBK_MSM_TABLE_KERNELS] = { "msm_check", "msm_shift", "msm_multiples",
-	"msm_normalise" };
-const struct obk_gpu_image obk_msm_gpu_table_kernels = { "multi-scalar products",
-	obk_msm_tables_image_start, obk_msm_tables_image_end, OBK_MSM_TABLE_KERNELS, names };
 
 struct reading {
 	const struct obk_msm_bases_args *args;
@@ -218,8 +213,7 @@ static void hold(struct obk_msm_gpu_bases *b, const struct obk_msm_gpu_choice *c
 	b->shift = choice->shift;
 }
 
-/* Chooses the table with which the device is fastest in that memory. */
-static void plan_table(struct obk_msm_gpu_bases *b, size_t table_bytes)
+void obk_msm_gpu_table_plan(struct obk_msm_gpu_bases *b, size_t table_bytes)
 {
 	struct obk_msm_gpu_tuning tuning;
 	struct obk_msm_gpu_choice choice;
@@ -283,7 +277,7 @@ static enum ob_err make(struct making *m, struct obk_fault *fault)
 		if (m->choice)
 			hold(b, m->choice);
 		else
-			plan_table(b, table_bytes);
+			obk_msm_gpu_table_plan(b, table_bytes);
 		err = fill(m, fault);
 		if (err)
 			obk_gpu_give(b->gpu, &b->points);
@@ -370,17 +364,6 @@ void obk_msm_gpu_bases_free(struct obk_msm_gpu_bases *bases)
 		obk_gpu_leave(bases->gpu);
 	}
 	free(bases);
-}
-
-enum ob_err obk_msm_gpu_how_new(struct obk_gpu *gpu, size_t count, bool order_r, size_t table_bytes,
-	size_t n, size_t batch, struct obk_msm_gpu_info *ret_info, struct obk_msm_gpu_how *ret_how,
-	struct obk_fault *fault)
-{
-	struct obk_msm_gpu_bases b = { .gpu = gpu, .count = count, .order_r = order_r };
-
-	plan_table(&b, table_bytes);
-	obk_msm_gpu_bases_info(&b, ret_info);
-	return obk_msm_gpu_how(&b, n, batch, ret_how, fault);
 }
 
 void obk_msm_gpu_bases_info(

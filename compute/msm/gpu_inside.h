@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Private to the MSM on a GPU: the contents of its bases, the kernels, and their launch shapes. */
+/* Private to the MSM on a GPU: the contents of its bases, and the sizes of grids. */
 #ifndef OBK_MSM_GPU_INSIDE_H
 #define OBK_MSM_GPU_INSIDE_H
 
@@ -8,36 +8,6 @@
 #include "compute/msm/gpu_model.h"
 #include "compute/msm/gpu_shape.h"
 #include "compute/msm/plan.h"
-
-/* kernel.cu */
-enum {
-	OBK_MSM_PREPARE,
-	OBK_MSM_COUNT,
-	OBK_MSM_SCAN,
-	OBK_MSM_SCAN_TILES,
-	OBK_MSM_SCATTER,
-	OBK_MSM_ACCUMULATE,
-	OBK_MSM_JOIN,
-	OBK_MSM_FOLD,
-	OBK_MSM_FOLD_REST,
-	OBK_MSM_MULTIPLES_SUM,
-	OBK_MSM_SUM_TREE,
-	OBK_MSM_JOIN_FOUR,
-	OBK_MSM_FOLD_FOUR,
-	OBK_MSM_FOLD_REST_FOUR,
-	OBK_MSM_KERNELS,
-};
-
-/* tables.cu */
-enum {
-	OBK_MSM_CHECK,
-	OBK_MSM_SHIFT,
-	OBK_MSM_MAKE_MULTIPLES,
-	OBK_MSM_TO_AFFINE,
-	OBK_MSM_TABLE_KERNELS,
-};
-
-extern const struct obk_gpu_image obk_msm_gpu_kernels, obk_msm_gpu_table_kernels;
 
 struct obk_msm_gpu_bases {
 	struct obk_gpu *gpu;
@@ -65,6 +35,12 @@ enum ob_err obk_msm_gpu_bases_make(struct obk_gpu *gpu, const struct obk_msm_bas
 enum ob_err obk_msm_gpu_run_by(const struct obk_msm_gpu_bases *bases, const struct obk_msm_job *job,
 	const struct obk_msm_gpu_tuning *tuning, CUdeviceptr scalars,
 	struct obk_g1_affine *ret_points, struct obk_fault *fault);
+
+/*
+ * Chooses the table with which the device is fastest in that memory, for bases with gpu, count and
+ * order_r.
+ */
+void obk_msm_gpu_table_plan(struct obk_msm_gpu_bases *bases, size_t table_bytes);
 
 /* The number of blocks of `threads` threads for n items. */
 static inline unsigned obk_msm_gpu_blocks(size_t n, unsigned threads)

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Measurements of a GPU for compute/msm/gpu_tune.h: some weights are measured directly, the others
- * are derived from the times of products of different shapes.
+ * Some weights are measured directly, the others are derived from the times of products of different
+ * shapes.
  */
+#include "compute/msm/gpu_measure.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "compute/msm/gpu_inside.h"
+#include "compute/msm/gpu_kernels.h"
 #include "compute/msm/gpu_tune.h"
 
 #define POINTS           ((size_t)4096)

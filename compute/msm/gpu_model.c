@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "compute/msm/gpu_inside.h"
+#include "compute/gpu/gpu.h"
+#include "compute/msm/gpu_shape.h"
 
 #define GROUP_ENTRIES  ((size_t)1 << 27) /* most entries of products that are processed together */
 #define GROUP_PRODUCTS ((size_t)16384)   /* most rows in a grid */

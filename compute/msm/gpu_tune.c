@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/opt.h"
-#include "compute/msm/gpu_inside.h"
+#include "compute/msm/gpu_kernels.h"
 
 static const struct obk_profile_kind kind = { "outboard msm gpu profile", OBK_MSM_GPU_TUNE_VERSION,
 	"msm-gpu", "outboard msm calibrate" };

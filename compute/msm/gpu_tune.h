@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Measurements of GPUs: the weights of compute/msm/gpu_model.h, the fastest windows for some sizes,
+ * What was measured on GPUs: the weights of compute/msm/gpu_model.h, the fastest windows for some sizes,
  * and the amount of work worth processing together. There is one profile for each combination of
  * the device's name, compute capability, multiprocessors and driver, the link to it, and these
  * kernels. It is kept in this process and on disk beside the profile of the CPU
@@ -17,15 +17,13 @@
  *
  * A file for another device or version is ignored; a damaged file is ignored with a warning.
  * Without a profile, and with OUTBOARD_OPT=-tune, an estimate from the device's multiprocessors and
- * clock is used. Only the functions below that say so measure; obk_msm_gpu_run never does. The
- * engine calls them to calibrate, and at the first product of a large handle if that product has no
- * time limit (compute/engine/device_gpu.c). All functions may be called from any thread and call
- * obk_gpu_enter themselves. Nothing else should use the device while it is measured.
+ * clock is used. None of the functions below measures; compute/msm/gpu_measure.h does. They may be
+ * called from any thread.
  */
 #ifndef OBK_MSM_GPU_TUNE_H
 #define OBK_MSM_GPU_TUNE_H
 
-#include "compute/msm/gpu.h"
+#include "compute/gpu/gpu.h"
 #include "compute/msm/gpu_model.h"
 #include "compute/msm/profile.h"
 
@@ -72,46 +70,5 @@ void obk_msm_gpu_tune_clear(void);
  * it.
  */
 enum ob_err obk_msm_gpu_tune_store(const struct obk_gpu *gpu, struct obk_fault *fault);
-
-/*
- * Measures the device for about `seconds` at most and keeps the result in this process. The
- * products grow until the next one would take too long, so a slow device is measured with a few
- * small ones; running out of memory ends it in the same way. Windows that were measured before are
- * kept. The pool's threads compute the last sums. Does nothing while another thread measures such a
- * device. Errors as for products; then the profile does not change.
- */
-enum ob_err obk_msm_gpu_tune_measure(
-	struct obk_gpu *gpu, struct obk_pool *pool, double seconds, struct obk_fault *fault);
-/*
- * Measures, for products of the first n points without a table, windows around the one that the
- * model chooses, and keeps the fastest of those measured within `seconds` in this process. Does
- * nothing and sets *ret_done to false if: the device has no profile; the measurement would take
- * longer by that profile; this size was measured before and `again` is false; there is a table; or
- * another thread is measuring such a device.
- */
-enum ob_err obk_msm_gpu_tune_window(const struct obk_msm_gpu_bases *bases, size_t n,
-	struct obk_pool *pool, double seconds, bool again, bool *ret_done, struct obk_fault *fault);
-
-/* How `batch` products of the first n points (1..the number of bases) would be computed now. */
-struct obk_msm_gpu_how {
-	struct obk_plan plan;
-	/*
-	 * products processed together; points of a product processed together, fewer than n if
-	 * memory is short
-	 */
-	size_t products, count;
-	double seconds; /* expected for all products */
-	bool measured;  /* true: from a profile; false: estimated */
-};
-
-/*
- * The same for a handle of `count` points that does not exist yet, with the largest table that
- * table_bytes allows. ret_info as for obk_msm_gpu_bases_info.
- */
-enum ob_err obk_msm_gpu_how_new(struct obk_gpu *gpu, size_t count, bool order_r, size_t table_bytes,
-	size_t n, size_t batch, struct obk_msm_gpu_info *ret_info, struct obk_msm_gpu_how *ret_how,
-	struct obk_fault *fault);
-enum ob_err obk_msm_gpu_how(const struct obk_msm_gpu_bases *bases, size_t n, size_t batch,
-	struct obk_msm_gpu_how *ret_how, struct obk_fault *fault);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compute/msm/msm.h"
 #include "compute/msm/plan.h"
 
 #define SCALAR_BLOCK  1024 /* scalars that a thread processes together */

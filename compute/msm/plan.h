@@ -17,7 +17,7 @@
 #define OBK_PLAN_H
 
 #include "compute/curve/lanes.h"
-#include "compute/msm/msm.h"
+#include "compute/msm/job.h"
 #include "compute/msm/scalars.h"
 
 struct obk_msm_bases {

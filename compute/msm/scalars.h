@@ -7,7 +7,7 @@
 #ifndef OBK_SCALARS_H
 #define OBK_SCALARS_H
 
-#include "compute/msm/msm.h"
+#include "compute/msm/job.h"
 
 /* |k| < 2^127 in two limbs; the top bit is the sign. */
 #define OBK_HALF_BITS 127

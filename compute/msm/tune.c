@@ -3,21 +3,15 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/check.h"
-#include "base/clock.h"
 #include "base/opt.h"
 #include "base/text.h"
-#include "compute/msm/plan.h"
+#include "compute/curve/lanes.h"
+#include "compute/msm/job.h"
 #include "compute/msm/tune.h"
 
 #define MAX_KEY 256
-#define RUNS    3
-#define HALVES  2
-/* Sizes that are measured. Other sizes use the nearest one. */
-static const unsigned measured[] = { 6, 8, 10, 12, 14, 16 };
-#define MEASURED (sizeof(measured) / sizeof(measured[0]))
+#define HALVES  OBK_TUNE_HALVES
 
 static const struct obk_profile_kind kind = { "outboard msm profile", OBK_TUNE_VERSION, "msm",
 	"outboard msm tune" };
@@ -53,12 +47,24 @@ size_t obk_tune_endomorphism(size_t otherwise)
 	return limit ? (size_t)1 << (limit - 1) : otherwise;
 }
 
-void obk_tune_clear(void)
+static void profile_set(const uint8_t w[HALVES][OBK_TUNE_LOGS], unsigned limit)
 {
 	for (unsigned h = 0; h < HALVES; h++)
 		for (unsigned i = 0; i < OBK_TUNE_LOGS; i++)
-			windows[h][i] = 0;
-	endomorphism = 0;
+			windows[h][i] = w[h][i];
+	endomorphism = (uint8_t)limit;
+}
+
+void obk_tune_set(const uint8_t w[HALVES][OBK_TUNE_LOGS], unsigned limit)
+{
+	profile_set(w, limit + 1);
+}
+
+void obk_tune_clear(void)
+{
+	static const uint8_t none[HALVES][OBK_TUNE_LOGS];
+
+	profile_set(none, 0);
 }
 
 /* A line with the processor's model and the implementation of point addition. */
@@ -128,10 +134,7 @@ static enum ob_err take_lines(const char *line, const char *path, struct obk_fau
 				OBK_MSM_MAX_WINDOW, w[h]))
 			return obk_profile_damaged(&kind, path, fault);
 	}
-	for (unsigned h = 0; h < HALVES; h++)
-		for (unsigned i = 0; i < OBK_TUNE_LOGS; i++)
-			windows[h][i] = w[h][i];
-	endomorphism = limit;
+	profile_set(w, limit);
 	return OB_ERR_NONE;
 }
 
@@ -186,190 +189,4 @@ void obk_tune_print(FILE *out, bool json)
 			json ? "%s{\"log_n\": %u, \"whole\": %u, \"halves\": %u}" : "%s 2^%u:%u/%u",
 			json && i ? ", " : "", i, (unsigned)windows[0][i], (unsigned)windows[1][i]);
 	fprintf(out, json ? "]}\n" : "\n");
-}
-
-/* ---- measuring ---- */
-
-struct measuring {
-	struct obk_g1_affine *points;
-	uint64_t (*scalars)[4];
-	struct obk_pool *pool;
-	void (*progress)(void *arg, double done);
-	void *arg;
-	double steps, in_all;
-};
-
-static bool make_input(struct measuring *m, size_t n)
-{
-	struct obk_g1 *sums = malloc(n * sizeof(*sums)), run;
-	struct obk_fp *scratch = malloc(2 * n * sizeof(*scratch));
-	uint64_t state = 1;
-	bool fine;
-
-	m->points = malloc(n * sizeof(*m->points));
-	m->scalars = malloc(n * sizeof(*m->scalars));
-	fine = sums && scratch && m->points && m->scalars;
-	obk_g1_from_affine(&run, &obk_g1_generator);
-	for (size_t i = 0; i < n && fine; i++) {
-		obk_g1_add_affine(&run, &run, &obk_g1_generator);
-		sums[i] = run;
-		for (unsigned j = 0; j < 4; j++) {
-			state = state * 6364136223846793005u + 1442695040888963407u;
-			m->scalars[i][j] = state ^ state >> 29;
-		}
-	}
-	if (fine)
-		obk_g1_to_affine_batch(m->points, sums, n, scratch);
-	free(scratch);
-	free(sums);
-	return fine;
-}
-
-/* Processor time of all threads, which other work on the machine affects less than elapsed time. */
-static uint64_t processor_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * OB_SECOND + (uint64_t)t.tv_nsec;
-}
-
-/* The best of several runs in ns; UINT64_MAX: out of memory. */
-static uint64_t time_of(
-	struct measuring *m, const struct obk_msm_bases *bases, size_t n, unsigned window)
-{
-	struct obk_msm_job job = {
-		.count = n, .scalars = m->scalars, .batch = 1, .window = window, .pool = m->pool
-	};
-	uint64_t best = UINT64_MAX;
-	struct obk_g1_affine sum;
-
-	for (unsigned r = 0; r < (n > 1024 ? RUNS : 3 * RUNS); r++) {
-		uint64_t from = processor_ns(), took;
-
-		if (obk_msm_run(bases, &job, &sum, NULL))
-			return UINT64_MAX;
-		took = processor_ns() - from;
-		best = took < best ? took : best;
-	}
-	if (m->progress)
-		m->progress(m->arg, m->steps / m->in_all);
-	return best;
-}
-
-/* Descends from the model's window; for bases with one or two halves. */
-static uint64_t best_window(
-	struct measuring *m, const struct obk_msm_bases *bases, size_t n, int *ret_offset)
-{
-	struct obk_plan plan;
-	unsigned start, best;
-	uint64_t least, t;
-
-	obk_plan_make(&plan, bases, n, 0);
-	start = best = plan.window;
-	least = time_of(m, bases, n, start);
-	for (int way = -1; way <= 1; way += 2) {
-		for (unsigned c = start + (unsigned)way; c >= 2 && c <= OBK_MSM_MAX_WINDOW;
-			c += (unsigned)way) {
-			t = time_of(m, bases, n, c);
-			if (t >= least - least / 32) /* a smaller difference is noise */
-				break;
-			least = t;
-			best = c;
-		}
-		if (best != start)
-			break;
-	}
-	*ret_offset = (int)best - (int)start;
-	return least;
-}
-
-/* The model's window plus the offset measured at the nearest size. */
-static void fill_windows(unsigned halves, unsigned count, const int offset[MEASURED])
-{
-	struct obk_msm_bases bases = { .halves = halves, .order_r = true, .copies = 1 };
-
-	/* entries that are still 0 use the model */
-	for (unsigned log_n = OBK_TUNE_LOGS; log_n-- > 0;) {
-		struct obk_plan plan;
-		unsigned near = 0;
-		int c;
-
-		for (unsigned i = 1; i < count; i++) {
-			if (measured[i] <= log_n)
-				near = i;
-		}
-		obk_plan_make(&plan, &bases, (size_t)1 << log_n, 0);
-		c = (int)plan.window + offset[near];
-		c = c < 2 ? 2 : c > OBK_MSM_MAX_WINDOW ? OBK_MSM_MAX_WINDOW : c;
-		/* the window must not shrink when the number of points grows */
-		if (log_n + 1 < OBK_TUNE_LOGS && c > windows[halves - 1][log_n + 1])
-			c = windows[halves - 1][log_n + 1];
-		windows[halves - 1][log_n] = (uint8_t)c;
-	}
-}
-
-static enum ob_err measure_sizes(
-	struct measuring *m, unsigned count, int offset[HALVES][MEASURED], unsigned *ret_limit)
-{
-	*ret_limit = OBK_PLAN_ENDOMORPHISM_LOG;
-	for (unsigned i = 0; i < count; i++) {
-		size_t n = (size_t)1 << measured[i];
-		uint64_t least[HALVES];
-
-		for (unsigned h = 0; h < HALVES; h++) {
-			struct obk_msm_bases_args args = { .points = m->points,
-				.count = n,
-				.trust = OBK_TRUST_SUBGROUP,
-				.pool = m->pool };
-			bool glv = ob_opt_on(OB_OPT_GLV);
-			struct obk_msm_bases *bases;
-			enum ob_err err;
-
-			ob_opt_set(OB_OPT_GLV, h == 1);
-			err = obk_msm_bases_new(&args, &bases, NULL);
-			ob_opt_set(OB_OPT_GLV, glv);
-			if (err)
-				return err;
-			m->steps = m->in_all * (double)(n + h * n) /
-				(double)(4u << measured[count - 1]);
-			least[h] = best_window(m, bases, n, &offset[h][i]);
-			obk_msm_bases_free(bases);
-			if (least[h] == UINT64_MAX)
-				return OB_ERR_NO_MEMORY;
-		}
-		/*
-		 * only the largest sizes count: splitting scalars must be slower by more than the
-		 * measurement error
-		 */
-		if (measured[i] >= 14 && least[0] + least[0] / 32 < least[1])
-			*ret_limit = ob_min(*ret_limit, measured[i] - 1);
-	}
-	return OB_ERR_NONE;
-}
-
-enum ob_err obk_tune_measure(struct obk_pool *pool, unsigned largest,
-	void (*progress)(void *arg, double done), void *arg, struct obk_fault *fault)
-{
-	struct measuring m = { .pool = pool, .progress = progress, .arg = arg, .in_all = 1 };
-	enum ob_err err = OB_ERR_NO_MEMORY;
-	int offset[HALVES][MEASURED];
-	unsigned limit, count = MEASURED;
-
-	while (count > 1 && measured[count - 1] > largest)
-		count--;
-	obk_tune_clear();
-	if (make_input(&m, (size_t)1 << measured[count - 1]))
-		err = measure_sizes(&m, count, offset, &limit);
-	if (!err) {
-		for (unsigned h = 0; h < HALVES; h++)
-			fill_windows(h + 1, count, offset[h]);
-		endomorphism = (uint8_t)(limit + 1);
-	} else {
-		obk_fault_set(fault, err, OBK_FAULT_NO_ITEM,
-			"no memory to measure products of 2^%u points", measured[count - 1]);
-	}
-	free(m.points);
-	free(m.scalars);
-	return err;
 }

@@ -4,9 +4,8 @@
  * What was measured to be the best on this machine: the window for each size, with and without the
  * endomorphism, and the size up to which the endomorphism is faster. There is one profile per
  * process. It is empty at first; products then use the cost model of the plan. Profiles may be
- * loaded, measured and cleared while products run: a product may use windows of the old and of the
- * new profile, and all of them give correct results. Measuring takes some seconds; nothing else
- * should run on the machine during that time.
+ * loaded, replaced (compute/msm/tune_measure.h) and cleared while products run: a product may use
+ * windows of the old and of the new profile, and all of them give correct results.
  *
  * The file is text: a version, the processor and the implementation of additions, the numbers and a
  * checksum. A file for another processor or version is ignored; a damaged file is ignored with a
@@ -17,12 +16,11 @@
 
 #include <stdio.h>
 
-#include "compute/msm/msm.h"
 #include "compute/msm/profile.h"
 
 #define OBK_TUNE_VERSION 1
 #define OBK_TUNE_LOGS    27 /* sizes 2^0 .. 2^26 */
-#define OBK_TUNE_LARGEST 16
+#define OBK_TUNE_HALVES  2
 
 /*
  * $XDG_CACHE_HOME/outboard/msm-<processor and lanes>.profile, or the same in $HOME/.cache. False:
@@ -43,11 +41,10 @@ enum ob_err obk_tune_load_default(struct obk_fault *fault);
 enum ob_err obk_tune_store(const char *path, struct obk_fault *fault);
 void obk_tune_clear(void);
 /*
- * Measures sizes up to 2^largest, at most 2^OBK_TUNE_LARGEST; larger sizes use the result of the
- * largest. progress as in a job. OB_ERR_NO_MEMORY.
+ * Replaces the profile of this process. windows as obk_tune_window returns them, for one half
+ * (whole scalars) and two. limit: as obk_tune_endomorphism, as a power of two.
  */
-enum ob_err obk_tune_measure(struct obk_pool *pool, unsigned largest,
-	void (*progress)(void *arg, double done), void *arg, struct obk_fault *fault);
+void obk_tune_set(const uint8_t windows[OBK_TUNE_HALVES][OBK_TUNE_LOGS], unsigned limit);
 void obk_tune_print(FILE *out, bool json);
 
 /* log2 of the power of two nearest to n, below OBK_TUNE_LOGS. */

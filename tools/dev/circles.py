@@ -17,8 +17,6 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 SUFFIXES = {'.c', '.h', '.cu', '.cuh'}
 # Circles that may stay until their folders are rebuilt, by the names of their objects. A line that is no circle any more is a fault, so the list gets shorter.
 KNOWN = (
-    'compute/msm/gpu compute/msm/gpu_model compute/msm/gpu_tune',
-    'compute/msm/msm compute/msm/plan compute/msm/scalars compute/msm/tune',
     'softdevice/core/engine/cta softdevice/core/engine/fault softdevice/core/engine/warp',
     'compute/command/rqa/page compute/command/rqa/stream',
 )

@@ -10,6 +10,8 @@
 
 #include "base/opt.h"
 #include "compute/gpu/gpu_inside.h"
+#include "compute/msm/gpu_how.h"
+#include "compute/msm/gpu_measure.h"
 #include "compute/msm/gpu_tune.h"
 #include "tests/test.h"
 
