@@ -89,6 +89,32 @@ void obx_device_watch_fini(struct obx_device_watch *w)
 	w->library = w->device = NULL;
 }
 
+void obx_device_shared_init(struct obx_device_shared *s)
+{
+	*s = (struct obx_device_shared){ .lock = PTHREAD_MUTEX_INITIALIZER };
+	obx_device_watch_init(&s->watch, false);
+}
+
+void obx_device_shared_fini(struct obx_device_shared *s)
+{
+	obx_device_watch_fini(&s->watch);
+	pthread_mutex_destroy(&s->lock);
+}
+
+void obx_device_shared_read(
+	struct obx_device_shared *s, double period, struct obx_device_state *ret_state)
+{
+	double now = (double)ob_clock_ns() / (double)OB_SECOND;
+
+	pthread_mutex_lock(&s->lock);
+	if (now - s->at > period) {
+		obx_device_watch_read(&s->watch, &s->state);
+		s->at = now;
+	}
+	*ret_state = s->state;
+	pthread_mutex_unlock(&s->lock);
+}
+
 uint64_t obx_memory_resident(void)
 {
 	FILE *file = fopen("/proc/self/statm", "re");

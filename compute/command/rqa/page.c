@@ -36,16 +36,14 @@ bool obx_page_init(struct obx_page *page, const char *folder, const char *out)
 	page->folder = folder;
 	page->out = out;
 	page->pattern = "*.csv";
-	pthread_mutex_init(&page->device_lock, NULL);
-	obx_device_watch_init(&page->device, false);
+	obx_device_shared_init(&page->device);
 	return obx_job_init(&page->job);
 }
 
 void obx_page_fini(struct obx_page *page)
 {
 	obx_job_fini(&page->job);
-	obx_device_watch_fini(&page->device);
-	pthread_mutex_destroy(&page->device_lock);
+	obx_device_shared_fini(&page->device);
 }
 
 bool obx_page_host_allowed(const struct obx_page *page, const char *host)
@@ -166,8 +164,8 @@ static enum MHD_Result answer_events(struct obx_page *page, struct MHD_Connectio
 
 	if (last && !ob_text_parse_number(last, 0, UINT64_MAX >> 1, &after))
 		after = 0;
-	return send_response(
-		connection, MHD_HTTP_OK, "text/event-stream", obx_stream_new(page, after));
+	return send_response(connection, MHD_HTTP_OK, "text/event-stream",
+		obx_stream_new(&page->job, &page->device, after));
 }
 
 /* Handles /api/plan and /api/start, which have the same form. */

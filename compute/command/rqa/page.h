@@ -31,10 +31,7 @@ struct obx_page {
 	struct obx_job job;
 	/* host_name: another name by which browsers may access the server; NULL: none */
 	const char *folder, *out, *pattern, *host_name;
-	pthread_mutex_t device_lock;
-	struct obx_device_watch device;
-	double device_at;
-	struct obx_device_state device_state;
+	struct obx_device_shared device;
 };
 
 bool obx_page_init(struct obx_page *page, const char *folder, const char *out);

@@ -6,7 +6,8 @@
 
 #include <stddef.h>
 
-#include "compute/command/rqa/page.h"
+#include "compute/command/rqa/device.h"
+#include "compute/command/rqa/job.h"
 
 struct obx_asset {
 	const char *url, *type;
@@ -22,6 +23,7 @@ extern const struct obx_asset obx_assets[];
  * five seconds. It blocks the thread of its connection, so the server runs one thread per
  * connection. NULL: out of memory.
  */
-struct MHD_Response *obx_stream_new(struct obx_page *page, uint64_t after);
+struct MHD_Response *obx_stream_new(
+	struct obx_job *job, struct obx_device_shared *device, uint64_t after);
 
 #endif
