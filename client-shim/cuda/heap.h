@@ -8,11 +8,10 @@
  *    | used | free | used |   hole   | used | free |            hole          |
  *    |<- granted ->|      backed by the server: used and free     not backed
  *
- * A free block is found by size in constant time (two levels of lists: powers of two, and sixteen
- * steps in each). A hole becomes free memory when the server backs it (grow). A large free span
- * becomes a hole again (trim). Sizes and addresses are multiples of 512 bytes, those of holes
- * multiples of 2 MiB. Each heap has one lock, which is held during a grow request to the server.
- * Any thread.
+ * The parts of the range are blocks (client-shim/cuda/blocks.h). A hole becomes free memory when
+ * the server backs it (grow). A large free span becomes a hole again (trim). Sizes and addresses
+ * are multiples of 512 bytes, those of holes multiples of 2 MiB. Each heap has one lock, which is
+ * held during a grow request to the server. Any thread.
  */
 #ifndef OBC_HEAP_H
 #define OBC_HEAP_H
@@ -22,9 +21,10 @@
 #include <stdint.h>
 
 #include "base/cuda_types.h"
+#include "client-shim/cuda/blocks.h"
 
-#define OBC_HEAP_ALIGN    512u         /* bytes; the alignment of CUDA's allocator */
-#define OBC_HEAP_PAGE     (2ull << 20) /* bytes; the unit in which the server backs memory */
+#define OBC_HEAP_ALIGN    OBC_BLOCK_ALIGN /* the alignment of CUDA's allocator */
+#define OBC_HEAP_PAGE     (2ull << 20)    /* bytes; the unit in which the server backs memory */
 /*
  * Bytes. The heap grows and shrinks in multiples of this where there is room, because a driver
  * unmaps a mapping only as a whole.
@@ -32,10 +32,6 @@
 #define OBC_HEAP_UNIT     (64ull << 20)
 /* a free span of at least this size is given back to the device */
 #define OBC_HEAP_TRIM_MIN (256ull << 20)
-#define OBC_HEAP_LEVELS   36u /* powers of two: up to 2^36 * 512 bytes = 32 TiB */
-#define OBC_HEAP_STEPS    16u
-
-struct obc_block;
 
 /* Requests of a heap to the server; called under the heap's lock. */
 struct obc_heap_ops {
@@ -49,15 +45,8 @@ struct obc_heap {
 	const struct obc_heap_ops *ops;
 	void *user;
 	uint64_t base, size, granted;
-	uint64_t free_bytes; /* backed and not in use */
 	uint64_t used_bytes;
-	uint64_t level_map;
-	uint16_t step_map[OBC_HEAP_LEVELS];
-	struct obc_block *lists[OBC_HEAP_LEVELS][OBC_HEAP_STEPS];
-	struct obc_block *holes;
-	struct obc_block *spare;
-	struct obc_block *first;
-	void *chunks;
+	struct obc_blocks blocks; /* free: backed and not in use; hole: not backed */
 };
 
 /*
