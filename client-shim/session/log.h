@@ -120,11 +120,11 @@ uint64_t obc_log_trip_ns(uint16_t opcode);
 /* ---- for client-shim/session/session.c only ---- */
 
 /*
- * After the hello: takes ownership of the stream. Record numbers start at 1. codecs, codec_wish:
+ * After the hello: takes ownership of the stream. Record numbers start at 1. codecs, codec_request:
  * the negotiated codecs of packed frames (protocol/pack.h). resumable: a broken connection is
  * resumed (client-shim/session/resume.h).
  */
-enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsigned codec_wish,
+enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsigned codec_request,
 	bool resumable, uint64_t ring_size);
 /* Counts a round trip made outside the log (the hello). */
 void obc_log_note_trip(uint64_t ns);

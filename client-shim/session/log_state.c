@@ -215,7 +215,7 @@ void obc_log_pack_stats(struct obp_pack_stats *ret_out, struct obp_pack_stats *r
 	*ret_in = obc_log_state.conn.unpacker.stats;
 }
 
-enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsigned codec_wish,
+enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsigned codec_request,
 	bool resumable, uint64_t ring_size)
 {
 	struct log *log = &obc_log_state;
@@ -231,8 +231,9 @@ enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsig
 	log->stream = *stream;
 	log->byref_min = obt_shm_on(stream) ? OBC_BYREF_SHARED_MIN : OBC_BYREF_MIN;
 	log->conn.codecs = codecs;
-	log->trust_reader = codec_wish == OBP_CODEC_MEASURE;
-	obp_packer_init(&log->packer, codecs, codec_wish, obt_path_local(stream), path_rate, NULL);
+	log->trust_reader = codec_request == OBP_CODEC_MEASURE;
+	obp_packer_init(
+		&log->packer, codecs, codec_request, obt_path_local(stream), path_rate, NULL);
 	log->resumable = resumable;
 	obt_stream_set_recv_timeout(&log->stream, RECV_TIMEOUT_MS);
 	log->membarrier =

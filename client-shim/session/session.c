@@ -24,7 +24,7 @@
 #include "client-shim/session/resume.h"
 #include "client-shim/session/ring.h"
 #include "client-shim/session/stripe.h"
-#include "client-shim/session/wish.h"
+#include "client-shim/session/request.h"
 #include "loadbalancer/ask.h"
 #include "protocol/obc_calls.h"
 #include "protocol/conn.h"
@@ -53,7 +53,7 @@ static struct session {
 	struct obp_message welcome;
 	uint64_t timeout_ns, dead_ns, grace_ns, ring_size;
 	struct ob_cause cause; /* of the last attempt to start */
-	unsigned codec_wish;
+	unsigned codec_request;
 	_Atomic bool stopping;
 } session;
 
@@ -137,10 +137,10 @@ static void hello_fill(struct obp_message *message)
 	hello->pid = (uint64_t)getpid();
 	hello->codecs = obp_codecs_own();
 	hello->codec = obp_codec_request_read(&hello->codecs);
-	session.codec_wish = hello->codec;
+	session.codec_request = hello->codec;
 	hello->grace_s = (uint32_t)(session.grace_ns / OB_SECOND);
 	hello->ring = session.ring_size;
-	obc_wish_fill(hello);
+	obc_request_fill(hello);
 	ranges_propose(hello);
 }
 
@@ -226,7 +226,7 @@ static enum ob_err url_find(const char *list)
 
 	session.url_text[0] = '\0';
 	if (strchr(text, ',')) {
-		err = obc_wish_server(text, session.timeout_ns, session.url_text);
+		err = obc_request_server(text, session.timeout_ns, session.url_text);
 		if (err)
 			return err;
 		text = session.url_text;
@@ -343,10 +343,10 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 		return err;
 	resume_settle();
 	obc_stripe_init(&session.url, &stream, session.welcome.welcome.stripes,
-		session.welcome.welcome.codecs & obp_codecs_own(), session.codec_wish,
+		session.welcome.welcome.codecs & obp_codecs_own(), session.codec_request,
 		session.timeout_ns);
 	err = obc_log_open(&stream, session.welcome.welcome.codecs & obp_codecs_own(),
-		session.codec_wish, session.grace_ns > 0, session.ring_size);
+		session.codec_request, session.grace_ns > 0, session.ring_size);
 	if (err) {
 		session.cause = (struct ob_cause){ .code = err };
 		explain(true);

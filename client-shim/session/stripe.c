@@ -62,7 +62,7 @@ static struct stripes {
 	bool usable, forced; /* set once */
 	uint32_t want;
 	uint64_t min_bytes, timeout_ns;
-	unsigned codecs, wish;
+	unsigned codecs, codec_request;
 	struct obt_gate gate;
 	struct worker workers[OBP_STRIPES_MAX];
 	uint32_t n;   /* workers with a thread */
@@ -141,7 +141,8 @@ static bool connect_join(struct worker *worker)
 		ob_debug("a stripe could not be opened: %s", ob_err_text(err));
 		return false;
 	}
-	obt_stripe_init(&worker->link, &stripes.gate, &stream, stripes.codecs, stripes.wish);
+	obt_stripe_init(
+		&worker->link, &stripes.gate, &stream, stripes.codecs, stripes.codec_request);
 	return true;
 }
 
@@ -417,7 +418,7 @@ static unsigned cpus(void)
 }
 
 void obc_stripe_init(const struct obt_url *url, const struct obt_stream *data, uint32_t offered,
-	unsigned codecs, unsigned wish, uint64_t timeout_ns)
+	unsigned codecs, unsigned codec_request, uint64_t timeout_ns)
 {
 	const char *number = getenv("OUTBOARD_STRIPES"), *min = getenv("OUTBOARD_STRIPE_MIN");
 	bool socket = url->scheme == OBT_TCP || url->scheme == OBT_TLS || url->scheme == OBT_UNIX;
@@ -436,7 +437,7 @@ void obc_stripe_init(const struct obt_url *url, const struct obt_stream *data, u
 			OBC_STRIPE_MIN);
 	stripes.want = ob_min((uint32_t)value, offered);
 	stripes.codecs = codecs;
-	stripes.wish = wish;
+	stripes.codec_request = codec_request;
 	stripes.timeout_ns = timeout_ns;
 	stripes.usable = stripes.want && socket && ob_opt_on(OB_OPT_STRIPE) &&
 		(stripes.forced || !obt_path_local(data) || cpus() >= LOCAL_CPUS);

@@ -41,11 +41,11 @@ CUresult obc_stripe_read(uint64_t src, uint64_t size, uint64_t stream, void *dst
 
 /*
  * Called at the start of the session, before any copy. data: the data connection. offered: the
- * number of stripes that the welcome allows. codecs, wish: as for obc_log_open. timeout_ns: limit
+ * number of stripes that the welcome allows. codecs, codec_request: as for obc_log_open. timeout_ns: limit
  * for connecting.
  */
 void obc_stripe_init(const struct obt_url *url, const struct obt_stream *data, uint32_t offered,
-	unsigned codecs, unsigned wish, uint64_t timeout_ns);
+	unsigned codecs, unsigned codec_request, uint64_t timeout_ns);
 /* At exit. */
 void obc_stripe_stop(void);
 /* In a forked child. */

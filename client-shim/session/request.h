@@ -5,8 +5,8 @@
  * (OUTBOARD_SERVER=a,b,c; OUTBOARD_POLICY), the memory limit (OUTBOARD_VRAM), the share of the
  * device (OUTBOARD_SHARE) and the priority (OUTBOARD_PRIORITY). Called while the session starts.
  */
-#ifndef OBC_WISH_H
-#define OBC_WISH_H
+#ifndef OBC_REQUEST_H
+#define OBC_REQUEST_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,11 +16,12 @@
 #include "transport/url.h"
 
 /* Fills the resource request of the hello. An invalid value is left out, and a warning names it. */
-void obc_wish_fill(struct obp_hello *hello);
+void obc_request_fill(struct obp_hello *hello);
 /*
  * Returns the address to connect to: the only one of the list, or the one that the balancer
  * chooses. On error one line has been logged.
  */
-enum ob_err obc_wish_server(const char *list, uint64_t timeout_ns, char ret_url[OBT_URL_MAX + 1]);
+enum ob_err obc_request_server(
+	const char *list, uint64_t timeout_ns, char ret_url[OBT_URL_MAX + 1]);
 
 #endif

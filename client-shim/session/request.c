@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-#include "client-shim/session/wish.h"
+#include "client-shim/session/request.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static uint32_t wanted_priority(void)
 	return 0;
 }
 
-void obc_wish_fill(struct obp_hello *hello)
+void obc_request_fill(struct obp_hello *hello)
 {
 	hello->want_memory = wanted_memory();
 	hello->want_share = wanted_share();
@@ -58,7 +58,7 @@ void obc_wish_fill(struct obp_hello *hello)
 		!obf_visible_first(getenv("CUDA_DEVICE_ORDER"), getenv("CUDA_VISIBLE_DEVICES"));
 }
 
-enum ob_err obc_wish_server(const char *list, uint64_t timeout_ns, char ret_url[OBT_URL_MAX + 1])
+enum ob_err obc_request_server(const char *list, uint64_t timeout_ns, char ret_url[OBT_URL_MAX + 1])
 {
 	const char *name = getenv("OUTBOARD_POLICY");
 	struct obl_request request = { .memory = wanted_memory() };
