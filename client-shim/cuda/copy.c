@@ -6,21 +6,18 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "client-shim/session/cache.h"
 #include "client-shim/cuda/context.h"
 #include "client-shim/cuda/hostfunc.h"
 #include "client-shim/session/log.h"
-#include "client-shim/session/stripe.h"
+#include "client-shim/session/transfer.h"
 #include "protocol/obc_calls.h"
 
 /* ---- bytes ---- */
 
 static CUresult to_device(struct obc_stream *at, uint64_t dst, const void *src, size_t size)
 {
-	CUresult result;
+	CUresult result = obc_transfer_write(dst, src, size, at->base.handle);
 
-	if (!obc_cache_write(dst, src, size, at->base.handle, &result))
-		result = obc_stripe_write(dst, size, at->base.handle, src);
 	obc_stream_mark(at, obc_log_last());
 	return result;
 }
@@ -37,7 +34,7 @@ static CUresult from_device(struct obc_stream *at, void *dst, uint64_t src, size
 {
 	uint64_t launches = obc_ctx_launches();
 
-	return arrived(at, launches, obc_stripe_read(src, size, at->base.handle, dst));
+	return arrived(at, launches, obc_transfer_read(dst, src, size, at->base.handle));
 }
 
 /*

@@ -32,16 +32,20 @@ struct batch {
 	uint8_t names[OBP_CACHE_ASK_MAX][OBT_SHA256_BYTES];
 };
 
+uint64_t obc_cache_min = UINT64_MAX;
+
 static struct cache {
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* held during a copy that may use the cache */
 	struct obc_cache_view view;
 	struct obc_cache_stats stats;
 	/* the measured round trip, including the time for our own bytes and for busy processors */
 	double trip_s;
 	/* the error of an earlier asynchronous call, which came with a reply; the copy continues */
 	CUresult earlier;
-	/* the batch named last, and the one before it, whose lost chunks are not known yet */
 	struct batch batches[2];
+	/* the next batch, and the one before it, whose lost chunks are not known yet, or NULL */
+	struct batch *batch, *before;
+	uint64_t timing; /* ns: when the timed bytes began */
 } cache = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void obc_cache_offered(uint64_t bytes)
@@ -55,47 +59,22 @@ void obc_cache_offered(uint64_t bytes)
 	if (off || !ob_opt_on(OB_OPT_CACHE) || (!forced && obc_log_path_local()))
 		bytes = 0;
 	cache.view = (struct obc_cache_view){
-		.server = bytes, .naming = NAMING_GUESS, .forced = forced
+		.capacity = bytes, .naming = NAMING_GUESS, .forced = forced
 	};
+	obc_cache_min = bytes ? obc_cache_copy_min(forced) : UINT64_MAX;
 }
 
 void obc_cache_forget(void)
 {
+	obc_cache_min = UINT64_MAX;
 	pthread_mutex_init(&cache.lock, NULL);
 	memset(&cache.view, 0, sizeof cache.view);
 	memset(&cache.stats, 0, sizeof cache.stats);
 }
 
-/* ---- whether ---- */
+/* ---- measuring ---- */
 
-/*
- * Whether the cache has room for more chunks of this session. Without room, the chunks kept last
- * would evict those kept first.
- */
-static bool room(const struct obc_cache_view *view)
-{
-	return view->kept < view->server - view->server / 8;
-}
-
-enum obc_cache_way obc_cache_pays(const struct obc_cache_view *view, size_t size)
-{
-	if (!view->server || size < (view->forced ? OBC_CACHE_CHUNK_MIN : OBC_CACHE_COPY_MIN))
-		return OBC_CACHE_PLAIN;
-	if (view->forced)
-		return OBC_CACHE_ASK;
-	if (!room(view) && view->hits < view->misses / 3)
-		return OBC_CACHE_PLAIN;
-	if (view->unseen >= (view->link > 0 ? OBC_CACHE_STALE : OBC_CACHE_BLIND) &&
-		size >= 2 * OBC_CACHE_PROBE)
-		return OBC_CACHE_LOOK;
-	if (view->link > 0 &&
-		(view->link > OBC_CACHE_GAIN * view->naming ||
-			(double)size / view->link < 2 * view->rtt_s))
-		return OBC_CACHE_PLAIN;
-	return OBC_CACHE_ASK;
-}
-
-static void trip_look(struct obc_cache_view *view)
+static void trip_read(struct obc_cache_view *view)
 {
 	struct obp_quality quality;
 
@@ -106,10 +85,10 @@ static void trip_look(struct obc_cache_view *view)
 }
 
 /* Records that the server had received and copied `bytes` bytes after `ns`. */
-static void link_seen(struct obc_cache_view *view, size_t bytes, uint64_t ns)
+static void link_measured(struct obc_cache_view *view, size_t bytes, uint64_t ns)
 {
 	view->link = (double)bytes / ob_max((double)ns / 1e9 - view->rtt_s, 1e-6);
-	view->unseen = 0;
+	view->unmeasured = 0;
 }
 
 /* ---- sending ---- */
@@ -126,16 +105,16 @@ static bool bit(const uint64_t *words, uint32_t i)
 
 /*
  * Sends a chunk that the server does not have. Small chunks, and chunks that exceed the capacity of
- * the cache, are sent without being kept.
+ * the cache, are sent without being stored.
  */
 static CUresult chunk_send(const struct batch *batch, uint32_t i)
 {
 	const size_t at = (size_t)i * OBP_CACHE_CHUNK, size = chunk_size(batch, i);
 
-	if (size < OBC_CACHE_CHUNK_MIN || !room(&cache.view))
+	if (size < OBC_CACHE_CHUNK_MIN || !obc_cache_room(&cache.view))
 		return obc_call_op_write(batch->dst + at, size, batch->stream, batch->src + at);
-	cache.view.kept += size;
-	cache.stats.bytes_kept += size;
+	cache.view.stored += size;
+	cache.stats.bytes_stored += size;
 	return obc_call_op_write_kept(
 		batch->dst + at, size, batch->stream, batch->names[i], batch->src + at);
 }
@@ -151,7 +130,7 @@ static void batch_name(struct batch *batch)
 	took = ob_clock_ns() - begin + 1;
 	cache.stats.naming_bytes += batch->size;
 	cache.stats.naming_ns += took;
-	cache.view.unseen += batch->size;
+	cache.view.unmeasured += batch->size;
 	if (batch->size >= OBP_CACHE_CHUNK)
 		cache.view.naming +=
 			((double)batch->size * 1e9 / (double)took - cache.view.naming) / 4;
@@ -169,9 +148,9 @@ static void batch_arrived(const struct batch *batch)
 	if (batch->cached || batch->missed < OBC_CACHE_PROBE / 2)
 		return;
 	if ((double)batch->missed * 1e9 < OBC_CACHE_SLOW * (double)took)
-		link_seen(&cache.view, batch->missed, took);
+		link_measured(&cache.view, batch->missed, took);
 	else if (cache.view.link <= 0)
-		cache.view.unseen = OBC_CACHE_STALE;
+		cache.view.unmeasured = OBC_CACHE_STALE;
 }
 
 /*
@@ -240,27 +219,6 @@ static CUresult batch_write(struct batch *batch)
 }
 
 /*
- * Sends bytes without names and measures the time, between two empty requests. The first request
- * waits until everything sent before has arrived.
- */
-static CUresult probe(struct batch *batch, const struct batch *before)
-{
-	CUresult result;
-	uint64_t begin;
-
-	batch->n = 0;
-	result = batch_ask(batch, before);
-	begin = ob_clock_ns();
-	if (result == CUDA_SUCCESS)
-		result = obc_call_op_write(batch->dst, batch->size, batch->stream, batch->src);
-	if (result == CUDA_SUCCESS)
-		result = batch_ask(batch, NULL);
-	if (result == CUDA_SUCCESS)
-		link_seen(&cache.view, batch->size, ob_clock_ns() - begin);
-	return result;
-}
-
-/*
  * Bytes of the next batch. It is small, so that the client hashes one batch while the server copies
  * the previous one, but not smaller than what can be hashed in a few round trips.
  */
@@ -274,62 +232,81 @@ static size_t batch_bytes(size_t left)
 				(double)BATCH_MIN, ob_min(chunks, (double)OBP_CACHE_ASK_MAX)));
 }
 
-static CUresult copy(uint64_t dst, const uint8_t *src, size_t size, uint64_t stream)
+/* ---- a copy ---- */
+
+const struct obc_cache_view *obc_cache_enter(void)
 {
-	struct batch *before = NULL, *batch = &cache.batches[0];
-	CUresult result = CUDA_SUCCESS;
-	size_t n;
-
+	pthread_mutex_lock(&cache.lock);
+	trip_read(&cache.view);
 	cache.earlier = CUDA_SUCCESS;
-	for (size_t at = 0; at < size && result == CUDA_SUCCESS; at += n) {
-		enum obc_cache_way way = obc_cache_pays(&cache.view, size - at);
+	cache.batch = &cache.batches[0];
+	cache.before = NULL;
+	return &cache.view;
+}
 
-		n = way == OBC_CACHE_ASK        ? batch_bytes(size - at)
-			: way == OBC_CACHE_LOOK ? OBC_CACHE_PROBE
-						: size - at;
-		*batch = (struct batch){
-			.dst = dst + at, .src = src + at, .size = n, .stream = stream
-		};
-		if (way == OBC_CACHE_PLAIN) {
-			cache.view.unseen += n;
-			result = obc_call_op_write(batch->dst, n, stream, batch->src);
-		} else if (way == OBC_CACHE_LOOK) {
-			result = probe(batch, before);
-			before = NULL;
-		} else {
-			batch_name(batch);
-			result = batch_ask(batch, before);
-			if (result == CUDA_SUCCESS)
-				result = batch_write(batch);
-			before = batch;
-			batch = &cache.batches[batch == &cache.batches[0]];
-		}
-	}
+void obc_cache_leave(void)
+{
+	pthread_mutex_unlock(&cache.lock);
+}
+
+CUresult obc_cache_carry(
+	uint64_t dst, const void *src, uint64_t left, uint64_t stream, uint64_t *ret_size)
+{
+	struct batch *batch = cache.batch;
+	CUresult result;
+
+	*batch = (struct batch){
+		.dst = dst, .src = src, .size = batch_bytes(left), .stream = stream
+	};
+	*ret_size = batch->size;
+	batch_name(batch);
+	result = batch_ask(batch, cache.before);
+	if (result == CUDA_SUCCESS)
+		result = batch_write(batch);
+	cache.before = batch;
+	cache.batch = &cache.batches[batch == &cache.batches[0]];
+	return result;
+}
+
+/* An empty request: its answer shows that everything sent before has arrived. */
+static CUresult ask_nothing(const struct batch *before)
+{
+	cache.batch->n = 0;
+	return batch_ask(cache.batch, before);
+}
+
+CUresult obc_cache_timing_begin(void)
+{
+	CUresult result = ask_nothing(cache.before);
+
+	cache.before = NULL;
+	cache.timing = ob_clock_ns();
+	return result;
+}
+
+CUresult obc_cache_timing_end(uint64_t size)
+{
+	CUresult result = ask_nothing(NULL);
+
+	if (result == CUDA_SUCCESS)
+		link_measured(&cache.view, size, ob_clock_ns() - cache.timing);
+	return result;
+}
+
+void obc_cache_passed(uint64_t size)
+{
+	cache.view.unmeasured += size;
+}
+
+CUresult obc_cache_finish(CUresult result)
+{
 	/*
 	 * The call must not return before it is known that the server still had the chunks that it
 	 * reported.
 	 */
-	batch->n = 0;
-	if (before && before->cached && result == CUDA_SUCCESS)
-		result = batch_ask(batch, before);
+	if (cache.before && cache.before->cached && result == CUDA_SUCCESS)
+		result = ask_nothing(cache.before);
 	return result == CUDA_SUCCESS ? cache.earlier : result;
-}
-
-bool obc_cache_write(uint64_t dst, const void *src, size_t size, uint64_t stream, CUresult *ret)
-{
-	if (ob_likely(!cache.view.server) || size < OBC_CACHE_CHUNK_MIN ||
-		(!cache.view.forced && size < OBC_CACHE_COPY_MIN))
-		return false;
-	pthread_mutex_lock(&cache.lock);
-	trip_look(&cache.view);
-	if (obc_cache_pays(&cache.view, size) == OBC_CACHE_PLAIN) {
-		cache.view.unseen += size;
-		pthread_mutex_unlock(&cache.lock);
-		return false;
-	}
-	*ret = copy(dst, src, size, stream);
-	pthread_mutex_unlock(&cache.lock);
-	return true;
 }
 
 void obc_cache_stats(struct obc_cache_stats *ret)

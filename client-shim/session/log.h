@@ -67,13 +67,18 @@ CUresult obc_log_call(struct obc_slot *slot, void *ret_body, uint32_t capacity, 
 CUresult obc_log_commit_byref(
 	uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size);
 /*
- * Sends data to the server in chunks: chunk k is a record of `opcode` whose body is `head` followed
+ * Send data to the server in chunks: chunk k is a record of `opcode` whose body is `head` followed
  * by the bytes. The first 8 bytes of `head` are the destination address, the next 8 the size of the
- * chunk; this function sets both. Data of at least OBC_BYREF_MIN bytes is sent by reference, and
- * the function then waits until the server has received all of it.
+ * chunk; both are set for each chunk. inline: the bytes are copied into the ring. byref: they are
+ * sent from the caller's memory, and the function waits until the server has received all of them.
+ * Called by obc_transfer, which chooses.
  */
-CUresult obc_log_write(
+CUresult obc_log_write_inline(
 	uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size);
+CUresult obc_log_write_byref(
+	uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size);
+/* Bytes; smallest data that is sent by reference. SIZE_MAX: none is. */
+size_t obc_log_byref_min(void);
 /*
  * Reads data from the server: the reply bodies, several with OBP_REPLY_MORE, are received directly
  * into dst. CUDA_SUCCESS: exactly `size` bytes were received.

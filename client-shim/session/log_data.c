@@ -1,13 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-#include "base/opt.h"
 #include "client-shim/session/inside.h"
 #include "client-shim/session/log_inside.h"
 
 #define HEAD_MAX    128u /* bytes before the data of one record */
 #define CHUNK_ALIGN 256u /* bytes: each chunk of a copy starts at a multiple of this */
 
-static CUresult write_inline(
+/*
+ * The part of a copy that is not in a record yet. words: the head of the next record, which begins
+ * with address and size.
+ */
+struct rest {
+	uint64_t words[HEAD_MAX / 8];
+	const uint8_t *data;
+	size_t size;
+};
+
+static bool rest_init(
+	struct rest *rest, const void *head, uint32_t head_size, const void *data, size_t size)
+{
+	if (head_size > sizeof rest->words || head_size < 16 || head_size % 8)
+		return false;
+	memcpy(rest->words, head, head_size);
+	rest->data = data;
+	rest->size = size;
+	return true;
+}
+
+static void rest_advance(struct rest *rest, size_t n)
+{
+	rest->words[0] += n;
+	rest->data += n;
+	rest->size -= n;
+}
+
+static CUresult record_write(
 	uint16_t opcode, const uint64_t *head, uint32_t head_size, const void *data, size_t size)
 {
 	struct obc_slot slot;
@@ -31,38 +58,50 @@ static size_t inline_max(uint16_t opcode)
 	return opcode == OBP_OP_WRITE_KEPT ? OBP_PACK_CHUNK : ob_min((size_t)OBP_PACK_CHUNK, room);
 }
 
-CUresult obc_log_write(
+CUresult obc_log_write_inline(
 	uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
 {
-	bool byref = size >= obc_log_state.byref_min && ob_opt_on(OB_OPT_BYREF);
-	const uint8_t *p = data;
-	uint64_t words[HEAD_MAX / 8];
 	CUresult result = CUDA_SUCCESS;
+	struct rest rest;
 
-	if (head_size > sizeof words || head_size < 16 || head_size % 8)
+	if (!rest_init(&rest, head, head_size, data, size))
 		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(words, head, head_size);
-	while (size && result == CUDA_SUCCESS) {
-		size_t n = ob_min(size,
-			!byref                                           ? inline_max(opcode)
-				: obp_packer_cuts(&obc_log_state.packer) ? OBP_PACK_CHUNK
-									 : OBP_CHUNK_MAX);
+	while (rest.size && result == CUDA_SUCCESS) {
+		size_t n = ob_min(rest.size, inline_max(opcode));
 
-		words[1] = n;
-		if (byref) {
-			OBC_WAITS();
+		rest.words[1] = n;
+		result = record_write(opcode, rest.words, head_size, rest.data, n);
+		rest_advance(&rest, n);
+	}
+	return result;
+}
 
-			result = obc_log_commit_byref(opcode, words, head_size, p, n);
-			log_drain();
-		} else {
-			result = write_inline(opcode, words, head_size, p, n);
-		}
-		words[0] += n;
-		p += n;
-		size -= n;
+CUresult obc_log_write_byref(
+	uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
+{
+	CUresult result = CUDA_SUCCESS;
+	struct rest rest;
+	OBC_WAITS();
+
+	if (!rest_init(&rest, head, head_size, data, size))
+		return CUDA_ERROR_INVALID_VALUE;
+	while (rest.size && result == CUDA_SUCCESS) {
+		size_t most =
+			obp_packer_cuts(&obc_log_state.packer) ? OBP_PACK_CHUNK : OBP_CHUNK_MAX;
+		size_t n = ob_min(rest.size, most);
+
+		rest.words[1] = n;
+		result = obc_log_commit_byref(opcode, rest.words, head_size, rest.data, n);
+		log_drain();
+		rest_advance(&rest, n);
 	}
 	/* The caller may change its memory when the server has received everything. */
-	return byref && result == CUDA_SUCCESS ? log_sync() : result;
+	return result == CUDA_SUCCESS ? log_sync() : result;
+}
+
+size_t obc_log_byref_min(void)
+{
+	return obc_log_state.byref_min;
 }
 
 CUresult obc_log_read(uint16_t opcode, const void *req, uint32_t req_size, void *dst, size_t size)

@@ -55,9 +55,8 @@ struct log {
 	bool membarrier;
 	bool resumable;
 	uint32_t body_max; /* limit of a record's body in the ring, in bytes */
-	/* copies of at least this many bytes are sent from the caller's memory */
-	size_t byref_min;
-	int trace_fd; /* OUTBOARD_TRACE; 0: none */
+	size_t byref_min;  /* see obc_log_byref_min */
+	int trace_fd;      /* OUTBOARD_TRACE; 0: none */
 	struct ob_file trace_file;
 	_Atomic uint64_t deadline; /* ns; a wait that reaches it fails the session. 0: none */
 	_Atomic uint32_t down;     /* futex; 1: the connection broke and is being resumed */

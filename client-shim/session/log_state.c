@@ -229,7 +229,9 @@ enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsig
 	log->body_max = log->ring.record_max - (uint32_t)sizeof(struct obp_record);
 	trace_open();
 	log->stream = *stream;
-	log->byref_min = obt_shm_on(stream) ? OBC_BYREF_SHARED_MIN : OBC_BYREF_MIN;
+	log->byref_min = !ob_opt_on(OB_OPT_BYREF) ? SIZE_MAX
+		: obt_shm_on(stream)              ? OBC_BYREF_SHARED_MIN
+						  : OBC_BYREF_MIN;
 	log->conn.codecs = codecs;
 	log->trust_reader = codec_request == OBP_CODEC_MEASURE;
 	obp_packer_init(

@@ -61,7 +61,7 @@ static void cache_print(void)
 	if (!stats.asked)
 		return;
 	ob_text_print_size(stats.bytes_saved, saved, sizeof saved);
-	ob_text_print_size(stats.bytes_kept, kept, sizeof kept);
+	ob_text_print_size(stats.bytes_stored, kept, sizeof kept);
 	fprintf(stderr,
 		"outboard: upload cache: the server had %llu of %llu chunks, %s were not sent; %s "
 		"were sent to be kept; %.3f ms naming\n",
@@ -124,7 +124,7 @@ static void stripes_print(void)
 	}
 	if (stats.broken)
 		fprintf(stderr, "outboard: stripes: broke %llu times; %llu copies made again\n",
-			(unsigned long long)stats.broken, (unsigned long long)stats.again);
+			(unsigned long long)stats.broken, (unsigned long long)stats.repeated);
 }
 
 void obc_stats_print(void)

@@ -16,7 +16,6 @@
 #include "base/opt.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "client-shim/session/inside.h"
 #include "client-shim/session/log.h"
 #include "client-shim/session/resume.h"
 #include "client-shim/session/stripe_choice.h"
@@ -27,14 +26,13 @@
 #define WORKER_STACK   (256u << 10) /* bytes of stack; codecs and TLS need the most */
 /* after the server's reply: bytes under way arrive within this time or never */
 #define STALL_NS       (5 * OB_SECOND)
-#define LOOK_NS        (200 * OB_MS)
+#define CHECK_NS       (200 * OB_MS)
 /* delay after stripes broke, before new ones are tried; doubled each time */
 #define AGAIN_FIRST_NS (50 * OB_MS)
 #define AGAIN_MAX_NS   (60 * OB_SECOND)
 /* both ends on one machine: with fewer processors, one connection keeps all of them busy */
 #define LOCAL_CPUS     4
 
-enum direction { OUT, IN };
 enum state { CONNECTING, IDLE, BUSY, ENDED };
 
 struct worker {
@@ -46,7 +44,7 @@ struct worker {
 /* The current copy. Its caller writes this under the lock while no worker is busy. */
 struct job {
 	uint64_t id;
-	enum direction direction;
+	enum obc_direction direction;
 	uint8_t *data;
 	uint64_t size;
 	_Atomic uint64_t next; /* out: offset of the next part to be sent */
@@ -54,25 +52,27 @@ struct job {
 	_Atomic bool stop;     /* out: no further part */
 };
 
+uint64_t obc_stripe_min = UINT64_MAX;
+
 static struct stripes {
 	/* held during a copy, and to open or close the set */
-	pthread_mutex_t turn;
+	pthread_mutex_t copy_lock;
 	pthread_mutex_t lock; /* states, job, counters */
 	pthread_cond_t changed;
-	bool usable, forced; /* set once */
+	bool forced; /* OUTBOARD_STRIPES gives a number; set once */
 	uint32_t want;
-	uint64_t min_bytes, timeout_ns;
+	uint64_t timeout_ns;
 	unsigned codecs, codec_request;
 	struct obt_gate gate;
 	struct worker workers[OBP_STRIPES_MAX];
 	uint32_t n;   /* workers with a thread */
 	uint64_t set; /* its number */
 	struct job job;
-	uint64_t last_id, not_before, pause_ns; /* under turn */
-	struct obc_choice choice[2];            /* under turn */
+	uint64_t last_id, not_before, pause_ns; /* under copy_lock */
+	struct obc_choice choice[2];            /* under copy_lock */
 	struct obc_stripe_stats stats;          /* under lock */
 	_Atomic bool ending;
-} stripes = { .turn = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER };
+} stripes = { .copy_lock = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- workers ---- */
 
@@ -166,8 +166,8 @@ static void *worker_main(void *argument)
 		pthread_mutex_unlock(&stripes.lock);
 		ok = obt_stream_ours(&worker->link.stream);
 		if (ok)
-			ok = stripes.job.direction == OUT ? parts_send(worker)
-							  : parts_receive(worker);
+			ok = stripes.job.direction == OBC_UPLOAD ? parts_send(worker)
+								 : parts_receive(worker);
 		pthread_mutex_lock(&stripes.lock);
 		if (ok)
 			worker->state = IDLE;
@@ -194,7 +194,7 @@ static bool worker_start(struct worker *worker)
 	return ob_thread_start(worker_main, worker, WORKER_STACK, &worker->thread);
 }
 
-/* Holding `turn`: the threads of the last set have ended; starts a new set. */
+/* Holding copy_lock: the threads of the last set have ended; starts a new set. */
 static void set_open(void)
 {
 	pthread_mutex_lock(&stripes.lock);
@@ -205,7 +205,7 @@ static void set_open(void)
 	pthread_mutex_unlock(&stripes.lock);
 }
 
-/* Holding `turn`, without the lock: waits for the threads of a set that broke. */
+/* Holding copy_lock, without the lock: waits for the threads of a set that broke. */
 static void set_close(void)
 {
 	for (uint32_t i = 0; i < stripes.n; i++)
@@ -225,13 +225,13 @@ static uint32_t count(enum state state)
 	return n;
 }
 
-/* Under the lock, at most LOOK_NS. */
+/* Under the lock, at most CHECK_NS. */
 static void changed_wait(void)
 {
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += LOOK_NS;
+	until.tv_nsec += CHECK_NS;
 	if (until.tv_nsec >= (long)OB_SECOND) {
 		until.tv_nsec -= (long)OB_SECOND;
 		until.tv_sec++;
@@ -240,12 +240,12 @@ static void changed_wait(void)
 }
 
 /*
- * Holding `turn`: whether stripes can be used now. Starts to open stripes if there are none. Waits
- * for them only if OUTBOARD_STRIPES is set.
+ * Holding copy_lock: whether stripes can be used now. Starts to open stripes if there are none.
+ * Waits for them only if OUTBOARD_STRIPES gives a number.
  */
 static bool set_ready(void)
 {
-	bool ready, gone;
+	bool ready, all_ended;
 
 	if (stripes.n == 0) {
 		if (atomic_load(&stripes.ending) || ob_clock_ns() < stripes.not_before)
@@ -257,17 +257,17 @@ static bool set_ready(void)
 		obc_log_error() == CUDA_SUCCESS)
 		changed_wait();
 	ready = !count(CONNECTING) && count(IDLE) && !atomic_load(&stripes.gate.closed);
-	gone = count(ENDED) == stripes.n;
+	all_ended = count(ENDED) == stripes.n;
 	stripes.stats.n = ready ? count(IDLE) : 0;
 	pthread_mutex_unlock(&stripes.lock);
-	if (gone)
+	if (all_ended)
 		set_close();
 	return ready;
 }
 
-/* ---- a transfer ---- */
+/* ---- one job of the stripes ---- */
 
-static void job_begin(enum direction direction, void *data, uint64_t size)
+static void job_begin(enum obc_direction direction, void *data, uint64_t size)
 {
 	pthread_mutex_lock(&stripes.lock);
 	stripes.job.id = ++stripes.last_id;
@@ -287,14 +287,14 @@ static void job_begin(enum direction direction, void *data, uint64_t size)
 /*
  * After the server's reply: waits until no worker uses the caller's memory. False: stripes broke.
  */
-static bool job_end(bool well_so_far)
+static bool job_end(bool intact_so_far)
 {
 	uint64_t since = ob_clock_ns();
-	bool well;
+	bool intact;
 
 	atomic_store(&stripes.job.stop, true);
 	pthread_mutex_lock(&stripes.lock);
-	if (!well_so_far)
+	if (!intact_so_far)
 		gate_close();
 	while (count(BUSY)) {
 		if (ob_clock_ns() > ob_max(since, atomic_load(&stripes.gate.moved)) + STALL_NS ||
@@ -302,110 +302,69 @@ static bool job_end(bool well_so_far)
 			gate_close();
 		changed_wait();
 	}
-	well = !atomic_load(&stripes.gate.closed);
-	if (!well)
+	intact = !atomic_load(&stripes.gate.closed);
+	if (!intact)
 		stripes.stats.broken++;
 	pthread_mutex_unlock(&stripes.lock);
-	if (!well)
+	if (!intact)
 		set_close();
-	return well;
+	return intact;
 }
 
-/*
- * Makes one transfer of at most OBP_TRANSFER_MAX bytes. *ret_whole false: not all bytes have
- * arrived.
- */
-static CUresult transfer(enum direction direction, uint64_t addr, uint8_t *data, uint64_t size,
-	uint64_t stream, bool *ret_whole)
+CUresult obc_stripe_carry(enum obc_direction direction, uint64_t addr, void *data, uint64_t size,
+	uint64_t stream, bool *ret_complete)
 {
-	uint32_t whole = 0;
+	uint32_t complete = 0;
 	CUresult result;
-	bool well;
+	bool intact;
 
 	job_begin(direction, data, size);
-	if (direction == OUT)
-		result = obc_call_op_write_striped(addr, size, stream, stripes.job.id, &whole);
+	if (direction == OBC_UPLOAD)
+		result = obc_call_op_write_striped(addr, size, stream, stripes.job.id, &complete);
 	else
-		result = obc_call_op_read_striped(addr, size, stream, stripes.job.id, &whole);
-	well = job_end(result != CUDA_SUCCESS || whole);
-	*ret_whole = result == CUDA_SUCCESS && whole &&
-		(direction == OUT || (well && atomic_load(&stripes.job.got) == size));
-	if (*ret_whole)
+		result = obc_call_op_read_striped(addr, size, stream, stripes.job.id, &complete);
+	intact = job_end(result != CUDA_SUCCESS || complete);
+	*ret_complete = result == CUDA_SUCCESS && complete &&
+		(direction == OBC_UPLOAD || (intact && atomic_load(&stripes.job.got) == size));
+	if (*ret_complete)
 		stripes.pause_ns = 0;
 	return result;
 }
 
-static CUresult over_log(
-	enum direction direction, uint64_t addr, uint8_t *data, uint64_t size, uint64_t stream)
+/* ---- a copy ---- */
+
+bool obc_stripe_enter(enum obc_direction direction, struct obc_stripe_view *ret)
 {
-	return direction == OUT ? obc_call_op_write(addr, size, stream, data)
-				: obc_call_op_read(addr, size, stream, data);
+	if (pthread_mutex_trylock(&stripes.copy_lock) != 0)
+		return false;
+	*ret = (struct obc_stripe_view){
+		.ready = set_ready(), .forced = stripes.forced, .choice = &stripes.choice[direction]
+	};
+	return true;
 }
 
-/* Holding `turn`. */
-static CUresult over_stripes(
-	enum direction direction, uint64_t addr, uint8_t *data, uint64_t size, uint64_t stream)
+bool obc_stripe_ready(void)
 {
-	CUresult result = CUDA_SUCCESS;
-	bool whole = true;
-
-	for (uint64_t at = 0; at < size && result == CUDA_SUCCESS;) {
-		uint64_t n = ob_min(size - at, (uint64_t)OBP_TRANSFER_MAX);
-
-		whole = whole && (at == 0 || set_ready());
-		if (whole)
-			result = transfer(direction, addr + at, data + at, n, stream, &whole);
-		/*
-		 * Writes the same bytes to the same address, or reads from the start: the result of
-		 * the broken transfer is discarded.
-		 */
-		if (!whole && result == CUDA_SUCCESS)
-			result = over_log(direction, addr + at, data + at, n, stream);
-		pthread_mutex_lock(&stripes.lock);
-		stripes.stats.copies[direction] += whole;
-		stripes.stats.bytes[direction] += whole ? n : 0;
-		stripes.stats.again += !whole;
-		pthread_mutex_unlock(&stripes.lock);
-		at += n;
-	}
-	return result;
+	return set_ready();
 }
 
-static CUresult copy(
-	enum direction direction, uint64_t addr, void *data, uint64_t size, uint64_t stream)
+void obc_stripe_leave(void)
 {
-	enum obc_way way;
-	uint64_t began;
-	CUresult result;
-
-	if (ob_likely(size < stripes.min_bytes || !stripes.usable) ||
-		pthread_mutex_trylock(&stripes.turn) != 0)
-		return over_log(direction, addr, data, size, stream);
-	OBC_WAITS();
-	way = set_ready() ? OBC_STRIPES : OBC_LOG;
-	if (!stripes.forced)
-		way = obc_choice_next(&stripes.choice[direction], way == OBC_STRIPES);
-	began = ob_clock_ns();
-	/*
-	 * A read returns when all bytes have arrived. So does a write that is large enough to be
-	 * sent by reference.
-	 */
-	result = way == OBC_STRIPES ? over_stripes(direction, addr, data, size, stream)
-				    : over_log(direction, addr, data, size, stream);
-	if (result == CUDA_SUCCESS)
-		obc_choice_learn(&stripes.choice[direction], way, size, ob_clock_ns() - began);
-	pthread_mutex_unlock(&stripes.turn);
-	return result;
+	pthread_mutex_unlock(&stripes.copy_lock);
 }
 
-CUresult obc_stripe_write(uint64_t dst, uint64_t size, uint64_t stream, const void *src)
+void obc_stripe_learn(enum obc_direction direction, enum obc_way way, uint64_t size, uint64_t ns)
 {
-	return copy(OUT, dst, (void *)(uintptr_t)src, size, stream);
+	obc_choice_learn(&stripes.choice[direction], way, size, ns);
 }
 
-CUresult obc_stripe_read(uint64_t src, uint64_t size, uint64_t stream, void *dst)
+void obc_stripe_count(enum obc_direction direction, uint64_t size, bool complete)
 {
-	return copy(IN, src, dst, size, stream);
+	pthread_mutex_lock(&stripes.lock);
+	stripes.stats.copies[direction] += complete;
+	stripes.stats.bytes[direction] += complete ? size : 0;
+	stripes.stats.repeated += !complete;
+	pthread_mutex_unlock(&stripes.lock);
 }
 
 /* ---- the session's ---- */
@@ -422,7 +381,8 @@ void obc_stripe_init(const struct obt_url *url, const struct obt_stream *data, u
 {
 	const char *number = getenv("OUTBOARD_STRIPES"), *min = getenv("OUTBOARD_STRIPE_MIN");
 	bool socket = url->scheme == OBT_TCP || url->scheme == OBT_TLS || url->scheme == OBT_UNIX;
-	uint64_t value = OBC_STRIPE_AUTO;
+	uint64_t value = OBC_STRIPE_AUTO, min_bytes = OBC_STRIPE_MIN;
+	bool usable;
 
 	stripes.forced = number && *number && strcmp(number, "auto") != 0;
 	if (stripes.forced && !ob_text_parse_number(number, 0, OBP_STRIPES_MAX, &value)) {
@@ -431,16 +391,16 @@ void obc_stripe_init(const struct obt_url *url, const struct obt_stream *data, u
 			number, OBP_STRIPES_MAX);
 		stripes.forced = false;
 	}
-	stripes.min_bytes = OBC_STRIPE_MIN;
-	if (min && *min && !ob_text_parse_size(min, &stripes.min_bytes))
+	if (min && *min && !ob_text_parse_size(min, &min_bytes))
 		ob_warn("OUTBOARD_STRIPE_MIN: '%.40s' is not a size; using %u", min,
 			OBC_STRIPE_MIN);
 	stripes.want = ob_min((uint32_t)value, offered);
 	stripes.codecs = codecs;
 	stripes.codec_request = codec_request;
 	stripes.timeout_ns = timeout_ns;
-	stripes.usable = stripes.want && socket && ob_opt_on(OB_OPT_STRIPE) &&
+	usable = stripes.want && socket && ob_opt_on(OB_OPT_STRIPE) &&
 		(stripes.forced || !obt_path_local(data) || cpus() >= LOCAL_CPUS);
+	obc_stripe_min = usable ? min_bytes : UINT64_MAX;
 	pthread_cond_init(&stripes.changed, NULL);
 }
 
@@ -449,7 +409,7 @@ void obc_stripe_stop(void)
 	struct timespec until;
 
 	atomic_store(&stripes.ending, true);
-	if (!stripes.usable || pthread_mutex_trylock(&stripes.turn) != 0)
+	if (obc_stripe_min == UINT64_MAX || pthread_mutex_trylock(&stripes.copy_lock) != 0)
 		return; /* another thread still copies; the process is ending */
 	pthread_mutex_lock(&stripes.lock);
 	gate_close();
@@ -458,8 +418,8 @@ void obc_stripe_stop(void)
 	until.tv_sec += 1;
 	for (uint32_t i = 0; i < stripes.n; i++)
 		pthread_timedjoin_np(stripes.workers[i].thread, NULL, &until);
-	stripes.usable = false;
-	pthread_mutex_unlock(&stripes.turn);
+	obc_stripe_min = UINT64_MAX;
+	pthread_mutex_unlock(&stripes.copy_lock);
 }
 
 void obc_stripe_forget(void)
@@ -467,7 +427,8 @@ void obc_stripe_forget(void)
 	for (uint32_t i = 0; i < stripes.n; i++)
 		if (stripes.workers[i].state == IDLE || stripes.workers[i].state == BUSY)
 			obt_stream_forget(&stripes.workers[i].link.stream);
-	stripes = (struct stripes){ .turn = PTHREAD_MUTEX_INITIALIZER,
+	obc_stripe_min = UINT64_MAX;
+	stripes = (struct stripes){ .copy_lock = PTHREAD_MUTEX_INITIALIZER,
 		.lock = PTHREAD_MUTEX_INITIALIZER };
 }
 

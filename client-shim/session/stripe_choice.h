@@ -13,6 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of a copy: to the device, or from it. */
+enum obc_direction { OBC_UPLOAD, OBC_DOWNLOAD };
+
 enum obc_way { OBC_LOG, OBC_STRIPES, OBC_WAYS };
 
 #define OBC_CHOICE_GAIN 1.1 /* the stripes are chosen only if they are faster by this factor */

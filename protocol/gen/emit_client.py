@@ -98,7 +98,7 @@ def op_function(call):
     if var is not None:
         lines += [f'\t{req_type(call)} head;', f'\t{req_type(call)} *req = &head;'] + store_fields(call, value)
         if var in call.req.vars:
-            lines.append(f'\treturn obc_log_write({call.enum}, req, sizeof(*req), {var.name}, {var.expr.text});')
+            lines.append(f'\treturn obc_transfer_send({call.enum}, req, sizeof(*req), {var.name}, {var.expr.text});')
         else:
             lines.append(f'\treturn obc_log_read({call.enum}, req, sizeof(*req), ret_{var.name}, len_{var.name});')
         return '\n'.join(lines + ['}']) + '\n'
@@ -229,4 +229,4 @@ static CUresult bad_reply(uint16_t opcode)
             out.append(begin_function(call))
     return source('The calls on the wire, seen from the client.',
                   ['"protocol/obc_calls.h"', '', '<pthread.h>', '<stdlib.h>', '<string.h>', '', '"base/cleanup.h"', '"base/err.h"',
-                   '"base/ids.h"', '"base/log.h"', '"client-shim/session/log.h"', '"front/front.h"'], '\n'.join(out)).replace('#include \n', '\n')
+                   '"base/ids.h"', '"base/log.h"', '"client-shim/session/log.h"', '"client-shim/session/transfer.h"', '"front/front.h"'], '\n'.join(out)).replace('#include \n', '\n')

@@ -6,8 +6,13 @@
  * of bytes received must be that of the accepted parts. The client's source file is included, for
  * its inner functions.
  */
-#define obc_stripe_write  fuzz_stripe_write
-#define obc_stripe_read   fuzz_stripe_read
+#define obc_stripe_min    fuzz_stripe_min
+#define obc_stripe_enter  fuzz_stripe_enter
+#define obc_stripe_leave  fuzz_stripe_leave
+#define obc_stripe_carry  fuzz_stripe_carry
+#define obc_stripe_ready  fuzz_stripe_ready
+#define obc_stripe_count  fuzz_stripe_count
+#define obc_stripe_learn  fuzz_stripe_learn
 #define obc_stripe_init   fuzz_stripe_init
 #define obc_stripe_stop   fuzz_stripe_stop
 #define obc_stripe_forget fuzz_stripe_forget
@@ -104,8 +109,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memset(memory, 0x5a, copy_size + GUARD);
 	stripes.codecs = OBZ_ALL_CODECS;
-	stripes.job =
-		(struct job){ .id = TRANSFER, .direction = IN, .data = memory, .size = copy_size };
+	stripes.job = (struct job){
+		.id = TRANSFER, .direction = OBC_DOWNLOAD, .data = memory, .size = copy_size
+	};
 	memset(&worker, 0, sizeof worker);
 	atomic_store(&stripes.gate.closed, false);
 	obt_stripe_init(&worker.link, &stripes.gate, &stream, OBZ_ALL_CODECS, 0);

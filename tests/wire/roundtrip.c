@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "client-shim/session/log.h"
+#include "client-shim/session/transfer.h"
 #include "front/front.h"
 #include "protocol/format.h"
 #include "protocol/obc_calls.h"
@@ -252,8 +253,8 @@ CUresult obc_log_call(struct obc_slot *slot, void *ret_body, uint32_t capacity, 
 	return reply_result;
 }
 
-CUresult obc_log_write(
-	uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
+CUresult obc_transfer_send(
+	uint16_t opcode, const void *head, uint32_t head_size, const void *data, uint64_t size)
 {
 	CHECK(head_size + size <= sizeof(record_body));
 	memset(record_body, 0, obp_pad(head_size + size));

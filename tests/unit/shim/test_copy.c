@@ -15,11 +15,10 @@
 
 #include <cmocka.h>
 
-#include "client-shim/session/cache.h"
 #include "client-shim/cuda/context.h"
 #include "client-shim/cuda/hostfunc.h"
 #include "client-shim/session/log.h"
-#include "client-shim/session/stripe.h"
+#include "client-shim/session/transfer.h"
 #include "protocol/obc_calls.h"
 
 #define DEVICE_BASE  0x200000000000ull
@@ -43,22 +42,12 @@ static uint8_t *at_device(uint64_t addr, uint64_t size)
 
 /* ---- the wire ---- */
 
-bool obc_cache_write(uint64_t dst, const void *src, size_t size, uint64_t on, CUresult *ret)
-{
-	(void)dst;
-	(void)src;
-	(void)size;
-	(void)on;
-	(void)ret;
-	return false; /* test_cache.c */
-}
-
 static union {
 	struct obp_copy_d2d_req d2d;
 	uint8_t bytes[sizeof(struct obp_write_rows_req) + OBP_ROWS_MAX];
 } record;
 
-CUresult obc_stripe_write(uint64_t dst, uint64_t size, uint64_t on, const void *data)
+CUresult obc_transfer_write(uint64_t dst, const void *data, uint64_t size, uint64_t on)
 {
 	(void)on;
 	n_records++;
@@ -66,7 +55,7 @@ CUresult obc_stripe_write(uint64_t dst, uint64_t size, uint64_t on, const void *
 	return CUDA_SUCCESS;
 }
 
-CUresult obc_stripe_read(uint64_t src, uint64_t size, uint64_t on, void *ret_data)
+CUresult obc_transfer_read(void *ret_data, uint64_t src, uint64_t size, uint64_t on)
 {
 	(void)on;
 	n_records++;
