@@ -19,6 +19,7 @@
 #include "compute/engine/engine.h"
 #include "compute/gpu/gpu.h"
 #include "compute/kzg/gpu.h"
+#include "compute/msm/gpu.h"
 #include "compute/msm/gpu_how.h"
 #include "compute/msm/gpu_measure.h"
 #include "compute/msm/gpu_tune.h"

@@ -6,7 +6,7 @@
 #include "compute/kzg/gpu.h"
 #include "compute/kzg/gpu_shape.h"
 #include "compute/kzg/program.h"
-#include "compute/msm/gpu_inside.h"
+#include "compute/msm/gpu_bases_inside.h"
 #include "compute/msm/gpu_kernels.h"
 
 /*

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/opt.h"
+#include "compute/msm/gpu_inside.h"
 #include "compute/msm/gpu_kernels.h"
 #include "compute/msm/gpu_layout.h"
 #include "compute/msm/gpu_tune.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compute/msm/gpu_inside.h"
+#include "compute/msm/gpu_bases_inside.h"
 #include "compute/msm/gpu_kernels.h"
 #include "compute/msm/gpu_tune.h"
 

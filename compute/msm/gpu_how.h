@@ -7,7 +7,7 @@
 #ifndef OBK_MSM_GPU_HOW_H
 #define OBK_MSM_GPU_HOW_H
 
-#include "compute/msm/gpu.h"
+#include "compute/msm/gpu_bases.h"
 #include "compute/msm/plan.h"
 
 /* How `batch` products of the first n points (1..the number of bases) would be computed now. */

@@ -9,7 +9,7 @@
 #ifndef OBK_MSM_GPU_LAYOUT_H
 #define OBK_MSM_GPU_LAYOUT_H
 
-#include "compute/msm/gpu_inside.h"
+#include "compute/msm/gpu_bases_inside.h"
 
 struct obk_msm_gpu_layout {
 	const struct obk_msm_gpu_bases *b;

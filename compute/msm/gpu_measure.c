@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "compute/msm/gpu_bases_inside.h"
 #include "compute/msm/gpu_inside.h"
 #include "compute/msm/gpu_kernels.h"
 #include "compute/msm/gpu_tune.h"

@@ -9,7 +9,7 @@
 #ifndef OBK_MSM_GPU_MEASURE_H
 #define OBK_MSM_GPU_MEASURE_H
 
-#include "compute/msm/gpu.h"
+#include "compute/msm/gpu_bases.h"
 
 /*
  * Measures the device for about `seconds` at most and keeps the result in this process. The

@@ -6,7 +6,9 @@
  *                                     OUTBOARD_TEST_LIBCUDA when set
  */
 #include "base/opt.h"
+#include "compute/msm/gpu_bases_inside.h"
 #include "compute/msm/gpu_inside.h"
+#include "compute/msm/msm.h"
 #include "compute/msm/scalars.h"
 #include "tests/test.h"
 

@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 
 #include "compute/msm/gpu.h"
+#include "compute/msm/msm.h"
 #include "tests/compute/kernels/counted.h"
 #include "tests/test.h"
 

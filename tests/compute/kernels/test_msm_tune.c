@@ -10,9 +10,11 @@
 
 #include "base/opt.h"
 #include "compute/gpu/gpu_inside.h"
+#include "compute/msm/gpu.h"
 #include "compute/msm/gpu_how.h"
 #include "compute/msm/gpu_measure.h"
 #include "compute/msm/gpu_tune.h"
+#include "compute/msm/msm.h"
 #include "tests/test.h"
 
 static struct obk_fault fault;
