@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The command line of a program: each command declares its options and operands in tables, and the
- * parser, --help, shell completions and manual pages are made from these (option_help.h,
- * option_shell.h). getopt_long does the splitting.
+ * Tables of a program's commands, their options and operands. The parser (command_line.h), --help
+ * (option_help.h), shell completions and manual pages (option_shell.h) are made from them.
  *
  *     static const struct ob_option options[] = {
  *             { OB_OPTION("rounds", OB_NUMBER, struct bench, rounds), .arg = "N", .min = 1,
@@ -11,8 +10,8 @@
  *             { OB_OPTION("json", OB_FLAG, struct bench, json), .help = "print JSON" },
  *             { 0 } };
  *
- * The tables are constant. The caller owns the settings, sets their defaults before parsing, and
- * parses on one thread: getopt_long has global state. Texts in the settings belong to argv.
+ * The tables are constant. The caller owns the settings and sets their defaults before parsing.
+ * Texts in the settings are not copied. No state; any thread.
  */
 #ifndef OB_OPTIONS_H
 #define OB_OPTIONS_H
@@ -21,11 +20,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OB_OPTIONS_USAGE     2  /* exit code after wrong usage */
-#define OB_OPTIONS_GO        -1 /* the command line is valid: go on */
+#include "base/cause.h"
+
 #define OB_OPTIONS_MAX       96 /* of one command */
 #define OB_OPTIONS_TEXTS_MAX 16 /* values of a repeated option */
-#define OB_OPTIONS_WHY       256
 
 enum ob_option_kind {
 	OB_FLAG,    /* bool; no value. In a file: yes or no */
@@ -71,10 +69,11 @@ struct ob_option {
 	const char *environment;
 	const char *takes; /* what the value must be, for errors; NULL: made from the kind */
 	/*
-	 * OB_PARSED: reads text into the target. False: the value is wrong, and ret_why (of
-	 * OB_OPTIONS_WHY bytes) may say what it must be; "" leaves that to `takes`.
+	 * OB_PARSED: reads text into the target. On OB_ERR_ARGUMENT the cause's text may say what
+	 * the value must be; empty leaves that to `takes`.
 	 */
-	bool (*take)(void *target, const struct ob_option *option, const char *text, char *ret_why);
+	enum ob_err (*take)(void *target, const struct ob_option *option, const char *text,
+		struct ob_cause *ret_cause);
 };
 
 /* The first fields of an option whose target is settings_type.field. */
@@ -119,25 +118,15 @@ struct ob_command {
 	int (*main)(int argc, char **argv);
 };
 
-/*
- * Parses argv[1..] into settings. Returns OB_OPTIONS_GO, or an exit code: 0 after --help or
- * --version, OB_OPTIONS_USAGE after an error, which was printed. Operands are moved to the front of
- * argv.
- */
-int ob_options_parse(const struct ob_command *command, void *settings, int argc, char **argv);
-/*
- * Goes down from `top` along argv[1], argv[2]... and calls the main of the command found. Answers
- * --help, --version and unknown commands itself. Returns the exit code.
- */
-int ob_command_run(const struct ob_command *top, int argc, char **argv);
 /* Finds an option by its long name; NULL: there is none. */
 const struct ob_option *ob_option_find(const struct ob_option *options, const char *name);
 /*
- * Sets an option from a configuration file or from code. text: NULL for a flag that is set. False:
- * the value is wrong, and ret_why (OB_OPTIONS_WHY bytes) says what it must be, such as "a number
- * from 1 to 64".
+ * Sets an option from a configuration file or from code. text: NULL for a flag that is set.
+ * OB_ERR_ARGUMENT: the value is wrong, and *ret_cause says what it must be, such as "a number from
+ * 1 to 64".
  */
-bool ob_option_set(const struct ob_option *option, void *settings, const char *text, char *ret_why);
+enum ob_err ob_option_set(const struct ob_option *option, void *settings, const char *text,
+	struct ob_cause *ret_cause);
 /* What a value of the option must be: "a number from 1 to 64". */
 void ob_option_takes(const struct ob_option *option, char *ret_text, size_t size);
 /*
@@ -149,16 +138,5 @@ bool ob_words_nth(const char *words, size_t n, char *ret_word, size_t size);
 void ob_words_print(const char *words, char *ret_text, size_t size);
 /* The last word of the command's name: "sweep". */
 const char *ob_command_word(const struct ob_command *command);
-/*
- * Prints "NAME: error; 'NAME --help' shows the usage" on stderr. Returns OB_OPTIONS_USAGE.
- */
-int ob_usage_error(const struct ob_command *command, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-/*
- * Prints that there is no WHAT of that name, and the nearest of the words. Returns
- * OB_OPTIONS_USAGE.
- */
-int ob_word_unknown(
-	const struct ob_command *command, const char *what, const char *word, const char *words);
 
 #endif
