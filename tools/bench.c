@@ -7,7 +7,6 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,6 +29,8 @@
 #include "transport/url.h"
 
 #define ROUNDS_DEFAULT  7
+#define ROUNDS_MAX      64
+#define LISTEN_DEFAULT  "tcp://127.0.0.1:0"
 #define SAMPLES_DEFAULT 1000
 #define LAUNCHES        200000
 #define PINGS           2000
@@ -66,6 +67,8 @@ static struct driver {
 } cu;
 
 struct bench {
+	const char *server_given, *with, *listen, *what;
+	struct ob_words command;
 	const char *url_text;
 	struct obt_url url;
 	bool json, any_row;
@@ -256,7 +259,7 @@ static uint64_t thread_ns(void)
 
 static void bench_launch(struct bench *b)
 {
-	double issue[64], cpu[64], rate[64];
+	double issue[ROUNDS_MAX], cpu[ROUNDS_MAX], rate[ROUNDS_MAX];
 
 	for (unsigned r = 0; r < b->rounds; r++) {
 		uint64_t began = ob_clock_ns(), worked = thread_ns(), issued;
@@ -277,7 +280,7 @@ static void bench_launch(struct bench *b)
 static void bench_latency(struct bench *b)
 {
 	bool spin = ob_opt_on(OB_OPT_SPIN);
-	double ours50[64], ours99[64], bare50[64], bare99[64];
+	double ours50[ROUNDS_MAX], ours99[ROUNDS_MAX], bare50[ROUNDS_MAX], bare99[ROUNDS_MAX];
 	struct obx_bare bare;
 
 	if (!obx_bare_open(&bare, &b->url, spin)) {
@@ -315,7 +318,7 @@ static void bench_latency(struct bench *b)
 
 static void bench_bulk(struct bench *b, CUdeviceptr device, uint8_t *host)
 {
-	double up[64], down[64], bare_up[64], bare_down[64];
+	double up[ROUNDS_MAX], down[ROUNDS_MAX], bare_up[ROUNDS_MAX], bare_down[ROUNDS_MAX];
 	struct obx_bare bare;
 
 	if (!obx_bare_open(&bare, &b->url, false))
@@ -342,7 +345,7 @@ static void bench_bulk(struct bench *b, CUdeviceptr device, uint8_t *host)
 /* Millions of calls per second, measured until the server has executed them. */
 static double rate_of(struct bench *b, void (*call)(void *user), void *user, unsigned calls)
 {
-	double rate[64];
+	double rate[ROUNDS_MAX];
 
 	for (unsigned r = 0; r < b->rounds; r++) {
 		uint64_t began = ob_clock_ns();
@@ -425,7 +428,7 @@ static void bench_objects(struct bench *b)
 /* Times whole processes under `outboard run`. */
 static void bench_startup(struct bench *b, char **command)
 {
-	double took[64];
+	double took[ROUNDS_MAX];
 
 	for (unsigned r = 0; r < b->rounds; r++) {
 		uint64_t began = ob_clock_ns();
@@ -460,33 +463,14 @@ static void bench_startup(struct bench *b, char **command)
 	row(b, "program, start to end", median(took, b->rounds), -1, "ms");
 }
 
-static int usage(void)
-{
-	puts("usage: outboard bench launch|latency|bandwidth|objects|all [OPTION]...\n"
-	     "       outboard bench startup [OPTION]... -- COMMAND [ARG]...\n"
-	     "\n"
-	     "  --server URL     the server to measure (else OUTBOARD_SERVER)\n"
-	     "  --with DRIVER    start one for this run: null (the wire alone), soft, auto\n"
-	     "  --listen URL     where that one listens (tcp://127.0.0.1:0)\n"
-	     "  --rounds N       medians of N rounds (7)\n"
-	     "  --json           one JSON array\n"
-	     "  --plot FILE      latency and bandwidth: an SVG\n"
-	     "  --samples N      latency: calls of each class, 100 to 4000 (1000)\n"
-	     "\n"
-	     "'bare' is the same kind of connection on this machine without Outboard, measured in "
-	     "turn with it.\n"
-	     "OUTBOARD_OPT=-spin lets both sides sleep instead of spin.");
-	return 0;
-}
-
 static int measure(struct bench *b, const char *what, char **command)
 {
 	bool all = strcmp(what, "all") == 0, bandwidth = all || strcmp(what, "bandwidth") == 0;
 	struct ob_cause cause;
 
 	if (obt_url_parse(b->url_text, &b->url, &cause))
-		return obx_usage_error(
-			"bench", "the server's address '%s': %s", b->url_text, cause.text);
+		return ob_usage_error(&obx_bench_command, "the server's address '%s': %s",
+			b->url_text, cause.text);
 	setenv("OUTBOARD_SERVER", b->url_text, 1);
 	if (b->json)
 		printf("[");
@@ -511,68 +495,65 @@ static int measure(struct bench *b, const char *what, char **command)
 	return b->code;
 }
 
-int obx_bench_main(int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "server", required_argument, NULL, 's' },
-		{ "with", required_argument, NULL, 'w' },
-		{ "listen", required_argument, NULL, 'l' },
-		{ "rounds", required_argument, NULL, 'r' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "plot", required_argument, NULL, 'p' },
-		{ "samples", required_argument, NULL, 'n' },
-		{ 0 },
-	};
-	static const char *const kinds[] = { "launch", "latency", "bandwidth", "objects", "all",
-		"startup" };
-	static struct bench b = { .rounds = ROUNDS_DEFAULT, .n_samples = SAMPLES_DEFAULT };
-	const char *server = NULL, *with = NULL, *listen = "tcp://127.0.0.1:0",
-		   *what = argc > 1 ? argv[1] : "";
-	uint64_t number;
-	bool known = false;
-	int c;
+static const struct ob_option options[] = {
+	OBX_SERVER_OPTION(struct bench, server_given),
+	{ OB_OPTION("with", OB_TEXT, struct bench, with), .arg = "DRIVER",
+		.words = "null|soft|auto|gpu",
+		.help = "start a server for this run: null (the wire alone), soft, auto, gpu, or "
+			"the path of a libcuda.so.1" },
+	{ OB_OPTION("listen", OB_TEXT, struct bench, listen), .arg = "URL",
+		.fallback = LISTEN_DEFAULT, .help = "where that server listens" },
+	{ OB_OPTION("rounds", OB_NUMBER, struct bench, rounds), .arg = "N", .min = 1,
+		.max = ROUNDS_MAX, .fallback = "7", .help = "print medians of N rounds" },
+	{ OB_OPTION("json", OB_FLAG, struct bench, json), .help = "print one JSON array" },
+	{ OB_OPTION("plot", OB_FILE, struct bench, plot), .arg = "FILE",
+		.help = "latency and bandwidth: write a plot (SVG)" },
+	{ OB_OPTION("samples", OB_NUMBER, struct bench, n_samples), .arg = "N", .min = 100,
+		.max = OBX_LATENCY_SAMPLES_MAX, .fallback = "1000",
+		.help = "latency: calls of each class" },
+	{ 0 },
+};
 
-	if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0)
-		return usage();
-	for (size_t i = 0; i < ob_count(kinds); i++)
-		known |= strcmp(what, kinds[i]) == 0;
-	if (!known)
-		return *what ? obx_word_unknown("bench", "thing to measure called", what, kinds,
-				       ob_count(kinds))
-			     : obx_usage_error("bench",
-				       "say what is to be measured: launch, latency, bandwidth, "
-				       "objects, all or startup");
-	while ((c = getopt_long(argc - 1, argv + 1, "+:h", options, NULL)) != -1) {
-		if (c == 's')
-			server = optarg;
-		else if (c == 'w')
-			with = optarg;
-		else if (c == 'l')
-			listen = optarg;
-		else if (c == 'j')
-			b.json = true;
-		else if (c == 'h')
-			return usage();
-		else if (c == 'p')
-			b.plot = optarg;
-		else if (c == 'n' &&
-			ob_text_parse_number(optarg, 100, OBX_LATENCY_SAMPLES_MAX, &number))
-			b.n_samples = (unsigned)number;
-		else if (c == 'n')
-			return obx_usage_error(
-				"bench", "--samples takes 100 to %u", OBX_LATENCY_SAMPLES_MAX);
-		else if (c == 'r' && ob_text_parse_number(optarg, 1, 64, &number))
-			b.rounds = (unsigned)number;
-		else if (c == 'r')
-			return obx_usage_error("bench", "--rounds takes 1 to 64");
-		else
-			return obx_option_wrong("bench", c, argv + 1);
-	}
-	if (strcmp(what, "startup") == 0 && optind + 1 >= argc)
-		return obx_usage_error("bench", "startup needs a command");
-	b.url_text = obx_server_url(server);
-	if (with && !server_start(&b, with, listen))
+static const struct ob_operand operands[] = {
+	{ .name = "WHAT",
+		.words = "launch|latency|bandwidth|objects|all|startup",
+		.what = "thing to measure called",
+		.offset = offsetof(struct bench, what),
+		.missing =
+			"say what is to be measured: launch, latency, bandwidth, objects, all or "
+			"startup" },
+	{ .name = "COMMAND", .kind = OB_OPERAND_REST, .offset = offsetof(struct bench, command) },
+	{ 0 },
+};
+
+static int bench_main(int argc, char **argv)
+{
+	static struct bench b = {
+		.rounds = ROUNDS_DEFAULT, .n_samples = SAMPLES_DEFAULT, .listen = LISTEN_DEFAULT
+	};
+	int code = ob_options_parse(&obx_bench_command, &b, argc, argv);
+
+	if (code != OB_OPTIONS_GO)
+		return code;
+	if (strcmp(b.what, "startup") == 0 && !b.command.n)
+		return ob_usage_error(&obx_bench_command, "startup needs a command");
+	b.url_text = obx_server_url(b.server_given);
+	if (b.with && !server_start(&b, b.with, b.listen))
 		return OBX_EXIT_UNWELL;
-	return measure(&b, what, argv + 1 + optind);
+	return measure(&b, b.what, b.command.list);
 }
+
+const struct ob_command obx_bench_command = {
+	.name = "outboard bench",
+	.group = OBX_GROUP_REMOTE,
+	.summary = "measure calls: launch, latency, bandwidth, startup",
+	.usage = "launch|latency|bandwidth|objects|all [OPTION]...\n"
+		 "startup [OPTION]... -- COMMAND [ARG]...",
+	.about = "Measures the cost of calls through the client library; startup: the time of a "
+		 "whole program under 'outboard run'. 'bare' is the same kind of connection on "
+		 "this machine without Outboard, measured in turn with it.",
+	.notes = "OUTBOARD_OPT=-spin lets both sides sleep instead of spin.",
+	.options = options,
+	.operands = operands,
+	.main = bench_main,
+};

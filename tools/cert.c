@@ -4,81 +4,70 @@
  * outboard cert: makes a certificate for a server that has none, and prints the pin by which
  * clients identify it.
  */
-#include <getopt.h>
 #include <stdio.h>
 
 #include "base/text.h"
 #include "tools/command.h"
 #include "transport/tls.h"
 
-#define DAYS_DEFAULT 825u
-#define DAYS_MAX     36500u
+#define NAMES_DEFAULT "localhost,127.0.0.1"
+#define DAYS_DEFAULT  825u
+#define DAYS_MAX      36500u
 
-static int usage(void)
-{
-	puts("usage: outboard cert --cert FILE [--key FILE --names NAME,...] [--days N]\n"
-	     "\n"
-	     "With --key: makes a key and a certificate signed by itself for these host names and "
-	     "addresses; neither file may exist. Without: reads\n"
-	     "the certificate. Prints the pin; clients set OUTBOARD_TLS_PIN to it, or copy the "
-	     "certificate and set OUTBOARD_TLS_CA.\n"
-	     "\n"
-	     "  --names NAME,...   default localhost,127.0.0.1\n"
-	     "  --days N           days until it expires (default 825)");
-	return 0;
-}
+struct settings {
+	const char *cert, *key, *names;
+	uint32_t days;
+};
 
-int obx_cert_main(int argc, char **argv)
+static const struct ob_option options[] = {
+	{ OB_OPTION("cert", OB_FILE, struct settings, cert), .arg = "FILE",
+		.help = "the certificate (PEM)" },
+	{ OB_OPTION("key", OB_FILE, struct settings, key), .arg = "FILE",
+		.help = "make the certificate and this private key; neither file may exist" },
+	{ OB_OPTION("names", OB_TEXT, struct settings, names), .arg = "NAME,...",
+		.fallback = NAMES_DEFAULT,
+		.help = "host names and addresses that the certificate is for" },
+	{ OB_OPTION("days", OB_NUMBER, struct settings, days), .arg = "N", .min = 1,
+		.max = DAYS_MAX, .fallback = "825", .help = "days until it expires" },
+	{ 0 },
+};
+
+static int cert_main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "cert", required_argument, NULL, 'c' },
-		{ "key", required_argument, NULL, 'k' },
-		{ "names", required_argument, NULL, 'n' },
-		{ "days", required_argument, NULL, 'd' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	const char *cert = NULL, *key = NULL, *names = "localhost,127.0.0.1";
+	struct settings s = { .names = NAMES_DEFAULT, .days = DAYS_DEFAULT };
 	struct ob_cause cause;
 	char text[2 * OBT_TLS_PIN_BYTES + 1];
 	uint8_t pin[OBT_TLS_PIN_BYTES];
-	uint64_t days = DAYS_DEFAULT;
-	int c;
+	int code = ob_options_parse(&obx_cert_command, &s, argc, argv);
 
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (c) {
-		case 'c':
-			cert = optarg;
-			break;
-		case 'k':
-			key = optarg;
-			break;
-		case 'n':
-			names = optarg;
-			break;
-		case 'd':
-			if (!ob_text_parse_number(optarg, 1, DAYS_MAX, &days))
-				return obx_usage_error("cert",
-					"--days is a number from 1 to %u, not '%s'", DAYS_MAX,
-					optarg);
-			break;
-		case 'h':
-			return usage();
-		default:
-			return obx_option_wrong("cert", c, argv);
-		}
-	}
-	if (!cert)
-		return obx_usage_error("cert", "--cert is missing");
-	if (key && obt_tls_make_certificate(cert, key, names, (unsigned)days, pin, &cause)) {
+	if (code != OB_OPTIONS_GO)
+		return code;
+	if (!s.cert)
+		return ob_usage_error(&obx_cert_command, "--cert is missing");
+	if (s.key && obt_tls_make_certificate(s.cert, s.key, s.names, s.days, pin, &cause)) {
 		fprintf(stderr, "outboard cert: %s\n", cause.text);
 		return OBX_EXIT_UNWELL;
 	}
-	if (!key && obt_tls_read_pin(cert, pin)) {
-		fprintf(stderr, "outboard cert: %s holds no certificate that can be read\n", cert);
+	if (!s.key && obt_tls_read_pin(s.cert, pin)) {
+		fprintf(stderr,
+			"outboard cert: %s is not a certificate in PEM form; 'outboard cert --cert "
+			"FILE --key FILE' makes one\n",
+			s.cert);
 		return OBX_EXIT_UNWELL;
 	}
 	ob_text_hex(pin, sizeof pin, text);
 	printf("%s\n", text);
 	return 0;
 }
+
+const struct ob_command obx_cert_command = {
+	.name = "outboard cert",
+	.group = OBX_GROUP_REMOTE,
+	.summary = "make a certificate for a tls:// address, show its pin",
+	.usage = "--cert FILE [--key FILE [--names NAME,...] [--days N]]",
+	.about = "With --key: makes a key and a certificate signed by itself. Without: reads the "
+		 "certificate. Prints the pin; clients set OUTBOARD_TLS_PIN to it, or copy the "
+		 "certificate and set OUTBOARD_TLS_CA.",
+	.options = options,
+	.main = cert_main,
+};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* `outboard check` and `outboard info`. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +19,7 @@
 #define TIMEOUT_MAX_S     86400u
 
 struct look {
-	const char *url_text;
+	const char *server, *url_text;
 	struct obx_probe probe;
 	uint64_t ping_ns[PINGS]; /* sorted */
 	unsigned pings;
@@ -44,44 +43,39 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Opens look->probe, or returns LOOK_LIST. On failure prints one sentence. */
-static int look_open(const char *verb, int argc, char **argv, struct look *look)
+static const struct ob_option options[] = {
+	OBX_SERVER_OPTION(struct look, server),
+	{ 0 },
+};
+
+/*
+ * Opens look->probe and returns OB_OPTIONS_GO; or returns LOOK_LIST or, after one sentence of an
+ * error, the exit code.
+ */
+static int look_open(const struct ob_command *command, int argc, char **argv, struct look *look)
 {
-	static const struct option options[] = { { "server", required_argument, NULL, 's' },
-		{ "help", no_argument, NULL, 'h' }, { 0 } };
-	const char *server = NULL;
 	struct ob_cause cause;
 	char text[OBT_FAILURE_TEXT];
 	struct obt_url url;
 	enum ob_err err;
-	int c;
+	int code = ob_options_parse(command, look, argc, argv);
 
-	while ((c = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
-		if (c == 's') {
-			server = optarg;
-		} else if (c == 'h') {
-			printf("usage: outboard %s [--server URL]\n", verb);
-			return -1;
-		} else {
-			return obx_option_wrong(verb, c, argv);
-		}
-	}
-	if (optind < argc)
-		return obx_usage_error(verb, "unexpected '%s'", argv[optind]);
-	look->url_text = obx_server_url(server);
+	if (code != OB_OPTIONS_GO)
+		return code;
+	look->url_text = obx_server_url(look->server);
 	if (strchr(look->url_text, ','))
 		return LOOK_LIST;
 	if (obt_url_parse(look->url_text, &url, &cause))
-		return obx_usage_error(
-			verb, "the server's address '%s': %s", look->url_text, cause.text);
+		return ob_usage_error(
+			command, "the server's address '%s': %s", look->url_text, cause.text);
 	err = obx_probe_open(&look->probe, &url, timeout_ns());
 	if (err) {
 		obx_probe_explain(&look->probe, &url, look->url_text, text, sizeof text);
-		fprintf(stderr, "outboard %s: %s\n", verb, text);
+		fprintf(stderr, "%s: %s\n", command->name, text);
 		obt_stream_close(&look->probe.stream);
 		return OBX_EXIT_UNWELL;
 	}
-	return 0;
+	return OB_OPTIONS_GO;
 }
 
 enum kind { KIND_GPU, KIND_SOFTWARE, KIND_NULL };
@@ -110,16 +104,16 @@ static enum kind kind_of(const struct obp_welcome *welcome, uint32_t device)
 	return welcome->devices[device].ptx_only ? KIND_SOFTWARE : KIND_GPU;
 }
 
-int obx_check_main(int argc, char **argv)
+static int check_main(int argc, char **argv)
 {
 	static struct look look;
 	const struct obp_welcome *welcome = &look.probe.welcome.welcome;
-	int code = look_open("check", argc, argv, &look);
+	int code = look_open(&obx_check_command, argc, argv, &look);
 
 	if (code == LOOK_LIST)
 		return obx_servers_look("check", look.url_text, false);
-	if (code)
-		return code < 0 ? 0 : code;
+	if (code != OB_OPTIONS_GO)
+		return code;
 	for (; look.pings < PINGS; look.pings++)
 		if (obx_probe_ping(&look.probe, timeout_ns(), &look.ping_ns[look.pings]))
 			break;
@@ -157,16 +151,27 @@ int obx_check_main(int argc, char **argv)
 	return code;
 }
 
-int obx_info_main(int argc, char **argv)
+const struct ob_command obx_check_command = {
+	.name = "outboard check",
+	.group = OBX_GROUP_REMOTE,
+	.summary = "is the server there, what does it run, how far away is it, what is wrong",
+	.about = "Connects to a server, opens a session and measures the round trip. Prints what "
+		 "the server runs and a verdict. Of several servers, with commas between them, it "
+		 "lists the load. Exit code 0: the server works.",
+	.options = options,
+	.main = check_main,
+};
+
+static int info_main(int argc, char **argv)
 {
 	static struct look look;
 	const struct obp_welcome *welcome = &look.probe.welcome.welcome;
-	int code = look_open("info", argc, argv, &look);
+	int code = look_open(&obx_info_command, argc, argv, &look);
 
 	if (code == LOOK_LIST)
 		return obx_servers_look("info", look.url_text, true);
-	if (code)
-		return code < 0 ? 0 : code;
+	if (code != OB_OPTIONS_GO)
+		return code;
 	printf("%s: driver %s, CUDA %d.%d, server %s\n", look.url_text, welcome->driver,
 		welcome->driver_version / 1000, welcome->driver_version % 1000 / 10,
 		welcome->version);
@@ -194,3 +199,13 @@ int obx_info_main(int argc, char **argv)
 	obx_probe_close(&look.probe);
 	return 0;
 }
+
+const struct ob_command obx_info_command = {
+	.name = "outboard info",
+	.group = OBX_GROUP_REMOTE,
+	.summary = "the server's devices",
+	.about = "Prints the devices of a server, or the load of several servers with commas "
+		 "between them.",
+	.options = options,
+	.main = info_main,
+};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The users' command: one function per verb. Each prints its own usage with --help and returns the
- * exit code: 0: success; 1: the operation failed or the check found a fault; 2: wrong usage. `run`
- * ends with the program's own exit code.
+ * The users' command: one table per verb, with its options and its main (base/options.h). A main
+ * returns the exit code: 0: success; 1: the operation failed or the check found a fault; 2: wrong
+ * usage. `run` ends with the program's own exit code.
  */
 #ifndef OBX_COMMAND_H
 #define OBX_COMMAND_H
@@ -12,23 +12,37 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OBX_EXIT_UNWELL 1
-#define OBX_EXIT_USAGE  2
+#include "base/command_line.h"
 
-int obx_run_main(int argc, char **argv);
-int obx_check_main(int argc, char **argv);
-int obx_info_main(int argc, char **argv);
-int obx_bench_main(int argc, char **argv);
-int obx_top_main(int argc, char **argv);
-int obx_config_main(int argc, char **argv);
-int obx_token_main(int argc, char **argv);
-int obx_cert_main(int argc, char **argv);
+#define OBX_EXIT_UNWELL    1
+#define OBX_EXIT_USAGE     OB_OPTIONS_USAGE
+#define OBX_DEFAULT_SERVER "tcp://127.0.0.1:14800"
+
+/* Titles of the groups of verbs in --help. */
+#define OBX_GROUP_REMOTE "Run CUDA programs on the GPUs of another machine"
+#define OBX_GROUP_COMPUTE                                                                    \
+	"Compute library, works without a server: on this machine's CPU and GPUs, or under " \
+	"'outboard run' on those of a server"
+
+/* --server, with its address in a field of the settings. */
+#define OBX_SERVER_OPTION(settings, field)                                                      \
+	{                                                                                       \
+		OB_OPTION("server", OB_TEXT, settings, field),                                  \
+			.arg = "URL", .environment = "OUTBOARD_SERVER",                         \
+			.fallback = OBX_DEFAULT_SERVER,                                         \
+			.help = "the server: tls://host:port, tcp://host:port, unix:/path, or " \
+				"shm:/path (on this host, through shared memory)"               \
+	}
+
+extern const struct ob_command obx_run_command, obx_check_command, obx_info_command,
+	obx_bench_command, obx_top_command, obx_config_command, obx_token_command, obx_cert_command;
+
 int obx_kzg_main(int argc, char **argv);
 int obx_msm_main(int argc, char **argv);
 int obx_ntt_main(int argc, char **argv);
 int obx_rqa_main(int argc, char **argv);
 
-/* Returns the server's address: `given`, else OUTBOARD_SERVER, else the default. Never NULL. */
+/* Returns the value of OBX_SERVER_OPTION, or the default if it is NULL or empty. Never NULL. */
 const char *obx_server_url(const char *given);
 /*
  * Finds a file of this installation. Searches relative to the running program: the installed path
@@ -56,10 +70,4 @@ int obx_option_unknown(const char *verb, const char *word);
  */
 int obx_word_unknown(
 	const char *verb, const char *what, const char *word, const char *const *names, size_t n);
-/*
- * Prints the error for which getopt_long returned ':' or '?'. Returns OBX_EXIT_USAGE. argv: as
- * given to getopt_long.
- */
-int obx_option_wrong(const char *verb, int c, char *const *argv);
-
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 #include <errno.h>
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,51 +10,14 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/option_shell.h"
 #include "base/text.h"
 #include "protocol/format.h"
 #include "tools/command.h"
 
-#define DEFAULT_SERVER "tcp://127.0.0.1:14800"
-
-enum group { REMOTE, COMPUTE };
-
-/* Titles of the groups of verbs in --help. */
-static const char *const headings[] = {
-	[REMOTE] = "Run CUDA programs on the GPUs of another machine",
-	[COMPUTE] = "Compute library, works without a server: on this machine's CPU and GPUs, or "
-		    "under 'outboard run'\non those of a server",
-};
-
-/* The verbs of a group must be adjacent. */
-static const struct {
-	enum group group;
-	const char *name, *what;
-	int (*main)(int argc, char **argv);
-} verbs[] = {
-	{ REMOTE, "run", "run a CUDA program with the GPUs of a server", obx_run_main },
-	{ REMOTE, "check",
-		"is the server there, what does it run, how far away is it, what is wrong",
-		obx_check_main },
-	{ REMOTE, "info", "the server's devices", obx_info_main },
-	{ REMOTE, "top", "the sessions of a server, refreshed", obx_top_main },
-	{ REMOTE, "config", "check a configuration of outboard-server", obx_config_main },
-	{ REMOTE, "bench", "measure calls: launch, latency, bandwidth, startup", obx_bench_main },
-	{ REMOTE, "token", "make, list and revoke tokens that let clients in", obx_token_main },
-	{ REMOTE, "cert", "make a certificate for a tls:// address, show its pin", obx_cert_main },
-	{ COMPUTE, "kzg", "KZG commitments, proofs and cells of blobs", obx_kzg_main },
-	{ COMPUTE, "msm", "multi-scalar products of files", obx_msm_main },
-	{ COMPUTE, "ntt", "number-theoretic transforms of files", obx_ntt_main },
-	{ COMPUTE, "rqa",
-		"recurrence quantification: one series, sweeps over grids of parameters, plots, a "
-		"page",
-		obx_rqa_main },
-};
-
 const char *obx_server_url(const char *given)
 {
-	const char *text = given ? given : getenv("OUTBOARD_SERVER");
-
-	return text && *text ? text : DEFAULT_SERVER;
+	return given && *given ? given : OBX_DEFAULT_SERVER;
 }
 
 /* The folder of the running program; false: not known. */
@@ -130,7 +92,7 @@ int obx_usage_error(const char *verb, const char *format, ...)
 	return OBX_EXIT_USAGE;
 }
 
-/* ---- suggestions ---- */
+/* ---- suggestions, for the verbs that read their options themselves ---- */
 
 #define NEAR         3u /* the most changes between a word and its suggestion */
 #define OPTION_BYTES 64u
@@ -160,7 +122,7 @@ int obx_word_unknown(
 		     : obx_usage_error(verb, "there is no %s '%.60s'", what, word);
 }
 
-static int dispatch(int argc, char **argv);
+static const struct ob_command outboard;
 
 /* Returns what `outboard VERB --help` prints; the caller frees it. NULL: out of memory. */
 static char *help_of(const char *verb)
@@ -180,8 +142,7 @@ static char *help_of(const char *verb)
 	if (!memory)
 		return NULL;
 	stdout = memory;
-	optind = 0;
-	dispatch(argc, argv);
+	ob_command_run(&outboard, argc, argv);
 	stdout = kept;
 	fclose(memory);
 	return text;
@@ -228,89 +189,85 @@ int obx_option_unknown(const char *verb, const char *word)
 	return option_refuse(verb, word, meant);
 }
 
-int obx_option_wrong(const char *verb, int c, char *const *argv)
-{
-	char letter[3] = { '-', (char)optopt, '\0' }, meant[OPTION_BYTES];
-	const char *word = argv[optind - 1];
+/* ---- the tree of commands ---- */
 
-	if (c == ':')
-		return obx_usage_error(verb, "%s needs a value", word);
-	/*
-	 * optopt is set for a long option that exists but takes no value and was given one by '='.
-	 */
-	if (optopt && word[0] == '-' && word[1] == '-' && strchr(word, '='))
-		return obx_usage_error(verb, "%.*s takes no value",
-			(int)ob_min(strcspn(word, "="), (size_t)OPTION_BYTES), word);
-	if (optopt > ' ' && optopt < 0x7f && word[1] != '-')
-		return option_refuse(verb, letter, "");
-	/* The help may mention another program's option of the same name. */
-	return option_refuse(verb, word, option_nearest(verb, word, meant) == 0 ? "" : meant);
+static int completions_main(int argc, char **argv);
+
+static const struct ob_command
+	kzg = { .name = "outboard kzg",
+		.group = OBX_GROUP_COMPUTE,
+		.summary = "KZG commitments, proofs and cells of blobs",
+		.main = obx_kzg_main },
+	msm = { .name = "outboard msm",
+		.group = OBX_GROUP_COMPUTE,
+		.summary = "multi-scalar products of files",
+		.main = obx_msm_main },
+	ntt = { .name = "outboard ntt",
+		.group = OBX_GROUP_COMPUTE,
+		.summary = "number-theoretic transforms of files",
+		.main = obx_ntt_main },
+	rqa = { .name = "outboard rqa",
+		.group = OBX_GROUP_COMPUTE,
+		.summary =
+			"recurrence quantification: one series, sweeps over grids of parameters, "
+			"plots, a page",
+		.main = obx_rqa_main };
+
+static const struct ob_operand shell_operand[] = {
+	{ .name = "SHELL",
+		.words = OB_SHELLS,
+		.what = "completion for the shell",
+		.missing = "say for which shell: bash, zsh or fish" },
+	{ 0 },
+};
+
+static const struct ob_command completions = {
+	.name = "outboard completions",
+	.group = OBX_GROUP_REMOTE,
+	.summary = "print the completion script for bash, zsh or fish",
+	.about = "Prints a script that completes the verbs and options of 'outboard'. "
+		 "'meson install' installs it. For one bash session: "
+		 "source <(outboard completions bash)",
+	.operands = shell_operand,
+	.main = completions_main,
+};
+
+static char version[64];
+
+/* The verbs of a group are adjacent. */
+static const struct ob_command outboard = {
+	.name = "outboard",
+	.summary = "run CUDA programs on the GPUs of another machine",
+	.notes = "The server is --server URL, else OUTBOARD_SERVER, else " OBX_DEFAULT_SERVER
+		 "; several with commas between them are asked for their load, and the least "
+		 "loaded is taken.",
+	.version = version,
+	.commands = (const struct ob_command *const[]){ &obx_run_command, &obx_check_command,
+		&obx_info_command, &obx_top_command, &obx_config_command, &obx_bench_command,
+		&obx_token_command, &obx_cert_command, &completions, &kzg, &msm, &ntt, &rqa, NULL },
+};
+
+static int completions_main(int argc, char **argv)
+{
+	const char *shell = NULL;
+	int code = ob_options_parse(&completions, &shell, argc, argv);
+
+	if (code != OB_OPTIONS_GO)
+		return code;
+	ob_completions_print(&outboard, shell, stdout);
+	return 0;
 }
 
-static int usage(FILE *out)
-{
-	fprintf(out, "usage: outboard VERB ...\n");
-	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-		if (i == 0 || verbs[i].group != verbs[i - 1].group)
-			fprintf(out, "\n%s:\n\n", headings[verbs[i].group]);
-		fprintf(out, "  %-7s %s\n", verbs[i].name, verbs[i].what);
-	}
-	fprintf(out,
-		"\n'outboard VERB --help' says more. The server is --server URL, else "
-		"OUTBOARD_SERVER, else %s;\n"
-		"several with commas between them are asked for their load, and the least loaded "
-		"is taken.\n",
-		DEFAULT_SERVER);
-	return out == stdout ? 0 : OBX_EXIT_USAGE;
-}
-
-/*
- * Verbs whose arguments may belong to another program, and verbs with verbs of their own, handle
- * --help themselves.
- */
+/* Whether --help is among the arguments of a verb that only looks for it in the first place. */
 static bool help_wanted(int argc, char **argv)
 {
-	if (strcmp(argv[1], "run") == 0 || strcmp(argv[1], "bench") == 0 ||
-		strcmp(argv[1], "rqa") == 0)
+	bool wanted = false;
+
+	if (argc < 3 || ob_words_find("kzg|msm|ntt", argv[1]) < 0)
 		return false;
-	for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-			return true;
-	return false;
-}
-
-/* -1: there is no such verb. */
-static int dispatch(int argc, char **argv)
-{
-	char *help[] = { argv[1], (char *)(uintptr_t) "--help", NULL };
-
-	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
-		if (strcmp(argv[1], verbs[i].name) == 0)
-			return help_wanted(argc, argv) ? verbs[i].main(2, help)
-						       : verbs[i].main(argc - 1, argv + 1);
-	return -1;
-}
-
-static int run(int argc, char **argv)
-{
-	const char *names[sizeof verbs / sizeof verbs[0]];
-	int code;
-
-	if (argc < 2)
-		return usage(stderr);
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-		strcmp(argv[1], "help") == 0)
-		return usage(stdout);
-	if (strcmp(argv[1], "--version") == 0) {
-		printf("outboard %s, protocol %u\n", OB_VERSION, OBP_VERSION);
-		return 0;
-	}
-	code = dispatch(argc, argv);
-	if (code >= 0)
-		return code;
-	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
-		names[i] = verbs[i].name;
-	return obx_word_unknown("", "verb", argv[1], names, sizeof names / sizeof names[0]);
+	for (int i = 2; i < argc; i++)
+		wanted |= strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0;
+	return wanted;
 }
 
 /* A command whose output could not be written has failed. */
@@ -329,5 +286,10 @@ static int output_end(int code)
 int main(int argc, char **argv)
 {
 	ob_log_set_name("outboard");
-	return output_end(run(argc, argv));
+	snprintf(version, sizeof version, "%s, protocol %u", OB_VERSION, OBP_VERSION);
+	if (help_wanted(argc, argv)) {
+		argv[2] = (char *)(uintptr_t) "--help";
+		argc = 3;
+	}
+	return output_end(ob_command_run(&outboard, argc, argv));
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/text.h"
-#include "loadbalancer/place.h"
 #include "tools/command.h"
 #include "tools/loader.h"
 #include "tools/program.h"
@@ -17,27 +15,71 @@
 #define PATH_BYTES 4096
 #define LIBRARY    "libcuda.so.1" /* as programs look for it */
 
-static int usage(void)
+struct settings {
+	const char *server, *policy, *vram, *share, *priority, *trace;
+	bool direct, stats, sync;
+	struct ob_words command;
+};
+
+/* The values of the next two are checked here, before the program starts, and passed on as texts. */
+static enum ob_err take_vram(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
 {
-	puts("usage: outboard run [OPTION]... [--] COMMAND [ARG]...\n"
-	     "\n"
-	     "Runs COMMAND with the server's GPUs. The exit code is COMMAND's own.\n"
-	     "\n"
-	     "  --server URL   tls://host:port, tcp://host:port, unix:/path, shm:/path (on this "
-	     "host, through shared memory), or several\n"
-	     "                 with commas: the least loaded is taken\n"
-	     "                 (else OUTBOARD_SERVER, else tcp://127.0.0.1:14800)\n"
-	     "  --policy NAME  how one of several is chosen: least-load, binpack, spread, "
-	     "power-of-two, ...\n"
-	     "  --vram SIZE    this much device memory at most; a server must have it free\n"
-	     "  --share F      this part of the device's time at most, 0.01 to 1\n"
-	     "  --priority P   low, normal or high; a server may allow less\n"
-	     "  --direct       no server: the software device inside the program's own process\n"
-	     "  --stats        at exit, print calls, round trips, bytes and time to stderr\n"
-	     "  --trace FILE   write each call to FILE\n"
-	     "  --sync         make every call wait for its result (finds the call that fails)");
-	return 0;
+	uint64_t bytes;
+
+	(void)option;
+	(void)ret_cause;
+	*(const char **)target = text;
+	return ob_text_parse_size(text, &bytes) && bytes > 0 ? OB_ERR_NONE : OB_ERR_ARGUMENT;
 }
+
+static enum ob_err take_share(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
+{
+	char *end;
+	double share = strtod(text, &end);
+
+	(void)option;
+	(void)ret_cause;
+	*(const char **)target = text;
+	return end != text && !*end && share >= 0.01 && share <= 1 ? OB_ERR_NONE : OB_ERR_ARGUMENT;
+}
+
+static const struct ob_option options[] = {
+	OBX_SERVER_OPTION(struct settings, server),
+	{ OB_OPTION("policy", OB_WORD, struct settings, policy), .arg = "NAME",
+		.words = "least-load|round-robin|weighted|least-connections|power-of-two|binpack|"
+			 "spread|exclusive",
+		.help = "how one of several servers is chosen: least-load, round-robin, weighted, "
+			"least-connections, power-of-two, binpack, spread or exclusive",
+		.fallback = "least-load" },
+	{ OB_OPTION("vram", OB_PARSED, struct settings, vram), .arg = "SIZE", .take = take_vram,
+		.takes = "a size such as 4GiB",
+		.help = "use at most this much device memory; a server must have it free" },
+	{ OB_OPTION("share", OB_PARSED, struct settings, share), .arg = "F", .take = take_share,
+		.takes = "a number from 0.01 to 1",
+		.help = "use at most this part of the device's time, 0.01 to 1" },
+	{ OB_OPTION("priority", OB_WORD, struct settings, priority), .arg = "P",
+		.words = "low|normal|high",
+		.help = "low, normal or high; a server may allow less" },
+	{ OB_OPTION("direct", OB_FLAG, struct settings, direct),
+		.help = "use no server, but the software device inside the program's own process" },
+	{ OB_OPTION("stats", OB_FLAG, struct settings, stats),
+		.help = "at exit, print calls, round trips, bytes and time to stderr" },
+	{ OB_OPTION("trace", OB_FILE, struct settings, trace), .arg = "FILE",
+		.help = "write each call to FILE" },
+	{ OB_OPTION("sync", OB_FLAG, struct settings, sync),
+		.help = "make every call wait for its result, which shows the call that fails" },
+	{ 0 },
+};
+
+static const struct ob_operand operands[] = {
+	{ .name = "COMMAND",
+		.kind = OB_OPERAND_REST,
+		.file = true,
+		.offset = offsetof(struct settings, command) },
+	{ 0 },
+};
 
 /* Adds a value to a variable, separated by a colon, before or after its present value. */
 static void join(const char *name, const char *value, bool before)
@@ -144,100 +186,50 @@ static bool prepare(const char *command, const char *file)
 	return use_library(file, kind != OBX_PROGRAM_SANITIZER);
 }
 
-/*
- * The client library reads these from its environment. Wrong values are reported here, before the
- * program starts.
- */
-static bool wish(int option, const char *text, const char **ret_wanted)
+/* Passes an option on to the client library, which reads its environment. */
+static void pass(const char *variable, const char *value)
 {
-	enum obl_policy policy;
-	uint64_t bytes;
-	double share;
-	char *end;
-
-	switch (option) {
-	case 'P':
-		*ret_wanted = "least-load, round-robin, weighted, least-connections, power-of-two, "
-			      "binpack, spread or exclusive";
-		setenv("OUTBOARD_POLICY", text, 1);
-		return obl_policy_parse(text, &policy);
-	case 'v':
-		*ret_wanted = "a size such as 4GiB";
-		setenv("OUTBOARD_VRAM", text, 1);
-		return ob_text_parse_size(text, &bytes) && bytes > 0;
-	case 'H':
-		*ret_wanted = "a number from 0.01 to 1";
-		setenv("OUTBOARD_SHARE", text, 1);
-		share = strtod(text, &end);
-		return end != text && !*end && share >= 0.01 && share <= 1;
-	default:
-		*ret_wanted = "low, normal or high";
-		setenv("OUTBOARD_PRIORITY", text, 1);
-		return strcmp(text, "low") == 0 || strcmp(text, "normal") == 0 ||
-			strcmp(text, "high") == 0;
-	}
+	if (value)
+		setenv(variable, value, 1);
 }
 
-int obx_run_main(int argc, char **argv)
+static int run_main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "server", required_argument, NULL, 's' },
-		{ "direct", no_argument, NULL, 'd' },
-		{ "stats", no_argument, NULL, 'S' },
-		{ "trace", required_argument, NULL, 't' },
-		{ "sync", no_argument, NULL, 'y' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "policy", required_argument, NULL, 'P' },
-		{ "vram", required_argument, NULL, 'v' },
-		{ "share", required_argument, NULL, 'H' },
-		{ "priority", required_argument, NULL, 'p' },
-		{ 0 },
-	};
-	const char *server = NULL, *why = NULL;
+	struct settings s = { 0 };
 	struct ob_cause cause;
-	bool direct = false;
-	int c;
+	const char *server;
+	int code = ob_options_parse(&obx_run_command, &s, argc, argv);
 
-	while ((c = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
-		switch (c) {
-		case 's':
-			server = optarg;
-			break;
-		case 'd':
-			direct = true;
-			break;
-		case 'S':
-			setenv("OUTBOARD_STATS", "1", 1);
-			break;
-		case 't':
-			setenv("OUTBOARD_TRACE", optarg, 1);
-			break;
-		case 'y':
-			setenv("OUTBOARD_OPT", "-async", 1);
-			break;
-		case 'P':
-		case 'v':
-		case 'H':
-		case 'p':
-			if (!wish(c, optarg, &why))
-				return obx_usage_error("run", "%s takes %s, not '%s'",
-					argv[optind - 2], why, optarg);
-			break;
-		case 'h':
-			return usage();
-		default:
-			return obx_option_wrong("run", c, argv);
-		}
-	}
-	if (optind >= argc)
-		return obx_usage_error("run", "a command is missing");
-	server = obx_server_url(server);
-	if (!direct && !obx_servers_valid(server, &cause))
-		return obx_usage_error("run", "the server's address '%s': %s", server, cause.text);
-	setenv("OUTBOARD_SERVER", server, 1);
-	if (!prepare(argv[optind], direct ? "liboutboard-softdevice.so" : LIBRARY))
+	if (code != OB_OPTIONS_GO)
+		return code;
+	if (!s.command.n)
+		return ob_usage_error(&obx_run_command, "a command is missing");
+	server = obx_server_url(s.server);
+	if (!s.direct && !obx_servers_valid(server, &cause))
+		return ob_usage_error(
+			&obx_run_command, "the server's address '%s': %s", server, cause.text);
+	pass("OUTBOARD_SERVER", server);
+	pass("OUTBOARD_POLICY", s.policy);
+	pass("OUTBOARD_VRAM", s.vram);
+	pass("OUTBOARD_SHARE", s.share);
+	pass("OUTBOARD_PRIORITY", s.priority);
+	pass("OUTBOARD_STATS", s.stats ? "1" : NULL);
+	pass("OUTBOARD_TRACE", s.trace);
+	pass("OUTBOARD_OPT", s.sync ? "-async" : NULL);
+	if (!prepare(s.command.list[0], s.direct ? "liboutboard-softdevice.so" : LIBRARY))
 		return OBX_EXIT_UNWELL;
-	execvp(argv[optind], argv + optind);
-	fprintf(stderr, "outboard run: %s: %s\n", argv[optind], strerror(errno));
+	execvp(s.command.list[0], s.command.list);
+	fprintf(stderr, "outboard run: %s: %s\n", s.command.list[0], strerror(errno));
 	return errno == ENOENT ? 127 : 126;
 }
+
+const struct ob_command obx_run_command = {
+	.name = "outboard run",
+	.group = OBX_GROUP_REMOTE,
+	.summary = "run a CUDA program with the GPUs of a server",
+	.about = "Runs COMMAND with the GPUs of a server. Of several servers, with commas between "
+		 "them, the least loaded is taken. The exit code is COMMAND's own.",
+	.options = options,
+	.operands = operands,
+	.main = run_main,
+};

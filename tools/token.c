@@ -2,7 +2,6 @@
 /* Copyright The Outboard Authors */
 /* outboard token: makes, lists and revokes the bearer tokens of a server's token file. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -15,50 +14,86 @@
 #define DAYS_DEFAULT 90u
 #define DAYS_MAX     36500u
 #define DAY          86400u
-#define LIMIT        256
 
-static int usage(void)
+struct settings {
+	const char *action, *file, *name;
+	enum obt_scope scope;
+	uint32_t days;
+	struct obt_allow allow;
+	struct ob_words ids;
+};
+
+static enum ob_err take_scope(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
 {
-	puts("usage: outboard token create --file FILE [--name NAME] [--scope use|look] [--days N] "
-	     "[LIMITS]\n"
-	     "       outboard token list --file FILE\n"
-	     "       outboard token revoke --file FILE ID...\n"
-	     "\n"
-	     "FILE is what 'outboard-server --tokens FILE' reads at each new session; it holds no "
-	     "token, only their hashes.\n"
-	     "\n"
-	     "  --name NAME   whose it is, for the audit log\n"
-	     "  --scope SCOPE use: run programs (default); look: see the devices only\n"
-	     "  --days N      days until it expires, 0 never (default 90)\n"
-	     "  --sessions N  sessions that its bearer may have at the same time (default: as the "
-	     "server's --token-sessions)\n"
-	     "\n"
-	     "Limits of each session of its bearer; where the server's own are lower, those "
-	     "count:\n"
-	     "  --max-memory SIZE, --max-host-memory SIZE, --max-outstanding SIZE, --max-handles "
-	     "N, --max-modules N, --max-lanes N,\n"
-	     "  --idle-timeout S, --share F, --max-priority low|normal|high    as those of "
-	     "outboard-server\n"
-	     "\n"
-	     "'create' prints the token once; clients set OUTBOARD_TOKEN to it.");
-	return 0;
+	(void)option;
+	(void)ret_cause;
+	return obt_scope_find(text, target) ? OB_ERR_NONE : OB_ERR_ARGUMENT;
 }
 
-static int create(const char *file, struct obt_tokens *tokens, const char *name,
-	enum obt_scope scope, uint64_t days, const struct obt_allow *allow)
+static enum ob_err take_limit(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
+{
+	return obt_allow_set(target, option->name, text, ret_cause);
+}
+
+#define LIMIT(option_name, value_name)                                                  \
+	OB_OPTION(option_name, OB_PARSED, struct settings, allow), .arg = (value_name), \
+								   .take = take_limit
+
+static const struct ob_option options[] = {
+	{ OB_OPTION("file", OB_FILE, struct settings, file), .arg = "FILE",
+		.help = "the file that the server's --tokens names" },
+	{ OB_OPTION("name", OB_TEXT, struct settings, name), .arg = "NAME",
+		.help = "create: whose it is, for the audit log" },
+	{ OB_OPTION("scope", OB_PARSED, struct settings, scope), .arg = "SCOPE", .take = take_scope,
+		.words = "use|look", .fallback = "use",
+		.help = "create: what it allows. use: run programs; look: see the devices only" },
+	{ OB_OPTION("days", OB_NUMBER, struct settings, days), .arg = "N", .max = DAYS_MAX,
+		.fallback = "90", .help = "create: days until it expires, 0: never" },
+	{ LIMIT("sessions", "N"),
+		.help = "create: sessions that its bearer may have at the same time",
+		.fallback = "the server's --token-sessions" },
+	{ .name = "Limits of each session of its bearer; lower ones of the server prevail",
+		.kind = OB_HEADING },
+	{ LIMIT("max-memory", "SIZE"), .help = "memory on each device" },
+	{ LIMIT("max-host-memory", "SIZE"), .help = "memory of the server" },
+	{ LIMIT("max-outstanding", "SIZE"),
+		.help = "results that the server holds until the client has received them" },
+	{ LIMIT("max-handles", "N"), .help = "streams, events, functions, memory handles" },
+	{ LIMIT("max-modules", "N"), .help = "loaded modules at a time" },
+	{ LIMIT("max-lanes", "N"), .help = "threads of the program that use CUDA" },
+	{ LIMIT("idle-timeout", "S"), .help = "seconds without a call after which a session ends" },
+	{ LIMIT("share", "F"), .help = "share of the device's time, 0.01 to 1" },
+	{ LIMIT("max-priority", "WHICH"), .words = "low|normal|high",
+		.help = "the highest priority that a client may ask for: low, normal or high" },
+	{ 0 },
+};
+
+static const struct ob_operand operands[] = {
+	{ .name = "ACTION",
+		.words = "create|list|revoke",
+		.offset = offsetof(struct settings, action),
+		.missing = "say create, list or revoke" },
+	{ .name = "ID", .kind = OB_OPERAND_MANY, .offset = offsetof(struct settings, ids) },
+	{ 0 },
+};
+
+static int create(const struct settings *s, struct obt_tokens *tokens)
 {
 	struct ob_cause cause;
 	char text[OBT_TOKEN_TEXT];
 
-	if (obt_tokens_add(tokens, name, scope, days ? (uint64_t)time(NULL) + days * DAY : 0, allow,
+	if (obt_tokens_add(tokens, s->name, s->scope,
+		    s->days ? (uint64_t)time(NULL) + (uint64_t)s->days * DAY : 0, &s->allow,
 		    text)) {
 		fprintf(stderr,
-			"outboard token: no token can be made: the file has %u already, or there "
-			"is no memory\n",
-			OBT_TOKENS_MAX);
+			"outboard token: no token can be made: %s has the most tokens that a file "
+			"holds, %u, or there is no memory. 'outboard token revoke' removes some\n",
+			s->file, OBT_TOKENS_MAX);
 		return OBX_EXIT_UNWELL;
 	}
-	if (obt_tokens_write(file, tokens, &cause)) {
+	if (obt_tokens_write(s->file, tokens, &cause)) {
 		fprintf(stderr, "outboard token: %s\n", cause.text);
 		return OBX_EXIT_UNWELL;
 	}
@@ -89,110 +124,71 @@ static int list(const struct obt_tokens *tokens)
 	return 0;
 }
 
-static int take_back(const char *file, struct obt_tokens *tokens, char **ids, int n)
+static int take_back(const struct settings *s, struct obt_tokens *tokens)
 {
 	struct ob_cause cause;
 
-	if (n == 0)
-		return obx_usage_error("token", "revoke needs the ids to revoke");
-	for (int i = 0; i < n; i++)
-		if (!obt_tokens_remove(tokens, ids[i])) {
+	if (!s->ids.n)
+		return ob_usage_error(&obx_token_command, "revoke needs the ids to revoke");
+	for (size_t i = 0; i < s->ids.n; i++)
+		if (!obt_tokens_remove(tokens, s->ids.list[i])) {
 			fprintf(stderr,
-				"outboard token: there is no token %s in %s; nothing was revoked\n",
-				ids[i], file);
+				"outboard token: there is no token %s in %s; nothing was revoked. "
+				"'outboard token list' shows the ids\n",
+				s->ids.list[i], s->file);
 			return OBX_EXIT_UNWELL;
 		}
-	if (obt_tokens_write(file, tokens, &cause)) {
+	if (obt_tokens_write(s->file, tokens, &cause)) {
 		fprintf(stderr, "outboard token: %s\n", cause.text);
 		return OBX_EXIT_UNWELL;
 	}
 	return 0;
 }
 
-int obx_token_main(int argc, char **argv)
+static int token_main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "file", required_argument, NULL, 'f' },
-		{ "name", required_argument, NULL, 'n' },
-		{ "scope", required_argument, NULL, 's' },
-		{ "days", required_argument, NULL, 'd' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "max-memory", required_argument, NULL, LIMIT },
-		{ "max-host-memory", required_argument, NULL, LIMIT },
-		{ "max-outstanding", required_argument, NULL, LIMIT },
-		{ "max-handles", required_argument, NULL, LIMIT },
-		{ "max-modules", required_argument, NULL, LIMIT },
-		{ "max-lanes", required_argument, NULL, LIMIT },
-		{ "idle-timeout", required_argument, NULL, LIMIT },
-		{ "share", required_argument, NULL, LIMIT },
-		{ "max-priority", required_argument, NULL, LIMIT },
-		{ "sessions", required_argument, NULL, LIMIT },
-		{ 0 },
-	};
-	const char *file = NULL, *name = "-", *verb;
-	enum obt_scope scope = OBT_SCOPE_USE;
+	struct settings s = { .name = "-", .scope = OBT_SCOPE_USE, .days = DAYS_DEFAULT };
+	int code = ob_options_parse(&obx_token_command, &s, argc, argv);
 	struct obt_tokens tokens;
-	uint64_t days = DAYS_DEFAULT;
 	struct ob_cause cause;
-	struct obt_allow allow = { { 0 } };
-	int c, index = 0, status;
 
-	while ((c = getopt_long(argc, argv, ":h", options, &index)) != -1) {
-		switch (c) {
-		case 'f':
-			file = optarg;
-			break;
-		case 'n':
-			name = optarg;
-			break;
-		case 's':
-			if (!obt_scope_find(optarg, &scope))
-				return obx_usage_error(
-					"token", "--scope is use or look, not '%s'", optarg);
-			break;
-		case 'd':
-			if (!ob_text_parse_number(optarg, 0, DAYS_MAX, &days))
-				return obx_usage_error("token",
-					"--days is a number from 0 to %u, not '%s'", DAYS_MAX,
-					optarg);
-			break;
-		case LIMIT:
-			if (obt_allow_set(&allow, options[index].name, optarg, &cause))
-				return obx_usage_error("token", "--%s takes %s, not '%s'",
-					options[index].name, cause.text, optarg);
-			break;
-		case 'h':
-			return usage();
-		default:
-			return obx_option_wrong("token", c, argv);
-		}
-	}
-	verb = optind < argc ? argv[optind++] : "";
-	if (!*verb)
-		return obx_usage_error("token", "say create, list or revoke");
-	if (strcmp(verb, "create") != 0 && strcmp(verb, "list") != 0 && strcmp(verb, "revoke") != 0)
-		return obx_word_unknown("token", "verb", verb,
-			(const char *const[]){ "create", "list", "revoke" }, 3);
-	if (!file)
-		return obx_usage_error(
-			"token", "--file is missing: the file that the server's --tokens names");
+	if (code != OB_OPTIONS_GO)
+		return code;
+	if (!s.file)
+		return ob_usage_error(&obx_token_command,
+			"--file is missing: the file that the server's --tokens names");
 	/* Only `create` may make the file. */
-	if (verb[0] != 'c' && access(file, F_OK) != 0) {
+	if (strcmp(s.action, "create") != 0 && access(s.file, F_OK) != 0) {
 		fprintf(stderr,
 			"outboard token: %s: %s. 'outboard token create --file %s' makes it\n",
-			file, strerror(errno), file);
+			s.file, strerror(errno), s.file);
 		return OBX_EXIT_UNWELL;
 	}
-	if (obt_tokens_read(file, &tokens, &cause)) {
+	if (obt_tokens_read(s.file, &tokens, &cause)) {
 		fprintf(stderr, "outboard token: %s\n", cause.text);
 		return OBX_EXIT_UNWELL;
 	}
-	if (verb[0] == 'c')
-		status = create(file, &tokens, name, scope, days, &allow);
-	else if (verb[0] == 'l')
-		status = list(&tokens);
+	if (strcmp(s.action, "create") == 0)
+		code = create(&s, &tokens);
+	else if (strcmp(s.action, "list") == 0)
+		code = list(&tokens);
 	else
-		status = take_back(file, &tokens, argv + optind, argc - optind);
+		code = take_back(&s, &tokens);
 	obt_tokens_fini(&tokens);
-	return status;
+	return code;
 }
+
+const struct ob_command obx_token_command = {
+	.name = "outboard token",
+	.group = OBX_GROUP_REMOTE,
+	.summary = "make, list and revoke tokens that let clients in",
+	.usage = "create --file FILE [--name NAME] [--scope use|look] [--days N] [LIMITS]\n"
+		 "list --file FILE\n"
+		 "revoke --file FILE ID...",
+	.about = "FILE is what 'outboard-server --tokens FILE' reads at each new session; it holds "
+		 "no token, only their hashes. 'create' prints the token once; clients set "
+		 "OUTBOARD_TOKEN to it.",
+	.options = options,
+	.operands = operands,
+	.main = token_main,
+};

@@ -4,7 +4,7 @@
  * `outboard top`: shows the sessions of one server, those with the most calls first, and refreshes
  * the list. It queries the supervisor; sessions are not affected.
  */
-#include <getopt.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ struct rates {
 struct top {
 	struct obt_stream kept;
 	struct obt_url url;
-	const char *url_text;
+	const char *server, *url_text;
 	bool json, once;
 	double interval_s;
 	struct obx_screen screen;
@@ -334,55 +334,38 @@ static int run(struct top *top)
 	return OBX_EXIT_UNWELL;
 }
 
-static int usage(void)
-{
-	puts("usage: outboard top [--server URL] [--interval S] [--once] [--json]\n"
-	     "\n"
-	     "The sessions of one server: memory, calls and bytes a second, age, client; refreshed "
-	     "until q is pressed.\n"
-	     "\n"
-	     "  --server URL   (else OUTBOARD_SERVER). A server tells its sessions to clients on "
-	     "its own host only\n"
-	     "  --interval S   seconds between looks, 0.1 to 3600 (1)\n"
-	     "  --once         one look; rates are then means since each session's start\n"
-	     "  --json         one JSON object for each look");
-	return 0;
-}
+static const struct ob_option options[] = {
+	OBX_SERVER_OPTION(struct top, server),
+	{ OB_OPTION("interval", OB_REAL, struct top, interval_s), .arg = "S", .low = 0.1,
+		.high = 3600, .fallback = "1", .help = "seconds between samples" },
+	{ OB_OPTION("once", OB_FLAG, struct top, once),
+		.help = "one sample; rates are then means since each session's start" },
+	{ OB_OPTION("json", OB_FLAG, struct top, json), .help = "one JSON object for each sample" },
+	{ 0 },
+};
 
-int obx_top_main(int argc, char **argv)
+static int top_main(int argc, char **argv)
 {
-	static const struct option options[] = { { "server", required_argument, NULL, 's' },
-		{ "interval", required_argument, NULL, 'i' }, { "once", no_argument, NULL, 'o' },
-		{ "json", no_argument, NULL, 'j' }, { "help", no_argument, NULL, 'h' }, { 0 } };
 	static struct top top = { .interval_s = 1, .kept.fd = -1 };
-	const char *server = NULL;
 	struct ob_cause cause;
-	char *end;
-	int c;
+	int code = ob_options_parse(&obx_top_command, &top, argc, argv);
 
-	while ((c = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
-		if (c == 's') {
-			server = optarg;
-		} else if (c == 'i') {
-			top.interval_s = strtod(optarg, &end);
-			if (*end || !(top.interval_s >= 0.1 && top.interval_s <= 3600))
-				return obx_usage_error("top",
-					"--interval takes 0.1 to 3600 seconds, not '%s'", optarg);
-		} else if (c == 'o') {
-			top.once = true;
-		} else if (c == 'j') {
-			top.json = true;
-		} else if (c == 'h') {
-			return usage();
-		} else {
-			return obx_option_wrong("top", c, argv);
-		}
-	}
-	if (optind < argc)
-		return obx_usage_error("top", "unexpected '%s'", argv[optind]);
-	top.url_text = obx_server_url(server);
+	if (code != OB_OPTIONS_GO)
+		return code;
+	top.url_text = obx_server_url(top.server);
 	if (obt_url_parse(top.url_text, &top.url, &cause))
-		return obx_usage_error(
-			"top", "the server's address '%s': %s", top.url_text, cause.text);
+		return ob_usage_error(&obx_top_command, "the server's address '%s': %s",
+			top.url_text, cause.text);
 	return run(&top);
 }
+
+const struct ob_command obx_top_command = {
+	.name = "outboard top",
+	.group = OBX_GROUP_REMOTE,
+	.summary = "the sessions of a server, refreshed",
+	.about = "Shows the sessions of one server: memory, calls and bytes a second, age, client. "
+		 "The list is refreshed until q is pressed. A server lists its sessions only to "
+		 "clients on its own host.",
+	.options = options,
+	.main = top_main,
+};

@@ -22,7 +22,7 @@ CASES = [
     ([], 2, 'err', 'usage: outboard VERB'),
     (['--help'], 0, 'out', 'run a CUDA program'),
     # the compute library's verbs come last, under a separate heading
-    (['--help'], 0, 'out', 'show its pin\n\nCompute library, works without a server'),
+    (['--help'], 0, 'out', 'bash, zsh or fish\n\nCompute library, works without a server'),
     (['--help'], 0, 'out', 'those of a server:\n\n  kzg'),
     (['--version'], 0, 'out', 'protocol 2'),
     (['fly'], 2, 'err', "no verb 'fly'"),
@@ -63,6 +63,10 @@ CASES = [
     (['token', 'create', '--token-sessions', '5'], 2, 'err', "outboard token: there is no option --token-sessions; 'outboard token --help' shows the usage\n"),
     (['token', 'lst'], 2, 'err', "there is no verb 'lst'; did you mean 'list'?"),
     (['token'], 2, 'err', 'say create, list or revoke'),
+    (['token', 'create', '--scope', 'all'], 2, 'err', "outboard token: --scope takes use or look, not 'all'"),
+    (['token', 'create', '--share', '2'], 2, 'err', '--share takes a number from 0.01 to 1'),
+    (['completions', 'csh'], 2, 'err', "there is no completion for the shell 'csh'"),
+    (['completions'], 2, 'err', 'say for which shell: bash, zsh or fish'),
     (['token', 'create', '--nmae', 'x'], 2, 'err', 'did you mean --name?'),
     (['token', 'list', '--file', '/nowhere/tokens'], 1, 'err', "/nowhere/tokens: No such file or directory. 'outboard token create --file /nowhere/tokens' makes it\n"),
     (['token', 'revoke', '--file', '/nowhere/tokens', '01234567'], 1, 'err', 'No such file or directory'),
@@ -89,7 +93,7 @@ CASES = [
 HELP = [([verb], more) for verb, below in {
     'run': ((), ('--direct',)), 'check': ((), ('--server', NOWHERE)), 'info': ((),), 'top': ((), ('--once',)), 'config': ((), ('check',)),
     'bench': ((), *((kind,) for kind in ('launch', 'latency', 'bandwidth', 'objects', 'all', 'startup'))),
-    'token': ((), ('create',), ('list', '--file', '/nowhere'), ('revoke',)), 'cert': ((), ('--cert', '/nowhere')),
+    'token': ((), ('create',), ('list', '--file', '/nowhere'), ('revoke',)), 'cert': ((), ('--cert', '/nowhere')), 'completions': ((),),
     'kzg': ((), *((action,) for action in ('commit', 'prove', 'verify', 'cells', 'recover', 'bench', 'check'))),
     'msm': ((), ('gen',), ('tune',), ('calibrate',), ('bench',)), 'ntt': ((), ('bench',), ('--in', 'x')),
     'rqa': ((), ('run',), ('sweep',), ('plot',), ('serve',), ('measures',), ('options',))}.items() for more in below]
