@@ -17,7 +17,6 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 SUFFIXES = {'.c', '.h', '.cu', '.cuh'}
 # Circles that may stay until their folders are rebuilt, by the names of their objects. A line that is no circle any more is a fault, so the list gets shorter.
 KNOWN = (
-    'softdevice/core/engine/cta softdevice/core/engine/fault softdevice/core/engine/warp',
 )
 
 Edges = dict[str, dict[str, list[str]]]

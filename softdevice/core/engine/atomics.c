@@ -5,15 +5,17 @@
  * memory, so it needs real atomic operations. Shared memory is accessed by one thread at a time,
  * but a generic address may point to either, so all accesses use the same code.
  */
-#include "softdevice/core/half.h"
-#include "softdevice/core/ops.h"
-#include "softdevice/core/engine/warp.h"
+#include "softdevice/core/engine/atomics.h"
 
 #include <math.h>
 #include <string.h>
 #ifdef __x86_64__
 #include <emmintrin.h>
 #endif
+
+#include "softdevice/core/engine/fault.h"
+#include "softdevice/core/half.h"
+#include "softdevice/core/ops.h"
 
 /* d is OBD_NO_SLOT for red */
 struct operands {

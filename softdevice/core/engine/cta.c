@@ -4,188 +4,26 @@
 
 #include <stdlib.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 #include "softdevice/core/engine/fault.h"
-#include "softdevice/core/ops.h"
-#include "softdevice/core/engine/stats.h"
+#include "softdevice/core/engine/frame.h"
 #include "softdevice/core/engine/warp.h"
 
 /*
- * The worker switches to another block after this many rounds over all warps of a block, or earlier
- * if all warps that ran are spinning.
+ * A turn of a block ends after this many rounds over all of its warps, or earlier if all warps that
+ * ran are spinning.
  */
-#define CTA_ROUNDS   64
+#define TURN_ROUNDS  64
 #define LOCAL_ALIGN  256u
 #define SHARED_ALIGN 1024u
-#define SHARED_LEAST 1024u
 
-/* ---- frames ---- */
-
-static void fill_consts(struct obd_frame *fr, const struct obd_func *f)
+void obd_cta_free(struct obd_cta *c)
 {
-	for (uint32_t i = 0; i < f->n_consts; i++) {
-		char *reg = fr->regs + (size_t)f->consts[i].slot * OBD_SLOT_BYTES;
+	const struct obd_env *env;
 
-		for (uint32_t l = 0; l < OBD_LANES; l++)
-			if (f->consts[i].wide)
-				((uint64_t *)(void *)reg)[l] = f->consts[i].value;
-			else
-				((uint32_t *)(void *)reg)[l] = (uint32_t)f->consts[i].value;
-	}
-}
-
-struct obd_frame *obd_worker_get_frame(struct obd_worker *wk, const struct obd_func *f)
-{
-	struct obd_frame *fr = wk->free_frames[f->index];
-
-	if (fr) {
-		wk->free_frames[f->index] = fr->next_free;
-	} else {
-		size_t head = (sizeof(*fr) + OBD_SLOT_BYTES - 1) / OBD_SLOT_BYTES * OBD_SLOT_BYTES;
-		size_t size = head + ((size_t)f->n_slots + 1) * OBD_SLOT_BYTES;
-
-		fr = aligned_alloc(OBD_SLOT_BYTES, size);
-		if (!fr)
-			return NULL;
-		memset(fr, 0, size);
-		fr->func = f;
-		fr->fp = (uint32_t *)(void *)((char *)fr + head);
-		fr->regs = (char *)fr + head + OBD_SLOT_BYTES;
-		fill_consts(fr, f);
-		fr->next_all = wk->all_frames;
-		wk->all_frames = fr;
-	}
-	fr->parent = NULL;
-	fr->refs = 0;
-	fr->depth = 0;
-	return fr;
-}
-
-void obd_worker_put_frame(struct obd_worker *wk, struct obd_frame *f)
-{
-	f->next_free = wk->free_frames[f->func->index];
-	wk->free_frames[f->func->index] = f;
-}
-
-/* ---- barriers ---- */
-
-static void release(struct obd_cta *c, uint32_t id)
-{
-	struct obd_barrier *b = &c->barriers[id];
-
-	for (uint32_t k = 0; k < c->n_warps; k++) {
-		struct obd_warp *w = &c->warps[k];
-
-		for (uint32_t i = 0; i < w->n_paths; i++) {
-			struct obd_path *p = &w->paths[i];
-			char *regs = p->frame->regs;
-
-			if (p->state != OBD_PATH_BARRIER || p->barrier != id)
-				continue;
-			const struct obd_insn *in = p->pc;
-
-			if (in->e == OBD_BAR_RED_POPC) {
-				uint32_t v[OBD_LANES];
-
-				for (uint32_t l = 0; l < OBD_LANES; l++)
-					v[l] = b->red_popc;
-				obd_write32(regs + (size_t)in->d * OBD_SLOT_BYTES, v, p->mask);
-			} else if (in->e == OBD_BAR_RED_AND || in->e == OBD_BAR_RED_OR) {
-				uint32_t *pred = (uint32_t *)(void *)regs + in->d;
-				bool v = in->e == OBD_BAR_RED_AND ? b->red_and : b->red_or;
-
-				*pred = (*pred & ~p->mask) | (v ? p->mask : 0);
-			}
-			p->pc++;
-			p->state = OBD_PATH_RUN;
-			if (w->state == OBD_WARP_BLOCKED)
-				w->state = OBD_WARP_READY;
-		}
-	}
-	memset(b, 0, sizeof(*b));
-	b->red_and = true;
-}
-
-void obd_cta_barrier_check(struct obd_cta *c, uint32_t id)
-{
-	struct obd_barrier *b = &c->barriers[id];
-
-	if (!b->arrived)
+	if (!c)
 		return;
-	if (!b->expected) {
-		if (b->arrived >= c->n_live)
-			release(c, id);
-		return;
-	}
-	uint32_t n = 0;
-
-	/*
-	 * `expected` counts whole warps, 32 threads each. A warp therefore counts as 32 threads
-	 * when all of its live lanes have arrived.
-	 */
-	for (uint32_t k = 0; k < c->n_warps; k++) {
-		uint32_t a = b->warp_arrived[k];
-
-		if (a)
-			n += (a & c->warps[k].live) == c->warps[k].live
-				? OBD_LANES
-				: (uint32_t)__builtin_popcount(a);
-	}
-	if (n >= b->expected)
-		release(c, id);
-}
-
-const struct obd_insn *obd_warp_barrier(
-	struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
-{
-	const uint32_t *id_reg =
-		(const uint32_t *)(const void *)(regs + (size_t)in->a * OBD_SLOT_BYTES);
-	const uint32_t *n_reg =
-		(const uint32_t *)(const void *)(regs + (size_t)in->b * OBD_SLOT_BYTES);
-	uint32_t lane = (uint32_t)__builtin_ctz(m), kind = in->e, id;
-
-	if (kind == OBD_BAR_CLUSTER_ARRIVE)
-		return in + 1;
-	id = kind == OBD_BAR_CLUSTER_WAIT ? OBD_BARRIER_CLUSTER : id_reg[lane];
-	if (kind != OBD_BAR_CLUSTER_WAIT && id >= OBD_BARRIER_CLUSTER)
-		obd_fault_raise(
-			w, in, m, CUDA_ERROR_ILLEGAL_INSTRUCTION, "a barrier's number is above 15");
-	struct obd_barrier *b = &w->cta->barriers[id];
-	uint32_t n = in->b == OBD_NO_SLOT ? 0 : n_reg[lane];
-
-	if (n > OBD_BLOCK_MAX_THREADS)
-		obd_fault_raise(w, in, m, CUDA_ERROR_ILLEGAL_INSTRUCTION,
-			"a barrier's thread count is above 1024");
-	if (kind >= OBD_BAR_RED_POPC && kind <= OBD_BAR_RED_OR) {
-		uint32_t p = (((uint32_t *)(void *)regs)[in->c] ^ (in->u.imm ? ~0u : 0)) & m;
-
-		b->red_popc += (uint32_t)__builtin_popcount(p);
-		b->red_and &= p == m;
-		b->red_or |= p != 0;
-	}
-	b->arrived += (uint32_t)__builtin_popcount(m);
-	b->warp_arrived[w->id] |= m;
-	b->expected = n;
-	if (kind != OBD_BAR_ARRIVE) {
-		w->cur->pc = in;
-		w->cur->state = OBD_PATH_BARRIER;
-		w->cur->barrier = (uint8_t)id;
-	} else {
-		w->cur->pc = in + 1;
-	}
-	obd_cta_barrier_check(w->cta, id);
-	return OBD_LEAVE;
-}
-
-/* ---- blocks ---- */
-
-static void free_cta(struct obd_cta *c)
-{
-	const struct obd_env *env = &c->launch->program->env;
-
+	env = &c->launch->program->env;
 	if (c->shared)
 		env->scratch_free(env->user, c->shared, c->launch->shared_size);
 	if (c->local)
@@ -194,7 +32,7 @@ static void free_cta(struct obd_cta *c)
 	free(c);
 }
 
-static struct obd_cta *new_cta(struct obd_worker *wk)
+struct obd_cta *obd_cta_new(struct obd_worker *wk)
 {
 	struct obd_launch *l = wk->launch;
 	const struct obd_env *env = &l->program->env;
@@ -213,7 +51,7 @@ static struct obd_cta *new_cta(struct obd_worker *wk)
 	if (c->local_size)
 		c->local = env->scratch_alloc(env->user, c->local_size, LOCAL_ALIGN);
 	if (!c->warps || !c->shared || (c->local_size && !c->local)) {
-		free_cta(c);
+		obd_cta_free(c);
 		return NULL;
 	}
 	memset(c->warps, 0, c->n_warps * sizeof(struct obd_warp));
@@ -242,7 +80,7 @@ static struct obd_cta *new_cta(struct obd_worker *wk)
 	return c;
 }
 
-static bool start_cta(struct obd_cta *c, uint64_t index)
+bool obd_cta_start(struct obd_cta *c, uint64_t index)
 {
 	const uint32_t *g = c->launch->grid->grid;
 	const struct obd_func *f = c->launch->func;
@@ -257,7 +95,7 @@ static bool start_cta(struct obd_cta *c, uint64_t index)
 		c->barriers[i].red_and = true;
 	for (uint32_t k = 0; k < c->n_warps; k++) {
 		struct obd_warp *w = &c->warps[k];
-		struct obd_frame *fr = obd_worker_get_frame(c->worker, f);
+		struct obd_frame *fr = obd_frame_get(c->worker, f);
 
 		if (!fr)
 			return false;
@@ -278,8 +116,6 @@ static bool start_cta(struct obd_cta *c, uint64_t index)
 	return true;
 }
 
-enum turn { TURN_DONE, TURN_MORE, TURN_STOP };
-
 static void report_deadlock(struct obd_cta *c)
 {
 	for (uint32_t k = 0; k < c->n_warps; k++) {
@@ -294,11 +130,11 @@ static void report_deadlock(struct obd_cta *c)
 	}
 }
 
-static enum turn run_turn(struct obd_cta *c)
+enum obd_cta_turn obd_cta_run(struct obd_cta *c)
 {
 	struct obd_launch *l = c->launch;
 
-	for (uint32_t round = 0; round < CTA_ROUNDS; round++) {
+	for (uint32_t round = 0; round < TURN_ROUNDS; round++) {
 		uint32_t done = 0, ran = 0, spinning = 0;
 
 		for (uint32_t k = 0; k < c->n_warps; k++) {
@@ -311,166 +147,20 @@ static enum turn run_turn(struct obd_cta *c)
 				obd_warp_run(w);
 				spinning += w->state == OBD_WARP_READY && w->spinning;
 				if (atomic_load_explicit(&l->stop, memory_order_relaxed))
-					return TURN_STOP;
+					return OBD_TURN_STOP;
 			}
 			done += w->state == OBD_WARP_DONE;
 		}
 		if (done == c->n_warps)
-			return TURN_DONE;
+			return OBD_TURN_DONE;
 		if (l->grid->abort && atomic_load_explicit(l->grid->abort, memory_order_relaxed)) {
 			obd_fault_abort(l);
-			return TURN_STOP;
+			return OBD_TURN_STOP;
 		}
 		if (!ran)
 			report_deadlock(c);
 		if (spinning && spinning == ran)
-			return TURN_MORE;
+			return OBD_TURN_MORE;
 	}
-	return TURN_MORE;
-}
-
-/* ---- workers ---- */
-
-static bool take_cta(struct obd_worker *wk)
-{
-	struct obd_launch *l = wk->launch;
-	uint64_t index = atomic_load_explicit(&l->next_cta, memory_order_relaxed);
-
-	do {
-		if (index >= l->n_ctas)
-			return false;
-	} while (!atomic_compare_exchange_weak(&l->next_cta, &index, index + 1));
-	struct obd_cta *c = wk->free_ctas;
-
-	if (c)
-		wk->free_ctas = c->next;
-	else
-		c = new_cta(wk);
-	if (!c) {
-		obd_fault_memory(l);
-		return false;
-	}
-	c->next = NULL;
-	struct obd_cta **end = &wk->ctas;
-
-	while (*end)
-		end = &(*end)->next;
-	*end = c;
-	wk->n_ctas++;
-	if (!start_cta(c, index)) {
-		obd_fault_memory(l);
-		return false;
-	}
-	return true;
-}
-
-static void note_steps(const struct obd_cta *c)
-{
-	uint64_t seen = atomic_load_explicit(&c->launch->longest, memory_order_relaxed);
-
-	/* Relaxed: the value is read after all workers have returned. */
-	for (uint32_t k = 0; k < c->n_warps; k++)
-		while (c->warps[k].steps > seen &&
-			!atomic_compare_exchange_weak_explicit(&c->launch->longest, &seen,
-				c->warps[k].steps, memory_order_relaxed, memory_order_relaxed))
-			;
-}
-
-static void work(struct obd_worker *wk)
-{
-	struct obd_launch *l = wk->launch;
-
-	while (!atomic_load_explicit(&l->stop, memory_order_relaxed)) {
-		if (!wk->ctas && !take_cta(wk))
-			return;
-		struct obd_cta *c = wk->ctas;
-
-		switch (run_turn(c)) {
-		case TURN_STOP:
-			return;
-		case TURN_DONE:
-			note_steps(c);
-			wk->ctas = c->next;
-			wk->n_ctas--;
-			c->next = wk->free_ctas;
-			wk->free_ctas = c;
-			break;
-		case TURN_MORE:
-			if (wk->n_ctas < l->resident_limit && take_cta(wk)) {
-				/* the new block runs first */
-				struct obd_cta **end = &wk->ctas;
-
-				while ((*end)->next)
-					end = &(*end)->next;
-				struct obd_cta *fresh = *end;
-
-				*end = NULL;
-				fresh->next = wk->ctas;
-				wk->ctas = fresh;
-			}
-			if (c->next || wk->ctas != c) { /* move c to the end of the list */
-				struct obd_cta **at = &wk->ctas;
-
-				while (*at != c)
-					at = &(*at)->next;
-				*at = c->next;
-				while (*at)
-					at = &(*at)->next;
-				*at = c;
-				c->next = NULL;
-			}
-			break;
-		}
-	}
-}
-
-static void worker_fini(struct obd_worker *wk)
-{
-	for (struct obd_cta *c = wk->ctas, *next; c; c = next) {
-		next = c->next;
-		free_cta(c);
-	}
-	for (struct obd_cta *c = wk->free_ctas, *next; c; c = next) {
-		next = c->next;
-		free_cta(c);
-	}
-	for (struct obd_frame *f = wk->all_frames, *next; f; f = next) {
-		next = f->next_all;
-		free(f);
-	}
-	free(wk->free_frames);
-	obd_stats_add(wk->lane_instructions);
-}
-
-void obd_worker_run(struct obd_launch *l)
-{
-	struct obd_worker *wk = calloc(1, sizeof(*wk));
-
-	if (wk)
-		wk->free_frames = calloc(l->program->n_funcs, sizeof(struct obd_frame *));
-	if (!wk || !wk->free_frames) {
-		free(wk);
-		obd_fault_memory(l);
-		return;
-	}
-	wk->launch = l;
-#if defined(__x86_64__)
-	unsigned csr = _mm_getcsr();
-
-	_mm_setcsr(0x1f80); /* all exceptions masked, round to nearest, subnormals kept */
-#endif
-	int how = sigsetjmp(wk->jmp, 0);
-
-	if (how == 0) {
-		obd_fault_enter(wk);
-		work(wk);
-	} else if (how == OBD_JUMP_SIGNAL) {
-		obd_fault_from_signal(wk);
-	}
-	obd_fault_leave();
-#if defined(__x86_64__)
-	_mm_setcsr(csr);
-#endif
-	worker_fini(wk);
-	free(wk);
+	return OBD_TURN_MORE;
 }

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Blocks and the worker that runs them. A block belongs to one worker from its start to its end. A
- * worker may hold several blocks and run them in turn, so that blocks that wait for each other make
- * progress.
+ * Blocks. A block belongs to one worker from its start to its end, and only that worker's thread
+ * calls these functions.
  */
 #ifndef OBD_CORE_CTA_H
 #define OBD_CORE_CTA_H
 
-#include "softdevice/core/exec.h"
+#include "softdevice/core/engine/exec.h"
 
-/* Completes barrier `id` if all threads that it waits for have arrived. */
-void obd_cta_barrier_check(struct obd_cta *c, uint32_t id);
+/* Memory for one block of the worker's launch. NULL: out of memory. */
+struct obd_cta *obd_cta_new(struct obd_worker *wk);
+void obd_cta_free(struct obd_cta *c);
+/* Sets all threads to the kernel's first instruction. False: out of memory. */
+bool obd_cta_start(struct obd_cta *c, uint64_t index);
 
-/* A frame for f, with its constants filled in. NULL: out of memory. */
-struct obd_frame *obd_worker_get_frame(struct obd_worker *wk, const struct obd_func *f);
-void obd_worker_put_frame(struct obd_worker *wk, struct obd_frame *f);
-
-/*
- * Runs blocks of the launch until none is left or the launch is stopped. Catches the faults of the
- * calling thread.
- */
-void obd_worker_run(struct obd_launch *l);
+enum obd_cta_turn {
+	OBD_TURN_DONE, /* all threads have exited */
+	OBD_TURN_MORE, /* the turn is over; another block may run */
+	OBD_TURN_STOP, /* the launch was stopped */
+};
+/* Runs all warps of the block for one turn. */
+enum obd_cta_turn obd_cta_run(struct obd_cta *c);
 
 #endif

@@ -5,11 +5,12 @@
  * no handler of its own. Integers are represented by 128-bit values, floating-point numbers by
  * doubles, which represent every source format exactly.
  */
+#include "softdevice/core/engine/cvt.h"
+
 #include <math.h>
 
 #include "softdevice/core/half.h"
 #include "softdevice/core/ops.h"
-#include "softdevice/core/engine/warp.h"
 
 __extension__ typedef __int128 i128;
 __extension__ typedef unsigned __int128 u128;

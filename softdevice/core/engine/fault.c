@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "softdevice/core/ops.h"
-#include "softdevice/core/engine/warp.h"
 
 /*
  * Set while the thread runs device code. The signal handler uses no other state to decide whether a

@@ -13,10 +13,17 @@
 #include <immintrin.h>
 #endif
 
-#include "softdevice/core/exec.h"
+#include "softdevice/core/engine/atomics.h"
+#include "softdevice/core/engine/barrier.h"
+#include "softdevice/core/engine/cvt.h"
+#include "softdevice/core/engine/exec.h"
+#include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/lane.h"
-#include "softdevice/core/ops.h"
+#include "softdevice/core/engine/matrix.h"
+#include "softdevice/core/engine/sreg.h"
+#include "softdevice/core/engine/sync.h"
 #include "softdevice/core/engine/warp.h"
+#include "softdevice/core/ops.h"
 
 #define CAT2(a, b) a##b
 #define CAT(a, b)  CAT2(a, b)

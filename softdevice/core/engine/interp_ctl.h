@@ -102,7 +102,7 @@ HANDLER(H_nanosleep)
 
 HANDLER(H_bar)
 {
-	DECIDED(obd_warp_barrier(w, in, regs, m));
+	DECIDED(obd_barrier(w, in, regs, m));
 }
 
 HANDLER(H_sync)

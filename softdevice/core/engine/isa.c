@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/opt.h"
-#include "softdevice/core/exec.h"
+#include "softdevice/core/engine/exec.h"
 
 #if defined(OBD_HAVE_BASELINE)
 #define FIRST obd_isa_baseline

@@ -5,12 +5,14 @@
  * in the lanes is that of the PTX manual. Products are summed in double precision and rounded once,
  * because the order of additions in the hardware is not documented.
  */
+#include "softdevice/core/engine/matrix.h"
+
 #include <math.h>
 #include <string.h>
 
+#include "softdevice/core/engine/fault.h"
 #include "softdevice/core/half.h"
 #include "softdevice/core/ops.h"
-#include "softdevice/core/engine/warp.h"
 
 static uint32_t *reg32(char *regs, uint32_t slot)
 {

@@ -13,11 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "softdevice/core/engine/cta.h"
-#include "softdevice/core/exec.h"
-#include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/stats.h"
-#include "softdevice/core/engine/warp.h"
+#include "softdevice/core/engine/worker.h"
 
 #define MAX_THREADS     1024u
 #define RESIDENT_BLOCKS 64u
@@ -33,28 +30,6 @@ struct obd_pool {
 	unsigned n_threads; /* number of helpers; the launching thread is not included */
 	bool ending;
 };
-
-static _Atomic uint64_t lane_instructions, longest_instructions;
-
-void obd_stats_add(uint64_t n)
-{
-	atomic_fetch_add_explicit(&lane_instructions, n, memory_order_relaxed);
-}
-
-void obd_stats_launched(uint64_t longest)
-{
-	atomic_fetch_add_explicit(&longest_instructions, longest, memory_order_relaxed);
-}
-
-uint64_t obd_core_longest_instructions(void)
-{
-	return atomic_load_explicit(&longest_instructions, memory_order_relaxed);
-}
-
-uint64_t obd_core_lane_instructions(void)
-{
-	return atomic_load_explicit(&lane_instructions, memory_order_relaxed);
-}
 
 static bool has_work(struct obd_launch *l)
 {

@@ -4,13 +4,15 @@
  * The device runtime: functions that code from nvcc calls and that no module defines. The arguments
  * are words in the caller's registers, laid out as in PTX's calling convention.
  */
+#include "softdevice/core/engine/rt.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/format.h"
 #include "softdevice/core/ops.h"
-#include "softdevice/core/engine/warp.h"
 
 #define MAX_STRING 4096u /* bytes of a string argument of assert */
 

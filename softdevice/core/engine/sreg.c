@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
+#include "softdevice/core/engine/sreg.h"
+
 #include <string.h>
 #include <time.h>
 
+#include "softdevice/core/engine/slot.h"
 #include "softdevice/core/ops.h"
-#include "softdevice/core/engine/warp.h"
 
 static uint64_t now_ns(clockid_t clock)
 {

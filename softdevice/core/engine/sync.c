@@ -5,11 +5,13 @@
  * instruction: d result; a, b, c operands; x.f slot of the member mask; x.g predicate result. For
  * votes a is a predicate.
  */
-#include "softdevice/core/half.h"
-#include "softdevice/core/ops.h"
-#include "softdevice/core/engine/warp.h"
+#include "softdevice/core/engine/sync.h"
 
 #include <string.h>
+
+#include "softdevice/core/engine/slot.h"
+#include "softdevice/core/half.h"
+#include "softdevice/core/ops.h"
 
 static const void *slot(const char *regs, uint32_t index)
 {

@@ -4,8 +4,12 @@
 
 #include <string.h>
 
-#include "softdevice/core/engine/cta.h"
-#include "softdevice/core/ops.h"
+#include "softdevice/core/engine/barrier.h"
+#include "softdevice/core/engine/fault.h"
+#include "softdevice/core/engine/frame.h"
+#include "softdevice/core/engine/rt.h"
+#include "softdevice/core/engine/slot.h"
+#include "softdevice/core/engine/sync.h"
 
 /*
  * Backward branches in one turn: of a whole warp, and of one path while other paths wait. The
@@ -24,19 +28,19 @@ static struct obd_path *add_path(
 	return p;
 }
 
-void obd_warp_drop_frame(struct obd_warp *w, struct obd_frame *f)
+static void drop_frame(struct obd_warp *w, struct obd_frame *f)
 {
 	while (f && --f->refs == 0) {
 		struct obd_frame *parent = f->parent;
 
-		obd_worker_put_frame(w->worker, f);
+		obd_frame_put(w->worker, f);
 		f = parent;
 	}
 }
 
 static void remove_path(struct obd_warp *w, struct obd_path *p)
 {
-	obd_warp_drop_frame(w, p->frame);
+	drop_frame(w, p->frame);
 	*p = w->paths[--w->n_paths];
 }
 
@@ -103,7 +107,7 @@ const struct obd_insn *obd_warp_call(struct obd_warp *w, const struct obd_insn *
 	if (p->frame->depth >= OBD_MAX_CALL_DEPTH)
 		obd_fault_raise(w, in, m, CUDA_ERROR_HARDWARE_STACK_ERROR,
 			"stack overflow: too many calls inside each other");
-	struct obd_frame *fr = obd_worker_get_frame(w->worker, f);
+	struct obd_frame *fr = obd_frame_get(w->worker, f);
 
 	if (!fr)
 		obd_fault_raise(w, in, m, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
@@ -122,7 +126,7 @@ const struct obd_insn *obd_warp_call(struct obd_warp *w, const struct obd_insn *
 		fr->fp[l] = w->sp[l];
 		w->sp[l] += f->local_bytes;
 		if (w->sp[l] > w->stack_bytes) {
-			obd_worker_put_frame(w->worker, fr);
+			obd_frame_put(w->worker, fr);
 			obd_fault_raise(w, in, 1u << l, CUDA_ERROR_HARDWARE_STACK_ERROR,
 				"stack overflow in a device function");
 		}
@@ -202,7 +206,7 @@ const struct obd_insn *obd_warp_return(struct obd_warp *w, const struct obd_insn
 		up->refs++;
 		p->frame = up;
 		p->pc = f->ret_pc;
-		obd_warp_drop_frame(w, f);
+		drop_frame(w, f);
 	} else {
 		p->mask &= ~m;
 		p->pc = in + 1;
@@ -222,7 +226,7 @@ const struct obd_insn *obd_warp_exit(struct obd_warp *w, const struct obd_insn *
 	if (!p->mask)
 		remove_path(w, p);
 	for (uint32_t i = 0; i < OBD_MAX_BARRIERS; i++)
-		obd_cta_barrier_check(w->cta, i);
+		obd_barrier_check(w->cta, i);
 	return OBD_LEAVE;
 }
 
@@ -296,7 +300,7 @@ const struct obd_insn *obd_warp_sync(
 		q->state = OBD_PATH_SYNC;
 		q->members = want;
 	}
-	obd_warp_drop_frame(w, frame);
+	drop_frame(w, frame);
 	return OBD_LEAVE;
 }
 
@@ -391,7 +395,7 @@ static struct obd_path *pick(struct obd_warp *w)
 		struct obd_path *last = &w->paths[w->n_paths - 1];
 
 		if (best == p) {
-			obd_warp_drop_frame(w, p->frame);
+			drop_frame(w, p->frame);
 			*p = *last;
 			w->n_paths--;
 		} else {
@@ -460,20 +464,4 @@ void obd_warp_run(struct obd_warp *w)
 			}
 		}
 	}
-}
-
-void obd_write32(char *dst, const uint32_t *src, uint32_t m)
-{
-	uint32_t *d = (uint32_t *)(void *)dst;
-
-	for (uint32_t i = 0; i < OBD_LANES; i++)
-		d[i] = (m >> i) & 1 ? src[i] : d[i];
-}
-
-void obd_write64(char *dst, const uint64_t *src, uint32_t m)
-{
-	uint64_t *d = (uint64_t *)(void *)dst;
-
-	for (uint32_t i = 0; i < OBD_LANES; i++)
-		d[i] = (m >> i) & 1 ? src[i] : d[i];
 }

@@ -14,7 +14,7 @@
 #include <setjmp.h>
 
 #include "softdevice/core/arena.h"
-#include "softdevice/core/exec.h"
+#include "softdevice/core/code.h"
 #include "softdevice/core/half.h"
 #include "softdevice/core/ops.h"
 #include "softdevice/core/ptx/lex.h"

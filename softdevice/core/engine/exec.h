@@ -1,128 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The run-time objects of the interpreter: functions as code over slots, warps as sets of paths,
- * blocks, workers. A path is a set of lanes of a warp that have the same pc and frame.
- * In this folder a lane is always a SIMD lane.
+ * The run-time objects of the interpreter: warps as sets of paths, blocks, workers, launches. A
+ * path is a set of lanes of a warp that have the same pc and frame. In this folder a lane is always
+ * a SIMD lane.
  *
- * A slot has 32 elements of 32 bits (128 bytes), one for each SIMD lane. A 64-bit value takes two
- * adjacent slots, as 32 elements of 64 bits. A predicate is one 32-bit word, bit i for lane i. 8-
- * and 16-bit values are stored zero-extended in 32-bit elements.
- *
- * Ownership: functions belong to their program. Blocks, warps and frames belong to the worker that
- * runs them, and only that worker's thread accesses them. Several workers share one struct
- * obd_launch; its fields say how.
+ * Ownership: blocks, warps and frames belong to the worker that runs them, and only that worker's
+ * thread accesses them. Several workers share one struct obd_launch; its fields say how.
  */
 #ifndef OBD_CORE_EXEC_H
 #define OBD_CORE_EXEC_H
 
 #include <setjmp.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include "softdevice/core/program.h"
+#include "softdevice/core/code.h"
 
-#define OBD_LANES           32u
-#define OBD_SLOT_BYTES      128u
-#define OBD_FULL_MASK       0xffffffffu
-#define OBD_MAX_SLOTS       60000u /* per function; operands are 16 bits wide */
-#define OBD_MAX_WARPS       32u    /* OBD_BLOCK_MAX_THREADS / OBD_LANES */
-#define OBD_MAX_BARRIERS    17u    /* 16 named ones and the cluster's */
+#define OBD_MAX_BARRIERS    17u /* 16 named ones and the cluster's */
 #define OBD_BARRIER_CLUSTER 16u
 #define OBD_MAX_CALL_DEPTH  4096u
-/* extra local memory per thread of a kernel with recursion, indirect calls or alloca */
-#define OBD_STACK_BYTES     (32u << 10)
-#define OBD_MAX_LOCAL_BYTES (512u << 10)
-/* upper 16 bits of a function's address as seen by device code */
-#define OBD_CODE_TAG        0x4f42000000000000ull
-
-struct obd_insn {
-	uint16_t op, d, a, b, c, e;
-	union {
-		uint32_t imm;
-		struct {
-			uint16_t f, g;
-		} x;
-	} u;
-};
-_Static_assert(sizeof(struct obd_insn) == 16, "an instruction is 16 bytes");
-
-struct obd_const {
-	uint32_t slot;
-	bool wide;
-	uint64_t value;
-};
-
-/* Functions of the device runtime, called by name. */
-enum obd_builtin {
-	OBD_BUILTIN_NONE,
-	OBD_BUILTIN_VPRINTF,
-	OBD_BUILTIN_MALLOC,
-	OBD_BUILTIN_FREE,
-	OBD_BUILTIN_ASSERTFAIL,
-	OBD_BUILTIN_NANOSLEEP,
-	OBD_BUILTIN_UNRESOLVED, /* an .extern function without a definition */
-};
-
-struct obd_func {
-	const char *name;
-	uint32_t index;
-	bool is_entry, defined, address_taken, calls_indirect, noreturn, uses_alloca;
-	enum obd_builtin builtin;
-	struct obd_insn *code;
-	uint32_t *lines;
-	uint32_t n_code;
-	uint32_t n_slots;
-	uint32_t arg_slot, n_arg_words, ret_slot, n_ret_words;
-	struct obd_const *consts;
-	uint32_t n_consts;
-	uint32_t *tables; /* branch targets of brx.idx: instruction indices */
-	uint32_t n_tables;
-	uint16_t *call_ops; /* operand lists of calls: slot numbers */
-	uint32_t n_call_ops;
-	uint32_t local_bytes; /* local memory of this function's own frame, a multiple of 16 */
-	/* The call graph, for the layout of shared memory and stacks. */
-	uint32_t *callees, n_callees;
-	uint32_t *shared_refs, n_shared_refs;
-	const char *refused; /* why the function has no code; NULL: it has code */
-};
-
-struct obd_shared_var {
-	const char *name;
-	uint32_t size, align;
-	bool dynamic; /* .extern .shared x[] */
-};
-
-/* The place of a shared variable in a kernel's shared memory. */
-struct obd_shared_at {
-	uint32_t var, offset;
-};
-
-/* A kernel, with the internal data that belongs to obd_kernel. */
-struct obd_entry {
-	struct obd_kernel pub;
-	struct obd_func *func;
-	struct obd_shared_at *shared; /* the variables that the kernel can reach, sorted by `var` */
-	uint32_t n_shared;
-	uint32_t stack_bytes; /* local memory per thread */
-};
-
-struct obd_program {
-	struct obd_env env;
-	struct obd_arena *arena;
-	struct obd_func **funcs;
-	uint32_t n_funcs;
-	struct obd_entry *entries;
-	uint32_t n_entries;
-	struct obd_global *globals;
-	uint32_t n_globals;
-	struct obd_shared_var *shared;
-	uint32_t n_shared;
-	uint32_t ptx_version, target_arch;
-	uint32_t const_bytes;
-};
 
 /*
  * One level of the call stack. All paths of a warp that entered by the same call share it, so the

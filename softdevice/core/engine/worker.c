@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "softdevice/core/engine/worker.h"
+
+#include <stdlib.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "softdevice/core/engine/cta.h"
+#include "softdevice/core/engine/fault.h"
+#include "softdevice/core/engine/frame.h"
+#include "softdevice/core/engine/stats.h"
+
+/* Starts the next block of the launch. NULL: all are started, or there is no memory for another. */
+static struct obd_cta *take_cta(struct obd_worker *wk)
+{
+	struct obd_launch *l = wk->launch;
+	uint64_t index = atomic_load_explicit(&l->next_cta, memory_order_relaxed);
+
+	do {
+		if (index >= l->n_ctas)
+			return NULL;
+	} while (!atomic_compare_exchange_weak(&l->next_cta, &index, index + 1));
+	struct obd_cta *c = wk->free_ctas;
+
+	if (c)
+		wk->free_ctas = c->next;
+	else
+		c = obd_cta_new(wk);
+	if (c && obd_cta_start(c, index)) {
+		wk->n_ctas++;
+		return c;
+	}
+	obd_fault_memory(l);
+	obd_cta_free(c);
+	return NULL;
+}
+
+static void note_steps(const struct obd_cta *c)
+{
+	uint64_t seen = atomic_load_explicit(&c->launch->longest, memory_order_relaxed);
+
+	/* Relaxed: the value is read after all workers have returned. */
+	for (uint32_t k = 0; k < c->n_warps; k++)
+		while (c->warps[k].steps > seen &&
+			!atomic_compare_exchange_weak_explicit(&c->launch->longest, &seen,
+				c->warps[k].steps, memory_order_relaxed, memory_order_relaxed))
+			;
+}
+
+static void append(struct obd_cta **list, struct obd_cta *c)
+{
+	while (*list)
+		list = &(*list)->next;
+	*list = c;
+	c->next = NULL;
+}
+
+static void prepend(struct obd_cta **list, struct obd_cta *c)
+{
+	c->next = *list;
+	*list = c;
+}
+
+/* Runs the first block of the list until no block is left. */
+static void work(struct obd_worker *wk)
+{
+	struct obd_launch *l = wk->launch;
+
+	while (!atomic_load_explicit(&l->stop, memory_order_relaxed)) {
+		struct obd_cta *c = wk->ctas ? wk->ctas : take_cta(wk), *fresh;
+
+		if (!c)
+			return;
+		if (!wk->ctas)
+			append(&wk->ctas, c);
+		switch (obd_cta_run(c)) {
+		case OBD_TURN_STOP:
+			return;
+		case OBD_TURN_DONE:
+			note_steps(c);
+			wk->ctas = c->next;
+			wk->n_ctas--;
+			prepend(&wk->free_ctas, c);
+			break;
+		case OBD_TURN_MORE:
+			wk->ctas = c->next;
+			append(&wk->ctas, c);
+			fresh = wk->n_ctas < l->resident_limit ? take_cta(wk) : NULL;
+			if (fresh) /* a new block runs before those that have had a turn */
+				prepend(&wk->ctas, fresh);
+			break;
+		}
+	}
+}
+
+static void free_list(struct obd_cta *c)
+{
+	for (struct obd_cta *next; c; c = next) {
+		next = c->next;
+		obd_cta_free(c);
+	}
+}
+
+static void worker_free(struct obd_worker *wk)
+{
+	free_list(wk->ctas);
+	free_list(wk->free_ctas);
+	obd_frame_free_all(wk);
+	free(wk->free_frames);
+	obd_stats_add(wk->lane_instructions);
+	free(wk);
+}
+
+void obd_worker_run(struct obd_launch *l)
+{
+	struct obd_worker *wk = calloc(1, sizeof(*wk));
+
+	if (wk)
+		wk->free_frames = calloc(l->program->n_funcs, sizeof(struct obd_frame *));
+	if (!wk || !wk->free_frames) {
+		free(wk);
+		obd_fault_memory(l);
+		return;
+	}
+	wk->launch = l;
+#if defined(__x86_64__)
+	unsigned csr = _mm_getcsr();
+
+	_mm_setcsr(0x1f80); /* all exceptions masked, round to nearest, subnormals kept */
+#endif
+	int jump = sigsetjmp(wk->jmp, 0);
+
+	if (jump == 0) {
+		obd_fault_enter(wk);
+		work(wk);
+	} else if (jump == OBD_JUMP_SIGNAL) {
+		obd_fault_from_signal(wk);
+	}
+	obd_fault_leave();
+#if defined(__x86_64__)
+	_mm_setcsr(csr);
+#endif
+	worker_free(wk);
+}
