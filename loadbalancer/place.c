@@ -84,7 +84,7 @@ static bool type_is(const struct obl_device *device, const char *type)
 	return !type[0] || strcasestr(device->name, type);
 }
 
-static enum obl_reason device_fits(
+static enum obl_fit device_fits(
 	const struct obl_device *device, const struct obl_request *request, enum obl_policy policy)
 {
 	if (!type_is(device, request->type))
@@ -148,10 +148,10 @@ static double device_compare(const struct obl_server *sa, uint32_t a, const stru
 	return order != 0 ? order : obl_device_score(sb, b) - obl_device_score(sa, a);
 }
 
-enum obl_reason obl_fits(const struct obl_server *server, const struct obl_request *request,
+enum obl_fit obl_fits(const struct obl_server *server, const struct obl_request *request,
 	enum obl_policy policy, uint32_t *ret_device)
 {
-	enum obl_reason reason = OBL_REASONS;
+	enum obl_fit reason = OBL_REASONS;
 	bool any = false;
 
 	*ret_device = 0;
@@ -167,7 +167,7 @@ enum obl_reason obl_fits(const struct obl_server *server, const struct obl_reque
 			: policy == OBL_EXCLUSIVE && server->sessions ? OBL_SHARED
 								      : OBL_FITS;
 	for (uint32_t i = 0; i < ob_min(server->n_devices, OBL_DEVICES_MAX); i++) {
-		enum obl_reason one = device_fits(&server->devices[i], request, policy);
+		enum obl_fit one = device_fits(&server->devices[i], request, policy);
 
 		if (one == OBL_FITS &&
 			(!any || device_compare(server, i, server, *ret_device, policy) < 0)) {
@@ -295,7 +295,7 @@ bool obl_place(const struct obl_server *servers, uint32_t n, const struct obl_re
 	*ret = (struct obl_choice){ .server = 0 };
 	n = ob_min(n, OBL_SERVERS_MAX);
 	for (uint32_t i = 0; i < n; i++) {
-		enum obl_reason reason = obl_fits(&servers[i], request, policy, &device);
+		enum obl_fit reason = obl_fits(&servers[i], request, policy, &device);
 
 		ret->left_out[reason]++;
 		if (reason == OBL_FITS) {

@@ -81,7 +81,7 @@ struct obl_state {
 };
 
 /* Why a server was excluded: the first filter that none of its devices passed. */
-enum obl_reason {
+enum obl_fit {
 	OBL_FITS,
 	OBL_DEAD,
 	OBL_DRAINING,
@@ -111,7 +111,7 @@ bool obl_place(const struct obl_server *servers, uint32_t n, const struct obl_re
  * Finds the server's device for the request, the best by `policy`; OBL_FITS with *ret_device, or
  * why none fits.
  */
-enum obl_reason obl_fits(const struct obl_server *server, const struct obl_request *request,
+enum obl_fit obl_fits(const struct obl_server *server, const struct obl_request *request,
 	enum obl_policy policy, uint32_t *ret_device);
 /*
  * Score of a device regardless of its use: compute, memory and link. Above 0; only for comparison.

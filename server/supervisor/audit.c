@@ -78,13 +78,14 @@ static void file_rotate(void)
 		audit.written = 0;
 }
 
-bool obs_audit_open(const char *path, uint64_t size, uint32_t files)
+enum ob_err obs_audit_open(
+	const char *path, uint64_t size, uint32_t files, struct ob_cause *ret_cause)
 {
 	audit = (struct audit){ .path = path, .fd = -1, .size = size, .files = files };
 	if (!path || file_open())
-		return true;
-	ob_error("audit: %s: %s", path, strerror(errno));
-	return false;
+		return OB_ERR_NONE;
+	return ob_cause_set_system(
+		ret_cause, OB_ERR_IO, errno, "cannot open the audit log %.200s", path);
 }
 
 /* ---- lines ---- */

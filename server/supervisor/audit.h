@@ -18,9 +18,9 @@
 #ifndef OBS_AUDIT_H
 #define OBS_AUDIT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
+#include "base/cause.h"
 #include "server/common/identity.h"
 
 #define OBS_AUDIT_REFUSED_PER_S 32u
@@ -31,10 +31,11 @@ struct obs_audit_counts {
 };
 
 /*
- * path NULL: no audit. size: bytes of one file; files: how many there may be. False: the file
- * cannot be opened; the reason is in the log.
+ * path NULL: no audit. size: bytes of one file; files: how many there may be. OB_ERR_IO: the
+ * file cannot be opened, *ret_cause.
  */
-bool obs_audit_open(const char *path, uint64_t size, uint32_t files);
+enum ob_err obs_audit_open(
+	const char *path, uint64_t size, uint32_t files, struct ob_cause *ret_cause);
 /* Writes what was only counted so far, and closes the log. */
 void obs_audit_close(void);
 void obs_audit_opened(uint64_t id, const struct obs_identity *identity, const char *transport,

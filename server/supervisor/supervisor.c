@@ -281,11 +281,11 @@ static int super_start(struct obs_super *super)
 	uv_signal_init(&super->loop, &super->intr);
 	signal(SIGPIPE, SIG_IGN);
 	more_descriptors();
-	if (!obs_audit_open(super->options->audit, super->options->audit_size,
-		    super->options->audit_files) ||
-		!files_check(super->options))
+	if (!files_check(super->options))
 		return 1;
-	if (obs_sandbox_prepare(&super->options->sandbox, super->options->cache, &cause)) {
+	if (obs_audit_open(super->options->audit, super->options->audit_size,
+		    super->options->audit_files, &cause) ||
+		obs_sandbox_prepare(&super->options->sandbox, super->options->cache, &cause)) {
 		complain(&cause);
 		return 1;
 	}

@@ -244,7 +244,7 @@ static void start(void)
 	audit = memfd_create("audit", MFD_CLOEXEC);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", audit);
 	/* The audit log is one file, which is never renamed. */
-	if (audit < 0 || !obs_audit_open(path, 64u << 20, 1))
+	if (audit < 0 || obs_audit_open(path, 64u << 20, 1, NULL))
 		exit(1);
 }
 

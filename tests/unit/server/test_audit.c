@@ -56,7 +56,7 @@ TEST(files_are_rotated_and_the_oldest_goes)
 	const long limit = 64 << 10;
 
 	begin();
-	CHECK(obs_audit_open(path, (uint64_t)limit, 3));
+	CHECK(!obs_audit_open(path, (uint64_t)limit, 3, NULL));
 	for (uint64_t i = 0; i < 3000; i++)
 		obs_audit_opened(i, &who, "tls", "program", 1, "a device");
 	obs_audit_close();
@@ -64,7 +64,7 @@ TEST(files_are_rotated_and_the_oldest_goes)
 		CHECK(file_size(i) > 0 && file_size(i) <= limit);
 	CHECK_INT(file_size(3), -1);
 	/* Existing content counts. */
-	CHECK(obs_audit_open(path, (uint64_t)limit, 1));
+	CHECK(!obs_audit_open(path, (uint64_t)limit, 1, NULL));
 	for (uint64_t i = 0; i < 1000; i++)
 		obs_audit_opened(i, &who, "tls", "program", 1, "a device");
 	CHECK(file_size(0) <= limit);
@@ -84,7 +84,7 @@ TEST(lines_are_json_whatever_names_hold)
 	memset(who.from, '\\', sizeof who.from - 1);
 	memset(program, 0x9b, sizeof program - 1);
 	program[sizeof program - 1] = '\0';
-	CHECK(obs_audit_open(path, 16ull << 20, 8));
+	CHECK(!obs_audit_open(path, 16ull << 20, 8, NULL));
 	obs_audit_opened(1, &who, "tls", program, UINT64_MAX,
 		"\xc2\x9b"
 		"2J");
@@ -120,7 +120,7 @@ TEST(a_file_that_could_not_be_opened_is_tried_again)
 	long before;
 
 	begin();
-	CHECK(obs_audit_open(path, 64 << 10, 3));
+	CHECK(!obs_audit_open(path, 64 << 10, 3, NULL));
 	while (file_size(0) < (64 << 10) - 300)
 		obs_audit_opened(1, &who, "tls", "program", 1, "a device");
 	CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
@@ -144,7 +144,7 @@ TEST(refusals_are_counted_and_not_listed)
 	FILE *file;
 
 	begin();
-	CHECK(obs_audit_open(path, 16ull << 20, 8));
+	CHECK(!obs_audit_open(path, 16ull << 20, 8, NULL));
 	for (unsigned i = 0; i < 100000; i++)
 		obs_audit_refused("10.0.0.7", "anonymous", "not the right token", 2);
 	obs_audit_close();
