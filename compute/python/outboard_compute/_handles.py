@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""Lifetimes of the objects of the C library.
+
+A `Core` holds the address of one C object. It is freed when it was closed and no call uses it, and
+a parent not before its children: a context may be closed while other threads use its handles.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+from .errors import OutboardError, Status
+
+
+class Core:
+    """One object of the C library and the number of its users. Any thread may use it."""
+
+    def __init__(self, what: str, pointer: ctypes.c_void_p, free: Callable[[Any], None],
+                 parent: Core | None = None) -> None:
+        self.what = what
+        self.parent = parent
+        self.closed = False
+        self._pointer = pointer
+        self._free = free
+        self._process = os.getpid()
+        # Reentrant: the garbage collector may close another object while this thread holds it.
+        self._lock = threading.RLock()
+        self._users = 1  # the open handle itself
+        if parent:
+            parent.acquire()
+
+    def acquire(self) -> Any:
+        """Registers a user and returns the address. Each call needs a release()."""
+        if os.getpid() != self._process:
+            raise OutboardError(f'the {self.what} was opened before fork(), in another process: open a '
+                                'Context of its own in this one', Status.ARGUMENT)
+        with self._lock:
+            if self.closed:
+                raise OutboardError(f'the {self.what} is closed', Status.ARGUMENT)
+            self._users += 1
+        return self._pointer
+
+    def release(self) -> None:
+        """Ends what acquire() began. The last user of a closed object frees it."""
+        with self._lock:
+            self._users -= 1
+            last = self._users == 0
+        if last and os.getpid() == self._process:
+            self._free(self._pointer)
+        if last and self.parent:
+            self.parent.release()
+
+    def close(self) -> None:
+        """No new users from now on. Running calls with the object cancel themselves."""
+        with self._lock:
+            if self.closed:
+                return
+            self.closed = True
+        self.release()
+
+    def ends(self) -> bool:
+        """True if the object, or what it belongs to, was closed."""
+        return self.closed or (self.parent is not None and self.parent.ends())
+
+
+Self = TypeVar('Self', bound='Handle')
+
+
+class Handle:
+    """Base of the public classes: a context manager that owns a `Core`."""
+
+    _core: Core
+
+    def _own(self, core: Core) -> None:
+        self._core = core
+        # At the end of the process the system takes everything back.
+        weakref.finalize(self, core.close).atexit = False
+
+    def close(self) -> None:
+        """Frees what the object holds. A second call does nothing."""
+        self._core.close()
+
+    @property
+    def closed(self) -> bool:
+        """True after close()."""
+        return self._core.closed
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()

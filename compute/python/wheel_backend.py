@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""Builds the wheel of outboard-compute. It needs nothing but Python's standard library.
+
+    wheel_backend.py LIBRARY WHEEL
+
+LIBRARY is the built liboutboard.so, WHEEL the file to write. The same module is the backend of pip
+(PEP 517): `pip wheel --config-settings library=LIBRARY compute/python`.
+
+The wheel has the modules, `_abi.py` made from outboard.h, and the library. Its tag says that any
+Python 3 can use it, on Linux and on the processor of the library. Equal inputs give an equal file.
+"""
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import pathlib
+import re
+import struct
+import sys
+import tomllib
+import zipfile
+
+import abi
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+MACHINES = {62: 'x86_64', 183: 'aarch64'}  # e_machine of ELF
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of every file in the wheel
+LIBRARY_MODE, FILE_MODE = 0o100755, 0o100644
+
+
+def version() -> str:
+    """The version of the project."""
+    found = re.search(r"version: '([^']+)'", (ROOT / 'meson.build').read_text(encoding='utf-8'))
+    if not found:
+        sys.exit('meson.build names no version')
+    return found[1]
+
+
+def machine(library: pathlib.Path) -> str:
+    """The processor of a library."""
+    head = library.read_bytes()[:20]
+    if head[:4] != b'\x7fELF':
+        sys.exit(f'{library} is no ELF library: name the liboutboard.so that the build has made')
+    number = struct.unpack('<H', head[18:20])[0]
+    return MACHINES.get(number) or sys.exit(f'{library} is for the unknown machine {number}: add it to MACHINES')
+
+
+def metadata(project: dict, text: str) -> str:
+    """The file METADATA, version 2.1."""
+    head = [('Metadata-Version', '2.1'), ('Name', project['name']), ('Version', version()),
+            ('Summary', project['description']), ('License', project['license']),
+            ('Author', project['authors'][0]['name']), ('Keywords', ','.join(project['keywords'])),
+            ('Requires-Python', project['requires-python']), ('License-File', 'LICENSE'),
+            *(('Requires-Dist', need) for need in project['dependencies']),
+            *(('Classifier', name) for name in project['classifiers']),
+            ('Description-Content-Type', 'text/markdown; charset=UTF-8; variant=GFM')]
+    return ''.join(f'{name}: {value}\n' for name, value in head) + '\n' + text
+
+
+def hashed(data: bytes) -> str:
+    return 'sha256=' + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()
+
+
+def contents(library: pathlib.Path, tag: str) -> dict[str, bytes]:
+    """Names in the wheel and what they hold."""
+    project = tomllib.loads((HERE / 'pyproject.toml').read_text(encoding='utf-8'))['project']
+    package = HERE / 'outboard_compute'
+    files = {f'outboard_compute/{path.name}': path.read_bytes()
+             for path in sorted(package.iterdir()) if path.suffix == '.py' or path.name == 'py.typed'}
+    header = (HERE.parent / 'engine/outboard.h').read_text(encoding='utf-8')
+    files['outboard_compute/_abi.py'] = abi.translate(header).encode()
+    files['outboard_compute/liboutboard.so.0'] = library.read_bytes()
+    info = f'outboard_compute-{version()}.dist-info'
+    readme = (HERE / project['readme']).read_text(encoding='utf-8')
+    files[f'{info}/METADATA'] = metadata(project, readme).encode()
+    files[f'{info}/LICENSE'] = (ROOT / 'LICENSE').read_bytes()
+    files[f'{info}/WHEEL'] = f'Wheel-Version: 1.0\nGenerator: outboard\nRoot-Is-Purelib: false\nTag: {tag}\n'.encode()
+    record = [f'{name},{hashed(data)},{len(data)}\n' for name, data in files.items()]
+    files[f'{info}/RECORD'] = ''.join([*record, f'{info}/RECORD,,\n']).encode()
+    return files
+
+
+def name_of(library: pathlib.Path) -> tuple[str, str]:
+    """The name of the wheel's file, and the tag in it."""
+    tag = f'py3-none-linux_{machine(library)}'
+    return f'outboard_compute-{version()}-{tag}.whl', tag
+
+
+def write(library: pathlib.Path, wheel: pathlib.Path) -> None:
+    """Writes the wheel, whole or not at all."""
+    part = wheel.with_name(wheel.name + '.part')
+    with zipfile.ZipFile(part, 'w', zipfile.ZIP_DEFLATED) as archive:
+        for name, data in contents(library, name_of(library)[1]).items():
+            entry = zipfile.ZipInfo(name, EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (LIBRARY_MODE if '.so' in name else FILE_MODE) << 16
+            archive.writestr(entry, data)
+    part.replace(wheel)
+
+
+# ---- the hooks of PEP 517 ----
+
+def build_wheel(wheel_directory: str, config_settings: dict | None = None,
+                metadata_directory: str | None = None) -> str:
+    """Called by pip."""
+    named = (config_settings or {}).get('library') or os.environ.get('OUTBOARD_COMPUTE_LIBRARY')
+    if not named or not pathlib.Path(named).is_file():
+        sys.exit('the wheel needs the built library: run `ninja -C build wheel`, or add '
+                 '--config-settings library=BUILD/compute/engine/liboutboard.so.0')
+    library = pathlib.Path(named)
+    write(library, pathlib.Path(wheel_directory) / name_of(library)[0])
+    return name_of(library)[0]
+
+
+def build_sdist(sdist_directory: str, config_settings: dict | None = None) -> str:
+    """Called by pip. The package cannot be built without the C library, so there is none."""
+    sys.exit('outboard-compute has no source package: build the wheel with `ninja -C build wheel`')
+
+
+def main() -> None:
+    library, wheel = map(pathlib.Path, sys.argv[1:3])
+    if wheel.name != name_of(library)[0]:
+        sys.exit(f'the wheel of {library} is called {name_of(library)[0]}, not {wheel.name}')
+    write(library, wheel)
+
+
+if __name__ == '__main__':
+    main()
