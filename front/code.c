@@ -24,10 +24,11 @@ static void explain_disabled(const struct obi_image *image, const struct obf_dev
 	char held[DESCRIBE_MAX];
 
 	obi_image_describe(image, held, sizeof held);
-	ob_error("CUDA_DISABLE_PTX_JIT is set, and no machine code in this image fits the device "
-		 "\"%s\": it holds %s%s",
+	ob_error("CUDA_DISABLE_PTX_JIT is set, and the image has no machine code for the device "
+		 "\"%s\": it holds %s. %s",
 		device->name, held,
-		device->ptx_only ? ". The software device runs PTX only: unset the variable" : "");
+		device->ptx_only ? "The software device runs PTX only: unset the variable"
+				 : "Unset the variable, or rebuild the image for this device");
 }
 
 /* Copies the entry's bytes into memory owned by the code. */
@@ -67,7 +68,7 @@ static CUresult entry_relink(
 		if (err == OB_ERR_IMAGE_NO_ENTRY)
 			obf_explain_no_binary(image, device);
 		else
-			ob_error("the PTX of separately compiled objects cannot be linked: %s",
+			ob_error("cannot link the PTX of separately compiled objects: %s",
 				log[0] ? log : ob_err_text(err));
 		return ob_err_to_cuda(err);
 	}

@@ -262,7 +262,9 @@ static inline struct stack_row *stack_row_at(uint32_t i)
 CUresult obf_stack_push(struct obf_context *context)
 {
 	if (stack.depth == OBF_CTX_STACK_MAX) {
-		ob_warn("a thread has pushed %u contexts: no more are taken", OBF_CTX_STACK_MAX);
+		ob_warn("cannot push another context: the thread's stack has its maximum of %u. "
+			"Pop contexts with cuCtxPopCurrent",
+			OBF_CTX_STACK_MAX);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (stack.depth == STACK_INLINE && !stack.deep) {
@@ -337,18 +339,18 @@ static bool is_sticky(CUresult result)
  * Logs one line per process, for GPUs only: their driver logs nothing, and the software device
  * reports errors of kernels itself.
  */
-static __attribute__((noinline)) void failure_tell(const struct obf_ctx *ctx, CUresult result)
+static __attribute__((noinline)) void failure_log(const struct obf_ctx *ctx, CUresult result)
 {
-	static atomic_flag told = ATOMIC_FLAG_INIT;
+	static atomic_flag logged = ATOMIC_FLAG_INIT;
 	const struct obf_device *device = obf_device_at(ctx->device);
 	const char *name = "?";
 
-	if (!device || device->ptx_only || atomic_flag_test_and_set(&told))
+	if (!device || device->ptx_only || atomic_flag_test_and_set(&logged))
 		return;
 	obf_cuGetErrorName(result, &name);
-	ob_warn("a kernel failed on the device: error %d (%s). A call that came after the launch "
-		"reports it, and every later call gives the same; "
-		"'outboard run --sync' reports it at the launch",
+	ob_warn("a kernel failed on the device: error %d (%s). The failed launch came before the "
+		"call that returns this error; every later call returns it too. To get it at the "
+		"launch itself, use 'outboard run --sync'",
 		(int)result, name);
 }
 
@@ -358,7 +360,7 @@ void obf_ctx_note(struct obf_ctx *ctx, CUresult result)
 
 	if (ob_unlikely(result != CUDA_SUCCESS) && is_sticky(result) &&
 		atomic_compare_exchange_strong(&ctx->sticky, &healthy, (int)result))
-		failure_tell(ctx, result);
+		failure_log(ctx, result);
 }
 
 CUresult obf_ctx_failed(struct obf_ctx *ctx, CUresult result)

@@ -38,7 +38,8 @@ static void fork_child(void)
 void obf_attach(const struct obf_backend *backend)
 {
 	if (!obf_process.backend && pthread_atfork(NULL, NULL, fork_child) != 0)
-		ob_warn("no memory for a fork handler: children of this process must not use CUDA");
+		ob_warn("cannot register a fork handler: out of memory. Forked children of this "
+			"process must not call CUDA");
 	obf_process.backend = backend;
 }
 
@@ -70,16 +71,15 @@ const struct obf_device *obf_device_at(int ordinal)
 static void explain_visible(const struct obf_visible *visible, const char *list, int n)
 {
 	const char *why = visible->end == OBF_VISIBLE_TWICE
-		? "is named twice, which hides every device"
-		: visible->end == OBF_VISIBLE_AMBIGUOUS ? "fits more than one device"
+		? "names a device for the second time, which hides all devices"
+		: visible->end == OBF_VISIBLE_AMBIGUOUS ? "names more than one device"
 							: "names no device";
 
 	if (visible->end == OBF_VISIBLE_WHOLE || visible->end == OBF_VISIBLE_HIDDEN)
 		return;
 	ob_log(visible->n ? OB_LOG_INFO : OB_LOG_WARN,
 		"CUDA_VISIBLE_DEVICES=%.200s: '%.*s' %s; the program sees %d of %d devices. "
-		"Devices are named by number, 0 to %d, "
-		"or by the beginning of their UUID, GPU-...",
+		"Name a device by its number, 0 to %d, or by the beginning of its UUID, GPU-...",
 		list, (int)ob_min(visible->entry_size, 100), visible->entry, why, visible->n, n,
 		n - 1);
 }

@@ -87,19 +87,18 @@ static void advise(const struct obi_image *image, const struct obf_device *devic
 
 	if (device->ptx_only && above)
 		snprintf(ret_text, ADVICE_MAX,
-			"Set OUTBOARD_SOFT_CC=%u.%u where the software device runs (at "
-			"outboard-server, or with 'outboard run "
-			"--direct'), or "
-			"use a server with a GPU",
+			"Set OUTBOARD_SOFT_CC=%u.%u for the software device (outboard-server, or "
+			"'outboard run --direct'), or use a server with a GPU",
 			above / 10, above % 10);
 	else if (owner == OWNER_FILE)
 		snprintf(ret_text, ADVICE_MAX,
-			"Use a server with a GPU that it has code for; PTX in it would have to "
-			"come from whoever built it (%s)",
+			"Use a server with a GPU for which the file has code, or ask its vendor "
+			"for a build with PTX (%s)",
 			rebuild);
 	else
 		snprintf(ret_text, ADVICE_MAX,
-			"Rebuild it with PTX (%s), or use a server with a GPU that it has code for",
+			"Rebuild it with PTX (%s), or use a server with a GPU for which it has "
+			"code",
 			rebuild);
 }
 

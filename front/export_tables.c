@@ -46,8 +46,10 @@ static CUresult unknown(enum table_index table, unsigned slot, const uintptr_t a
 	char id[2 * sizeof(CUuuid) + 1];
 
 	ob_text_hex(&tables[table].id, sizeof(CUuuid), id);
-	ob_warn("private table %s (%s): slot %u is not known; its arguments were %#lx %#lx %#lx "
-		"%#lx %#lx %#lx",
+	ob_warn("private table %s (%s): function %u is not implemented and returns "
+		"CUDA_ERROR_NOT_SUPPORTED; it was called with %#lx %#lx %#lx %#lx %#lx %#lx. "
+		"Please "
+		"report this line and the program",
 		tables[table].name, id, slot, (unsigned long)args[0], (unsigned long)args[1],
 		(unsigned long)args[2], (unsigned long)args[3], (unsigned long)args[4],
 		(unsigned long)args[5]);
@@ -281,9 +283,8 @@ static CUresult integrity_check(uint32_t version, uint64_t seconds, uint8_t ret[
 	return ret ? obf_selftest_answer(&test, ret) : CUDA_ERROR_INVALID_VALUE;
 #else
 	(void)ret;
-	ob_warn("this build does not answer the CUDA runtime's self-test: the runtime will refuse "
-		"to start with error 103. "
-		"Rebuild with -Dselftest=true");
+	ob_warn("this build does not implement the CUDA runtime's self-test: the runtime will fail "
+		"to start with error 103. Rebuild with -Dselftest=true");
 	return unknown(T_INTEGRITY, 1, (const uintptr_t[6]){ version, seconds });
 #endif
 }
@@ -437,6 +438,6 @@ CUresult obf_cuGetExportTable(const void **table, const CUuuid *id)
 	if (*table)
 		return CUDA_SUCCESS;
 	ob_text_hex(id, sizeof *id, text);
-	ob_debug("private table %s is not known", text);
+	ob_debug("cuGetExportTable: no private table has the id %s", text);
 	return CUDA_ERROR_INVALID_VALUE;
 }

@@ -154,7 +154,7 @@ CUresult obf_cuMemHostGetDevicePointer_v2(CUdeviceptr *addr, void *p, unsigned f
 	if (!addr || flags != 0 || !obf_mem_find((uintptr_t)p, &mem) || mem.kind != OBF_MEM_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
 	return obf_absent("cuMemHostGetDevicePointer",
-		"the device cannot reach this machine's memory: copy the data to device memory");
+		"the device cannot access this machine's memory: copy the data to device memory");
 }
 
 void obf_hostmem_end(const struct obf_ctx *ctx)

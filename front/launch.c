@@ -176,7 +176,7 @@ static CUresult attr_apply(const CUlaunchAttribute *attr, struct obf_launch *ret
 		return obf_absent("cuLaunchKernelEx: DEVICE_UPDATABLE_KERNEL_NODE",
 			"graphs are not forwarded");
 	default:
-		ob_warn("cuLaunchKernelEx: attribute %d is not known; the launch is refused",
+		ob_warn("cuLaunchKernelEx: attribute %d is not supported: the launch fails",
 			(int)attr->id);
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}

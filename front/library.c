@@ -467,7 +467,8 @@ CUresult obf_cuLibraryGetManaged(
 	variable = name ? obi_symbols_variable(&library->first->symbols, name) : NULL;
 	if (variable && variable->is_managed)
 		obf_absent("cuLibraryGetManaged",
-			"managed memory is not offered: __managed__ variables cannot be used");
+			"managed memory is not supported: replace __managed__ variables by "
+			"__device__ variables");
 	return name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
 }
 

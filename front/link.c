@@ -157,8 +157,8 @@ static CUresult ptx_extract(struct link *link, const void *data, size_t size, co
 	if (!entry) {
 		result = CUDA_ERROR_NO_BINARY_FOR_GPU;
 		link_log(link,
-			"an input holds no PTX for this device: build it with PTX, e.g. "
-			"nvcc -gencode arch=compute_75,code=compute_75");
+			"an input holds no PTX for this device: build it with PTX, for example "
+			"with nvcc -gencode arch=compute_75,code=compute_75");
 	} else {
 		err = obi_entry_payload(entry, &text, &text_size, &owned);
 		result = err ? ob_err_to_cuda(err) : input_add(link, text, text_size, true, name);
@@ -192,8 +192,8 @@ CUresult obf_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data
 	case CU_JIT_INPUT_OBJECT:
 	case CU_JIT_INPUT_LIBRARY:
 		link_log(link,
-			"host objects and libraries need the driver's own linker, which is "
-			"not forwarded: pass their PTX, or link at build time (nvcc -dlink)");
+			"cannot link host objects and libraries: the linker of NVIDIA's driver is "
+			"not forwarded. Pass PTX, or link at build time (nvcc -dlink)");
 		return CUDA_ERROR_NOT_SUPPORTED;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -260,8 +260,8 @@ static CUresult image_make(struct link *link)
 	if (all_ptx(link))
 		return inputs_merge(link);
 	link_log(link,
-		"several inputs that are not all PTX need the driver's own linker, which is "
-		"not forwarded: pass their PTX, or link at build time (nvcc -dlink)");
+		"cannot link several inputs unless all are PTX: the linker of NVIDIA's driver is "
+		"not forwarded. Pass PTX, or link at build time (nvcc -dlink)");
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 

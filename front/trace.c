@@ -38,7 +38,8 @@ void obf_trace_open(void)
 		return;
 	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 	if (fd < 0) {
-		ob_warn("OUTBOARD_TRACE: %s: %s: calls are not traced", path, strerror(errno));
+		ob_warn("OUTBOARD_TRACE: cannot open %s (%s): calls are not traced", path,
+			strerror(errno));
 		return;
 	}
 	trace_fd = ob_fd_raise(fd);

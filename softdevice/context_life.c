@@ -14,7 +14,7 @@
 #include "softdevice/sched.h"
 #include "softdevice/scratch.h"
 
-/* time for running work to finish by itself, and again to stop after it was told to */
+/* time for running work to finish by itself, and as much again to stop after it was asked to */
 #define END_NS (2 * OB_SECOND)
 
 static void env_print(void *user, const char *text, size_t size)
@@ -76,8 +76,9 @@ CUresult obd_ctx_destroy(struct obf_ctx *front)
 	}
 	obd_print_flush(&ctx->print);
 	if (ctx->abandoned)
-		ob_warn("a context was destroyed while a host function of it runs: its memory is "
-			"not freed");
+		ob_warn("a context was destroyed while one of its host functions still runs: the "
+			"context's memory is not freed. Let host functions return before "
+			"cuCtxDestroy");
 	else if (!atomic_load(&front->told) && !atomic_load(&ctx->abort))
 		return obd_ctx_result(ctx);
 	return CUDA_SUCCESS;

@@ -22,7 +22,8 @@ static void pool_start(void)
 {
 	pool = obd_pool_new(obd_config.threads);
 	if (!pool)
-		ob_error("no thread to run kernels could be started");
+		ob_error("cannot start threads that run kernels: raise the limit on processes "
+			 "(ulimit -u), or set OUTBOARD_SOFT_THREADS to a smaller number");
 }
 
 struct obd_pool *obd_module_pool(void)
@@ -126,8 +127,8 @@ CUresult obd_module_func_get(struct obf_func *func)
 	if (!kernel)
 		return CUDA_ERROR_NOT_FOUND;
 	if (kernel->param_bytes != func->param_bytes) {
-		ob_error("kernel %s takes %u bytes of parameters by its declaration, %u by the "
-			 "image",
+		ob_error("kernel %s cannot be loaded: its PTX declares %u bytes of parameters, "
+			 "the image's description of it %u",
 			func->name, kernel->param_bytes, func->param_bytes);
 		return CUDA_ERROR_INVALID_IMAGE;
 	}

@@ -2,6 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "softdevice/notice.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,38 +12,38 @@
 #include "base/log.h"
 #include "softdevice/config.h"
 
-#define LINE_MAX_BYTES 1024
+#define LINE_MAX_BYTES 1280
 #define NAME_MAX_BYTES 128
 
 /* Writes with one system call instead of stdio, because the program may hold stdio's lock. */
-static void tell(const char *line, int n)
+static void write_line(const char *line, int n)
 {
 	size_t size = ob_min((size_t)(n > 0 ? n : 0), (size_t)LINE_MAX_BYTES - 1);
 
 	if (write(STDERR_FILENO, line, size) < 0)
-		ob_info("a line for the user could not be written");
+		ob_info("a message could not be written to descriptor 2: %s", strerror(errno));
 }
 
 void obd_notice_fault(const struct obd_fault *fault)
 {
-	static atomic_flag told = ATOMIC_FLAG_INIT;
+	static atomic_flag reported = ATOMIC_FLAG_INIT;
 	char line[LINE_MAX_BYTES];
 
 	if (!fault->text[0])
 		return;
 	if (obd_config.memcheck) {
-		tell(line, snprintf(line, sizeof line, "========= %s\n", fault->text));
+		write_line(line, snprintf(line, sizeof line, "========= %s\n", fault->text));
 		return;
 	}
 	/* A failed assertion has already printed a line. */
-	if (fault->result == CUDA_ERROR_ASSERT || atomic_flag_test_and_set(&told))
+	if (fault->result == CUDA_ERROR_ASSERT || atomic_flag_test_and_set(&reported))
 		return;
-	tell(line,
+	write_line(line,
 		snprintf(line, sizeof line,
-			"outboard: a kernel failed: %s. CUDA reports it at a later call as error "
-			"%d; no further failure is told. "
-			"OUTBOARD_SOFT_MEMCHECK=1 where the software device runs (outboard-server, "
-			"or 'outboard run --direct') tells each and checks every access\n",
+			"outboard: a kernel failed: %s. A later CUDA call returns error %d. "
+			"Failures of other kernels are not reported. To check every access and "
+			"report every failure, set OUTBOARD_SOFT_MEMCHECK=1 for the software "
+			"device (outboard-server, or 'outboard run --direct')\n",
 			fault->text, (int)fault->result));
 }
 
@@ -84,22 +85,22 @@ static void function_at(const char *ptx, size_t size, unsigned line, char ret_na
 
 void obd_notice_ptx(const char *log, const char *ptx, size_t size)
 {
-	static atomic_flag told = ATOMIC_FLAG_INIT;
+	static atomic_flag reported = ATOMIC_FLAG_INIT;
 	char line[LINE_MAX_BYTES], name[NAME_MAX_BYTES] = "";
 	unsigned number;
 
-	ob_info("PTX that the software device does not take: %s", log);
-	if (atomic_flag_test_and_set(&told))
+	ob_info("the software device cannot load a module's PTX: %s", log);
+	if (atomic_flag_test_and_set(&reported))
 		return;
 	if (sscanf(log, "line %u", &number) == 1)
 		function_at(ptx, size, number, name);
-	tell(line,
+	write_line(line,
 		snprintf(line, sizeof line,
-			"outboard: the software device does not take a module's PTX: %.*s%s%s. "
-			"Nothing of that module runs; no "
-			"further refusal is "
-			"told. OUTBOARD_LOG=info where the software device runs (outboard-server, "
-			"or 'outboard run --direct') logs each; a GPU's driver may take it\n",
+			"outboard: the software device cannot load a module's PTX: %.*s%s%s. No "
+			"kernel of that module can run. The driver of a GPU may accept the PTX. "
+			"Errors of other modules are not reported here; to log them, set "
+			"OUTBOARD_LOG=info for the software device (outboard-server, or 'outboard "
+			"run --direct')\n",
 			(int)ob_min(strcspn(log, "\n"), (size_t)600), log,
 			name[0] ? ", in kernel " : "", name));
 }

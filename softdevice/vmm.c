@@ -60,9 +60,9 @@ static bool backing_open(struct obd_device *device)
 	device->backing = memfd_create("outboard-softdevice", MFD_CLOEXEC);
 	if (device->backing >= 0 && ftruncate(device->backing, (off_t)device->total) == 0)
 		return true;
-	ob_error("no file in memory for the software device could be made (%s): memory cannot be "
-		 "allocated. memfd_create and the limits on address space "
-		 "and file size (ulimit -v, -f) are what it takes",
+	ob_error("cannot create the file that holds the software device's memory (memfd_create: "
+		 "%s): cuMemCreate fails. Raise the limits on address space and file size "
+		 "(ulimit -v, -f)",
 		strerror(errno));
 	if (device->backing >= 0)
 		close(device->backing);

@@ -57,7 +57,7 @@ bool obd_window_start(uint64_t wanted)
 			size /= 2;
 	}
 	if (!p) {
-		ob_error("no %llu GiB of addresses are free for the software device: raise the "
+		ob_error("cannot reserve %llu GiB of addresses for the software device: raise the "
 			 "limit on address space (ulimit -v)",
 			OBD_WINDOW_MIN >> 30);
 		return false;
@@ -71,7 +71,7 @@ bool obd_window_start(uint64_t wanted)
 	table = calloc(size / OBD_UNIT, sizeof *table);
 	taken = calloc((n_units + 63) / 64, sizeof *taken);
 	if (!table || !taken) {
-		ob_error("out of memory for the software device's tables");
+		ob_error("cannot allocate the software device's tables: out of memory");
 		return false;
 	}
 	obd_window = (struct obd_window){ .base = base, .size = size, .half = base + size / 2 };

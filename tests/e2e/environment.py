@@ -161,7 +161,7 @@ def traces(folder):
     found = re.match(r'replaced (\d+), written (\d+)$', out.strip())
     check("a descriptor that the program has reused is not the trace's any more", found and int(found[1]) > 0 and found[2] == '0', out)
     _, said = run(['--direct', '--trace', '/nonexistent/file'], 'devices')
-    check('a trace that cannot be written is told of', 'OUTBOARD_TRACE: /nonexistent/file: No such file or directory' in said, said)
+    check('a trace that cannot be written is told of', 'OUTBOARD_TRACE: cannot open /nonexistent/file (No such file or directory)' in said, said)
     here = os.path.join(folder, 'cwd')
     os.mkdir(here)
     before = os.getcwd()
