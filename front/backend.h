@@ -32,8 +32,6 @@ struct obf_reservation {
 };
 
 struct obf_backend {
-	/* "outboard" or "outboard-softdevice"; for messages */
-	const char *what;
 	int driver_version; /* 13000 */
 
 	/* ---- the process ---- */

@@ -47,7 +47,7 @@ static struct obf_context *free_contexts; /* under free_lock */
 static void sticky_clear(struct obf_context *context)
 {
 	atomic_store(&context->pub.sticky, 0);
-	atomic_store(&context->pub.told, false);
+	atomic_store(&context->pub.sticky_reported, false);
 }
 
 static struct obf_context *context_take(int device, unsigned flags, bool primary)
@@ -88,7 +88,7 @@ static struct obf_context *context_take(int device, unsigned flags, bool primary
 }
 
 /* Releases the object of a created context that has ended or was never started. */
-static void context_give(struct obf_context *context)
+static void context_put_back(struct obf_context *context)
 {
 	if (context->pub.handle)
 		ob_ids_remove(&ctx_ids, (uint64_t)(uintptr_t)context->pub.handle);
@@ -166,13 +166,13 @@ CUresult obf_context_new(int device, unsigned flags, struct obf_context **ret)
 
 	if (!context || !context->pub.handle) {
 		if (context)
-			context_give(context);
+			context_put_back(context);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	context->usage = 1;
 	result = context_begin(context);
 	if (result != CUDA_SUCCESS) {
-		context_give(context);
+		context_put_back(context);
 		return result;
 	}
 	result = obf_libraries_load(context);
@@ -188,7 +188,7 @@ CUresult obf_context_end(struct obf_context *context)
 {
 	CUresult result = context_empty(context);
 
-	context_give(context);
+	context_put_back(context);
 	return result;
 }
 
@@ -307,12 +307,12 @@ CUresult obf_stack_top(struct obf_context **ret, CUcontext *ret_handle)
 	return CUDA_SUCCESS;
 }
 
-CUresult obf_ctx_tell(struct obf_ctx *ctx)
+CUresult obf_ctx_report(struct obf_ctx *ctx)
 {
 	int sticky = atomic_load_explicit(&ctx->sticky, memory_order_acquire);
 
 	if (ob_unlikely(sticky != CUDA_SUCCESS))
-		atomic_store_explicit(&ctx->told, true, memory_order_relaxed);
+		atomic_store_explicit(&ctx->sticky_reported, true, memory_order_relaxed);
 	return (CUresult)sticky;
 }
 
@@ -366,7 +366,7 @@ void obf_ctx_note(struct obf_ctx *ctx, CUresult result)
 CUresult obf_ctx_failed(struct obf_ctx *ctx, CUresult result)
 {
 	obf_ctx_note(ctx, result);
-	obf_ctx_tell(ctx);
+	obf_ctx_report(ctx);
 	return result;
 }
 
@@ -375,7 +375,7 @@ CUresult obf_context_check(struct obf_context *context)
 	if (ob_unlikely(!atomic_load_explicit(&context->pub.active, memory_order_acquire)))
 		return context->was_active ? CUDA_ERROR_CONTEXT_IS_DESTROYED
 					   : CUDA_ERROR_INVALID_CONTEXT;
-	return obf_ctx_tell(&context->pub);
+	return obf_ctx_report(&context->pub);
 }
 
 CUresult obf_ctx_enter(struct obf_ctx **ret)

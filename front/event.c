@@ -66,7 +66,7 @@ static CUresult event_get(CUevent handle, const struct obf_ctx *ctx, struct obf_
 	*ret = ob_ids_get(&event_ids, (uint64_t)(uintptr_t)handle);
 	if (ob_unlikely(!*ret))
 		return CUDA_ERROR_INVALID_HANDLE;
-	return ob_likely((*ret)->ctx == ctx) ? CUDA_SUCCESS : obf_ctx_tell((*ret)->ctx);
+	return ob_likely((*ret)->ctx == ctx) ? CUDA_SUCCESS : obf_ctx_report((*ret)->ctx);
 }
 
 static CUresult event_enter(CUevent handle, struct obf_event **ret)

@@ -44,7 +44,7 @@ static CUresult host_fill(struct obf_stream *stream, const struct obf_fill *fill
 static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element, size_t width,
 	size_t height, CUstream handle, bool blocking)
 {
-	const struct obf_fill what = { dst, value, element, pitch, width, height, blocking };
+	const struct obf_fill rows = { dst, value, element, pitch, width, height, blocking };
 	struct obf_stream *stream;
 	size_t row, size;
 	CUresult result = obf_stream_enter(handle, &stream);
@@ -62,8 +62,8 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned ele
 		return CUDA_ERROR_INVALID_VALUE;
 	result = obf_mem_side(dst, size, true, &device);
 	if (ob_likely(result == CUDA_SUCCESS))
-		result = device ? obf_process.backend->fill(stream, &what)
-				: host_fill(stream, &what);
+		result = device ? obf_process.backend->fill(stream, &rows)
+				: host_fill(stream, &rows);
 	return obf_ctx_result(stream->ctx, result);
 }
 

@@ -83,9 +83,9 @@ struct obf_ctx {
 	_Atomic bool active; /* created in the backend */
 	/* CUresult that every later call returns; 0: no error. Set by the backend */
 	_Atomic int sticky;
-	_Atomic bool told;         /* some call has returned the sticky error */
-	struct obf_stream *legacy; /* its legacy default stream */
-	void *backend;             /* owned by the backend */
+	_Atomic bool sticky_reported; /* some call has returned the sticky error */
+	struct obf_stream *legacy;    /* its legacy default stream */
+	void *backend;                /* owned by the backend */
 };
 
 /* Function attributes of CUfunction_attribute, and further data for launches and occupancy. */
@@ -165,7 +165,7 @@ CUresult obf_ctx_enter(struct obf_ctx **ret);
  * Returns the context's sticky error, which the caller then returns to the program. CUDA_SUCCESS:
  * none.
  */
-CUresult obf_ctx_tell(struct obf_ctx *ctx);
+CUresult obf_ctx_report(struct obf_ctx *ctx);
 /*
  * Maps the backend's `result` to the result of the call. An error that ends the context is stored,
  * and every later call in the context returns it.
@@ -264,7 +264,7 @@ struct obf_mem {
 bool obf_mem_insert(struct obf_mem *mem);
 /* base must be the start of an allocation. False: it is not */
 bool obf_mem_remove(uint64_t base, struct obf_mem *ret);
-void obf_mem_remove_ctx(const struct obf_ctx *ctx, void (*gone)(const struct obf_mem *mem));
+void obf_mem_remove_ctx(const struct obf_ctx *ctx, void (*removed)(const struct obf_mem *mem));
 
 #define OBF_HOST_LOWEST 65536u /* no host memory is below this: vm.mmap_min_addr */
 

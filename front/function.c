@@ -13,7 +13,7 @@
 
 static struct ob_ids function_ids = OB_IDS_INIT(OBF_KIND_FUNC, OB_IDS_MAX);
 
-void obf_func_attrs_guess(const struct obi_kernel *kernel, const struct obi_symbols *symbols,
+void obf_func_attrs_estimate(const struct obi_kernel *kernel, const struct obi_symbols *symbols,
 	const struct obf_device *device, struct obf_func_attrs *ret)
 {
 	int block_max =
@@ -64,7 +64,8 @@ static struct obf_function *function_make(struct obf_module *module, size_t inde
 	function->pub.params = kernel->params;
 	function->pub.n_params = kernel->n_params;
 	function->pub.param_bytes = kernel->param_bytes;
-	obf_func_attrs_guess(kernel, module->pub.symbols, function->device, &function->pub.attrs);
+	obf_func_attrs_estimate(
+		kernel, module->pub.symbols, function->device, &function->pub.attrs);
 	function->pub.handle = (CUfunction)(uintptr_t)ob_ids_add(&function_ids, function);
 	if (!function->pub.handle) {
 		free(function);

@@ -12,7 +12,7 @@ static CUresult submit(const struct obf_host_function *function)
 	CUresult result = obf_ctx_enter(&ctx);
 
 	if (result == CUDA_SUCCESS)
-		result = obf_stream_get_same(function->stream, ctx, &stream);
+		result = obf_stream_get_current(function->stream, ctx, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!function->fn && !function->callback)

@@ -19,7 +19,7 @@
 	(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | \
 		CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY)
 
-static void tell_host(const void *p, size_t size, bool added)
+static void range_changed(const void *p, size_t size, bool added)
 {
 	if (obf_process.backend->host_range)
 		obf_process.backend->host_range(p, size, added);
@@ -53,7 +53,7 @@ CUresult obf_cuMemHostAlloc(void **p, size_t size, unsigned flags)
 		munmap(got, pages(size));
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	tell_host(got, size, true);
+	range_changed(got, size, true);
 	*p = got;
 	return CUDA_SUCCESS;
 }
@@ -79,7 +79,7 @@ CUresult obf_cuMemFreeHost(void *p)
 	/* If two threads free the same pointer, one of them gets an error. */
 	if (!obf_mem_remove(mem.base, NULL))
 		return CUDA_ERROR_INVALID_VALUE;
-	tell_host(p, mem.size, false);
+	range_changed(p, mem.size, false);
 	munmap(p, pages(mem.size));
 	return result;
 }
@@ -108,7 +108,7 @@ CUresult obf_cuMemHostRegister_v2(void *p, size_t size, unsigned flags)
 	mem.device = ctx->device;
 	if (!obf_mem_insert(&mem))
 		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-	tell_host(p, size, true);
+	range_changed(p, size, true);
 	return CUDA_SUCCESS;
 }
 
@@ -126,7 +126,7 @@ CUresult obf_cuMemHostUnregister(void *p)
 	result = obf_ctx_settle(mem.ctx);
 	if (!obf_mem_remove(mem.base, NULL))
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-	tell_host(p, mem.size, false);
+	range_changed(p, mem.size, false);
 	return result;
 }
 
@@ -165,7 +165,7 @@ void obf_hostmem_end(const struct obf_ctx *ctx)
 	while (obf_mem_take_next(ctx, OBF_MEM_HOST, &from, &mem)) {
 		void *p = (void *)(uintptr_t)mem.base;
 
-		tell_host(p, mem.size, false);
+		range_changed(p, mem.size, false);
 		if (!mem.registered)
 			munmap(p, pages(mem.size));
 	}

@@ -161,7 +161,7 @@ static CUresult find_for(CUkernel handle, const void *ret, CUdevice dev, struct 
  * Attributes of a kernel on a device that has no context yet: those of the image, and those that
  * were set for the device.
  */
-static CUresult guess(struct obf_kern *kern, CUdevice dev, struct obf_function *ret)
+static CUresult attrs_estimate(struct obf_kern *kern, CUdevice dev, struct obf_function *ret)
 {
 	const struct obf_code *code = kern->library->code[dev];
 	const struct obi_kernel *kernel =
@@ -172,7 +172,7 @@ static CUresult guess(struct obf_kern *kern, CUdevice dev, struct obf_function *
 	memset(ret, 0, sizeof *ret);
 	ret->kernel = kernel;
 	ret->device = &obf_process.devices[dev];
-	obf_func_attrs_guess(kernel, &code->symbols, ret->device, &ret->pub.attrs);
+	obf_func_attrs_estimate(kernel, &code->symbols, ret->device, &ret->pub.attrs);
 	pthread_mutex_lock(&kern->library->lock);
 	for (const struct obf_override *o = kern->overrides; o; o = o->next)
 		if (o->device == dev)
@@ -196,7 +196,7 @@ CUresult obf_cuKernelGetAttribute(
 		return result;
 	if (function)
 		return obf_function_get_attr(function, attr, value);
-	result = guess(kern, dev, &image);
+	result = attrs_estimate(kern, dev, &image);
 	if (result != CUDA_SUCCESS)
 		return result;
 	at = obf_func_attr_at(&image.pub.attrs, attr);
@@ -235,7 +235,7 @@ CUresult obf_cuKernelSetAttribute(
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = guess(kern, dev, &image);
+	result = attrs_estimate(kern, dev, &image);
 	if (result == CUDA_SUCCESS)
 		result = obf_function_settable(&image, attr, value);
 	if (result != CUDA_SUCCESS)

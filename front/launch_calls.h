@@ -32,7 +32,7 @@ static inline CUresult launch_put(CUfunction handle, const struct obf_launch *la
 	result = obf_func_resolve(handle, ctx, &func);
 	if (ob_unlikely(result != CUDA_SUCCESS))
 		return result;
-	result = obf_stream_get_same(stream_handle, ctx, &stream);
+	result = obf_stream_get_current(stream_handle, ctx, &stream);
 	if (ob_unlikely(result != CUDA_SUCCESS))
 		return result;
 	result = obf_launch_check(ctx, func, launch);

@@ -176,14 +176,14 @@ bool obf_mem_take_next(
 	return found;
 }
 
-void obf_mem_remove_ctx(const struct obf_ctx *ctx, void (*gone)(const struct obf_mem *mem))
+void obf_mem_remove_ctx(const struct obf_ctx *ctx, void (*removed)(const struct obf_mem *mem))
 {
 	struct obf_mem mem;
 	uint64_t from = 0;
 
 	while (obf_mem_take_next(ctx, 0, &from, &mem))
-		if (gone)
-			gone(&mem);
+		if (removed)
+			removed(&mem);
 }
 
 /* ---- what lies at an address ---- */

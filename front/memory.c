@@ -46,7 +46,7 @@ CUresult obf_memory_take(uint64_t addr, struct obf_mem *ret)
 	return CUDA_SUCCESS;
 }
 
-static void mem_gone(const struct obf_mem *mem)
+static void mem_removed(const struct obf_mem *mem)
 {
 	if (mem->kind == OBF_MEM_DEVICE && !mem->is_global)
 		obf_process.backend->mem_free(mem->ctx, mem, false);
@@ -54,5 +54,5 @@ static void mem_gone(const struct obf_mem *mem)
 
 void obf_memory_end(const struct obf_ctx *ctx)
 {
-	obf_mem_remove_ctx(ctx, mem_gone);
+	obf_mem_remove_ctx(ctx, mem_removed);
 }

@@ -78,12 +78,12 @@ CUresult obf_mempool_set_for_device(int device, CUmemoryPool handle)
 
 static bool idle_passed(const struct obf_idle *idle)
 {
-	return obf_process.backend->point_passed(&idle->behind);
+	return obf_process.backend->point_passed(&idle->last_use);
 }
 
 static void idle_remove(struct obf_mempool *pool, unsigned i)
 {
-	obf_process.backend->point_drop(&pool->idle[i].behind);
+	obf_process.backend->point_drop(&pool->idle[i].last_use);
 	pool->idle[i] = pool->idle[--pool->n_idle];
 }
 
@@ -125,7 +125,7 @@ static bool idle_reuse(
 	return false;
 }
 
-static void count_use(struct obf_mempool *pool, uint64_t size)
+static void use_count(struct obf_mempool *pool, uint64_t size)
 {
 	pool->used += size;
 	pool->reserved += size;
@@ -222,7 +222,7 @@ CUresult obf_mempool_destroy(CUmemoryPool handle)
 /* ---- allocating and freeing in stream order ---- */
 
 /* Reserves space below the pool's maximum first. */
-static CUresult use_take(struct obf_mempool *pool, size_t size, const struct obf_stream *stream,
+static CUresult block_take(struct obf_mempool *pool, size_t size, const struct obf_stream *stream,
 	struct obf_mem *ret_reused, bool *ret_is_reused)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -232,7 +232,7 @@ static CUresult use_take(struct obf_mempool *pool, size_t size, const struct obf
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS) {
 		*ret_is_reused = idle_reuse(pool, size, stream, ret_reused);
-		count_use(pool, size);
+		use_count(pool, size);
 	}
 	pthread_mutex_unlock(&pool->lock);
 	return result;
@@ -244,7 +244,7 @@ static CUresult pool_alloc(struct obf_mempool *pool, struct obf_ctx *owner, size
 {
 	struct obf_mem mem;
 	bool reused;
-	CUresult result = use_take(pool, size, stream, &mem, &reused);
+	CUresult result = block_take(pool, size, stream, &mem, &reused);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -310,13 +310,13 @@ CUresult obf_cuMemFreeAsync(CUdeviceptr addr, CUstream stream_handle)
 	struct obf_stream *stream;
 	struct obf_mempool *pool;
 	struct obf_idle *idle;
-	struct obf_point behind;
+	struct obf_point last_use;
 	struct obf_mem mem;
 	CUresult result = obf_stream_enter(stream_handle, &stream);
 
 	if (result != CUDA_SUCCESS || !addr)
 		return result;
-	result = obf_process.backend->point_take(stream, &behind);
+	result = obf_process.backend->point_take(stream, &last_use);
 	if (result != CUDA_SUCCESS)
 		return obf_ctx_result(stream->ctx, result);
 	result = obf_memory_take(addr, &mem);
@@ -326,7 +326,7 @@ CUresult obf_cuMemFreeAsync(CUdeviceptr addr, CUstream stream_handle)
 		 * Memory of cuMemAlloc may be freed in a stream as well. It has no pool, so the
 		 * call waits for the context.
 		 */
-		obf_process.backend->point_drop(&behind);
+		obf_process.backend->point_drop(&last_use);
 		return result != CUDA_SUCCESS
 			? result
 			: obf_ctx_result(stream->ctx,
@@ -337,7 +337,7 @@ CUresult obf_cuMemFreeAsync(CUdeviceptr addr, CUstream stream_handle)
 	if (pool->n_idle == OBF_POOL_IDLE_MAX)
 		idle_release(pool, 0, !idle_passed(&pool->idle[0]));
 	idle = &pool->idle[pool->n_idle++];
-	*idle = (struct obf_idle){ mem, behind, stream->ctx, stream->id };
+	*idle = (struct obf_idle){ mem, last_use, stream->ctx, stream->id };
 	obf_mempool_trim(pool, pool->threshold);
 	pthread_mutex_unlock(&pool->lock);
 	return CUDA_SUCCESS;

@@ -23,8 +23,8 @@
 /* An idle block. */
 struct obf_idle {
 	struct obf_mem mem;
-	struct obf_point behind; /* every stream may use the block when this point has passed */
-	struct obf_ctx *ctx;     /* context of the stream in which it was freed */
+	struct obf_point last_use; /* every stream may use the block when this point has passed */
+	struct obf_ctx *ctx;       /* context of the stream in which it was freed */
 	unsigned long long stream_id;
 };
 

@@ -266,7 +266,7 @@ CUresult obf_function_set_attr(struct obf_function *function, CUfunction_attribu
 CUresult obf_function_settable(
 	const struct obf_function *function, CUfunction_attribute attr, int value);
 /* Estimates the attributes of a kernel that no context has loaded. */
-void obf_func_attrs_guess(const struct obi_kernel *kernel, const struct obi_symbols *symbols,
+void obf_func_attrs_estimate(const struct obi_kernel *kernel, const struct obi_symbols *symbols,
 	const struct obf_device *device, struct obf_func_attrs *ret);
 int *obf_func_attr_at(struct obf_func_attrs *attrs, CUfunction_attribute attr);
 

@@ -101,7 +101,7 @@ struct each {
 	void *user;
 };
 
-static void each_look(void *user, uint64_t id, void *value)
+static void stream_visit(void *user, uint64_t id, void *value)
 {
 	const struct each *each = user;
 	struct obf_stream *stream = value;
@@ -116,7 +116,7 @@ void obf_streams_each(
 {
 	struct each each = { ctx, fn, user };
 
-	ob_ids_each(&obf_stream_ids, each_look, &each);
+	ob_ids_each(&obf_stream_ids, stream_visit, &each);
 }
 
 static void end_collect(void *user, struct obf_stream *stream)
@@ -201,7 +201,7 @@ CUresult obf_stream_enter(CUstream handle, struct obf_stream **ret)
 	if (ob_likely(result == CUDA_SUCCESS))
 		result = obf_stream_get(handle, ctx, ret);
 	if (result == CUDA_SUCCESS && ob_unlikely((*ret)->ctx != ctx))
-		result = obf_ctx_tell((*ret)->ctx);
+		result = obf_ctx_report((*ret)->ctx);
 	return result;
 }
 

@@ -66,7 +66,7 @@ static inline CUresult obf_stream_get(CUstream handle, struct obf_ctx *ctx, stru
  * The same for kernels and host functions, which CUDA accepts only in a stream of the current
  * context.
  */
-static inline CUresult obf_stream_get_same(
+static inline CUresult obf_stream_get_current(
 	CUstream handle, struct obf_ctx *ctx, struct obf_stream **ret)
 {
 	CUresult result = obf_stream_get(handle, ctx, ret);

@@ -50,7 +50,7 @@ static int ptx_only(void)
 }
 
 /* Writes the reason why a function cannot run; an empty text if it can. */
-static void why(CUfunction handle, char *ret, size_t size)
+static void refusal_get(CUfunction handle, char *ret, size_t size)
 {
 	struct obf_func *func;
 	struct obf_ctx *ctx;
@@ -67,7 +67,7 @@ static const void *const table[4] = {
 	(const void *)ptx_only,     /* int (void): 1 if only PTX images can run */
 	/* void (charge, discharge): sets the callbacks that count the compiler's memory */
 	(const void *)obd_heap_count,
-	(const void *)why, /* void (CUfunction, char *ret, size_t size) */
+	(const void *)refusal_get, /* void (CUfunction, char *ret, size_t size) */
 };
 
 static const void *export_table(const CUuuid *id)
@@ -97,7 +97,6 @@ CUresult obd_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
 /* ---- */
 
 static struct obf_backend backend = {
-	.what = "outboard-softdevice",
 	.driver_version = 13000,
 	.start = start,
 	.ctx_create = obd_ctx_create,

@@ -25,7 +25,7 @@ CUresult obd_ctx_none(void)
 
 CUresult obd_ctx_result(const struct obd_ctx *ctx)
 {
-	return obf_ctx_tell(ctx->front);
+	return obf_ctx_report(ctx->front);
 }
 
 CUresult obd_ctx_failed(const struct obd_ctx *ctx)

@@ -79,7 +79,7 @@ CUresult obd_ctx_destroy(struct obf_ctx *front)
 		ob_warn("a context was destroyed while one of its host functions still runs: the "
 			"context's memory is not freed. Let host functions return before "
 			"cuCtxDestroy");
-	else if (!atomic_load(&front->told) && !atomic_load(&ctx->abort))
+	else if (!atomic_load(&front->sticky_reported) && !atomic_load(&ctx->abort))
 		return obd_ctx_result(ctx);
 	return CUDA_SUCCESS;
 }

@@ -124,9 +124,9 @@ CUresult obd_copy_box(struct obf_stream *base, const struct obf_copy *copy, bool
 	if (!op)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (wait)
-		result = obd_sched_perform(&op->op, stream);
+		result = obd_sched_run_and_wait(&op->op, stream);
 	else if (blocking || (uint64_t)copy->width * copy->height * copy->depth <= OBD_SHORT_MAX)
-		result = obd_sched_soon(&op->op, stream);
+		result = obd_sched_run_or_submit(&op->op, stream);
 	else
 		result = obd_sched_submit(&op->op, stream, NULL);
 	/*
@@ -134,7 +134,7 @@ CUresult obd_copy_box(struct obf_stream *base, const struct obf_copy *copy, bool
 	 * a kernel on a non-blocking stream comes next, which does not wait for the default stream,
 	 * and it finds the bytes. CUDA does not guarantee this order.
 	 */
-	if (!result && staged && blocking && !op->op.behind_code)
+	if (!result && staged && blocking && !op->op.unbounded_wait)
 		obd_op_wait(&op->op);
 	obd_op_unref(&op->op);
 	if (!result && wait) {

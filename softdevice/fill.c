@@ -30,7 +30,7 @@ CUresult obd_fill(struct obf_stream *base, const struct obf_fill *fill)
 	op->op.run = fill_run;
 	op->fill = *fill;
 	if (row * fill->height <= OBD_SHORT_MAX || fill->blocking)
-		result = obd_sched_soon(&op->op, stream);
+		result = obd_sched_run_or_submit(&op->op, stream);
 	else
 		result = obd_sched_submit(&op->op, stream, NULL);
 	obd_op_unref(&op->op);

@@ -121,10 +121,9 @@ struct obd_alloc *obd_memory_new(
 void obd_memory_free(struct obd_alloc *alloc)
 {
 	struct obd_device *device = alloc->ctx->device;
-	struct obf_mem gone;
 
 	if (alloc->kind == OBD_ALLOC_GLOBAL)
-		obf_mem_remove(alloc->span.base, &gone);
+		obf_mem_remove(alloc->span.base, NULL);
 	list_remove(alloc->ctx, alloc);
 	if (alloc->chunk)
 		obd_chunk_give(device, alloc);

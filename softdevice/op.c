@@ -25,8 +25,8 @@ void *obd_op_new(size_t size, enum obd_op_kind kind, struct obd_ctx *ctx)
 	atomic_init(&op->refs, 1);
 	op->kind = kind;
 	op->ctx = ctx;
-	op->after = op->few;
-	op->max_after = ob_count(op->few);
+	op->after = op->after_inline;
+	op->max_after = ob_count(op->after_inline);
 	return op;
 }
 
@@ -44,7 +44,7 @@ void obd_op_unref(struct obd_op *op)
 		return;
 	if (op->fini)
 		op->fini(op);
-	if (op->after != op->few)
+	if (op->after != op->after_inline)
 		free(op->after);
 	obd_heap_free(op);
 }

@@ -52,10 +52,10 @@ struct obd_op {
 	 * One of the ops that it depends on, directly or indirectly, runs code of the program or
 	 * waits for a value. The wait for it has no upper bound.
 	 */
-	bool behind_code;
+	bool unbounded_wait;
 	uint32_t n_after, max_after;
-	struct obd_op **after; /* ops that depend on it */
-	struct obd_op *few[2]; /* storage of `after` while two entries are enough */
+	struct obd_op **after;          /* ops that depend on it */
+	struct obd_op *after_inline[2]; /* storage of `after` while two entries are enough */
 	struct obd_stream *stream;
 	struct obd_op *next; /* link in the ready queue, or in the list of running ops */
 };

@@ -25,7 +25,7 @@ static bool after_reserve(struct obd_op *on)
 		return false;
 	for (uint32_t i = 0; i < on->n_after; i++)
 		after[i] = on->after[i];
-	if (on->after != on->few)
+	if (on->after != on->after_inline)
 		free(on->after);
 	on->after = after;
 	on->max_after = max;
@@ -44,7 +44,8 @@ static bool depend(struct obd_op *on, struct obd_op *op)
 		return after_reserve(on);
 	on->after[on->n_after++] = op;
 	op->waits++;
-	op->behind_code |= on->behind_code || on->kind == OBD_OP_KERNEL || on->kind == OBD_OP_HOST;
+	op->unbounded_wait |=
+		on->unbounded_wait || on->kind == OBD_OP_KERNEL || on->kind == OBD_OP_HOST;
 	return true;
 }
 
@@ -56,10 +57,10 @@ static bool depend_all(struct obd_stream *stream, struct obd_op *event, struct o
 		return false;
 	if (stream->base.legacy) {
 		for (struct obd_stream *other = ctx->busy; other; other = other->busy_next)
-			if (!(!other->base.blocking) && other->last != event &&
+			if (other->base.blocking && other->last != event &&
 				!depend(other->last, op))
 				return false;
-	} else if (!(!stream->base.blocking) && ctx->legacy->last != event) {
+	} else if (stream->base.blocking && ctx->legacy->last != event) {
 		return depend(ctx->legacy->last, op);
 	}
 	return true;
@@ -96,7 +97,7 @@ CUresult obd_sched_submit(struct obd_op *op, struct obd_stream *stream, struct o
 	if (ok && op->waits == 0) {
 		if (op->run) {
 			obd_sched_ready(op, NULL);
-			obd_sched_call(0);
+			obd_sched_wake(0);
 		} else {
 			obd_sched_complete(op, &garbage, 0);
 		}
@@ -106,7 +107,7 @@ CUresult obd_sched_submit(struct obd_op *op, struct obd_stream *stream, struct o
 	return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult obd_sched_soon(struct obd_op *op, struct obd_stream *stream)
+CUresult obd_sched_run_or_submit(struct obd_op *op, struct obd_stream *stream)
 {
 	bool ok;
 
@@ -118,9 +119,9 @@ CUresult obd_sched_soon(struct obd_op *op, struct obd_stream *stream)
 	return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult obd_sched_perform(struct obd_op *op, struct obd_stream *stream)
+CUresult obd_sched_run_and_wait(struct obd_op *op, struct obd_stream *stream)
 {
-	CUresult result = obd_sched_soon(op, stream);
+	CUresult result = obd_sched_run_or_submit(op, stream);
 
 	if (!result)
 		obd_op_wait(op);
@@ -133,7 +134,7 @@ CUresult obd_sched_perform(struct obd_op *op, struct obd_stream *stream)
  * A queued op that may run now and that must run before `awaited`: an op of the same stream, or of
  * the whole context if `awaited` is a join. Host functions are run by executors only.
  */
-static struct obd_op *helpful(struct obd_queue *q, const struct obd_op *awaited)
+static struct obd_op *queued_before(struct obd_queue *q, const struct obd_op *awaited)
 {
 	for (int p = 0; q->n && p < OBD_PRIORITIES; p++) {
 		struct obd_op *op = q->first[p];
@@ -147,17 +148,17 @@ static struct obd_op *helpful(struct obd_queue *q, const struct obd_op *awaited)
 }
 
 /* Runs one op that `awaited` depends on. False: there is none that this thread may run. */
-static bool help(struct obd_op *awaited)
+static bool run_one_before(struct obd_op *awaited)
 {
 	struct obd_op *op = NULL;
 
 	pthread_mutex_lock(&obd_sched.lock);
 	if (!obd_op_done(awaited) && !obd_sched.stopping) {
 		if (obd_sched.running_kernels < OBD_KERNELS_MAX &&
-			(op = helpful(&obd_sched.kernels, awaited))) {
+			(op = queued_before(&obd_sched.kernels, awaited))) {
 			obd_queue_take(&obd_sched.kernels, op);
 			obd_sched.running_kernels++;
-		} else if ((op = helpful(&obd_sched.others, awaited))) {
+		} else if ((op = queued_before(&obd_sched.others, awaited))) {
 			obd_queue_take(&obd_sched.others, op);
 		}
 	}
@@ -169,11 +170,11 @@ static bool help(struct obd_op *awaited)
 
 void obd_op_wait(struct obd_op *op)
 {
-	bool spin = ob_opt_on(OB_OPT_SPIN), helps = ob_opt_on(OB_OPT_HELP);
+	bool spin = ob_opt_on(OB_OPT_SPIN), may_run = ob_opt_on(OB_OPT_HELP);
 	uint64_t end = 0;
 
 	while (!obd_op_done(op)) {
-		if (helps && help(op))
+		if (may_run && run_one_before(op))
 			continue;
 		if (spin && !end)
 			end = ob_clock_ns() + SPIN_NS;

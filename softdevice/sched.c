@@ -79,7 +79,7 @@ static bool executor_start(void)
 	return true;
 }
 
-void obd_sched_call(uint32_t self)
+void obd_sched_wake(uint32_t self)
 {
 	uint32_t ready = runnable();
 
@@ -214,7 +214,7 @@ void obd_sched_complete(struct obd_op *op, struct obd_garbage *garbage, uint32_t
 		marks = mark->next;
 		op_complete_one(mark, &marks, garbage);
 	}
-	obd_sched_call(self);
+	obd_sched_wake(self);
 }
 
 /* ---- executors ---- */

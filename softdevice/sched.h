@@ -65,9 +65,9 @@ CUresult obd_sched_submit(struct obd_op *op, struct obd_stream *stream, struct o
  * The same, but if the op does not depend on unfinished ops, it runs on the calling thread before
  * the call returns. For short work this is cheaper than waking another thread.
  */
-CUresult obd_sched_soon(struct obd_op *op, struct obd_stream *stream);
+CUresult obd_sched_run_or_submit(struct obd_op *op, struct obd_stream *stream);
 /* The same, and always waits until the op has run. */
-CUresult obd_sched_perform(struct obd_op *op, struct obd_stream *stream);
+CUresult obd_sched_run_and_wait(struct obd_op *op, struct obd_stream *stream);
 /* Blocks until the op is done. */
 void obd_op_wait(struct obd_op *op);
 

@@ -54,7 +54,7 @@ void obd_garbage_drop(struct obd_garbage *garbage); /* the caller does not hold 
  * caller completes it.
  */
 void obd_sched_ready(struct obd_op *op, struct obd_op **marks);
-/* Marks the op as done, and every mark that becomes ready by it. self: see obd_sched_call. */
+/* Marks the op as done, and every mark that becomes ready by it. self: see obd_sched_wake. */
 void obd_sched_complete(struct obd_op *op, struct obd_garbage *garbage, uint32_t self);
 /*
  * Provides a thread for each op that can run now. `self` is 1 if the calling executor takes one
@@ -62,7 +62,7 @@ void obd_sched_complete(struct obd_op *op, struct obd_garbage *garbage, uint32_t
  * number of ops is therefore compared with the number of sleepers, and a new thread is started if
  * there are more ops.
  */
-void obd_sched_call(uint32_t self);
+void obd_sched_wake(uint32_t self);
 /* Runs the op on the calling thread. The lock is held at entry and at return. */
 void obd_sched_run(struct obd_op *op, uint32_t self);
 /* Removes `op` from the queue if it is the first of its priority. False: it is not. */

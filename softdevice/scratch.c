@@ -9,11 +9,11 @@
 #include "softdevice/address.h"
 #include "softdevice/window.h"
 
-#define LEAST_SHIFT 12
-#define CLASSES     32
-#define SLAB_BYTES  (OBD_UNIT - OBD_PAGE)
+#define SMALLEST_SHIFT 12
+#define CLASSES        32
+#define SLAB_BYTES     (OBD_UNIT - OBD_PAGE)
 
-_Static_assert(OBD_SCRATCH_LEAST == 1u << LEAST_SHIFT, "the first class");
+_Static_assert(OBD_SCRATCH_SMALLEST == 1u << SMALLEST_SHIFT, "the first class");
 
 struct stack {
 	uint64_t *pieces;
@@ -21,16 +21,16 @@ struct stack {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* free pieces of OBD_SCRATCH_LEAST << i bytes */
+/* free pieces of OBD_SCRATCH_SMALLEST << i bytes */
 static struct stack stacks[CLASSES];
-static uint64_t kept;            /* bytes of free large pieces */
+static uint64_t free_large;      /* bytes of free large pieces */
 static uint64_t slab, slab_left; /* the unused rest of the newest slab */
 
 static unsigned class_of(size_t size)
 {
-	return size <= OBD_SCRATCH_LEAST
+	return size <= OBD_SCRATCH_SMALLEST
 		? 0
-		: (unsigned)(64 - __builtin_clzll((unsigned long long)size - 1)) - LEAST_SHIFT;
+		: (unsigned)(64 - __builtin_clzll((unsigned long long)size - 1)) - SMALLEST_SHIFT;
 }
 
 static bool stack_reserve(struct stack *s)
@@ -91,11 +91,11 @@ void *obd_scratch_alloc(void *user, size_t size, size_t align)
 	(void)user;
 	if (c >= CLASSES || align > OBD_PAGE)
 		return NULL;
-	bytes = (size_t)OBD_SCRATCH_LEAST << c;
+	bytes = (size_t)OBD_SCRATCH_SMALLEST << c;
 	pthread_mutex_lock(&lock);
 	if (stacks[c].n > 0) {
 		piece = stacks[c].pieces[--stacks[c].n];
-		kept -= bytes > OBD_SCRATCH_SMALL_MAX ? bytes : 0;
+		free_large -= bytes > OBD_SCRATCH_SMALL_MAX ? bytes : 0;
 	} else if (bytes <= OBD_SCRATCH_SMALL_MAX) {
 		piece = small_cut(bytes);
 	}
@@ -123,13 +123,13 @@ void obd_scratch_free(void *user, void *p, size_t size)
 	(void)user;
 	if (!p || c >= CLASSES)
 		return;
-	bytes = (size_t)OBD_SCRATCH_LEAST << c;
+	bytes = (size_t)OBD_SCRATCH_SMALLEST << c;
 	large = bytes > OBD_SCRATCH_SMALL_MAX;
 	pthread_mutex_lock(&lock);
-	keep = (!large || kept + bytes <= OBD_SCRATCH_KEEP_MAX) && stack_reserve(&stacks[c]);
+	keep = (!large || free_large + bytes <= OBD_SCRATCH_KEEP_MAX) && stack_reserve(&stacks[c]);
 	if (keep) {
 		stacks[c].pieces[stacks[c].n++] = (uint64_t)p;
-		kept += large ? bytes : 0;
+		free_large += large ? bytes : 0;
 	}
 	pthread_mutex_unlock(&lock);
 	/* If the list cannot grow, a small piece is leaked: it is never reused. */

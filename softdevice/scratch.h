@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-#define OBD_SCRATCH_LEAST     4096u          /* bytes of the smallest piece */
+#define OBD_SCRATCH_SMALLEST  4096u          /* bytes of the smallest piece */
 #define OBD_SCRATCH_SMALL_MAX (1u << 20)     /* bytes; larger pieces get their own units */
 #define OBD_SCRATCH_KEEP_MAX  (256ull << 20) /* bytes of free large pieces */
 

@@ -48,8 +48,7 @@ void obd_stream_close(struct obf_stream *base, bool ctx_ended)
 		obf_stream_recycle(base);
 }
 
-CUresult obd_stream_enter(
-	CUstream handle, bool same, struct obd_ctx **ret_ctx, struct obd_stream **ret)
+CUresult obd_stream_enter(CUstream handle, struct obd_stream **ret)
 {
 	struct obf_stream *stream;
 	struct obf_ctx *ctx;
@@ -57,14 +56,11 @@ CUresult obd_stream_enter(
 
 	if (result)
 		return result;
-	result = same ? obf_stream_get_same(handle, ctx, &stream)
-		      : obf_stream_get(handle, ctx, &stream);
+	result = obf_stream_get(handle, ctx, &stream);
 	if (!result && stream->ctx != ctx)
-		result = obf_ctx_tell(stream->ctx);
-	if (!result) {
-		*ret_ctx = ctx->backend;
+		result = obf_ctx_report(stream->ctx);
+	if (!result)
 		*ret = obd_stream_of(stream);
-	}
 	return result;
 }
 

@@ -14,11 +14,10 @@
 struct obd_ctx;
 
 /*
- * Called first by most public calls: returns the current context and the stream. `same`: the stream
- * must belong to the current context.
+ * For a public call that this folder implements: checks the current context and returns the stream,
+ * which may belong to any context.
  */
-CUresult obd_stream_enter(
-	CUstream handle, bool same, struct obd_ctx **ret_ctx, struct obd_stream **ret);
+CUresult obd_stream_enter(CUstream handle, struct obd_stream **ret);
 
 /* The front end's backend table (front/backend.h). */
 CUresult obd_stream_open(struct obf_stream *stream);

@@ -9,14 +9,14 @@
 #include "softdevice/sched.h"
 #include "softdevice/stream.h"
 
-enum { WAIT_GEQ, WAIT_EQ, WAIT_AND, WAIT_NOR, WAIT_WAYS };
+enum { WAIT_GEQ, WAIT_EQ, WAIT_AND, WAIT_NOR, WAIT_CONDITIONS };
 #define WRITE_NO_BARRIER 1u /* CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER */
 #define POLL_NS          20000
 
 struct value_op {
 	struct obd_op op;
 	uint64_t addr, value;
-	unsigned bytes, way;
+	unsigned bytes, condition;
 };
 
 static void value_write(struct obd_op *op)
@@ -29,23 +29,23 @@ static void value_write(struct obd_op *op)
 		__atomic_store_n((uint64_t *)v->addr, v->value, __ATOMIC_SEQ_CST);
 }
 
-static bool value_there(const struct value_op *v)
+static bool value_matches(const struct value_op *v)
 {
 	uint64_t now;
-	int64_t ahead;
+	int64_t difference;
 
 	if (v->bytes == 4) {
 		now = __atomic_load_n((uint32_t *)v->addr, __ATOMIC_SEQ_CST);
-		ahead = (int32_t)((uint32_t)now - (uint32_t)v->value);
+		difference = (int32_t)((uint32_t)now - (uint32_t)v->value);
 	} else {
 		now = __atomic_load_n((uint64_t *)v->addr, __ATOMIC_SEQ_CST);
-		ahead = (int64_t)(now - v->value);
+		difference = (int64_t)(now - v->value);
 	}
-	switch (v->way) {
+	switch (v->condition) {
 	case WAIT_GEQ:
-		return ahead >= 0; /* cyclic comparison, as CUDA documents it */
+		return difference >= 0; /* cyclic comparison, as CUDA documents it */
 	case WAIT_EQ:
-		return ahead == 0;
+		return difference == 0;
 	case WAIT_AND:
 		return (now & v->value) != 0;
 	default:
@@ -57,18 +57,17 @@ static void value_wait(struct obd_op *op)
 {
 	struct value_op *v = (struct value_op *)op;
 
-	while (!value_there(v) && !atomic_load_explicit(&op->ctx->abort, memory_order_relaxed) &&
+	while (!value_matches(v) && !atomic_load_explicit(&op->ctx->abort, memory_order_relaxed) &&
 		!obd_ctx_failed(op->ctx))
 		nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
 }
 
 static CUresult value_submit(CUstream stream, CUdeviceptr addr, uint64_t value, unsigned bytes,
-	unsigned way, void (*run)(struct obd_op *))
+	unsigned condition, void (*run)(struct obd_op *))
 {
 	struct obd_stream *s;
-	struct obd_ctx *ctx;
 	struct value_op *op;
-	CUresult result = obd_stream_enter(stream, false, &ctx, &s);
+	CUresult result = obd_stream_enter(stream, &s);
 	bool device;
 
 	if (!result)
@@ -82,11 +81,12 @@ static CUresult value_submit(CUstream stream, CUdeviceptr addr, uint64_t value, 
 	if (!op)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	op->op.run = run;
-	op->op.behind_code = run == value_wait; /* the program determines how long the wait takes */
+	op->op.unbounded_wait =
+		run == value_wait; /* the program determines how long the wait takes */
 	op->addr = addr;
 	op->value = value;
 	op->bytes = bytes;
-	op->way = way;
+	op->condition = condition;
 	result = obd_sched_submit(&op->op, s, NULL);
 	obd_op_unref(&op->op);
 	return result;
@@ -111,7 +111,7 @@ CUresult obd_cuStreamWriteValue64_v2(
 CUresult obd_cuStreamWaitValue32_v2(
 	CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-	if (flags >= WAIT_WAYS)
+	if (flags >= WAIT_CONDITIONS)
 		return CUDA_ERROR_INVALID_VALUE;
 	return value_submit(stream, addr, value, 4, flags, value_wait);
 }
@@ -119,7 +119,7 @@ CUresult obd_cuStreamWaitValue32_v2(
 CUresult obd_cuStreamWaitValue64_v2(
 	CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-	if (flags >= WAIT_WAYS)
+	if (flags >= WAIT_CONDITIONS)
 		return CUDA_ERROR_INVALID_VALUE;
 	return value_submit(stream, addr, value, 8, flags, value_wait);
 }

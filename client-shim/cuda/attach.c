@@ -24,7 +24,6 @@
 #include "protocol/obc_procs.h"
 
 static struct obf_backend backend = {
-	.what = "outboard",
 	.driver_version = OBC_DRIVER_VERSION,
 	.start = obc_start,
 	.visible = obc_devices_visible,

@@ -67,7 +67,8 @@ CUresult obc_ctx_destroy(struct obf_ctx *ctx)
 	if (result == CUDA_SUCCESS && (launched || atomic_load(&ctx->sticky)))
 		result = obc_call_op_ping();
 	obf_ctx_note(ctx, result);
-	result = atomic_load(&ctx->told) ? CUDA_SUCCESS : (CUresult)atomic_load(&ctx->sticky);
+	result = atomic_load(&ctx->sticky_reported) ? CUDA_SUCCESS
+						    : (CUresult)atomic_load(&ctx->sticky);
 	return result;
 }
 

@@ -47,7 +47,7 @@ CUresult obc_wire_stream(CUstream handle, uint64_t *ret_id)
 	CUresult result = obf_ctx_enter(&ctx);
 
 	if (result == CUDA_SUCCESS)
-		result = obf_stream_get_same(handle, ctx, &base);
+		result = obf_stream_get_current(handle, ctx, &base);
 	if (result != CUDA_SUCCESS)
 		return result;
 	stream = obc_stream_of(base);

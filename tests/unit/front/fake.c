@@ -396,7 +396,6 @@ static void host_range(const void *p, size_t size, bool added)
 void fake_attach(const struct obf_proc *procs, size_t n_procs)
 {
 	static struct obf_backend backend = {
-		.what = "fake",
 		.driver_version = 13000,
 		.start = start,
 		.visible = visible,
