@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A unit-test program is a table of functions. Each runs in a separate child process with a
- * time-out. A descriptor that it leaves open, a signal and a failed CHECK are failures. Names on
- * the command line select tests.
+ * The harness of the test programs in C. A program is a table of cases. Each runs in a separate
+ * child process with a time-out. A failed check, a signal, and a descriptor that the case leaves
+ * open are failures. Names on the command line select cases.
  *
  *     TEST(ring_wraps) { CHECK(ring_room(&r) == 0); CHECK_INT(ring_size(&r), 8); }
  *     int main(int argc, char **argv) { return test_main(argc, argv); }
+ *
+ * A failed check prints the place, the expression and the values, and ends the process of the case;
+ * it may be used in any thread and in further children. Exit status of the program: 0 all passed, 1
+ * a case failed or none was selected, 77 all were skipped.
+ *
+ * The CUDA programs in tests/programs use check.h of that folder instead.
  */
 #ifndef OB_TEST_H
 #define OB_TEST_H
@@ -54,6 +60,8 @@ static unsigned test_count;
  * lives.
  */
 static int test_fds_allowed;
+/* What the case is working on, for messages of checks: the name of a call, a file. NULL: none. */
+static __attribute__((unused)) const char *test_subject;
 
 static inline void test_register(const char *name, void (*fn)(void))
 {
@@ -70,34 +78,75 @@ static inline void test_register(const char *name, void (*fn)(void))
 	}                                                                   \
 	static void test_##name(void)
 
-#define CHECK(condition)                                                                 \
-	do {                                                                             \
-		if (!(condition)) {                                                      \
-			fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, \
-				#condition);                                             \
-			exit(1);                                                         \
-		}                                                                        \
+/* Ends the case as failed. The message follows the place. */
+#define TEST_FAIL(...)                                          \
+	do {                                                    \
+		fprintf(stderr, "%s:%d: ", __FILE__, __LINE__); \
+		if (test_subject)                               \
+			fprintf(stderr, "%s: ", test_subject);  \
+		fprintf(stderr, __VA_ARGS__);                   \
+		fputc('\n', stderr);                            \
+		exit(1);                                        \
 	} while (0)
 
-#define CHECK_INT(have, want)                                                                \
-	do {                                                                                 \
-		long long have_ = (long long)(have), want_ = (long long)(want);              \
-		if (have_ != want_) {                                                        \
-			fprintf(stderr, "%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, \
-				#have, have_, want_);                                        \
-			exit(1);                                                             \
-		}                                                                            \
+/* Ends the case as skipped. */
+#define TEST_SKIP(...)                \
+	do {                          \
+		printf(__VA_ARGS__);  \
+		putchar('\n');        \
+		exit(TEST_SKIP_EXIT); \
 	} while (0)
 
-#define CHECK_STR(have, want)                                                                \
-	do {                                                                                 \
-		const char *have_ = (have), *want_ = (want);                                 \
-		if (!have_ || strcmp(have_, want_) != 0) {                                   \
-			fprintf(stderr, "%s:%d: %s is '%s', not '%s'\n", __FILE__, __LINE__, \
-				#have, have_ ? have_ : "(null)", want_);                     \
-			exit(1);                                                             \
-		}                                                                            \
+#define CHECK(condition)                                           \
+	do {                                                       \
+		if (!(condition))                                  \
+			TEST_FAIL("%s does not hold", #condition); \
 	} while (0)
+
+#define CHECK_INT(have, want)                                                   \
+	do {                                                                    \
+		long long have_ = (long long)(have), want_ = (long long)(want); \
+		if (have_ != want_)                                             \
+			TEST_FAIL("%s is %lld, not %lld", #have, have_, want_); \
+	} while (0)
+
+/* The value must be in [least, most]. */
+#define CHECK_RANGE(have, least, most)                                                          \
+	do {                                                                                    \
+		long long have_ = (long long)(have), least_ = (long long)(least),               \
+			  most_ = (long long)(most);                                            \
+		if (have_ < least_ || have_ > most_)                                            \
+			TEST_FAIL("%s is %lld, not %lld to %lld", #have, have_, least_, most_); \
+	} while (0)
+
+#define CHECK_STR(have, want)                                                                      \
+	do {                                                                                       \
+		const char *have_ = (have), *want_ = (want);                                       \
+		if (!have_ || strcmp(have_, want_) != 0)                                           \
+			TEST_FAIL("%s is '%s', not '%s'", #have, have_ ? have_ : "(null)", want_); \
+	} while (0)
+
+#define CHECK_MEM(have, want, size)                                                               \
+	do {                                                                                      \
+		const unsigned char *have_ = (const void *)(have), *want_ = (const void *)(want); \
+		size_t at_ = test_difference(have_, want_, (size));                               \
+		if (at_ < (size_t)(size))                                                         \
+			TEST_FAIL("byte %zu of %s is %#x, not %#x", at_, #have, have_[at_],       \
+				want_[at_]);                                                      \
+	} while (0)
+
+/* The first byte that differs; size: none does. */
+static inline size_t test_difference(const void *have, const void *want, size_t size)
+{
+	const unsigned char *a = have, *b = want;
+	size_t at = 0;
+
+	if (memcmp(have, want, size) == 0)
+		return size;
+	while (a[at] == b[at])
+		at++;
+	return at;
+}
 
 static inline int test_open_fds(void)
 {
@@ -111,40 +160,49 @@ static inline int test_open_fds(void)
 	return n;
 }
 
-/* Returns true when the test passed. */
-static inline bool test_run_one(const struct test_case *test)
+enum test_result { TEST_PASSED, TEST_FAILED, TEST_SKIPPED };
+
+static inline void test_child(const struct test_case *test)
 {
-	int status = 0, before, after;
+	int before, after;
+
+	alarm(TEST_TIMEOUT_S);
+	before = test_open_fds();
+	test->fn();
+	after = test_open_fds();
+	if (after > before + test_fds_allowed) {
+		fprintf(stderr, "%s: %d descriptors left open\n", test->name, after - before);
+		exit(1);
+	}
+	exit(0);
+}
+
+static inline enum test_result test_run_one(const struct test_case *test)
+{
+	int status = 0;
 	pid_t pid;
 
 	fflush(stdout);
 	fflush(stderr);
 	pid = fork();
-	if (pid == 0) {
-		alarm(TEST_TIMEOUT_S);
-		before = test_open_fds();
-		test->fn();
-		after = test_open_fds();
-		if (after > before + test_fds_allowed) {
-			fprintf(stderr, "%s: %d descriptors left open\n", test->name,
-				after - before);
-			exit(1);
-		}
-		exit(0);
+	if (pid == 0)
+		test_child(test);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid) {
+		printf("FAIL %s: no process\n", test->name);
+		return TEST_FAILED;
 	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return false;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == TEST_SKIP_EXIT) {
-		printf("skip %s\n", test->name);
-		return true;
-	}
-	if (WIFSIGNALED(status))
+	if (WIFSIGNALED(status)) {
 		printf("FAIL %s: %s\n", test->name,
 			WTERMSIG(status) == SIGALRM ? "took too long"
 						    : strsignal(WTERMSIG(status)));
-	else
-		printf("%s %s\n", WEXITSTATUS(status) ? "FAIL" : "ok  ", test->name);
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+		return TEST_FAILED;
+	}
+	if (WEXITSTATUS(status) == TEST_SKIP_EXIT) {
+		printf("skip %s\n", test->name);
+		return TEST_SKIPPED;
+	}
+	printf("%s %s\n", WEXITSTATUS(status) ? "FAIL" : "ok  ", test->name);
+	return WEXITSTATUS(status) ? TEST_FAILED : TEST_PASSED;
 }
 
 /*
@@ -164,7 +222,7 @@ static inline void test_needs(const char *switches)
 
 static inline int test_main(int argc, char **argv)
 {
-	unsigned ran = 0, failed = 0;
+	unsigned ran = 0, results[3] = { 0 };
 
 	for (unsigned i = 0; i < test_count; i++) {
 		bool wanted = argc < 2;
@@ -174,10 +232,13 @@ static inline int test_main(int argc, char **argv)
 		if (!wanted)
 			continue;
 		ran++;
-		failed += !test_run_one(&test_cases[i]);
+		results[test_run_one(&test_cases[i])]++;
 	}
-	printf("%u tests, %u failed\n", ran, failed);
-	return failed || !ran;
+	printf("%u tests, %u failed, %u skipped\n", ran, results[TEST_FAILED],
+		results[TEST_SKIPPED]);
+	if (ran && results[TEST_SKIPPED] == ran)
+		return TEST_SKIP_EXIT;
+	return results[TEST_FAILED] || !ran;
 }
 
 #endif

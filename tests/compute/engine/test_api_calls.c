@@ -250,7 +250,7 @@ TEST(lack_of_memory_is_told_and_passes)
 	unsigned long pages;
 
 	if (TEST_SANITIZED)
-		exit(TEST_SKIP_EXIT); /* their allocators end the program instead */
+		TEST_SKIP("a sanitizer's allocator ends the program instead");
 	/* no arenas of the threads' own, which have address space set aside */
 	mallopt(M_ARENA_MAX, 1);
 	alarm(TIMEOUT_S);

@@ -351,10 +351,8 @@ static struct outboard_kzg *load_setup(struct outboard *ob)
 	struct outboard_kzg *kzg = NULL;
 	int status = outboard_kzg_load_file(ob, path, NULL, &kzg, &error);
 
-	if (status == OUTBOARD_IO) {
-		fprintf(stderr, "%s: set OUTBOARD_TEST_SETUP\n", error.text);
-		exit(TEST_SKIP_EXIT);
-	}
+	if (status == OUTBOARD_IO)
+		TEST_SKIP("%s: set OUTBOARD_TEST_SETUP", error.text);
 	if (status != OUTBOARD_OK)
 		fprintf(stderr, "%s\n", error.text);
 	CHECK(kzg != NULL);
@@ -610,7 +608,7 @@ TEST(too_little_memory_goes_to_the_cpu)
 	ob = open_list("gpu:0", 0);
 	if (!strstr(device_of(ob, 0).what, "software device")) {
 		outboard_close(ob);
-		exit(TEST_SKIP_EXIT); /* a card has too much */
+		TEST_SKIP("a card has too much memory");
 	}
 	library = dlopen(driver, RTLD_NOW);
 	CHECK(library != NULL);

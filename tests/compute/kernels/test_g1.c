@@ -14,10 +14,8 @@ static uint8_t *read_data(const char *name, size_t bytes)
 
 	snprintf(path, sizeof(path), "%s/%s", data_folder, name);
 	f = fopen(path, "rb");
-	if (!f) {
-		printf("%s is not here\n", path);
-		exit(TEST_SKIP_EXIT);
-	}
+	if (!f)
+		TEST_SKIP("%s is missing", path);
 	CHECK(fread(data, 1, bytes, f) == bytes && fgetc(f) == EOF);
 	fclose(f);
 	return data;

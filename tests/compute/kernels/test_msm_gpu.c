@@ -35,10 +35,8 @@ static void open_device(void)
 	const struct obk_gpu_driver *driver;
 
 	alarm(200); /* the software device on a busy machine */
-	if (obk_gpu_driver_open(getenv("OUTBOARD_TEST_LIBCUDA"), &driver, &fault)) {
-		printf("%s\n", fault.text);
-		exit(TEST_SKIP_EXIT);
-	}
+	if (obk_gpu_driver_open(getenv("OUTBOARD_TEST_LIBCUDA"), &driver, &fault))
+		TEST_SKIP("%s", fault.text);
 	CHECK_INT(obk_gpu_open(driver, 0, &gpu, &fault), OB_ERR_NONE);
 }
 

@@ -423,10 +423,8 @@ static struct obk_gpu *open_device(void)
 	struct obk_gpu *gpu;
 
 	alarm(200); /* the software device on a busy machine */
-	if (obk_gpu_driver_open(getenv("OUTBOARD_TEST_LIBCUDA"), &driver, &fault)) {
-		printf("%s\n", fault.text);
-		exit(TEST_SKIP_EXIT);
-	}
+	if (obk_gpu_driver_open(getenv("OUTBOARD_TEST_LIBCUDA"), &driver, &fault))
+		TEST_SKIP("%s", fault.text);
 	CHECK_INT(obk_gpu_open(driver, 0, &gpu, &fault), OB_ERR_NONE);
 	return gpu;
 }

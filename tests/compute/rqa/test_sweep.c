@@ -294,10 +294,8 @@ TEST(little_memory)
 	struct obk_rqa_options o;
 	struct obk_rqa_error error;
 
-	if (TEST_SLOWER > 1) {
-		fprintf(stderr, "a sanitizer needs the address space\n");
-		exit(TEST_SKIP_EXIT);
-	}
+	if (TEST_SLOWER > 1)
+		TEST_SKIP("a sanitizer needs the address space");
 	test_needs("levels,simd"); /* one pass counts all radii: it is what takes the memory */
 	mallopt(M_MMAP_THRESHOLD, 1 << 20); /* what is freed is gone */
 	for (unsigned r = 0; r < MANY; r++)

@@ -161,7 +161,7 @@ TEST(a_refusal_by_the_worker_is_in_the_audit_log)
 	int fd;
 
 	if (!ob_opt_on(OB_OPT_SHM))
-		exit(TEST_SKIP_EXIT);
+		TEST_SKIP("shared memory is off");
 	fd = mkstemp(path);
 	CHECK(fd >= 0 && hello);
 	close(fd);

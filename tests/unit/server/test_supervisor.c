@@ -233,7 +233,7 @@ TEST(a_warm_worker_is_kept_ready)
 	struct peer peer;
 
 	if (!ob_opt_on(OB_OPT_WARM))
-		exit(TEST_SKIP_EXIT);
+		TEST_SKIP("warm workers are off");
 	server_start(&server, (const char *const[]){ "--warm", "3", NULL });
 	server_await_children(&server, 3);
 	peer_session(&peer, &server);
@@ -249,7 +249,7 @@ TEST(warm_workers_come_back_one_at_a_time_when_asked_to)
 	struct peer peers[3];
 
 	if (!ob_opt_on(OB_OPT_WARM))
-		exit(TEST_SKIP_EXIT);
+		TEST_SKIP("warm workers are off");
 	server_start(&server,
 		(const char *const[]){
 			"--warm", "5", "--refill", "1", "--max-sessions", "6", NULL });
@@ -275,7 +275,7 @@ TEST(a_dead_warm_worker_is_replaced)
 	pid_t pids[8];
 
 	if (!ob_opt_on(OB_OPT_WARM))
-		exit(TEST_SKIP_EXIT);
+		TEST_SKIP("warm workers are off");
 	server_start(&server, NULL);
 	server_await_children(&server, 1);
 	CHECK_INT(server_children(&server, pids, 8), 1);
