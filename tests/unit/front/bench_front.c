@@ -6,7 +6,7 @@
  */
 #include <time.h>
 
-#include "harness.h"
+#include "front.h"
 
 enum { RUNS = 5, COUNT = 1000000, LIVE = 10000 };
 

@@ -3,7 +3,7 @@
 /* Start, devices, contexts, stacks, context-local storage, fork. */
 #include <pthread.h>
 
-#include "harness.h"
+#include "front.h"
 
 static const CUuuid storage_id = {
 	"\xc6\x93\x33\x6e\x11\x21\xdf\x11\xa8\xc3\x68\xf3\x55\xd8\x95\x93"
@@ -12,46 +12,46 @@ static const CUuuid interface_id = {
 	"\x6b\xd5\xfb\x6c\x5b\xf4\xe7\x4a\x89\x87\xd9\x39\x12\xfd\x9d\xf9"
 };
 
-static void before_start(void)
+TEST(before_start)
 {
 	CUcontext ctx;
 	const char *text;
 	int n = 0;
 
 	fake_attach(NULL, 0);
-	GIVES(CUDA_ERROR_NOT_INITIALIZED, obf_cuDeviceGetCount(&n));
-	GIVES(CUDA_ERROR_NOT_INITIALIZED, obf_cuCtxGetCurrent(&ctx));
-	GIVES(CUDA_ERROR_NOT_INITIALIZED, obf_cuDevicePrimaryCtxRetain(&ctx, 0));
-	GIVES(CUDA_ERROR_NOT_INITIALIZED, obf_cuCtxSynchronize());
+	CHECK_INT(obf_cuDeviceGetCount(&n), CUDA_ERROR_NOT_INITIALIZED);
+	CHECK_INT(obf_cuCtxGetCurrent(&ctx), CUDA_ERROR_NOT_INITIALIZED);
+	CHECK_INT(obf_cuDevicePrimaryCtxRetain(&ctx, 0), CUDA_ERROR_NOT_INITIALIZED);
+	CHECK_INT(obf_cuCtxSynchronize(), CUDA_ERROR_NOT_INITIALIZED);
 	OK(obf_cuDriverGetVersion(&n));
 	CHECK(n == 13000);
 	OK(obf_cuGetErrorName(CUDA_ERROR_NOT_INITIALIZED, &text));
 	CHECK(strcmp(text, "CUDA_ERROR_NOT_INITIALIZED") == 0);
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuInit(1));
+	CHECK_INT(obf_cuInit(1), CUDA_ERROR_INVALID_VALUE);
 	CHECK(fake.starts == 0 && obf_device_count() == 0 && !obf_initialised());
 }
 
-static void failed_start_is_remembered(void)
+TEST(failed_start_is_remembered)
 {
 	int n;
 
 	fake.start_result = CUDA_ERROR_NO_DEVICE;
 	fake_attach(NULL, 0);
-	GIVES(CUDA_ERROR_NO_DEVICE, obf_cuInit(0));
+	CHECK_INT(obf_cuInit(0), CUDA_ERROR_NO_DEVICE);
 	fake.start_result = CUDA_SUCCESS;
-	GIVES(CUDA_ERROR_NO_DEVICE, obf_cuInit(0));
-	GIVES(CUDA_ERROR_NOT_INITIALIZED, obf_cuDeviceGetCount(&n));
+	CHECK_INT(obf_cuInit(0), CUDA_ERROR_NO_DEVICE);
+	CHECK_INT(obf_cuDeviceGetCount(&n), CUDA_ERROR_NOT_INITIALIZED);
 	CHECK(fake.starts == 1);
 }
 
-static void no_devices(void)
+TEST(no_devices)
 {
 	fake.n_devices = 0;
 	fake_attach(NULL, 0);
-	GIVES(CUDA_ERROR_NO_DEVICE, obf_cuInit(0));
+	CHECK_INT(obf_cuInit(0), CUDA_ERROR_NO_DEVICE);
 }
 
-static void devices(void)
+TEST(devices)
 {
 	CUdevice device = -1;
 	CUuuid uuid;
@@ -65,9 +65,9 @@ static void devices(void)
 	CHECK(fake.starts == 1);
 	OK(obf_cuDeviceGetCount(&n));
 	CHECK(n == 2);
-	GIVES(CUDA_ERROR_INVALID_DEVICE, obf_cuDeviceGet(&device, 2));
-	GIVES(CUDA_ERROR_INVALID_DEVICE, obf_cuDeviceGet(&device, -1));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuDeviceGet(NULL, 0));
+	CHECK_INT(obf_cuDeviceGet(&device, 2), CUDA_ERROR_INVALID_DEVICE);
+	CHECK_INT(obf_cuDeviceGet(&device, -1), CUDA_ERROR_INVALID_DEVICE);
+	CHECK_INT(obf_cuDeviceGet(NULL, 0), CUDA_ERROR_INVALID_VALUE);
 	OK(obf_cuDeviceGet(&device, 1));
 	CHECK(device == 1);
 	OK(obf_cuDeviceGetName(text, sizeof text, 1));
@@ -78,10 +78,11 @@ static void devices(void)
 	CHECK(uuid.bytes[3] == 19);
 	OK(obf_cuDeviceTotalMem_v2(&bytes, 0));
 	CHECK(bytes == 1ull << 34);
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuDeviceGetAttribute(&n, (CUdevice_attribute)0, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE,
-		obf_cuDeviceGetAttribute(&n, (CUdevice_attribute)OBF_DEVICE_ATTR_MAX, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuDeviceGetAttribute(&n, CU_DEVICE_ATTRIBUTE_MAX, 0));
+	CHECK_INT(obf_cuDeviceGetAttribute(&n, (CUdevice_attribute)0, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_cuDeviceGetAttribute(&n, (CUdevice_attribute)OBF_DEVICE_ATTR_MAX, 0),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(
+		obf_cuDeviceGetAttribute(&n, CU_DEVICE_ATTRIBUTE_MAX, 0), CUDA_ERROR_INVALID_VALUE);
 	OK(obf_cuDeviceGetAttribute(&n, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
 	CHECK(n == 132);
 	OK(obf_cuDeviceComputeCapability(&major, &minor, 0));
@@ -94,17 +95,17 @@ static void devices(void)
 	CHECK(device == 1);
 	OK(obf_cuDeviceGetByPCIBusId(&device, "1:1a:3"));
 	CHECK(device == 0);
-	GIVES(CUDA_ERROR_INVALID_DEVICE, obf_cuDeviceGetByPCIBusId(&device, "1a:03.0"));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuDeviceGetByPCIBusId(&device, "nothing"));
+	CHECK_INT(obf_cuDeviceGetByPCIBusId(&device, "1a:03.0"), CUDA_ERROR_INVALID_DEVICE);
+	CHECK_INT(obf_cuDeviceGetByPCIBusId(&device, "nothing"), CUDA_ERROR_INVALID_VALUE);
 	OK(obf_cuDeviceCanAccessPeer(&n, 0, 1));
 	CHECK(n == 0);
 	fake.alive_result = CUDA_ERROR_DEVICE_UNAVAILABLE;
-	GIVES(CUDA_ERROR_DEVICE_UNAVAILABLE, obf_cuDeviceGetCount(&n));
-	GIVES(CUDA_ERROR_DEVICE_UNAVAILABLE, obf_cuCtxSynchronize());
+	CHECK_INT(obf_cuDeviceGetCount(&n), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	CHECK_INT(obf_cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
 /* The way NVIDIA's runtime goes: a handle from its private table, made current, then retained. */
-static void primary_context(void)
+TEST(primary_context)
 {
 	CUresult (*primary)(CUcontext *, CUdevice);
 	const void *table;
@@ -122,7 +123,7 @@ static void primary_context(void)
 	OK(obf_cuDevicePrimaryCtxGetState(1, &flags, &active));
 	CHECK(active == 0 && flags == 0 && fake.creates == 0);
 	OK(obf_cuCtxSetCurrent(early));
-	GIVES(CUDA_ERROR_INVALID_CONTEXT, obf_cuCtxSynchronize());
+	CHECK_INT(obf_cuCtxSynchronize(), CUDA_ERROR_INVALID_CONTEXT);
 	OK(obf_cuDevicePrimaryCtxRetain(&retained, 1));
 	OK(obf_cuDevicePrimaryCtxRetain(&retained, 1));
 	CHECK(retained == early && fake.creates == 1);
@@ -130,13 +131,13 @@ static void primary_context(void)
 	CHECK(active == 1);
 	OK(obf_cuCtxSynchronize());
 	OK(obf_cuCtxGetId(NULL, &id));
-	GIVES(CUDA_ERROR_INVALID_CONTEXT, obf_cuCtxDestroy_v2(early));
+	CHECK_INT(obf_cuCtxDestroy_v2(early), CUDA_ERROR_INVALID_CONTEXT);
 	OK(obf_cuDevicePrimaryCtxRelease_v2(1));
 	CHECK(fake.destroys == 0);
 	OK(obf_cuDevicePrimaryCtxRelease_v2(1));
 	CHECK(fake.destroys == 1);
-	GIVES(CUDA_ERROR_INVALID_CONTEXT, obf_cuDevicePrimaryCtxRelease_v2(1));
-	GIVES(CUDA_ERROR_CONTEXT_IS_DESTROYED, obf_cuCtxSynchronize());
+	CHECK_INT(obf_cuDevicePrimaryCtxRelease_v2(1), CUDA_ERROR_INVALID_CONTEXT);
+	CHECK_INT(obf_cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	OK(obf_cuCtxGetCurrent(&current));
 	CHECK(current == early);
 	OK(obf_cuDevicePrimaryCtxRetain(&retained, 1));
@@ -145,18 +146,18 @@ static void primary_context(void)
 	CHECK(id != id_after && fake.creates == 2);
 	OK(obf_cuDevicePrimaryCtxReset_v2(1));
 	CHECK(fake.destroys == 2);
-	GIVES(CUDA_ERROR_CONTEXT_IS_DESTROYED, obf_cuCtxSynchronize());
-	GIVES(CUDA_ERROR_INVALID_DEVICE, obf_cuDevicePrimaryCtxRetain(&retained, 2));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuDevicePrimaryCtxSetFlags_v2(0, 3));
+	CHECK_INT(obf_cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	CHECK_INT(obf_cuDevicePrimaryCtxRetain(&retained, 2), CUDA_ERROR_INVALID_DEVICE);
+	CHECK_INT(obf_cuDevicePrimaryCtxSetFlags_v2(0, 3), CUDA_ERROR_INVALID_VALUE);
 	OK(obf_cuDevicePrimaryCtxSetFlags_v2(0, CU_CTX_SCHED_BLOCKING_SYNC));
 	OK(obf_cuDevicePrimaryCtxGetState(0, &flags, &active));
 	CHECK(flags == CU_CTX_SCHED_BLOCKING_SYNC && active == 0);
 	fake.create_result = CUDA_ERROR_OUT_OF_MEMORY;
-	GIVES(CUDA_ERROR_OUT_OF_MEMORY, obf_cuDevicePrimaryCtxRetain(&retained, 0));
-	GIVES(CUDA_ERROR_INVALID_CONTEXT, obf_cuDevicePrimaryCtxRelease_v2(0));
+	CHECK_INT(obf_cuDevicePrimaryCtxRetain(&retained, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(obf_cuDevicePrimaryCtxRelease_v2(0), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-static void sticky_error(void)
+TEST(sticky_error)
 {
 	CUcontext current;
 	struct obf_ctx *ctx;
@@ -165,8 +166,8 @@ static void sticky_error(void)
 	OK(obf_ctx_enter(&ctx));
 	CHECK(ctx == obf_ctx_primary(0) && ctx == obf_ctx_peek());
 	ctx->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
-	GIVES(CUDA_ERROR_ILLEGAL_ADDRESS, obf_ctx_enter(&ctx));
-	GIVES(CUDA_ERROR_ILLEGAL_ADDRESS, obf_cuCtxSynchronize());
+	CHECK_INT(obf_ctx_enter(&ctx), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_INT(obf_cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 	OK(obf_cuCtxGetCurrent(&current));
 	OK(obf_cuDevicePrimaryCtxReset_v2(0));
 	OK(obf_cuDevicePrimaryCtxRetain(&current, 0));
@@ -179,7 +180,7 @@ static void *still_current(void *handle)
 
 	OK(obf_cuCtxGetCurrent(&ctx));
 	CHECK(ctx == NULL);
-	GIVES(CUDA_ERROR_INVALID_CONTEXT, obf_cuCtxSynchronize());
+	CHECK_INT(obf_cuCtxSynchronize(), CUDA_ERROR_INVALID_CONTEXT);
 	OK(obf_cuCtxSetCurrent(handle));
 	OK(obf_cuCtxDestroy_v2(handle));
 	OK(obf_cuCtxGetCurrent(&ctx));
@@ -187,7 +188,7 @@ static void *still_current(void *handle)
 	return NULL;
 }
 
-static void stacks(void)
+TEST(stacks)
 {
 	CUcontext primary = begin(), a, b, c, got;
 	CUdevice device;
@@ -209,11 +210,11 @@ static void stacks(void)
 	CHECK(got == a);
 	OK(obf_cuCtxPopCurrent_v2(&got));
 	CHECK(got == primary);
-	GIVES(CUDA_ERROR_INVALID_CONTEXT, obf_cuCtxPopCurrent_v2(&got));
+	CHECK_INT(obf_cuCtxPopCurrent_v2(&got), CUDA_ERROR_INVALID_CONTEXT);
 	OK(obf_cuCtxSetCurrent(NULL));
-	GIVES(CUDA_ERROR_INVALID_CONTEXT, obf_cuCtxGetDevice(&device));
-	GIVES(CUDA_ERROR_INVALID_CONTEXT, obf_cuCtxPushCurrent_v2((CUcontext)0x1234));
-	GIVES(CUDA_ERROR_INVALID_CONTEXT, obf_cuCtxSetCurrent((CUcontext)0x1234));
+	CHECK_INT(obf_cuCtxGetDevice(&device), CUDA_ERROR_INVALID_CONTEXT);
+	CHECK_INT(obf_cuCtxPushCurrent_v2((CUcontext)0x1234), CUDA_ERROR_INVALID_CONTEXT);
+	CHECK_INT(obf_cuCtxSetCurrent((CUcontext)0x1234), CUDA_ERROR_INVALID_CONTEXT);
 	OK(obf_cuCtxPushCurrent_v2(a));
 	OK(obf_cuCtxPushCurrent_v2(b));
 	OK(obf_cuCtxSetCurrent(a));
@@ -224,31 +225,31 @@ static void stacks(void)
 	OK(obf_cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096));
 	OK(obf_cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
 	CHECK(value == 4096 && fake.limits == 3);
-	GIVES(CUDA_ERROR_UNSUPPORTED_LIMIT, obf_cuCtxGetLimit(&value, CU_LIMIT_MAX));
+	CHECK_INT(obf_cuCtxGetLimit(&value, CU_LIMIT_MAX), CUDA_ERROR_UNSUPPORTED_LIMIT);
 	/* a is destroyed by another thread while it is current here, twice. */
 	OK(pthread_create(&thread, NULL, still_current, a));
 	OK(pthread_join(thread, NULL));
 	CHECK(fake.destroys == 1);
-	GIVES(CUDA_ERROR_CONTEXT_IS_DESTROYED, obf_cuCtxSynchronize());
-	GIVES(CUDA_ERROR_INVALID_CONTEXT, obf_cuCtxSetCurrent(a));
+	CHECK_INT(obf_cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	CHECK_INT(obf_cuCtxSetCurrent(a), CUDA_ERROR_INVALID_CONTEXT);
 	/* The object is used again; the old handle is not. */
 	OK(obf_cuCtxPushCurrent_v2(b));
 	OK(obf_cuCtxCreate_v3(&c, NULL, 0, 0, 0));
 	CHECK(c != a);
 	OK(obf_cuCtxPopCurrent_v2(&got));
 	OK(obf_cuCtxPopCurrent_v2(&got));
-	GIVES(CUDA_ERROR_CONTEXT_IS_DESTROYED, obf_cuCtxSynchronize());
+	CHECK_INT(obf_cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	OK(obf_cuCtxDestroy_v2(c));
-	GIVES(CUDA_ERROR_INVALID_CONTEXT, obf_cuCtxDestroy_v2(c));
+	CHECK_INT(obf_cuCtxDestroy_v2(c), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-static void stack_limit(void)
+TEST(stack_limit)
 {
 	CUcontext ctx = begin();
 
 	for (int i = 1; i < 128; i++)
 		OK(obf_cuCtxPushCurrent_v2(ctx));
-	GIVES(CUDA_ERROR_OUT_OF_MEMORY, obf_cuCtxPushCurrent_v2(ctx));
+	CHECK_INT(obf_cuCtxPushCurrent_v2(ctx), CUDA_ERROR_OUT_OF_MEMORY);
 	OK(obf_cuCtxSynchronize());
 }
 
@@ -263,7 +264,7 @@ static void storage_end(CUcontext ctx, void *key, void *value)
 	ended++;
 }
 
-static void storage(void)
+TEST(storage)
 {
 	static int values[40];
 	struct {
@@ -279,7 +280,7 @@ static void storage(void)
 	OK(obf_cuGetExportTable(&words, &storage_id));
 	memcpy(&table, words, sizeof table);
 	CHECK(table.end == NULL);
-	GIVES(CUDA_ERROR_INVALID_HANDLE, table.get(&value, NULL, (void *)1));
+	CHECK_INT(table.get(&value, NULL, (void *)1), CUDA_ERROR_INVALID_HANDLE);
 	for (uintptr_t i = 1; i < 40; i++) {
 		values[i] = 1000 + (int)i;
 		OK(table.put(i & 1 ? ctx : NULL, (void *)i, &values[i], storage_end));
@@ -289,15 +290,15 @@ static void storage(void)
 		CHECK(value == &values[i]);
 	}
 	OK(table.delete(ctx, (void *)7));
-	GIVES(CUDA_ERROR_INVALID_HANDLE, table.delete(ctx, (void *)7));
-	GIVES(CUDA_ERROR_INVALID_HANDLE, table.get(&value, ctx, (void *)7));
+	CHECK_INT(table.delete(ctx, (void *)7), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_INT(table.get(&value, ctx, (void *)7), CUDA_ERROR_INVALID_HANDLE);
 	OK(table.put(ctx, (void *)8, &values[8], storage_end));
 	CHECK(ended == 0);
 	OK(obf_cuDevicePrimaryCtxReset_v2(0));
 	CHECK(ended == 38);
-	GIVES(CUDA_ERROR_INVALID_HANDLE, table.get(&value, ctx, (void *)9));
+	CHECK_INT(table.get(&value, ctx, (void *)9), CUDA_ERROR_INVALID_HANDLE);
 	OK(obf_cuCtxSetCurrent(NULL));
-	GIVES(CUDA_ERROR_INVALID_CONTEXT, table.get(&value, NULL, (void *)9));
+	CHECK_INT(table.get(&value, NULL, (void *)9), CUDA_ERROR_INVALID_CONTEXT);
 }
 
 static int child(void (*run)(void))
@@ -318,10 +319,10 @@ static void child_of_started(void)
 	CUcontext ctx;
 	int n;
 
-	GIVES(CUDA_ERROR_NOT_INITIALIZED, obf_cuInit(0));
-	GIVES(CUDA_ERROR_NOT_INITIALIZED, obf_cuDeviceGetCount(&n));
-	GIVES(CUDA_ERROR_NOT_INITIALIZED, obf_cuCtxGetCurrent(&ctx));
-	GIVES(CUDA_ERROR_NOT_INITIALIZED, obf_cuCtxSynchronize());
+	CHECK_INT(obf_cuInit(0), CUDA_ERROR_NOT_INITIALIZED);
+	CHECK_INT(obf_cuDeviceGetCount(&n), CUDA_ERROR_NOT_INITIALIZED);
+	CHECK_INT(obf_cuCtxGetCurrent(&ctx), CUDA_ERROR_NOT_INITIALIZED);
+	CHECK_INT(obf_cuCtxSynchronize(), CUDA_ERROR_NOT_INITIALIZED);
 	OK(obf_cuDriverGetVersion(&n));
 	CHECK(obf_initialised() && obf_device_count() == 0);
 }
@@ -338,16 +339,16 @@ static void child_of_failed(void)
 	begin();
 }
 
-static void forks(void)
+TEST(forks)
 {
 	fake.start_result = CUDA_ERROR_NO_DEVICE;
 	fake_attach(NULL, 0);
 	CHECK(child(child_of_failed) == 0);
-	GIVES(CUDA_ERROR_NO_DEVICE, obf_cuInit(0));
+	CHECK_INT(obf_cuInit(0), CUDA_ERROR_NO_DEVICE);
 	CHECK(child(child_of_failed) == 0);
 }
 
-static void forks_started(void)
+TEST(forks_started)
 {
 	fake_attach(NULL, 0);
 	CHECK(child(child_of_fresh) == 0);
@@ -356,7 +357,7 @@ static void forks_started(void)
 	OK(obf_cuCtxSynchronize());
 }
 
-static void small_questions(void)
+TEST(small_questions)
 {
 	CUcontext ctx = begin();
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -385,10 +386,10 @@ static void small_questions(void)
 	OK(obf_cuThreadExchangeStreamCaptureMode(&mode));
 	CHECK(mode == CU_STREAM_CAPTURE_MODE_RELAXED);
 	mode = (CUstreamCaptureMode)3;
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuThreadExchangeStreamCaptureMode(&mode));
-	GIVES(CUDA_ERROR_INVALID_CONTEXT, obf_cuCtxEnablePeerAccess(ctx, 0));
-	GIVES(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
-		obf_cuCtxEnablePeerAccess(obf_ctx_primary(1)->handle, 0));
+	CHECK_INT(obf_cuThreadExchangeStreamCaptureMode(&mode), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_cuCtxEnablePeerAccess(ctx, 0), CUDA_ERROR_INVALID_CONTEXT);
+	CHECK_INT(obf_cuCtxEnablePeerAccess(obf_ctx_primary(1)->handle, 0),
+		CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
 	OK(obf_cuProfilerStart());
 }
 
@@ -396,7 +397,7 @@ static void small_questions(void)
  * Calls that synchronise implicitly wait in the context that matters, do their work whatever comes
  * of it, and return what came of it.
  */
-static void implicit_synchronisation(void)
+TEST(implicit_synchronisation)
 {
 	CUcontext one = begin(), two;
 	static char page[4096];
@@ -416,22 +417,22 @@ static void implicit_synchronisation(void)
 	CHECK(fake.settles == 0);
 	fake.settle_result = CUDA_ERROR_ILLEGAL_ADDRESS;
 	/* All belong to the first context; the second is current and stays it. */
-	GIVES(CUDA_ERROR_ILLEGAL_ADDRESS, obf_cuMemFreeHost(pinned));
-	GIVES(CUDA_ERROR_ILLEGAL_ADDRESS, obf_cuMemHostUnregister(page));
-	GIVES(CUDA_ERROR_ILLEGAL_ADDRESS, obf_cuModuleUnload(module));
-	GIVES(CUDA_ERROR_ILLEGAL_ADDRESS, obf_cuLibraryUnload(library));
+	CHECK_INT(obf_cuMemFreeHost(pinned), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_INT(obf_cuMemHostUnregister(page), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_INT(obf_cuModuleUnload(module), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_INT(obf_cuLibraryUnload(library), CUDA_ERROR_ILLEGAL_ADDRESS);
 	CHECK(fake.settles == 4 && fake.unloads == 2 && fake.ranges == 0);
 	CHECK(obf_ctx_peek()->handle == two);
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemFreeHost(pinned));
-	GIVES(CUDA_ERROR_INVALID_HANDLE, obf_cuModuleUnload(module));
+	CHECK_INT(obf_cuMemFreeHost(pinned), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
 	CHECK(fake.settles == 4);
 	fake.destroy_result = CUDA_ERROR_LAUNCH_FAILED;
-	GIVES(CUDA_ERROR_LAUNCH_FAILED, obf_cuCtxDestroy_v2(two));
-	GIVES(CUDA_ERROR_INVALID_CONTEXT, obf_cuCtxDestroy_v2(two));
+	CHECK_INT(obf_cuCtxDestroy_v2(two), CUDA_ERROR_LAUNCH_FAILED);
+	CHECK_INT(obf_cuCtxDestroy_v2(two), CUDA_ERROR_INVALID_CONTEXT);
 	OK(obf_cuCtxSetCurrent(one));
-	GIVES(CUDA_ERROR_LAUNCH_FAILED, obf_cuDevicePrimaryCtxRelease_v2(0));
+	CHECK_INT(obf_cuDevicePrimaryCtxRelease_v2(0), CUDA_ERROR_LAUNCH_FAILED);
 	OK(obf_cuDevicePrimaryCtxRetain(&one, 0));
-	GIVES(CUDA_ERROR_LAUNCH_FAILED, obf_cuDevicePrimaryCtxReset_v2(0));
+	CHECK_INT(obf_cuDevicePrimaryCtxReset_v2(0), CUDA_ERROR_LAUNCH_FAILED);
 	CHECK(fake.destroys == 3);
 }
 
@@ -444,7 +445,7 @@ static void unload_at_exit(void)
 	CHECK(fake.settles == 0);
 }
 
-static void exit_waits_for_nothing(void)
+TEST(exit_waits_for_nothing)
 {
 	atexit(unload_at_exit);
 	begin();
@@ -452,24 +453,7 @@ static void exit_waits_for_nothing(void)
 	fake.settle_result = CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	static const struct test_case cases[] = {
-		CASE(before_start),
-		CASE(failed_start_is_remembered),
-		CASE(no_devices),
-		CASE(devices),
-		CASE(primary_context),
-		CASE(sticky_error),
-		CASE(stacks),
-		CASE(stack_limit),
-		CASE(storage),
-		CASE(forks),
-		CASE(forks_started),
-		CASE(small_questions),
-		CASE(implicit_synchronisation),
-		CASE(exit_waits_for_nothing),
-	};
-
-	return RUN(cases);
+	return test_main(argc, argv);
 }

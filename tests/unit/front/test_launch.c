@@ -4,7 +4,7 @@
  * Launch checks with CUDA's codes, configurations, parameters packed; occupancy against figures
  * worked out by hand.
  */
-#include "harness.h"
+#include "front.h"
 
 static struct obf_ctx *ctx;
 static struct obf_func *first, *second, *third;
@@ -37,7 +37,7 @@ static CUresult check(const struct obf_func *func, uint32_t gx, uint32_t gy, uin
 	return obf_launch_check(ctx, func, &launch);
 }
 
-static void dimensions(void)
+TEST(dimensions)
 {
 	load();
 	OK(check(first, 1, 1, 1, 1, 1, 1, 0));
@@ -47,34 +47,34 @@ static void dimensions(void)
 		uint32_t d[6] = { 1, 1, 1, 1, 1, 1 };
 
 		d[i] = 0;
-		GIVES(CUDA_ERROR_INVALID_VALUE,
-			check(first, d[0], d[1], d[2], d[3], d[4], d[5], 0));
+		CHECK_INT(check(first, d[0], d[1], d[2], d[3], d[4], d[5], 0),
+			CUDA_ERROR_INVALID_VALUE);
 	}
-	GIVES(CUDA_ERROR_INVALID_VALUE, check(first, 2147483648u, 1, 1, 1, 1, 1, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, check(first, 1, 65536, 1, 1, 1, 1, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, check(first, 1, 1, 65536, 1, 1, 1, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, check(first, 1, 1, 1, 1, 1, 65, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, check(first, 1, 1, 1, 1025, 1, 1, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, check(first, 1, 1, 1, 33, 32, 1, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, check(first, 1, 1, 1, 65536, 65536, 1, 0));
+	CHECK_INT(check(first, 2147483648u, 1, 1, 1, 1, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(check(first, 1, 65536, 1, 1, 1, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(check(first, 1, 1, 65536, 1, 1, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(check(first, 1, 1, 1, 1, 1, 65, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(check(first, 1, 1, 1, 1025, 1, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(check(first, 1, 1, 1, 33, 32, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(check(first, 1, 1, 1, 65536, 65536, 1, 0), CUDA_ERROR_INVALID_VALUE);
 	OK(check(second, 1, 1, 1, 128, 1, 1, 0));
-	GIVES(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, check(second, 1, 1, 1, 129, 1, 1, 0));
+	CHECK_INT(check(second, 1, 1, 1, 129, 1, 1, 0), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
 	OK(check(third, 1, 1, 1, 64, 2, 1, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, check(third, 1, 1, 1, 64, 1, 1, 0));
+	CHECK_INT(check(third, 1, 1, 1, 64, 1, 1, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
 /*
  * The host is asked once whether a function can run; it is asked again after a failure that may
  * pass, and not after one that cannot.
  */
-static void loading(void)
+TEST(loading)
 {
 	load();
 	CHECK(fake.func_loads == 0);
 	fake.func_load_result = CUDA_ERROR_OUT_OF_MEMORY;
-	GIVES(CUDA_ERROR_OUT_OF_MEMORY, check(first, 1, 1, 1, 1, 1, 1, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, check(first, 0, 1, 1, 1, 1, 1, 0));
-	GIVES(CUDA_ERROR_OUT_OF_MEMORY, obf_cuFuncLoad(first_handle));
+	CHECK_INT(check(first, 1, 1, 1, 1, 1, 1, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(check(first, 0, 1, 1, 1, 1, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_cuFuncLoad(first_handle), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK(fake.func_loads == 2);
 	fake.func_load_result = CUDA_SUCCESS;
 	OK(check(first, 1, 1, 1, 1024, 1, 1, 0));
@@ -82,23 +82,23 @@ static void loading(void)
 	OK(obf_cuFuncLoad(first_handle));
 	CHECK(fake.func_loads == 3);
 	fake.func_load_result = CUDA_ERROR_INVALID_PTX;
-	GIVES(CUDA_ERROR_INVALID_PTX, check(second, 1, 1, 1, 1, 1, 1, 0));
+	CHECK_INT(check(second, 1, 1, 1, 1, 1, 1, 0), CUDA_ERROR_INVALID_PTX);
 	fake.func_load_result = CUDA_SUCCESS;
-	GIVES(CUDA_ERROR_INVALID_PTX, check(second, 1, 1, 1, 1, 1, 1, 0));
+	CHECK_INT(check(second, 1, 1, 1, 1, 1, 1, 0), CUDA_ERROR_INVALID_PTX);
 	CHECK(fake.func_loads == 4);
 }
 
-static void shared_memory(void)
+TEST(shared_memory)
 {
 	load();
-	GIVES(CUDA_ERROR_INVALID_VALUE, check(first, 1, 1, 1, 32, 1, 1, 49153));
+	CHECK_INT(check(first, 1, 1, 1, 32, 1, 1, 49153), CUDA_ERROR_INVALID_VALUE);
 	OK(obf_cuFuncSetAttribute(
 		first_handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000));
 	OK(check(first, 1, 1, 1, 32, 1, 1, 100000));
-	GIVES(CUDA_ERROR_INVALID_VALUE, check(first, 1, 1, 1, 32, 1, 1, 100001));
+	CHECK_INT(check(first, 1, 1, 1, 32, 1, 1, 100001), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void cooperative(void)
+TEST(cooperative)
 {
 	struct obf_launch launch = { .grid = { 132 * 8, 1, 1 },
 		.block = { 256, 1, 1 },
@@ -108,12 +108,12 @@ static void cooperative(void)
 	load();
 	OK(obf_launch_check(ctx, first, &launch));
 	launch.grid[0]++;
-	GIVES(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, obf_launch_check(ctx, first, &launch));
+	CHECK_INT(obf_launch_check(ctx, first, &launch), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 	launch.cooperative = false;
 	OK(obf_launch_check(ctx, first, &launch));
 }
 
-static void clusters(void)
+TEST(clusters)
 {
 	struct obf_launch launch = {
 		.grid = { 16, 2, 1 }, .block = { 32, 1, 1 }, .cluster = { 4, 2, 1 }
@@ -122,16 +122,16 @@ static void clusters(void)
 	load();
 	OK(obf_launch_check(ctx, first, &launch));
 	launch.grid[0] = 15;
-	GIVES(CUDA_ERROR_INVALID_CLUSTER_SIZE, obf_launch_check(ctx, first, &launch));
+	CHECK_INT(obf_launch_check(ctx, first, &launch), CUDA_ERROR_INVALID_CLUSTER_SIZE);
 	launch.grid[0] = 16;
 	launch.cluster[0] = 8;
-	GIVES(CUDA_ERROR_INVALID_CLUSTER_SIZE, obf_launch_check(ctx, first, &launch));
+	CHECK_INT(obf_launch_check(ctx, first, &launch), CUDA_ERROR_INVALID_CLUSTER_SIZE);
 	OK(obf_cuFuncSetAttribute(
 		first_handle, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
 	OK(obf_launch_check(ctx, first, &launch));
 }
 
-static void configurations(void)
+TEST(configurations)
 {
 	CUlaunchAttribute attrs[4] = {
 		{ .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1 },
@@ -159,19 +159,19 @@ static void configurations(void)
 	CHECK(launch.cooperative && launch.has_priority && launch.priority == -3 &&
 		launch.cluster[0] == 2);
 	attrs[3].id = (CUlaunchAttributeID)99;
-	GIVES(CUDA_ERROR_NOT_SUPPORTED, obf_launch_from_config(&config, &launch));
+	CHECK_INT(obf_launch_from_config(&config, &launch), CUDA_ERROR_NOT_SUPPORTED);
 	attrs[3].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
-	GIVES(CUDA_ERROR_NOT_SUPPORTED, obf_launch_from_config(&config, &launch));
+	CHECK_INT(obf_launch_from_config(&config, &launch), CUDA_ERROR_NOT_SUPPORTED);
 	config.numAttrs = 0;
 	OK(obf_launch_from_config(&config, &launch));
 	CHECK(!launch.cooperative && launch.cluster[0] == 1);
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_launch_from_config(NULL, &launch));
+	CHECK_INT(obf_launch_from_config(NULL, &launch), CUDA_ERROR_INVALID_VALUE);
 	config.numAttrs = 1;
 	config.attrs = NULL;
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_launch_from_config(&config, &launch));
+	CHECK_INT(obf_launch_from_config(&config, &launch), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void parameters(void)
+TEST(parameters)
 {
 	uint64_t a = 0x1122334455667788, c = 0x99aabbccddeeff00;
 	uint32_t b = 0x01020304;
@@ -200,15 +200,15 @@ static void parameters(void)
 	size = 32;
 	OK(obf_launch_pack(first, NULL, extra, &got));
 	size = 23;
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_launch_pack(first, NULL, extra, &got));
+	CHECK_INT(obf_launch_pack(first, NULL, extra, &got), CUDA_ERROR_INVALID_VALUE);
 	size = 24;
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_launch_pack(first, params, extra, &got));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_launch_pack(first, NULL, NULL, &got));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_launch_pack(first, NULL, half, &got));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_launch_pack(first, NULL, odd, &got));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_launch_pack(first, NULL, endless, &got));
+	CHECK_INT(obf_launch_pack(first, params, extra, &got), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_launch_pack(first, NULL, NULL, &got), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_launch_pack(first, NULL, half, &got), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_launch_pack(first, NULL, odd, &got), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_launch_pack(first, NULL, endless, &got), CUDA_ERROR_INVALID_VALUE);
 	params[1] = NULL;
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_launch_pack(first, params, NULL, &got));
+	CHECK_INT(obf_launch_pack(first, params, NULL, &got), CUDA_ERROR_INVALID_VALUE);
 	OK(obf_launch_pack(third, NULL, NULL, &got));
 }
 
@@ -221,7 +221,7 @@ static int blocks_of(int threads, size_t shared)
 }
 
 /* 65536 registers, 2048 threads, 32 blocks, 228 KiB with 1 KiB reserved per block. */
-static void occupancy(void)
+TEST(occupancy)
 {
 	int grid, size, n;
 	size_t shared;
@@ -240,16 +240,16 @@ static void occupancy(void)
 	CHECK(blocks_of(256, 48 << 10) == 4); /* 233472 / 50176 */
 	CHECK(blocks_of(1025, 0) == 0);
 	CHECK(blocks_of(256, 49153) == 0);
-	GIVES(CUDA_ERROR_INVALID_VALUE,
-		obf_cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, first_handle, 0, 0));
+	CHECK_INT(obf_cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, first_handle, 0, 0),
+		CUDA_ERROR_INVALID_VALUE);
 	OK(obf_cuOccupancyMaxPotentialBlockSize(&grid, &size, first_handle, NULL, 0, 0));
 	CHECK(size == 1024 && grid == 2 * 132);
 	OK(obf_cuOccupancyMaxPotentialBlockSize(&grid, &size, first_handle, NULL, 0, 100));
 	CHECK(size == 64 && grid == 32 * 132); /* 2048 threads; 96 would give 2016, 100 only 1600 */
 	OK(obf_cuOccupancyAvailableDynamicSMemPerBlock(&shared, first_handle, 2, 256));
 	CHECK(shared == 233472 / 2 - 1024);
-	GIVES(CUDA_ERROR_INVALID_VALUE,
-		obf_cuOccupancyAvailableDynamicSMemPerBlock(&shared, first_handle, 9, 256));
+	CHECK_INT(obf_cuOccupancyAvailableDynamicSMemPerBlock(&shared, first_handle, 9, 256),
+		CUDA_ERROR_INVALID_VALUE);
 	OK(obf_cuOccupancyMaxPotentialClusterSize(&n, first_handle, &config));
 	CHECK(n == 8);
 	OK(obf_cuOccupancyMaxActiveClusters(&n, first_handle, &config));
@@ -261,7 +261,7 @@ static size_t shared_of(int threads)
 	return (size_t)threads * 64;
 }
 
-static void occupancy_registers(void)
+TEST(occupancy_registers)
 {
 	int grid, size;
 
@@ -274,7 +274,7 @@ static void occupancy_registers(void)
 	CHECK(size == 256 && grid == 132);
 }
 
-static void occupancy_register_rounding(void)
+TEST(occupancy_register_rounding)
 {
 	/* 1056 a warp, rounded to 1280: 51 warps, 48 in whole fours */
 	fake.registers = 33;
@@ -283,20 +283,7 @@ static void occupancy_register_rounding(void)
 	CHECK(blocks_of(64, 0) == 24);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	static const struct test_case cases[] = {
-		CASE(dimensions),
-		CASE(loading),
-		CASE(shared_memory),
-		CASE(cooperative),
-		CASE(clusters),
-		CASE(configurations),
-		CASE(parameters),
-		CASE(occupancy),
-		CASE(occupancy_registers),
-		CASE(occupancy_register_rounding),
-	};
-
-	return RUN(cases);
+	return test_main(argc, argv);
 }

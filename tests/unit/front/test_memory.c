@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /* The allocation map against a model, pointer questions, pinned memory, copies made plain. */
 #include "front/copy.h"
-#include "harness.h"
+#include "front.h"
 
 static uint64_t state = 88172645463325252ull;
 
@@ -15,7 +15,7 @@ static uint32_t draw(uint32_t below)
 }
 
 /* One byte per unit of a small address space says which range holds it. */
-static void map_against_model(void)
+TEST(map_against_model)
 {
 	enum { SPACE = 4096, STEPS = 200000 };
 	static uint16_t owner[SPACE]; /* 0 free, else base + 1 */
@@ -59,7 +59,7 @@ static void map_against_model(void)
 	}
 }
 
-static void map_edges(void)
+TEST(map_edges)
 {
 	struct obf_mem mem = { .base = 0x1000, .size = 0, .kind = OBF_MEM_DEVICE };
 
@@ -72,7 +72,7 @@ static void map_edges(void)
 		!obf_mem_remove(0x1000, NULL));
 }
 
-static void pointers(void)
+TEST(pointers)
 {
 	CUcontext ctx = begin(), got;
 	struct obf_mem mem = { .base = 0x200000000000,
@@ -100,19 +100,19 @@ static void pointers(void)
 	CHECK(managed == 0);
 	OK(obf_cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, mem.base + 4095));
 	CHECK(size == 4096);
-	GIVES(CUDA_ERROR_INVALID_VALUE,
-		obf_cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, mem.base));
-	GIVES(CUDA_ERROR_INVALID_VALUE,
-		obf_cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_P2P_TOKENS, mem.base));
-	GIVES(CUDA_ERROR_INVALID_VALUE,
-		obf_cuPointerGetAttribute(
-			&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, mem.base + 4096));
+	CHECK_INT(obf_cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, mem.base),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_P2P_TOKENS, mem.base),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(
+		obf_cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, mem.base + 4096),
+		CUDA_ERROR_INVALID_VALUE);
 	OK(obf_cuPointerGetAttributes(3, attrs, data, (uintptr_t)&type));
 	CHECK(type == 0 && addr == 0 && ordinal == -2);
 	OK(obf_cuMemGetAddressRange_v2(&base, &size, mem.base + 5));
 	CHECK(base == mem.base && size == 4096);
 	OK(obf_cuMemGetAddressRange_v2(NULL, NULL, mem.base));
-	GIVES(CUDA_ERROR_NOT_FOUND, obf_cuMemGetAddressRange_v2(&base, &size, 5));
+	CHECK_INT(obf_cuMemGetAddressRange_v2(&base, &size, 5), CUDA_ERROR_NOT_FOUND);
 	type = 1;
 	OK(obf_cuPointerSetAttribute(&type, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, mem.base));
 	OK(obf_cuMemHostAlloc(&host, 100, 0));
@@ -123,7 +123,7 @@ static void pointers(void)
 	CHECK(data[0] == host);
 }
 
-static void pinned(void)
+TEST(pinned)
 {
 	static char mine[10000];
 	CUcontext ctx = begin();
@@ -138,28 +138,28 @@ static void pinned(void)
 	memset(p, 1, 5000);
 	OK(obf_cuMemHostGetFlags(&flags, (char *)p + 4999));
 	CHECK(flags == CU_MEMHOSTALLOC_PORTABLE);
-	GIVES(CUDA_ERROR_NOT_SUPPORTED, obf_cuMemHostGetDevicePointer_v2(&addr, p, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemHostAlloc(&q, 0, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemHostAlloc(&q, 8, 8));
-	GIVES(CUDA_ERROR_OUT_OF_MEMORY, obf_cuMemHostAlloc(&q, 1ull << 60, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemFreeHost((char *)p + 1));
-	GIVES(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, obf_cuMemHostUnregister(p));
+	CHECK_INT(obf_cuMemHostGetDevicePointer_v2(&addr, p, 0), CUDA_ERROR_NOT_SUPPORTED);
+	CHECK_INT(obf_cuMemHostAlloc(&q, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_cuMemHostAlloc(&q, 8, 8), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_cuMemHostAlloc(&q, 1ull << 60, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(obf_cuMemFreeHost((char *)p + 1), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_cuMemHostUnregister(p), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 	OK(obf_cuMemFreeHost(p));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemFreeHost(p));
+	CHECK_INT(obf_cuMemFreeHost(p), CUDA_ERROR_INVALID_VALUE);
 	OK(obf_cuMemFreeHost(NULL));
 	CHECK(fake.ranges == 0);
 
 	OK(obf_cuMemHostRegister_v2(mine, 5000, 0));
-	GIVES(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
-		obf_cuMemHostRegister_v2(mine + 4000, 5000, 0));
+	CHECK_INT(obf_cuMemHostRegister_v2(mine + 4000, 5000, 0),
+		CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
 	OK(obf_cuMemHostRegister_v2(mine + 5000, 5000, CU_MEMHOSTREGISTER_DEVICEMAP));
-	GIVES(CUDA_ERROR_NOT_SUPPORTED,
-		obf_cuMemHostRegister_v2(&p, 8, CU_MEMHOSTREGISTER_READ_ONLY));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemHostRegister_v2(NULL, 8, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemFreeHost(mine));
+	CHECK_INT(obf_cuMemHostRegister_v2(&p, 8, CU_MEMHOSTREGISTER_READ_ONLY),
+		CUDA_ERROR_NOT_SUPPORTED);
+	CHECK_INT(obf_cuMemHostRegister_v2(NULL, 8, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_cuMemFreeHost(mine), CUDA_ERROR_INVALID_VALUE);
 	OK(obf_cuMemHostUnregister(mine));
-	GIVES(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, obf_cuMemHostUnregister(mine));
-	GIVES(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, obf_cuMemHostUnregister(mine + 5001));
+	CHECK_INT(obf_cuMemHostUnregister(mine), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	CHECK_INT(obf_cuMemHostUnregister(mine + 5001), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 	/* What is left goes with the context; registered memory stays the program's. */
 	OK(obf_cuMemAllocHost_v2(&p, 100));
 	CHECK(fake.ranges == 2);
@@ -169,7 +169,7 @@ static void pinned(void)
 	mine[6000] = 1;
 }
 
-static void copies_2d(void)
+TEST(copies_2d)
 {
 	static char host[1000];
 	struct obf_mem mem = { .base = 0x200000000000, .size = 1000, .kind = OBF_MEM_DEVICE };
@@ -195,25 +195,26 @@ static void copies_2d(void)
 	CHECK(got.src_pitch == 100 && got.dst_pitch == 64 && got.width == 50 && got.height == 7 &&
 		got.depth == 1);
 	copy.Height = 15; /* (15 + 1) * 64 > 1000, yet the last row ends at 64 * 15 + 54 > 1000 */
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_2d(&copy, &got));
+	CHECK_INT(obf_copy_from_2d(&copy, &got), CUDA_ERROR_INVALID_VALUE);
 	copy.Height = 14;
 	OK(obf_copy_from_2d(&copy, &got));
 	copy.WidthInBytes = 61;
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_2d(&copy, &got)); /* wider than the pitch */
+	CHECK_INT(
+		obf_copy_from_2d(&copy, &got), CUDA_ERROR_INVALID_VALUE); /* wider than the pitch */
 	copy.WidthInBytes = 50;
 	copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
 	OK(obf_copy_from_2d(&copy, &got));
 	CHECK(got.dst_device);
 	copy.dstMemoryType = CU_MEMORYTYPE_HOST;
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_2d(&copy, &got));
+	CHECK_INT(obf_copy_from_2d(&copy, &got), CUDA_ERROR_INVALID_VALUE);
 	copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-	GIVES(CUDA_ERROR_NOT_SUPPORTED, obf_copy_from_2d(&copy, &got));
+	CHECK_INT(obf_copy_from_2d(&copy, &got), CUDA_ERROR_NOT_SUPPORTED);
 	copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
 	copy.dstDevice = 5;
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_2d(&copy, &got));
+	CHECK_INT(obf_copy_from_2d(&copy, &got), CUDA_ERROR_INVALID_VALUE);
 	copy.dstDevice = mem.base;
 	copy.dstY = SIZE_MAX / 32;
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_2d(&copy, &got));
+	CHECK_INT(obf_copy_from_2d(&copy, &got), CUDA_ERROR_INVALID_VALUE);
 	copy.Height = 0;
 	OK(obf_copy_from_2d(&copy, &got));
 	CHECK(got.height == 0);
@@ -228,7 +229,7 @@ static void copies_2d(void)
 	CHECK(!got.src_device && got.src == (uintptr_t)host && got.src_pitch == 1000);
 }
 
-static void copies_3d(void)
+TEST(copies_3d)
 {
 	struct obf_mem from = { .base = 0x200000000000, .size = 10000, .kind = OBF_MEM_DEVICE };
 	struct obf_mem to = { .base = 0x200000100000, .size = 10000, .kind = OBF_MEM_DEVICE };
@@ -255,17 +256,17 @@ static void copies_3d(void)
 		got.dst == to.base && got.dst_slice == 256);
 	CHECK(got.depth == 4 && got.src_device && got.dst_device);
 	copy.Depth = 23; /* from slice 3: (3 + 22) * 400 + 6 * 40 + 31 is past 10000 */
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_3d(&copy, &got));
+	CHECK_INT(obf_copy_from_3d(&copy, &got), CUDA_ERROR_INVALID_VALUE);
 	copy.Depth = 22;
 	OK(obf_copy_from_3d(&copy, &got));
 	copy.srcHeight = 6; /* rows 2 to 6 do not fit a slice of six */
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_3d(&copy, &got));
+	CHECK_INT(obf_copy_from_3d(&copy, &got), CUDA_ERROR_INVALID_VALUE);
 	copy.srcHeight = 10;
 	copy.srcLOD = 1;
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_3d(&copy, &got));
+	CHECK_INT(obf_copy_from_3d(&copy, &got), CUDA_ERROR_INVALID_VALUE);
 	copy.srcLOD = 0;
 	copy.srcZ = SIZE_MAX / 4;
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_copy_from_3d(&copy, &got));
+	CHECK_INT(obf_copy_from_3d(&copy, &got), CUDA_ERROR_INVALID_VALUE);
 }
 
 /* The kind, the bytes up to the end and the range that the map has for an address. */
@@ -281,7 +282,7 @@ static void place_is(uint64_t addr, uint64_t size, enum obf_place_kind kind, uin
 }
 
 /* Every kind of address: first byte, last byte, one past, and sizes that wrap. */
-static void places(void)
+TEST(places)
 {
 	struct obf_mem mem = { .base = 0x200000000000, .size = 1000, .kind = OBF_MEM_DEVICE };
 	struct obf_mem joined[3];
@@ -325,7 +326,7 @@ static void places(void)
 }
 
 /* With unified addressing the address tells where a side lies, whatever the call says. */
-static void sides(void)
+TEST(sides)
 {
 	struct obf_mem mem = { .base = 0x200000000000, .size = 1000, .kind = OBF_MEM_DEVICE };
 	static char host[64];
@@ -339,26 +340,28 @@ static void sides(void)
 	for (int said = 0; said < 2; said++) {
 		OK(obf_mem_side(mem.base + 1, 999, said, &device));
 		CHECK(device);
-		GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_side(mem.base + 1, 1000, said, &device));
+		CHECK_INT(
+			obf_mem_side(mem.base + 1, 1000, said, &device), CUDA_ERROR_INVALID_VALUE);
 		OK(obf_mem_side((uintptr_t)pinned, 4096, said, &device));
 		CHECK(!device);
 		/* in no allocation, at an address that only device memory has */
-		GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_side(mem.base + 5000, 1, said, &device));
-		GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_side(0, 1, said, &device));
-		GIVES(CUDA_ERROR_INVALID_VALUE,
-			obf_mem_side(OBF_HOST_LOWEST - 1, 1, said, &device));
+		CHECK_INT(
+			obf_mem_side(mem.base + 5000, 1, said, &device), CUDA_ERROR_INVALID_VALUE);
+		CHECK_INT(obf_mem_side(0, 1, said, &device), CUDA_ERROR_INVALID_VALUE);
+		CHECK_INT(obf_mem_side(OBF_HOST_LOWEST - 1, 1, said, &device),
+			CUDA_ERROR_INVALID_VALUE);
 	}
 	/* pinned only at its start: as a parameter that is no CUdeviceptr it is host memory */
 	OK(obf_mem_side((uintptr_t)pinned, 4097, false, &device));
 	CHECK(!device);
 	OK(obf_mem_side((uintptr_t)host, sizeof host, false, &device));
 	CHECK(!device);
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_side((uintptr_t)host, 1, true, &device));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_mem_side((uintptr_t)pinned, 4097, true, &device));
+	CHECK_INT(obf_mem_side((uintptr_t)host, 1, true, &device), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_mem_side((uintptr_t)pinned, 4097, true, &device), CUDA_ERROR_INVALID_VALUE);
 }
 
 /* The backend sees no copy of nothing, and no copy that cannot be. */
-static void copies_that_reach_the_backend(void)
+TEST(copies_that_reach_the_backend)
 {
 	struct obf_mem mem = { .base = 0x200000000000, .size = 1000, .kind = OBF_MEM_DEVICE };
 	CUDA_MEMCPY2D copy = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
@@ -375,10 +378,11 @@ static void copies_that_reach_the_backend(void)
 	copy.Height = 0;
 	OK(obf_cuMemcpy2D_v2(&copy, NULL));
 	OK(obf_cuMemcpyDtoD_v2(mem.base, mem.base, 0, NULL));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemcpy2D_v2(NULL, NULL));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuMemcpyDtoD_v2(mem.base, mem.base + 1, 1000, NULL));
-	GIVES(CUDA_ERROR_INVALID_HANDLE,
-		obf_cuMemcpyDtoD_v2(mem.base, mem.base, 1, (CUstream)0x1234));
+	CHECK_INT(obf_cuMemcpy2D_v2(NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(
+		obf_cuMemcpyDtoD_v2(mem.base, mem.base + 1, 1000, NULL), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_cuMemcpyDtoD_v2(mem.base, mem.base, 1, (CUstream)0x1234),
+		CUDA_ERROR_INVALID_HANDLE);
 	CHECK(fake.copies == 1);
 }
 
@@ -390,7 +394,7 @@ static void count_gone(const struct obf_mem *mem)
 	gone++;
 }
 
-static void ranges_of_a_context(void)
+TEST(ranges_of_a_context)
 {
 	struct obf_mem mem;
 
@@ -408,20 +412,7 @@ static void ranges_of_a_context(void)
 		CHECK(obf_mem_find((i + 1) * 0x1000, NULL) == (i % 3 == 0));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	static const struct test_case cases[] = {
-		CASE(map_against_model),
-		CASE(map_edges),
-		CASE(pointers),
-		CASE(pinned),
-		CASE(copies_2d),
-		CASE(copies_3d),
-		CASE(places),
-		CASE(sides),
-		CASE(copies_that_reach_the_backend),
-		CASE(ranges_of_a_context),
-	};
-
-	return RUN(cases);
+	return test_main(argc, argv);
 }

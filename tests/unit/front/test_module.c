@@ -5,9 +5,9 @@
  */
 #include <fcntl.h>
 
-#include "harness.h"
+#include "front.h"
 
-static void module_from_text(void)
+TEST(module_from_text)
 {
 	CUmodule module, same;
 	CUfunction first, again, all[8];
@@ -20,7 +20,7 @@ static void module_from_text(void)
 	begin();
 	OK(obf_cuModuleLoadData(&module, ptx_text));
 	CHECK(fake.loads == 1 && fake.last_from_text && strcmp(fake.last_payload, ptx_text) == 0);
-	GIVES(CUDA_ERROR_NOT_FOUND, obf_cuModuleGetFunction(&first, module, "nothing"));
+	CHECK_INT(obf_cuModuleGetFunction(&first, module, "nothing"), CUDA_ERROR_NOT_FOUND);
 	CHECK(fake.func_gets == 0);
 	OK(obf_cuModuleGetFunction(&first, module, "first"));
 	OK(obf_cuModuleGetFunction(&again, module, "first"));
@@ -37,43 +37,44 @@ static void module_from_text(void)
 	CHECK(offset == 16 && size == 8);
 	OK(obf_cuFuncGetParamInfo(first, 1, &offset, NULL));
 	CHECK(offset == 8);
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuFuncGetParamInfo(first, 3, &offset, &size));
+	CHECK_INT(obf_cuFuncGetParamInfo(first, 3, &offset, &size), CUDA_ERROR_INVALID_VALUE);
 	OK(obf_cuModuleGetGlobal_v2(&addr, &size, module, "table"));
 	OK(obf_cuModuleGetGlobal_v2(NULL, &size, module, "table"));
 	CHECK(fake.globals == 1 && size == 64);
 	CHECK(obf_mem_find(addr + 63, &mem) && mem.is_global && !obf_mem_find(addr + 64, &mem));
-	GIVES(CUDA_ERROR_NOT_FOUND, obf_cuModuleGetGlobal_v2(&addr, &size, module, "chair"));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuModuleGetGlobal_v2(NULL, NULL, module, "table"));
+	CHECK_INT(obf_cuModuleGetGlobal_v2(&addr, &size, module, "chair"), CUDA_ERROR_NOT_FOUND);
+	CHECK_INT(obf_cuModuleGetGlobal_v2(NULL, NULL, module, "table"), CUDA_ERROR_INVALID_VALUE);
 	OK(obf_cuModuleUnload(module));
 	CHECK(fake.unloads == 1 && !obf_mem_find(addr, &mem));
-	GIVES(CUDA_ERROR_INVALID_HANDLE, obf_cuModuleUnload(module));
-	GIVES(CUDA_ERROR_INVALID_HANDLE, obf_cuModuleGetFunction(&first, module, "first"));
-	GIVES(CUDA_ERROR_INVALID_HANDLE, obf_cuFuncGetName(&name, first));
-	GIVES(CUDA_ERROR_INVALID_HANDLE, obf_cuModuleUnload((CUmodule)first));
+	CHECK_INT(obf_cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_INT(obf_cuModuleGetFunction(&first, module, "first"), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_INT(obf_cuFuncGetName(&name, first), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_INT(obf_cuModuleUnload((CUmodule)first), CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void bad_images(void)
+TEST(bad_images)
 {
 	static const char nothing[64] = "this is no image of any kind";
 	CUmodule module;
 	CUlibrary library;
 
 	begin();
-	GIVES(CUDA_ERROR_INVALID_IMAGE, obf_cuModuleLoadData(&module, nothing));
-	GIVES(CUDA_ERROR_INVALID_IMAGE,
-		obf_cuLibraryLoadData(&library, nothing, NULL, NULL, 0, NULL, NULL, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuModuleLoadData(&module, NULL));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuModuleLoadData(NULL, ptx_text));
-	GIVES(CUDA_ERROR_FILE_NOT_FOUND, obf_cuModuleLoad(&module, "/nothing/here"));
-	GIVES(CUDA_ERROR_FILE_NOT_FOUND,
-		obf_cuLibraryLoadFromFile(&library, "/nothing/here", NULL, NULL, 0, NULL, NULL, 0));
+	CHECK_INT(obf_cuModuleLoadData(&module, nothing), CUDA_ERROR_INVALID_IMAGE);
+	CHECK_INT(obf_cuLibraryLoadData(&library, nothing, NULL, NULL, 0, NULL, NULL, 0),
+		CUDA_ERROR_INVALID_IMAGE);
+	CHECK_INT(obf_cuModuleLoadData(&module, NULL), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_cuModuleLoadData(NULL, ptx_text), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_cuModuleLoad(&module, "/nothing/here"), CUDA_ERROR_FILE_NOT_FOUND);
+	CHECK_INT(
+		obf_cuLibraryLoadFromFile(&library, "/nothing/here", NULL, NULL, 0, NULL, NULL, 0),
+		CUDA_ERROR_FILE_NOT_FOUND);
 	fake.load_result = CUDA_ERROR_INVALID_PTX;
-	GIVES(CUDA_ERROR_INVALID_PTX, obf_cuModuleLoadData(&module, ptx_text));
+	CHECK_INT(obf_cuModuleLoadData(&module, ptx_text), CUDA_ERROR_INVALID_PTX);
 	/* PTX given as text: what is wrong with it shows at the load of the library too. */
-	GIVES(CUDA_ERROR_INVALID_PTX,
-		obf_cuLibraryLoadData(&library, ptx_text, NULL, NULL, 0, NULL, NULL, 0));
+	CHECK_INT(obf_cuLibraryLoadData(&library, ptx_text, NULL, NULL, 0, NULL, NULL, 0),
+		CUDA_ERROR_INVALID_PTX);
 	OK(obf_cuCtxSetCurrent(NULL));
-	GIVES(CUDA_ERROR_INVALID_CONTEXT, obf_cuModuleLoadData(&module, ptx_text));
+	CHECK_INT(obf_cuModuleLoadData(&module, ptx_text), CUDA_ERROR_INVALID_CONTEXT);
 }
 
 /* Reads what `run` writes to stderr. */
@@ -97,12 +98,12 @@ static void load_machine_code(void *fatbin)
 {
 	CUmodule module;
 
-	GIVES(CUDA_ERROR_NO_BINARY_FOR_GPU, obf_cuModuleLoadFatBinary(&module, fatbin));
+	CHECK_INT(obf_cuModuleLoadFatBinary(&module, fatbin), CUDA_ERROR_NO_BINARY_FOR_GPU);
 }
 
 static unsigned char own_image[144]; /* a fatbin with 64 bytes of code */
 
-static void machine_code_only(void)
+TEST(machine_code_only)
 {
 	static const char code[64];
 	void *fatbin = fake_fatbin(2, 80, code, sizeof code);
@@ -118,8 +119,8 @@ static void machine_code_only(void)
 			"an image that the program made or "
 			"read") &&
 		strchr(text, '\n') == strrchr(text, '\n'));
-	GIVES(CUDA_ERROR_NO_BINARY_FOR_GPU,
-		obf_cuLibraryLoadData(&library, fatbin, NULL, NULL, 0, NULL, NULL, 0));
+	CHECK_INT(obf_cuLibraryLoadData(&library, fatbin, NULL, NULL, 0, NULL, NULL, 0),
+		CUDA_ERROR_NO_BINARY_FOR_GPU);
 	CHECK(fake.loads == 0);
 	free(fatbin);
 	/* Part of the program's own file: whose it is, is said. */
@@ -137,7 +138,7 @@ static void machine_code_only(void)
 	free(fatbin);
 }
 
-static void from_file(void)
+TEST(from_file)
 {
 	char path[] = "/tmp/front-XXXXXX";
 	int fd = mkstemp(path);
@@ -161,7 +162,7 @@ static CUfunction as_function(CUkernel kernel)
 }
 
 /* A library is loaded in a context when something of it is used there, once. */
-static void library_is_lazy(void)
+TEST(library_is_lazy)
 {
 	char *fatbin = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
 	CUcontext primary = begin(), other;
@@ -181,7 +182,7 @@ static void library_is_lazy(void)
 	free(fatbin);
 	OK(obf_cuLibraryGetKernel(&kernel, library, "second"));
 	OK(obf_cuLibraryGetKernel(&again, library, "second"));
-	GIVES(CUDA_ERROR_NOT_FOUND, obf_cuLibraryGetKernel(&again, library, "fourth"));
+	CHECK_INT(obf_cuLibraryGetKernel(&again, library, "fourth"), CUDA_ERROR_NOT_FOUND);
 	CHECK(kernel == again);
 	OK(obf_cuLibraryGetKernelCount(&n, library));
 	CHECK(n == 3);
@@ -189,7 +190,7 @@ static void library_is_lazy(void)
 	OK(obf_cuKernelGetName(&name, kernel));
 	CHECK(strcmp(name, "second") == 0);
 	OK(obf_cuKernelGetParamInfo(kernel, 0, &offset, NULL));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuKernelGetParamInfo(kernel, 1, &offset, NULL));
+	CHECK_INT(obf_cuKernelGetParamInfo(kernel, 1, &offset, NULL), CUDA_ERROR_INVALID_VALUE);
 	CHECK(fake.loads == 0 && fake.func_gets == 0);
 
 	OK(obf_ctx_enter(&ctx));
@@ -202,11 +203,11 @@ static void library_is_lazy(void)
 	OK(obf_func_resolve(function, ctx, &twice));
 	CHECK(func == twice);
 	OK(obf_cuLibraryGetModule(&module, library));
-	GIVES(CUDA_ERROR_NOT_PERMITTED, obf_cuModuleUnload(module));
+	CHECK_INT(obf_cuModuleUnload(module), CUDA_ERROR_NOT_PERMITTED);
 
 	OK(obf_cuCtxCreate_v2(&other, 0, 1));
 	OK(obf_ctx_enter(&ctx));
-	GIVES(CUDA_ERROR_INVALID_HANDLE, obf_func_resolve(function, ctx, &twice));
+	CHECK_INT(obf_func_resolve(function, ctx, &twice), CUDA_ERROR_INVALID_HANDLE);
 	OK(obf_func_resolve(as_function(kernel), ctx, &twice));
 	CHECK(func != twice && fake.loads == 2 && twice->mod->ctx == ctx);
 	OK(obf_cuCtxDestroy_v2(other));
@@ -220,13 +221,13 @@ static void library_is_lazy(void)
 	CHECK(fake.loads == 3);
 	OK(obf_cuLibraryUnload(library));
 	CHECK(fake.unloads == 3);
-	GIVES(CUDA_ERROR_INVALID_HANDLE, obf_func_resolve(as_function(kernel), ctx, &func));
-	GIVES(CUDA_ERROR_INVALID_HANDLE, obf_cuLibraryUnload(library));
-	GIVES(CUDA_ERROR_INVALID_HANDLE, obf_func_resolve(NULL, ctx, &func));
-	GIVES(CUDA_ERROR_INVALID_HANDLE, obf_func_resolve((CUfunction)0x7fff0000, ctx, &func));
+	CHECK_INT(obf_func_resolve(as_function(kernel), ctx, &func), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_INT(obf_cuLibraryUnload(library), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_INT(obf_func_resolve(NULL, ctx, &func), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_INT(obf_func_resolve((CUfunction)0x7fff0000, ctx, &func), CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void library_is_eager(void)
+TEST(library_is_eager)
 {
 	void *fatbin = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
 	CUlibraryOption options[] = { CU_LIBRARY_BINARY_IS_PRESERVED };
@@ -245,7 +246,7 @@ static void library_is_eager(void)
 }
 
 /* Where an array of options has no array of values, every value is 0: the image is copied. */
-static void options_without_values(void)
+TEST(options_without_values)
 {
 	void *fatbin = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
 	CUlibraryOption options[] = { CU_LIBRARY_BINARY_IS_PRESERVED,
@@ -268,15 +269,15 @@ static void options_without_values(void)
 	CHECK(fd >= 0 && write(fd, ptx_text, sizeof ptx_text) == (ssize_t)sizeof ptx_text);
 	close(fd);
 	OK(obf_cuLibraryLoadFromFile(&from_file, path, NULL, NULL, 0, options, NULL, 1));
-	GIVES(CUDA_ERROR_INVALID_VALUE,
-		obf_cuLibraryLoadFromFile(&from_file, path, NULL, NULL, 0, NULL, NULL, 1));
-	GIVES(CUDA_ERROR_INVALID_VALUE,
-		obf_cuLibraryLoadFromFile(&from_file, path, NULL, NULL, 0, options, NULL, 3));
+	CHECK_INT(obf_cuLibraryLoadFromFile(&from_file, path, NULL, NULL, 0, NULL, NULL, 1),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_cuLibraryLoadFromFile(&from_file, path, NULL, NULL, 0, options, NULL, 3),
+		CUDA_ERROR_INVALID_VALUE);
 	unlink(path);
 }
 
 /* CUDA_MODULE_LOADING=EAGER: every context has every library, whichever came first. */
-static void eager_everywhere(void)
+TEST(eager_everywhere)
 {
 	void *fatbin = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
 	CUlibrary first, second;
@@ -297,16 +298,16 @@ static void eager_everywhere(void)
 	 * is not made.
 	 */
 	fake.load_result = CUDA_ERROR_OUT_OF_MEMORY;
-	GIVES(CUDA_ERROR_OUT_OF_MEMORY,
-		obf_cuLibraryLoadData(&second, fatbin, NULL, NULL, 0, NULL, NULL, 0));
+	CHECK_INT(obf_cuLibraryLoadData(&second, fatbin, NULL, NULL, 0, NULL, NULL, 0),
+		CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK(fake.creates == 3 && fake.destroys == 0);
-	GIVES(CUDA_ERROR_OUT_OF_MEMORY, obf_cuCtxCreate_v2(&made, 0, 0));
+	CHECK_INT(obf_cuCtxCreate_v2(&made, 0, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK(fake.creates == 4 && fake.destroys == 1);
 	OK(obf_cuDevicePrimaryCtxReset_v2(1));
 	free(fatbin);
 }
 
-static void data_is_eager(void)
+TEST(data_is_eager)
 {
 	void *fatbin = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
 	CUmoduleLoadingMode mode;
@@ -358,12 +359,12 @@ static CUresult load_both(void)
 	return result;
 }
 
-static void machine_code_first(void)
+TEST(machine_code_first)
 {
-	GIVES(CUDA_ERROR_INVALID_IMAGE, load_both());
+	CHECK_INT(load_both(), CUDA_ERROR_INVALID_IMAGE);
 }
 
-static void ptx_is_forced(void)
+TEST(ptx_is_forced)
 {
 	setenv("CUDA_FORCE_PTX_JIT", "1", 1);
 	OK(load_both());
@@ -371,34 +372,34 @@ static void ptx_is_forced(void)
 }
 
 /* The name with PTX in it decides where both are set. */
-static void forced_by_either_name(void)
+TEST(forced_by_either_name)
 {
 	setenv("CUDA_FORCE_JIT", "1", 1);
 	OK(load_both());
 }
 
-static void forced_by_neither(void)
+TEST(forced_by_neither)
 {
 	setenv("CUDA_FORCE_JIT", "1", 1);
 	setenv("CUDA_FORCE_PTX_JIT", "0", 1);
-	GIVES(CUDA_ERROR_INVALID_IMAGE, load_both());
+	CHECK_INT(load_both(), CUDA_ERROR_INVALID_IMAGE);
 }
 
-static void ptx_is_disabled(void)
+TEST(ptx_is_disabled)
 {
 	CUmodule module;
 	CUlibrary library;
 
 	setenv("CUDA_DISABLE_PTX_JIT", "1", 1);
-	GIVES(CUDA_ERROR_INVALID_IMAGE, load_both()); /* machine code is still taken */
-	GIVES(CUDA_ERROR_JIT_COMPILATION_DISABLED, obf_cuModuleLoadData(&module, ptx_text));
-	GIVES(CUDA_ERROR_JIT_COMPILATION_DISABLED,
-		obf_cuLibraryLoadData(&library, ptx_text, NULL, NULL, 0, NULL, NULL, 0));
+	CHECK_INT(load_both(), CUDA_ERROR_INVALID_IMAGE); /* machine code is still taken */
+	CHECK_INT(obf_cuModuleLoadData(&module, ptx_text), CUDA_ERROR_JIT_COMPILATION_DISABLED);
+	CHECK_INT(obf_cuLibraryLoadData(&library, ptx_text, NULL, NULL, 0, NULL, NULL, 0),
+		CUDA_ERROR_JIT_COMPILATION_DISABLED);
 	CHECK(fake.loads == 0);
 }
 
 /* What the environment says counts from cuInit on. */
-static void read_once(void)
+TEST(read_once)
 {
 	CUmodule module;
 
@@ -407,7 +408,7 @@ static void read_once(void)
 	OK(obf_cuModuleLoadData(&module, ptx_text));
 }
 
-static void managed_and_globals(void)
+TEST(managed_and_globals)
 {
 	CUlibrary library;
 	CUdeviceptr addr;
@@ -417,13 +418,13 @@ static void managed_and_globals(void)
 	begin();
 	OK(obf_cuLibraryLoadData(&library, ptx_text, NULL, NULL, 0, NULL, NULL, 0));
 	OK(obf_cuLibraryGetGlobal(&addr, &size, library, "table"));
-	GIVES(CUDA_ERROR_NOT_FOUND, obf_cuLibraryGetGlobal(&addr, &size, library, "chair"));
-	GIVES(CUDA_ERROR_NOT_FOUND, obf_cuLibraryGetManaged(&addr, &size, library, "table"));
-	GIVES(CUDA_ERROR_NOT_FOUND, obf_cuLibraryGetUnifiedFunction(&entry, library, "table"));
+	CHECK_INT(obf_cuLibraryGetGlobal(&addr, &size, library, "chair"), CUDA_ERROR_NOT_FOUND);
+	CHECK_INT(obf_cuLibraryGetManaged(&addr, &size, library, "table"), CUDA_ERROR_NOT_FOUND);
+	CHECK_INT(obf_cuLibraryGetUnifiedFunction(&entry, library, "table"), CUDA_ERROR_NOT_FOUND);
 }
 
 /* More contexts than a kernel keeps inline rows for. */
-static void many_contexts(void)
+TEST(many_contexts)
 {
 	enum { N = 20 };
 	CUcontext contexts[N];
@@ -453,7 +454,7 @@ static void many_contexts(void)
 	CHECK(fake.loads == N + 1 && fake.unloads == N);
 }
 
-static void attributes(void)
+TEST(attributes)
 {
 	CUmodule module;
 	CUfunction first, second;
@@ -470,37 +471,38 @@ static void attributes(void)
 	CHECK(value == 128 && fake.func_attrs == 2);
 	OK(obf_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, first));
 	CHECK(value == 48152 && fake.func_attrs == 2);
-	GIVES(CUDA_ERROR_INVALID_VALUE,
-		obf_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX, first));
-	GIVES(CUDA_ERROR_INVALID_VALUE,
-		obf_cuFuncGetAttribute(&value, (CUfunction_attribute)-1, first));
+	CHECK_INT(obf_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX, first),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_cuFuncGetAttribute(&value, (CUfunction_attribute)-1, first),
+		CUDA_ERROR_INVALID_VALUE);
 	OK(obf_cuFuncSetAttribute(
 		first, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 232448 - 1000));
 	CHECK(fake.func_sets == 1 &&
 		fake.last_attr == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
 		fake.last_value == 231448);
-	GIVES(CUDA_ERROR_INVALID_VALUE,
-		obf_cuFuncSetAttribute(
-			first, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 232448 - 999));
-	GIVES(CUDA_ERROR_INVALID_VALUE,
-		obf_cuFuncSetAttribute(first, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, -1));
-	GIVES(CUDA_ERROR_INVALID_VALUE,
-		obf_cuFuncSetAttribute(first, CU_FUNC_ATTRIBUTE_NUM_REGS, 1));
+	CHECK_INT(obf_cuFuncSetAttribute(
+			  first, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 232448 - 999),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(
+		obf_cuFuncSetAttribute(first, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, -1),
+		CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_cuFuncSetAttribute(first, CU_FUNC_ATTRIBUTE_NUM_REGS, 1),
+		CUDA_ERROR_INVALID_VALUE);
 	OK(obf_cuFuncSetAttribute(first, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100));
-	GIVES(CUDA_ERROR_INVALID_VALUE,
-		obf_cuFuncSetAttribute(
-			first, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 101));
+	CHECK_INT(obf_cuFuncSetAttribute(
+			  first, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 101),
+		CUDA_ERROR_INVALID_VALUE);
 	OK(obf_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, first));
 	CHECK(value == 231448);
 	OK(obf_cuFuncSetCacheConfig(first, CU_FUNC_CACHE_PREFER_SHARED));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuFuncSetCacheConfig(first, (CUfunc_cache)9));
+	CHECK_INT(obf_cuFuncSetCacheConfig(first, (CUfunc_cache)9), CUDA_ERROR_INVALID_VALUE);
 }
 
 /*
  * What is set for a kernel on a device holds in contexts that come later, and is not undone by the
  * device's own figures.
  */
-static void kernel_attributes(void)
+TEST(kernel_attributes)
 {
 	CUlibrary library;
 	CUkernel kernel;
@@ -518,8 +520,8 @@ static void kernel_attributes(void)
 	OK(obf_cuKernelGetAttribute(
 		&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel, 0));
 	CHECK(value == 100000 && fake.loads == 0 && fake.func_sets == 0);
-	GIVES(CUDA_ERROR_INVALID_DEVICE,
-		obf_cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel, 2));
+	CHECK_INT(obf_cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel, 2),
+		CUDA_ERROR_INVALID_DEVICE);
 	OK(obf_cuCtxCreate_v2(&other, 0, 0));
 	OK(obf_cuKernelGetAttribute(
 		&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel, 0));
@@ -538,34 +540,12 @@ static void kernel_attributes(void)
 	OK(obf_cuKernelGetAttribute(
 		&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel, 1));
 	CHECK(value == 49152);
-	GIVES(CUDA_ERROR_INVALID_VALUE,
-		obf_cuKernelSetAttribute(
-			CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 300000, kernel, 0));
+	CHECK_INT(obf_cuKernelSetAttribute(
+			  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 300000, kernel, 0),
+		CUDA_ERROR_INVALID_VALUE);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	static const struct test_case cases[] = {
-		CASE(module_from_text),
-		CASE(bad_images),
-		CASE(machine_code_only),
-		CASE(from_file),
-		CASE(library_is_lazy),
-		CASE(library_is_eager),
-		CASE(options_without_values),
-		CASE(eager_everywhere),
-		CASE(data_is_eager),
-		CASE(machine_code_first),
-		CASE(ptx_is_forced),
-		CASE(forced_by_either_name),
-		CASE(forced_by_neither),
-		CASE(ptx_is_disabled),
-		CASE(read_once),
-		CASE(managed_and_globals),
-		CASE(many_contexts),
-		CASE(attributes),
-		CASE(kernel_attributes),
-	};
-
-	return RUN(cases);
+	return test_main(argc, argv);
 }

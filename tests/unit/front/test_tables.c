@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include "front/export_selftest.h"
-#include "harness.h"
+#include "front.h"
 
 static char marks[8];
 
@@ -42,15 +42,15 @@ static int look(
 	CUdriverProcAddressQueryResult status;
 	void *entry = &status, *again = &status;
 
-	GIVES(want_status ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS,
-		obf_cuGetProcAddress_v2(name, &entry, version, flags, &status));
-	GIVES(want_status ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS,
-		obf_cuGetProcAddress(name, &again, version, flags));
+	CHECK_INT(obf_cuGetProcAddress_v2(name, &entry, version, flags, &status),
+		want_status ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS);
+	CHECK_INT(obf_cuGetProcAddress(name, &again, version, flags),
+		want_status ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS);
 	CHECK(status == want_status && entry == again && (entry == NULL) == (want_status != 0));
 	return entry ? (int)((char *)entry - marks) : -1;
 }
 
-static void proc_address(void)
+TEST(proc_address)
 {
 	void *entry;
 
@@ -67,12 +67,12 @@ static void proc_address(void)
 	look("", 0, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 	look("cuAlp", 13000, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 	look("cuZeta", 13000, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuGetProcAddress(NULL, &entry, 13000, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuGetProcAddress("cuBeta", NULL, 13000, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuGetProcAddress("cuBeta", &entry, 13000, 4));
+	CHECK_INT(obf_cuGetProcAddress(NULL, &entry, 13000, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_cuGetProcAddress("cuBeta", NULL, 13000, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_cuGetProcAddress("cuBeta", &entry, 13000, 4), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void errors(void)
+TEST(errors)
 {
 	const char *text;
 
@@ -82,12 +82,12 @@ static void errors(void)
 	CHECK(strcmp(text, "CUDA_ERROR_KEY_ROTATION") == 0);
 	OK(obf_cuGetErrorString(CUDA_ERROR_OUT_OF_MEMORY, &text));
 	CHECK(strcmp(text, "out of memory") == 0);
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuGetErrorName((CUresult)12345, &text));
+	CHECK_INT(obf_cuGetErrorName((CUresult)12345, &text), CUDA_ERROR_INVALID_VALUE);
 	CHECK(text == NULL);
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuGetErrorString(CUDA_SUCCESS, NULL));
+	CHECK_INT(obf_cuGetErrorString(CUDA_SUCCESS, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void absent_is_said_once(void)
+TEST(absent_is_said_once)
 {
 	static const char name[] = "cuNothing";
 	int ends[2], lines = 0;
@@ -95,10 +95,11 @@ static void absent_is_said_once(void)
 	ssize_t n;
 
 	OK(pipe(ends));
-	CHECK(dup2(ends[1], STDERR_FILENO) >= 0);
+	CHECK(dup2(ends[1], STDERR_FILENO) >= 0 && close(ends[1]) == 0);
 	for (int i = 0; i < 3; i++)
-		GIVES(CUDA_ERROR_NOT_SUPPORTED, obf_absent(name, "a reason"));
+		CHECK_INT(obf_absent(name, "a reason"), CUDA_ERROR_NOT_SUPPORTED);
 	n = read(ends[0], text, sizeof text - 1);
+	close(ends[0]);
 	for (ssize_t i = 0; i < n; i++)
 		lines += text[i] == '\n';
 	CHECK(n > 0 && lines == 1);
@@ -134,7 +135,7 @@ static slot slot_at(const CUuuid *id, size_t n)
 	return got;
 }
 
-static void private_tables(void)
+TEST(private_tables)
 {
 	static const CUuuid unknown = { "no such table..." };
 	const void *table = &unknown;
@@ -151,12 +152,12 @@ static void private_tables(void)
 		for (size_t n = 1; n < tables[t].words; n++)
 			CHECK(slot_at(&tables[t].id, n) != NULL);
 	}
-	GIVES(CUDA_ERROR_INVALID_VALUE, obf_cuGetExportTable(&table, &unknown));
+	CHECK_INT(obf_cuGetExportTable(&table, &unknown), CUDA_ERROR_INVALID_VALUE);
 	CHECK(table == NULL);
 	/* Slots that nobody knows answer, and do nothing. */
-	GIVES(CUDA_ERROR_NOT_SUPPORTED, slot_at(&tables[6].id, 94)(1, 2, 3, 4, 5, 6));
-	GIVES(CUDA_ERROR_NOT_SUPPORTED, slot_at(&tables[7].id, 1)(1, 2, 3, 4, 5, 6));
-	GIVES(CUDA_ERROR_NOT_SUPPORTED, slot_at(&tables[0].id, 3)(1, 2, 3, 4, 5, 6));
+	CHECK_INT(slot_at(&tables[6].id, 94)(1, 2, 3, 4, 5, 6), CUDA_ERROR_NOT_SUPPORTED);
+	CHECK_INT(slot_at(&tables[7].id, 1)(1, 2, 3, 4, 5, 6), CUDA_ERROR_NOT_SUPPORTED);
+	CHECK_INT(slot_at(&tables[0].id, 3)(1, 2, 3, 4, 5, 6), CUDA_ERROR_NOT_SUPPORTED);
 	OK(slot_at(&tables[2].id, 2)((uintptr_t)&current, 0, 0, 0, 0, 0));
 	CHECK(current == ctx);
 	OK(slot_at(&tables[4].id, 2)((uintptr_t)ctx, (uintptr_t)&flag, 0, 0, 0, 0));
@@ -170,7 +171,7 @@ static void private_tables(void)
 }
 
 /* The driver's object behind a stream, and its number. */
-static void private_streams(void)
+TEST(private_streams)
 {
 	CUcontext ctx, current;
 	CUstream got = NULL;
@@ -196,11 +197,13 @@ static void private_streams(void)
 	OK(obf_cuCtxGetCurrent(&current));
 	CHECK(current == NULL);
 	got = NULL;
-	GIVES(CUDA_ERROR_INVALID_HANDLE, object((uintptr_t)ctx, 0x6000, (uintptr_t)&got, 0, 0, 0));
-	GIVES(CUDA_ERROR_INVALID_HANDLE, number((uintptr_t)ctx, 0x6000, (uintptr_t)&id, 0, 0, 0));
-	GIVES(CUDA_ERROR_INVALID_CONTEXT, object(0x1234, 0, (uintptr_t)&got, 0, 0, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, object((uintptr_t)ctx, 0, 0, 0, 0, 0));
-	GIVES(CUDA_ERROR_INVALID_VALUE, number((uintptr_t)ctx, 0, (uintptr_t)&id, 0, 0, 0));
+	CHECK_INT(object((uintptr_t)ctx, 0x6000, (uintptr_t)&got, 0, 0, 0),
+		CUDA_ERROR_INVALID_HANDLE);
+	CHECK_INT(
+		number((uintptr_t)ctx, 0x6000, (uintptr_t)&id, 0, 0, 0), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_INT(object(0x1234, 0, (uintptr_t)&got, 0, 0, 0), CUDA_ERROR_INVALID_CONTEXT);
+	CHECK_INT(object((uintptr_t)ctx, 0, 0, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(number((uintptr_t)ctx, 0, (uintptr_t)&id, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK(got == NULL && id == 5);
 }
 
@@ -216,7 +219,7 @@ static void show(void *user, CUfunction function, void *owner)
 	shown++;
 }
 
-static void private_modules(void)
+TEST(private_modules)
 {
 	void *fatbin = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
 	struct {
@@ -227,16 +230,16 @@ static void private_modules(void)
 	CUcontext ctx = begin();
 
 	OK(slot_at(&tables[0].id, 6)((uintptr_t)&module, (uintptr_t)&wrapper, 0, 0, 0, 0));
-	GIVES(1,
-		slot_at(&tables[7].id, 7)((uintptr_t)ctx, (uintptr_t)module, (uintptr_t)show,
-			(uintptr_t)&shown, 0, 0));
+	CHECK_INT(slot_at(&tables[7].id, 7)((uintptr_t)ctx, (uintptr_t)module, (uintptr_t)show,
+			  (uintptr_t)&shown, 0, 0),
+		1);
 	CHECK(shown == 3);
 	slot_at(&tables[0].id, 7)((uintptr_t)&wrapper, 0, 0, 0, 0, 0);
 	OK(obf_cuModuleUnload(module));
 	OK(slot_at(&tables[0].id, 8)((uintptr_t)fatbin, (uintptr_t)&module, 0, 0, 0, 0));
 	OK(obf_cuModuleUnload(module));
-	GIVES(CUDA_ERROR_NOT_SUPPORTED,
-		slot_at(&tables[0].id, 6)((uintptr_t)&module, (uintptr_t)&wrapper, 1, 0, 0, 0));
+	CHECK_INT(slot_at(&tables[0].id, 6)((uintptr_t)&module, (uintptr_t)&wrapper, 1, 0, 0, 0),
+		CUDA_ERROR_NOT_SUPPORTED);
 	free(fatbin);
 }
 
@@ -252,7 +255,7 @@ static void hmac(const void *data, size_t size, const char *want)
 	CHECK(strcmp(text, want) == 0);
 }
 
-static void self_test_vectors(void)
+TEST(self_test_vectors)
 {
 	struct __attribute__((packed)) {
 		uint32_t driver, version, pid, thread;
@@ -272,7 +275,7 @@ static void self_test_vectors(void)
 }
 
 /* The whole answer: the same message put together here. */
-static void self_test_answer(void)
+TEST(self_test_answer)
 {
 	uint8_t got[16], want[16];
 	struct __attribute__((packed)) {
@@ -314,20 +317,7 @@ static void self_test_answer(void)
 }
 #endif
 
-int main(void)
+int main(int argc, char **argv)
 {
-	static const struct test_case cases[] = {
-		CASE(proc_address),
-		CASE(errors),
-		CASE(absent_is_said_once),
-		CASE(private_tables),
-		CASE(private_streams),
-		CASE(private_modules),
-#if OBF_SELFTEST
-		CASE(self_test_vectors),
-		CASE(self_test_answer),
-#endif
-	};
-
-	return RUN(cases);
+	return test_main(argc, argv);
 }

@@ -6,7 +6,7 @@
  */
 #include <pthread.h>
 
-#include "harness.h"
+#include "front.h"
 
 enum { THREADS = 8, ROUNDS = 2000 };
 
@@ -39,7 +39,7 @@ static void *start_all(void *arg)
 	return NULL;
 }
 
-static void one_start(void)
+TEST(one_start)
 {
 	fake_attach(NULL, 0);
 	race(start_all);
@@ -66,7 +66,7 @@ static void *use_kernel(void *arg)
 	return NULL;
 }
 
-static void one_load(void)
+TEST(one_load)
 {
 	void *fatbin = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
 
@@ -101,7 +101,7 @@ static void *allocate(void *arg)
 	return NULL;
 }
 
-static void one_map(void)
+TEST(one_map)
 {
 	race(allocate);
 	for (uint64_t t = 0; t < THREADS; t++)
@@ -125,12 +125,12 @@ static void *contexts(void *arg)
 		OK(obf_cuCtxPopCurrent_v2(&got));
 		CHECK(got == ctx);
 		OK(obf_cuCtxDestroy_v2(ctx));
-		GIVES(CUDA_ERROR_INVALID_CONTEXT, obf_cuCtxPushCurrent_v2(ctx));
+		CHECK_INT(obf_cuCtxPushCurrent_v2(ctx), CUDA_ERROR_INVALID_CONTEXT);
 	}
 	return NULL;
 }
 
-static void contexts_come_and_go(void)
+TEST(contexts_come_and_go)
 {
 	begin();
 	OK(obf_cuLibraryLoadData(&library, ptx_text, NULL, NULL, 0, NULL, NULL, 0));
@@ -168,7 +168,7 @@ static void *store(void *arg)
 	return NULL;
 }
 
-static void one_storage(void)
+TEST(one_storage)
 {
 	const void *table;
 
@@ -180,15 +180,7 @@ static void one_storage(void)
 	race(store);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	static const struct test_case cases[] = {
-		CASE(one_start),
-		CASE(one_load),
-		CASE(one_map),
-		CASE(contexts_come_and_go),
-		CASE(one_storage),
-	};
-
-	return RUN(cases);
+	return test_main(argc, argv);
 }

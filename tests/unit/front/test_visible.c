@@ -5,7 +5,7 @@
  * front end makes of the choice.
  */
 #include "front/visible.h"
-#include "harness.h"
+#include "front.h"
 
 static struct obf_device devices[OBF_DEVICE_MAX];
 
@@ -39,7 +39,7 @@ static long chosen(int n, const char *order, const char *list, enum obf_visible_
 	return sum;
 }
 
-static void numbers(void)
+TEST(numbers)
 {
 	devices_make(4);
 	CHECK(chosen(4, NULL, NULL, OBF_VISIBLE_WHOLE) == 1020304);
@@ -64,7 +64,7 @@ static void numbers(void)
 	CHECK(chosen(0, NULL, "0", OBF_VISIBLE_UNKNOWN) == 0);
 }
 
-static void hidden_beforehand(void)
+TEST(hidden_beforehand)
 {
 	static const char *const lists[] = { "", " ", "-1", "-1,0", " -7", ",0" },
 				 *const others[] = { "0", "x", "7,-1", "GPU-", "-" };
@@ -80,7 +80,7 @@ static void hidden_beforehand(void)
  * Only what certainly leaves the first device visible; numbers in the order of the bus may mean
  * another device.
  */
-static void first_beforehand(void)
+TEST(first_beforehand)
 {
 	static const char *const lists[] = { "0", "0,1", " +0 ", "0,-1" },
 				 *const others[] = { "", "1", "1,0", "-1", "GPU-aa", "MIG-", "x" };
@@ -95,7 +95,7 @@ static void first_beforehand(void)
 		CHECK(!obf_visible_first(NULL, others[i]));
 }
 
-static void names(void)
+TEST(names)
 {
 	devices_make(4);
 	CHECK(chosen(4, NULL, "GPU-aa200000-0000-0000-0000-000000000002", OBF_VISIBLE_WHOLE) == 3);
@@ -120,7 +120,7 @@ static void names(void)
 		      OBF_VISIBLE_UNKNOWN) == 0);
 }
 
-static void orders(void)
+TEST(orders)
 {
 	devices_make(4);
 	CHECK(chosen(4, "PCI_BUS_ID", NULL, OBF_VISIBLE_WHOLE) == 4030201);
@@ -139,7 +139,7 @@ static void orders(void)
 	CHECK(chosen(3, "PCI_BUS_ID", NULL, OBF_VISIBLE_WHOLE) == 10203);
 }
 
-static void most(void)
+TEST(most)
 {
 	char list[4 * OBF_DEVICE_MAX] = "";
 	struct obf_visible visible;
@@ -159,7 +159,7 @@ static void most(void)
 }
 
 /* The front end: every call counts what is seen, and the library behind is told of its own numbers. */
-static void front_end(void)
+TEST(front_end)
 {
 	CUdevice device;
 	CUuuid uuid;
@@ -172,43 +172,31 @@ static void front_end(void)
 	CHECK(n == 2 && fake.n_visible == 2 && fake.visible[0] == 3 && fake.visible[1] == 1);
 	OK(obf_cuDeviceGetUuid_v2(&uuid, 0));
 	CHECK(uuid.bytes[0] == 3 * 16);
-	GIVES(CUDA_ERROR_INVALID_DEVICE, obf_cuDeviceGet(&device, 2));
+	CHECK_INT(obf_cuDeviceGet(&device, 2), CUDA_ERROR_INVALID_DEVICE);
 	CHECK(obf_ctx_primary(1)->device == 1 && !obf_ctx_primary(2));
 }
 
-static void face_none(void)
+TEST(face_none)
 {
 	int n;
 
 	setenv("CUDA_VISIBLE_DEVICES", "", 1);
 	fake_attach(NULL, 0);
-	GIVES(CUDA_ERROR_NO_DEVICE, obf_cuInit(0));
+	CHECK_INT(obf_cuInit(0), CUDA_ERROR_NO_DEVICE);
 	CHECK(fake.starts == 0); /* nobody is asked */
-	GIVES(CUDA_ERROR_NOT_INITIALIZED, obf_cuDeviceGetCount(&n));
-	GIVES(CUDA_ERROR_NO_DEVICE, obf_cuInit(0));
+	CHECK_INT(obf_cuDeviceGetCount(&n), CUDA_ERROR_NOT_INITIALIZED);
+	CHECK_INT(obf_cuInit(0), CUDA_ERROR_NO_DEVICE);
 }
 
-static void face_unknown(void)
+TEST(face_unknown)
 {
 	setenv("CUDA_VISIBLE_DEVICES", "9", 1);
 	fake_attach(NULL, 0);
-	GIVES(CUDA_ERROR_NO_DEVICE, obf_cuInit(0));
+	CHECK_INT(obf_cuInit(0), CUDA_ERROR_NO_DEVICE);
 	CHECK(fake.starts == 1 && fake.n_visible == 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	static const struct test_case cases[] = {
-		CASE(numbers),
-		CASE(hidden_beforehand),
-		CASE(first_beforehand),
-		CASE(names),
-		CASE(orders),
-		CASE(most),
-		CASE(front_end),
-		CASE(face_none),
-		CASE(face_unknown),
-	};
-
-	return RUN(cases);
+	return test_main(argc, argv);
 }
