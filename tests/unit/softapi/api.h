@@ -1,27 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Shared by the tests of the software device's driver API: loads the library by dlopen (first
- * argument) and its calls by name; a module with small kernels; checks that print the values they
- * compared; and gates that block a stream until the test opens them.
+ * Shared by the tests of the software device's driver API: loads the library by dlopen and its
+ * calls by name; a module with small kernels; and gates that block a stream until the test opens
+ * them. Each program takes the library as first argument, then names of cases.
  */
 #ifndef TEST_SOFTAPI_H
 #define TEST_SOFTAPI_H
 
 #include <dlfcn.h>
 #include <semaphore.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/cuda_types.h"
 #include "protocol/obd_locals.h"
 #include "protocol/obf_calls.h"
-#include "tests/waiting.h"
+#include "tests/test.h"
 
 static const char *library;
 static void *handle;
@@ -60,23 +53,7 @@ typedef CUresult (*set2d32_fn)(CUdeviceptr, size_t, unsigned, size_t, size_t);
 #define DTOH ((copy_dtoh_fn)call_find("cuMemcpyDtoH_v2"))
 #define DTOD ((copy_dtod_fn)call_find("cuMemcpyDtoD_v2"))
 
-#define CHECK(condition)                                                                        \
-	do {                                                                                    \
-		if (!(condition)) {                                                             \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-			exit(1);                                                                \
-		}                                                                               \
-	} while (0)
-#define IS(expression, expected)                                                                  \
-	do {                                                                                      \
-		long long is_got = (long long)(expression), is_want = (long long)(expected);      \
-		if (is_got != is_want) {                                                          \
-			fprintf(stderr, "%s:%d: %s is %lld, expected %lld\n", __FILE__, __LINE__, \
-				#expression, is_got, is_want);                                    \
-			exit(1);                                                                  \
-		}                                                                                 \
-	} while (0)
-#define OK(expression) IS(expression, CUDA_SUCCESS)
+#define OK(call) CHECK_INT(call, CUDA_SUCCESS)
 
 static const char *const kernels =
 	".version 7.5\n.target sm_75\n.address_size 64\n"
@@ -111,16 +88,23 @@ static const char *const kernels =
 static CUcontext context;
 static CUmodule module;
 
-static inline void library_open(int argc, char **argv)
+/*
+ * Opens the library, which the first argument or OUTBOARD_TEST_LIBCUDA names, and runs the cases.
+ * No call is made before: each case initialises the driver in a process of its own.
+ */
+static inline int library_main(int argc, char **argv)
 {
-	alarm(100); /* a test that hangs is killed */
 	library = argc > 1 ? argv[1] : getenv("OUTBOARD_TEST_LIBCUDA");
 	handle = library ? dlopen(library, RTLD_NOW) : NULL;
 	if (!handle) {
 		fprintf(stderr, "skipped: no library (%s)\n",
 			library ? dlerror() : "give its path");
-		exit(77);
+		return TEST_SKIP_EXIT;
 	}
+	if (!strstr(library, "softdevice"))
+		test_fds_allowed = 4096; /* NVIDIA's driver keeps some open */
+	argv[argc > 1] = argv[0];
+	return test_main(argc - (argc > 1), argv + (argc > 1));
 }
 
 /* Calls cuInit and makes device 0's primary context current. */
@@ -131,12 +115,32 @@ static inline void device_open(void)
 	OK(FRONT(cuCtxSetCurrent)(context));
 }
 
+#define DEVICE_TEST_AFTER(name, ...)     \
+	static void device_##name(void); \
+	TEST(name)                       \
+	{                                \
+		device_open();           \
+		__VA_ARGS__;             \
+		device_##name();         \
+		device_close();          \
+	}                                \
+	static void device_##name(void)
+
+/* A case with device 0's primary context current, and with the kernels above or without. */
+#define DEVICE_TEST(name) DEVICE_TEST_AFTER(name, module_open())
+#define BARE_TEST(name)   DEVICE_TEST_AFTER(name, (void)0)
+
 static inline CUfunction kernel_get(const char *name)
 {
 	CUfunction f = NULL;
 
 	OK(FRONT(cuModuleGetFunction)(&f, module, name));
 	return f;
+}
+
+static inline void device_close(void)
+{
+	OK(FRONT(cuDevicePrimaryCtxRelease_v2)(0));
 }
 
 /*
@@ -213,28 +217,6 @@ static inline void gate_set(struct gate *gate, CUstream stream)
 static inline void gate_open(struct gate *gate)
 {
 	sem_post(&gate->open);
-}
-
-/*
- * Runs a test in a separate child process. The parent must not have initialised the driver. True:
- * it passed.
- */
-static inline bool child_run(const char *name, void (*test)(void), const char *const env[])
-{
-	int status = -1;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		for (; env && *env; env += 2)
-			setenv(env[0], env[1], 1);
-		handle = dlopen(library, RTLD_NOW);
-		test();
-		exit(0);
-	}
-	waitpid(pid, &status, 0);
-	if (status != 0)
-		fprintf(stderr, "%s failed: status %#x\n", name, (unsigned)status);
-	return status == 0;
 }
 
 #endif

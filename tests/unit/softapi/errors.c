@@ -11,11 +11,28 @@
 
 static bool ours;
 
+static void errors_begin(void)
+{
+	device_open();
+	module_open();
+	ours = soft() || strstr(library, "softdevice");
+}
+
+#define ERROR_TEST(name)                 \
+	static void errors_##name(void); \
+	TEST(name)                       \
+	{                                \
+		errors_begin();          \
+		errors_##name();         \
+		device_close();          \
+	}                                \
+	static void errors_##name(void)
+
 #define SEEN(expression, expected)                                                               \
 	do {                                                                                     \
 		long long seen_got = (long long)(expression), seen_here = (long long)(expected); \
 		if (ours)                                                                        \
-			IS(seen_got, seen_here);                                                 \
+			CHECK_INT(seen_got, seen_here);                                          \
 		else                                                                             \
 			printf("report %d: %s is %lld, on the software device %lld\n", __LINE__, \
 				#expression, seen_got, seen_here);                               \
@@ -60,18 +77,23 @@ static void recovery(void)
 	module_open();
 	p = device_new(4);
 	OK(launch("store", NULL, p, 8));
-	IS(device_u32(p), 8);
+	CHECK_INT(device_u32(p), 8);
 	OK(FRONT(cuMemFree_v2)(p));
 }
 
-/* After a fault every call says so. */
-static void sticky(void)
+/*
+ * After a fault every call returns its error. The context is not released: on another driver no
+ * call works any more.
+ */
+TEST(sticky)
 {
-	CUdeviceptr p = device_new(4), q;
+	CUdeviceptr p, q;
 	CUstream s;
 	CUevent e;
 	struct gate gate;
 
+	errors_begin();
+	p = device_new(4);
 	OK(FRONT(cuStreamCreate)(&s, 0));
 	OK(FRONT(cuEventCreate)(&e, 0));
 	sem_init(&called, 0, 0);
@@ -82,17 +104,17 @@ static void sticky(void)
 	OK(FRONT(cuEventRecord)(e, s));
 	OK(launch("store", s, p, 1));
 	gate_open(&gate);
-	IS(FRONT(cuStreamSynchronize)(s), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_INT(FRONT(cuStreamSynchronize)(s), CUDA_ERROR_ILLEGAL_ADDRESS);
 	/* Who is told early that the context has failed does not wait for what is still queued. */
 	sem_wait(&called);
-	IS(functions_run, 0);
-	IS(callback_status, CUDA_ERROR_ILLEGAL_ADDRESS);
-	IS(FRONT(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
-	IS(FRONT(cuMemAlloc_v2)(&q, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_INT(functions_run, 0);
+	CHECK_INT(callback_status, CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_INT(FRONT(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_INT(FRONT(cuMemAlloc_v2)(&q, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
 	SEEN(FRONT(cuMemFree_v2)(p), CUDA_ERROR_ILLEGAL_ADDRESS); /* no work for the device */
-	IS(FRONT(cuEventQuery)(e), CUDA_ERROR_ILLEGAL_ADDRESS);
-	IS(FRONT(cuEventSynchronize)(e), CUDA_ERROR_ILLEGAL_ADDRESS);
-	IS(FRONT(cuStreamQuery)(s), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_INT(FRONT(cuEventQuery)(e), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_INT(FRONT(cuEventSynchronize)(e), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_INT(FRONT(cuStreamQuery)(s), CUDA_ERROR_ILLEGAL_ADDRESS);
 	recovery();
 }
 
@@ -100,7 +122,7 @@ static void sticky(void)
  * A kernel that would run for ever does not hold up the end of its context. cuda.h does not say
  * whether it may: elsewhere the time is told.
  */
-static void endless(void)
+ERROR_TEST(endless)
 {
 	CUcontext second;
 	CUmodule m;
@@ -119,7 +141,7 @@ static void endless(void)
 	OK(FRONT(cuCtxSetCurrent)(context));
 }
 
-static void bad_ptx(void)
+ERROR_TEST(bad_ptx)
 {
 	static const char text[] = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry "
 				   "k()\n{\n\tfrobnicate.syntax_error r1, r2;\n\tret;\n}\n";
@@ -130,7 +152,7 @@ static void bad_ptx(void)
 	void *values[] = { log, (void *)(uintptr_t)sizeof log, NULL };
 	CUjit_option unknown = (CUjit_option)999;
 
-	IS(FRONT(cuModuleLoadDataEx)(&m, text, 3, options, values), CUDA_ERROR_INVALID_PTX);
+	CHECK_INT(FRONT(cuModuleLoadDataEx)(&m, text, 3, options, values), CUDA_ERROR_INVALID_PTX);
 	CHECK(log[0] && (uintptr_t)values[1] <= sizeof log);
 	SEEN(m == NULL, true);
 	SEEN(strstr(log, "line ") != NULL, true);
@@ -142,7 +164,7 @@ static void bad_ptx(void)
  * The least of an ELF file that says it holds code for sm_90: what a driver meets when nothing but
  * SASS was built.
  */
-static void sass_only(void)
+ERROR_TEST(sass_only)
 {
 	unsigned char elf[512] = { 0x7f, 'E', 'L', 'F', 2, 1, 1, 0x33, 7 };
 	CUmodule m = NULL;
@@ -168,7 +190,7 @@ static void sass_only(void)
 	SEEN(m == NULL, true);
 }
 
-static void limits(void)
+ERROR_TEST(limits)
 {
 	size_t value = 0;
 	int major = 0;
@@ -187,13 +209,13 @@ static void limits(void)
 	OK(FRONT(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 4096));
 	value = 77;
 	OK(FRONT(cuCtxGetLimit)(&value, CU_LIMIT_CIG_ENABLED)); /* cuBLASLt needs the answer */
-	IS(value, 0);
+	CHECK_INT(value, 0);
 	if (major >= 9) /* it applies below compute capability 9.0 only */
-		IS(FRONT(cuCtxSetLimit)(CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 4),
+		CHECK_INT(FRONT(cuCtxSetLimit)(CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 4),
 			CUDA_ERROR_UNSUPPORTED_LIMIT);
 }
 
-static void bad_launches(void)
+ERROR_TEST(bad_launches)
 {
 	CUfunction f = kernel_get("store");
 	uint64_t a = 0, b = 0;
@@ -208,17 +230,19 @@ static void bad_launches(void)
 		SEEN(result, CUDA_ERROR_INVALID_VALUE);
 	}
 	if (soft()) {
-		IS(FRONT(cuLaunchKernel)((CUfunction)0x77, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL),
+		CHECK_INT(FRONT(cuLaunchKernel)(
+				  (CUfunction)0x77, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL),
 			CUDA_ERROR_INVALID_HANDLE);
-		IS(FRONT(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)0x77, params, NULL),
+		CHECK_INT(
+			FRONT(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)0x77, params, NULL),
 			CUDA_ERROR_INVALID_HANDLE);
 	}
-	IS(FRONT(cuLaunchCooperativeKernel)(f, 1000000, 1, 1, 1024, 1, 1, 0, NULL, params),
+	CHECK_INT(FRONT(cuLaunchCooperativeKernel)(f, 1000000, 1, 1, 1024, 1, 1, 0, NULL, params),
 		CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 	OK(FRONT(cuCtxSynchronize)());
 }
 
-static void private_table(void)
+ERROR_TEST(private_table)
 {
 	void (*why)(CUfunction function, char *ret, size_t size);
 	const void *table = NULL;
@@ -226,10 +250,12 @@ static void private_table(void)
 	CUfunction function;
 	CUuuid id;
 
+	if (!ours)
+		TEST_SKIP("for the software device alone");
 	memcpy(id.bytes, "outboard-softdev", 16);
 	OK(FRONT(cuGetExportTable)(&table, &id));
 	CHECK(((const uintptr_t *)table)[0] == 4 * sizeof(uintptr_t));
-	IS(((int (*const *)(void))table)[1](), 1);
+	CHECK_INT(((int (*const *)(void))table)[1](), 1);
 	why = (void (*)(CUfunction, char *, size_t))((void (*const *)(void))table)[3];
 	OK(FRONT(cuModuleGetFunction)(&function, module, "store"));
 	why(function, text, sizeof text);
@@ -238,17 +264,5 @@ static void private_table(void)
 
 int main(int argc, char **argv)
 {
-	library_open(argc, argv);
-	device_open();
-	module_open();
-	ours = soft() || strstr(library, "softdevice");
-	limits(); /* before kernels, as cuda.h wants it */
-	bad_launches();
-	bad_ptx();
-	sass_only();
-	if (ours)
-		private_table();
-	endless();
-	sticky(); /* the last: elsewhere nothing works behind it */
-	return 0;
+	return library_main(argc, argv);
 }

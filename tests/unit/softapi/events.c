@@ -11,7 +11,7 @@ static CUevent event_new(unsigned flags)
 	return e;
 }
 
-static void never_recorded(void)
+DEVICE_TEST(never_recorded)
 {
 	CUevent e = event_new(0), f = event_new(0);
 	float ms = -1;
@@ -21,21 +21,21 @@ static void never_recorded(void)
 	OK(FRONT(cuStreamWaitEvent)(NULL, e, 0));
 	OK(FRONT(cuEventRecord)(f, NULL));
 	OK(FRONT(cuEventSynchronize)(f));
-	IS(FRONT(cuEventElapsedTime_v2)(&ms, e, f), CUDA_ERROR_INVALID_HANDLE);
-	IS(FRONT(cuEventElapsedTime_v2)(&ms, f, e), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_INT(FRONT(cuEventElapsedTime_v2)(&ms, e, f), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_INT(FRONT(cuEventElapsedTime_v2)(&ms, f, e), CUDA_ERROR_INVALID_HANDLE);
 	CHECK(ms == -1);
 	OK(FRONT(cuEventDestroy_v2)(e));
 	OK(FRONT(cuEventDestroy_v2)(f));
 	if (soft()) {
-		IS(FRONT(cuEventDestroy_v2)(f), CUDA_ERROR_INVALID_HANDLE);
-		IS(FRONT(cuEventQuery)(f), CUDA_ERROR_INVALID_HANDLE);
-		IS(FRONT(cuEventRecord)(f, NULL), CUDA_ERROR_INVALID_HANDLE);
+		CHECK_INT(FRONT(cuEventDestroy_v2)(f), CUDA_ERROR_INVALID_HANDLE);
+		CHECK_INT(FRONT(cuEventQuery)(f), CUDA_ERROR_INVALID_HANDLE);
+		CHECK_INT(FRONT(cuEventRecord)(f, NULL), CUDA_ERROR_INVALID_HANDLE);
 	}
 }
 
 #define CLOCKS_MS 1 /* by which the device's clock and ours may differ over the test */
 
-static void timing(void)
+DEVICE_TEST(timing)
 {
 	CUevent a = event_new(0), b = event_new(CU_EVENT_BLOCKING_SYNC),
 		untimed = event_new(CU_EVENT_DISABLE_TIMING);
@@ -48,8 +48,8 @@ static void timing(void)
 	OK(FRONT(cuEventRecord)(b, NULL));
 	OK(FRONT(cuEventRecord)(untimed, NULL));
 	OK(FRONT(cuEventSynchronize)(a));
-	IS(FRONT(cuEventQuery)(b), CUDA_ERROR_NOT_READY);
-	IS(FRONT(cuEventElapsedTime_v2)(&ms, a, b), CUDA_ERROR_NOT_READY);
+	CHECK_INT(FRONT(cuEventQuery)(b), CUDA_ERROR_NOT_READY);
+	CHECK_INT(FRONT(cuEventElapsedTime_v2)(&ms, a, b), CUDA_ERROR_NOT_READY);
 	least = waiting_now(); /* a is done by now, b is not before the gate opens */
 	let_pass(30000, "a time to be measured");
 	least = (waiting_now() - least) * 1e3;
@@ -62,13 +62,13 @@ static void timing(void)
 	CHECK(ms <= -least + CLOCKS_MS);
 	OK(FRONT(cuEventElapsedTime_v2)(&ms, a, a));
 	CHECK(ms == 0);
-	IS(FRONT(cuEventElapsedTime_v2)(&ms, a, untimed), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_INT(FRONT(cuEventElapsedTime_v2)(&ms, a, untimed), CUDA_ERROR_INVALID_HANDLE);
 	OK(FRONT(cuEventDestroy_v2)(a));
 	OK(FRONT(cuEventDestroy_v2)(b));
 	OK(FRONT(cuEventDestroy_v2)(untimed));
 }
 
-static void waits(void)
+DEVICE_TEST(waits)
 {
 	CUdeviceptr p = device_new(4);
 	CUstream a, b;
@@ -89,27 +89,27 @@ static void waits(void)
 	OK(FRONT(cuEventDestroy_v2)(e));
 	let_pass(30000,
 		"work that could run may run; a machine that is slow makes this no stricter");
-	IS(FRONT(cuStreamQuery)(b), CUDA_ERROR_NOT_READY);
+	CHECK_INT(FRONT(cuStreamQuery)(b), CUDA_ERROR_NOT_READY);
 	gate_open(&gate);
 	OK(FRONT(cuStreamSynchronize)(b));
-	IS(device_u32(p), 104);
+	CHECK_INT(device_u32(p), 104);
 	OK(FRONT(cuStreamDestroy_v2)(a));
 	OK(FRONT(cuStreamDestroy_v2)(b));
 	OK(FRONT(cuMemFree_v2)(p));
 }
 
-static void refused(void)
+DEVICE_TEST(refused)
 {
 	CUevent e;
 	CUcontext second;
 
-	IS(FRONT(cuEventCreate)(&e, 0x40), CUDA_ERROR_INVALID_VALUE);
-	IS(FRONT(cuEventCreate)(NULL, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuEventCreate)(&e, 0x40), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuEventCreate)(NULL, 0), CUDA_ERROR_INVALID_VALUE);
 	e = event_new(0);
-	IS(FRONT(cuEventRecordWithFlags)(e, NULL, 2), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuEventRecordWithFlags)(e, NULL, 2), CUDA_ERROR_INVALID_VALUE);
 	/* Another context's stream. */
 	OK(FRONT(cuCtxCreate_v2)(&second, 0, 0));
-	IS(FRONT(cuEventRecord)(e, NULL), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_INT(FRONT(cuEventRecord)(e, NULL), CUDA_ERROR_INVALID_HANDLE);
 	OK(FRONT(cuCtxDestroy_v2)(second));
 	OK(FRONT(cuCtxSetCurrent)(context));
 	OK(FRONT(cuEventRecord)(e, NULL));
@@ -117,31 +117,24 @@ static void refused(void)
 }
 
 /* Handles of a context that ended are unknown. */
-static void gone_with_context(void)
+DEVICE_TEST(gone_with_context)
 {
 	CUcontext second;
 	CUevent e;
 	CUstream s;
 
+	if (!soft())
+		TEST_SKIP("for the software device alone");
 	OK(FRONT(cuCtxCreate_v2)(&second, 0, 0));
 	OK(FRONT(cuEventCreate)(&e, 0));
 	OK(FRONT(cuStreamCreate)(&s, 0));
 	OK(FRONT(cuCtxDestroy_v2)(second));
 	OK(FRONT(cuCtxSetCurrent)(context));
-	IS(FRONT(cuEventQuery)(e), CUDA_ERROR_INVALID_HANDLE);
-	IS(FRONT(cuStreamQuery)(s), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_INT(FRONT(cuEventQuery)(e), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_INT(FRONT(cuStreamQuery)(s), CUDA_ERROR_INVALID_HANDLE);
 }
 
 int main(int argc, char **argv)
 {
-	library_open(argc, argv);
-	device_open();
-	module_open();
-	never_recorded();
-	timing();
-	waits();
-	refused();
-	if (soft())
-		gone_with_context();
-	return 0;
+	return library_main(argc, argv);
 }

@@ -30,7 +30,7 @@ static char caller[] =
 	     "v, v, o;\n"
 	     "\tst.global.u32 [a], v;\n\tret;\n}\n";
 
-static void two(void)
+BARE_TEST(two)
 {
 	CUdeviceptr p = device_new(4);
 	CUlinkState link = NULL;
@@ -50,15 +50,15 @@ static void two(void)
 	OK(FRONT(cuModuleLoadData)(&m, image));
 	OK(FRONT(cuLinkDestroy)(link));
 	if (soft())
-		IS(FRONT(cuLinkDestroy)(link), CUDA_ERROR_INVALID_HANDLE);
+		CHECK_INT(FRONT(cuLinkDestroy)(link), CUDA_ERROR_INVALID_HANDLE);
 	OK(FRONT(cuModuleGetFunction)(&f, m, "k"));
 	OK(FRONT(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
-	IS(device_u32(p), (2 * 21 + 5 + 100) + 5 + 1000);
+	CHECK_INT(device_u32(p), (2 * 21 + 5 + 100) + 5 + 1000);
 	OK(FRONT(cuModuleUnload)(m));
 	OK(FRONT(cuMemFree_v2)(p));
 }
 
-static void clash(void)
+BARE_TEST(clash)
 {
 	CUlinkState link;
 	void *image;
@@ -72,12 +72,12 @@ static void clash(void)
 		link, CU_JIT_INPUT_PTX, callee, sizeof callee, "one", 0, NULL, NULL));
 	OK(FRONT(cuLinkAddData_v2)(
 		link, CU_JIT_INPUT_PTX, callee, sizeof callee, "other", 0, NULL, NULL));
-	IS(FRONT(cuLinkComplete)(link, &image, &size), CUDA_ERROR_INVALID_PTX);
+	CHECK_INT(FRONT(cuLinkComplete)(link, &image, &size), CUDA_ERROR_INVALID_PTX);
 	CHECK(strstr(log, "bias") && strstr(log, "other"));
 	OK(FRONT(cuLinkDestroy)(link));
 }
 
-static void refused(void)
+BARE_TEST(refused)
 {
 	CUlinkState link;
 	void *image;
@@ -85,26 +85,22 @@ static void refused(void)
 	char junk[] = "this is not PTX {";
 
 	OK(FRONT(cuLinkCreate_v2)(0, NULL, NULL, &link));
-	IS(FRONT(cuLinkComplete)(link, &image, &size),
+	CHECK_INT(FRONT(cuLinkComplete)(link, &image, &size),
 		CUDA_ERROR_INVALID_VALUE); /* nothing in it */
-	IS(FRONT(cuLinkAddData_v2)(
-		   link, CU_JIT_INPUT_OBJECT, junk, sizeof junk, NULL, 0, NULL, NULL),
+	CHECK_INT(FRONT(cuLinkAddData_v2)(
+			  link, CU_JIT_INPUT_OBJECT, junk, sizeof junk, NULL, 0, NULL, NULL),
 		CUDA_ERROR_NOT_SUPPORTED);
-	IS(FRONT(cuLinkAddData_v2)(link, CU_JIT_INPUT_PTX, NULL, 5, NULL, 0, NULL, NULL),
+	CHECK_INT(FRONT(cuLinkAddData_v2)(link, CU_JIT_INPUT_PTX, NULL, 5, NULL, 0, NULL, NULL),
 		CUDA_ERROR_INVALID_VALUE);
-	IS(FRONT(cuLinkAddFile_v2)(link, CU_JIT_INPUT_PTX, "/nowhere/at/all.ptx", 0, NULL, NULL),
+	CHECK_INT(FRONT(cuLinkAddFile_v2)(
+			  link, CU_JIT_INPUT_PTX, "/nowhere/at/all.ptx", 0, NULL, NULL),
 		CUDA_ERROR_FILE_NOT_FOUND);
 	OK(FRONT(cuLinkAddData_v2)(link, CU_JIT_INPUT_PTX, junk, sizeof junk, NULL, 0, NULL, NULL));
-	IS(FRONT(cuLinkComplete)(link, &image, &size), CUDA_ERROR_INVALID_PTX);
+	CHECK_INT(FRONT(cuLinkComplete)(link, &image, &size), CUDA_ERROR_INVALID_PTX);
 	OK(FRONT(cuLinkDestroy)(link));
 }
 
 int main(int argc, char **argv)
 {
-	library_open(argc, argv);
-	device_open();
-	two();
-	clash();
-	refused();
-	return 0;
+	return library_main(argc, argv);
 }

@@ -12,40 +12,40 @@ static size_t free_now(void)
 	return free_bytes;
 }
 
-static void freeing(void)
+BARE_TEST(freeing)
 {
 	CUdeviceptr p = device_new(1000), q;
 	size_t before = free_now();
 
-	IS(FRONT(cuMemFree_v2)(p + 16), CUDA_ERROR_INVALID_VALUE); /* inside */
+	CHECK_INT(FRONT(cuMemFree_v2)(p + 16), CUDA_ERROR_INVALID_VALUE); /* inside */
 	OK(FRONT(cuMemFree_v2)(p));
-	IS(FRONT(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE); /* twice */
-	IS(FRONT(cuMemFree_v2)(0x1234500), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE); /* twice */
+	CHECK_INT(FRONT(cuMemFree_v2)(0x1234500), CUDA_ERROR_INVALID_VALUE);
 	OK(FRONT(cuMemFree_v2)(0));
 	CHECK(free_now() > before);
-	IS(FRONT(cuMemAlloc_v2)(&q, 0), CUDA_ERROR_INVALID_VALUE);
-	IS(FRONT(cuMemAlloc_v2)(NULL, 16), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuMemAlloc_v2)(&q, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuMemAlloc_v2)(NULL, 16), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void full(void)
+BARE_TEST(full)
 {
 	size_t before = free_now();
 	CUdeviceptr p[80], q = 1;
 	int n = 0;
 
-	IS(FRONT(cuMemAlloc_v2)(&q, (64 << 20) + 1), CUDA_ERROR_OUT_OF_MEMORY);
-	IS(FRONT(cuMemAlloc_v2)(&q, SIZE_MAX - 100), CUDA_ERROR_OUT_OF_MEMORY);
-	IS(q, 1);
+	CHECK_INT(FRONT(cuMemAlloc_v2)(&q, (64 << 20) + 1), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(FRONT(cuMemAlloc_v2)(&q, SIZE_MAX - 100), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(q, 1);
 	while (n < 80 && FRONT(cuMemAlloc_v2)(&p[n], 1 << 20) == CUDA_SUCCESS)
 		n++;
-	IS(n, before >> 20);
+	CHECK_INT(n, before >> 20);
 	while (n > 0)
 		OK(FRONT(cuMemFree_v2)(p[--n]));
-	IS(free_now(), before);
+	CHECK_INT(free_now(), before);
 }
 
 /* Sizes around each border of the allocator: disjoint, whole, and all given back. */
-static void sizes(void)
+BARE_TEST(sizes)
 {
 	static const size_t size[] = { 1, 255, 256, 257, 4096, 65536, 524287, 524288, 524289,
 		1 << 20, (2 << 20) - 4096, 2 << 20, 5000000 };
@@ -64,14 +64,15 @@ static void sizes(void)
 		CHECK(bytes[0] == i + 1 && bytes[size[i] / 2] == i + 1 &&
 			bytes[size[i] - 1] == i + 1);
 		free(bytes);
-		IS(FRONT(cuMemsetD8Async)(p[i], 0, size[i] + 1, NULL), CUDA_ERROR_INVALID_VALUE);
+		CHECK_INT(FRONT(cuMemsetD8Async)(p[i], 0, size[i] + 1, NULL),
+			CUDA_ERROR_INVALID_VALUE);
 	}
 	for (unsigned i = 0; i < N; i++)
 		OK(FRONT(cuMemFree_v2)(p[i]));
-	IS(free_now(), before);
+	CHECK_INT(free_now(), before);
 }
 
-static void many(void)
+BARE_TEST(many)
 {
 	enum { N = 20000 };
 	static CUdeviceptr p[N];
@@ -86,26 +87,26 @@ static void many(void)
 		OK(FRONT(cuMemFree_v2)(p[i]));
 }
 
-static void bounds(void)
+BARE_TEST(bounds)
 {
 	CUdeviceptr p = device_new(1000);
 	char host[2000] = "x";
 
-	IS(HTOD(p, host, 1001), CUDA_ERROR_INVALID_VALUE);
-	IS(HTOD(p + 999, host, 2), CUDA_ERROR_INVALID_VALUE);
-	IS(HTOD(p - 1, host, 1), CUDA_ERROR_INVALID_VALUE);
-	IS(DTOH(host, p + 1000, 1), CUDA_ERROR_INVALID_VALUE);
-	IS(DTOH(host, 4096, 1), CUDA_ERROR_INVALID_VALUE);
-	IS(DTOH(NULL, p, 1), CUDA_ERROR_INVALID_VALUE);
-	IS(HTOD(p, NULL, 1), CUDA_ERROR_INVALID_VALUE);
-	IS(DTOD(p, p + 500, 501), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(HTOD(p, host, 1001), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(HTOD(p + 999, host, 2), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(HTOD(p - 1, host, 1), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(DTOH(host, p + 1000, 1), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(DTOH(host, 4096, 1), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(DTOH(NULL, p, 1), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(HTOD(p, NULL, 1), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(DTOD(p, p + 500, 501), CUDA_ERROR_INVALID_VALUE);
 	OK(HTOD(p, host, 0));
 	OK(HTOD(p + 999, host, 1));
 	OK(FRONT(cuMemFree_v2)(p));
-	IS(HTOD(p, host, 1), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(HTOD(p, host, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void fills(void)
+BARE_TEST(fills)
 {
 	set32_fn set32 = (set32_fn)call_find("cuMemsetD32_v2");
 	set16_fn set16 = (set16_fn)call_find("cuMemsetD16_v2");
@@ -115,17 +116,17 @@ static void fills(void)
 
 	OK(set32(p, 0x01020304, 100));
 	OK(set16(p + 2, 0xffee, 1));
-	IS(set32(p + 2, 0, 1), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(set32(p + 2, 0, 1), CUDA_ERROR_INVALID_VALUE);
 	OK(set2d(p + 40, 40, 9, 3, 4)); /* 4 rows of 3 words, 10 words apart */
-	IS(set2d(p, 8, 9, 3, 4), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(set2d(p, 8, 9, 3, 4), CUDA_ERROR_INVALID_VALUE);
 	OK(DTOH(host, p, sizeof host));
-	IS(host[0], 0xffee0304);
+	CHECK_INT(host[0], 0xffee0304);
 	for (int i = 10; i < 100; i++)
-		IS(host[i], i < 50 && i % 10 < 3 ? 9 : 0x01020304);
+		CHECK_INT(host[i], i < 50 && i % 10 < 3 ? 9 : 0x01020304);
 	OK(FRONT(cuMemFree_v2)(p));
 }
 
-static void rows(void)
+BARE_TEST(rows)
 {
 	copy_2d_fn copy_2d = (copy_2d_fn)call_find("cuMemcpy2D_v2");
 	unsigned char in[64], out[64];
@@ -159,11 +160,11 @@ static void rows(void)
 	OK(copy_2d(&c));
 	for (int y = 0; y < 8; y++)
 		for (int x = 0; x < 8; x++)
-			IS(out[y * 8 + x], x < 4 && y < 6 ? (y + 2) * 8 + x + 1 : 0xee);
+			CHECK_INT(out[y * 8 + x], x < 4 && y < 6 ? (y + 2) * 8 + x + 1 : 0xee);
 	c.Height = 9;
 	c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
 	c.dstDevice = p;
-	IS(copy_2d(&c), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(copy_2d(&c), CUDA_ERROR_INVALID_VALUE);
 	OK(FRONT(cuMemFree_v2)(p));
 }
 
@@ -171,7 +172,7 @@ static void rows(void)
  * Pageable memory has been read when the call returns; pinned memory is read when the stream comes
  * to it.
  */
-static void host_kinds(void)
+BARE_TEST(host_kinds)
 {
 	CUdeviceptr p = device_new(8);
 	CUstream s;
@@ -188,16 +189,16 @@ static void host_kinds(void)
 	*pinned = 2;
 	gate_open(&gate);
 	OK(FRONT(cuStreamSynchronize)(s));
-	IS(device_u32(p), 1);
-	IS(device_u32(p + 4), 2);
+	CHECK_INT(device_u32(p), 1);
+	CHECK_INT(device_u32(p + 4), 2);
 	OK(FRONT(cuMemcpyDtoHAsync_v2)(&pageable, p + 4, 4, s)); /* there when the call returns */
-	IS(pageable, 2);
+	CHECK_INT(pageable, 2);
 	OK(FRONT(cuStreamDestroy_v2)(s));
 	OK(FRONT(cuMemFreeHost)(pinned));
 	OK(FRONT(cuMemFree_v2)(p));
 }
 
-static void unified(void)
+BARE_TEST(unified)
 {
 	copy_dtod_fn copy = (copy_dtod_fn)call_find("cuMemcpy");
 	CUdeviceptr p = device_new(4);
@@ -205,12 +206,12 @@ static void unified(void)
 
 	OK(copy(p, (CUdeviceptr)&in, 4));
 	OK(copy((CUdeviceptr)&out, p, 4));
-	IS(out, 0xabcd);
+	CHECK_INT(out, 0xabcd);
 	OK(FRONT(cuMemFree_v2)(p));
-	IS(copy((CUdeviceptr)&out, p, 4), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(copy((CUdeviceptr)&out, p, 4), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void attributes(void)
+BARE_TEST(attributes)
 {
 	CUdeviceptr p = device_new(1000), base;
 	size_t size;
@@ -220,29 +221,29 @@ static void attributes(void)
 	OK(FRONT(cuMemGetAddressRange_v2)(&base, &size, p + 999));
 	CHECK(base == p && size == 1000);
 	OK(FRONT(cuPointerGetAttribute)(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p + 5));
-	IS(kind, CU_MEMORYTYPE_DEVICE);
+	CHECK_INT(kind, CU_MEMORYTYPE_DEVICE);
 	OK(FRONT(cuPointerGetAttribute)(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p));
-	IS(device, 0);
+	CHECK_INT(device, 0);
 	OK(FRONT(cuMemFree_v2)(p));
-	IS(FRONT(cuPointerGetAttribute)(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p),
+	CHECK_INT(FRONT(cuPointerGetAttribute)(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p),
 		CUDA_ERROR_INVALID_VALUE);
 }
 
-static void globals(void)
+DEVICE_TEST(globals)
 {
 	CUdeviceptr p;
 	size_t size;
 
 	OK(FRONT(cuModuleGetGlobal_v2)(&p, &size, module, "counter"));
-	IS(size, 4);
+	CHECK_INT(size, 4);
 	OK(launch("add", NULL, p, 5));
-	IS(device_u32(p), 12);
-	IS(FRONT(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
-	IS(FRONT(cuModuleGetGlobal_v2)(&p, &size, module, "nothing"), CUDA_ERROR_NOT_FOUND);
+	CHECK_INT(device_u32(p), 12);
+	CHECK_INT(FRONT(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuModuleGetGlobal_v2)(&p, &size, module, "nothing"), CUDA_ERROR_NOT_FOUND);
 }
 
 /* What a context's end takes with it. */
-static void ends_with_context(void)
+BARE_TEST(ends_with_context)
 {
 	CUcontext second;
 	size_t before = free_now();
@@ -253,27 +254,12 @@ static void ends_with_context(void)
 	OK(FRONT(cuMemAlloc_v2)(&p, 300));
 	OK(FRONT(cuCtxDestroy_v2)(second));
 	OK(FRONT(cuCtxSetCurrent)(context));
-	IS(free_now(), before);
-	IS(FRONT(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(free_now(), before);
+	CHECK_INT(FRONT(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
 }
 
 int main(int argc, char **argv)
 {
 	setenv("OUTBOARD_SOFT_MEMORY", "64M", 1);
-	library_open(argc, argv);
-	device_open();
-	freeing();
-	full();
-	sizes();
-	many();
-	bounds();
-	fills();
-	rows();
-	host_kinds();
-	unified();
-	attributes();
-	ends_with_context();
-	module_open();
-	globals();
-	return 0;
+	return library_main(argc, argv);
 }

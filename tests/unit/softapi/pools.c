@@ -11,7 +11,7 @@ static cuuint64_t attribute(CUmemoryPool pool, CUmemPool_attribute attr)
 	return value;
 }
 
-static void in_stream_order(void)
+DEVICE_TEST(in_stream_order)
 {
 	CUmemoryPool pool = NULL;
 	CUdeviceptr p = 0, q = 0;
@@ -24,32 +24,32 @@ static void in_stream_order(void)
 	gate_set(&gate, s);
 	OK(FRONT(cuMemAllocAsync)(&p, 1000, s));
 	OK(FRONT(cuMemsetD32Async)(p, 6, 1, s));
-	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 1000);
+	CHECK_INT(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 1000);
 	OK(FRONT(cuMemAllocAsync)(&q, 16, s));
 	OK(FRONT(cuMemcpyDtoDAsync_v2)(q, p, 4, s));
 	OK(FRONT(cuMemFreeAsync)(p, s));
-	IS(FRONT(cuMemFreeAsync)(p, s), CUDA_ERROR_INVALID_VALUE);
-	IS(FRONT(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuMemFreeAsync)(p, s), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
 	/* What is freed is out of use at the call; it stays reserved until its turn has come. */
-	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 16);
-	IS(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 1016);
+	CHECK_INT(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 16);
+	CHECK_INT(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 1016);
 	gate_open(&gate);
 	OK(FRONT(cuStreamSynchronize)(s));
-	IS(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 16);
-	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 1016);
+	CHECK_INT(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 16);
+	CHECK_INT(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 1016);
 	OK(DTOH(&seen, q, 4));
-	IS(seen, 6);
+	CHECK_INT(seen, 6);
 	OK(FRONT(cuMemFree_v2)(q)); /* either way of freeing will do */
-	IS(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
+	CHECK_INT(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
 	OK(FRONT(cuMemAlloc_v2)(&p, 16));
 	OK(FRONT(cuMemFreeAsync)(p, s));
 	OK(FRONT(cuStreamSynchronize)(s));
-	IS(FRONT(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuMemFree_v2)(p), CUDA_ERROR_INVALID_VALUE);
 	OK(FRONT(cuStreamDestroy_v2)(s));
 }
 
 /* Memory that a queued free will give back is not out of memory. */
-static void waits_for_frees(void)
+DEVICE_TEST(waits_for_frees)
 {
 	CUdeviceptr p = 0;
 
@@ -59,10 +59,10 @@ static void waits_for_frees(void)
 		OK(FRONT(cuMemFreeAsync)(p, NULL));
 	}
 	OK(FRONT(cuCtxSynchronize)());
-	IS(FRONT(cuMemAllocAsync)(&p, 65 << 20, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(FRONT(cuMemAllocAsync)(&p, 65 << 20, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void own_pool(void)
+DEVICE_TEST(own_pool)
 {
 	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
@@ -75,15 +75,15 @@ static void own_pool(void)
 
 	OK(FRONT(cuMemPoolCreate)(&pool, &props));
 	OK(FRONT(cuMemAllocFromPoolAsync)(&p, 4000, pool, NULL));
-	IS(FRONT(cuMemAllocFromPoolAsync)(&q, 100, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(FRONT(cuMemAllocFromPoolAsync)(&q, 100, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	OK(FRONT(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
-	IS(attribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), 12345);
+	CHECK_INT(attribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), 12345);
 	OK(FRONT(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &reuse));
-	IS(reuse, 1);
-	IS(FRONT(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &zero),
+	CHECK_INT(reuse, 1);
+	CHECK_INT(FRONT(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &zero),
 		CUDA_ERROR_INVALID_VALUE);
 	OK(FRONT(cuMemPoolGetAccess)(&flags, pool, &props.location));
-	IS(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	CHECK_INT(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	OK(FRONT(cuDeviceSetMemPool)(0, pool));
 	OK(FRONT(cuDeviceGetMemPool)(&current, 0));
 	CHECK(current == pool);
@@ -91,8 +91,8 @@ static void own_pool(void)
 	OK(FRONT(cuDeviceGetMemPool)(&current, 0));
 	OK(FRONT(cuDeviceGetDefaultMemPool)(&usual, 0));
 	CHECK(current == usual);
-	IS(FRONT(cuMemPoolDestroy)(pool), CUDA_ERROR_INVALID_VALUE);
-	IS(FRONT(cuMemPoolDestroy)(usual), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuMemPoolDestroy)(pool), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuMemPoolDestroy)(usual), CUDA_ERROR_INVALID_VALUE);
 	OK(FRONT(cuMemFreeAsync)(p, NULL));
 	OK(FRONT(cuCtxSynchronize)());
 }
@@ -100,11 +100,5 @@ static void own_pool(void)
 int main(int argc, char **argv)
 {
 	setenv("OUTBOARD_SOFT_MEMORY", "64M", 1);
-	library_open(argc, argv);
-	device_open();
-	module_open();
-	in_stream_order();
-	waits_for_frees();
-	own_pool();
-	return 0;
+	return library_main(argc, argv);
 }

@@ -27,18 +27,18 @@ static void eight(void)
 
 	OK(FRONT(cuInit)(0));
 	OK(FRONT(cuDeviceGetCount)(&n));
-	IS(n, 8);
+	CHECK_INT(n, 8);
 	OK(FRONT(cuDeviceGetUuid_v2)(&first, 0));
 	OK(FRONT(cuDeviceGetUuid_v2)(&last, 7));
 	CHECK(memcmp(&first, &last, sizeof first) != 0);
 	OK(FRONT(cuDeviceTotalMem_v2)(&total, 7));
-	IS(total, 32 << 20);
+	CHECK_INT(total, 32 << 20);
 	OK(FRONT(cuDeviceGetName)(name, sizeof name, 3));
 	CHECK(strcmp(name, "Outboard software device (CPU)") == 0);
-	IS(attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 5), 13);
-	IS(attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 5), 0);
-	IS(attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 5), 0);
-	IS(attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 5), 1);
+	CHECK_INT(attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 5), 13);
+	CHECK_INT(attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 5), 0);
+	CHECK_INT(attribute(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 5), 0);
+	CHECK_INT(attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 5), 1);
 	CHECK(attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 1) !=
 		attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 2));
 	for (int i = 0; i < 8; i++) {
@@ -59,7 +59,7 @@ static void eight(void)
 		OK(copy(p[7] + 4 + 4 * (CUdeviceptr)i, ctx[7], p[i], ctx[i], 4));
 	}
 	for (int i = 0; i < 7; i++)
-		IS(device_u32(p[7] + 4 + 4 * (CUdeviceptr)i), i + 50);
+		CHECK_INT(device_u32(p[7] + 4 + 4 * (CUdeviceptr)i), i + 50);
 }
 
 static void bad_variable(void)
@@ -73,13 +73,13 @@ static void memcheck(void)
 
 	device_open();
 	module_open();
-	IS(attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0), 0);
+	CHECK_INT(attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0), 0);
 	p = device_new(4);
 	OK(launch("store", NULL, p, 3));
 	OK(FRONT(cuCtxSynchronize)());
 	/* One byte past the end lies in the same page: only the checker sees it. */
 	OK(launch("store", NULL, p + 4, 3));
-	IS(FRONT(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_INT(FRONT(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 static void memcheck_masks(void)
@@ -90,7 +90,7 @@ static void memcheck_masks(void)
 	module_open();
 	p = device_new(4);
 	OK(launch("outside", NULL, p, 0));
-	IS(FRONT(cuCtxSynchronize)(), CUDA_ERROR_LAUNCH_FAILED);
+	CHECK_INT(FRONT(cuCtxSynchronize)(), CUDA_ERROR_LAUNCH_FAILED);
 }
 
 /* Without the check it carries on. */
@@ -103,7 +103,7 @@ static void masks(void)
 	p = device_new(4);
 	OK(launch("store", NULL, p, 3));
 	OK(launch("outside", NULL, p, 0));
-	IS(device_u32(p), 0);
+	CHECK_INT(device_u32(p), 0);
 }
 
 static void freed(void)
@@ -116,7 +116,7 @@ static void freed(void)
 	OK(FRONT(cuMemFree_v2)(p));
 	device_new(4);
 	OK(launch("store", NULL, p, 3));
-	IS(FRONT(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_INT(FRONT(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 static void leave_busy(void)
@@ -159,13 +159,13 @@ static void forked(void)
 	if (pid == 0) {
 		CUdeviceptr q;
 
-		IS(FRONT(cuMemAlloc_v2)(&q, 4), CUDA_ERROR_NOT_INITIALIZED);
-		IS(FRONT(cuInit)(0), CUDA_ERROR_NOT_INITIALIZED);
+		CHECK_INT(FRONT(cuMemAlloc_v2)(&q, 4), CUDA_ERROR_NOT_INITIALIZED);
+		CHECK_INT(FRONT(cuInit)(0), CUDA_ERROR_NOT_INITIALIZED);
 		exit(0);
 	}
 	waitpid(pid, &status, 0);
-	IS(status, 0);
-	IS(device_u32(p), 3);
+	CHECK_INT(status, 0);
+	CHECK_INT(device_u32(p), 3);
 }
 
 static void *thread_main(void *arg)
@@ -184,7 +184,7 @@ static void *thread_main(void *arg)
 		OK(FRONT(cuStreamSynchronize)(s));
 		OK(launch("add", CU_STREAM_PER_THREAD, p, 1));
 		OK(FRONT(cuStreamSynchronize)(CU_STREAM_PER_THREAD));
-		IS(device_u32(p), 47);
+		CHECK_INT(device_u32(p), 47);
 		OK(FRONT(cuStreamDestroy_v2)(s));
 		OK(FRONT(cuMemFree_v2)(p));
 	}
@@ -203,35 +203,110 @@ static void threads(void)
 		pthread_join(t[i], NULL);
 }
 
+/* Loads the library again, as a program does that starts with this environment. */
+static void library_reload(void)
+{
+	dlclose(handle);
+	handle = dlopen(library, RTLD_NOW);
+	CHECK(handle != NULL);
+}
+
+TEST(eight_devices)
+{
+	setenv("OUTBOARD_SOFT_DEVICES", "8", 1);
+	setenv("OUTBOARD_SOFT_MEMORY", "32M", 1);
+	setenv("OUTBOARD_SOFT_CC", "13.0", 1);
+	library_reload();
+	eight();
+}
+
+TEST(nine_devices)
+{
+	setenv("OUTBOARD_SOFT_DEVICES", "9", 1);
+	library_reload();
+	bad_variable();
+}
+
+TEST(bad_memory)
+{
+	setenv("OUTBOARD_SOFT_MEMORY", "lots", 1);
+	library_reload();
+	bad_variable();
+}
+
+TEST(bad_capability)
+{
+	setenv("OUTBOARD_SOFT_CC", "9", 1);
+	library_reload();
+	bad_variable();
+}
+
+TEST(memcheck)
+{
+	setenv("OUTBOARD_SOFT_MEMCHECK", "1", 1);
+	library_reload();
+	memcheck();
+}
+
+TEST(memcheck_of_member_masks)
+{
+	setenv("OUTBOARD_SOFT_MEMCHECK", "1", 1);
+	library_reload();
+	memcheck_masks();
+}
+
+TEST(member_masks)
+{
+	library_reload();
+	masks();
+}
+
+TEST(memcheck_of_freed_memory)
+{
+	setenv("OUTBOARD_SOFT_MEMCHECK", "1", 1);
+	library_reload();
+	freed();
+}
+
+TEST(another_base)
+{
+	setenv("OUTBOARD_SOFT_BASE", "300000000000", 1);
+	library_reload();
+	threads();
+}
+
+TEST(threads)
+{
+	library_reload();
+	threads();
+}
+
+TEST(threads_no_shortcuts)
+{
+	setenv("OUTBOARD_OPT", "-all", 1);
+	library_reload();
+	threads();
+}
+
+TEST(fork)
+{
+	library_reload();
+	forked();
+}
+
+TEST(leaving_while_a_kernel_runs)
+{
+	library_reload();
+	leave_busy();
+}
+
+TEST(leaving_from_within_a_function)
+{
+	library_reload();
+	leave_in_function();
+}
+
 int main(int argc, char **argv)
 {
-	bool ok = true;
-
-	library_open(argc, argv);
-	dlclose(handle); /* each child opens it for itself */
-	ok &= child_run("eight devices", eight,
-		(const char *const[]){ "OUTBOARD_SOFT_DEVICES", "8", "OUTBOARD_SOFT_MEMORY", "32M",
-			"OUTBOARD_SOFT_CC", "13.0", NULL });
-	ok &= child_run("nine devices", bad_variable,
-		(const char *const[]){ "OUTBOARD_SOFT_DEVICES", "9", NULL });
-	ok &= child_run("bad memory", bad_variable,
-		(const char *const[]){ "OUTBOARD_SOFT_MEMORY", "lots", NULL });
-	ok &= child_run("bad capability", bad_variable,
-		(const char *const[]){ "OUTBOARD_SOFT_CC", "9", NULL });
-	ok &= child_run(
-		"memcheck", memcheck, (const char *const[]){ "OUTBOARD_SOFT_MEMCHECK", "1", NULL });
-	ok &= child_run("memcheck of member masks", memcheck_masks,
-		(const char *const[]){ "OUTBOARD_SOFT_MEMCHECK", "1", NULL });
-	ok &= child_run("member masks", masks, NULL);
-	ok &= child_run("memcheck of freed memory", freed,
-		(const char *const[]){ "OUTBOARD_SOFT_MEMCHECK", "1", NULL });
-	ok &= child_run("another base", threads,
-		(const char *const[]){ "OUTBOARD_SOFT_BASE", "300000000000", NULL });
-	ok &= child_run("threads", threads, NULL);
-	ok &= child_run("threads, no shortcuts", threads,
-		(const char *const[]){ "OUTBOARD_OPT", "-all", NULL });
-	ok &= child_run("fork", forked, NULL);
-	ok &= child_run("leaving while a kernel runs", leave_busy, NULL);
-	ok &= child_run("leaving from within a function", leave_in_function, NULL);
-	return ok ? 0 : 1;
+	return library_main(argc, argv);
 }

@@ -35,16 +35,16 @@ static size_t free_now(void)
 	return free_bytes;
 }
 
-static void granularity(void)
+DEVICE_TEST(granularity)
 {
 	size_t g = 0;
 	int supported = 0;
 
 	OK(FRONT(cuDeviceGetAttribute)(
 		&supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
-	IS(supported, 1);
+	CHECK_INT(supported, 1);
 	OK(CALL(cuMemGetAllocationGranularity)(&g, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
-	IS(g, UNIT);
+	CHECK_INT(g, UNIT);
 }
 
 /* The address is the one asked for, unless it is taken. */
@@ -61,9 +61,9 @@ static CUdeviceptr requested(void)
 	OK(FRONT(cuMemAddressReserve)(&r, UNIT, 0, p - UNIT, 0));
 	CHECK(r == p - UNIT);
 	OK(FRONT(cuMemAddressFree)(r, UNIT));
-	IS(FRONT(cuMemAddressReserve)(&r, UNIT + 1, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
-	IS(FRONT(cuMemAddressReserve)(&r, 0, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
-	IS(FRONT(cuMemAddressFree)(p, UNIT), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuMemAddressReserve)(&r, UNIT + 1, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuMemAddressReserve)(&r, 0, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuMemAddressFree)(p, UNIT), CUDA_ERROR_INVALID_VALUE);
 	return p;
 }
 
@@ -82,15 +82,16 @@ static void mapped(CUdeviceptr p)
 	unsigned long long flags = 9;
 	unsigned char *host = malloc(5 * UNIT);
 
-	IS(free_now(), before - 5 * UNIT);
-	IS(FRONT(cuMemsetD8Async)(p, 1, 1, NULL), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(free_now(), before - 5 * UNIT);
+	CHECK_INT(FRONT(cuMemsetD8Async)(p, 1, 1, NULL), CUDA_ERROR_INVALID_VALUE);
 	OK(FRONT(cuMemMap)(p, 4 * UNIT, 0, a, 0));
-	IS(FRONT(cuMemsetD8Async)(p, 1, 1, NULL), CUDA_ERROR_INVALID_VALUE); /* no access yet */
+	CHECK_INT(FRONT(cuMemsetD8Async)(p, 1, 1, NULL),
+		CUDA_ERROR_INVALID_VALUE); /* no access yet */
 	OK(CALL(cuMemGetAccess)(&flags, &both_ways.location, p));
-	IS(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+	CHECK_INT(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	OK(CALL(cuMemSetAccess)(p, 4 * UNIT, &both_ways, 1));
 	OK(CALL(cuMemGetAccess)(&flags, &both_ways.location, p));
-	IS(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	CHECK_INT(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	map(p + 4 * UNIT, UNIT, 0, b);
 	/* Neighbours are one range to copies and kernels. */
 	OK(FRONT(cuMemsetD8Async)(p, 7, 5 * UNIT, NULL));
@@ -98,26 +99,26 @@ static void mapped(CUdeviceptr p)
 	OK(DTOH(host, p, 5 * UNIT));
 	CHECK(host[0] == 7 && host[4 * UNIT - 1] == 7 && host[4 * UNIT] == 1 &&
 		host[4 * UNIT + 4] == 7 && host[5 * UNIT - 1] == 7);
-	IS(FRONT(cuMemsetD8Async)(p, 7, 5 * UNIT + 1, NULL), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuMemsetD8Async)(p, 7, 5 * UNIT + 1, NULL), CUDA_ERROR_INVALID_VALUE);
 	OK(FRONT(cuMemGetAddressRange_v2)(&base, &size, p + 4 * UNIT + 5));
 	CHECK(base == p + 4 * UNIT && size == UNIT);
-	IS(FRONT(cuMemMap)(p, UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE); /* taken */
+	CHECK_INT(FRONT(cuMemMap)(p, UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE); /* taken */
 	/* more than there is */
-	IS(FRONT(cuMemMap)(p + 8 * UNIT, 2 * UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuMemMap)(p + 8 * UNIT, 2 * UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE);
 	/* not reserved */
-	IS(FRONT(cuMemMap)(p + 64 * MIB, UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE);
-	IS(FRONT(cuMemUnmap)(p, UNIT), CUDA_ERROR_INVALID_VALUE);           /* a part */
-	IS(FRONT(cuMemAddressFree)(p, 64 * MIB), CUDA_ERROR_INVALID_VALUE); /* in use */
+	CHECK_INT(FRONT(cuMemMap)(p + 64 * MIB, UNIT, 0, b, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuMemUnmap)(p, UNIT), CUDA_ERROR_INVALID_VALUE);           /* a part */
+	CHECK_INT(FRONT(cuMemAddressFree)(p, 64 * MIB), CUDA_ERROR_INVALID_VALUE); /* in use */
 	/* Memory lives while it is mapped, and goes with the last of handle and mapping. */
 	OK(CALL(cuMemRelease)(a));
-	IS(CALL(cuMemRelease)(a), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(CALL(cuMemRelease)(a), CUDA_ERROR_INVALID_VALUE);
 	OK(DTOH(host, p, 4 * UNIT));
 	CHECK(host[UNIT] == 7);
 	OK(FRONT(cuMemUnmap)(p, 5 * UNIT));
-	IS(DTOH(host, p, 1), CUDA_ERROR_INVALID_VALUE);
-	IS(free_now(), before - UNIT);
+	CHECK_INT(DTOH(host, p, 1), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(free_now(), before - UNIT);
 	OK(CALL(cuMemRelease)(b));
-	IS(free_now(), before);
+	CHECK_INT(free_now(), before);
 	free(host);
 }
 
@@ -128,39 +129,38 @@ static void aliased(CUdeviceptr p)
 
 	map(p, 2 * UNIT, 0, h);
 	map(p + 8 * UNIT, UNIT, UNIT, h);
-	IS(device_u32(p), 0);
-	IS(device_u32(p + 8 * UNIT), 0);
+	CHECK_INT(device_u32(p), 0);
+	CHECK_INT(device_u32(p + 8 * UNIT), 0);
 	OK(FRONT(cuMemsetD32Async)(p + UNIT + 16, 0xcafe, 1, NULL));
-	IS(device_u32(p + 8 * UNIT + 16), 0xcafe);
+	CHECK_INT(device_u32(p + 8 * UNIT + 16), 0xcafe);
 	OK(FRONT(cuMemUnmap)(p, 2 * UNIT));
-	IS(device_u32(p + 8 * UNIT + 16), 0xcafe);
+	CHECK_INT(device_u32(p + 8 * UNIT + 16), 0xcafe);
 	OK(FRONT(cuMemUnmap)(p + 8 * UNIT, UNIT));
 	OK(CALL(cuMemRelease)(h));
 }
 
-static void full(void)
+DEVICE_TEST(full)
 {
 	CUmemGenericAllocationHandle h = 1, some = create(16 * UNIT);
 
-	IS(CALL(cuMemCreate)(&h, 128 * MIB, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
-	IS(h, 1);
+	CHECK_INT(CALL(cuMemCreate)(&h, 128 * MIB, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(h, 1);
 	OK(CALL(cuMemRelease)(some));
-	IS(CALL(cuMemCreate)(&h, UNIT / 2, &prop, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(CALL(cuMemCreate)(&h, UNIT / 2, &prop, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+DEVICE_TEST(mappings)
+{
+	CUdeviceptr p = requested();
+
+	mapped(p);
+	aliased(p);
+	OK(FRONT(cuMemAddressFree)(p, 64 * MIB));
 }
 
 int main(int argc, char **argv)
 {
-	CUdeviceptr p;
-
 	setenv("OUTBOARD_SOFT_MEMORY", "128M", 1);
-	library_open(argc, argv);
-	device_open();
-	module_open();
-	granularity();
-	p = requested();
-	mapped(p);
-	aliased(p);
-	full();
-	OK(FRONT(cuMemAddressFree)(p, 64 * MIB));
-	return 0;
+	test_fds_allowed = 1; /* the memory of the device is a file */
+	return library_main(argc, argv);
 }
