@@ -9,14 +9,7 @@
 #include <string.h>
 
 #include "protocol/obs_null.h"
-
-#define CHECK(x)                                                                \
-	do {                                                                    \
-		if (!(x)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x); \
-			exit(1);                                                \
-		}                                                               \
-	} while (0)
+#include "tests/test.h"
 
 static const char *lacking; /* the one name that the library of this test does not have */
 static unsigned asked;
@@ -47,7 +40,7 @@ static unsigned index_of(const char *name)
 	exit(1);
 }
 
-static void test_bind(void)
+TEST(bind)
 {
 	struct obs_driver drv;
 	asked = 0;
@@ -79,7 +72,7 @@ static void after(unsigned call, CUresult result)
 	n_after++;
 }
 
-static void test_layers(void)
+TEST(layers)
 {
 	static const struct obs_layer_hooks both = { before, after }, none = { NULL, NULL };
 	struct obs_driver inner, outer;
@@ -98,7 +91,7 @@ static void test_layers(void)
 		before_call == index_of("cuCtxSynchronize"));
 }
 
-static void test_null(void)
+TEST(null)
 {
 	CUstream a, b;
 	size_t free = 7, total = 7;
@@ -116,11 +109,7 @@ static void test_null(void)
 	CHECK(obs_null_driver.cuDeviceGetName(name, -1, 0) == CUDA_SUCCESS);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	test_bind();
-	test_layers();
-	test_null();
-	printf("%u calls\n", (unsigned)OBS_DRIVER_CALLS);
-	return 0;
+	return test_main(argc, argv);
 }

@@ -16,6 +16,7 @@
 #include "protocol/format.h"
 #include "protocol/obc_calls.h"
 #include "protocol/obs_dispatch.h"
+#include "tests/test.h"
 
 #define PART_BYTES   (1u << 20)
 #define PART_COUNT   OBP_VAR_MAX
@@ -24,14 +25,7 @@
 #define SERVER_KEY   0x0000000000067890u
 #define DEVICE_KEY   0x00000005u
 
-#define CHECK(x)                                                                             \
-	do {                                                                                 \
-		if (!(x)) {                                                                  \
-			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, current, #x); \
-			exit(1);                                                             \
-		}                                                                            \
-	} while (0)
-#define SAME(a, b, n)               CHECK(memcmp((a), (b), (n)) == 0)
+#define SAME(a, b, n)               CHECK_MEM(a, b, n)
 #define RIGHT(call)                 CHECK((call) == CUDA_SUCCESS)
 #define REFUSES(opcode, body, size) CHECK(!obp_check_req((opcode), (body), (uint32_t)(size)))
 
@@ -40,7 +34,6 @@ struct trip {
 	void (*run)(void);
 };
 
-static const char *current = "set-up";
 static uint64_t seed = 1;
 static bool largest;
 static _Alignas(8) uint8_t part[PART_COUNT][PART_BYTES + 8];
@@ -412,13 +405,12 @@ void obs_async_result(struct obs_exec *x, const struct obp_record *rec, CUresult
 
 #include "protocol/roundtrip.inc"
 
-int main(int argc, char **argv)
+TEST(every_call)
 {
-	seed = argc > 1 ? strtoull(argv[1], NULL, 0) | 1 : 0x9e3779b97f4a7c15u;
-	set_up();
 	const size_t n = sizeof(trips) / sizeof(trips[0]);
+
 	for (size_t i = 0; i < n; i++) {
-		current = obp_call_info(trips[i].opcode)->name;
+		test_subject = obp_call_info(trips[i].opcode)->name;
 		for (int round = 0; round < 50; round++)
 			trips[i].run();
 		largest = true;
@@ -426,15 +418,34 @@ int main(int argc, char **argv)
 		largest = false;
 		CHECK(seen[trips[i].opcode]);
 	}
-	current = "one past the maximum";
+	printf("%zu calls, %u records\n", n, n_arrived);
+}
+
+TEST(one_past_the_maximum)
+{
 	past_the_maxima();
+}
+
+TEST(unknown_opcodes)
+{
+	struct obp_record unknown = { .size = 8, .opcode = OBP_OPCODE_END };
+
 	CHECK(!obp_call_info(0) && !obp_call_info(OBP_OPCODE_END) && !obp_call_info(UINT16_MAX));
 	CHECK(!obp_check_req(0, NULL, 0) && !obp_check_req(UINT16_MAX, NULL, 0));
-	struct obp_record unknown = { .size = 8, .opcode = OBP_OPCODE_END };
-	current = "an unknown opcode";
 	fprintf(stderr, "expected: ");
 	obs_dispatch(NULL, &unknown, record_body, 0);
 	CHECK(violated);
-	printf("%zu calls, %u records\n", n, n_arrived);
-	return 0;
+}
+
+/* A number as first argument is the seed. */
+int main(int argc, char **argv)
+{
+	char *end = argc > 1 ? argv[1] : "";
+	uint64_t given = argc > 1 ? strtoull(argv[1], &end, 0) : 0;
+	int used = argc > 1 && end != argv[1] && !*end;
+
+	seed = used ? given | 1 : 0x9e3779b97f4a7c15u;
+	set_up();
+	argv[used] = argv[0];
+	return test_main(argc - used, argv + used);
 }
