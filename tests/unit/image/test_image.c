@@ -6,14 +6,11 @@
  * need no toolkit run.
  */
 #include "image/image.h"
+#include "tests/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static int n_files;
 static char **files;
@@ -21,18 +18,18 @@ static char **files;
 static uint8_t *slurp(const char *path, size_t *ret_size)
 {
 	FILE *file = fopen(path, "rb");
-	assert_non_null(file);
-	assert_int_equal(fseek(file, 0, SEEK_END), 0);
+	CHECK(file != NULL);
+	CHECK_INT(fseek(file, 0, SEEK_END), 0);
 	long size = ftell(file);
-	assert_true(size > 0);
+	CHECK(size > 0);
 	rewind(file);
 	/*
 	 * exactly as long as the file, so that a sanitizer detects a read past its end; PTX gets
 	 * the NUL that the API requires
 	 */
 	uint8_t *data = malloc((size_t)size + 1);
-	assert_non_null(data);
-	assert_int_equal(fread(data, 1, (size_t)size, file), size);
+	CHECK(data != NULL);
+	CHECK_INT(fread(data, 1, (size_t)size, file), size);
 	data[size] = 0;
 	fclose(file);
 	*ret_size = (size_t)size;
@@ -44,15 +41,15 @@ static void expect_kernel(const struct obi_symbols *symbols, const char *name, u
 {
 	const struct obi_kernel *kernel = obi_symbols_kernel(symbols, name);
 
-	assert_non_null(kernel);
-	assert_string_equal(kernel->name, name);
-	assert_int_equal(kernel->n_params, n);
+	CHECK(kernel != NULL);
+	CHECK_STR(kernel->name, name);
+	CHECK_INT(kernel->n_params, n);
 	for (uint32_t i = 0; i < n; i++) {
-		assert_int_equal(kernel->params[i].offset, params[i].offset);
-		assert_int_equal(kernel->params[i].size, params[i].size);
+		CHECK_INT(kernel->params[i].offset, params[i].offset);
+		CHECK_INT(kernel->params[i].size, params[i].size);
 	}
-	assert_int_equal(kernel->param_bytes, bytes);
-	assert_int_equal(kernel->static_shared, shared);
+	CHECK_INT(kernel->param_bytes, bytes);
+	CHECK_INT(kernel->static_shared, shared);
 }
 
 static void expect_variable(const struct obi_symbols *symbols, const char *name, uint64_t size,
@@ -60,10 +57,10 @@ static void expect_variable(const struct obi_symbols *symbols, const char *name,
 {
 	const struct obi_variable *variable = obi_symbols_variable(symbols, name);
 
-	assert_non_null(variable);
-	assert_int_equal(variable->size, size);
-	assert_int_equal(variable->is_const, is_const);
-	assert_int_equal(variable->is_managed, is_managed);
+	CHECK(variable != NULL);
+	CHECK_INT(variable->size, size);
+	CHECK_INT(variable->is_const, is_const);
+	CHECK_INT(variable->is_managed, is_managed);
 }
 
 static void expect_symbols(const struct obi_symbols *symbols, bool is_cubin)
@@ -74,30 +71,30 @@ static void expect_symbols(const struct obi_symbols *symbols, bool is_cubin)
 	static const struct obi_param wide[] = { { 0, 5000 }, { 5000, 8 } },
 				      fixed[] = { { 0, 8 }, { 8, 1 } };
 
-	assert_int_equal(symbols->n_kernels, 6);
+	CHECK_INT(symbols->n_kernels, 6);
 	expect_kernel(symbols, "mixed", 5, mixed, 0x58, 77 * 4);
 	expect_kernel(symbols, "bounded", 2, bounded, 5, 0);
 	expect_kernel(symbols, "calls", 1, pointer, 8, 33 * 4);
 	expect_kernel(symbols, "nothing", 0, NULL, 0, 0);
 	expect_kernel(symbols, "wide", 2, wide, 5008, 0);
 	expect_kernel(symbols, "fixed", 2, fixed, 9, 0);
-	assert_int_equal(obi_symbols_kernel(symbols, "bounded")->max_threads, 128);
-	assert_int_equal(obi_symbols_kernel(symbols, "mixed")->max_threads, 0);
+	CHECK_INT(obi_symbols_kernel(symbols, "bounded")->max_threads, 128);
+	CHECK_INT(obi_symbols_kernel(symbols, "mixed")->max_threads, 0);
 	bool exact = symbols->arch >= 90;
-	assert_int_equal(obi_symbols_kernel(symbols, "fixed")->reqntid[0], exact ? 32 : 0);
-	assert_int_equal(obi_symbols_kernel(symbols, "fixed")->reqntid[1], exact ? 2 : 0);
-	assert_int_equal(obi_symbols_kernel(symbols, "fixed")->reqntid[2], exact ? 1 : 0);
-	assert_true((obi_symbols_kernel(symbols, "mixed")->registers > 0) == is_cubin);
+	CHECK_INT(obi_symbols_kernel(symbols, "fixed")->reqntid[0], exact ? 32 : 0);
+	CHECK_INT(obi_symbols_kernel(symbols, "fixed")->reqntid[1], exact ? 2 : 0);
+	CHECK_INT(obi_symbols_kernel(symbols, "fixed")->reqntid[2], exact ? 1 : 0);
+	CHECK((obi_symbols_kernel(symbols, "mixed")->registers > 0) == is_cubin);
 	expect_variable(symbols, "counter", 4, false, false);
 	expect_variable(symbols, "table", 400, false, false);
 	expect_variable(symbols, "constants", 16, true, false);
 	expect_variable(symbols, "hidden", 4, false, false);
 	expect_variable(symbols, "managed", 4, false, true);
-	assert_int_equal(symbols->n_variables, 5);
-	assert_true(symbols->prints);
-	assert_null(obi_symbols_kernel(symbols, "mixe"));
-	assert_null(obi_symbols_variable(symbols, ""));
-	assert_int_equal(symbols->ptx_version >= 70, !is_cubin);
+	CHECK_INT(symbols->n_variables, 5);
+	CHECK(symbols->prints);
+	CHECK(obi_symbols_kernel(symbols, "mixe") == NULL);
+	CHECK(obi_symbols_variable(symbols, "") == NULL);
+	CHECK_INT(symbols->ptx_version >= 70, !is_cubin);
 }
 
 /* Opens one file and checks each of its entries' symbols. */
@@ -107,23 +104,22 @@ static void check_file(const char *path)
 	uint8_t *data = slurp(path, &size);
 	struct obi_image image;
 
-	assert_int_equal(obi_image_open_bounded(data, size, &image), OB_ERR_NONE);
-	assert_true(image.n_entries >= 1);
+	CHECK_INT(obi_image_open_bounded(data, size, &image), OB_ERR_NONE);
+	CHECK(image.n_entries >= 1);
 	for (size_t i = 0; i < image.n_entries; i++) {
 		struct obi_symbols symbols;
 		const uint8_t *payload;
 		size_t payload_size;
 		bool owned;
 
-		assert_int_equal(
-			obi_entry_payload(&image.entries[i], &payload, &payload_size, &owned),
+		CHECK_INT(obi_entry_payload(&image.entries[i], &payload, &payload_size, &owned),
 			OB_ERR_NONE);
-		assert_int_equal(owned, image.entries[i].codec != OBI_RAW);
-		assert_int_equal(obi_symbols_read(payload, payload_size, &symbols), OB_ERR_NONE);
+		CHECK_INT(owned, image.entries[i].codec != OBI_RAW);
+		CHECK_INT(obi_symbols_read(payload, payload_size, &symbols), OB_ERR_NONE);
 		expect_symbols(&symbols, image.entries[i].kind == OBI_ELF);
-		assert_int_equal(symbols.arch, image.entries[i].arch);
+		CHECK_INT(symbols.arch, image.entries[i].arch);
 		if (image.entries[i].kind == OBI_ELF)
-			assert_in_range(obi_elf_size(payload, payload_size), payload_size - 7,
+			CHECK_RANGE(obi_elf_size(payload, payload_size), payload_size - 7,
 				payload_size);
 		obi_symbols_fini(&symbols);
 		if (owned)
@@ -133,11 +129,10 @@ static void check_file(const char *path)
 	free(data);
 }
 
-static void test_files(void **state)
+TEST(files)
 {
-	(void)state;
 	if (!n_files)
-		skip();
+		TEST_SKIP("no files were given: the build has no nvcc");
 	for (int i = 0; i < n_files; i++)
 		check_file(files[i]);
 }
@@ -146,13 +141,12 @@ static void test_files(void **state)
  * Truncated or changed input must not make the readers access other memory. Effective under a
  * sanitizer.
  */
-static void test_damage(void **state)
+TEST(damage)
 {
 	unsigned opened = 0;
 
-	(void)state;
 	if (!n_files)
-		skip();
+		TEST_SKIP("no files were given: the build has no nvcc");
 	for (int i = 0; i < n_files; i++) {
 		size_t size;
 		uint8_t *data = slurp(files[i], &size);
@@ -198,29 +192,28 @@ static void test_damage(void **state)
 		}
 		free(data);
 	}
-	assert_true(opened > 0);
+	CHECK(opened > 0);
 }
 
-static void test_wrapper(void **state)
+TEST(wrapper)
 {
 	static const char ptx[] = "// made by hand\n.version 7.8\n.target sm_75, "
 				  "debug\n.address_size 64\n.visible .entry k() { ret; }\n";
 	struct ob_fatbin_wrapper wrapper = { .magic = 0x466243b1, .version = 1, .data = ptx };
 	struct obi_image image;
 
-	(void)state;
-	assert_int_equal(obi_image_open(&wrapper, &image), OB_ERR_NONE);
-	assert_true(image.is_wrapper);
-	assert_false(image.is_fatbin);
-	assert_int_equal(image.n_entries, 1);
-	assert_int_equal(image.entries[0].arch, 75);
-	assert_int_equal(image.entries[0].size, sizeof(ptx) - 1);
+	CHECK_INT(obi_image_open(&wrapper, &image), OB_ERR_NONE);
+	CHECK(image.is_wrapper);
+	CHECK(!image.is_fatbin);
+	CHECK_INT(image.n_entries, 1);
+	CHECK_INT(image.entries[0].arch, 75);
+	CHECK_INT(image.entries[0].size, sizeof(ptx) - 1);
 	obi_image_fini(&image);
 	wrapper.data = NULL;
-	assert_int_equal(obi_image_open(&wrapper, &image), OB_ERR_IMAGE_DAMAGED);
-	assert_int_equal(obi_image_open("nonsense", &image), OB_ERR_IMAGE_UNKNOWN);
-	assert_int_equal(obi_image_open("", &image), OB_ERR_IMAGE_UNKNOWN);
-	assert_int_equal(obi_image_open(NULL, &image), OB_ERR_ARGUMENT);
+	CHECK_INT(obi_image_open(&wrapper, &image), OB_ERR_IMAGE_DAMAGED);
+	CHECK_INT(obi_image_open("nonsense", &image), OB_ERR_IMAGE_UNKNOWN);
+	CHECK_INT(obi_image_open("", &image), OB_ERR_IMAGE_UNKNOWN);
+	CHECK_INT(obi_image_open(NULL, &image), OB_ERR_ARGUMENT);
 }
 
 static const struct obi_entry *pick(struct obi_entry *entries, size_t n, uint32_t cc, bool ptx_only)
@@ -230,7 +223,7 @@ static const struct obi_entry *pick(struct obi_entry *entries, size_t n, uint32_
 	return obi_image_select(&image, cc, ptx_only);
 }
 
-static void test_select(void **state)
+TEST(select)
 {
 	struct obi_entry e[] = {
 		{ .kind = OBI_PTX, .arch = 50 },
@@ -243,26 +236,25 @@ static void test_select(void **state)
 	};
 	char text[256];
 
-	(void)state;
-	assert_ptr_equal(pick(e, 7, 80, false), &e[1]);
-	assert_ptr_equal(pick(e, 7, 89, false), &e[2]);
-	assert_ptr_equal(pick(e, 7, 90, false), &e[3]);
-	assert_ptr_equal(pick(e, 7, 90, true), &e[4]);
-	assert_ptr_equal(pick(e, 7, 75, false), &e[0]);
-	assert_ptr_equal(pick(e, 7, 103, false), &e[5]);
-	assert_ptr_equal(pick(e, 7, 120, false), &e[4]);
-	assert_ptr_equal(pick(e, 7, 121, true), &e[6]);
-	assert_null(pick(e + 1, 3, 70, false));
-	assert_null(pick(e + 1, 2, 90, false));
-	assert_null(pick(e + 1, 3, 90, true));
+	CHECK(pick(e, 7, 80, false) == &e[1]);
+	CHECK(pick(e, 7, 89, false) == &e[2]);
+	CHECK(pick(e, 7, 90, false) == &e[3]);
+	CHECK(pick(e, 7, 90, true) == &e[4]);
+	CHECK(pick(e, 7, 75, false) == &e[0]);
+	CHECK(pick(e, 7, 103, false) == &e[5]);
+	CHECK(pick(e, 7, 120, false) == &e[4]);
+	CHECK(pick(e, 7, 121, true) == &e[6]);
+	CHECK(pick(e + 1, 3, 70, false) == NULL);
+	CHECK(pick(e + 1, 2, 90, false) == NULL);
+	CHECK(pick(e + 1, 3, 90, true) == NULL);
 	struct obi_image image = { .n_entries = 3, .entries = e + 1 };
 	obi_image_describe(&image, text, sizeof(text));
-	assert_string_equal(text, "sm_80, sm_86, sm_90a (no PTX)");
+	CHECK_STR(text, "sm_80, sm_86, sm_90a (no PTX)");
 	image.entries = e;
 	obi_image_describe(&image, text, sizeof(text));
-	assert_string_equal(text, "PTX for compute_50, sm_80, sm_86");
+	CHECK_STR(text, "PTX for compute_50, sm_80, sm_86");
 	obi_image_describe(&image, text, 8);
-	assert_int_equal(strlen(text), 7);
+	CHECK_INT(strlen(text), 7);
 }
 
 static enum ob_err scan_text(const char *text, struct obi_symbols *ret)
@@ -278,13 +270,12 @@ static enum ob_err scan_text(const char *text, struct obi_symbols *ret)
 	return err;
 }
 
-static void test_ptx_forms(void **state)
+TEST(ptx_forms)
 {
 	struct obi_symbols s;
 	const struct obi_kernel *k;
 
-	(void)state;
-	assert_int_equal(
+	CHECK_INT(
 		scan_text("/* .entry no(.param .u32 x) {} */ .extern .shared .align 16 .b8 "
 			  "dynamic[];\n"
 			  ".shared .align 8 .b8 used[24]; .shared .align 4 .b8 unused[4096];\n"
@@ -301,27 +292,27 @@ static void test_ptx_forms(void **state)
 			  ".u32 x);\n",
 			&s),
 		OB_ERR_NONE);
-	assert_int_equal(s.n_kernels, 2);
+	CHECK_INT(s.n_kernels, 2);
 	k = obi_symbols_kernel(&s, "a");
-	assert_int_equal(k->n_params, 4);
-	assert_int_equal(k->params[1].offset, 8);
-	assert_int_equal(k->params[1].size, 3);
-	assert_int_equal(k->params[2].offset, 12);
-	assert_int_equal(k->params[3].offset, 16);
-	assert_int_equal(k->param_bytes, 32);
-	assert_int_equal(k->max_threads, 64);
+	CHECK_INT(k->n_params, 4);
+	CHECK_INT(k->params[1].offset, 8);
+	CHECK_INT(k->params[1].size, 3);
+	CHECK_INT(k->params[2].offset, 12);
+	CHECK_INT(k->params[3].offset, 16);
+	CHECK_INT(k->param_bytes, 32);
+	CHECK_INT(k->max_threads, 64);
 	/* 8 bytes of its own, then 10 of middle, then 24 of used, each aligned to 16 */
-	assert_in_range(k->static_shared, 8 + 10 + 24, 3 * 32);
+	CHECK_RANGE(k->static_shared, 8 + 10 + 24, 3 * 32);
 	k = obi_symbols_kernel(&s, "b");
-	assert_int_equal(k->reqntid[0], 32);
-	assert_int_equal(k->reqntid[1], 1);
-	assert_int_equal(k->static_shared, 0);
-	assert_int_equal(s.n_variables, 2);
-	assert_int_equal(obi_symbols_variable(&s, "vec")->size, 96);
-	assert_int_equal(obi_symbols_variable(&s, "other")->size, 16);
-	assert_false(s.prints);
-	assert_int_equal(s.arch, 90);
-	assert_int_equal(s.ptx_version, 80);
+	CHECK_INT(k->reqntid[0], 32);
+	CHECK_INT(k->reqntid[1], 1);
+	CHECK_INT(k->static_shared, 0);
+	CHECK_INT(s.n_variables, 2);
+	CHECK_INT(obi_symbols_variable(&s, "vec")->size, 96);
+	CHECK_INT(obi_symbols_variable(&s, "other")->size, 16);
+	CHECK(!s.prints);
+	CHECK_INT(s.arch, 90);
+	CHECK_INT(s.ptx_version, 80);
 	obi_symbols_fini(&s);
 }
 
@@ -336,7 +327,7 @@ static bool plain(const char *module)
 	bool is;
 
 	snprintf(text, sizeof text, ".version 8.0\n.target sm_90\n.address_size 64\n%s", module);
-	assert_int_equal(obi_symbols_read(text, strlen(text), &s), OB_ERR_NONE);
+	CHECK_INT(obi_symbols_read(text, strlen(text), &s), OB_ERR_NONE);
 	is = s.plain;
 	obi_symbols_fini(&s);
 	return is;
@@ -354,7 +345,7 @@ static bool plain_body(const char *body)
  * Compiled ordinary code counts as plain. One unknown word makes the module not plain, so that the
  * server must be asked.
  */
-static void test_ptx_plain(void **state)
+TEST(ptx_plain)
 {
 	static const char *const known[] = {
 		"",
@@ -396,33 +387,32 @@ static void test_ptx_plain(void **state)
 	};
 	struct obi_symbols s;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
 		if (!plain_body(known[i]))
-			fail_msg("not plain: %s", known[i]);
+			TEST_FAIL("not plain: %s", known[i]);
 	for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
 		if (plain_body(unknown[i]))
-			fail_msg("plain: %s", unknown[i]);
-	assert_true(plain(".visible .global .align 4 .u32 x = 5; .const .b8 c[61440]; .extern "
-			  ".shared .align 16 .b8 d[];\n"
-			  ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b); "
-			  ".file 1 \"a.cu\"\n.section .debug_str { .b8 0 }\n"));
-	assert_int_equal(scan_text("", &s), OB_ERR_NONE);
-	assert_false(s.plain); /* a target that not every device has */
+			TEST_FAIL("plain: %s", unknown[i]);
+	CHECK(plain(".visible .global .align 4 .u32 x = 5; .const .b8 c[61440]; .extern "
+		    ".shared .align 16 .b8 d[];\n"
+		    ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b); "
+		    ".file 1 \"a.cu\"\n.section .debug_str { .b8 0 }\n"));
+	CHECK_INT(scan_text("", &s), OB_ERR_NONE);
+	CHECK(!s.plain); /* a target that not every device has */
 	obi_symbols_fini(&s);
-	assert_false(plain(".const .b8 c[61441];"));
-	assert_false(plain(".extern .global .u32 elsewhere;"));
-	assert_false(plain(".extern .func elsewhere();"));
-	assert_false(plain(".visible .global .attribute(.managed) .u32 x;"));
-	assert_false(plain(".visible .global .texref t;"));
-	assert_false(plain(".visible .global .u64 p = generic(x);"));
-	assert_false(plain("frobnicate"));
-	assert_false(plain(".alias a, b;"));
-	assert_false(plain(".visible .entry k(.param .align 4 .b8 p[4100]) { ret; }"));
-	assert_false(plain(".visible .entry k() { ret;"));
+	CHECK(!plain(".const .b8 c[61441];"));
+	CHECK(!plain(".extern .global .u32 elsewhere;"));
+	CHECK(!(plain(".extern .func elsewhere();")));
+	CHECK(!(plain(".visible .global .attribute(.managed) .u32 x;")));
+	CHECK(!plain(".visible .global .texref t;"));
+	CHECK(!(plain(".visible .global .u64 p = generic(x);")));
+	CHECK(!plain("frobnicate"));
+	CHECK(!plain(".alias a, b;"));
+	CHECK(!(plain(".visible .entry k(.param .align 4 .b8 p[4100]) { ret; }")));
+	CHECK(!(plain(".visible .entry k() { ret;")));
 }
 
-static void test_ptx_broken(void **state)
+TEST(ptx_broken)
 {
 	static const char *bad[] = {
 		".entry",
@@ -438,52 +428,38 @@ static void test_ptx_broken(void **state)
 	struct obi_symbols s;
 	char text[256];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		snprintf(text, sizeof(text), ".entry good(.param .u64 p) { ret; }\n%s", bad[i]);
-		assert_int_equal(scan_text(text, &s), OB_ERR_NONE);
-		assert_int_equal(s.n_kernels, 1);
-		assert_non_null(obi_symbols_kernel(&s, "good"));
+		CHECK_INT(scan_text(text, &s), OB_ERR_NONE);
+		CHECK_INT(s.n_kernels, 1);
+		CHECK(obi_symbols_kernel(&s, "good") != NULL);
 		obi_symbols_fini(&s);
 	}
 	/* a body without its end: the kernel is found; its code is not checked here */
-	assert_int_equal(scan_text(".entry k(.param .u32 x) { ret;", &s), OB_ERR_NONE);
-	assert_int_equal(obi_symbols_kernel(&s, "k")->param_bytes, 4);
+	CHECK_INT(scan_text(".entry k(.param .u32 x) { ret;", &s), OB_ERR_NONE);
+	CHECK_INT(obi_symbols_kernel(&s, "k")->param_bytes, 4);
 	obi_symbols_fini(&s);
 }
 
-static void test_ptx_limits(void **state)
+TEST(ptx_limits)
 {
 	struct obi_symbols s;
 	char text[128];
 
-	(void)state;
-	assert_int_equal(
-		scan_text(".entry k(.param .b8 x[0xffffffffffffffff]) {}", &s), OB_ERR_LIMIT);
+	CHECK_INT(scan_text(".entry k(.param .b8 x[0xffffffffffffffff]) {}", &s), OB_ERR_LIMIT);
 	/* the largest parameter block, and one byte more */
 	snprintf(text, sizeof(text), ".entry k(.param .align 4 .b8 x[%u]) {}", OBI_PARAM_BYTES_MAX);
-	assert_int_equal(scan_text(text, &s), OB_ERR_NONE);
-	assert_int_equal(s.kernels[0].param_bytes, OBI_PARAM_BYTES_MAX);
+	CHECK_INT(scan_text(text, &s), OB_ERR_NONE);
+	CHECK_INT(s.kernels[0].param_bytes, OBI_PARAM_BYTES_MAX);
 	obi_symbols_fini(&s);
 	snprintf(text, sizeof(text), ".entry k(.param .b8 x[%u]) {}", OBI_PARAM_BYTES_MAX + 1);
-	assert_int_equal(scan_text(text, &s), OB_ERR_LIMIT);
-	assert_int_equal(obi_symbols_read("plain text", 10, &s), OB_ERR_IMAGE_UNKNOWN);
+	CHECK_INT(scan_text(text, &s), OB_ERR_LIMIT);
+	CHECK_INT(obi_symbols_read("plain text", 10, &s), OB_ERR_IMAGE_UNKNOWN);
 }
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_files),
-		cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_wrapper),
-		cmocka_unit_test(test_select),
-		cmocka_unit_test(test_ptx_forms),
-		cmocka_unit_test(test_ptx_plain),
-		cmocka_unit_test(test_ptx_broken),
-		cmocka_unit_test(test_ptx_limits),
-	};
-
 	n_files = argc - 1;
 	files = argv + 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_main(1, argv); /* the arguments are files */
 }

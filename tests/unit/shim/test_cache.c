@@ -7,13 +7,8 @@
  */
 #include "client-shim/session/cache.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/opt.h"
 #include "client-shim/session/control.h"
@@ -21,6 +16,7 @@
 #include "client-shim/session/transfer.h"
 #include "protocol/obc_calls.h"
 #include "transport/tree.h"
+#include "tests/test.h"
 
 #define BASE     0x200000000000ull
 #define BYTES    (66u << 20)
@@ -80,14 +76,13 @@ CUresult obc_call_op_cache_ask(
 CUresult obc_call_op_write_cached(uint64_t dst, uint64_t size, uint64_t stream, uint32_t index)
 {
 	(void)stream;
-	assert_true(size <= OBP_CHUNK_MAX);
+	CHECK(size <= OBP_CHUNK_MAX);
 	for (uint64_t at = 0; at < size; at += OBP_CACHE_CHUNK, index++) {
 		int found = find(asked.names[index]);
 		uint64_t n = size - at < OBP_CACHE_CHUNK ? size - at : OBP_CACHE_CHUNK;
 
-		assert_true(
-			index < asked.n && asked.have[index / 64] >> index % 64 & 1 && found >= 0);
-		assert_int_equal(kept.sizes[found], n);
+		CHECK(index < asked.n && asked.have[index / 64] >> index % 64 & 1 && found >= 0);
+		CHECK_INT(kept.sizes[found], n);
 		if (forget_every && ++used % forget_every == 0)
 			asked.lost[index / 64] |= 1ull << index % 64;
 		else
@@ -110,9 +105,9 @@ CUresult obc_call_op_write_kept(
 {
 	uint8_t right[32];
 
-	assert_true(size <= OBP_CACHE_CHUNK && size >= OBC_CACHE_CHUNK_MIN);
+	CHECK(size <= OBP_CACHE_CHUNK && size >= OBC_CACHE_CHUNK_MIN);
 	obt_tree_digest(data, size, right);
-	assert_memory_equal(right, name, 32);
+	CHECK_MEM(right, name, 32);
 	if (find(name) < 0 && kept.n < KEPT_MAX) {
 		memcpy(kept.names[kept.n], name, 32);
 		kept.data[kept.n] = malloc(size);
@@ -221,39 +216,38 @@ void obc_control_quality(struct obp_quality *ret)
 
 /* ---- whether it pays ---- */
 
-static void test_when_asking_pays(void **state)
+TEST(when_asking_pays)
 {
 	const struct obc_cache_view slow = {
 		.capacity = 1ull << 30, .link = 100e6, .naming = 2e9, .rtt_s = 1e-4
 	};
 	struct obc_cache_view v = slow;
 
-	(void)state;
-	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_ASK);
-	assert_int_equal(obc_cache_pays(&v, OBC_CACHE_COPY_MIN - 1), OBC_CACHE_PLAIN);
+	CHECK_INT(obc_cache_pays(&v, 64 << 20), OBC_CACHE_ASK);
+	CHECK_INT(obc_cache_pays(&v, OBC_CACHE_COPY_MIN - 1), OBC_CACHE_PLAIN);
 	v.capacity = 0;
-	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_PLAIN);
+	CHECK_INT(obc_cache_pays(&v, 64 << 20), OBC_CACHE_PLAIN);
 	v = slow, v.link = 1.25e9; /* faster than names can be made */
-	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_PLAIN);
+	CHECK_INT(obc_cache_pays(&v, 64 << 20), OBC_CACHE_PLAIN);
 	v.forced = true;
-	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_ASK);
+	CHECK_INT(obc_cache_pays(&v, 64 << 20), OBC_CACHE_ASK);
 	v = slow, v.rtt_s = 0.01; /* a MiB takes 10 ms to send, asking as long */
-	assert_int_equal(obc_cache_pays(&v, 1 << 20), OBC_CACHE_PLAIN);
-	assert_int_equal(obc_cache_pays(&v, 8 << 20), OBC_CACHE_ASK);
+	CHECK_INT(obc_cache_pays(&v, 1 << 20), OBC_CACHE_PLAIN);
+	CHECK_INT(obc_cache_pays(&v, 8 << 20), OBC_CACHE_ASK);
 	/* Nothing was ever there, and what is sent now would throw away what was sent first. */
 	v = slow, v.stored = v.misses = 1ull << 30;
-	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_PLAIN);
+	CHECK_INT(obc_cache_pays(&v, 64 << 20), OBC_CACHE_PLAIN);
 	v.hits = 400 << 20;
-	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_ASK);
+	CHECK_INT(obc_cache_pays(&v, 64 << 20), OBC_CACHE_ASK);
 	/* The rate is not known: it is looked at after a while. */
 	v = slow, v.link = 0;
-	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_ASK);
+	CHECK_INT(obc_cache_pays(&v, 64 << 20), OBC_CACHE_ASK);
 	v.unmeasured = OBC_CACHE_BLIND;
-	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_MEASURE);
+	CHECK_INT(obc_cache_pays(&v, 64 << 20), OBC_CACHE_MEASURE);
 	v = slow, v.unmeasured = OBC_CACHE_STALE - 1;
-	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_ASK);
+	CHECK_INT(obc_cache_pays(&v, 64 << 20), OBC_CACHE_ASK);
 	v.unmeasured++;
-	assert_int_equal(obc_cache_pays(&v, 64 << 20), OBC_CACHE_MEASURE);
+	CHECK_INT(obc_cache_pays(&v, 64 << 20), OBC_CACHE_MEASURE);
 }
 
 /* ---- copies ---- */
@@ -276,95 +270,86 @@ static CUresult copy(size_t at, size_t size)
 
 	memset(device, 0xee, BYTES);
 	result = obc_transfer_write(BASE + at, host + at, size, 0);
-	assert_memory_equal(device + at, host + at, size);
-	assert_true(at == 0 || device[at - 1] == 0xee);
-	assert_true(at + size == BYTES || device[at + size] == 0xee);
+	CHECK_MEM(device + at, host + at, size);
+	CHECK(at == 0 || device[at - 1] == 0xee);
+	CHECK(at + size == BYTES || device[at + size] == 0xee);
 	return result;
 }
 
-static void test_what_is_there_is_not_sent(void **state)
+TEST(what_is_there_is_not_sent)
 {
 	const size_t size = (40u << 20) + 5000; /* several questions and a tail too small to keep */
 	struct obc_cache_stats stats;
 
-	(void)state;
 	begin("on");
-	assert_int_equal(copy(3, size), CUDA_SUCCESS);
-	assert_int_equal(sent, size);
+	CHECK_INT(copy(3, size), CUDA_SUCCESS);
+	CHECK_INT(sent, size);
 	begin("on");
-	assert_int_equal(copy(3, size), CUDA_SUCCESS);
-	assert_int_equal(sent, 5000);
+	CHECK_INT(copy(3, size), CUDA_SUCCESS);
+	CHECK_INT(sent, 5000);
 	obc_cache_stats(&stats);
-	assert_int_equal(stats.bytes_saved, 40u << 20);
-	assert_int_equal(stats.hits, 160);
+	CHECK_INT(stats.bytes_saved, 40u << 20);
+	CHECK_INT(stats.hits, 160);
 	/* Some of it is forgotten between the answer and the use, in the middle and at the end. */
 	for (size_t every = 1; every < 8; every += 3) {
 		begin("on");
 		forget_every = every;
-		assert_int_equal(copy(3, size), CUDA_SUCCESS);
+		CHECK_INT(copy(3, size), CUDA_SUCCESS);
 		obc_cache_stats(&stats);
-		assert_int_equal(stats.lost, 160 / every);
-		assert_int_equal(sent, 5000 + stats.lost * OBP_CACHE_CHUNK);
-		assert_int_equal(stats.bytes_saved + sent, size);
+		CHECK_INT(stats.lost, 160 / every);
+		CHECK_INT(sent, 5000 + stats.lost * OBP_CACHE_CHUNK);
+		CHECK_INT(stats.bytes_saved + sent, size);
 	}
 }
 
-static void test_an_earlier_failure_is_told_and_the_copy_is_made(void **state)
+TEST(an_earlier_failure_is_told_and_the_copy_is_made)
 {
-	(void)state;
 	begin("on");
 	earlier = CUDA_ERROR_INVALID_HANDLE;
-	assert_int_equal(copy(3, 8 << 20), CUDA_ERROR_INVALID_HANDLE);
-	assert_int_equal(copy(3, 8 << 20), CUDA_SUCCESS);
+	CHECK_INT(copy(3, 8 << 20), CUDA_ERROR_INVALID_HANDLE);
+	CHECK_INT(copy(3, 8 << 20), CUDA_SUCCESS);
 }
 
-static void test_ways(void **state)
+TEST(ways)
 {
 	unsigned n;
 
-	(void)state;
 	begin("off");
 	copy(3, 8 << 20);
-	assert_int_equal(questions, 0);
+	CHECK_INT(questions, 0);
 	begin(NULL);
 	/* A slow link: everything is named, and what was kept is not sent. */
 	link_rate = 100e6;
 	copy(1000, 32 << 20);
-	assert_true(questions == 4 && sent == 32 << 20);
+	CHECK(questions == 4 && sent == 32 << 20);
 	begin(NULL);
 	copy(1000, 32 << 20);
-	assert_int_equal(sent, 0);
+	CHECK_INT(sent, 0);
 	/* A fast one: after the first chunks it is looked at, and the rest is sent as ever. */
 	begin(NULL);
 	link_rate = 10e9;
 	copy(2000, 32 << 20);
-	assert_true(questions == 4 && sent == 32 << 20);
+	CHECK(questions == 4 && sent == 32 << 20);
 	copy(3000, 32 << 20);
-	assert_int_equal(questions, 4);
+	CHECK_INT(questions, 4);
 	/* It has become slow: that is seen the next time it is looked at. */
 	link_rate = 50e6;
 	for (n = 0; n < 100 && questions == 4; n++)
 		copy(0, 64 << 20);
-	assert_in_range(n, 29, 33);
+	CHECK_RANGE(n, 29, 33);
 	begin(NULL);
 	copy(0, 64 << 20);
-	assert_true(sent < 8 << 20);
+	CHECK(sent < 8 << 20);
 	begin("on");
 	ob_opt_set(OB_OPT_CACHE, false);
 	obc_cache_offered(1ull << 30);
 	copy(3, 8 << 20);
 	ob_opt_set(OB_OPT_CACHE, true);
-	assert_int_equal(questions, 0);
+	CHECK_INT(questions, 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_when_asking_pays),
-		cmocka_unit_test(test_what_is_there_is_not_sent),
-		cmocka_unit_test(test_an_earlier_failure_is_told_and_the_copy_is_made),
-		cmocka_unit_test(test_ways),
-	};
 	uint64_t x = 1;
 
 	if (getenv("OUTBOARD_OPT"))
@@ -375,5 +360,5 @@ int main(void)
 		x ^= x << 13, x ^= x >> 7, x ^= x << 17;
 		memcpy(host + 8 * i, &x, sizeof x);
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_main(argc, argv);
 }

@@ -7,19 +7,15 @@
  */
 #include "client-shim/cuda/copy.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "client-shim/cuda/context.h"
 #include "client-shim/cuda/hostfunc.h"
 #include "client-shim/session/log.h"
 #include "client-shim/session/transfer.h"
 #include "protocol/obc_calls.h"
+#include "tests/test.h"
 
 #define DEVICE_BASE  0x200000000000ull
 #define DEVICE_BYTES (8u << 20)
@@ -33,9 +29,8 @@ static struct obc_stream stream = { .base = { .blocking = true }, .home = &home 
 static uint8_t *at_device(uint64_t addr, uint64_t size)
 {
 	if (addr < DEVICE_BASE || size > DEVICE_BYTES || addr - DEVICE_BASE > DEVICE_BYTES - size) {
-		fail_msg("outside the device: %#llx, %llu bytes", (unsigned long long)addr,
+		TEST_FAIL("outside the device: %#llx, %llu bytes", (unsigned long long)addr,
 			(unsigned long long)size);
-		abort(); /* not reached: tells the compiler that fail_msg does not return */
 	}
 	return device + (addr - DEVICE_BASE);
 }
@@ -81,7 +76,7 @@ struct obp_write_rows_req *obc_begin_op_write_rows(
 {
 	struct obp_write_rows_req *req = (void *)record.bytes;
 
-	assert_true(width * height * depth <= OBP_ROWS_MAX);
+	CHECK(width * height * depth <= OBP_ROWS_MAX);
 	*slot = (struct obc_slot){ .opcode = OBP_OP_WRITE_ROWS };
 	*req = (struct obp_write_rows_req){ .width = width, .height = height, .depth = depth };
 	*ret_data = req + 1;
@@ -90,7 +85,7 @@ struct obp_write_rows_req *obc_begin_op_write_rows(
 
 void *obc_log_begin(struct obc_slot *slot, uint16_t opcode, uint32_t body_size)
 {
-	assert_true(body_size <= sizeof record);
+	CHECK(body_size <= sizeof record);
 	*slot = (struct obc_slot){ .opcode = opcode };
 	return &record;
 }
@@ -204,24 +199,23 @@ static void check(size_t width, size_t height, size_t depth, size_t src_gap, siz
 	c.dst_pitch = width + dst_gap;
 	c.src_slice = c.src_pitch * (height + slice_gap);
 	c.dst_slice = c.dst_pitch * (height + slice_gap);
-	assert_true(c.src_slice * depth <= half && c.dst_slice * depth <= half);
+	CHECK(c.src_slice * depth <= half && c.dst_slice * depth <= half);
 	fill_random(device, DEVICE_BYTES, 1);
 	fill_random(host, DEVICE_BYTES, 2);
 	c.src = from ? DEVICE_BASE : (uintptr_t)host;
 	c.dst = (to ? DEVICE_BASE : (uintptr_t)host) + half;
 	memcpy(expect, dst_array, DEVICE_BYTES);
 	model(expect + half, src_array, &c);
-	assert_int_equal(obc_copy_box(&stream.base, &c, false), CUDA_SUCCESS);
-	assert_int_equal(memcmp(dst_array, expect, DEVICE_BYTES), 0);
+	CHECK_INT(obc_copy_box(&stream.base, &c, false), CUDA_SUCCESS);
+	CHECK_INT(memcmp(dst_array, expect, DEVICE_BYTES), 0);
 }
 
-static void test_boxes(void **state)
+TEST(boxes)
 {
 	static const size_t shapes[][3] = { { 1, 1, 1 }, { 7, 3, 1 }, { 100, 1, 5 }, { 33, 17, 4 },
 		{ 4096, 60, 2 }, { OBP_ROWS_MAX + 5, 3, 1 }, { OBP_ROWS_MAX, 2, 2 },
 		{ 700000, 2, 1 }, { 3, 1000, 7 } };
 
-	(void)state;
 	for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
 		for (unsigned bits = 0; bits < 32; bits++) {
 			size_t src_gap = bits & 1 ? 9 : 0, dst_gap = bits & 2 ? 31 : 0,
@@ -232,31 +226,29 @@ static void test_boxes(void **state)
 		}
 }
 
-static void test_packed_is_one_record(void **state)
+TEST(packed_is_one_record)
 {
-	(void)state;
 	n_records = 0;
 	check(1000, 100, 10, 0, 0, 0, false, true);
-	assert_int_equal(n_records, 1);
+	CHECK_INT(n_records, 1);
 	check(1000, 100, 10, 0, 0, 0, true, false);
-	assert_int_equal(n_records, 2);
+	CHECK_INT(n_records, 2);
 	check(1000, 100, 10, 50, 0, 0, true, false);
-	assert_int_equal(n_records, 3);
+	CHECK_INT(n_records, 3);
 }
 
 /* A host function may still be writing what is sent. */
-static void test_waits_for_host_functions(void **state)
+TEST(waits_for_host_functions)
 {
-	(void)state;
 	n_waits = 0;
 	check(10, 10, 1, 0, 3, 0, false, true);
-	assert_int_equal(n_waits, 0);
+	CHECK_INT(n_waits, 0);
 	pending = true;
 	check(10, 10, 1, 0, 3, 0, false, true);
 	check(10, 10, 1, 0, 0, 0, false, true);
-	assert_int_equal(n_waits, 2);
+	CHECK_INT(n_waits, 2);
 	check(10, 10, 1, 0, 0, 0, true, false);
-	assert_int_equal(n_waits, 2);
+	CHECK_INT(n_waits, 2);
 	pending = false;
 }
 
@@ -264,7 +256,7 @@ static void test_waits_for_host_functions(void **state)
  * An upload by a call that is not "Async" waits for unfinished kernels if it is large; copies
  * between device addresses do not.
  */
-static void test_large_uploads_wait(void **state)
+TEST(large_uploads_wait)
 {
 	const size_t large = OBF_COPY_SMALL + 1;
 	const struct obf_copy on_device = {
@@ -279,32 +271,21 @@ static void test_large_uploads_wait(void **state)
 		.depth = 1,
 	};
 
-	(void)state;
 	n_waits = 0;
-	assert_int_equal(
-		obc_copy_write(&stream.base, DEVICE_BASE, host, large, true), CUDA_SUCCESS);
-	assert_int_equal(n_waits, 0);
+	CHECK_INT(obc_copy_write(&stream.base, DEVICE_BASE, host, large, true), CUDA_SUCCESS);
+	CHECK_INT(n_waits, 0);
 	launched = true;
-	assert_int_equal(obc_copy_write(&stream.base, DEVICE_BASE, host, OBF_COPY_SMALL, true),
+	CHECK_INT(obc_copy_write(&stream.base, DEVICE_BASE, host, OBF_COPY_SMALL, true),
 		CUDA_SUCCESS);
-	assert_int_equal(
-		obc_copy_write(&stream.base, DEVICE_BASE, host, large, false), CUDA_SUCCESS);
-	assert_int_equal(obc_copy_box(&stream.base, &on_device, true), CUDA_SUCCESS);
-	assert_int_equal(n_waits, 0);
-	assert_int_equal(
-		obc_copy_write(&stream.base, DEVICE_BASE, host, large, true), CUDA_SUCCESS);
-	assert_int_equal(n_waits, 1);
+	CHECK_INT(obc_copy_write(&stream.base, DEVICE_BASE, host, large, false), CUDA_SUCCESS);
+	CHECK_INT(obc_copy_box(&stream.base, &on_device, true), CUDA_SUCCESS);
+	CHECK_INT(n_waits, 0);
+	CHECK_INT(obc_copy_write(&stream.base, DEVICE_BASE, host, large, true), CUDA_SUCCESS);
+	CHECK_INT(n_waits, 1);
 	launched = false;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_boxes),
-		cmocka_unit_test(test_packed_is_one_record),
-		cmocka_unit_test(test_waits_for_host_functions),
-		cmocka_unit_test(test_large_uploads_wait),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_main(argc, argv);
 }
