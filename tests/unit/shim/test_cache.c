@@ -123,16 +123,16 @@ CUresult obc_log_write_inline(
 {
 	const struct obp_write_req *req = head;
 
-	assert_int_equal(opcode, OBP_OP_WRITE);
-	assert_int_equal(head_size, sizeof *req);
-	assert_int_equal(req->size, size);
+	CHECK_INT(opcode, OBP_OP_WRITE);
+	CHECK_INT(head_size, sizeof *req);
+	CHECK_INT(req->size, size);
 	return obc_call_op_write(req->dst, size, req->stream, data);
 }
 
 CUresult obc_log_write_byref(
 	uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
 {
-	fail();
+	CHECK(!"sent by reference");
 	return obc_log_write_inline(opcode, head, head_size, data, size);
 }
 
@@ -148,7 +148,7 @@ CUresult obc_log_read(uint16_t opcode, const void *req, uint32_t req_size, void 
 	(void)req_size;
 	(void)dst;
 	(void)size;
-	fail();
+	CHECK(!"sent by reference");
 	return CUDA_ERROR_UNKNOWN;
 }
 
@@ -175,7 +175,7 @@ CUresult obc_stripe_carry(enum obc_direction direction, uint64_t addr, void *dat
 	(void)size;
 	(void)stream;
 	(void)ret_complete;
-	fail();
+	CHECK(!"sent by reference");
 	return CUDA_ERROR_UNKNOWN;
 }
 

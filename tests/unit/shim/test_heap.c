@@ -4,10 +4,11 @@
  * obc_heap against a model: a server with a fixed amount of memory that checks every grow and trim.
  */
 #include "client-shim/cuda/heap.h"
-#include "tests/test.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/test.h"
 
 #define BASE      0x200000000000ull
 #define MIB       (1ull << 20)

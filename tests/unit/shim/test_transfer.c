@@ -7,18 +7,14 @@
  */
 #include "client-shim/session/transfer.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/check.h"
 #include "client-shim/session/cache.h"
 #include "client-shim/session/log.h"
 #include "protocol/obc_calls.h"
+#include "tests/test.h"
 
 #define MIB (1ull << 20)
 
@@ -60,7 +56,7 @@ static const struct obc_stripe_view stripes_forced = { .ready = true,
 static const struct obc_stripe_view stripes_forced_closed = { .forced = true,
 	.choice = &choice_faster };
 
-static void test_choice(void **state)
+TEST(choice)
 {
 	static const struct {
 		struct obc_transfer_view view;
@@ -105,11 +101,11 @@ static void test_choice(void **state)
 			OBC_CARRY_INLINE },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ob_count(cases); i++)
-		if (obc_transfer_choose(&cases[i].view) != cases[i].carrier)
-			fail_msg("case %zu: carrier %d, not %d", i,
-				obc_transfer_choose(&cases[i].view), cases[i].carrier);
+		if (obc_transfer_choose(&cases[i].view) != cases[i].carrier) {
+			printf("case %zu\n", i);
+			CHECK_INT(obc_transfer_choose(&cases[i].view), cases[i].carrier);
+		}
 }
 
 /* ---- the carriers, replaced ---- */
@@ -129,8 +125,8 @@ static const uint8_t *host;
 
 static void take(uint64_t addr, const void *data, uint64_t size)
 {
-	assert_int_equal(addr, BASE + next);
-	assert_ptr_equal(data, host + next);
+	CHECK_INT(addr, BASE + next);
+	CHECK(data == host + next);
 	next += size;
 }
 
@@ -139,9 +135,9 @@ CUresult obc_log_write_inline(
 {
 	const struct obp_write_req *req = head;
 
-	assert_int_equal(opcode, OBP_OP_WRITE);
-	assert_int_equal(head_size, sizeof *req);
-	assert_int_equal(req->stream, 7);
+	CHECK_INT(opcode, OBP_OP_WRITE);
+	CHECK_INT(head_size, sizeof *req);
+	CHECK_INT(req->stream, 7);
 	take(req->dst, data, size);
 	carried_inline += size;
 	return CUDA_SUCCESS;
@@ -166,9 +162,9 @@ CUresult obc_log_read(uint16_t opcode, const void *head, uint32_t head_size, voi
 {
 	const struct obp_read_req *req = head;
 
-	assert_int_equal(opcode, OBP_OP_READ);
-	assert_int_equal(head_size, sizeof *req);
-	assert_int_equal(req->stream, 7);
+	CHECK_INT(opcode, OBP_OP_READ);
+	CHECK_INT(head_size, sizeof *req);
+	CHECK_INT(req->stream, 7);
 	take(req->src, dst, size);
 	carried_read += size;
 	return CUDA_SUCCESS;
@@ -186,7 +182,7 @@ bool obc_stripe_enter(enum obc_direction direction, struct obc_stripe_view *ret)
 
 void obc_stripe_leave(void)
 {
-	assert_int_equal(held, 1);
+	CHECK_INT(held, 1);
 	held--;
 }
 
@@ -194,9 +190,9 @@ CUresult obc_stripe_carry(enum obc_direction direction, uint64_t addr, void *dat
 	uint64_t stream, bool *ret_complete)
 {
 	(void)direction;
-	assert_int_equal(held, 1);
-	assert_int_equal(stream, 7);
-	assert_true(size <= OBP_TRANSFER_MAX);
+	CHECK_INT(held, 1);
+	CHECK_INT(stream, 7);
+	CHECK(size <= OBP_TRANSFER_MAX);
 	*ret_complete = ++pieces != break_at && stripe_result == CUDA_SUCCESS;
 	if (*ret_complete) {
 		take(addr, data, size);
@@ -221,27 +217,27 @@ void obc_stripe_learn(enum obc_direction direction, enum obc_way way, uint64_t s
 	(void)direction;
 	(void)size;
 	(void)ns;
-	assert_int_equal(held, 1);
+	CHECK_INT(held, 1);
 	learned[way]++;
 }
 
 const struct obc_cache_view *obc_cache_enter(void)
 {
-	assert_int_equal(held, 0);
+	CHECK_INT(held, 0);
 	held++;
 	return &cache;
 }
 
 void obc_cache_leave(void)
 {
-	assert_int_equal(held, 1);
+	CHECK_INT(held, 1);
 	held--;
 }
 
 CUresult obc_cache_carry(
 	uint64_t dst, const void *src, uint64_t left, uint64_t stream, uint64_t *ret_size)
 {
-	assert_int_equal(stream, 7);
+	CHECK_INT(stream, 7);
 	*ret_size = ob_min(left, 4 * MIB);
 	take(dst, src, *ret_size);
 	carried_cached += *ret_size;
@@ -252,14 +248,14 @@ CUresult obc_cache_carry(
 
 CUresult obc_cache_timing_begin(void)
 {
-	assert_int_equal(held, 1);
+	CHECK_INT(held, 1);
 	timing = next;
 	return CUDA_SUCCESS;
 }
 
 CUresult obc_cache_timing_end(uint64_t size)
 {
-	assert_int_equal(next - timing, size);
+	CHECK_INT(next - timing, size);
 	timed += size;
 	cache.unmeasured = 0;
 	return CUDA_SUCCESS;
@@ -272,7 +268,7 @@ void obc_cache_passed(uint64_t size)
 
 CUresult obc_cache_finish(CUresult result)
 {
-	assert_int_equal(held, 1);
+	CHECK_INT(held, 1);
 	finished++;
 	return result;
 }
@@ -304,120 +300,101 @@ static CUresult copy_write(uint64_t size)
 	return obc_transfer_write(BASE, host, size, 7);
 }
 
-static void test_small_copies_use_the_log(void **state)
+TEST(small_copies_use_the_log)
 {
-	(void)state;
 	begin(&stripes_forced, 0);
-	assert_int_equal(copy_write(MIB - 1), CUDA_SUCCESS);
-	assert_int_equal(carried_inline, MIB - 1);
+	CHECK_INT(copy_write(MIB - 1), CUDA_SUCCESS);
+	CHECK_INT(carried_inline, MIB - 1);
 	begin(&stripes_forced, 0);
-	assert_int_equal(
-		obc_transfer_read((void *)(uintptr_t)host, BASE, MIB - 1, 7), CUDA_SUCCESS);
-	assert_int_equal(carried_read, MIB - 1);
-	assert_int_equal(learned[OBC_LOG] + learned[OBC_STRIPES], 0);
+	CHECK_INT(obc_transfer_read((void *)(uintptr_t)host, BASE, MIB - 1, 7), CUDA_SUCCESS);
+	CHECK_INT(carried_read, MIB - 1);
+	CHECK_INT(learned[OBC_LOG] + learned[OBC_STRIPES], 0);
 }
 
 /* Both ways of a copy that could use stripes are measured; one beside another copy is not. */
-static void test_both_ways_are_measured(void **state)
+TEST(both_ways_are_measured)
 {
-	(void)state;
 	begin(&stripes_slower, 0);
-	assert_int_equal(copy_write(9 * MIB), CUDA_SUCCESS);
-	assert_int_equal(carried_byref, 9 * MIB);
-	assert_int_equal(learned[OBC_LOG], 1);
+	CHECK_INT(copy_write(9 * MIB), CUDA_SUCCESS);
+	CHECK_INT(carried_byref, 9 * MIB);
+	CHECK_INT(learned[OBC_LOG], 1);
 	begin(&stripes_faster, 0);
-	assert_int_equal(
-		obc_transfer_read((void *)(uintptr_t)host, BASE, 9 * MIB, 7), CUDA_SUCCESS);
-	assert_int_equal(carried_striped, 9 * MIB);
-	assert_int_equal(learned[OBC_STRIPES], 1);
+	CHECK_INT(obc_transfer_read((void *)(uintptr_t)host, BASE, 9 * MIB, 7), CUDA_SUCCESS);
+	CHECK_INT(carried_striped, 9 * MIB);
+	CHECK_INT(learned[OBC_STRIPES], 1);
 	begin(NULL, 0);
-	assert_int_equal(copy_write(9 * MIB), CUDA_SUCCESS);
-	assert_int_equal(carried_byref, 9 * MIB);
-	assert_int_equal(learned[OBC_LOG] + learned[OBC_STRIPES], 0);
-	assert_int_equal(held, 0);
+	CHECK_INT(copy_write(9 * MIB), CUDA_SUCCESS);
+	CHECK_INT(carried_byref, 9 * MIB);
+	CHECK_INT(learned[OBC_LOG] + learned[OBC_STRIPES], 0);
+	CHECK_INT(held, 0);
 }
 
-static void test_broken_stripes_are_repeated(void **state)
+TEST(broken_stripes_are_repeated)
 {
 	const uint64_t size = 3 * (uint64_t)OBP_TRANSFER_MAX + 5;
 
-	(void)state;
 	for (unsigned at = 1; at <= 5; at++) {
 		uint64_t good = ob_min((at - 1) * (uint64_t)OBP_TRANSFER_MAX, size);
 
 		begin(&stripes_forced, at);
-		assert_int_equal(copy_write(size), CUDA_SUCCESS);
-		assert_int_equal(next, size);
-		assert_int_equal(carried_striped, good);
-		assert_int_equal(carried_byref + carried_inline, size - good);
-		assert_int_equal(repeated, size - good);
-		assert_int_equal(pieces, ob_min(at, 4u));
+		CHECK_INT(copy_write(size), CUDA_SUCCESS);
+		CHECK_INT(next, size);
+		CHECK_INT(carried_striped, good);
+		CHECK_INT(carried_byref + carried_inline, size - good);
+		CHECK_INT(repeated, size - good);
+		CHECK_INT(pieces, ob_min(at, 4u));
 		begin(&stripes_forced, at);
-		assert_int_equal(
-			obc_transfer_read((void *)(uintptr_t)host, BASE, size, 7), CUDA_SUCCESS);
-		assert_int_equal(carried_striped, good);
-		assert_int_equal(carried_read, size - good);
+		CHECK_INT(obc_transfer_read((void *)(uintptr_t)host, BASE, size, 7), CUDA_SUCCESS);
+		CHECK_INT(carried_striped, good);
+		CHECK_INT(carried_read, size - good);
 	}
 }
 
 /* An error of the call itself is the copy's result; nothing is repeated or learned. */
-static void test_errors_end_a_copy(void **state)
+TEST(errors_end_a_copy)
 {
-	(void)state;
 	begin(&stripes_forced, 0);
 	stripe_result = CUDA_ERROR_ILLEGAL_ADDRESS;
-	assert_int_equal(copy_write(2 * (uint64_t)OBP_TRANSFER_MAX), CUDA_ERROR_ILLEGAL_ADDRESS);
-	assert_int_equal(pieces, 1);
-	assert_int_equal(next, 0);
-	assert_int_equal(learned[OBC_LOG] + learned[OBC_STRIPES], 0);
-	assert_int_equal(held, 0);
+	CHECK_INT(copy_write(2 * (uint64_t)OBP_TRANSFER_MAX), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_INT(pieces, 1);
+	CHECK_INT(next, 0);
+	CHECK_INT(learned[OBC_LOG] + learned[OBC_STRIPES], 0);
+	CHECK_INT(held, 0);
 }
 
 /* Each piece is decided anew: timed, through the cache, and without it when that is faster. */
-static void test_cached_copies(void **state)
+TEST(cached_copies)
 {
-	(void)state;
 	begin_cached(&cache_stale, &stripes_forced);
 	fast_after = 12 * MIB;
-	assert_int_equal(copy_write(64 * MIB), CUDA_SUCCESS);
-	assert_int_equal(timed, OBC_CACHE_PROBE);
-	assert_int_equal(carried_cached, 12 * MIB);
-	assert_int_equal(passed, 64 * MIB - 12 * MIB - OBC_CACHE_PROBE);
-	assert_int_equal(carried_byref, passed);
-	assert_int_equal(next, 64 * MIB);
-	assert_int_equal(finished, 1);
-	assert_int_equal(pieces, 0);
+	CHECK_INT(copy_write(64 * MIB), CUDA_SUCCESS);
+	CHECK_INT(timed, OBC_CACHE_PROBE);
+	CHECK_INT(carried_cached, 12 * MIB);
+	CHECK_INT(passed, 64 * MIB - 12 * MIB - OBC_CACHE_PROBE);
+	CHECK_INT(carried_byref, passed);
+	CHECK_INT(next, 64 * MIB);
+	CHECK_INT(finished, 1);
+	CHECK_INT(pieces, 0);
 }
 
 /* The stripes carry what the cache does not; a download does not enter the cache. */
-static void test_uncached_copies(void **state)
+TEST(uncached_copies)
 {
-	(void)state;
 	begin_cached(&cache_fast, &stripes_forced);
-	assert_int_equal(copy_write(64 * MIB), CUDA_SUCCESS);
-	assert_int_equal(passed, 64 * MIB);
-	assert_int_equal(carried_striped, 64 * MIB);
-	assert_int_equal(finished, 0);
+	CHECK_INT(copy_write(64 * MIB), CUDA_SUCCESS);
+	CHECK_INT(passed, 64 * MIB);
+	CHECK_INT(carried_striped, 64 * MIB);
+	CHECK_INT(finished, 0);
 	begin_cached(&cache_slow, &stripes_forced);
-	assert_int_equal(
-		obc_transfer_read((void *)(uintptr_t)host, BASE, 64 * MIB, 7), CUDA_SUCCESS);
-	assert_int_equal(carried_striped, 64 * MIB);
-	assert_int_equal(passed, 0);
+	CHECK_INT(obc_transfer_read((void *)(uintptr_t)host, BASE, 64 * MIB, 7), CUDA_SUCCESS);
+	CHECK_INT(carried_striped, 64 * MIB);
+	CHECK_INT(passed, 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_choice),
-		cmocka_unit_test(test_small_copies_use_the_log),
-		cmocka_unit_test(test_both_ways_are_measured),
-		cmocka_unit_test(test_broken_stripes_are_repeated),
-		cmocka_unit_test(test_errors_end_a_copy),
-		cmocka_unit_test(test_cached_copies),
-		cmocka_unit_test(test_uncached_copies),
-	};
 	static uint8_t start;
 
 	host = &start; /* never read: the carriers above look at addresses only */
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_main(argc, argv);
 }
