@@ -165,12 +165,12 @@ static uint32_t half_one(
 	return 0;
 }
 
-uint32_t obd_half2_slow(uint32_t a, uint32_t b, uint32_t c, uint32_t how, enum obd_half_op op)
+uint32_t obd_half2_slow(uint32_t a, uint32_t b, uint32_t c, uint32_t format, enum obd_half_op op)
 {
-	const struct obd_format *f = how & 1 ? &obd_format_bf16 : &obd_format_f16;
+	const struct obd_format *f = format & 1 ? &obd_format_bf16 : &obd_format_f16;
 	uint32_t lo = half_one(a & 0xffff, b & 0xffff, c & 0xffff, f, op);
 
-	if (!(how & 2))
+	if (!(format & 2))
 		return lo;
 	return lo | (half_one(a >> 16, b >> 16, c >> 16, f, op) << 16);
 }

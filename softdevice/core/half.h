@@ -138,13 +138,13 @@ static inline uint16_t obd_f32_bf16(float x)
 	return (uint16_t)((b + 0x7fff + ((b >> 16) & 1)) >> 16);
 }
 
-/* how: bit 0: bf16; bit 1: two packed values */
-uint32_t obd_half2_slow(uint32_t a, uint32_t b, uint32_t c, uint32_t how, enum obd_half_op op);
+/* format: bit 0: bf16; bit 1: two packed values */
+uint32_t obd_half2_slow(uint32_t a, uint32_t b, uint32_t c, uint32_t format, enum obd_half_op op);
 
 static inline uint32_t obd_half2(
-	uint32_t a, uint32_t b, uint32_t c, uint32_t how, enum obd_half_op op)
+	uint32_t a, uint32_t b, uint32_t c, uint32_t format, enum obd_half_op op)
 {
-	return obd_half2_slow(a, b, c, how, op);
+	return obd_half2_slow(a, b, c, format, op);
 }
 
 #endif

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* Operands as registers, and the table of opcodes with the functions that lower them. */
-#include <stdlib.h>
+#include "softdevice/core/compile/lower.h"
+
 #include <string.h>
 
-#include "softdevice/core/ptx/ptx.h"
+#include "softdevice/core/ptx/token.h"
+#include "softdevice/core/ptx/unimplemented.h"
 
 void obd_bad(struct obd_builder *b, const struct obd_stmt *s, const char *what)
 {
-	obd_ptx_fail(b->ld, "%.*s: %s", (int)(s->op_size < 40 ? s->op_size : 40), s->op, what);
+	obd_ptx_fail(b->ld, "%.*s: %s", OBD_TEXT_ARG(s->op, s->op_size), what);
 }
 
 void obd_lacks(struct obd_builder *b, const struct obd_stmt *s, const char *what)
 {
 	obd_ptx_refuse(b->ld, "%.*s: %s is not supported by the software device",
-		(int)(s->op_size < 40 ? s->op_size : 40), s->op, what);
+		OBD_TEXT_ARG(s->op, s->op_size), what);
 }
 
 void obd_want(struct obd_builder *b, const struct obd_stmt *s, uint32_t least, uint32_t most)
@@ -147,8 +149,7 @@ static uint32_t symbol_value(struct obd_builder *b, const struct obd_operand *o,
 		return w;
 	}
 	default:
-		obd_ptx_fail(b->ld, "%.*s is not defined", (int)(sym->size < 60 ? sym->size : 60),
-			sym->name);
+		obd_ptx_fail(b->ld, "%.*s is not defined", OBD_TEXT_ARG(sym->name, sym->size));
 	}
 }
 
@@ -274,8 +275,12 @@ uint32_t obd_pred_value(struct obd_builder *b, const struct obd_stmt *s, uint32_
 
 static const struct obd_opcode *const tables[] = {
 	obd_opcodes_int,
+	obd_opcodes_bits,
+	obd_opcodes_compare,
 	obd_opcodes_float,
+	obd_opcodes_move,
 	obd_opcodes_mem,
+	obd_opcodes_copy,
 	obd_opcodes_atomic,
 	obd_opcodes_ctl,
 	obd_opcodes_cvt,
@@ -309,23 +314,33 @@ __attribute__((constructor)) static void fill_opcodes(void)
 		}
 }
 
-void obd_lower(struct obd_builder *b, struct obd_stmt *s)
+static const struct obd_opcode *find_opcode(const char *name, uint32_t size)
 {
-	b->line = s->line;
-	b->first_temp = b->n_vregs;
-	for (uint32_t k = heads[bucket(s->op, s->op_size)]; k;) {
+	for (uint32_t k = heads[bucket(name, size)]; k;) {
 		uint32_t t = (k - 1) / 4096, i = (k - 1) % 4096;
 		const struct obd_opcode *o = &tables[t][i];
 
-		if (strlen(o->name) == s->op_size && memcmp(o->name, s->op, s->op_size) == 0) {
-			o->fn(b, s, o->arg);
-			return;
-		}
+		if (strlen(o->name) == size && memcmp(o->name, name, size) == 0)
+			return o;
 		k = links[t][i];
 	}
-	if (obd_ptx_unimplemented(s->op, s->op_size))
+	return NULL;
+}
+
+void obd_lower(struct obd_builder *b, struct obd_stmt *s)
+{
+	const struct obd_opcode *o = find_opcode(s->op, s->op_size);
+
+	if (!o && obd_ptx_unimplemented(s->op, s->op_size))
 		obd_ptx_refuse(b->ld, "instruction %.*s is not supported by the software device",
 			(int)s->op_size, s->op);
-	obd_ptx_fail(
-		b->ld, "unknown instruction %.*s", (int)(s->op_size < 60 ? s->op_size : 60), s->op);
+	if (!o)
+		obd_ptx_fail(b->ld, "unknown instruction %.*s", OBD_TEXT_ARG(s->op, s->op_size));
+	b->line = s->line;
+	b->first_temp = b->n_vregs;
+	b->guard = s->guard;
+	b->guard_negated = s->guard_negated;
+	o->fn(b, s, o->arg);
+	b->guard = OBD_NONE;
+	b->round = OBD_RN;
 }

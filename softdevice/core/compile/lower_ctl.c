@@ -1,48 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* Branches, calls, exit, and the stack. */
-#include "softdevice/core/ptx/ptx.h"
+#include "softdevice/core/compile/lower.h"
 
 #define N OBD_NONE
-
-static void branch_to(struct obd_builder *b, uint32_t label, uint32_t pred, bool negated)
-{
-	struct obd_lin *l = obd_emit_raw(b, pred == N ? OBD_OP_bra : OBD_OP_bra_p);
-
-	l->imm = label;
-	l->a = pred;
-	l->e_raw = negated;
-	l->flags = (uint16_t)(OBD_BRANCH | (pred == N ? OBD_STOP : OBD_USE_A));
-}
-
-/* Replaces the guard of the statement by a branch around it. OBD_NONE: there was no guard. */
-static uint32_t around(struct obd_builder *b)
-{
-	uint32_t guard = b->guard, label;
-
-	if (guard == N)
-		return N;
-	label = obd_label_new(b);
-	b->guard = N;
-	branch_to(b, label, guard, !b->guard_negated);
-	return label;
-}
-
-static void end_around(struct obd_builder *b, uint32_t label)
-{
-	if (label != N)
-		obd_label_here(b, label);
-}
-
-uint32_t obd_lower_around(struct obd_builder *b)
-{
-	return around(b);
-}
-
-void obd_lower_end_around(struct obd_builder *b, uint32_t label)
-{
-	end_around(b, label);
-}
 
 static void lower_bra(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
@@ -53,12 +14,12 @@ static void lower_bra(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	if (s->opd[0].kind != OBD_OPD_SYMBOL || s->opd[0].sym->kind != OBD_SYM_LABEL)
 		obd_bad(b, s, "a label expected");
 	b->guard = N;
-	branch_to(b, s->opd[0].sym->index, guard, b->guard_negated);
+	obd_build_branch(b, s->opd[0].sym->index, guard, b->guard_negated);
 }
 
 static void lower_brx(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
-	uint32_t label = around(b), index;
+	uint32_t label = obd_build_skip_begin(b), index;
 
 	(void)arg;
 	obd_want(b, s, 2, 2);
@@ -70,21 +31,10 @@ static void lower_brx(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	l->a = index;
 	l->imm = s->opd[1].sym->index;
 	l->flags = OBD_USE_A | OBD_TABLE | OBD_STOP;
-	end_around(b, label);
+	obd_build_skip_end(b, label);
 }
 
 /* ---- calls ---- */
-
-static void push(struct obd_builder *b, uint32_t v)
-{
-	obd_ptx_grow(b->ld, &b->calls, &b->cap_calls, b->n_calls, sizeof(*b->calls), OBD_MAX_CODE);
-	b->calls[b->n_calls++] = v;
-}
-
-void obd_build_list(struct obd_builder *b, uint32_t v)
-{
-	push(b, v);
-}
 
 static uint32_t push_words(struct obd_builder *b, const struct obd_stmt *s,
 	const struct obd_operand *o, bool is_result)
@@ -93,17 +43,17 @@ static uint32_t push_words(struct obd_builder *b, const struct obd_stmt *s,
 
 	if (o->kind == OBD_OPD_SYMBOL && o->sym->kind == OBD_SYM_PARAM) {
 		for (uint32_t i = 0; i < o->sym->count; i++)
-			push(b, o->sym->vreg + i);
+			obd_build_list(b, o->sym->vreg + i);
 		return o->sym->count;
 	}
 	if (is_result) {
 		if (o->kind == OBD_OPD_SINK) {
-			push(b, obd_temp(b, OBD_T_U32));
+			obd_build_list(b, obd_temp(b, OBD_T_U32));
 			return 1;
 		}
 		if (o->kind != OBD_OPD_REG || obd_type_class(o->type) != OBD_CLASS_32)
 			obd_bad(b, s, "a result must be a .param variable or a 32-bit register");
-		push(b, o->vreg);
+		obd_build_list(b, o->vreg);
 		return 1;
 	}
 	if (o->kind == OBD_OPD_REG && obd_type_class(o->type) == OBD_CLASS_64) {
@@ -111,17 +61,17 @@ static uint32_t push_words(struct obd_builder *b, const struct obd_stmt *s,
 		w = obd_temp(b, OBD_T_U32);
 		obd_emit(b, OBD_OP_lo_64, v, o->vreg, N, N);
 		obd_emit(b, OBD_OP_hi_64, w, o->vreg, N, N);
-		push(b, v);
-		push(b, w);
+		obd_build_list(b, v);
+		obd_build_list(b, w);
 		return 2;
 	}
-	push(b, obd_src_of(b, o, OBD_T_U32));
+	obd_build_list(b, obd_src_of(b, o, OBD_T_U32));
 	return 1;
 }
 
 static void lower_call(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
-	uint32_t label = around(b), at = 0, list, n = 0, target = N;
+	uint32_t label = obd_build_skip_begin(b), at = 0, list, n = 0, target = N;
 	const struct obd_operand *rets = NULL, *args = NULL, *f;
 
 	(void)arg;
@@ -137,8 +87,8 @@ static void lower_call(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	if (f->kind == OBD_OPD_REG)
 		target = obd_src_of(b, f, OBD_T_U64);
 	list = b->n_calls;
-	push(b, 0);
-	push(b, 0);
+	obd_build_list(b, 0);
+	obd_build_list(b, 0);
 	for (uint32_t i = 0; args && i < args->n_items; i++)
 		n += push_words(b, s, &args->items[i], false);
 	if (n > OBD_MAX_WORDS)
@@ -168,7 +118,7 @@ static void lower_call(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		l->flags |= OBD_USE_A;
 		b->func->calls_indirect = true;
 	}
-	end_around(b, label);
+	obd_build_skip_end(b, label);
 }
 
 /* arg: operation */
@@ -181,19 +131,19 @@ static void lower_end(struct obd_builder *b, struct obd_stmt *s, uint32_t op)
 		obd_emit(b, op, N, N, N, N)->e_raw = s->op[0] == 'b';
 		return;
 	}
-	label = around(b);
+	label = obd_build_skip_begin(b);
 	obd_emit_raw(b, op)->flags = OBD_STOP;
-	end_around(b, label);
+	obd_build_skip_end(b, label);
 }
 
 static void lower_nanosleep(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
-	uint32_t label = around(b);
+	uint32_t label = obd_build_skip_begin(b);
 
 	(void)arg;
 	obd_want(b, s, 1, 1);
 	obd_emit_raw(b, OBD_OP_nanosleep);
-	end_around(b, label);
+	obd_build_skip_end(b, label);
 }
 
 /* ---- the stack ---- */

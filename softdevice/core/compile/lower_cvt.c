@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* cvt: common conversions have their own operations, all others a packed description. */
-#include "softdevice/core/ptx/ptx.h"
+#include "softdevice/core/compile/lower.h"
 
 #define N OBD_NONE
 

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* Floating-point arithmetic. Modifiers become operations before and after the plain one. */
-#include "softdevice/core/ptx/ptx.h"
+#include "softdevice/core/compile/lower_float.h"
 
 #define N OBD_NONE
-
-enum { ADD, SUB, MUL, MAD, DIV, REM, MIN, MAX, ABS, NEG, FMA };
-
-void obd_lower_float2(struct obd_builder *b, struct obd_stmt *s, uint32_t which);
 
 static void set_rounding(struct obd_builder *b, const struct obd_stmt *s)
 {
@@ -58,17 +54,17 @@ static void copy32(struct obd_builder *b, uint32_t d, uint32_t v)
 
 static void arithmetic32(struct obd_builder *b, const struct obd_stmt *s, uint32_t which)
 {
-	static const uint16_t plain[] = { [ADD] = OBD_OP_add_f32,
-		[SUB] = OBD_OP_sub_f32,
-		[MUL] = OBD_OP_mul_f32,
-		[MAD] = OBD_OP_fma_f32,
-		[FMA] = OBD_OP_fma_f32 };
-	static const uint16_t flush[] = { [ADD] = OBD_OP_add_ftz_f32,
-		[SUB] = OBD_OP_sub_ftz_f32,
-		[MUL] = OBD_OP_mul_ftz_f32,
-		[MAD] = OBD_OP_fma_ftz_f32,
-		[FMA] = OBD_OP_fma_ftz_f32 };
-	bool three = which == MAD || which == FMA,
+	static const uint16_t plain[] = { [OBD_ARITH_ADD] = OBD_OP_add_f32,
+		[OBD_ARITH_SUB] = OBD_OP_sub_f32,
+		[OBD_ARITH_MUL] = OBD_OP_mul_f32,
+		[OBD_ARITH_MAD] = OBD_OP_fma_f32,
+		[OBD_ARITH_FMA] = OBD_OP_fma_f32 };
+	static const uint16_t flush[] = { [OBD_ARITH_ADD] = OBD_OP_add_ftz_f32,
+		[OBD_ARITH_SUB] = OBD_OP_sub_ftz_f32,
+		[OBD_ARITH_MUL] = OBD_OP_mul_ftz_f32,
+		[OBD_ARITH_MAD] = OBD_OP_fma_ftz_f32,
+		[OBD_ARITH_FMA] = OBD_OP_fma_ftz_f32 };
+	bool three = which == OBD_ARITH_MAD || which == OBD_ARITH_FMA,
 	     more = obd_q(s, OBD_Q_sat) || obd_q(s, OBD_Q_relu);
 	uint32_t d = obd_dst(b, s, 0, OBD_T_F32), r = more ? obd_temp(b, OBD_T_F32) : d;
 	/* mixed precision, such as add.f32.f16 */
@@ -103,15 +99,15 @@ static void arithmetic32(struct obd_builder *b, const struct obd_stmt *s, uint32
 
 static void arithmetic64(struct obd_builder *b, const struct obd_stmt *s, uint32_t which)
 {
-	static const uint16_t ops[] = { [ADD] = OBD_OP_add_f64,
-		[SUB] = OBD_OP_sub_f64,
-		[MUL] = OBD_OP_mul_f64,
-		[MAD] = OBD_OP_fma_f64,
-		[FMA] = OBD_OP_fma_f64,
-		[DIV] = OBD_OP_div_f64,
-		[MIN] = OBD_OP_min_f64,
-		[MAX] = OBD_OP_max_f64 };
-	bool three = which == MAD || which == FMA;
+	static const uint16_t ops[] = { [OBD_ARITH_ADD] = OBD_OP_add_f64,
+		[OBD_ARITH_SUB] = OBD_OP_sub_f64,
+		[OBD_ARITH_MUL] = OBD_OP_mul_f64,
+		[OBD_ARITH_MAD] = OBD_OP_fma_f64,
+		[OBD_ARITH_FMA] = OBD_OP_fma_f64,
+		[OBD_ARITH_DIV] = OBD_OP_div_f64,
+		[OBD_ARITH_MIN] = OBD_OP_min_f64,
+		[OBD_ARITH_MAX] = OBD_OP_max_f64 };
+	bool three = which == OBD_ARITH_MAD || which == OBD_ARITH_FMA;
 	uint32_t x = obd_src(b, s, 1, OBD_T_F64), y = obd_src(b, s, 2, OBD_T_F64),
 		 z = three ? obd_src(b, s, 3, OBD_T_F64) : N;
 
@@ -161,7 +157,7 @@ static void minmax32(struct obd_builder *b, const struct obd_stmt *s, bool max)
 	copy32(b, d, r);
 }
 
-uint16_t obd_half_how(enum obd_type t)
+uint16_t obd_half_format(enum obd_type t)
 {
 	switch (t) {
 	case OBD_T_F16:
@@ -175,24 +171,24 @@ uint16_t obd_half_how(enum obd_type t)
 	}
 }
 
-static void half_op(struct obd_builder *b, uint32_t op, uint16_t how, uint32_t d, uint32_t x,
+static void half_op(struct obd_builder *b, uint32_t op, uint16_t format, uint32_t d, uint32_t x,
 	uint32_t y, uint32_t z)
 {
-	obd_emit(b, op, d, x, y, z)->e_raw = how;
+	obd_emit(b, op, d, x, y, z)->e_raw = format;
 }
 
 static void arithmetic_half(
 	struct obd_builder *b, const struct obd_stmt *s, uint32_t which, enum obd_type t)
 {
-	static const uint16_t ops[] = { [ADD] = OBD_OP_add_h,
-		[SUB] = OBD_OP_sub_h,
-		[MUL] = OBD_OP_mul_h,
-		[MAD] = OBD_OP_fma_h,
-		[FMA] = OBD_OP_fma_h,
-		[MIN] = OBD_OP_min_h,
-		[MAX] = OBD_OP_max_h };
-	bool three = which == MAD || which == FMA, ftz = obd_q(s, OBD_Q_ftz);
-	uint16_t how = obd_half_how(t);
+	static const uint16_t ops[] = { [OBD_ARITH_ADD] = OBD_OP_add_h,
+		[OBD_ARITH_SUB] = OBD_OP_sub_h,
+		[OBD_ARITH_MUL] = OBD_OP_mul_h,
+		[OBD_ARITH_MAD] = OBD_OP_fma_h,
+		[OBD_ARITH_FMA] = OBD_OP_fma_h,
+		[OBD_ARITH_MIN] = OBD_OP_min_h,
+		[OBD_ARITH_MAX] = OBD_OP_max_h };
+	bool three = which == OBD_ARITH_MAD || which == OBD_ARITH_FMA, ftz = obd_q(s, OBD_Q_ftz);
+	uint16_t format = obd_half_format(t);
 	uint32_t d = obd_dst(b, s, 0, t), r = obd_temp(b, t), v[3] = { N, N, N }, n = three ? 3 : 2;
 	uint32_t op = which < sizeof(ops) / sizeof(ops[0]) ? ops[which] : 0;
 
@@ -200,21 +196,23 @@ static void arithmetic_half(
 	if (!op)
 		obd_bad(b, s, "no such type");
 	if (obd_q(s, OBD_Q_NaN))
-		op = which == MIN ? OBD_OP_minnan_h : OBD_OP_maxnan_h;
+		op = which == OBD_ARITH_MIN ? OBD_OP_minnan_h : OBD_OP_maxnan_h;
 	for (uint32_t i = 0; i < n; i++) {
 		v[i] = obd_src(b, s, i + 1, t);
 		if (ftz) {
 			uint32_t w = obd_temp(b, t);
 
-			half_op(b, OBD_OP_ftz_h, how, w, v[i], N, N);
+			half_op(b, OBD_OP_ftz_h, format, w, v[i], N, N);
 			v[i] = w;
 		}
 	}
 	uint32_t sign = N;
 
 	if (obd_q(s, OBD_Q_xorsign)) {
-		uint32_t mask = obd_const_new(b, OBD_CLASS_32, how & 2 ? 0x7fff7fff : 0x7fff, NULL);
-		uint32_t top = obd_const_new(b, OBD_CLASS_32, how & 2 ? 0x80008000 : 0x8000, NULL),
+		uint32_t mask =
+			obd_const_new(b, OBD_CLASS_32, format & 2 ? 0x7fff7fff : 0x7fff, NULL);
+		uint32_t top = obd_const_new(
+				 b, OBD_CLASS_32, format & 2 ? 0x80008000 : 0x8000, NULL),
 			 ax = obd_temp(b, t), ay = obd_temp(b, t);
 
 		sign = obd_temp(b, t);
@@ -225,15 +223,15 @@ static void arithmetic_half(
 		v[0] = ax;
 		v[1] = ay;
 	}
-	half_op(b, op, how, r, v[0], v[1], v[2]);
+	half_op(b, op, format, r, v[0], v[1], v[2]);
 	if (sign != N)
 		obd_emit(b, OBD_OP_or_32, r, r, sign, N);
 	if (ftz)
-		half_op(b, OBD_OP_ftz_h, how, r, r, N, N);
+		half_op(b, OBD_OP_ftz_h, format, r, r, N, N);
 	if (obd_q(s, OBD_Q_sat))
-		half_op(b, OBD_OP_sat_h, how, r, r, N, N);
+		half_op(b, OBD_OP_sat_h, format, r, r, N, N);
 	if (obd_q(s, OBD_Q_relu))
-		half_op(b, OBD_OP_relu_h, how, r, r, N, N);
+		half_op(b, OBD_OP_relu_h, format, r, r, N, N);
 	copy32(b, d, r);
 }
 
@@ -247,10 +245,10 @@ static void sign_op(
 	switch (t) {
 	case OBD_T_F32:
 		x = source32(b, s, 1);
-		obd_emit(b, which == ABS ? OBD_OP_abs_f32 : OBD_OP_neg_f32, d, x, N, N);
+		obd_emit(b, which == OBD_ARITH_ABS ? OBD_OP_abs_f32 : OBD_OP_neg_f32, d, x, N, N);
 		return;
 	case OBD_T_F64:
-		obd_emit(b, which == ABS ? OBD_OP_abs_f64 : OBD_OP_neg_f64, d, x, N, N);
+		obd_emit(b, which == OBD_ARITH_ABS ? OBD_OP_abs_f64 : OBD_OP_neg_f64, d, x, N, N);
 		return;
 	default:
 		break;
@@ -258,10 +256,10 @@ static void sign_op(
 	if (obd_q(s, OBD_Q_ftz)) {
 		uint32_t w = obd_temp(b, t);
 
-		half_op(b, OBD_OP_ftz_h, obd_half_how(t), w, x, N, N);
+		half_op(b, OBD_OP_ftz_h, obd_half_format(t), w, x, N, N);
 		x = w;
 	}
-	if (which == ABS)
+	if (which == OBD_ARITH_ABS)
 		obd_emit(b, OBD_OP_and_32, d, x,
 			obd_const_new(b, OBD_CLASS_32, bits >> 16 ? 0x7fff7fff : 0x7fff, NULL), N);
 	else
@@ -272,16 +270,16 @@ void obd_lower_float2(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
 {
 	enum obd_type t = obd_type_at(b, s, 0);
 
-	if (which == ABS || which == NEG) {
+	if (which == OBD_ARITH_ABS || which == OBD_ARITH_NEG) {
 		sign_op(b, s, which, t);
 		return;
 	}
 	switch (t) {
 	case OBD_T_F32:
-		if (which == DIV)
+		if (which == OBD_ARITH_DIV)
 			divide32(b, s);
-		else if (which == MIN || which == MAX)
-			minmax32(b, s, which == MAX);
+		else if (which == OBD_ARITH_MIN || which == OBD_ARITH_MAX)
+			minmax32(b, s, which == OBD_ARITH_MAX);
 		else
 			arithmetic32(b, s, which);
 		return;
@@ -329,7 +327,7 @@ static void lower_unary(struct obd_builder *b, struct obd_stmt *s, uint32_t whic
 			(t != OBD_T_F16 && t != OBD_T_BF16 && t != OBD_T_F16X2 &&
 				t != OBD_T_BF16X2))
 			obd_bad(b, s, "no such type");
-		half_op(b, which == EX2 ? OBD_OP_ex2_h : OBD_OP_tanh_h, obd_half_how(t), d,
+		half_op(b, which == EX2 ? OBD_OP_ex2_h : OBD_OP_tanh_h, obd_half_format(t), d,
 			obd_src(b, s, 1, t), N, N);
 		return;
 	}
@@ -343,7 +341,7 @@ static void lower_unary(struct obd_builder *b, struct obd_stmt *s, uint32_t whic
 static void lower_fma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	(void)arg;
-	obd_lower_float2(b, s, FMA);
+	obd_lower_float2(b, s, OBD_ARITH_FMA);
 }
 
 static void lower_copysign(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)

@@ -3,7 +3,8 @@
 /* Matrix products and matrix loads of a warp, and barriers in shared memory. */
 #include <string.h>
 
-#include "softdevice/core/ptx/ptx.h"
+#include "softdevice/core/compile/address.h"
+#include "softdevice/core/compile/lower.h"
 
 #define N OBD_NONE
 
@@ -84,7 +85,7 @@ static void push_fragment(struct obd_builder *b, const struct obd_stmt *s, uint3
 
 static void lower_mma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
-	uint32_t label = obd_lower_around(b), shape = OBD_MMA_SHAPES, m = 0, k = 0, list;
+	uint32_t label = obd_build_skip_begin(b), shape = OBD_MMA_SHAPES, m = 0, k = 0, list;
 	enum obd_type dt, at, bt, ct;
 
 	(void)arg;
@@ -135,7 +136,7 @@ static void lower_mma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	l->e_raw = OBD_MMA_CODE(mma_type(b, s, at), mma_type(b, s, bt), mma_type(b, s, ct), shape,
 		obd_q(s, OBD_Q_satfinite));
 	l->flags |= OBD_CALL;
-	obd_lower_end_around(b, label);
+	obd_build_skip_end(b, label);
 }
 
 /* which: 0 ldmatrix, 1 stmatrix */
@@ -146,13 +147,13 @@ static void lower_ldmatrix(struct obd_builder *b, struct obd_stmt *s, uint32_t w
 		: has_word(s, "x1")    ? 1
 				       : 0,
 		 kind = obd_q(s, OBD_Q_shared), offset, base, list;
-	uint32_t label = obd_lower_around(b);
+	uint32_t label = obd_build_skip_begin(b);
 
 	obd_want(b, s, 2, 2);
 	if (!n || !has_word(s, "m8n8") || obd_type_at(b, s, 0) != OBD_T_B16)
 		obd_lacks(b, s, "a form other than .m8n8 of .b16");
 	gather_warp(b);
-	base = obd_lower_address(b, &s->opd[which ? 0 : 1], &kind, &offset);
+	base = obd_address(b, &s->opd[which ? 0 : 1], &kind, &offset);
 	if ((int32_t)offset > INT16_MAX || (int32_t)offset < INT16_MIN || kind > 1) {
 		uint32_t v = obd_vreg_new(b, kind == 1 ? OBD_CLASS_32 : OBD_CLASS_64);
 
@@ -175,7 +176,7 @@ static void lower_ldmatrix(struct obd_builder *b, struct obd_stmt *s, uint32_t w
 	l->g = (offset & 0xffff) | kind << 16;
 	l->e_raw = (uint16_t)(n | (has_word(s, "trans") ? 8u : 0u) | (which ? 16u : 0u));
 	l->flags |= OBD_CALL;
-	obd_lower_end_around(b, label);
+	obd_build_skip_end(b, label);
 }
 
 /* ---- mbarrier ---- */
@@ -233,7 +234,7 @@ static void lower_mbarrier(struct obd_builder *b, struct obd_stmt *s, uint32_t a
 		break;
 	}
 	if (op != OBD_MBAR_PENDING)
-		base = obd_lower_address(b, &s->opd[at], &kind, &offset);
+		base = obd_address(b, &s->opd[at], &kind, &offset);
 	if (kind > 1)
 		obd_bad(b, s, "the barrier lies in shared memory");
 	struct obd_lin *l = obd_emit(b, OBD_OP_mbarrier, d, base, x, c);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* Barriers, fences, and operations among the lanes of a warp. */
-#include "softdevice/core/ptx/ptx.h"
+#include "softdevice/core/compile/lower.h"
 
 #define N OBD_NONE
 
 /*
  * All lanes that execute a .sync operation must be one path. The callers therefore replace a guard
- * by a branch (obd_lower_around).
+ * by a branch (obd_build_skip_begin).
  */
 static struct obd_lin *emit_sync(struct obd_builder *b, uint32_t kind, uint32_t d, uint32_t a,
 	uint32_t x, uint32_t c, uint32_t members, uint32_t pred)
@@ -28,7 +28,7 @@ static void lower_shfl(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		: obd_q(s, OBD_Q_down)     ? OBD_SYNC_SHFL_DOWN
 		: obd_q(s, OBD_Q_bfly)     ? OBD_SYNC_SHFL_BFLY
 					   : OBD_SYNC_SHFL_IDX;
-	uint32_t label = obd_lower_around(b);
+	uint32_t label = obd_build_skip_begin(b);
 
 	(void)arg;
 	obd_want(b, s, sync ? 5 : 4, sync ? 5 : 4);
@@ -37,7 +37,7 @@ static void lower_shfl(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	uint32_t members = sync ? obd_src(b, s, 4, OBD_T_U32) : N;
 
 	emit_sync(b, kind, obd_dst(b, s, 0, OBD_T_B32), a, x, c, members, s->opd[0].pair);
-	obd_lower_end_around(b, label);
+	obd_build_skip_end(b, label);
 }
 
 static void lower_vote(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
@@ -47,7 +47,7 @@ static void lower_vote(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		: obd_q(s, OBD_Q_all) ? OBD_SYNC_VOTE_ALL
 		: obd_q(s, OBD_Q_any) ? OBD_SYNC_VOTE_ANY
 				      : OBD_SYNC_VOTE_UNI;
-	uint32_t label = obd_lower_around(b);
+	uint32_t label = obd_build_skip_begin(b);
 
 	(void)arg;
 	obd_want(b, s, sync ? 3 : 2, sync ? 3 : 2);
@@ -57,7 +57,7 @@ static void lower_vote(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		emit_sync(b, kind, obd_dst(b, s, 0, OBD_T_B32), p, N, N, members, N);
 	else
 		emit_sync(b, kind, N, p, N, N, members, obd_dst(b, s, 0, OBD_T_PRED));
-	obd_lower_end_around(b, label);
+	obd_build_skip_end(b, label);
 }
 
 static void lower_match(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
@@ -67,21 +67,21 @@ static void lower_match(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	uint32_t kind = all ? (wide ? OBD_SYNC_MATCH_ALL64 : OBD_SYNC_MATCH_ALL32)
 		: wide      ? OBD_SYNC_MATCH_ANY64
 			    : OBD_SYNC_MATCH_ANY32;
-	uint32_t label = obd_lower_around(b);
+	uint32_t label = obd_build_skip_begin(b);
 
 	(void)arg;
 	obd_want(b, s, 3, 3);
 	uint32_t a = obd_src(b, s, 1, t), members = obd_src(b, s, 2, OBD_T_U32);
 
 	emit_sync(b, kind, obd_dst(b, s, 0, OBD_T_B32), a, N, N, members, all ? s->opd[0].pair : N);
-	obd_lower_end_around(b, label);
+	obd_build_skip_end(b, label);
 }
 
 static void lower_redux(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	enum obd_type t = obd_type_at(b, s, 0);
 	bool sign = obd_type_signed(t), max = obd_q(s, OBD_Q_max), f32 = t == OBD_T_F32;
-	uint32_t kind, label = obd_lower_around(b);
+	uint32_t kind, label = obd_build_skip_begin(b);
 
 	(void)arg;
 	obd_want(b, s, 3, 3);
@@ -106,7 +106,7 @@ static void lower_redux(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		a = w;
 	}
 	emit_sync(b, kind, obd_dst(b, s, 0, t), a, N, N, obd_src(b, s, 2, OBD_T_U32), N);
-	obd_lower_end_around(b, label);
+	obd_build_skip_end(b, label);
 }
 
 static void lower_activemask(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
@@ -118,14 +118,14 @@ static void lower_activemask(struct obd_builder *b, struct obd_stmt *s, uint32_t
 
 static void lower_elect(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
-	uint32_t label = obd_lower_around(b);
+	uint32_t label = obd_build_skip_begin(b);
 
 	(void)arg;
 	obd_want(b, s, 2, 2);
 	uint32_t d = s->opd[0].kind == OBD_OPD_SINK ? N : obd_dst(b, s, 0, OBD_T_B32);
 
 	emit_sync(b, OBD_SYNC_ELECT, d, N, N, N, obd_src(b, s, 1, OBD_T_U32), s->opd[0].pair);
-	obd_lower_end_around(b, label);
+	obd_build_skip_end(b, label);
 }
 
 /* ---- barriers ---- */
@@ -157,7 +157,7 @@ static void barrier_red(struct obd_builder *b, struct obd_stmt *s)
 
 static void lower_bar(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
-	uint32_t label = obd_lower_around(b), id, count;
+	uint32_t label = obd_build_skip_begin(b), id, count;
 
 	(void)arg;
 	if (obd_q(s, OBD_Q_warp)) {
@@ -177,7 +177,7 @@ static void lower_bar(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		obd_emit(b, OBD_OP_bar, N, id, count, N)->e_raw =
 			arrive ? OBD_BAR_ARRIVE : OBD_BAR_SYNC;
 	}
-	obd_lower_end_around(b, label);
+	obd_build_skip_end(b, label);
 }
 
 static void lower_fence(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)

@@ -7,39 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softdevice/core/ptx/ptx.h"
+#include "softdevice/core/compile/builder.h"
+#include "softdevice/core/compile/module.h"
+#include "softdevice/core/compile/reloc.h"
 
-/* ---- addresses ---- */
-
-static uint64_t symbol_address(struct obd_loader *ld, const struct obd_symbol *s, uint32_t line)
-{
-	if (s->kind == OBD_SYM_FUNC)
-		return OBD_CODE_TAG | ((uint64_t)s->index << 4);
-	if (!s->addr) {
-		ld->lex.tok.line = line;
-		obd_ptx_fail(ld, "variable %.*s is declared .extern and nothing defines it",
-			(int)(s->size < 60 ? s->size : 60), s->name);
-	}
-	return (uint64_t)(uintptr_t)s->addr;
-}
-
-static void relocate(struct obd_loader *ld)
-{
-	for (struct obd_reloc *r = ld->relocs; r; r = r->next) {
-		uint64_t v = symbol_address(ld, r->sym, r->line) + (uint64_t)r->offset;
-
-		if (r->func) {
-			r->func->consts[r->const_index].value = v;
-			continue;
-		}
-		if (r->mask != ~0ull) { /* mask(0xff00) x: that byte of the address */
-			v &= r->mask;
-			if (r->mask)
-				v >>= __builtin_ctzll(r->mask);
-		}
-		memcpy(r->cell, &v, r->size < 8 ? r->size : 8);
-	}
-}
+/* total of all kernels, over the functions that they reach */
+#define MAX_SHARED_REFS (1u << 22)
 
 /* ---- functions that a kernel reaches ---- */
 
@@ -109,7 +82,7 @@ static void shared_collect(struct obd_loader *ld, struct obd_entry *e, const str
 		obd_ptx_fail(ld,
 			"the kernels of this module refer to shared variables more than %u times "
 			"in all",
-			OBD_MAX_SHARED_REFS);
+			MAX_SHARED_REFS);
 	ld->shared_refs_left -= (uint32_t)n;
 	e->shared = n ? obd_ptx_alloc(ld, n * sizeof(*e->shared)) : NULL;
 	n = 0;
@@ -231,7 +204,7 @@ static void layout_kernels(struct obd_loader *ld)
 	struct reach r = { .p = p };
 	uint32_t *depth = stack_depths(ld);
 
-	ld->shared_refs_left = OBD_MAX_SHARED_REFS;
+	ld->shared_refs_left = MAX_SHARED_REFS;
 	r.seen = obd_ptx_scratch(ld, p->n_funcs + 1);
 	r.gone = obd_ptx_scratch(ld, p->n_funcs + 1);
 	r.order = obd_ptx_scratch(ld, (p->n_funcs + 1) * sizeof(uint32_t));
@@ -315,9 +288,9 @@ CUresult obd_program_load(const char *text, size_t size, const struct obd_env *e
 		if (size > OBD_PTX_MAX_TEXT)
 			obd_ptx_fail(ld, "the text is longer than %u bytes", OBD_PTX_MAX_TEXT);
 		obd_lex_init(&ld->lex, text, size);
-		obd_ptx_parse(ld);
+		obd_module_parse(ld);
 		resolve_builtins(ld);
-		relocate(ld);
+		obd_reloc_apply(ld);
 		layout_kernels(ld);
 	}
 	result = ld->result;

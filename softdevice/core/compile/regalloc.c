@@ -9,11 +9,12 @@
  * sets would be too large, or its data-flow equations do not converge, each register gets its own
  * slot.
  */
+#include "softdevice/core/compile/regalloc.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "softdevice/core/heap.h"
-#include "softdevice/core/ptx/ptx.h"
 
 #define MAX_SET_WORDS ((uint64_t)32 << 20)
 #define MAX_PASSES    64u
@@ -131,9 +132,9 @@ static bool make_blocks(struct state *s)
 	if (!lead)
 		return false;
 	lead[0] = 1;
-	for (uint32_t i = 0; i < b->n_labels; i++)
-		if (b->labels[i] != OBD_NONE && b->labels[i] < n)
-			lead[b->labels[i]] = 1;
+	for (uint32_t i = 0; i < b->labels.n; i++)
+		if (b->labels.at[i] != OBD_NONE && b->labels.at[i] < n)
+			lead[b->labels.at[i]] = 1;
 	for (uint32_t i = 0; i + 1 < n; i++)
 		if (b->code[i].flags & (OBD_BRANCH | OBD_STOP | OBD_TABLE))
 			lead[i + 1] = 1;
@@ -157,8 +158,9 @@ static bool make_blocks(struct state *s)
 
 		blk->next[0] = l->flags & OBD_STOP || blk->last >= n ? OBD_NONE : k + 1;
 		blk->next[1] = blk->table = OBD_NONE;
-		if (l->flags & OBD_BRANCH && b->labels[l->imm] != OBD_NONE && b->labels[l->imm] < n)
-			blk->next[1] = s->block_of[b->labels[l->imm]];
+		if (l->flags & OBD_BRANCH && b->labels.at[l->imm] != OBD_NONE &&
+			b->labels.at[l->imm] < n)
+			blk->next[1] = s->block_of[b->labels.at[l->imm]];
 		if (l->flags & OBD_TABLE)
 			blk->table = l->imm;
 	}
@@ -186,7 +188,7 @@ static void block_out(struct state *s, const struct block *blk, uint64_t *out)
 	const uint32_t *t = s->b->tables + blk->table;
 
 	for (uint32_t k = 0; k < t[0]; k++) {
-		uint32_t at = s->b->labels[t[1 + k]];
+		uint32_t at = s->b->labels.at[t[1 + k]];
 
 		if (at != OBD_NONE && at < s->b->n_code)
 			join(s, out, s->block_of[at]);

@@ -4,11 +4,17 @@
  * Variables. .global and .const variables get memory and their initial values at once, .shared and
  * .local variables a place in a layout.
  */
+#include "softdevice/core/compile/variable.h"
+
 #include <string.h>
 
-#include "softdevice/core/ptx/ptx.h"
+#include "softdevice/core/compile/builder.h"
+#include "softdevice/core/compile/reloc.h"
+#include "softdevice/core/ptx/expr.h"
+#include "softdevice/core/ptx/token.h"
 
 #define MAX_ALIGN 65536u
+#define MAX_BYTES ((uint64_t)1 << 36)
 #define MAX_DIMS  8u
 
 struct variable {
@@ -19,53 +25,18 @@ struct variable {
 	struct obd_token name;
 };
 
-static struct obd_token *tok(struct obd_loader *ld)
-{
-	return &ld->lex.tok;
-}
-
-static bool token_is(const struct obd_token *t, const char *name)
-{
-	return t->size == strlen(name) && memcmp(t->text, name, t->size) == 0;
-}
-
-static bool dot_is(struct obd_loader *ld, const char *name)
-{
-	return tok(ld)->kind == OBD_TOK_DOT && token_is(tok(ld), name);
-}
-
-static void next(struct obd_loader *ld)
-{
-	obd_lex_next(&ld->lex);
-}
-
-static bool accept(struct obd_loader *ld, uint16_t ch)
-{
-	if (!obd_tok_is(tok(ld), ch))
-		return false;
-	next(ld);
-	return true;
-}
-
-static void expect(struct obd_loader *ld, uint16_t ch)
-{
-	if (!accept(ld, ch))
-		obd_ptx_fail(ld, "'%c' expected before '%.*s'", ch,
-			(int)(tok(ld)->size < 40 ? tok(ld)->size : 40), tok(ld)->text);
-}
-
 static void parse_attribute(struct obd_loader *ld, struct variable *v)
 {
-	next(ld);
-	expect(ld, '(');
-	for (uint32_t depth = 1; depth; next(ld)) {
-		if (tok(ld)->kind == OBD_TOK_END)
+	obd_tok_next(ld);
+	obd_tok_expect(ld, '(');
+	for (uint32_t depth = 1; depth; obd_tok_next(ld)) {
+		if (obd_tok(ld)->kind == OBD_TOK_END)
 			obd_ptx_fail(ld, "the text ends inside an attribute");
-		if (dot_is(ld, "managed"))
+		if (obd_tok_dot_is(ld, "managed"))
 			v->managed = true;
-		depth += obd_tok_is(tok(ld), '(');
-		if (obd_tok_is(tok(ld), ')') && --depth == 0) {
-			next(ld);
+		depth += obd_tok_is(obd_tok(ld), '(');
+		if (obd_tok_is(obd_tok(ld), ')') && --depth == 0) {
+			obd_tok_next(ld);
 			break;
 		}
 	}
@@ -74,32 +45,31 @@ static void parse_attribute(struct obd_loader *ld, struct variable *v)
 /* Parses .align, attributes and the type, which precede the names. */
 static void parse_head(struct obd_loader *ld, struct variable *v)
 {
-	while (tok(ld)->kind == OBD_TOK_DOT) {
-		if (dot_is(ld, "align")) {
-			next(ld);
-			uint64_t a = tok(ld)->kind == OBD_TOK_INT ? tok(ld)->value : 0;
+	while (obd_tok(ld)->kind == OBD_TOK_DOT) {
+		if (obd_tok_dot_is(ld, "align")) {
+			obd_tok_next(ld);
+			uint64_t a = obd_tok(ld)->kind == OBD_TOK_INT ? obd_tok(ld)->value : 0;
 
 			if (!a || a > MAX_ALIGN || (a & (a - 1)))
 				obd_ptx_fail(
 					ld, "an alignment is a power of two up to %u", MAX_ALIGN);
 			v->align = (uint32_t)a;
-			next(ld);
-		} else if (dot_is(ld, "attribute")) {
+			obd_tok_next(ld);
+		} else if (obd_tok_dot_is(ld, "attribute")) {
 			parse_attribute(ld, v);
-		} else if (dot_is(ld, "v2") || dot_is(ld, "v4")) {
-			v->lanes = dot_is(ld, "v2") ? 2 : 4;
-			next(ld);
-		} else if (dot_is(ld, "visible") || dot_is(ld, "unified")) {
-			next(ld);
+		} else if (obd_tok_dot_is(ld, "v2") || obd_tok_dot_is(ld, "v4")) {
+			v->lanes = obd_tok_dot_is(ld, "v2") ? 2 : 4;
+			obd_tok_next(ld);
+		} else if (obd_tok_dot_is(ld, "visible") || obd_tok_dot_is(ld, "unified")) {
+			obd_tok_next(ld);
 		} else {
-			enum obd_type t = obd_type_named(tok(ld)->text, tok(ld)->size);
+			enum obd_type t = obd_type_named(obd_tok(ld)->text, obd_tok(ld)->size);
 
 			if (!t || t == OBD_T_PRED)
 				obd_ptx_fail(ld, "unknown type .%.*s of a variable",
-					(int)(tok(ld)->size < 40 ? tok(ld)->size : 40),
-					tok(ld)->text);
+					OBD_TOK_ARG(obd_tok(ld)));
 			v->type = t;
-			next(ld);
+			obd_tok_next(ld);
 		}
 	}
 	if (!v->type)
@@ -110,28 +80,28 @@ static void parse_name(struct obd_loader *ld, struct variable *v)
 {
 	uint32_t dims = 0;
 
-	if (tok(ld)->kind != OBD_TOK_WORD)
+	if (obd_tok(ld)->kind != OBD_TOK_WORD)
 		obd_ptx_fail(ld, "a variable's name expected");
-	v->name = *tok(ld);
-	next(ld);
+	v->name = *obd_tok(ld);
+	obd_tok_next(ld);
 	v->bytes = (uint64_t)obd_type_bytes(v->type) * v->lanes;
 	if (v->align < v->bytes)
 		v->align = (uint32_t)v->bytes;
 	v->is_array = v->unsized = false;
-	while (accept(ld, '[')) {
+	while (obd_tok_accept(ld, '[')) {
 		v->is_array = true;
 		if (++dims > MAX_DIMS)
 			obd_ptx_fail(ld, "more than %u array dimensions", MAX_DIMS);
-		if (accept(ld, ']')) {
+		if (obd_tok_accept(ld, ']')) {
 			v->unsized = true;
 			continue;
 		}
-		uint64_t n = obd_ptx_const_expr(ld);
+		uint64_t n = obd_expr_parse(ld);
 
-		expect(ld, ']');
-		if (n > OBD_MAX_VAR_BYTES || (n && v->bytes > OBD_MAX_VAR_BYTES / n))
+		obd_tok_expect(ld, ']');
+		if (n > MAX_BYTES || (n && v->bytes > MAX_BYTES / n))
 			obd_ptx_fail(ld, "a variable of more than %llu bytes",
-				(unsigned long long)OBD_MAX_VAR_BYTES);
+				(unsigned long long)MAX_BYTES);
 		v->bytes *= n;
 	}
 }
@@ -156,16 +126,13 @@ static void put(
 		obd_ptx_fail(in->ld, "more initial values than the variable holds");
 	memcpy(in->at, p, in->cell);
 	if (sym) {
-		struct obd_reloc *r = obd_ptx_scratch(in->ld, sizeof(*r));
-
-		*r = (struct obd_reloc){ .next = in->ld->relocs,
-			.sym = sym,
-			.cell = in->at,
-			.size = in->cell,
-			.offset = offset,
-			.mask = mask,
-			.line = tok(in->ld)->line };
-		in->ld->relocs = r;
+		obd_reloc_add(in->ld,
+			(struct obd_reloc){ .sym = sym,
+				.cell = in->at,
+				.size = in->cell,
+				.offset = offset,
+				.mask = mask,
+				.line = obd_tok(in->ld)->line });
 		if (sym->kind == OBD_SYM_FUNC)
 			in->ld->prog->funcs[sym->index]->address_taken = true;
 	}
@@ -175,29 +142,29 @@ static void put(
 static void put_symbol(struct init *in, uint64_t mask)
 {
 	struct obd_loader *ld = in->ld;
-	bool generic = tok(ld)->kind == OBD_TOK_WORD && token_is(tok(ld), "generic");
+	bool generic = obd_tok(ld)->kind == OBD_TOK_WORD && obd_tok_text_is(obd_tok(ld), "generic");
 	uint8_t zero[16] = { 0 };
 	int64_t offset = 0;
 
 	if (generic) {
-		next(ld);
-		expect(ld, '(');
+		obd_tok_next(ld);
+		obd_tok_expect(ld, '(');
 	}
-	struct obd_symbol *s = obd_sym_find(ld, tok(ld)->text, tok(ld)->size);
+	struct obd_symbol *s = obd_sym_find(ld, obd_tok(ld)->text, obd_tok(ld)->size);
 
 	if (!s || (s->kind != OBD_SYM_GLOBAL && s->kind != OBD_SYM_FUNC))
 		obd_ptx_fail(ld, "initial value %.*s is no variable or function",
-			(int)(tok(ld)->size < 60 ? tok(ld)->size : 60), tok(ld)->text);
-	next(ld);
+			OBD_TOK_ARG(obd_tok(ld)));
+	obd_tok_next(ld);
 	if (generic)
-		expect(ld, ')');
-	if (obd_tok_is(tok(ld), '+') || obd_tok_is(tok(ld), '-')) {
-		bool minus = obd_tok_is(tok(ld), '-');
+		obd_tok_expect(ld, ')');
+	if (obd_tok_is(obd_tok(ld), '+') || obd_tok_is(obd_tok(ld), '-')) {
+		bool minus = obd_tok_is(obd_tok(ld), '-');
 
-		next(ld);
-		uint64_t n = tok(ld)->kind == OBD_TOK_INT ? tok(ld)->value : 0;
+		obd_tok_next(ld);
+		uint64_t n = obd_tok(ld)->kind == OBD_TOK_INT ? obd_tok(ld)->value : 0;
 
-		next(ld);
+		obd_tok_next(ld);
 		offset = (int64_t)(minus ? 0 - n : n);
 	}
 	put(in, zero, s, offset, mask);
@@ -209,24 +176,24 @@ static void put_number(struct init *in)
 	uint8_t cell[16] = { 0 };
 	bool minus = false;
 
-	if (tok(ld)->kind == OBD_TOK_PUNCT) {
+	if (obd_tok(ld)->kind == OBD_TOK_PUNCT) {
 		struct obd_lex save = ld->lex;
 
-		minus = obd_tok_is(tok(ld), '-');
+		minus = obd_tok_is(obd_tok(ld), '-');
 		if (minus)
-			next(ld);
-		if (tok(ld)->kind != OBD_TOK_F32 && tok(ld)->kind != OBD_TOK_F64) {
+			obd_tok_next(ld);
+		if (obd_tok(ld)->kind != OBD_TOK_F32 && obd_tok(ld)->kind != OBD_TOK_F64) {
 			minus = false;
 			ld->lex = save;
 		}
 	}
-	if (tok(ld)->kind == OBD_TOK_F32 || tok(ld)->kind == OBD_TOK_F64) {
+	if (obd_tok(ld)->kind == OBD_TOK_F32 || obd_tok(ld)->kind == OBD_TOK_F64) {
 		double d;
 		float f;
 
-		memcpy(&d, &tok(ld)->value, 8);
-		if (tok(ld)->kind == OBD_TOK_F32) {
-			uint32_t bits = (uint32_t)tok(ld)->value;
+		memcpy(&d, &obd_tok(ld)->value, 8);
+		if (obd_tok(ld)->kind == OBD_TOK_F32) {
+			uint32_t bits = (uint32_t)obd_tok(ld)->value;
 
 			memcpy(&f, &bits, 4);
 			d = (double)f;
@@ -243,9 +210,9 @@ static void put_number(struct init *in)
 			obd_ptx_fail(ld,
 				"a floating-point value for a variable that is neither .f32 nor "
 				".f64");
-		next(ld);
+		obd_tok_next(ld);
 	} else {
-		uint64_t v = obd_ptx_const_expr(ld);
+		uint64_t v = obd_expr_parse(ld);
 
 		if (in->v->type == OBD_T_F64 || in->v->type == OBD_T_F32) {
 			double d = (double)(int64_t)v;
@@ -265,30 +232,31 @@ static void parse_values(struct init *in)
 	uint32_t depth = 0;
 
 	do {
-		while (accept(ld, '{'))
+		while (obd_tok_accept(ld, '{'))
 			depth++;
 		if (depth > MAX_DIMS + 1)
 			obd_ptx_fail(ld, "initial values nested too deep");
-		if (!obd_tok_is(tok(ld), '}')) {
+		if (!obd_tok_is(obd_tok(ld), '}')) {
 			uint64_t mask = ~0ull;
 
-			if (tok(ld)->kind == OBD_TOK_WORD && token_is(tok(ld), "mask")) {
-				next(ld);
-				expect(ld, '(');
-				mask = obd_ptx_const_expr(ld);
-				expect(ld, ')');
+			if (obd_tok(ld)->kind == OBD_TOK_WORD &&
+				obd_tok_text_is(obd_tok(ld), "mask")) {
+				obd_tok_next(ld);
+				obd_tok_expect(ld, '(');
+				mask = obd_expr_parse(ld);
+				obd_tok_expect(ld, ')');
 			}
-			if (tok(ld)->kind == OBD_TOK_WORD)
+			if (obd_tok(ld)->kind == OBD_TOK_WORD)
 				put_symbol(in, mask);
-			else if (mask != ~0ull && accept(ld, '(')) {
+			else if (mask != ~0ull && obd_tok_accept(ld, '(')) {
 				put_symbol(in, mask);
-				expect(ld, ')');
+				obd_tok_expect(ld, ')');
 			} else
 				put_number(in);
 		}
-		while (depth && accept(ld, '}'))
+		while (depth && obd_tok_accept(ld, '}'))
 			depth--;
-	} while (accept(ld, ','));
+	} while (obd_tok_accept(ld, ','));
 	if (depth)
 		obd_ptx_fail(ld, "'}' expected behind the initial values");
 }
@@ -306,7 +274,7 @@ static void add_global(
 	if (!mem)
 		obd_ptx_fail_with(ld, CUDA_ERROR_OUT_OF_MEMORY,
 			"out of device memory for variable %.*s of %llu bytes",
-			(int)(s->size < 60 ? s->size : 60), s->name, (unsigned long long)v->bytes);
+			OBD_TEXT_ARG(s->name, s->size), (unsigned long long)v->bytes);
 	/* from here on obd_program_free frees the memory */
 	s->addr = mem;
 	obd_ptx_grow(
@@ -340,10 +308,10 @@ static void global_variable(struct obd_loader *ld, struct variable *v, bool is_c
 	}
 	struct init in = { .ld = ld, .v = v, .cell = obd_type_bytes(v->type) };
 	struct obd_lex value = ld->lex;
-	bool has_value = obd_tok_is(tok(ld), '=');
+	bool has_value = obd_tok_is(obd_tok(ld), '=');
 
 	if (has_value && v->unsized) { /* the size is the number of values */
-		next(ld);
+		obd_tok_next(ld);
 		parse_values(&in);
 		v->bytes = (v->bytes ? v->bytes : 1) * in.count;
 		ld->lex = value;
@@ -353,13 +321,12 @@ static void global_variable(struct obd_loader *ld, struct variable *v, bool is_c
 	bool fresh = !v->is_extern && !s->addr;
 
 	if (!v->is_extern && s->addr && !v->is_weak)
-		obd_ptx_fail(ld, "variable %.*s is defined twice",
-			(int)(s->size < 60 ? s->size : 60), s->name);
+		obd_ptx_fail(ld, "variable %.*s is defined twice", OBD_TEXT_ARG(s->name, s->size));
 	if (fresh)
 		add_global(ld, s, v, is_const);
 	if (!has_value)
 		return;
-	next(ld);
+	obd_tok_next(ld);
 	in.count = 0;
 	if (fresh) {
 		in.at = s->addr;
@@ -406,16 +373,14 @@ static void local_variable(struct obd_loader *ld, struct variable *v)
 	ld->b->local_bytes = (uint32_t)(at + v->bytes);
 }
 
-void obd_ptx_variable(
-	struct obd_loader *ld, const char *space, uint32_t space_size, bool is_extern, bool is_weak)
+void obd_variable_parse(struct obd_loader *ld, char space, bool is_extern, bool is_weak)
 {
 	struct variable v = { .align = 1, .lanes = 1, .is_extern = is_extern, .is_weak = is_weak };
 
-	(void)space_size;
 	parse_head(ld, &v);
 	do {
 		parse_name(ld, &v);
-		switch (space[0]) {
+		switch (space) {
 		case 'g':
 			global_variable(ld, &v, false);
 			break;
@@ -429,6 +394,6 @@ void obd_ptx_variable(
 			local_variable(ld, &v);
 			break;
 		}
-	} while (accept(ld, ','));
-	expect(ld, ';');
+	} while (obd_tok_accept(ld, ','));
+	obd_tok_expect(ld, ';');
 }

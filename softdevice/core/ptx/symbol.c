@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Names of types, and a hash table of symbols with scopes. */
+#include "softdevice/core/ptx/symbol.h"
+
 #include <string.h>
 
-#include "softdevice/core/ptx/ptx.h"
+#include "softdevice/core/ptx/token.h"
 
 #define FIRST_BUCKETS     1024u
 #define MAX_FAMILY_DIGITS 9u
@@ -87,8 +88,8 @@ static void hand_outward(struct obd_loader *ld, const struct obd_symbol *s)
 		o = o->next_bucket)
 		if (o->kind == OBD_SYM_LABEL && o->hash == s->hash && o->size == s->size &&
 			memcmp(o->name, s->name, s->size) == 0 &&
-			(o->scope == ld->scope || ld->b->labels[o->index] != OBD_NONE)) {
-			ld->b->labels[s->index] = OBD_LABEL_ALIAS | o->index;
+			(o->scope == ld->scope || ld->labels->at[o->index] != OBD_NONE)) {
+			ld->labels->at[s->index] = OBD_LABEL_ALIAS | o->index;
 			return;
 		}
 	obd_sym_add(ld, s->name, s->size, OBD_SYM_LABEL)->index = s->index;
@@ -108,9 +109,9 @@ void obd_sym_pop(struct obd_loader *ld)
 		ld->n_symbols--;
 	}
 	ld->scope--;
-	if (ld->scope >= 1 && ld->b)
+	if (ld->scope >= 1 && ld->labels)
 		for (struct obd_symbol *s = list; s; s = s->next_scope)
-			if (s->kind == OBD_SYM_LABEL && ld->b->labels[s->index] == OBD_NONE)
+			if (s->kind == OBD_SYM_LABEL && ld->labels->at[s->index] == OBD_NONE)
 				hand_outward(ld, s);
 }
 
@@ -142,79 +143,42 @@ uint32_t obd_sym_register(
 	return OBD_NONE;
 }
 
-static const struct {
-	const char *name;
-	enum obd_type type;
-	uint8_t bytes;
-	uint8_t cls;
-} types[] = {
-	{ "u8", OBD_T_U8, 1, OBD_CLASS_32 },
-	{ "u16", OBD_T_U16, 2, OBD_CLASS_32 },
-	{ "u32", OBD_T_U32, 4, OBD_CLASS_32 },
-	{ "u64", OBD_T_U64, 8, OBD_CLASS_64 },
-	{ "s8", OBD_T_S8, 1, OBD_CLASS_32 },
-	{ "s16", OBD_T_S16, 2, OBD_CLASS_32 },
-	{ "s32", OBD_T_S32, 4, OBD_CLASS_32 },
-	{ "s64", OBD_T_S64, 8, OBD_CLASS_64 },
-	{ "f16", OBD_T_F16, 2, OBD_CLASS_32 },
-	{ "f32", OBD_T_F32, 4, OBD_CLASS_32 },
-	{ "f64", OBD_T_F64, 8, OBD_CLASS_64 },
-	{ "bf16", OBD_T_BF16, 2, OBD_CLASS_32 },
-	{ "tf32", OBD_T_TF32, 4, OBD_CLASS_32 },
-	{ "e4m3", OBD_T_E4M3, 1, OBD_CLASS_32 },
-	{ "e5m2", OBD_T_E5M2, 1, OBD_CLASS_32 },
-	{ "b8", OBD_T_B8, 1, OBD_CLASS_32 },
-	{ "b16", OBD_T_B16, 2, OBD_CLASS_32 },
-	{ "b32", OBD_T_B32, 4, OBD_CLASS_32 },
-	{ "b64", OBD_T_B64, 8, OBD_CLASS_64 },
-	{ "b128", OBD_T_B128, 16, OBD_CLASS_128 },
-	{ "pred", OBD_T_PRED, 1, OBD_CLASS_PRED },
-	{ "f16x2", OBD_T_F16X2, 4, OBD_CLASS_32 },
-	{ "bf16x2", OBD_T_BF16X2, 4, OBD_CLASS_32 },
-	{ "e4m3x2", OBD_T_E4M3X2, 2, OBD_CLASS_32 },
-	{ "e5m2x2", OBD_T_E5M2X2, 2, OBD_CLASS_32 },
-	{ "u16x2", OBD_T_U16X2, 4, OBD_CLASS_32 },
-	{ "s16x2", OBD_T_S16X2, 4, OBD_CLASS_32 },
-};
+/* ---- labels ---- */
 
-#define N_TYPES (sizeof(types) / sizeof(types[0]))
-
-enum obd_type obd_type_named(const char *text, uint32_t size)
+uint32_t obd_label_add(struct obd_loader *ld)
 {
-	for (size_t i = 0; i < N_TYPES; i++)
-		if (types[i].name[0] == text[0] && strlen(types[i].name) == size &&
-			memcmp(types[i].name, text, size) == 0)
-			return types[i].type;
-	return OBD_T_NONE;
+	struct obd_labels *l = ld->labels;
+
+	obd_ptx_grow(ld, &l->at, &l->cap, l->n, sizeof(*l->at), OBD_MAX_LABELS);
+	l->at[l->n] = OBD_NONE;
+	return l->n++;
 }
 
-uint32_t obd_type_bytes(enum obd_type t)
+static struct obd_symbol *new_label(struct obd_loader *ld, const char *name, uint32_t size)
 {
-	for (size_t i = 0; i < N_TYPES; i++)
-		if (types[i].type == t)
-			return types[i].bytes;
-	return 4;
+	struct obd_symbol *s = obd_sym_add(ld, name, size, OBD_SYM_LABEL);
+
+	s->index = obd_label_add(ld);
+	return s;
 }
 
-enum obd_reg_class obd_type_class(enum obd_type t)
+struct obd_symbol *obd_label_use(struct obd_loader *ld, const char *name, uint32_t size)
 {
-	for (size_t i = 0; i < N_TYPES; i++)
-		if (types[i].type == t)
-			return (enum obd_reg_class)types[i].cls;
-	return OBD_CLASS_32;
+	struct obd_symbol *s = obd_sym_find(ld, name, size);
+
+	if (s && s->kind == OBD_SYM_LABEL &&
+		(s->scope == ld->scope || ld->labels->at[s->index] != OBD_NONE))
+		return s;
+	return new_label(ld, name, size);
 }
 
-bool obd_type_signed(enum obd_type t)
+void obd_label_define(struct obd_loader *ld, const char *name, uint32_t size, uint32_t position)
 {
-	return t >= OBD_T_S8 && t <= OBD_T_S64;
-}
+	struct obd_symbol *s = obd_sym_find(ld, name, size);
 
-bool obd_type_float(enum obd_type t)
-{
-	return t >= OBD_T_F16 && t <= OBD_T_E5M2;
-}
-
-bool obd_type_is16(enum obd_type t)
-{
-	return t == OBD_T_U16 || t == OBD_T_S16 || t == OBD_T_B16;
+	if (!s || s->kind != OBD_SYM_LABEL || s->scope != ld->scope)
+		s = new_label(ld, name, size);
+	if (ld->labels->at[s->index] != OBD_NONE)
+		obd_ptx_fail(ld, "label %.*s is defined twice", OBD_TEXT_ARG(name, size));
+	ld->labels->at[s->index] = position;
 }

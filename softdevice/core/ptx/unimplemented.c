@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/*
- * Instructions and qualifiers that PTX has and this device does not implement. A function that uses
- * one is refused, and with it the kernels that reach it, but not the module.
- */
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
+#include "softdevice/core/ptx/unimplemented.h"
 
-#include "softdevice/core/ptx/ptx.h"
+#include <string.h>
 
 /* From the chapter "Instructions" of PTX ISA 9.0. */
 static const char *const unimplemented[] = {
@@ -85,24 +79,4 @@ bool obd_ptx_unimplemented_word(const char *word, uint32_t size)
 {
 	return is_in(words, sizeof(words) / sizeof(words[0]), word, size) ||
 		memmem(word, size, "::", 2);
-}
-
-void obd_ptx_refuse(struct obd_loader *ld, const char *format, ...)
-{
-	char text[256];
-	va_list ap;
-	size_t size;
-	char *why;
-
-	va_start(ap, format);
-	vsnprintf(text, sizeof(text), format, ap);
-	va_end(ap);
-	if (!ld->in_body)
-		obd_ptx_fail(ld, "%s", text);
-	size = strlen(text) + 32;
-	why = obd_ptx_alloc(ld, size);
-	snprintf(why, size, "PTX line %u: %s", ld->stmt_line ? ld->stmt_line : ld->lex.tok.line,
-		text);
-	ld->refused = why;
-	longjmp(ld->refuse, 1);
 }

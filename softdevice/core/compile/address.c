@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "softdevice/core/compile/address.h"
+
+#include "softdevice/core/compile/value.h"
+#include "softdevice/core/ptx/token.h"
+
+#define N OBD_NONE
+
+static uint32_t as_wide(struct obd_builder *b, uint32_t v, enum obd_type t)
+{
+	uint32_t w;
+
+	if (obd_type_class(t) == OBD_CLASS_64)
+		return v;
+	if (obd_type_class(t) != OBD_CLASS_32)
+		obd_ptx_fail(b->ld, "an address register has 32 or 64 bits");
+	w = obd_vreg_new(b, OBD_CLASS_64);
+	obd_emit(b, OBD_OP_zext32_64, w, v, N, N);
+	return w;
+}
+
+static uint32_t as_narrow(struct obd_builder *b, uint32_t v, enum obd_type t)
+{
+	uint32_t w;
+
+	if (obd_type_class(t) == OBD_CLASS_32)
+		return v;
+	if (obd_type_class(t) != OBD_CLASS_64)
+		obd_ptx_fail(b->ld, "an address register has 32 or 64 bits");
+	w = obd_vreg_new(b, OBD_CLASS_32);
+	obd_emit(b, OBD_OP_lo_64, w, v, N, N);
+	return w;
+}
+
+uint32_t obd_address_space(const struct obd_stmt *s)
+{
+	return obd_q(s, OBD_Q_shared)   ? OBD_KIND_SHARED
+		: obd_q(s, OBD_Q_local) ? OBD_KIND_LOCAL
+					: OBD_KIND_GLOBAL;
+}
+
+uint32_t obd_address(
+	struct obd_builder *b, const struct obd_operand *o, uint32_t *kind, uint32_t *ret_offset)
+{
+	int64_t offset = o->offset;
+	uint32_t base;
+
+	if (o->kind != OBD_OPD_ADDRESS)
+		obd_ptx_fail(b->ld, "an address in [ ] expected");
+	if (o->sym) {
+		struct obd_operand sym = {
+			.kind = OBD_OPD_SYMBOL, .sym = o->sym, .vreg = N, .pair = N
+		};
+
+		*kind = o->sym->kind == OBD_SYM_SHARED  ? OBD_KIND_SHARED
+			: o->sym->kind == OBD_SYM_LOCAL ? OBD_KIND_LOCAL
+							: OBD_KIND_GLOBAL;
+		if (*kind == OBD_KIND_GLOBAL && o->sym->kind != OBD_SYM_GLOBAL &&
+			o->sym->kind != OBD_SYM_KERNEL_PARAM)
+			obd_ptx_fail(b->ld, "%.*s has no address",
+				OBD_TEXT_ARG(o->sym->name, o->sym->size));
+		if (*kind == OBD_KIND_GLOBAL && o->sym->kind == OBD_SYM_GLOBAL) {
+			sym.offset = offset;
+			offset = 0;
+		}
+		base = obd_src_of(b, &sym, *kind == OBD_KIND_SHARED ? OBD_T_U32 : OBD_T_U64);
+	} else if (o->vreg == N) {
+		base = *kind == OBD_KIND_SHARED
+			? obd_const32(b, (uint64_t)offset)
+			: obd_const_new(b, OBD_CLASS_64, (uint64_t)offset, NULL);
+		offset = 0;
+	} else {
+		base = *kind == OBD_KIND_SHARED ? as_narrow(b, o->vreg, o->type)
+						: as_wide(b, o->vreg, o->type);
+	}
+	if (*kind != OBD_KIND_SHARED && (offset > INT32_MAX / 2 || offset < INT32_MIN / 2)) {
+		uint32_t w = obd_vreg_new(b, OBD_CLASS_64);
+
+		obd_emit(b, OBD_OP_add_u64, w, base,
+			obd_const_new(b, OBD_CLASS_64, (uint64_t)offset, NULL), N);
+		base = w;
+		offset = 0;
+	}
+	*ret_offset = (uint32_t)offset;
+	return base;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "softdevice/core/compile/finish.h"
+
+#include <string.h>
+
+#include "softdevice/core/compile/regalloc.h"
+#include "softdevice/core/compile/reloc.h"
+
+static uint16_t slot_of(const struct obd_builder *b, uint32_t vreg, bool use, uint32_t half)
+{
+	if (vreg == OBD_NONE)
+		return use ? 0 : OBD_NO_SLOT;
+	return (uint16_t)(b->vregs[vreg].slot + (half ? 2 : 0));
+}
+
+static void *copy_to_program(struct obd_builder *b, const void *p, uint32_t n, size_t size)
+{
+	void *ret = obd_ptx_alloc(b->ld, n ? n * size : 1);
+
+	if (n)
+		memcpy(ret, p, n * size);
+	return ret;
+}
+
+static void write_insn(struct obd_builder *b, uint32_t i, struct obd_insn *out)
+{
+	const struct obd_lin *l = &b->code[i];
+
+	out->op = l->op;
+	out->d = slot_of(b, l->d, false, l->d_half);
+	/*
+	 * A handler with fewer operands may load the unused ones and ignore the values. They get
+	 * slot 0, which always exists.
+	 */
+	bool wants_none = l->op == OBD_OP_sync || l->op == OBD_OP_bar || l->op == OBD_OP_atom ||
+		l->op == OBD_OP_mbarrier;
+
+	out->a = slot_of(b, l->a, !wants_none, l->a_half);
+	out->b = slot_of(b, l->b, !wants_none, 0);
+	out->c = slot_of(b, l->c, !wants_none, 0);
+	out->e = l->e != OBD_NONE ? slot_of(b, l->e, true, 0) : l->e_raw;
+	out->u.imm = l->imm;
+	if (l->flags & OBD_BRANCH) {
+		if (b->labels.at[l->imm] == OBD_NONE)
+			obd_ptx_fail(b->ld,
+				"a branch to a label that is not defined, in function %s, line %u",
+				b->func->name, l->line);
+		out->u.imm = b->labels.at[l->imm] - i;
+	}
+	if (l->op == OBD_OP_sync) {
+		out->u.x.f = slot_of(b, l->f, false, 0);
+		out->u.x.g = slot_of(b, l->g, false, 0);
+	}
+	if (l->op == OBD_OP_call) { /* the callee's index is in d and a */
+		out->d = (uint16_t)(l->g >> 16);
+		out->a = (uint16_t)l->g;
+	}
+	/* the address offset is in d; c says whether the address is shared */
+	if (l->op == OBD_OP_ldmatrix) {
+		out->d = (uint16_t)l->g;
+		out->c = (uint16_t)(l->g >> 16);
+	}
+	if (l->op == OBD_OP_ld_strong || l->op == OBD_OP_st_strong)
+		out->c = (uint16_t)l->g;
+}
+
+void obd_build_finish(struct obd_builder *b)
+{
+	struct obd_func *f = b->func;
+	uint32_t n_args = f->n_arg_words, n_rets = f->n_ret_words;
+
+	b->guard = OBD_NONE;
+	b->round = OBD_RN;
+	obd_emit_raw(b, OBD_OP_ret)->flags = OBD_STOP;
+	for (uint32_t i = 0; i < b->labels.n; i++)
+		for (uint32_t hops = 0; b->labels.at[i] != OBD_NONE &&
+			b->labels.at[i] & OBD_LABEL_ALIAS && hops < OBD_MAX_SCOPES;
+			hops++)
+			b->labels.at[i] = b->labels.at[b->labels.at[i] & ~OBD_LABEL_ALIAS];
+	f->arg_slot = 2;
+	f->ret_slot = 2 + n_args;
+	for (uint32_t i = 0; i < n_args; i++)
+		b->vregs[b->arg_vreg + i].slot = f->arg_slot + i;
+	for (uint32_t i = 0; i < n_rets; i++)
+		b->vregs[b->ret_vreg + i].slot = f->ret_slot + i;
+	f->n_slots = obd_regalloc(b, 2 + n_args + n_rets);
+	if (f->n_slots > OBD_MAX_SLOTS)
+		obd_ptx_refuse(b->ld,
+			"function %s needs %u register slots, the software device has %u", f->name,
+			f->n_slots, OBD_MAX_SLOTS);
+	f->code = obd_ptx_alloc(b->ld, b->n_code * sizeof(*f->code));
+	f->lines = obd_ptx_alloc(b->ld, b->n_code * sizeof(*f->lines));
+	f->n_code = b->n_code;
+	for (uint32_t i = 0; i < b->n_code; i++) {
+		write_insn(b, i, &f->code[i]);
+		f->lines[i] = b->code[i].line;
+	}
+	f->consts = obd_ptx_alloc(b->ld, (b->n_consts + 1) * sizeof(*f->consts));
+	for (uint32_t i = 0; i < b->n_consts; i++) {
+		f->consts[i] = (struct obd_const){ b->vregs[b->consts[i].vreg].slot,
+			b->consts[i].cls == OBD_CLASS_64, b->consts[i].value };
+		if (b->consts[i].sym) {
+			obd_reloc_add(b->ld,
+				(struct obd_reloc){ .sym = b->consts[i].sym,
+					.func = f,
+					.const_index = i,
+					.offset = (int64_t)b->consts[i].value,
+					.mask = ~0ull,
+					.line = b->line });
+		}
+	}
+	f->n_consts = b->n_consts;
+	f->tables = copy_to_program(b, b->tables, b->n_tables, sizeof(uint32_t));
+	f->n_tables = b->n_tables;
+	for (uint32_t i = 0; i < b->n_tables;) {
+		uint32_t n = b->tables[i++];
+
+		for (uint32_t k = 0; k < n; k++, i++) {
+			if (b->labels.at[b->tables[i]] == OBD_NONE)
+				obd_ptx_fail(b->ld,
+					"a branch table names a label that is not defined, in "
+					"function %s",
+					f->name);
+			f->tables[i] = b->labels.at[b->tables[i]];
+		}
+	}
+	f->call_ops = obd_ptx_alloc(b->ld, (b->n_calls + 1) * sizeof(uint16_t));
+	f->n_call_ops = b->n_calls;
+	for (uint32_t i = 0; i < b->n_calls;) {
+		uint32_t n = b->calls[i] + b->calls[i + 1];
+
+		f->call_ops[i] = (uint16_t)b->calls[i];
+		f->call_ops[i + 1] = (uint16_t)b->calls[i + 1];
+		for (uint32_t k = 0; k < n; k++)
+			f->call_ops[i + 2 + k] = (uint16_t)b->vregs[b->calls[i + 2 + k]].slot;
+		i += 2 + n;
+	}
+	f->callees = copy_to_program(b, b->callees, b->n_callees, sizeof(uint32_t));
+	f->n_callees = b->n_callees;
+	f->shared_refs = copy_to_program(b, b->shared_refs, b->n_shared_refs, sizeof(uint32_t));
+	f->n_shared_refs = b->n_shared_refs;
+	f->local_bytes = (b->local_bytes + 15) & ~15u;
+	f->defined = true;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Asynchronous copies, which are executed synchronously, and instructions without effect: cache
+ * hints and the like.
+ */
+#include "softdevice/core/compile/address.h"
+#include "softdevice/core/compile/value.h"
+
+#define N OBD_NONE
+
+static void lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+{
+	uint32_t dk = OBD_KIND_SHARED, sk = OBD_KIND_GLOBAL, doff, soff, n, take;
+
+	(void)arg;
+	if (!obd_q(s, OBD_Q_async) || obd_q(s, OBD_Q_bulk))
+		obd_lacks(b, s, "a form other than cp.async of 4, 8 or 16 bytes");
+	if (obd_q(s, OBD_Q_commit_group) || obd_q(s, OBD_Q_wait_group) || obd_q(s, OBD_Q_wait_all))
+		return;
+	/*
+	 * cp.async.mbarrier.arrive: the copies are already done. Without .noinc the instruction
+	 * adds a pending arrival and then arrives, which has no effect.
+	 */
+	if (obd_q(s, OBD_Q_arrive)) {
+		obd_want(b, s, 1, 1);
+		if (!obd_q(s, OBD_Q_noinc))
+			return;
+		dk = obd_address_space(s);
+		uint32_t bar = obd_address(b, &s->opd[0], &dk, &doff);
+		struct obd_lin *arrive = obd_emit(b, OBD_OP_mbarrier, N, bar, obd_const32(b, 1), N);
+
+		arrive->imm = doff;
+		arrive->e_raw = (uint16_t)(OBD_MBAR_ARRIVE | (dk == OBD_KIND_SHARED ? 16 : 0));
+		return;
+	}
+	obd_want(b, s, 3, 5);
+	uint32_t d = obd_address(b, &s->opd[0], &dk, &doff),
+		 a = obd_address(b, &s->opd[1], &sk, &soff);
+
+	if (s->opd[2].kind != OBD_OPD_IMM || dk != OBD_KIND_SHARED || sk != OBD_KIND_GLOBAL)
+		obd_bad(b, s, "copies go from global to shared memory and have a constant size");
+	n = (uint32_t)s->opd[2].value;
+	if (n != 4 && n != 8 && n != 16)
+		obd_bad(b, s, "a copy has 4, 8 or 16 bytes");
+	take = obd_const32(b, n);
+	if (s->n_opd > 3 && s->opd[3].kind == OBD_OPD_REG && s->opd[3].type == OBD_T_PRED) {
+		/* if the predicate is true, the source is ignored */
+		take = obd_vreg_new(b, OBD_CLASS_32);
+		obd_emit(b, OBD_OP_selp_32, take, obd_const32(b, 0), obd_const32(b, n),
+			obd_pred_value(b, s, 3));
+	} else if (s->n_opd > 3 && obd_type_class(s->opd[3].type) != OBD_CLASS_64) {
+		take = obd_src(b, s, 3, OBD_T_U32);
+	}
+	if (doff) {
+		uint32_t w = obd_vreg_new(b, OBD_CLASS_32);
+
+		obd_emit(b, OBD_OP_add_u32, w, d, obd_const32(b, doff), N);
+		d = w;
+	}
+	if (soff) {
+		uint32_t w = obd_vreg_new(b, OBD_CLASS_64);
+
+		obd_emit(b, OBD_OP_add_u64, w, a,
+			obd_const_new(b, OBD_CLASS_64, (uint64_t)(int64_t)(int32_t)soff, NULL), N);
+		a = w;
+	}
+	struct obd_lin *l = obd_emit(b, OBD_OP_copy_async, N, a, take, N);
+
+	l->d = d;
+	l->flags |= OBD_USE_D;
+	l->imm = n;
+}
+
+static void lower_nothing(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
+{
+	(void)b;
+	(void)s;
+	(void)arg;
+}
+
+const struct obd_opcode obd_opcodes_copy[] = {
+	{ "cp", lower_cp, 0 },
+	{ "prefetch", lower_nothing, 0 },
+	{ "prefetchu", lower_nothing, 0 },
+	{ "applypriority", lower_nothing, 0 },
+	{ "discard", lower_nothing, 0 },
+	{ "createpolicy", lower_nothing, 0 },
+	{ "griddepcontrol", lower_nothing, 0 },
+	{ "pmevent", lower_nothing, 0 },
+	{ "setmaxnreg", lower_nothing, 0 },
+	{ 0 },
+};

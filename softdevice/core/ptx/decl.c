@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "softdevice/core/ptx/decl.h"
+
+#include <string.h>
+
+#include "softdevice/core/ptx/token.h"
+
+#define MAX_PARAMS 4096u
+
+void obd_decl_param(struct obd_loader *ld, struct obd_param_decl *p)
+{
+	uint64_t bytes;
+
+	*p = (struct obd_param_decl){ .align = 1 };
+	p->is_register = obd_tok_dot_is(ld, "reg");
+	if (!p->is_register && !obd_tok_dot_is(ld, "param"))
+		obd_ptx_fail(ld, "a parameter starts with .param or .reg");
+	obd_tok_next(ld);
+	for (; obd_tok(ld)->kind == OBD_TOK_DOT; obd_tok_next(ld)) {
+		if (obd_tok_dot_is(ld, "align")) {
+			obd_tok_next(ld);
+			p->align = (uint32_t)obd_tok(ld)->value;
+			if (obd_tok(ld)->kind != OBD_TOK_INT || !p->align || p->align > 4096 ||
+				(p->align & (p->align - 1)))
+				obd_ptx_fail(ld, "an alignment is a power of two up to 4096");
+		} else if (obd_tok_dot_is(ld, "ptr") || obd_tok_dot_is(ld, "global") ||
+			obd_tok_dot_is(ld, "shared") || obd_tok_dot_is(ld, "local") ||
+			obd_tok_dot_is(ld, "const") || obd_tok_dot_is(ld, "generic")) {
+			continue;
+		} else {
+			enum obd_type t = obd_type_named(obd_tok(ld)->text, obd_tok(ld)->size);
+
+			if (!t)
+				obd_ptx_fail(ld, "unknown parameter type .%.*s",
+					OBD_TOK_ARG(obd_tok(ld)));
+			p->type = t;
+			/* the alignment after .ptr is that of the memory pointed to */
+			struct obd_lex save = ld->lex;
+
+			obd_tok_next(ld);
+			if (obd_tok_dot_is(ld, "ptr")) {
+				for (obd_tok_next(ld); obd_tok(ld)->kind == OBD_TOK_DOT;
+					obd_tok_next(ld))
+					if (obd_tok_dot_is(ld, "align"))
+						obd_tok_next(ld);
+				break;
+			}
+			ld->lex = save;
+		}
+	}
+	if (!p->type)
+		obd_ptx_fail(ld, "a parameter without a type");
+	if (obd_tok(ld)->kind == OBD_TOK_WORD) {
+		p->name = obd_tok(ld)->text;
+		p->name_size = obd_tok(ld)->size;
+		obd_tok_next(ld);
+	}
+	bytes = obd_type_bytes(p->type);
+	if (p->align < bytes)
+		p->align = (uint32_t)bytes;
+	while (obd_tok_accept(ld, '[')) {
+		uint64_t n = obd_tok_is(obd_tok(ld), ']') ? 0 : obd_tok_integer(ld);
+
+		obd_tok_expect(ld, ']');
+		p->is_array = true;
+		if (n > OBD_KERNEL_MAX_PARAM_BYTES || bytes * n > OBD_KERNEL_MAX_PARAM_BYTES)
+			obd_ptx_fail(ld, "a parameter of more than %u bytes",
+				OBD_KERNEL_MAX_PARAM_BYTES);
+		bytes *= n;
+	}
+	p->bytes = (uint32_t)bytes;
+	p->words = (p->bytes + 3) / 4;
+}
+
+struct obd_param_decl *obd_decl_params(struct obd_loader *ld, uint32_t *ret_n)
+{
+	struct obd_param_decl *list = NULL;
+	uint32_t n = 0, cap = 0;
+
+	obd_tok_expect(ld, '(');
+	while (!obd_tok_is(obd_tok(ld), ')')) {
+		struct obd_param_decl p;
+
+		if (n)
+			obd_tok_expect(ld, ',');
+		obd_decl_param(ld, &p);
+		if (n >= MAX_PARAMS)
+			obd_ptx_fail(ld, "more than %u parameters", MAX_PARAMS);
+		if (n == cap) {
+			struct obd_param_decl *fresh =
+				obd_ptx_scratch(ld, (cap ? cap * 2 : 8) * sizeof(*fresh));
+
+			if (n)
+				memcpy(fresh, list, n * sizeof(*fresh));
+			list = fresh;
+			cap = cap ? cap * 2 : 8;
+		}
+		list[n++] = p;
+	}
+	obd_tok_next(ld);
+	*ret_n = n;
+	return list;
+}
+
+uint32_t obd_decl_words(struct obd_loader *ld, const struct obd_param_decl *p, uint32_t n)
+{
+	uint32_t words = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		words += p[i].words;
+	if (words > OBD_MAX_WORDS)
+		obd_ptx_fail(
+			ld, "a function with more than %u bytes of parameters", OBD_MAX_WORDS * 4);
+	return words;
+}
