@@ -289,6 +289,9 @@ int ob_options_parse(const struct ob_command *command, void *settings, int argc,
 		ob_describe_print(command, stdout);
 		return 0;
 	}
+	if (argc == 3 && strcmp(argv[1], "--describe-options") == 0 &&
+		ob_completions_print(command, argv[2], stdout))
+		return 0;
 	line_init(&l);
 	while (code == OB_OPTIONS_GO && !l.rest &&
 		(c = getopt_long(argc, argv, l.letters, l.list, NULL)) != -1)

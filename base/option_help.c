@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/text.h"
 
-#define NAMES_MAX   26 /* widest column of names; a longer name has a line of its own */
+#define NAMES_MAX   27 /* widest column of names; a longer name has a line of its own */
 #define NAME_BYTES  128
 #define USAGE_BYTES 1024
 

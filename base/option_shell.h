@@ -25,7 +25,8 @@ bool ob_completions_print(const struct ob_command *top, const char *shell, FILE 
  *     option   NAME  LETTER  ARG  EXPLANATION  WORDS
  *     operand  NAME  HELP  WORDS
  *
- * tools/dev/make-manual makes the manual pages from this. `PROGRAM --describe-options` prints it.
+ * tools/dev/make-manual makes the manual pages from this. `PROGRAM --describe-options` prints
+ * it, and `PROGRAM --describe-options SHELL` the completion script.
  */
 void ob_describe_print(const struct ob_command *command, FILE *out);
 

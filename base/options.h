@@ -76,6 +76,10 @@ struct ob_option {
 		struct ob_cause *ret_cause);
 };
 
+/* The value of a macro as text, for `fallback`. */
+#define OB_VALUE_TEXT(macro)  OB_VALUE_QUOTED(macro)
+#define OB_VALUE_QUOTED(text) #text
+
 /* The first fields of an option whose target is settings_type.field. */
 #define OB_OPTION(option_name, option_kind, settings_type, field)                               \
 	.name = (option_name), .kind = (option_kind), .offset = offsetof(settings_type, field), \

@@ -15,10 +15,17 @@ struct reading {
 	const char *file;
 	FILE *in;
 	int line, errors;
-	bool (*set)(void *user, const char *key, char *value, char *ret_why, size_t size);
+	enum ob_err (*set)(void *user, const struct ob_option *option, char *value,
+		struct ob_cause *ret_cause);
 	void *user;
-	const char *const *names;
+	const struct ob_option *options;
 };
+
+/* Whether an option is a key of the file. */
+static bool is_key(const struct ob_option *option)
+{
+	return option->kind != OB_HEADING && !option->hidden && !option->not_in_file;
+}
 
 static void complain(struct reading *r, int line, const char *what)
 {
@@ -32,10 +39,10 @@ static void unknown_key(struct reading *r, const char *key)
 	unsigned least = 4; /* with more changes than that it is another word */
 	char text[256];
 
-	for (const char *const *name = r->names; *name; name++)
-		if (ob_text_distance(key, *name) < least) {
-			least = ob_text_distance(key, *name);
-			best = *name;
+	for (const struct ob_option *o = r->options; o->name; o++)
+		if (is_key(o) && ob_text_distance(key, o->name) < least) {
+			least = ob_text_distance(key, o->name);
+			best = o->name;
 		}
 	if (best)
 		snprintf(text, sizeof text, "there is no setting '%.64s'; did you mean '%s'?", key,
@@ -48,18 +55,12 @@ static void unknown_key(struct reading *r, const char *key)
 	complain(r, r->line, text);
 }
 
-static bool known(const struct reading *r, const char *key)
-{
-	for (const char *const *name = r->names; *name; name++)
-		if (strcmp(*name, key) == 0)
-			return true;
-	return false;
-}
-
 static int handle(void *user, const char *section, const char *key, const char *value)
 {
 	struct reading *r = user;
-	char why[256] = "", text[400], *kept;
+	const struct ob_option *option = ob_option_find(r->options, key);
+	struct ob_cause cause = { .code = OB_ERR_NONE };
+	char text[OB_CAUSE_TEXT + 256], *kept;
 
 	if (strcmp(section, "server") != 0 && strcmp(section, "limits") != 0) {
 		if (*section)
@@ -74,14 +75,14 @@ static int handle(void *user, const char *section, const char *key, const char *
 		complain(r, r->line, text);
 		return 1;
 	}
-	if (!known(r, key)) {
+	if (!option || !is_key(option)) {
 		unknown_key(r, key);
 		return 1;
 	}
 	kept = strdup(value);
-	if (!kept || !r->set(r->user, key, kept, why, sizeof why)) {
+	if (!kept || r->set(r->user, option, kept, &cause)) {
 		snprintf(text, sizeof text, "%s = '%.64s': it takes %s", key, value,
-			kept ? why : "more memory than there is");
+			kept ? cause.text : "more memory than there is");
 		complain(r, r->line, text);
 	}
 	return 1;
@@ -99,11 +100,12 @@ static char *read_line(char *text, int size, void *stream)
 
 /* libinih passes one pointer to both of its callbacks. */
 int obs_config_read(const char *file,
-	bool (*set)(void *user, const char *key, char *value, char *ret_why, size_t size),
-	void *user, const char *const *names)
+	enum ob_err (*set)(void *user, const struct ob_option *option, char *value,
+		struct ob_cause *ret_cause),
+	void *user, const struct ob_option *options)
 {
 	struct reading r = {
-		.file = file, .in = fopen(file, "r"), .set = set, .user = user, .names = names
+		.file = file, .in = fopen(file, "r"), .set = set, .user = user, .options = options
 	};
 	int line;
 

@@ -15,19 +15,19 @@
 #ifndef OBS_CONFIG_H
 #define OBS_CONFIG_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/options.h"
 
 #define OBS_CONFIG_ERRORS_MAX 100 /* reported; then reading stops */
 
 /*
- * Calls set for each key. The callee keeps value (allocated, never freed: options live as long as
- * the process). set returns false, with what the key takes in ret_why. names: all keys,
- * NULL-terminated, for "did you mean". Errors go to stderr. Returns how many there were; -1: the
- * file cannot be read, which was reported too.
+ * Calls set for each key that is the name of an option which may stand in a file. The callee keeps
+ * value (allocated, never freed: options live as long as the process); on an error *ret_cause says
+ * what the key takes. Errors go to stderr. Returns how many there were; -1: the file cannot be
+ * read, which was reported too.
  */
 int obs_config_read(const char *file,
-	bool (*set)(void *user, const char *key, char *value, char *ret_why, size_t size),
-	void *user, const char *const *names);
+	enum ob_err (*set)(void *user, const struct ob_option *option, char *value,
+		struct ob_cause *ret_cause),
+	void *user, const struct ob_option *options);
 
 #endif

@@ -12,33 +12,6 @@
 const struct obs_limits obs_limits_default = OBS_LIMITS_DEFAULT;
 struct obs_limits obs_limits_now = OBS_LIMITS_DEFAULT;
 
-const char obs_limits_help[] =
-	"Limits of one session:\n"
-	"  --max-memory SIZE    memory on each device, for example 4GiB; programs see a device of "
-	"this size\n"
-	"  --max-host-memory SIZE  memory of the server: uploaded and compiled code, queued work, "
-	"handles,\n"
-	"                       copies in progress (default 4GiB, at least 128MiB)\n"
-	"  --max-outstanding SIZE  results that the server holds until the client has received "
-	"them\n"
-	"                       (default and maximum 32MiB)\n"
-	"  --max-handles N      streams, events, functions, memory handles\n"
-	"  --max-modules N      loaded modules at a time\n"
-	"  --max-lanes N        threads of the program that use CUDA (default 1024)\n"
-	"  --max-stripes N      further connections for large copies (default 8, 0 to 16)\n"
-	"  --idle-timeout S     seconds without a call after which a session ends (default: "
-	"never)\n"
-	"  --share F            share of the device's time, 0.01 to 1; launches are held back "
-	"(default 1)\n"
-	"  --max-priority WHICH low, normal (default) or high: the highest priority that a client "
-	"may ask for\n"
-	"  --on-excess WHICH    most severe reaction to a session that keeps running into its "
-	"limits: warn,\n"
-	"                       limit (default), suspend, terminate\n"
-	"  --measure yes        measure the device time of launches for 'outboard top' (always "
-	"done with\n"
-	"                       --share)\n";
-
 /* True if the text is one of the words; *ret: `first` for the first word. */
 static bool one_of(const char *const *words, uint32_t first, const char *text, uint32_t *ret)
 {

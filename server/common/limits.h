@@ -73,7 +73,6 @@ extern struct obs_limits obs_limits_now;
  */
 enum ob_err obs_limits_option(
 	struct obs_limits *limits, const char *name, const char *text, struct ob_cause *ret_cause);
-extern const char obs_limits_help[];
 /* The limits as the one argument of a worker. */
 void obs_limits_print(const struct obs_limits *limits, char ret_text[OBS_LIMITS_TEXT_MAX]);
 /* OB_ERR_ARGUMENT: malformed text. */

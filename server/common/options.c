@@ -2,440 +2,290 @@
 /* Copyright The Outboard Authors */
 #include "server/common/options.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/command_line.h"
 #include "base/text.h"
 #include "protocol/format.h"
 #include "protocol/resume.h"
 #include "server/common/cache.h"
 #include "server/common/config.h"
 
-static const char help[] =
-	"usage: outboard-server --listen URL [options]\n"
-	"Runs CUDA programs of other machines on this machine's GPU, or on its CPU.\n"
-	"\n"
-	"  --listen URL         tls://host:port, tcp://host:port, unix:/path or shm:/path; may be "
-	"repeated.\n"
-	"                       Port 0 picks a free one. shm: is a unix socket too; clients that "
-	"connect to\n"
-	"                       it as shm: send their data through shared memory\n"
-	"  --tls-cert FILE      certificate for the tls:// addresses (PEM); 'outboard cert' makes "
-	"one\n"
-	"  --tls-key FILE       its private key\n"
-	"  --tls-client-ca FILE authenticate clients by certificates that one of these authorities "
-	"has signed\n"
-	"  --tokens FILE        authenticate clients by the tokens in this file ('outboard "
-	"token')\n"
-	"  --audit FILE         append a JSON line for each session: who, from where, how long, "
-	"how much\n"
-	"  --audit-size SIZE    size of one audit file (default 16MiB); a full one is renamed to "
-	"FILE.1\n"
-	"  --audit-files N      number of audit files that are kept (default 8)\n"
-	"  --insecure           allow listening without TLS or authentication where other machines "
-	"can connect\n"
-	"  --driver WHICH       auto (default): gpu if it works, else soft, with a warning\n"
-	"                       gpu: the system's libcuda.so.1; the server does not start without "
-	"it\n"
-	"                       soft: the software device, which runs kernels on the CPU\n"
-	"                       null: answers every call and computes nothing, for measurements\n"
-	"                       or the path of a libcuda.so.1\n"
-	"  --sandbox WHICH      auto (default): confine workers and admission as far as this "
-	"kernel allows\n"
-	"                       strict: do not start unless every part is available\n"
-	"                       off\n"
-	"  --worker-user NAME   user of the workers, name or number, if the server is started as "
-	"root\n"
-	"                       (default: outboard if there is such a user, else an unused "
-	"number)\n"
-	"  --warm N             idle workers kept ready for new sessions (default 1)\n"
-	"  --refill N           workers that may be starting at the same time (default 4); "
-	"starting a driver\n"
-	"                       takes processor time\n"
-	"  --max-sessions N     sessions at a time (default 256)\n"
-	"  --hello-timeout S    seconds in which a new connection must send its first message "
-	"(default 5)\n"
-	"  --connections N      connections at a time that are not authenticated yet (default "
-	"2048)\n"
-	"  --address-connections N  of these, from one address (default 64); IPv6 is counted by "
-	"/64\n"
-	"  --address-rate N     new sessions and load questions a second from one address (default "
-	"50)\n"
-	"  --address-sessions N sessions at a time from one address (default 7/8 of "
-	"--max-sessions)\n"
-	"  --token-sessions N   sessions at a time of one token or certificate (default 7/8 of "
-	"--max-sessions)\n"
-	"  --count-local        apply the limits by address to this machine's own addresses too\n"
-	"  --drain-timeout S    seconds that sessions may continue after SIGTERM (default 30)\n"
-	"  --grace S            seconds that a session waits for a client whose connection broke "
-	"(default 60;\n"
-	"                       0: the session ends)\n"
-	"  --cache DIR          directory of the upload cache (default: under $XDG_RUNTIME_DIR or "
-	"/tmp)\n"
-	"  --upload-cache SIZE  size of that cache of code images and copied data (default 1GiB; "
-	"0: none)\n"
-	"  --metrics URL        serve GET /metrics there, for example tcp://127.0.0.1:9464: "
-	"without TLS and\n"
-	"                       authentication, and on any address\n"
-	"  --config FILE        read options from a file; options behind it on the command line "
-	"override it\n"
-	"  --check-config FILE  report the errors in such a file and exit\n"
-	"  --version, --help\n"
-	"\n";
+#define UPLOAD_CACHE_MIN (16u << 20)
 
-enum {
-	LISTEN = 256,
-	TLS_CERT,
-	TLS_KEY,
-	TLS_CLIENT_CA,
-	TOKENS,
-	AUDIT,
-	INSECURE,
-	LIMIT,
-	LIMITS,
-	CONFIG,
-	CHECK_CONFIG,
-	METRICS,
-	REFILL,
-	DRIVER,
-	WARM,
-	MAX_SESSIONS,
-	HELLO,
-	DRAIN,
-	GRACE,
-	CACHE,
-	UPLOAD_CACHE,
-	SANDBOX,
-	WORKER_USER,
-	WORKER_IDS,
-	WORKER,
-	ADMISSION,
-	LISTENERS,
-	EXPECT_TLS,
-	PROBE,
-	VERSION,
-	HELP,
-	AUDIT_SIZE,
-	AUDIT_FILES,
-	CONNECTIONS,
-	ADDRESS_CONNECTIONS,
-	ADDRESS_RATE,
-	ADDRESS_SESSIONS,
-	TOKEN_SESSIONS,
-	COUNT_LOCAL
-};
-
-static const struct option long_options[] = {
-	{ "listen", required_argument, NULL, LISTEN },
-	{ "tls-cert", required_argument, NULL, TLS_CERT },
-	{ "tls-key", required_argument, NULL, TLS_KEY },
-	{ "tls-client-ca", required_argument, NULL, TLS_CLIENT_CA },
-	{ "tokens", required_argument, NULL, TOKENS },
-	{ "audit", required_argument, NULL, AUDIT },
-	{ "audit-size", required_argument, NULL, AUDIT_SIZE },
-	{ "audit-files", required_argument, NULL, AUDIT_FILES },
-	{ "connections", required_argument, NULL, CONNECTIONS },
-	{ "address-connections", required_argument, NULL, ADDRESS_CONNECTIONS },
-	{ "address-rate", required_argument, NULL, ADDRESS_RATE },
-	{ "address-sessions", required_argument, NULL, ADDRESS_SESSIONS },
-	{ "token-sessions", required_argument, NULL, TOKEN_SESSIONS },
-	{ "count-local", no_argument, NULL, COUNT_LOCAL },
-	{ "insecure", no_argument, NULL, INSECURE },
-	{ "config", required_argument, NULL, CONFIG },
-	{ "check-config", required_argument, NULL, CHECK_CONFIG },
-	{ "max-memory", required_argument, NULL, LIMIT },
-	{ "max-host-memory", required_argument, NULL, LIMIT },
-	{ "max-outstanding", required_argument, NULL, LIMIT },
-	{ "max-handles", required_argument, NULL, LIMIT },
-	{ "max-modules", required_argument, NULL, LIMIT },
-	{ "max-lanes", required_argument, NULL, LIMIT },
-	{ "max-stripes", required_argument, NULL, LIMIT },
-	{ "idle-timeout", required_argument, NULL, LIMIT },
-	{ "share", required_argument, NULL, LIMIT },
-	{ "max-priority", required_argument, NULL, LIMIT },
-	{ "on-excess", required_argument, NULL, LIMIT },
-	{ "measure", required_argument, NULL, LIMIT },
-	{ "limits", required_argument, NULL, LIMITS }, /* workers only */
-	{ "metrics", required_argument, NULL, METRICS },
-	{ "refill", required_argument, NULL, REFILL },
-	{ "driver", required_argument, NULL, DRIVER },
-	{ "sandbox", required_argument, NULL, SANDBOX },
-	{ "worker-user", required_argument, NULL, WORKER_USER },
-	{ "worker-ids", required_argument, NULL, WORKER_IDS }, /* workers only */
-	{ "warm", required_argument, NULL, WARM },
-	{ "max-sessions", required_argument, NULL, MAX_SESSIONS },
-	{ "hello-timeout", required_argument, NULL, HELLO },
-	{ "drain-timeout", required_argument, NULL, DRAIN },
-	{ "grace", required_argument, NULL, GRACE },
-	{ "cache", required_argument, NULL, CACHE },
-	{ "upload-cache", required_argument, NULL, UPLOAD_CACHE },
-	{ "worker", no_argument, NULL, WORKER },
-	{ "admission", no_argument, NULL, ADMISSION },
-	{ "expect-tls", no_argument, NULL, EXPECT_TLS },     /* workers only */
-	{ "listeners", required_argument, NULL, LISTENERS }, /* admission only */
-	{ "probe", no_argument, NULL, PROBE },
-	{ "version", no_argument, NULL, VERSION },
-	{ "help", no_argument, NULL, HELP },
-	{ NULL, 0, NULL, 0 },
-};
-
-/* Keys of a configuration file: the options that set something. */
-static const char *const setting_names[] = {
-	"listen",
-	"driver",
-	"sandbox",
-	"worker-user",
-	"warm",
-	"refill",
-	"max-sessions",
-	"hello-timeout",
-	"drain-timeout",
-	"grace",
-	"cache",
-	"upload-cache",
-	"tls-cert",
-	"tls-key",
-	"tls-client-ca",
-	"tokens",
-	"audit",
-	"audit-size",
-	"audit-files",
-	"connections",
-	"address-connections",
-	"address-rate",
-	"address-sessions",
-	"token-sessions",
-	"count-local",
-	"insecure",
-	"metrics",
-	"max-memory",
-	"max-host-memory",
-	"max-outstanding",
-	"max-handles",
-	"max-modules",
-	"max-lanes",
-	"max-stripes",
-	"idle-timeout",
-	"share",
-	"max-priority",
-	"on-excess",
-	"measure",
-	NULL,
-};
-
-static bool take_count(
-	const char *text, uint32_t min, uint32_t max, uint32_t *ret, char *ret_why, size_t size)
+static enum ob_err take_upload_cache(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
 {
-	uint64_t value;
+	uint64_t bytes = 0;
 
-	if (!ob_text_parse_number(text, min, max, &value)) {
-		snprintf(ret_why, size, "a number from %u to %u", min, max);
-		return false;
-	}
-	*ret = (uint32_t)value;
-	return true;
+	(void)option;
+	(void)ret_cause;
+	if (strcmp(text, "0") != 0 &&
+		(!ob_text_parse_size(text, &bytes) || bytes < UPLOAD_CACHE_MIN ||
+			bytes > OBS_CACHE_MAX))
+		return OB_ERR_ARGUMENT;
+	*(uint64_t *)target = bytes;
+	return OB_ERR_NONE;
 }
 
-static const char **file_of(struct obs_options *o, int which)
+static enum ob_err take_limit(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
 {
-	switch (which) {
-	case TLS_CERT:
-		return &o->tls_cert;
-	case TLS_KEY:
-		return &o->tls_key;
-	case TLS_CLIENT_CA:
-		return &o->tls_client_ca;
-	case TOKENS:
-		return &o->tokens;
-	default:
-		return &o->audit;
-	}
+	return obs_limits_option(target, option->name, text, ret_cause);
 }
 
-static bool take_text(
-	const char *text, const char **ret, char *ret_why, size_t size, const char *wanted)
+static enum ob_err take_limits(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
 {
-	*ret = text;
-	if (text[0])
-		return true;
-	snprintf(ret_why, size, "%s", wanted);
-	return false;
+	(void)option;
+	(void)ret_cause;
+	return obs_limits_parse(text, target);
 }
 
-/* A flag has no value on the command line. */
-static bool take_flag(const char *text, bool *ret, char *ret_why, size_t size)
+static enum ob_err take_worker_ids(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
 {
-	*ret = !text || strcmp(text, "yes") == 0;
-	if (*ret || strcmp(text, "no") == 0)
-		return true;
-	snprintf(ret_why, size, "yes or no");
-	return false;
+	struct obs_sandbox_plan *sandbox = target;
+
+	(void)option;
+	(void)ret_cause;
+	return sscanf(text, "%u:%u", &sandbox->uid, &sandbox->gid) == 2 ? OB_ERR_NONE
+									: OB_ERR_ARGUMENT;
 }
 
-/* Sets one option, from the command line or a file. False: ret_why says what it takes. */
-static bool set(struct obs_options *o, int which, const char *name, const char *text, char *ret_why,
-	size_t size)
+static enum ob_err take_listeners(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
 {
-	struct ob_cause cause = { .code = OB_ERR_NONE };
-
-	switch (which) {
-	case LISTEN:
-		if (o->n_listen == OBS_LISTEN_MAX) {
-			snprintf(ret_why, size, "%d addresses at most", OBS_LISTEN_MAX);
-			return false;
-		}
-		return take_text(text, &o->listen[o->n_listen++], ret_why, size,
-			"an address, for example tcp://0.0.0.0:14800");
-	case DRIVER:
-		return take_text(text, &o->driver, ret_why, size,
-			"auto, gpu, soft, null or the path of a libcuda.so.1");
-	case TLS_CERT:
-	case TLS_KEY:
-	case TLS_CLIENT_CA:
-	case TOKENS:
-	case AUDIT:
-		return take_text(text, file_of(o, which), ret_why, size, "a file");
-	case INSECURE:
-		return take_flag(text, &o->insecure, ret_why, size);
-	case COUNT_LOCAL:
-		return take_flag(text, &o->count_local, ret_why, size);
-	case AUDIT_SIZE:
-		if (ob_text_parse_size(text, &o->audit_size) && o->audit_size >= OBS_AUDIT_SIZE_MIN)
-			return true;
-		snprintf(ret_why, size, "a size of at least 64 KiB, for example 16MiB");
-		return false;
-	case AUDIT_FILES:
-		return take_count(text, 1, OBS_AUDIT_FILES_MAX, &o->audit_files, ret_why, size);
-	case CONNECTIONS:
-		return take_count(text, OBS_CONNECTIONS_MIN, OBS_CONNECTIONS_MAX, &o->connections,
-			ret_why, size);
-	case ADDRESS_CONNECTIONS:
-		return take_count(
-			text, 1, OBS_CONNECTIONS_MAX, &o->address_connections, ret_why, size);
-	case ADDRESS_RATE:
-		return take_count(text, 1, OBS_ADDRESS_RATE_MAX, &o->address_rate, ret_why, size);
-	case ADDRESS_SESSIONS:
-		return take_count(text, 1, OBS_SESSIONS_MAX, &o->address_sessions, ret_why, size);
-	case TOKEN_SESSIONS:
-		return take_count(text, 1, OBS_SESSIONS_MAX, &o->token_sessions, ret_why, size);
-	case CACHE:
-		return take_text(text, &o->cache, ret_why, size, "a directory");
-	case UPLOAD_CACHE:
-		if (strcmp(text, "0") == 0)
-			o->upload_cache = 0;
-		else if (!ob_text_parse_size(text, &o->upload_cache) ||
-			o->upload_cache < 16u << 20 || o->upload_cache > OBS_CACHE_MAX) {
-			snprintf(ret_why, size, "0 or a size of at least 16 MiB, for example 4GiB");
-			return false;
-		}
-		return true;
-	case SANDBOX:
-		snprintf(ret_why, size, "auto, strict or off");
-		return obs_sandbox_mode_parse(text, &o->sandbox.mode);
-	case WORKER_USER:
-		return take_text(text, &o->sandbox.user, ret_why, size, "a user");
-	case METRICS:
-		return take_text(text, &o->metrics, ret_why, size,
-			"an address, for example tcp://127.0.0.1:9464");
-	case REFILL:
-		return take_count(text, 1, OBS_REFILL_MAX, &o->refill, ret_why, size);
-	case WARM:
-		return take_count(text, 0, OBS_WARM_MAX, &o->warm, ret_why, size);
-	case MAX_SESSIONS:
-		return take_count(text, 1, OBS_SESSIONS_MAX, &o->max_sessions, ret_why, size);
-	case HELLO:
-		return take_count(text, 1, OBS_SECONDS_MAX, &o->hello_timeout_s, ret_why, size);
-	case DRAIN:
-		return take_count(text, 0, OBS_SECONDS_MAX, &o->drain_timeout_s, ret_why, size);
-	case GRACE:
-		return take_count(text, 0, OBS_SECONDS_MAX, &o->grace_s, ret_why, size);
-	default:
-		if (!obs_limits_option(&o->limits, name, text, &cause))
-			return true;
-		snprintf(ret_why, size, "%s", cause.text);
-		return false;
-	}
+	(void)option;
+	(void)ret_cause;
+	*(const char **)target = text;
+	return strlen(text) <= OBS_LISTEN_MAX ? OB_ERR_NONE : OB_ERR_ARGUMENT;
 }
 
-static bool set_by_name(void *user, const char *key, char *value, char *ret_why, size_t size)
+static enum ob_err take_mode(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
 {
-	for (const struct option *option = long_options; option->name; option++)
-		if (strcmp(option->name, key) == 0)
-			return set(user, option->val, key, value, ret_why, size);
-	return false;
+	(void)text;
+	(void)ret_cause;
+	*(enum obs_mode *)target = option->name[0] == 'w' ? OBS_MODE_WORKER
+		: option->name[0] == 'a'                  ? OBS_MODE_ADMISSION
+							  : OBS_MODE_PROBE;
+	return OB_ERR_NONE;
 }
 
-static bool take_config(struct obs_options *o, const char *file, bool only_check)
+static enum ob_err set_from_file(
+	void *user, const struct ob_option *option, char *value, struct ob_cause *ret_cause)
 {
-	int errors = obs_config_read(file, set_by_name, o, setting_names);
+	return ob_option_set(option, user, value, ret_cause);
+}
 
-	if (only_check) {
+/* The target is the whole struct. Each error in the file was printed. */
+static enum ob_err take_config(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
+{
+	struct obs_options *o = target;
+	int errors = obs_config_read(text, set_from_file, o, obs_option_table);
+
+	if (strcmp(option->name, "check-config") == 0) {
 		o->mode = OBS_MODE_DONE;
 		if (errors == 0)
-			printf("%s: no errors\n", file);
+			printf("%s: no errors\n", text);
 	}
-	if (errors > 0)
-		fprintf(stderr, "outboard-server: %d error%s in %s\n", errors,
-			errors == 1 ? "" : "s", file);
-	return errors == 0;
+	if (errors < 0)
+		return ob_cause_set(ret_cause, OB_ERR_ARGUMENT, "a file that it can read");
+	return errors ? ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
+				"a file without errors (this one has %d error%s, see above)",
+				errors, errors == 1 ? "" : "s")
+		      : OB_ERR_NONE;
 }
 
-static bool parse_one(struct obs_options *o, int which, const char *name, const char *text)
-{
-	char why[256] = "";
+#define OPTION(option_name, option_kind, field) \
+	OB_OPTION(option_name, option_kind, struct obs_options, field)
+#define COUNT(option_name, field, least, most, value)                                     \
+	OPTION(option_name, OB_NUMBER, field), .arg = "N", .min = (least), .max = (most), \
+					       .fallback = (value)
+#define SECONDS(option_name, field, least, value)                                                  \
+	OPTION(option_name, OB_NUMBER, field), .arg = "S", .min = (least), .max = OBS_SECONDS_MAX, \
+					       .fallback = (value)
+#define LIMIT(option_name, value_name) \
+	OPTION(option_name, OB_PARSED, limits), .arg = (value_name), .take = take_limit
+#define CONFIG(option_name)                                                           \
+	.name = (option_name), .kind = OB_PARSED, .arg = "FILE", .take = take_config, \
+	.not_in_file = true
 
-	switch (which) {
-	case CONFIG:
-	case CHECK_CONFIG:
-		return take_config(o, text, which == CHECK_CONFIG);
-	case LIMITS:
-		return !obs_limits_parse(text, &o->limits);
-	case WORKER_IDS:
-		return sscanf(text, "%u:%u", &o->sandbox.uid, &o->sandbox.gid) == 2;
-	case WORKER:
-		o->mode = OBS_MODE_WORKER;
-		return true;
-	case ADMISSION:
-		o->mode = OBS_MODE_ADMISSION;
-		return true;
-	case EXPECT_TLS:
-		o->expect_tls = true;
-		return true;
-	case LISTENERS:
-		o->listeners = text;
-		return strlen(text) <= OBS_LISTEN_MAX;
-	case PROBE:
-		o->mode = OBS_MODE_PROBE;
-		return true;
-	case VERSION:
-		printf("outboard-server %s, protocol %u\n", OB_VERSION, OBP_VERSION);
-		o->mode = OBS_MODE_DONE;
-		return true;
-	case HELP:
-		fputs(help, stdout);
-		fputs(obs_limits_help, stdout);
-		o->mode = OBS_MODE_DONE;
-		return true;
-	case '?':
-		fprintf(stderr, "outboard-server: see --help\n");
-		return false;
-	default:
-		if (set(o, which, name, text, why, sizeof why))
-			return true;
-		fprintf(stderr, "outboard-server: --%s takes %s, not \"%s\"\n", name, why, text);
-		return false;
-	}
+const struct ob_option obs_option_table[] = {
+	{ .name = "Addresses and clients", .kind = OB_HEADING },
+	{ OPTION("listen", OB_TEXTS, listen), .arg = "URL",
+		.takes = "an address, for example tcp://0.0.0.0:14800",
+		.help = "tls://host:port, tcp://host:port, unix:/path or shm:/path; may be "
+			"repeated. Port 0 picks a free one. shm: is a Unix socket too; clients "
+			"that connect to it as shm: send their data through shared memory" },
+	{ OPTION("tls-cert", OB_FILE, tls_cert), .arg = "FILE", .takes = "a file",
+		.help = "certificate for the tls:// addresses (PEM); 'outboard cert' makes one" },
+	{ OPTION("tls-key", OB_FILE, tls_key), .arg = "FILE", .takes = "a file",
+		.help = "its private key" },
+	{ OPTION("tls-client-ca", OB_FILE, tls_client_ca), .arg = "FILE", .takes = "a file",
+		.help = "authenticate clients by certificates that one of these authorities has "
+			"signed" },
+	{ OPTION("tokens", OB_FILE, tokens), .arg = "FILE", .takes = "a file",
+		.help = "authenticate clients by the tokens in this file ('outboard token')" },
+	{ OPTION("insecure", OB_FLAG, insecure),
+		.help = "allow listening without TLS or authentication where other machines can "
+			"connect" },
+	{ OPTION("metrics", OB_TEXT, metrics), .arg = "URL",
+		.takes = "an address, for example tcp://127.0.0.1:9464",
+		.help = "serve GET /metrics there, for example tcp://127.0.0.1:9464: without TLS "
+			"and authentication, and on any address" },
+	{ OPTION("audit", OB_FILE, audit), .arg = "FILE", .takes = "a file",
+		.help = "append a JSON line for each session: who, from where, how long, how "
+			"much" },
+	{ OPTION("audit-size", OB_SIZE, audit_size), .arg = "SIZE", .min = OBS_AUDIT_SIZE_MIN,
+		.takes = "a size of at least 64 KiB, for example 16MiB", .fallback = "16MiB",
+		.help = "size of one audit file; a full one is renamed to FILE.1" },
+	{ COUNT("audit-files", audit_files, 1, OBS_AUDIT_FILES_MAX,
+		  OB_VALUE_TEXT(OBS_AUDIT_FILES_DEFAULT)),
+		.help = "audit files that are kept" },
+	{ .name = "Driver and workers", .kind = OB_HEADING },
+	{ OPTION("driver", OB_TEXT, driver), .arg = "WHICH", .words = "auto|gpu|soft|null",
+		.takes = "auto, gpu, soft, null or the path of a libcuda.so.1", .fallback = "auto",
+		.help = "gpu: the system's libcuda.so.1; the server does not start without it. "
+			"soft: the software device, which runs kernels on the CPU. auto: gpu if "
+			"it works, else soft, with a warning. null: answers every call and "
+			"computes nothing, for measurements. Or the path of a libcuda.so.1" },
+	{ OPTION("sandbox", OB_CHOICE, sandbox.mode), .arg = "WHICH", .words = "auto|strict|off",
+		.fallback = "auto",
+		.help = "auto: confine workers and admission as far as this kernel allows. "
+			"strict: do not start unless every part is available. off: do not "
+			"confine them" },
+	{ OPTION("worker-user", OB_TEXT, sandbox.user), .arg = "NAME", .takes = "a user",
+		.help = "user of the workers, name or number, if the server is started as root",
+		.fallback = "outboard if there is such a user, else an unused number" },
+	{ COUNT("warm", warm, 0, OBS_WARM_MAX, OB_VALUE_TEXT(OBS_WARM_DEFAULT)),
+		.help = "idle workers kept ready for new sessions" },
+	{ COUNT("refill", refill, 1, OBS_REFILL_MAX, OB_VALUE_TEXT(OBS_REFILL_DEFAULT)),
+		.help = "workers that may be starting at the same time; starting a driver takes "
+			"processor time" },
+	{ OPTION("cache", OB_FOLDER, cache), .arg = "DIR", .takes = "a directory",
+		.help = "directory of the upload cache",
+		.fallback = "under $XDG_RUNTIME_DIR or /tmp" },
+	{ OPTION("upload-cache", OB_PARSED, upload_cache), .arg = "SIZE", .take = take_upload_cache,
+		.fallback = "1GiB", .takes = "0 or a size of at least 16 MiB, for example 4GiB",
+		.help = "size of that cache of code images and copied data; 0: none" },
+	{ .name = "Sessions and connections", .kind = OB_HEADING },
+	{ COUNT("max-sessions", max_sessions, 1, OBS_SESSIONS_MAX,
+		  OB_VALUE_TEXT(OBS_SESSIONS_DEFAULT)),
+		.help = "sessions at a time" },
+	{ SECONDS("hello-timeout", hello_timeout_s, 1, OB_VALUE_TEXT(OBS_HELLO_DEFAULT_S)),
+		.help = "seconds in which a new connection must send its first message" },
+	{ COUNT("connections", connections, OBS_CONNECTIONS_MIN, OBS_CONNECTIONS_MAX,
+		  OB_VALUE_TEXT(OBS_CONNECTIONS_DEFAULT)),
+		.help = "connections at a time that are not authenticated yet" },
+	{ COUNT("address-connections", address_connections, 1, OBS_CONNECTIONS_MAX,
+		  OB_VALUE_TEXT(OBS_ADDRESS_CONNECTIONS_DEFAULT)),
+		.help = "of these, from one address; IPv6 is counted by /64" },
+	{ COUNT("address-rate", address_rate, 1, OBS_ADDRESS_RATE_MAX,
+		  OB_VALUE_TEXT(OBS_ADDRESS_RATE_DEFAULT)),
+		.help = "new sessions and load questions a second from one address" },
+	{ COUNT("address-sessions", address_sessions, 1, OBS_SESSIONS_MAX, "7/8 of --max-sessions"),
+		.help = "sessions at a time from one address" },
+	{ COUNT("token-sessions", token_sessions, 1, OBS_SESSIONS_MAX, "7/8 of --max-sessions"),
+		.help = "sessions at a time of one token or certificate" },
+	{ OPTION("count-local", OB_FLAG, count_local),
+		.help = "apply the limits by address to this machine's own addresses too" },
+	{ SECONDS("drain-timeout", drain_timeout_s, 0, OB_VALUE_TEXT(OBS_DRAIN_DEFAULT_S)),
+		.help = "seconds that sessions may continue after SIGTERM" },
+	{ SECONDS("grace", grace_s, 0, "60"),
+		.help = "seconds that a session waits for a client whose connection broke; 0: the "
+			"session ends" },
+	{ .name = "Limits of one session", .kind = OB_HEADING },
+	{ LIMIT("max-memory", "SIZE"),
+		.help = "memory on each device, for example 4GiB; programs see a device of this "
+			"size" },
+	{ LIMIT("max-host-memory", "SIZE"), .fallback = "4GiB",
+		.help = "memory of the server, at least 128MiB: uploaded and compiled code, "
+			"queued work, handles, copies in progress" },
+	{ LIMIT("max-outstanding", "SIZE"), .fallback = "32MiB, the maximum",
+		.help = "results that the server holds until the client has received them" },
+	{ LIMIT("max-handles", "N"), .help = "streams, events, functions, memory handles" },
+	{ LIMIT("max-modules", "N"), .help = "loaded modules at a time" },
+	{ LIMIT("max-lanes", "N"), .fallback = "1024",
+		.help = "threads of the program that use CUDA" },
+	{ LIMIT("max-stripes", "N"), .fallback = "8",
+		.help = "further connections for large copies, 0 to 16" },
+	{ LIMIT("idle-timeout", "S"), .fallback = "never",
+		.help = "seconds without a call after which a session ends" },
+	{ LIMIT("share", "F"), .fallback = "1",
+		.help = "share of the device's time, 0.01 to 1; launches are held back" },
+	{ LIMIT("max-priority", "WHICH"), .words = "low|normal|high", .fallback = "normal",
+		.help = "the highest priority that a client may ask for: low, normal or high" },
+	{ LIMIT("on-excess", "WHICH"), .words = "warn|limit|suspend|terminate", .fallback = "limit",
+		.help = "most severe reaction to a session that keeps running into its limits: "
+			"warn, limit, suspend or terminate" },
+	{ LIMIT("measure", "WHICH"), .words = "yes|no", .fallback = "no",
+		.help = "yes: measure the device time of launches for 'outboard top'; --share "
+			"always "
+			"measures it" },
+	{ .name = "Configuration file", .kind = OB_HEADING },
+	{ CONFIG("config"),
+		.help = "read options from a file; options behind it on the command line override "
+			"it" },
+	{ CONFIG("check-config"), .help = "report the errors in such a file and exit" },
+	/* How the server starts its own processes. */
+	{ .name = "worker",
+		.kind = OB_PARSED,
+		.take = take_mode,
+		.hidden = true,
+		.offset = offsetof(struct obs_options, mode) },
+	{ .name = "admission",
+		.kind = OB_PARSED,
+		.take = take_mode,
+		.hidden = true,
+		.offset = offsetof(struct obs_options, mode) },
+	{ .name = "probe",
+		.kind = OB_PARSED,
+		.take = take_mode,
+		.hidden = true,
+		.offset = offsetof(struct obs_options, mode) },
+	{ OPTION("limits", OB_PARSED, limits), .arg = "LIMITS", .take = take_limits,
+		.hidden = true },
+	{ OPTION("worker-ids", OB_PARSED, sandbox), .arg = "UID:GID", .take = take_worker_ids,
+		.hidden = true },
+	{ OPTION("expect-tls", OB_FLAG, expect_tls), .hidden = true },
+	{ OPTION("listeners", OB_PARSED, listeners), .arg = "LETTERS", .take = take_listeners,
+		.hidden = true },
+	{ 0 },
+};
+
+static char version[64];
+
+static const struct ob_command server = {
+	.name = "outboard-server",
+	.summary = "serve this machine's GPUs to CUDA programs on other machines",
+	.usage = "--listen URL [OPTION]...",
+	.about = "Runs CUDA programs of other machines on this machine's GPU, or on its CPU.",
+	.version = version,
+	.options = obs_option_table,
+};
+
+static int options_check(const struct obs_options *o)
+{
+	if (o->mode == OBS_MODE_SUPERVISOR && o->listen.n == 0)
+		return ob_usage_error(&server,
+			"say where to listen, for example --listen tcp://127.0.0.1:%d", OBP_PORT);
+	if (!o->tls_cert != !o->tls_key)
+		return ob_usage_error(&server, "--tls-cert and --tls-key belong together");
+	return 0;
 }
 
 int obs_options_parse(struct obs_options *ret, int argc, char **argv)
 {
 	struct obs_options o = { .driver = "auto",
-		.warm = 1,
+		.warm = OBS_WARM_DEFAULT,
 		.refill = OBS_REFILL_DEFAULT,
 		.max_sessions = OBS_SESSIONS_DEFAULT,
-		.hello_timeout_s = 5,
-		.drain_timeout_s = 30,
+		.hello_timeout_s = OBS_HELLO_DEFAULT_S,
+		.drain_timeout_s = OBS_DRAIN_DEFAULT_S,
 		.grace_s = OBP_GRACE_DEFAULT_S,
 		.upload_cache = OBS_CACHE_DEFAULT,
 		.audit_size = OBS_AUDIT_SIZE_DEFAULT,
@@ -444,31 +294,17 @@ int obs_options_parse(struct obs_options *ret, int argc, char **argv)
 		.address_connections = OBS_ADDRESS_CONNECTIONS_DEFAULT,
 		.address_rate = OBS_ADDRESS_RATE_DEFAULT,
 		.limits = obs_limits_default };
-	int which, index = 0;
+	int code;
 
-	optind = 1;
-	while (o.mode != OBS_MODE_DONE &&
-		(which = getopt_long(argc, argv, "", long_options, &index)) != -1)
-		if (!parse_one(&o, which, long_options[index].name, optarg))
-			return 2;
-	if (o.mode != OBS_MODE_DONE && optind < argc) {
-		fprintf(stderr, "outboard-server: \"%s\" is not an option; see --help\n",
-			argv[optind]);
-		return 2;
-	}
-	if (o.mode == OBS_MODE_SUPERVISOR && o.n_listen == 0) {
-		fprintf(stderr,
-			"outboard-server: say where to listen, for example --listen "
-			"tcp://127.0.0.1:%d\n",
-			OBP_PORT);
-		return 2;
-	}
-	if (!o.tls_cert != !o.tls_key) {
-		fprintf(stderr, "outboard-server: --tls-cert and --tls-key belong together\n");
-		return 2;
-	}
-	*ret = o;
-	return 0;
+	snprintf(version, sizeof version, "%s, protocol %u", OB_VERSION, OBP_VERSION);
+	code = ob_options_parse(&server, &o, argc, argv);
+	if (code == 0)
+		o.mode = OBS_MODE_DONE;
+	else if (code == OB_OPTIONS_GO)
+		code = options_check(&o);
+	if (code == 0)
+		*ret = o;
+	return code;
 }
 
 void obs_options_worker_args(struct obs_options *options, const char *self, const char *driver,

@@ -12,16 +12,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/options.h"
 #include "server/common/limits.h"
 #include "server/common/sandbox.h"
 
-#define OBS_LISTEN_MAX                  16
+#define OBS_LISTEN_MAX                  OB_OPTIONS_TEXTS_MAX
 #define OBS_WARM_MAX                    64
 #define OBS_REFILL_MAX                  64
 #define OBS_REFILL_DEFAULT              4
 #define OBS_SESSIONS_MAX                4096
 #define OBS_SESSIONS_DEFAULT            256
 #define OBS_SECONDS_MAX                 86400
+#define OBS_HELLO_DEFAULT_S             5
+#define OBS_DRAIN_DEFAULT_S             30
+#define OBS_WARM_DEFAULT                1
 #define OBS_CONNECTIONS_MIN             16
 #define OBS_CONNECTIONS_MAX             65536
 #define OBS_CONNECTIONS_DEFAULT         2048
@@ -30,7 +34,7 @@
 #define OBS_ADDRESS_RATE_MAX            1000000
 #define OBS_AUDIT_SIZE_DEFAULT          (16ull << 20)
 #define OBS_AUDIT_SIZE_MIN              (64u << 10)
-#define OBS_AUDIT_FILES_DEFAULT         8u
+#define OBS_AUDIT_FILES_DEFAULT         8
 #define OBS_AUDIT_FILES_MAX             1000u
 /* values of --driver: the system's driver; the same, but refused if it is a software device */
 #define OBS_DRIVER_SYSTEM               "libcuda.so.1"
@@ -47,8 +51,7 @@ enum obs_mode {
 
 struct obs_options {
 	enum obs_mode mode;
-	const char *listen[OBS_LISTEN_MAX];
-	size_t n_listen;
+	struct ob_texts listen;
 	const char *driver;             /* auto, soft, null or a path; a worker never sees auto */
 	const char *tls_cert, *tls_key; /* of the tls:// addresses; NULL: none */
 	const char *tls_client_ca;      /* who signs clients' certificates; NULL: nobody */
@@ -86,6 +89,9 @@ struct obs_options {
 	char connections_text[16], address_connections_text[16], address_rate_text[16],
 		listeners_text[OBS_LISTEN_MAX + 1];
 };
+
+/* All options of the command line; those that are not hidden may also stand in a file. */
+extern const struct ob_option obs_option_table[];
 
 /*
  * Parses argv. 0: ret is filled (mode DONE: --help or --version was answered). Else the exit

@@ -252,8 +252,8 @@ static enum ob_err addresses_open(struct obs_super *super, struct ob_cause *ret_
 	const struct obs_options *options = super->options;
 	enum ob_err err = OB_ERR_NONE;
 
-	for (size_t i = 0; i < options->n_listen && !err; i++)
-		err = obs_listener_open(super, options->listen[i], ret_cause);
+	for (size_t i = 0; i < options->listen.n && !err; i++)
+		err = obs_listener_open(super, options->listen.list[i], ret_cause);
 	if (!err && options->metrics)
 		err = obs_metrics_open(super, options->metrics, ret_cause);
 	return err;

@@ -44,17 +44,18 @@ static void start(void)
 }
 
 /* Handles a key and its value like an option of the command line, as the configuration does. */
-static bool set(void *user, const char *key, char *value, char *ret_why, size_t size)
+static enum ob_err set(
+	void *user, const struct ob_option *key, char *value, struct ob_cause *ret_cause)
 {
 	char program[] = "outboard-server", option[128], *argv[] = { program, option, value, NULL };
 	static struct obs_options options;
 
 	(void)user;
-	snprintf(ret_why, size, "another value");
-	snprintf(option, sizeof option, "--%s", key);
+	(void)ret_cause;
+	snprintf(option, sizeof option, "--%s", key->name);
 	obs_options_parse(&options, 3, argv);
 	free(value);
-	return true;
+	return OB_ERR_NONE;
 }
 
 static const char *const names[] = { "listen", "driver", "tls-cert", "tls-key", "tls-client-ca",
@@ -86,7 +87,7 @@ static void configuration(void)
 	FILE *real = stderr;
 
 	stderr = nothing; /* every error is printed to it */
-	obs_config_read(path, set, NULL, names);
+	obs_config_read(path, set, NULL, obs_option_table);
 	stderr = real;
 }
 

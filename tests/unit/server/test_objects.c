@@ -306,6 +306,25 @@ TEST(options_are_checked)
 	CHECK_INT(parse(&options, "--nonsense", NULL, NULL, NULL), 2);
 }
 
+/* The defaults that --help shows are those that are in force. */
+TEST(options_have_the_defaults_that_help_shows)
+{
+	struct obs_options options, set;
+	struct ob_cause cause;
+	unsigned compared = 0;
+
+	CHECK_INT(parse(&options, "--listen", "tcp://x:1", NULL, NULL), 0);
+	for (const struct ob_option *o = obs_option_table; o->name; o++) {
+		set = options;
+		if (!o->fallback || o->kind == OB_TEXT || o->kind == OB_FOLDER ||
+			ob_option_set(o, &set, o->fallback, &cause) != OB_ERR_NONE)
+			continue;
+		compared++;
+		CHECK(memcmp((char *)&set + o->offset, (char *)&options + o->offset, o->size) == 0);
+	}
+	CHECK(compared >= 18);
+}
+
 int main(int argc, char **argv)
 {
 	return test_main(argc, argv);
