@@ -47,8 +47,9 @@ bool obc_memory_start(const struct obp_welcome *welcome)
 
 		if (!obc_heap_init(&heaps[i], device->range.base, device->range.size, device->grant,
 			    &heap_ops, &heaps[i])) {
-			ob_error("device %u: the server's address range (0x%llx, %llu bytes) is "
-				 "unusable",
+			ob_error("device %u: cannot use the server's address range (0x%llx, %llu "
+				 "bytes): it is not a multiple of 2 MiB, or this process is out of "
+				 "memory",
 				i, (unsigned long long)device->range.base,
 				(unsigned long long)device->range.size);
 			return false;
@@ -70,7 +71,7 @@ static void plain_reserve(uint64_t addr, size_t size)
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
 	if (p == MAP_FAILED)
-		ob_debug("device address 0x%llx cannot be kept free in this process",
+		ob_debug("cannot reserve device address 0x%llx in this process",
 			(unsigned long long)addr);
 	else if (p != (void *)(uintptr_t)addr)
 		munmap(p, size);

@@ -162,7 +162,7 @@ static CUresult load_checked(
  * The load will certainly succeed. If the record fails nevertheless, a later reply reports the
  * error.
  */
-static CUresult load_unasked(
+static CUresult load_later(
 	uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES], const struct obf_image_ref *image)
 {
 	CUresult result;
@@ -185,7 +185,7 @@ static int text_length(const char *text, uint32_t size)
 }
 
 /* The server loads it before this returns. */
-static CUresult load_asked(uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES],
+static CUresult load_now(uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES],
 	const struct obf_image_ref *image, uint32_t device)
 {
 	const uint32_t kind = (uint32_t)image->entry->kind;
@@ -205,8 +205,8 @@ static CUresult load_asked(uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES],
 	if (result == CUDA_SUCCESS)
 		obc_trust_confirm(sha256, device);
 	else if (text_length(words, got))
-		ob_error("the server's driver does not take the code: %.*s",
-			text_length(words, got), words);
+		ob_error("the server's driver rejects the code: %.*s", text_length(words, got),
+			words);
 	return result;
 }
 
@@ -223,8 +223,8 @@ static CUresult load(
 	if (image->from_text)
 		return load_checked(mod->backend_id, sha256, image);
 	if (module->certain || obc_trust_confirmed(sha256, device))
-		return load_unasked(mod->backend_id, sha256, image);
-	return load_asked(mod->backend_id, sha256, image, device);
+		return load_later(mod->backend_id, sha256, image);
+	return load_now(mod->backend_id, sha256, image, device);
 }
 
 CUresult obc_mod_load(struct obf_mod *mod, const struct obf_image_ref *image)
@@ -303,7 +303,8 @@ CUresult obc_func_load(struct obf_func *func)
 		return CUDA_SUCCESS;
 	result = obc_call_op_func_load(func->backend_id, sizeof why, why, &got);
 	if (result != CUDA_SUCCESS && text_length(why, got))
-		ob_error("kernel %s cannot run: %.*s", func->name, text_length(why, got), why);
+		ob_error("the server's driver cannot load kernel %s: %.*s", func->name,
+			text_length(why, got), why);
 	return obf_ctx_result(func->mod->ctx, result);
 }
 

@@ -103,7 +103,8 @@ CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
 	 * program.
 	 */
 	if (getauxval(AT_SECURE)) {
-		ob_error("a set-user-ID or privileged program does not use a remote GPU");
+		ob_error("this program is set-user-ID or privileged, and its environment must not "
+			 "choose a server: it cannot use a remote GPU. Run it without privileges");
 		return CUDA_ERROR_NOT_INITIALIZED;
 	}
 	obc_session_on_callback(obc_hostfunc_run);
@@ -112,8 +113,7 @@ CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
 	if (err)
 		return ob_err_to_cuda(err);
 	if (welcome->driver_version < OBC_DRIVER_VERSION)
-		ob_info("the server's driver speaks CUDA %d.%d; calls and PTX newer than that will "
-			"fail",
+		ob_info("the server's driver supports CUDA %d.%d; newer calls and PTX will fail",
 			welcome->driver_version / 1000, welcome->driver_version % 1000 / 10);
 	obc_lines_known = welcome->opcodes ? welcome->opcodes : OBP_LINES_FIRST;
 	obc_times_offered(welcome->times);

@@ -98,7 +98,7 @@ struct idle_scan {
 	bool idle;
 };
 
-static void idle_look(void *user, struct obf_stream *base)
+static void idle_check(void *user, struct obf_stream *base)
 {
 	struct obc_stream *stream = obc_stream_of(base);
 	struct idle_scan *scan = user;
@@ -122,7 +122,7 @@ bool obc_streams_idle(struct obf_ctx *ctx)
 	if (atomic_load_explicit(&home->untracked, memory_order_relaxed) ||
 		obc_read(&home->orphaned) > obc_read(&home->done))
 		return false;
-	obf_streams_each(ctx, idle_look, &scan);
+	obf_streams_each(ctx, idle_check, &scan);
 	return scan.idle &&
 		(newest <= scan.blocking || obc_stream_idle(obc_stream_of(ctx->legacy)));
 }

@@ -200,7 +200,7 @@ static CUresult batch_write(struct batch *batch)
 	batch->cached = false;
 	batch->missed = 0;
 	batch->begun = ob_clock_ns();
-	cache.stats.asked += batch->n;
+	cache.stats.requested += batch->n;
 	for (uint32_t i = 0; i < batch->n && result == CUDA_SUCCESS; i += n) {
 		for (n = 0; i + n < batch->n && n < OBP_CHUNK_MAX / OBP_CACHE_CHUNK &&
 			bit(batch->have, i + n);

@@ -64,7 +64,7 @@ CUresult obc_cache_finish(CUresult result);
 void obc_cache_forget(void);
 
 struct obc_cache_stats {
-	uint64_t asked, hits, lost;         /* chunks */
+	uint64_t requested, hits, lost;     /* chunks */
 	uint64_t bytes_saved, bytes_stored; /* not sent; sent and stored by the server */
 	uint64_t naming_bytes, naming_ns;
 };

@@ -26,9 +26,9 @@
 #include "transport/message.h"
 
 /* for the last message of a program that exits within a call */
-#define GIVE_UP_NS  (200 * OB_MS)
+#define GIVE_UP_NS      (200 * OB_MS)
 /* without resuming: only when a thread waits and nothing was received */
-#define PING_OLD_NS (5 * OB_SECOND)
+#define PING_WAITING_NS (5 * OB_SECOND)
 
 static struct control {
 	struct obt_url url;
@@ -49,12 +49,12 @@ static struct control {
 	struct obp_stall stall;
 	uint64_t heard, pinged; /* ns */
 	uint64_t last_sent;     /* number of records at the last check */
-	bool asked;             /* a ping is unanswered */
+	bool ping_pending;
 	/* a host function ran since that ping: its round trip is not valid */
-	bool held_up;
+	bool callback_ran;
 	bool joined; /* the server has accepted the connection */
 	/* the last pong reported that the server has lost the data connection */
-	bool cut_off;
+	bool peer_lost_data;
 	uint64_t resumed; /* number of resumes at that time */
 } control = { .fd = -1, .send_lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -143,21 +143,21 @@ static void stream_set(const struct obt_stream *stream)
 	pthread_mutex_unlock(&control.send_lock);
 }
 
-/* ---- what comes ---- */
+/* ---- receiving ---- */
 
 /*
  * The server has lost the data connection, but it looks intact here: a device on the network path
  * has dropped one side. A single report may concern a break that the client has already detected.
  * Two reports without a new connection in between show that it has not.
  */
-static bool cut_off(bool now)
+static bool data_lost_twice(bool now)
 {
 	struct obc_resume_stats stats;
-	bool before = control.cut_off;
+	bool before = control.peer_lost_data;
 
 	obc_resume_stats(&stats);
 	before = before && stats.resumed == control.resumed;
-	control.cut_off = now;
+	control.peer_lost_data = now;
 	control.resumed = stats.resumed;
 	return now && before;
 }
@@ -167,9 +167,9 @@ static void pong_take(const struct obp_message *message)
 	uint64_t now = ob_clock_ns();
 	struct obp_progress progress = { 0 };
 
-	if (control.asked && message->value == control.pinged && !control.held_up)
+	if (control.ping_pending && message->value == control.pinged && !control.callback_ran)
 		obp_quality_rtt(&control.quality, now - control.pinged);
-	control.asked = false;
+	control.ping_pending = false;
 	obc_log_progress(&progress);
 	obp_quality_bytes(&control.quality, now, progress.bytes_out, progress.bytes_in);
 	if (!obc_resume_grace())
@@ -178,13 +178,13 @@ static void pong_take(const struct obp_message *message)
 	progress.peer_received = message->received;
 	progress.peer_bytes_in = message->bytes;
 	progress.peer_idle = message->code == OBP_PEER_IDLE;
-	if (cut_off(message->code == OBP_PEER_CUT_OFF)) {
-		ob_info("the server no longer has the data connection; it is made again");
+	if (data_lost_twice(message->code == OBP_PEER_CUT_OFF)) {
+		ob_info("the server has lost the data connection; reconnecting");
 		obc_log_link_broken();
 	}
 	if (obp_stall_check(&control.stall, &progress, now,
 		    obp_quality_timeout(&control.quality, control.dead_ns))) {
-		ob_info("the data connection is open and moves nothing; it is made again");
+		ob_info("the data connection is open but transfers nothing; reconnecting");
 		control.stall = (struct obp_stall){ 0 };
 		obc_log_link_broken();
 	}
@@ -204,10 +204,10 @@ static enum verdict protocol_broken(const char *why)
 static enum verdict callback_take(const struct obp_message *message)
 {
 	if (message->code > OBP_RESULT_MAX)
-		return protocol_broken("a host function's status that no driver gives");
+		return protocol_broken("the status of a host function is out of range");
 	if (callback_fn)
 		callback_fn(message->value, (CUresult)message->code);
-	control.held_up = true;
+	control.callback_ran = true;
 	return control_send(OBP_MSG_CALLBACK_DONE, message->value) ? GOOD : BROKEN;
 }
 
@@ -223,7 +223,7 @@ static enum verdict message_take(const struct obp_item *item)
 	if (!message)
 		return OVER;
 	if (obp_message_decode(item->body, item->size, message))
-		return protocol_broken("a message that cannot be read");
+		return protocol_broken("a message cannot be decoded");
 	if (message->type == OBP_MSG_FATAL || message->type == OBP_MSG_REFUSED) {
 		/*
 		 * The join was sent while the goodbye was under way: the server no longer knows the
@@ -274,18 +274,18 @@ static enum verdict control_read(void)
 					? control.conn.cause.text
 					: "unexpected frame type on the control connection: client "
 					  "and server versions may differ, see 'outboard check'");
-	if (control.held_up)
+	if (control.callback_ran)
 		control.heard = ob_clock_ns();
 	return verdict;
 }
 
-/* ---- the watch ---- */
+/* ---- checking the connections ---- */
 
 static bool ping(uint64_t now)
 {
 	control.pinged = now;
-	control.asked = true;
-	control.held_up = false;
+	control.ping_pending = true;
+	control.callback_ran = false;
 	return control_send(OBP_MSG_PING, now);
 }
 
@@ -293,9 +293,9 @@ static bool ping(uint64_t now)
  * Without resuming: while a thread waits for a reply, the time without received bytes is measured,
  * so that a server that disappeared does not block the program forever.
  */
-static enum verdict watch_old(uint64_t now)
+static enum verdict watch_without_resume(uint64_t now)
 {
-	uint64_t ping_ns = ob_min(PING_OLD_NS, control.dead_ns / 4);
+	uint64_t ping_ns = ob_min(PING_WAITING_NS, control.dead_ns / 4);
 
 	if (!obc_log_waiting()) {
 		control.heard = now;
@@ -317,7 +317,7 @@ static enum verdict watch(void)
 	bool busy;
 
 	if (!obc_resume_grace())
-		return watch_old(now);
+		return watch_without_resume(now);
 	obc_log_progress(&progress);
 	busy = progress.waiting || progress.sent != control.last_sent;
 	control.last_sent = progress.sent;
@@ -326,15 +326,15 @@ static enum verdict watch(void)
 	/*
 	 * Everything received since counts, for example a callback request or a ping of the server.
 	 */
-	if (control.asked &&
+	if (control.ping_pending &&
 		now - ob_max(control.pinged, control.heard) >
 			obp_quality_timeout(&control.quality, control.dead_ns)) {
-		ob_info("the server has not answered for %u ms; the connections are made again",
+		ob_info("the server has not answered for %u ms; reconnecting",
 			(unsigned)((now - control.pinged) / OB_MS));
 		obc_log_link_broken();
 		return BROKEN;
 	}
-	if (!control.asked && now - control.pinged >= interval)
+	if (!control.ping_pending && now - control.pinged >= interval)
 		return ping(now) ? GOOD : BROKEN;
 	return GOOD;
 }
@@ -359,7 +359,7 @@ static bool control_open(void)
 }
 
 /* False: the session has ended. */
-static bool control_again(void)
+static bool control_reconnect(void)
 {
 	struct obp_progress progress = { 0 };
 	struct obt_stream stream;
@@ -381,7 +381,7 @@ static bool control_again(void)
 	}
 	obp_conn_restart(&control.conn);
 	control.joined = true;
-	control.asked = control.held_up = false;
+	control.ping_pending = control.callback_ran = false;
 	control.heard = ob_clock_ns();
 	stream_set(&stream);
 	/* Handles what arrived during the join. */
@@ -405,8 +405,9 @@ static enum verdict turn(void)
 }
 
 /*
- * The connection is lost for good: names the cause. Without resuming, the server answers the end of
- * one connection by closing the other, so a descriptor that the program closed can be that of either.
+ * The connection is lost for good: names the cause. Without resuming, the server answers the end
+ * of one connection by closing the other, so a descriptor that the program closed can be that of
+ * either.
  */
 static void loss_report(void)
 {
@@ -424,7 +425,7 @@ static void *control_main(void *unused)
 	control.heard = control.pinged = ob_clock_ns();
 	/* The program may close the descriptor as early as during the join. */
 	if (ok && !control_open())
-		ok = obc_resume_grace() && control_again();
+		ok = obc_resume_grace() && control_reconnect();
 	/* Sends the first ping at once, so that the round trip is known from the start. */
 	if (ok && obc_resume_grace())
 		ping(ob_clock_ns());
@@ -432,7 +433,7 @@ static void *control_main(void *unused)
 		enum verdict verdict = turn();
 
 		if (verdict == BROKEN)
-			ok = obc_resume_grace() && control_again();
+			ok = obc_resume_grace() && control_reconnect();
 		else if (verdict == OVER)
 			ok = false;
 	}

@@ -96,7 +96,7 @@ static enum ob_err answer_await(
 			? (enum ob_err)message->code
 			: OB_ERR_REFUSED;
 		if (err == OB_ERR_REFUSED && !obc_log_ending())
-			ob_error("the server does not let the session go on: %s", message->text);
+			ob_error("the server refuses to resume the session: %s", message->text);
 	} else if (message->type != OBP_MSG_JOINED) {
 		err = OB_ERR_PROTOCOL;
 	}
@@ -180,8 +180,8 @@ enum ob_err obc_dial_run(struct obc_dial *dial, struct obt_stream *ret, uint64_t
 		uint64_t now = ob_clock_ns();
 
 		if (now >= end) {
-			ob_error("the connection to the server broke and could not be made again "
-				 "for %u s (OUTBOARD_GRACE): %s",
+			ob_error("the connection to the server broke and could not be restored "
+				 "within %u s (OUTBOARD_GRACE): %s",
 				(unsigned)(terms.grace_ns / OB_SECOND), ob_err_text(err));
 			return err == OB_ERR_NONE || err == OB_ERR_CONNECT ||
 					err == OB_ERR_RESOLVE || err == OB_ERR_LIMIT
@@ -195,7 +195,7 @@ enum ob_err obc_dial_run(struct obc_dial *dial, struct obt_stream *ret, uint64_t
 			return OB_ERR_CLOSED;
 		if (err == OB_ERR_REFUSED || err == OB_ERR_VERSION || err == OB_ERR_MAGIC)
 			return err;
-		ob_debug("the connection could not be made again yet: %s", ob_err_text(err));
+		ob_debug("reconnecting failed, trying again: %s", ob_err_text(err));
 	}
 	return OB_ERR_CLOSED;
 }

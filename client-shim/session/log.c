@@ -80,7 +80,9 @@ static __attribute__((noinline)) bool lane_start(void)
 			return true;
 		}
 	}
-	ob_error("more than %u threads use CUDA at once", OBP_LANE_MAX);
+	ob_error("call refused: %u threads of this process already use CUDA, which is the maximum. "
+		 "Let threads end, or make the calls from fewer threads",
+		OBP_LANE_MAX);
 	this_lane.refused = OB_ERR_LANES;
 	return false;
 }
@@ -252,8 +254,8 @@ static __attribute__((noinline)) void *begin_outside(
 	uint32_t padded = (uint32_t)ob_round_up(body_size, 8);
 
 	if (body_size > OBC_RECORD_MAX) {
-		ob_error("a call of %u bytes is longer than a record may be (%u): this is a fault "
-			 "of this library",
+		ob_error("internal error: a record of %u bytes exceeds the maximum of %u bytes. "
+			 "Please report this with the name of the program",
 			body_size, OBC_RECORD_MAX);
 		this_lane.refused = OB_ERR_LIMIT;
 		return NULL;

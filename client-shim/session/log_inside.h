@@ -67,7 +67,7 @@ struct log {
 	_Atomic uint64_t sent_ack; /* the last acknowledgement that was sent with calls */
 	struct obt_stream stream;
 	/* ns: last time the stream's descriptor was checked and still belonged to the library */
-	_Atomic uint64_t looked_at;
+	_Atomic uint64_t checked_at;
 	/* `on` and the codecs are set before the first send; any thread reads them */
 	struct obp_packer packer;
 	struct obt_meter meter; /* used by the packer */

@@ -157,7 +157,7 @@ static struct log_wait *reply_match(const struct obp_item *item)
 	struct ob_cause cause;
 
 	if (ob_unlikely(!wait)) {
-		reply_refuse(item, NULL, "nobody waits for it");
+		reply_refuse(item, NULL, "no thread waits for it");
 		return NULL;
 	}
 	if (ob_unlikely(obp_check_reply(
@@ -174,7 +174,7 @@ static void reply_landed(struct log_wait *wait, const struct obp_item *item)
 	wait->got += item->size;
 	if (!(item->reply.flags & OBP_REPLY_MORE)) {
 		if (ob_unlikely(!obp_check_rep(wait->opcode, wait->dst, wait->got))) {
-			reply_refuse(item, wait, "a number above its maximum");
+			reply_refuse(item, wait, "a value exceeds its maximum");
 			return;
 		}
 		complete(wait, &item->reply);
@@ -189,7 +189,7 @@ static void text_take(const struct obp_item *item)
 
 	if (reply->flags & ~(OBP_REPLY_TEXT | OBP_REPLY_TEXT_STDERR) || reply->call ||
 		reply->result || reply->deferred) {
-		reply_refuse(item, NULL, "device output that is also an answer");
+		reply_refuse(item, NULL, "device output with the fields of a reply");
 		return;
 	}
 	print_text(item);
@@ -286,8 +286,8 @@ static void control_take(const struct obp_item *item)
 			ob_error("the server ended the session: %s", message->text);
 		err = OB_ERR_REFUSED;
 	} else if (err != OB_ERR_NO_MEMORY) {
-		ob_error("the server broke the protocol: a control message on the data connection "
-			 "that does not end the session");
+		ob_error("the server broke the protocol: unexpected control message on the data "
+			 "connection");
 		err = OB_ERR_PROTOCOL;
 	}
 	if (message)
@@ -356,8 +356,7 @@ static bool items_take(void)
 		case OBP_RECORD:
 		case OBP_BROKEN:
 			ob_error("the server broke the protocol: %s",
-				conn->cause.code ? conn->cause.text
-						 : "a call where a reply belongs");
+				conn->cause.code ? conn->cause.text : "a call in place of a reply");
 			obc_log_fail(conn->cause.code ? conn->cause.code : OB_ERR_PROTOCOL);
 			break;
 		}

@@ -21,7 +21,7 @@
  * which takes longer than this. A thread that loses the processor between a check and the use of
  * the number is not protected.
  */
-#define LOOK_NS 50000
+#define CHECK_NS 50000
 
 static bool (*control_check)(void);
 
@@ -46,11 +46,11 @@ void obc_log_descriptor_gone(void)
 	char why[192];
 
 	if (obc_log_state.resumable) {
-		ob_info("%s; the connection is made again", what);
+		ob_info("%s; reconnecting", what);
 		log_link_broken(OB_ERR_CLOSED);
 	} else {
 		snprintf(
-			why, sizeof why, "%s, and going on is switched off (OUTBOARD_GRACE)", what);
+			why, sizeof why, "%s, and reconnecting is disabled (OUTBOARD_GRACE)", what);
 		log_fail_because(OB_ERR_CLOSED, why);
 	}
 }
@@ -98,7 +98,7 @@ void obc_log_fail(enum ob_err err)
 void log_io_failed(int error, const char *doing)
 {
 	bool of_link = obt_error_of_link(error);
-	char why[160];
+	char why[240];
 
 	if (of_link ? !obc_log_descriptors_ours() : !obt_stream_ours(&obc_log_state.stream)) {
 		obc_log_descriptor_gone();
@@ -106,9 +106,10 @@ void log_io_failed(int error, const char *doing)
 		log_link_broken(error == EPIPE || error == ECONNRESET ? OB_ERR_CLOSED : OB_ERR_IO);
 	} else {
 		snprintf(why, sizeof why,
-			"%s failed with errno %d, %s, which neither the network nor the server can "
-			"cause",
-			doing, error, strerror(error));
+			"%s failed: %s (errno %d). Neither the network nor the server can cause "
+			"this error: check the system's limits and the program's use of "
+			"descriptors",
+			doing, strerror(error), error);
 		log_fail_because(OB_ERR_IO, why);
 	}
 }
@@ -123,14 +124,14 @@ bool log_stream_ours(void)
 	 * always checked.
 	 */
 	if (ob_likely(log->stream.fd >= OB_FD_HIGH &&
-		    now - atomic_load_explicit(&log->looked_at, memory_order_relaxed) < LOOK_NS))
+		    now - atomic_load_explicit(&log->checked_at, memory_order_relaxed) < CHECK_NS))
 		return true;
 	if (ob_unlikely(!obt_stream_ours(&log->stream))) {
 		obc_log_descriptor_gone();
 		return false;
 	}
 	/* After the check, else another thread could rely on a check that then fails. */
-	atomic_store_explicit(&log->looked_at, now, memory_order_relaxed);
+	atomic_store_explicit(&log->checked_at, now, memory_order_relaxed);
 	return true;
 }
 
@@ -190,7 +191,8 @@ static void trace_open(void)
 	int fd = path && *path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
 
 	if (path && *path && fd < 0)
-		ob_warn("OUTBOARD_TRACE: %s: %s", path, strerror(errno));
+		ob_warn("OUTBOARD_TRACE: cannot open %s: %s; no trace is written", path,
+			strerror(errno));
 	if (fd < 0)
 		return;
 	obc_log_state.trace_fd = ob_fd_raise(fd);

@@ -16,7 +16,8 @@ static uint64_t wanted_memory(void)
 	uint64_t bytes = 0;
 
 	if (text && *text && !ob_text_parse_size(text, &bytes))
-		ob_warn("OUTBOARD_VRAM: '%.64s' is not a size such as 4GiB; it is ignored", text);
+		ob_warn("OUTBOARD_VRAM: '%.64s' is not a size such as 4GiB; the setting is ignored",
+			text);
 	return bytes;
 }
 
@@ -31,7 +32,8 @@ static uint32_t wanted_share(void)
 	value = strtod(text, &end);
 	if (!*end && value >= 0.01 && value <= 1)
 		return (uint32_t)(value * OBP_SHARE_ALL + 0.5);
-	ob_warn("OUTBOARD_SHARE: '%.64s' is not a number from 0.01 to 1; it is ignored", text);
+	ob_warn("OUTBOARD_SHARE: '%.64s' is not a number from 0.01 to 1; the setting is ignored",
+		text);
 	return 0;
 }
 
@@ -44,7 +46,8 @@ static uint32_t wanted_priority(void)
 		if (strcmp(text, words[i]) == 0)
 			return i;
 	if (text)
-		ob_warn("OUTBOARD_PRIORITY: '%.64s' is neither low, normal nor high; it is ignored",
+		ob_warn("OUTBOARD_PRIORITY: '%.64s' is not one of low, normal, high; the setting "
+			"is ignored",
 			text);
 	return 0;
 }
@@ -67,12 +70,12 @@ enum ob_err obc_request_server(const char *list, uint64_t timeout_ns, char ret_u
 	enum ob_err err;
 
 	if (name && *name && !obl_policy_parse(name, &policy))
-		ob_warn("OUTBOARD_POLICY: there is no policy '%.64s'; least-load is used", name);
+		ob_warn("OUTBOARD_POLICY: unknown policy '%.64s'; using least-load", name);
 	err = obl_pick(list, &request, policy, timeout_ns, ret_url, &cause);
 	if (err)
 		ob_error("%s", cause.text);
 	else if (strchr(list, ','))
-		ob_info("of the servers in the list, %s is used (%s)", ret_url,
+		ob_info("chose server %s from OUTBOARD_SERVER by policy %s", ret_url,
 			obl_policy_name(policy));
 	return err;
 }

@@ -74,7 +74,7 @@ static bool log_rewind(uint64_t number)
  * With both rights: the connection broke. False: too many resumes made no progress; the session is
  * lost.
  */
-static bool worth_it(void)
+static bool making_progress(void)
 {
 	struct log *log = &obc_log_state;
 	uint64_t items = atomic_load_explicit(&log->ring.acked, memory_order_relaxed) +
@@ -86,16 +86,16 @@ static bool worth_it(void)
 	if (!obp_futile_broke(&futile, ob_clock_ns(), items, bytes, obc_resume_grace()))
 		return true;
 	snprintf(why, sizeof why,
-		"the connection broke %u times in a row after it was made again, and neither a "
-		"call nor a reply got through; the last time: %s. "
-		"Look for what lies between (a proxy, a firewall)",
+		"the connection broke %u times in a row after it was restored, before a call or a "
+		"reply was delivered; the last error: %s. "
+		"Check the network path to the server (proxy, firewall)",
 		futile.dead + futile.partial, ob_err_text((enum ob_err)atomic_load(&last_break)));
 	log_fail_because(OB_ERR_IO, why);
 	return false;
 }
 
 /* With both rights. False: the session is lost. */
-static bool connect_again(void)
+static bool reconnect(void)
 {
 	struct log *log = &obc_log_state;
 	struct obt_stream stream;
@@ -113,8 +113,8 @@ static bool connect_again(void)
 		return false;
 	}
 	if (!log_rewind(received)) {
-		ob_error("the server broke the protocol: it resumes after call %llu; acknowledged "
-			 "are %llu, sent %llu",
+		ob_error("the server broke the protocol: it resumes after call %llu, but "
+			 "acknowledged call %llu, and the last call sent was %llu",
 			(unsigned long long)received, (unsigned long long)log->ring.acked,
 			(unsigned long long)log->ring.sent_most);
 		obt_stream_close(&stream);
@@ -141,14 +141,14 @@ static void *resume_main(void *unused)
 		return NULL;
 	}
 	atomic_store(&log->resuming, true);
-	if (!log_broken() && worth_it() && connect_again()) {
+	if (!log_broken() && making_progress() && reconnect()) {
 		took = ob_clock_ns() - began;
 		log_lock(&log->wait_lock);
 		stats.resumed++;
 		stats.down_ns += took;
 		stats.longest_down_ns = ob_max(stats.longest_down_ns, took);
 		log_unlock(&log->wait_lock);
-		ob_info("the connection to the server was made again after %llu ms",
+		ob_info("the connection to the server was restored after %llu ms",
 			(unsigned long long)(took / OB_MS));
 		atomic_store(&log->down, 0);
 	}

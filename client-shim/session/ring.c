@@ -77,7 +77,7 @@ void obc_ring_fini(struct obc_ring *ring)
 /* ---- sending ---- */
 
 /* Rounds an offset up to the next multiple of the ring size. */
-static uint64_t turn_after(const struct obc_ring *ring, uint64_t at)
+static uint64_t next_lap(const struct obc_ring *ring, uint64_t at)
 {
 	return (at + ring->mask) & ~ring->mask;
 }
@@ -106,7 +106,7 @@ bool obc_ring_gather(struct obc_ring *ring, struct obc_batch *ret)
 		if (size == OBC_PAD_MARK) {
 			if (ret->count)
 				break;
-			at = turn_after(ring, at + 1);
+			at = next_lap(ring, at + 1);
 			ret->start = ret->end = at;
 			continue;
 		}
@@ -212,7 +212,7 @@ bool obc_ring_rewind(struct obc_ring *ring, uint64_t number)
 			atomic_load_explicit(obc_ring_size_of(record), memory_order_acquire);
 
 		if (size == OBC_PAD_MARK) {
-			at = turn_after(ring, at + 1);
+			at = next_lap(ring, at + 1);
 			continue;
 		}
 		at += entry_size(record, size);

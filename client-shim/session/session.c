@@ -67,17 +67,17 @@ void obc_session_on_callback(void (*fn)(uint64_t id, CUresult status))
 	obc_control_on_callback(fn);
 }
 
-static uint64_t seconds_from_env(const char *name, uint64_t min, uint64_t standard)
+static uint64_t seconds_from_env(const char *name, uint64_t min, uint64_t default_s)
 {
 	const char *text = getenv(name);
 	uint64_t value;
 
 	if (!text || !*text)
-		return standard * OB_SECOND;
+		return default_s * OB_SECOND;
 	if (!ob_text_parse_number(text, min, SECONDS_MAX, &value)) {
 		ob_warn("%s: '%s' is not a number of seconds from %u to %u; using %u", name, text,
-			(unsigned)min, SECONDS_MAX, (unsigned)standard);
-		value = standard;
+			(unsigned)min, SECONDS_MAX, (unsigned)default_s);
+		value = default_s;
 	}
 	return value * OB_SECOND;
 }
@@ -162,7 +162,7 @@ static enum ob_err range_settle(
 	return obt_message_send(stream, &answer, NULL, 0, deadline);
 }
 
-static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
+static enum ob_err hello_exchange(struct obt_stream *stream, uint64_t deadline)
 {
 	const struct obp_preface preface = {
 		.magic = OBP_MAGIC, .version = OBP_VERSION, .intent = OBP_INTENT_NEW
@@ -195,14 +195,13 @@ static enum ob_err say_hello(struct obt_stream *stream, uint64_t deadline)
 		err = obp_welcome_check(hello, &session.welcome, &session.cause);
 	obt_shm_settle(stream, err ? 0 : session.welcome.shm);
 	if (!err && hello->shm && !obt_shm_on(stream))
-		ob_info("%s offers no shared memory: the data goes through the socket",
-			session.url_text);
+		ob_info("%s offers no shared memory; using the socket", session.url_text);
 	ranges_drop(&hello->hello, !err && welcome->range_ok ? &welcome->range : NULL);
 	return err ? err : range_settle(stream, welcome, deadline);
 }
 
 /* Logs one line: session.cause, the server and the remedy. */
-static void explain(bool connected)
+static void failure_log(bool connected)
 {
 	const struct obt_failure failure = { .cause = &session.cause,
 		.connected = connected,
@@ -269,7 +268,7 @@ static void resume_settle(void)
 }
 
 /* Connects and sends the hello. Logs an error. */
-static enum ob_err greet(struct obt_stream *stream)
+static enum ob_err connect_hello(struct obt_stream *stream)
 {
 	/* the choice among several servers had its own time limit */
 	uint64_t deadline = ob_clock_ns() + session.timeout_ns;
@@ -278,11 +277,11 @@ static enum ob_err greet(struct obt_stream *stream)
 
 	if (!err) {
 		stream->fd = ob_fd_raise(stream->fd);
-		err = say_hello(stream, deadline);
+		err = hello_exchange(stream, deadline);
 	}
 	if (err) {
 		cause_settle(stream, err);
-		explain(connected);
+		failure_log(connected);
 		obt_stream_close(stream);
 		stream->fd = -1;
 	}
@@ -301,7 +300,7 @@ static bool next_best(char *list, enum ob_err err)
 	obl_list_drop(list, session.url_text);
 	if (!*list)
 		return false;
-	ob_warn("the next best server of the list is tried");
+	ob_warn("trying the next best server of OUTBOARD_SERVER");
 	obp_message_fini(&session.welcome);
 	memset(&session.welcome, 0, sizeof session.welcome);
 	session.cause.code = OB_ERR_NONE;
@@ -320,7 +319,7 @@ static enum ob_err server_find(struct obt_stream *stream)
 		err = url_find(list);
 		if (err)
 			return err;
-		err = greet(stream);
+		err = connect_hello(stream);
 	} while (err && next_best(list, err));
 	return err;
 }
@@ -349,7 +348,7 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 		session.codec_request, session.grace_ns > 0, session.ring_size);
 	if (err) {
 		session.cause = (struct ob_cause){ .code = err };
-		explain(true);
+		failure_log(true);
 		obt_stream_close(&stream);
 		return err;
 	}

@@ -43,34 +43,35 @@ static void print_packed(const char *direction, const struct obp_pack_stats *sta
 			continue;
 		ob_text_print_size(stats->raw[i], raw, sizeof raw);
 		ob_text_print_size(stats->wire[i], wire, sizeof wire);
-		fprintf(stderr, "outboard: compression %s: %-6s %8llu chunks, %s became %s\n",
+		fprintf(stderr,
+			"outboard: compression %s: %-6s %8llu chunks, %s compressed to %s\n",
 			direction, obz_codec_name((enum obz_codec)i),
 			(unsigned long long)stats->chunks[i], raw, wire);
 	}
 	if (stats->ns)
-		fprintf(stderr, "outboard: compression %s: %.3f ms spent\n", direction,
+		fprintf(stderr, "outboard: compression %s: took %.3f ms\n", direction,
 			(double)stats->ns / 1e6);
 }
 
 static void cache_print(void)
 {
 	struct obc_cache_stats stats;
-	char saved[32], kept[32];
+	char saved[32], stored[32];
 
 	obc_cache_stats(&stats);
-	if (!stats.asked)
+	if (!stats.requested)
 		return;
 	ob_text_print_size(stats.bytes_saved, saved, sizeof saved);
-	ob_text_print_size(stats.bytes_stored, kept, sizeof kept);
+	ob_text_print_size(stats.bytes_stored, stored, sizeof stored);
 	fprintf(stderr,
-		"outboard: upload cache: the server had %llu of %llu chunks, %s were not sent; %s "
-		"were sent to be kept; %.3f ms naming\n",
-		(unsigned long long)stats.hits, (unsigned long long)stats.asked, saved, kept,
+		"outboard: upload cache: the server had %llu of %llu chunks, %s not sent; %s sent "
+		"and stored; hashing took %.3f ms\n",
+		(unsigned long long)stats.hits, (unsigned long long)stats.requested, saved, stored,
 		(double)stats.naming_ns / 1e6);
 	if (stats.lost)
 		fprintf(stderr,
-			"outboard: upload cache: %llu chunks were thrown away by the server before "
-			"they were used, and sent\n",
+			"outboard: upload cache: the server evicted %llu chunks before they were "
+			"used; they were sent\n",
 			(unsigned long long)stats.lost);
 }
 
@@ -87,14 +88,14 @@ static void link_print(void)
 	if (quality.samples)
 		fprintf(stderr,
 			"outboard: link: round trip %.3f ms (%.3f to %.3f, jitter %.3f, %llu "
-			"pings), best of late %s/s out, %s/s in\n",
+			"pings), highest recent rate %s/s out, %s/s in\n",
 			(double)quality.rtt_ns / 1e6, (double)quality.min_ns / 1e6,
 			(double)quality.max_ns / 1e6, (double)quality.jitter_ns / 1e6,
 			(unsigned long long)quality.samples, out, in);
 	if (resume.breaks)
 		fprintf(stderr,
-			"outboard: link: broke %llu times, made again %llu times; down for %.3f s, "
-			"at most %.3f s; %llu calls sent again\n",
+			"outboard: link: broke %llu times, restored %llu times; down for %.3f s in "
+			"total, %.3f s at most; %llu calls sent again\n",
 			(unsigned long long)resume.breaks, (unsigned long long)resume.resumed,
 			(double)resume.down_ns / 1e9, (double)resume.longest_down_ns / 1e9,
 			(unsigned long long)resume.records_again);
@@ -123,7 +124,9 @@ static void stripes_print(void)
 			stats.n);
 	}
 	if (stats.broken)
-		fprintf(stderr, "outboard: stripes: broke %llu times; %llu copies made again\n",
+		fprintf(stderr,
+			"outboard: stripes: broke %llu times; %llu copies repeated over the data "
+			"connection\n",
 			(unsigned long long)stats.broken, (unsigned long long)stats.repeated);
 }
 
@@ -153,7 +156,7 @@ void obc_stats_print(void)
 	/* The round trips include the hello and the goodbye. */
 	fprintf(stderr,
 		"outboard: %llu calls sent in %llu frames (%s), %s received; %llu round trips, "
-		"%.3f ms waited for them\n",
+		"%.3f ms spent waiting for them\n",
 		(unsigned long long)stats.records, (unsigned long long)stats.frames_out, out, in,
 		(unsigned long long)stats.round_trips, (double)stats.wait_ns / 1e6);
 	obc_log_pack_stats(&packed, &unpacked);
@@ -170,6 +173,5 @@ void obc_stats_print(void)
 			(unsigned long long)rows[i].count, (unsigned long long)rows[i].trips,
 			(double)rows[i].ns / 1e6);
 	if (n > SHOWN_MAX)
-		fprintf(stderr, "outboard: ... and %u further calls, none of them slower\n",
-			n - SHOWN_MAX);
+		fprintf(stderr, "outboard: ... and %u more calls, none slower\n", n - SHOWN_MAX);
 }

@@ -28,8 +28,8 @@
 #define STALL_NS       (5 * OB_SECOND)
 #define CHECK_NS       (200 * OB_MS)
 /* delay after stripes broke, before new ones are tried; doubled each time */
-#define AGAIN_FIRST_NS (50 * OB_MS)
-#define AGAIN_MAX_NS   (60 * OB_SECOND)
+#define RETRY_FIRST_NS (50 * OB_MS)
+#define RETRY_MAX_NS   (60 * OB_SECOND)
 /* both ends on one machine: with fewer processors, one connection keeps all of them busy */
 #define LOCAL_CPUS     4
 
@@ -114,8 +114,7 @@ static bool parts_receive(struct worker *worker)
 		return false;
 	while (obt_stripe_next(&worker->link, &frame)) {
 		if (frame.sequence != job->id || frame.type == OBP_FRAME_GIVE)
-			ob_cause_set(&worker->link.cause, OB_ERR_PROTOCOL,
-				"a frame that was not asked for");
+			ob_cause_set(&worker->link.cause, OB_ERR_PROTOCOL, "unexpected frame");
 		else if (frame.type == OBP_FRAME_GIVEN)
 			return true;
 		else
@@ -212,7 +211,7 @@ static void set_close(void)
 		pthread_join(stripes.workers[i].thread, NULL);
 	stripes.n = 0;
 	stripes.pause_ns = ob_min(
-		ob_max(2 * stripes.pause_ns, (uint64_t)AGAIN_FIRST_NS), (uint64_t)AGAIN_MAX_NS);
+		ob_max(2 * stripes.pause_ns, (uint64_t)RETRY_FIRST_NS), (uint64_t)RETRY_MAX_NS);
 	stripes.not_before = ob_clock_ns() + stripes.pause_ns;
 }
 
@@ -386,14 +385,14 @@ void obc_stripe_init(const struct obt_url *url, const struct obt_stream *data, u
 
 	stripes.forced = number && *number && strcmp(number, "auto") != 0;
 	if (stripes.forced && !ob_text_parse_number(number, 0, OBP_STRIPES_MAX, &value)) {
-		ob_warn("OUTBOARD_STRIPES: '%.40s' is neither auto nor a number from 0 to %u; "
+		ob_warn("OUTBOARD_STRIPES: '%.40s' is not auto or a number from 0 to %u; "
 			"using auto",
 			number, OBP_STRIPES_MAX);
 		stripes.forced = false;
 	}
 	if (min && *min && !ob_text_parse_size(min, &min_bytes))
-		ob_warn("OUTBOARD_STRIPE_MIN: '%.40s' is not a size; using %u", min,
-			OBC_STRIPE_MIN);
+		ob_warn("OUTBOARD_STRIPE_MIN: '%.40s' is not a size such as 16MiB; using %u bytes",
+			min, OBC_STRIPE_MIN);
 	stripes.want = ob_min((uint32_t)value, offered);
 	stripes.codecs = codecs;
 	stripes.codec_request = codec_request;

@@ -7,8 +7,8 @@
 #define FIRST_LOG     2u /* copies over the log before the stripes are tried */
 #define FIRST_STRIPES 3u /* a new TCP connection needs time to reach its full rate */
 /* copies between two trials of the other way if it is at least three quarters as fast */
-#define AGAIN_NEAR    64u
-#define AGAIN_FAR     512u
+#define RETRY_NEAR    64u
+#define RETRY_FAR     512u
 #define SMOOTH        4 /* weight of a new sample: 1/4, or 1/2 if it is faster */
 
 enum obc_way obc_choice_next(const struct obc_choice *choice, bool ready)
@@ -22,7 +22,7 @@ enum obc_way obc_choice_next(const struct obc_choice *choice, bool ready)
 	if (choice->samples[OBC_STRIPES] < FIRST_STRIPES && (stripes == 0 || stripes > 0.8 * log))
 		return OBC_STRIPES;
 	near = choice->rate[other] > 0.75 * choice->rate[choice->best];
-	return choice->since >= (near ? AGAIN_NEAR : AGAIN_FAR) ? other : choice->best;
+	return choice->since >= (near ? RETRY_NEAR : RETRY_FAR) ? other : choice->best;
 }
 
 void obc_choice_learn(struct obc_choice *choice, enum obc_way way, size_t bytes, uint64_t ns)

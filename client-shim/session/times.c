@@ -27,7 +27,7 @@ void obc_times_received(void)
 	atomic_store_explicit(&received_ns, ob_clock_ns(), memory_order_relaxed);
 }
 
-static CUresult turn(int on)
+static CUresult times_switch(int on)
 {
 	if (!offered)
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -35,14 +35,14 @@ static CUresult turn(int on)
 	return obc_call_op_times_switch(on != 0);
 }
 
-static void last(uint64_t *ret_sent_ns, uint64_t *ret_received_ns, uint64_t *ret_number)
+static void times_last(uint64_t *ret_sent_ns, uint64_t *ret_received_ns, uint64_t *ret_number)
 {
 	*ret_sent_ns = atomic_load_explicit(&sent_ns, memory_order_relaxed);
 	*ret_received_ns = atomic_load_explicit(&received_ns, memory_order_relaxed);
 	*ret_number = atomic_load_explicit(&sent_number, memory_order_relaxed);
 }
 
-static CUresult server(uint64_t first, uint32_t *ret_count, uint64_t *ret_times)
+static CUresult times_server(uint64_t first, uint32_t *ret_count, uint64_t *ret_times)
 {
 	return offered ? obc_call_op_times_read(first, ret_count, ret_times)
 		       : CUDA_ERROR_NOT_SUPPORTED;
@@ -50,7 +50,8 @@ static CUresult server(uint64_t first, uint32_t *ret_count, uint64_t *ret_times)
 
 const void *obc_times_table(const CUuuid *id)
 {
-	static const struct obc_times_calls calls = { sizeof calls, turn, last, server };
+	static const struct obc_times_calls calls = { sizeof calls, times_switch, times_last,
+		times_server };
 
 	return memcmp(id->bytes, OBC_TIMES_ID, sizeof id->bytes) == 0 ? &calls : NULL;
 }

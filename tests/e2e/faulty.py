@@ -24,10 +24,10 @@ with Server(SERVER, '--driver', 'null') as server:
     for call, skipped in (('send', 1), ('recv', 2)):
         for number in BREAKS:
             out, done = run(OUTBOARD, server.url, INIT, env={'LD_PRELOAD': PRELOAD, 'FAULTY': f'{call} {number} {skipped} 1', 'OUTBOARD_LOG': 'info'})
-            check(f'{call}: {errno.errorcode[number]} is a break', out.split() == ['0', '0'] and 'made again' in done.stderr, (out, done.stderr))
+            check(f'{call}: {errno.errorcode[number]} is a break', out.split() == ['0', '0'] and 'was restored after' in done.stderr, (out, done.stderr))
         for number in FAULTS:
             out, done = run(OUTBOARD, server.url, INIT, env={'LD_PRELOAD': PRELOAD, 'FAULTY': f'{call} {number} {skipped} 1'})
             check(f'{call}: {errno.errorcode[number]} ends the session', out.split() == ['0', '46'], (out, done.stderr))
-            check(f'{call}: {errno.errorcode[number]}: one line says where and why', done.stderr.count('\n') == 1 and f'errno {number},' in done.stderr
+            check(f'{call}: {errno.errorcode[number]}: one line says where and why', done.stderr.count('\n') == 1 and f'(errno {number})' in done.stderr
                   and DOING[call] in done.stderr, done.stderr)
 finish()

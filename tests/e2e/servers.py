@@ -44,10 +44,10 @@ def placement():
         for order in ([dead, hang_url, loaded.url, free.url], [free.url, loaded.url, dead], [loaded.url, free.url]):
             out, done = run(OUTBOARD, ','.join(order), INIT, env={'OUTBOARD_LOG': 'info'})
             check('the program runs', out.split() == ['0', '0'], out + done.stderr)
-            check('on the free one', f'{free.url} is used' in done.stderr, done.stderr)
+            check('on the free one', f'chose server {free.url} ' in done.stderr, done.stderr)
         check('all three went there', load(free)['sessions_total'] == 3, load(free))
         out, done = run(OUTBOARD, f'{loaded.url},{free.url}', INIT, env={'OUTBOARD_LOG': 'info', 'OUTBOARD_POLICY': 'binpack'})
-        check('binpack takes the one in use', f'{loaded.url} is used' in done.stderr, done.stderr)
+        check('binpack takes the one in use', f'chose server {loaded.url} ' in done.stderr, done.stderr)
         out, done = run(OUTBOARD, f'{loaded.url},{free.url}', INIT, env={'OUTBOARD_VRAM': '900GiB'})
         check('a wish that none can fulfil is refused with the largest free block', 'too little free memory (900.0 GiB wanted' in done.stderr, done.stderr)
         done = tool('check', '--server', f'{dead},{loaded.url},{free.url}')
@@ -109,7 +109,7 @@ def taken_in_between():
         waiting.until(lambda: load(full)['sessions'] == 1 and load(second)['sessions'] == 1 and load(empty)['devices'])
         lying = Lying(empty.url, full.url)
         out, done = run(OUTBOARD, f'{second.url},{lying.url}', INIT, env={'OUTBOARD_LOG': 'info'})
-        check('refused by the best: the program runs on the next best', out.split() == ['0', '0'] and lying.led == 1 and f'{lying.url} is used' in done.stderr and
+        check('refused by the best: the program runs on the next best', out.split() == ['0', '0'] and lying.led == 1 and f'chose server {lying.url} ' in done.stderr and
               'the server is full' in done.stderr and 'next best server' in done.stderr, out + done.stderr)
         check('which is the other', load(second)['sessions_total'] == 2, load(second))
         out, done = run(OUTBOARD, f'{lying.url},{NOBODY.url}', INIT)
