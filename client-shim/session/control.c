@@ -7,9 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/check.h"
 #include "base/cleanup.h"
@@ -17,6 +15,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "client-shim/session/control_link.h"
 #include "client-shim/session/log.h"
 #include "client-shim/session/resume.h"
 #include "protocol/call.h"
@@ -36,13 +35,7 @@ static struct control {
 	pthread_t thread;
 	bool thread_running;
 	_Atomic bool stopping;
-	_Atomic int fd;       /* for obc_control_stop to wake the thread */
-	_Atomic uint64_t ino; /* of its file */
-	/* sending; under send_lock */
-	pthread_mutex_t send_lock;
-	struct obt_stream stream;
-	bool connected;
-	_Atomic uint64_t ack_wanted; /* replies to acknowledge; 0: none */
+	struct obc_control_link link;
 	/* used only by the control thread */
 	struct obp_conn conn;
 	struct obp_quality quality;
@@ -56,7 +49,7 @@ static struct control {
 	/* the last pong reported that the server has lost the data connection */
 	bool peer_lost_data;
 	uint64_t resumed; /* number of resumes at that time */
-} control = { .fd = -1, .send_lock = PTHREAD_MUTEX_INITIALIZER };
+} control = { .link = OBC_CONTROL_LINK_INIT };
 
 static void (*callback_fn)(uint64_t id, CUresult status);
 
@@ -72,40 +65,10 @@ void obc_control_quality(struct obp_quality *ret)
 
 /* ---- sending ---- */
 
-/*
- * The thread that gets the lock sends. Another thread has stored its number before, and the thread
- * with the lock sends it.
- */
-static void ack_flush(void)
-{
-	while (atomic_load(&control.ack_wanted) && pthread_mutex_trylock(&control.send_lock) == 0) {
-		uint64_t number = atomic_exchange(&control.ack_wanted, 0);
-		struct obp_frame frame;
-		struct iovec iov = { &frame, sizeof frame };
-
-		/* Without a connection the next join carries the number. */
-		if (number && control.connected && obt_stream_ours(&control.stream)) {
-			obp_frame_fill(&frame, OBP_FRAME_ACK, 0, 0, 0, number);
-			if (control.stream.ops->send(&control.stream, &iov, 1, false) !=
-				(ssize_t)sizeof frame)
-				/* no frame may follow an incomplete one */
-				obt_stream_shutdown(&control.stream);
-		}
-		pthread_mutex_unlock(&control.send_lock);
-	}
-}
-
-static void ack_send(uint64_t replies)
-{
-	atomic_store(&control.ack_wanted, replies);
-	ack_flush();
-}
-
 static bool control_send(enum obp_message_type type, uint64_t value)
 {
 	OB_CLEANUP(ob_freep) struct obp_message *message = calloc(1, sizeof *message);
 	struct obp_progress progress = { 0 };
-	bool sent;
 
 	if (!message)
 		return false;
@@ -115,32 +78,7 @@ static bool control_send(enum obp_message_type type, uint64_t value)
 	message->received = progress.received;
 	message->sent = progress.sent;
 	message->bytes = progress.bytes_in;
-	pthread_mutex_lock(&control.send_lock);
-	sent = control.connected && obt_stream_ours(&control.stream) &&
-		obt_message_send(&control.stream, message, NULL, 0,
-			ob_clock_ns() + control.dead_ns) == OB_ERR_NONE;
-	pthread_mutex_unlock(&control.send_lock);
-	ack_flush();
-	return sent;
-}
-
-static void stream_set(const struct obt_stream *stream)
-{
-	pthread_mutex_lock(&control.send_lock);
-	/*
-	 * before it is closed, so that fd_ours_or_none does not assume that the program closed it
-	 */
-	atomic_store(&control.fd, -1);
-	if (control.connected)
-		obt_stream_close(&control.stream);
-	control.connected = stream != NULL;
-	if (stream)
-		control.stream = *stream;
-	if (stream) {
-		atomic_store(&control.ino, stream->file.ino);
-		atomic_store(&control.fd, stream->fd);
-	}
-	pthread_mutex_unlock(&control.send_lock);
+	return obc_control_link_send(&control.link, message, ob_clock_ns() + control.dead_ns);
 }
 
 /* ---- receiving ---- */
@@ -259,7 +197,7 @@ static enum verdict control_read(void)
 	void *data;
 
 	obp_conn_space(&control.conn, &data, &size);
-	done = control.stream.ops->recv(&control.stream, data, size, false);
+	done = control.link.stream.ops->recv(&control.link.stream, data, size, false);
 	if (done == 0 || (done < 0 && errno != EAGAIN))
 		return BROKEN;
 	if (done > 0) {
@@ -354,7 +292,7 @@ static bool control_open(void)
 	 * No other thread sends before the join: with TLS the connection does not exist before it.
 	 */
 	err = obc_dial_join(&stream, OBP_JOIN_CONTROL, 0, deadline);
-	stream_set(&stream);
+	obc_control_link_set(&control.link, &stream);
 	return err == OB_ERR_NONE;
 }
 
@@ -367,7 +305,7 @@ static bool control_reconnect(void)
 	struct obc_dial dial;
 	enum ob_err err;
 
-	stream_set(NULL);
+	obc_control_link_set(&control.link, NULL);
 	control.joined = false;
 	if (atomic_load(&control.stopping))
 		return false;
@@ -383,24 +321,24 @@ static bool control_reconnect(void)
 	control.joined = true;
 	control.ping_pending = control.callback_ran = false;
 	control.heard = ob_clock_ns();
-	stream_set(&stream);
+	obc_control_link_set(&control.link, &stream);
 	/* Handles what arrived during the join. */
 	obc_log_progress(&progress);
 	if (progress.received)
-		ack_send(progress.received);
+		obc_control_link_ack(&control.link, progress.received);
 	return true;
 }
 
 static enum verdict turn(void)
 {
-	struct pollfd pfd = { .fd = control.stream.fd, .events = POLLIN };
+	struct pollfd pfd = { .fd = control.link.stream.fd, .events = POLLIN };
 	enum verdict verdict = GOOD;
 
-	if (!obt_stream_ours(&control.stream))
+	if (!obt_stream_ours(&control.link.stream))
 		return BROKEN;
-	if (obt_stream_pending(&control.stream) ||
+	if (obt_stream_pending(&control.link.stream) ||
 		poll(&pfd, 1, (int)ob_min(control.dead_ns / 4 / OB_MS, (uint64_t)1000)) > 0)
-		verdict = obt_stream_ours(&control.stream) ? control_read() : BROKEN;
+		verdict = obt_stream_ours(&control.link.stream) ? control_read() : BROKEN;
 	return verdict == GOOD && !atomic_load(&control.stopping) ? watch() : verdict;
 }
 
@@ -442,38 +380,22 @@ static void *control_main(void *unused)
 	return NULL;
 }
 
-/*
- * Called without the lock: by other threads, by a child after fork, and while the holder of the
- * lock waits in a send.
- */
-static bool fd_ours(void)
-{
-	int fd = atomic_load(&control.fd);
-
-	return fd >= 0 && ob_fd_file(fd).ino == atomic_load(&control.ino);
-}
-
-/*
- * The number is read twice because the control thread may replace the connection between the two
- * checks.
- */
-static bool fd_ours_or_none(void)
-{
-	int fd = atomic_load(&control.fd);
-
-	return fd < 0 || fd_ours() || atomic_load(&control.fd) != fd;
-}
-
 void obc_control_give_up(void)
 {
 	static struct obp_message message = { .type = OBP_MSG_FATAL,
 		.text = "the program ended within a call" };
 
-	if (pthread_mutex_trylock(&control.send_lock) != 0)
-		return;
-	if (control.connected && obt_stream_ours(&control.stream))
-		obt_message_send(&control.stream, &message, NULL, 0, ob_clock_ns() + GIVE_UP_NS);
-	pthread_mutex_unlock(&control.send_lock);
+	obc_control_link_try_send(&control.link, &message, ob_clock_ns() + GIVE_UP_NS);
+}
+
+static void ack_send(uint64_t replies)
+{
+	obc_control_link_ack(&control.link, replies);
+}
+
+static bool descriptor_ours(void)
+{
+	return obc_control_link_ours_or_none(&control.link);
 }
 
 bool obc_control_start(const struct obt_url *url, uint64_t timeout_ns, uint64_t dead_ns)
@@ -482,29 +404,15 @@ bool obc_control_start(const struct obt_url *url, uint64_t timeout_ns, uint64_t 
 	control.timeout_ns = timeout_ns;
 	control.dead_ns = dead_ns;
 	obc_log_on_ack(ack_send);
-	obc_log_on_control_check(fd_ours_or_none);
+	obc_log_on_control_check(descriptor_ours);
 	control.thread_running = ob_thread_start(control_main, NULL, 0, &control.thread);
 	return control.thread_running;
-}
-
-/*
- * Ends the wait of the control thread. The holder of the lock may be blocked in a send; the
- * connection is not replaced meanwhile, and shutting it down ends that send.
- */
-static void stream_wake(void)
-{
-	bool locked = pthread_mutex_trylock(&control.send_lock) == 0;
-
-	if (locked ? control.connected && obt_stream_ours(&control.stream) : fd_ours())
-		shutdown(atomic_load(&control.fd), SHUT_RDWR);
-	if (locked)
-		pthread_mutex_unlock(&control.send_lock);
 }
 
 void obc_control_stop(void)
 {
 	atomic_store(&control.stopping, true);
-	stream_wake();
+	obc_control_link_wake(&control.link);
 	/* A host function may still run on the thread; it gets no more time than the goodbye. */
 	if (control.thread_running) {
 		struct timespec until;
@@ -517,7 +425,6 @@ void obc_control_stop(void)
 
 void obc_control_forget(void)
 {
-	if (fd_ours())
-		close(atomic_load(&control.fd));
-	control = (struct control){ .fd = -1, .send_lock = PTHREAD_MUTEX_INITIALIZER };
+	obc_control_link_forget(&control.link);
+	control = (struct control){ .link = OBC_CONTROL_LINK_INIT };
 }

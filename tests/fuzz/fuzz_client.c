@@ -106,11 +106,11 @@ static void fuzz_control(void)
 	enum verdict verdict = GOOD;
 
 	log_reset();
-	control = (struct control){ .fd = -1,
-		.send_lock = PTHREAD_MUTEX_INITIALIZER,
-		.dead_ns = OB_SECOND,
-		.connected = true,
-		.stream = { .ops = &fuzz_stream_ops, .fd = -1 } };
+	control = (struct control){ .dead_ns = OB_SECOND,
+		.link = { .lock = PTHREAD_MUTEX_INITIALIZER,
+			.stream = { .ops = &fuzz_stream_ops, .fd = -1 },
+			.connected = true,
+			.fd = -1 } };
 	callback_fn = callback;
 	if (obp_conn_init(&control.conn, OBP_ACCEPT_CONTROL))
 		exit(1);
