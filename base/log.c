@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/terminal.h"
 
 static const char *log_name = "outboard";
@@ -89,10 +90,8 @@ static pid_t repeats_pid; /* a child after fork does not report its parent's lin
 
 static uint64_t line_hash(const char *line, size_t size)
 {
-	uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+	uint64_t hash = ob_hash(OB_HASH_START, line, size);
 
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ (unsigned char)line[i]) * 0x100000001b3u;
 	return hash ? hash : 1;
 }
 

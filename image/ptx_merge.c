@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "image/image.h"
 
 /* A statement at module scope: [from, to) of the text, with its properties for linking. */
@@ -269,11 +270,9 @@ static enum ob_err module_read(struct merge *m, uint32_t module)
 
 static uint64_t hash(const char *text, size_t size, uint64_t seed)
 {
-	uint64_t h = 1469598103934665603ull ^ seed * 1099511628211ull;
+	uint64_t h = ob_hash(ob_hash(OB_HASH_START, &seed, sizeof(seed)), text, size);
 
-	for (size_t i = 0; i < size; i++)
-		h = (h ^ (unsigned char)text[i]) * 1099511628211ull;
-	return h ^ h >> 29;
+	return h ^ h >> 29; /* the lowest bits select the slot */
 }
 
 static const char *name_of(const struct merge *m, const struct statement *s)

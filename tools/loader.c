@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/hash.h"
+
 #define PATH_BYTES 4096
 
 bool obx_loader_takes(const char *path)
@@ -73,11 +75,9 @@ bool obx_loader_folder(const char *target, const char *name, char *ret_folder, s
 {
 	const char *bases[] = { getenv("XDG_RUNTIME_DIR"), "/tmp" };
 	char folder[PATH_BYTES], path[PATH_BYTES];
-	/* FNV-1a: each installation has its own folder, as several may be in use at once */
-	uint64_t hash = 0xcbf29ce484222325u;
+	/* each installation has its own folder, as several may be in use at once */
+	uint64_t hash = ob_hash(OB_HASH_START, target, strlen(target));
 
-	for (const char *c = target; *c; c++)
-		hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
 	folder[0] = 0;
 	for (size_t i = 0; i < sizeof bases / sizeof bases[0]; i++) {
 		if (!bases[i] || bases[i][0] != '/' || strlen(bases[i]) > PATH_BYTES / 2 ||

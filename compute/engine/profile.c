@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "compute/msm/profile.h"
 
 static const char *const op_names[OUTBOARD_OP_COUNT] = { "msm", "ntt", "kzg", "rqa" };
@@ -115,23 +116,21 @@ uint64_t obv_curve_threshold(
 	return UINT64_MAX;
 }
 
-static uint64_t hash(uint64_t h, const char *text)
+static uint64_t hash_line(uint64_t hash, const char *text)
 {
-	for (; *text; text++)
-		h = (h ^ (unsigned char)*text) * 0x100000001b3u; /* FNV-1a */
-	return (h ^ '\n') * 0x100000001b3u;
+	return ob_hash(ob_hash(hash, text, strlen(text)), "\n", 1);
 }
 
 void obv_profile_machine(const struct obv_curves *curves, unsigned n, char ret_key[17])
 {
 	char host[256] = "";
-	uint64_t h = 0xcbf29ce484222325u;
+	uint64_t h = OB_HASH_START;
 
 	/* Machines may share a home directory, so the host name is part of the key. */
 	gethostname(host, sizeof(host) - 1);
-	h = hash(h, host);
+	h = hash_line(h, host);
 	for (unsigned i = 0; i < n; i++)
-		h = hash(h, curves[i].key);
+		h = hash_line(h, curves[i].key);
 	snprintf(ret_key, 17, "%016llx", (unsigned long long)h);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/opt.h"
 #include "compute/msm/gpu_kernels.h"
 
@@ -38,7 +39,7 @@ static void hash_kernels(void)
 {
 	const struct obk_gpu_image *i = &obk_msm_gpu_kernels;
 
-	kernels_hash = obk_profile_hash(i->start, (size_t)(i->end - i->start));
+	kernels_hash = ob_hash(OB_HASH_START, i->start, (size_t)(i->end - i->start));
 }
 
 void obk_msm_gpu_tune_key(const struct obk_gpu_info *info, const struct obk_gpu_driver *driver,

@@ -10,16 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* FNV-1a */
-uint64_t obk_profile_hash(const void *bytes, size_t n)
-{
-	const uint8_t *at = bytes;
-	uint64_t h = 0xcbf29ce484222325u;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ at[i]) * 0x100000001b3u;
-	return h;
-}
+#include "base/hash.h"
 
 bool obk_profile_path(
 	const struct obk_profile_kind *kind, const char *key, char *ret_path, size_t size)
@@ -32,7 +23,7 @@ bool obk_profile_path(
 		return false;
 	n = snprintf(ret_path, size, "%s%s/outboard/%s-%016llx.profile", have_cache ? cache : home,
 		have_cache ? "" : "/.cache", kind->prefix,
-		(unsigned long long)obk_profile_hash(key, strlen(key)));
+		(unsigned long long)ob_hash(OB_HASH_START, key, strlen(key)));
 	return n > 0 && (size_t)n < size;
 }
 
@@ -59,7 +50,7 @@ static enum ob_err parse(const struct obk_profile_kind *kind, const char *key, c
 
 	if (!check ||
 		strtoull(check + 7, NULL, 16) !=
-			obk_profile_hash(text, (size_t)(check + 1 - text)) ||
+			ob_hash(OB_HASH_START, text, (size_t)(check + 1 - text)) ||
 		strncmp(text, kind->title, title) != 0 || text[title] != ' ')
 		return obk_profile_damaged(kind, path, fault);
 	if (strtoul(text + title, NULL, 10) != kind->version)
@@ -143,7 +134,7 @@ enum ob_err obk_profile_write(const struct obk_profile_kind *kind, const char *k
 	f = obk_profile_beside(path, other, sizeof(other));
 	written = f &&
 		fprintf(f, "%scheck %016llx\n", text,
-			(unsigned long long)obk_profile_hash(text, (size_t)n)) > 0;
+			(unsigned long long)ob_hash(OB_HASH_START, text, (size_t)n)) > 0;
 	if (f && fclose(f) != 0)
 		written = false;
 	if (!written || rename(other, path) != 0) {

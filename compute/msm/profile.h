@@ -32,7 +32,6 @@ struct obk_profile_kind {
 	const char *remedy; /* the command that makes the file again */
 };
 
-uint64_t obk_profile_hash(const void *bytes, size_t n);
 /*
  * $XDG_CACHE_HOME/outboard/<prefix>-<hash of key>.profile, or the same in $HOME/.cache. False:
  * neither variable is set, or the path is too long.

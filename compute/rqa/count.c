@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/hash.h"
 #include "base/opt.h"
 #include "compute/rqa/count.h"
 
@@ -238,8 +239,8 @@ int obk_rqa_count(const struct obk_rqa_matrix *matrix, const struct obk_rqa_opti
 	 * The file of a run counts in units and contains the open lines of bands if there are
 	 * bands.
 	 */
-	hash = obk_rqa_hash(hash, &c.diagonals_unit, sizeof c.diagonals_unit);
-	hash = obk_rqa_hash(hash, &(uint64_t){ c.banded }, sizeof(uint64_t));
+	hash = ob_hash_words(hash, &c.diagonals_unit, sizeof c.diagonals_unit);
+	hash = ob_hash_words(hash, &(uint64_t){ c.banded }, sizeof(uint64_t));
 	status = sieves_init(&c);
 	if (status != OBK_RQA_OK)
 		return obk_rqa_fail(ret_error, status, 0, 0, "no memory for the coarse series");

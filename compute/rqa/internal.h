@@ -408,7 +408,6 @@ void obk_rqa_column_bits(const struct obk_rqa_matrix *matrix, const struct obk_r
 void obk_rqa_column_mask(uint64_t *words, uint64_t n1, uint64_t j, uint64_t width);
 
 /* ---- a run's file ---- */
-uint64_t obk_rqa_hash(uint64_t hash, const void *bytes, size_t size);
 int obk_rqa_state_load(const char *path, uint64_t hash, struct obk_rqa_counts *counts,
 	uint64_t *ret_unit, struct obk_rqa_error *ret_error);
 int obk_rqa_state_save(const char *path, uint64_t hash, const struct obk_rqa_counts *counts,

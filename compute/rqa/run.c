@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "compute/rqa/gpu.h"
 
 struct obk_rqa_result {
@@ -59,29 +60,29 @@ int obk_rqa_control_check_gpu(const struct obk_rqa_control *control,
 /* A hash of everything that the counts depend on, so that only the same run resumes from a file. */
 static uint64_t run_hash(const struct obk_rqa_matrix *matrix, const struct obk_rqa_options *o)
 {
-	uint64_t hash = 0xcbf29ce484222325ull;
+	uint64_t hash = OB_HASH_START;
 	uint64_t numbers[] = { matrix->n1, matrix->n2, matrix->plots, o->m, o->tau,
 		(uint64_t)o->kind, o->want, o->theiler_rr, o->theiler_diag, o->theiler_vert,
 		o->theiler_white, (uint64_t)o->triangle };
 
-	hash = obk_rqa_hash(hash, numbers, sizeof numbers);
+	hash = ob_hash_words(hash, numbers, sizeof numbers);
 	for (uint32_t p = 0; p < matrix->plots; p++) {
 		const struct obk_rqa_plot *plot = &matrix->plot[p];
 		size_t size = plot->f64 ? sizeof(double) : sizeof(float);
 		uint64_t more[] = { plot->channels, (uint64_t)plot->norm, plot->f64 };
 
-		hash = obk_rqa_hash(hash, more, sizeof more);
-		hash = obk_rqa_hash(hash, &plot->limit, sizeof plot->limit);
+		hash = ob_hash_words(hash, more, sizeof more);
+		hash = ob_hash_words(hash, &plot->limit, sizeof plot->limit);
 		for (uint32_t c = 0; c < plot->channels; c++) {
-			hash = obk_rqa_hash(hash, plot->x.channel[c], plot->x.length * size);
+			hash = ob_hash_words(hash, plot->x.channel[c], plot->x.length * size);
 			if (!plot->same)
-				hash = obk_rqa_hash(
+				hash = ob_hash_words(
 					hash, plot->y.channel[c], plot->y.length * size);
 		}
 		if (plot->x.valid)
-			hash = obk_rqa_hash(hash, plot->x.valid, (plot->x.n + 7) / 8);
+			hash = ob_hash_words(hash, plot->x.valid, (plot->x.n + 7) / 8);
 		if (plot->y.valid)
-			hash = obk_rqa_hash(hash, plot->y.valid, (plot->y.n + 7) / 8);
+			hash = ob_hash_words(hash, plot->y.valid, (plot->y.n + 7) / 8);
 	}
 	return hash;
 }

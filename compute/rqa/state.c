@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "compute/rqa/internal.h"
 
 #define MAGIC      0x6f626b7271613032ull
@@ -32,23 +33,6 @@ struct body {
 	void *bytes;
 	size_t size;
 };
-
-uint64_t obk_rqa_hash(uint64_t hash, const void *bytes, size_t size)
-{
-	const unsigned char *at = bytes;
-
-	/* FNV-1a over 8 bytes at a time, then over single bytes. */
-	for (; size >= 8; size -= 8, at += 8) {
-		uint64_t word;
-
-		memcpy(&word, at, 8);
-		hash = (hash ^ word) * 0x100000001b3ull;
-		hash ^= hash >> 29;
-	}
-	for (; size; size--, at++)
-		hash = (hash ^ *at) * 0x100000001b3ull;
-	return hash;
-}
 
 static void hists_of(struct obk_rqa_counts *counts, struct obk_rqa_hist *ret[HISTS + OBK_RQA_TOUCH])
 {
@@ -81,12 +65,12 @@ static bool hists_write(FILE *file, const struct body *body, uint64_t *hash)
 		while (used && !obk_rqa_hist_get(hists[h], used - 1))
 			used--;
 		good = fwrite(&used, 8, 1, file) == 1;
-		*hash = obk_rqa_hash(*hash, &used, 8);
+		*hash = ob_hash_words(*hash, &used, 8);
 		for (uint64_t l = 0; l < used && good; l++) {
 			uint64_t value = obk_rqa_hist_get(hists[h], l);
 
 			good = fwrite(&value, 8, 1, file) == 1;
-			*hash = obk_rqa_hash(*hash, &value, 8);
+			*hash = ob_hash_words(*hash, &value, 8);
 		}
 	}
 	return good && fwrite(hash, 8, 1, file) == 1;
@@ -96,7 +80,7 @@ static bool hists_write(FILE *file, const struct body *body, uint64_t *hash)
 static int file_write(const char *path, uint64_t hash, struct header header,
 	const struct body *body, struct obk_rqa_error *ret_error)
 {
-	uint64_t check = obk_rqa_hash(hash, &header, sizeof header);
+	uint64_t check = ob_hash_words(hash, &header, sizeof header);
 	size_t size = strlen(path) + 5;
 	char *beside = malloc(size);
 	FILE *file;
@@ -135,11 +119,11 @@ static bool hists_read(FILE *file, const struct body *body, uint64_t check)
 		if (fread(&used, 8, 1, file) != 1 ||
 			used > (hists[h]->count ? hists[h]->length + 1 : 0))
 			return false;
-		check = obk_rqa_hash(check, &used, 8);
+		check = ob_hash_words(check, &used, 8);
 		for (uint64_t l = 0; l < used; l++) {
 			if (fread(&value, 8, 1, file) != 1)
 				return false;
-			check = obk_rqa_hash(check, &value, 8);
+			check = ob_hash_words(check, &value, 8);
 			obk_rqa_hist_add(hists[h], l, value);
 		}
 	}
@@ -171,7 +155,7 @@ static int file_read(const char *path, uint64_t hash, uint64_t magic, struct hea
 		status = obk_rqa_fail(ret_error, OBK_RQA_STATE, 0, 0,
 			"%s belongs to another series or other options: remove it, or name another",
 			path);
-	else if (!body->read(file, body, obk_rqa_hash(hash, ret_header, sizeof *ret_header)))
+	else if (!body->read(file, body, ob_hash_words(hash, ret_header, sizeof *ret_header)))
 		status = obk_rqa_fail(ret_error, OBK_RQA_STATE, 0, 0,
 			"%s is damaged: remove it to start again", path);
 	fclose(file);
@@ -209,7 +193,7 @@ int obk_rqa_state_load(const char *path, uint64_t hash, struct obk_rqa_counts *c
 
 static bool blob_write(FILE *file, const struct body *body, uint64_t *hash)
 {
-	*hash = obk_rqa_hash(*hash, body->bytes, body->size);
+	*hash = ob_hash_words(*hash, body->bytes, body->size);
 	return fwrite(body->bytes, body->size, 1, file) == 1 && fwrite(hash, 8, 1, file) == 1;
 }
 
@@ -218,7 +202,7 @@ static bool blob_read(FILE *file, const struct body *body, uint64_t check)
 	uint64_t stored;
 
 	return fread(body->bytes, body->size, 1, file) == 1 && fread(&stored, 8, 1, file) == 1 &&
-		stored == obk_rqa_hash(check, body->bytes, body->size);
+		stored == ob_hash_words(check, body->bytes, body->size);
 }
 
 int obk_rqa_blob_save(const char *path, uint64_t hash, uint64_t unit, const void *bytes,

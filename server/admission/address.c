@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/hash.h"
 
 #define BUCKETS 4096u
 
@@ -66,16 +67,12 @@ static void key_of(
 }
 
 /*
- * FNV-1a without a secret. A client that chooses its addresses can put them into one chain, which
+ * The hash has no secret. A client that chooses its addresses can put them into one chain, which
  * is bounded by the table's 4,096 entries.
  */
 static uint32_t hash(const struct obs_address_key *key)
 {
-	uint32_t h = 2166136261u;
-
-	for (size_t i = 0; i < sizeof key->bytes; i++)
-		h = (h ^ key->bytes[i]) * 16777619u;
-	return h % BUCKETS;
+	return (uint32_t)(ob_hash(OB_HASH_START, key->bytes, sizeof key->bytes) % BUCKETS);
 }
 
 /* ---- the table ---- */

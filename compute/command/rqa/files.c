@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 
 struct walk {
 	struct obx_files *files;
@@ -164,7 +165,7 @@ bool obx_files_survey(struct obx_files *files, const struct obx_table_spec *spec
 			obx_table_fini(&table);
 		} else {
 			file->wrong = strdup(wrong.text);
-			file->hash = obx_hash(OBX_HASH_START, wrong.text, strlen(wrong.text));
+			file->hash = ob_hash(OB_HASH_START, wrong.text, strlen(wrong.text));
 			files->wrong_count++;
 			if (!file->wrong)
 				return obx_error_set(error, "out of memory for the list of files");

@@ -10,8 +10,8 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "compute/command/rqa/format.h"
-#include "compute/command/rqa/table.h"
 
 #define COLUMNS_MAX 128
 #define WHERE_MAX   16
@@ -143,7 +143,7 @@ static uint64_t line_key(const void *arg, enum obx_over_dimension d)
 	const struct line *line = arg;
 	const char *text = line->cells[line->columns[DIMENSION + d]];
 
-	return obx_hash(OBX_HASH_START, text, strlen(text));
+	return ob_hash(OB_HASH_START, text, strlen(text));
 }
 
 static void line_name(const void *arg, enum obx_over_dimension d, char ret_text[OBX_OVER_NAME_MAX])

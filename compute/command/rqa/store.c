@@ -17,9 +17,10 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "compute/command/rqa/table.h"
 
-#define MAGIC    "OBXRQA1\n"
+#define MAGIC    "OBXRQA2\n"
 #define HEAD_MAX (1u << 30)
 #define ALIGN    4096u
 
@@ -78,7 +79,7 @@ static bool print_head(const struct obx_store_key *key, struct ob_buf *buf, stru
 		return obx_error_set(error, "out of memory for the state of the sweep");
 	total = buf->size + sizeof check;
 	memcpy(buf->data + place, &total, sizeof total);
-	check = obx_hash(OBX_HASH_START, buf->data, buf->size);
+	check = ob_hash(OB_HASH_START, buf->data, buf->size);
 	ob_buf_append(buf, &check, sizeof check);
 	return buf->failed ? obx_error_set(error, "out of memory for the state of the sweep")
 			   : true;
@@ -132,7 +133,7 @@ static bool read_head(int fd, struct ob_buf *buf)
 		!pread_all(fd, buf->data, total, 0))
 		return false;
 	memcpy(&check, buf->data + total - sizeof check, sizeof check);
-	return check == obx_hash(OBX_HASH_START, buf->data, total - sizeof check);
+	return check == ob_hash(OB_HASH_START, buf->data, total - sizeof check);
 }
 
 /*
@@ -274,20 +275,16 @@ void obx_group_fini(struct obx_group *group)
 }
 
 /*
- * Processes eight bytes at a time, because most of them are values. The slot's number is the seed,
- * so that a slot at a wrong position is detected.
+ * The slot's number is the seed, so that a slot at a wrong position is detected. Never 0, which is
+ * the check of a hole in the file.
  */
 static uint64_t slot_check(uint64_t slot, const void *memory, size_t size)
 {
-	const uint8_t *p = memory;
-	uint64_t hash = OBX_HASH_START ^ slot, word;
+	uint64_t check;
 
-	for (size_t at = sizeof hash; at < size; at += sizeof word) {
-		memcpy(&word, p + at, sizeof word);
-		hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
-		hash ^= hash >> 29;
-	}
-	return hash | 1; /* never 0, which is the check of a hole in the file */
+	return ob_hash_words(OB_HASH_START ^ slot, (const char *)memory + sizeof check,
+		       size - sizeof check) |
+		1;
 }
 
 static uint8_t mark_of(const struct obx_store *s, const struct obx_group *group)

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "compute/rqa/rqa.h"
 
 #define ROWS_FIRST 1024
@@ -29,15 +30,6 @@ struct reader {
 	unsigned picked[OBX_TABLE_CHANNELS_MAX];
 	uint64_t capacity;
 };
-
-uint64_t obx_hash(uint64_t hash, const void *data, size_t size)
-{
-	const unsigned char *p = data;
-
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ p[i]) * 0x100000001b3ull;
-	return hash;
-}
 
 /* Makes room for one more byte in the line. */
 static bool line_grow(struct reader *r)
@@ -366,7 +358,7 @@ static bool take_row(struct reader *r, const struct obx_table_spec *spec, struct
 			!(isnan(to[c]) && isnan(table->data[c])))
 			table->constant[c] = false;
 	}
-	table->hash = obx_hash(table->hash, to, table->channels * sizeof *to);
+	table->hash = ob_hash(table->hash, to, table->channels * sizeof *to);
 	if (!table->rows++)
 		table->first_line = r->number;
 	table->last_line = r->number;
@@ -399,7 +391,7 @@ static bool read_rows(struct reader *r, const struct obx_table_spec *spec, struc
 	if (!pick_columns(r, spec, heading, table, error))
 		return false;
 	memset(table->constant, 1, sizeof table->constant);
-	table->hash = obx_hash(OBX_HASH_START, &table->channels, sizeof table->channels);
+	table->hash = ob_hash(OB_HASH_START, &table->channels, sizeof table->channels);
 	if (!heading && !take_row(r, spec, table, error))
 		return false;
 	while ((more = next_line(r, error)) > 0)

@@ -47,11 +47,5 @@ struct obx_table {
 bool obx_table_read(const char *path, const struct obx_table_spec *spec,
 	struct obx_table *ret_table, struct obx_error *error);
 void obx_table_fini(struct obx_table *table);
-/*
- * FNV-1a, continued from `hash` (OBX_HASH_START at first). It detects changed files; it does not
- * protect against deliberate collisions.
- */
-#define OBX_HASH_START 0xcbf29ce484222325ull
-uint64_t obx_hash(uint64_t hash, const void *data, size_t size);
 
 #endif
