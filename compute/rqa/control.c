@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/opt.h"
-#include "base/thread.h"
+#include "compute/pool/pool.h"
 #include "compute/rqa/internal.h"
 
 #define REPORT_S 0.1
@@ -214,56 +214,39 @@ void obk_rqa_watch_end(struct obk_rqa_watch *watch)
 /* ---- threads ---- */
 
 struct crew {
-	struct obk_rqa_watch *watch;
-	_Atomic uint64_t next;
-	uint64_t last;
 	obk_rqa_unit_fn *fn;
 	void *arg;
+	uint64_t first;
 };
 
-struct member {
-	struct crew *crew;
-	unsigned index;
-	pthread_t thread;
-	bool started;
-};
-
-static void *member_run(void *arg)
+static void crew_run(void *arg, size_t item, unsigned thread)
 {
-	struct member *member = arg;
-	struct crew *crew = member->crew;
+	const struct crew *crew = arg;
 
-	while (!obk_rqa_watch_stopped(crew->watch)) {
-		uint64_t unit = atomic_fetch_add_explicit(&crew->next, 1, memory_order_relaxed);
+	crew->fn(crew->arg, thread, crew->first + item);
+}
 
-		if (unit >= crew->last)
-			break;
-		crew->fn(crew->arg, member->index, unit);
-	}
-	return NULL;
+static bool crew_stopped(void *watch)
+{
+	return obk_rqa_watch_stopped(watch);
 }
 
 void obk_rqa_each(struct obk_rqa_watch *watch, unsigned threads, uint64_t first, uint64_t last,
 	obk_rqa_unit_fn *fn, void *arg)
 {
-	struct crew crew = { .watch = watch, .last = last, .fn = fn, .arg = arg };
-	struct member members[OBK_RQA_MAX_THREADS];
+	struct crew crew = { .fn = fn, .arg = arg, .first = first };
+	struct obk_stop stop = { .ask = crew_stopped, .arg = watch };
+	struct obk_pool *pool = NULL;
 
 	if (first >= last)
 		return;
 	if (threads > last - first)
 		threads = (unsigned)(last - first);
-	atomic_store_explicit(&crew.next, first, memory_order_relaxed);
-	for (unsigned t = 0; t < threads; t++)
-		members[t] = (struct member){ .crew = &crew, .index = t };
-	/* If a thread cannot be started, the others do its share. The caller's own always runs. */
-	for (unsigned t = 1; t < threads; t++)
-		members[t].started =
-			ob_thread_start(member_run, &members[t], 0, &members[t].thread);
-	member_run(&members[0]);
-	for (unsigned t = 1; t < threads; t++)
-		if (members[t].started)
-			pthread_join(members[t].thread, NULL);
+	/* If threads cannot be started, this one does all the work. */
+	if (threads > 1 && obk_pool_new(threads, &pool) != OB_ERR_NONE)
+		pool = NULL;
+	obk_pool_run_until(pool, &stop, last - first, crew_run, &crew);
+	obk_pool_free(pool);
 }
 
 /* ---- instruction sets ---- */

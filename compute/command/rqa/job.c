@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "compute/command/rqa/device.h"
 #include "compute/command/rqa/format.h"
 
@@ -221,7 +222,7 @@ bool obx_job_start(struct obx_job *job, struct obx_sweep *sweep, struct obx_erro
 	sweep->on_event = on_event;
 	sweep->arg = job;
 	set_phase(job, OBX_JOB_READING);
-	good = pthread_create(&job->thread, NULL, run, job) == 0;
+	good = ob_thread_start(run, job, 0, &job->thread);
 	job->started = good;
 	if (!good) {
 		set_phase(job, OBX_JOB_FAILED);
