@@ -1,45 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Shared by the test programs that use the CUDA runtime: error checks, a checksum, a small random
- * generator, and the final result. A program prints only what must be the same on every device: no
- * names, addresses, times or counts.
+ * The harness of the CUDA test programs, for the runtime (.cu) and the driver API (.c): error
+ * checks, a checksum, a small random generator, and the final result. A program prints only what
+ * must be the same on every device: no names, addresses, times or counts.
+ *
+ * It is not tests/test.h, because these are programs as users write them: built by nvcc, without
+ * this project's headers, and run whole, directly and over each transport.
  */
 #ifndef TESTS_PROGRAMS_CHECK_H
 #define TESTS_PROGRAMS_CHECK_H
 
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <cuda_runtime.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "codes.h"
+
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+typedef cudaError_t check_code;
+static inline const char *check_text(check_code code)
+{
+	return cudaGetErrorString(code);
+}
+#else
+#include <cuda.h>
+typedef CUresult check_code;
+/* No call of the driver: some programs are not linked with it. */
+static inline const char *check_text(check_code code)
+{
+	return code == CUDA_SUCCESS ? "success" : "error";
+}
+#endif
 
 static int check_failures;
 
 /* The call must succeed, or the program ends: later results would be meaningless. */
 #define CU(call)                                                                           \
 	do {                                                                               \
-		cudaError_t cu_status_ = (call);                                           \
-		if (cu_status_ != cudaSuccess) {                                           \
+		check_code cu_status_ = (call);                                            \
+		if ((int)cu_status_ != 0) {                                                \
 			fprintf(stderr, "%s:%d: %s: %s (%d)\n", __FILE__, __LINE__, #call, \
-				cudaGetErrorString(cu_status_), (int)cu_status_);          \
+				check_text(cu_status_), (int)cu_status_);                  \
 			exit(1);                                                           \
 		}                                                                          \
 	} while (0)
 
 /* The call must return exactly this error. */
-#define EXPECT(error, call)                                                                     \
-	do {                                                                                    \
-		cudaError_t cu_status_ = (call);                                                \
-		code_note(#call, (int)cu_status_);                                              \
-		if (cu_status_ != (error)) {                                                    \
-			fprintf(stderr, "%s:%d: %s returned %s (%d), not %s (%d)\n", __FILE__,  \
-				__LINE__, #call, cudaGetErrorName(cu_status_), (int)cu_status_, \
-				cudaGetErrorName(error), (int)(error));                         \
-			check_failures++;                                                       \
-		}                                                                               \
+#define EXPECT(error, call)                                                                       \
+	do {                                                                                      \
+		check_code cu_status_ = (call);                                                   \
+		code_note(#call, (int)cu_status_);                                                \
+		if (cu_status_ != (error)) {                                                      \
+			fprintf(stderr, "%s:%d: %s returned %s (%d), not %s (%d)\n", __FILE__,    \
+				__LINE__, #call, check_text(cu_status_), (int)cu_status_, #error, \
+				(int)(error));                                                    \
+			check_failures++;                                                         \
+		}                                                                                 \
 	} while (0)
 
 /* The condition must hold. The program continues, so that one run shows all failures. */

@@ -1,68 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Shared by the programs that use the driver API: error checks, a checksum, and reading the device
- * code that the build puts beside the program.
+ * Shared by the programs that use the driver API, in addition to check.h: calls by name, and the
+ * device code that the build puts beside the program.
  */
 #ifndef TESTS_PROGRAMS_DRIVER_H
 #define TESTS_PROGRAMS_DRIVER_H
 
-#include <cuda.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <dlfcn.h>
 #include <unistd.h>
 
-#include "codes.h"
+#include "check.h"
 
-static int check_failures;
-
-/* The call must succeed, or the program ends. */
-#define CU(call)                                                                            \
-	do {                                                                                \
-		CUresult cu_status_ = (call);                                               \
-		if (cu_status_ != CUDA_SUCCESS) {                                           \
-			fprintf(stderr, "%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, \
-				(int)cu_status_);                                           \
-			exit(1);                                                            \
-		}                                                                           \
-	} while (0)
-
-/* The call must return exactly this error. */
-#define EXPECT(error, call)                                                                    \
-	do {                                                                                   \
-		CUresult cu_status_ = (call);                                                  \
-		code_note(#call, (int)cu_status_);                                             \
-		if (cu_status_ != (error)) {                                                   \
-			fprintf(stderr, "%s:%d: %s returned %d, not %d\n", __FILE__, __LINE__, \
-				#call, (int)cu_status_, (int)(error));                         \
-			check_failures++;                                                      \
-		}                                                                              \
-	} while (0)
-
-#define OK(condition)                                                                             \
-	do {                                                                                      \
-		if (!(condition)) {                                                               \
-			fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-			check_failures++;                                                         \
-		}                                                                                 \
-	} while (0)
-
-static inline uint64_t checksum(const void *bytes, size_t count)
+/* Returns the driver's function with exactly this exported name. */
+static inline void *driver_entry(const char *name)
 {
-	const unsigned char *at = (const unsigned char *)bytes;
-	uint64_t hash = 14695981039346656037ull;
+	static void *driver;
+	void *at;
 
-	for (size_t i = 0; i < count; i++)
-		hash = (hash ^ at[i]) * 1099511628211ull;
-	return hash;
-}
-
-static inline int verdict(const char *program)
-{
-	printf("%s: %s\n", program, check_failures ? "WRONG" : "ok");
-	return check_failures ? 1 : 0;
+	if (!driver)
+		driver = dlopen("libcuda.so.1", RTLD_NOW);
+	at = driver ? dlsym(driver, name) : NULL;
+	if (!at) {
+		fprintf(stderr, "no %s\n", name);
+		exit(1);
+	}
+	return at;
 }
 
 /* Returns the path of a file beside this program; valid until the next call. */

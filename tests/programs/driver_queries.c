@@ -7,7 +7,6 @@
 #include "driver.h"
 
 #include <cudaProfiler.h>
-#include <dlfcn.h>
 
 /* Deprecated calls are tested too, because old programs still use them. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -17,21 +16,6 @@
 static const char *const kernel_names[KERNELS] = { "bounded", "count", "parameters", "polynomial",
 	"saxpy", "shared_reverse" };
 static int size_calls;
-
-static void *entry(const char *name)
-{
-	static void *driver;
-	void *at;
-
-	if (!driver)
-		driver = dlopen("libcuda.so.1", RTLD_NOW);
-	at = driver ? dlsym(driver, name) : NULL;
-	if (!at) {
-		fprintf(stderr, "no %s\n", name);
-		exit(1);
-	}
-	return at;
-}
 
 static int attribute(CUdevice device, CUdevice_attribute which)
 {
@@ -107,9 +91,9 @@ static void devices(CUdevice device, int count)
 static void contexts(CUdevice device)
 {
 	CUresult (*create)(CUcontext *, CUexecAffinityParam *, int, unsigned, CUdevice) =
-		entry("cuCtxCreate_v3");
-	CUresult (*attach)(CUcontext *, unsigned) = entry("cuCtxAttach");
-	CUresult (*detach)(CUcontext) = entry("cuCtxDetach");
+		driver_entry("cuCtxCreate_v3");
+	CUresult (*attach)(CUcontext *, unsigned) = driver_entry("cuCtxAttach");
+	CUresult (*detach)(CUcontext) = driver_entry("cuCtxDetach");
 	CUcontext primary, made, same = NULL, now = NULL;
 	CUexecAffinityParam affinity = { .type = CU_EXEC_AFFINITY_TYPE_SM_COUNT,
 		.param.smCount.val = 1 };
@@ -325,8 +309,9 @@ static void occupancy(CUdevice device)
 
 static void session(void)
 {
-	CUresult (*get)(const char *, void **, int, cuuint64_t) = entry("cuGetProcAddress");
-	CUresult (*initialize)(const char *, const char *, int) = entry("cuProfilerInitialize");
+	CUresult (*get)(const char *, void **, int, cuuint64_t) = driver_entry("cuGetProcAddress");
+	CUresult (*initialize)(const char *, const char *, int) =
+		driver_entry("cuProfilerInitialize");
 	CUresult (*info)(size_t *, size_t *) = NULL;
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	size_t left = 0, total = 0;

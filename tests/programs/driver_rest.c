@@ -6,24 +6,7 @@
  */
 #include "driver.h"
 
-#include <dlfcn.h>
-
 enum { ROWS = 6, SLICES = 4, PITCH = 64, BOX = PITCH * ROWS * SLICES };
-
-static void *entry(const char *name)
-{
-	static void *driver;
-	void *at;
-
-	if (!driver)
-		driver = dlopen("libcuda.so.1", RTLD_NOW);
-	at = driver ? dlsym(driver, name) : NULL;
-	if (!at) {
-		fprintf(stderr, "no %s\n", name);
-		exit(1);
-	}
-	return at;
-}
 
 /* Copies part of a box in one context to a different place of a box in another. */
 static void peers(CUcontext here, CUcontext there, CUstream stream)
@@ -184,13 +167,14 @@ static void pools(CUdevice device, CUstream stream)
 static void attributes(CUcontext context, CUstream stream, CUstream other)
 {
 	CUresult (*info1)(CUstream, CUstreamCaptureStatus *, cuuint64_t *) =
-		entry("cuStreamGetCaptureInfo");
+		driver_entry("cuStreamGetCaptureInfo");
 	CUresult (*info2)(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *,
-		const CUgraphNode **, size_t *) = entry("cuStreamGetCaptureInfo_v2");
+		const CUgraphNode **, size_t *) = driver_entry("cuStreamGetCaptureInfo_v2");
 	CUresult (*info3)(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *,
 		const CUgraphNode **, const CUgraphEdgeData **, size_t *) =
-		entry("cuStreamGetCaptureInfo_v3");
-	CUresult (*get_ctx)(CUstream, CUcontext *, CUgreenCtx *) = entry("cuStreamGetCtx_v2");
+		driver_entry("cuStreamGetCaptureInfo_v3");
+	CUresult (*get_ctx)(CUstream, CUcontext *, CUgreenCtx *) =
+		driver_entry("cuStreamGetCtx_v2");
 	CUstreamAttrValue value;
 	CUstreamCaptureStatus status = (CUstreamCaptureStatus)77;
 	CUcontext of = NULL;

@@ -5,13 +5,11 @@
  * memory. Calls inside a host function are refused, because a call that waits for the stream would
  * wait for its own caller.
  */
-#include "driver.h"
+#include "sync_calls.h"
 #include "../waiting.h"
 #include <stdatomic.h>
 #include <time.h>
 
-#define LARGE   (1u << 20) /* bytes: more than any upload that CUDA copies at the call */
-#define PAGE    4096u
 /*
  * long enough that a call that does not wait returns before; a call that waits passes on a machine
  * of any speed
@@ -21,16 +19,7 @@
 static const char SOURCE[] =
 	".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\nret;\n}\n";
 
-static CUdevice device;
-static CUcontext context;
-static CUdeviceptr memory;
-static CUstream stream;
-static CUmodule module;
-static CUlibrary library;
 static CUfunction nothing;
-static CUevent event;
-static void *pinned, *aligned;
-static char *pageable;
 
 /* ---- calls that wait ---- */
 
@@ -41,51 +30,6 @@ static void slow(void *user)
 	(void)user;
 	let_pass(HOLD_MS * 1000, "a call that does not wait for this returns before it ends");
 	atomic_store(&returned, 1);
-}
-
-static CUresult mem_free(void)
-{
-	return cuMemFree(memory);
-}
-static CUresult mem_free_host(void)
-{
-	return cuMemFreeHost(pinned);
-}
-static CUresult host_unregister(void)
-{
-	return cuMemHostUnregister(aligned);
-}
-static CUresult module_unload(void)
-{
-	return cuModuleUnload(module);
-}
-static CUresult library_unload(void)
-{
-	return cuLibraryUnload(library);
-}
-static CUresult ctx_synchronize(void)
-{
-	return cuCtxSynchronize();
-}
-static CUresult htod_large(void)
-{
-	return cuMemcpyHtoD(memory, pageable, LARGE);
-}
-static CUresult dtoh(void)
-{
-	return cuMemcpyDtoH(pageable, memory, PAGE);
-}
-static CUresult ctx_destroy(void)
-{
-	return cuCtxDestroy(context);
-}
-static CUresult primary_reset(void)
-{
-	return cuDevicePrimaryCtxReset(device);
-}
-static CUresult primary_release(void)
-{
-	return cuDevicePrimaryCtxRelease(device);
 }
 
 static const struct row {

@@ -7,12 +7,8 @@
  * sets its flag. If the call waits, the kernel gives up, and its result shows that the flag was not
  * set.
  */
-#include "driver.h"
+#include "sync_calls.h"
 #include <sys/wait.h>
-
-#define LARGE (1u << 20) /* bytes: more than any upload that CUDA copies at the call */
-#define SMALL 4096u
-#define PAGE  4096u
 
 static const char SOURCE[] =
 	".version 7.0\n.target sm_75\n.address_size 64\n"
@@ -28,48 +24,19 @@ static const char SOURCE[] =
 	"add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p2, %r1, 200000000;\n@%p2 bra again;\nmov.u32 %r3, 2;\n"
 	"done:\nst.global.u32 [%rd1+4], %r3;\nret;\n}\n";
 
-static CUdevice device;
-static CUcontext context, other;
-static CUmodule module, module2;
-static CUlibrary library;
+static CUcontext other;
+static CUmodule kernels;
 static CUfunction fail, spin;
-static CUdeviceptr memory, memory2, flag;
-static void *pinned, *aligned;
-static char *pageable;
-static CUstream stream, free_stream;
-static CUevent event;
+static CUdeviceptr memory2, flag;
+static CUstream free_stream;
 static CUmemoryPool pool;
 static int result_is_int;
 
 /* ---- calls that wait ---- */
 
-static CUresult mem_free(void)
-{
-	return cuMemFree(memory);
-}
 static CUresult mem_free_pooled(void)
 {
 	return cuMemFree(memory2);
-}
-static CUresult mem_free_host(void)
-{
-	return cuMemFreeHost(pinned);
-}
-static CUresult host_unregister(void)
-{
-	return cuMemHostUnregister(aligned);
-}
-static CUresult module_unload(void)
-{
-	return cuModuleUnload(module2);
-}
-static CUresult library_unload(void)
-{
-	return cuLibraryUnload(library);
-}
-static CUresult ctx_synchronize(void)
-{
-	return cuCtxSynchronize();
 }
 static CUresult stream_synchronize(void)
 {
@@ -79,21 +46,13 @@ static CUresult event_synchronize(void)
 {
 	return cuEventSynchronize(event);
 }
-static CUresult dtoh(void)
-{
-	return cuMemcpyDtoH(pageable, memory, SMALL);
-}
 static CUresult dtoh_async(void)
 {
-	return cuMemcpyDtoHAsync(pageable, memory, SMALL, NULL);
+	return cuMemcpyDtoHAsync(pageable, memory, PAGE, NULL);
 }
 static CUresult dtoh_pinned(void)
 {
-	return cuMemcpyDtoH(pinned, memory, SMALL);
-}
-static CUresult htod_large(void)
-{
-	return cuMemcpyHtoD(memory, pageable, LARGE);
+	return cuMemcpyDtoH(pinned, memory, PAGE);
 }
 static CUresult htod_pinned(void)
 {
@@ -105,7 +64,7 @@ static CUresult unified_up(void)
 }
 static CUresult unified_down(void)
 {
-	return cuMemcpy((CUdeviceptr)(uintptr_t)pageable, memory, SMALL);
+	return cuMemcpy((CUdeviceptr)(uintptr_t)pageable, memory, PAGE);
 }
 
 static CUDA_MEMCPY2D rows(int up)
@@ -156,18 +115,6 @@ static CUresult box_up(void)
 static CUresult box_down(void)
 {
 	return box(0);
-}
-static CUresult ctx_destroy(void)
-{
-	return cuCtxDestroy(context);
-}
-static CUresult primary_reset(void)
-{
-	return cuDevicePrimaryCtxReset(device);
-}
-static CUresult primary_release(void)
-{
-	return cuDevicePrimaryCtxRelease(device);
 }
 
 /* Another context is current. */
@@ -266,7 +213,7 @@ static CUresult memset8(void)
 }
 static CUresult dtod(void)
 {
-	return cuMemcpyDtoD(memory, memory + LARGE / 2, SMALL);
+	return cuMemcpyDtoD(memory, memory + LARGE / 2, PAGE);
 }
 static CUresult htod_small(void)
 {
@@ -286,7 +233,7 @@ static CUresult pool_destroy(void)
 }
 static CUresult module_function(void)
 {
-	return cuModuleGetFunction(&fail, module, "fail");
+	return cuModuleGetFunction(&fail, kernels, "fail");
 }
 static CUresult function_attribute(void)
 {
@@ -337,11 +284,11 @@ static void begin(int where)
 	} else {
 		CU(cuCtxCreate(&context, NULL, 0, device));
 	}
+	CU(cuModuleLoadData(&kernels, SOURCE));
 	CU(cuModuleLoadData(&module, SOURCE));
-	CU(cuModuleLoadData(&module2, SOURCE));
 	CU(cuLibraryLoadData(&library, SOURCE, NULL, NULL, 0, NULL, NULL, 0));
-	CU(cuModuleGetFunction(&fail, module, "fail"));
-	CU(cuModuleGetFunction(&spin, module, "spin"));
+	CU(cuModuleGetFunction(&fail, kernels, "fail"));
+	CU(cuModuleGetFunction(&spin, kernels, "spin"));
 	CU(cuMemAlloc(&memory, LARGE));
 	CU(cuMemAlloc(&flag, 8));
 	CU(cuMemsetD32(flag, 0, 2));
@@ -394,7 +341,7 @@ static int does_not_wait(const struct row *row)
 
 static void unload_at_exit(void)
 {
-	cuModuleUnload(module2);
+	cuModuleUnload(module);
 	cuLibraryUnload(library);
 }
 
@@ -408,7 +355,7 @@ static int ends_while_a_kernel_runs(const struct row *row)
 
 	atexit(unload_at_exit);
 	begin(row->where);
-	CU(cuModuleGetFunction(&endless, module, "endless"));
+	CU(cuModuleGetFunction(&endless, kernels, "endless"));
 	CU(cuLaunchKernel(endless, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 	puts(row->name);
 	exit(0);

@@ -7,6 +7,7 @@
  * for it, so that it does not depend on time which call returns it.
  */
 #include "driver.h"
+#include "../fatbin.h"
 #include <sys/wait.h>
 
 #define TRY(call)                                         \
@@ -42,34 +43,9 @@ static CUfunction add, fail;
 static CUdeviceptr memory;
 static char host[256];
 
-/* A fatbin as nvcc makes it, with one uncompressed entry. kind 1: PTX, 2: machine code. */
-static void *container(int kind, unsigned arch, const void *code, size_t size)
-{
-	const size_t padded = (size + 7) & ~(size_t)7;
-	unsigned char *bytes = calloc(1, 80 + padded);
-	const uint32_t magic = 0xba55ed50, entry_header = 64;
-	const uint16_t version = 1, header = 16, entry_kind = (uint16_t)kind, entry_version = 0x101;
-	const uint64_t entries = 64 + padded, stored = padded, flags = 0x11;
-
-	if (!bytes)
-		exit(1);
-	memcpy(bytes, &magic, 4);
-	memcpy(bytes + 4, &version, 2);
-	memcpy(bytes + 6, &header, 2);
-	memcpy(bytes + 8, &entries, 8);
-	memcpy(bytes + 16, &entry_kind, 2);
-	memcpy(bytes + 18, &entry_version, 2);
-	memcpy(bytes + 20, &entry_header, 4);
-	memcpy(bytes + 24, &stored, 8);
-	memcpy(bytes + 44, &arch, 4);
-	memcpy(bytes + 56, &flags, 8);
-	memcpy(bytes + 80, code, size);
-	return bytes;
-}
-
 static void *ptx(const char *text)
 {
-	return container(1, 75, text, strlen(text));
+	return fatbin_new(FATBIN_PTX, 75, text, strlen(text));
 }
 
 static void begin(void)
@@ -123,7 +99,7 @@ static void bad_code_at_once(void)
 		TRY(cuModuleLoadData(&bad, ptx(UNKNOWN)));
 		TRY(cuModuleLoadData(&bad, ptx(NEWER)));
 	}
-	TRY(cuModuleLoadData(&bad, container(2, 75, "\177ELF this is cut off", 22)));
+	TRY(cuModuleLoadData(&bad, fatbin_new(FATBIN_ELF, 75, "\177ELF this is cut off", 22)));
 	TRY(cuModuleLoad(&bad, "/no/such/file"));
 	CU(cuModuleLoadData(&bad, GOOD));
 	TRY(cuCtxSynchronize());

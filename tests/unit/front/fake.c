@@ -449,28 +449,3 @@ void fake_attach(const struct obf_proc *procs, size_t n_procs)
 	backend.n_procs = n_procs;
 	obf_attach(&backend);
 }
-
-void *fake_fatbin(int kind, unsigned arch, const void *payload, size_t size)
-{
-	size_t padded = (size + 7) & ~(size_t)7, total = 16 + 64 + padded;
-	uint8_t *bytes = calloc(1, total);
-	const uint32_t magic = 0xba55ed50;
-	const uint16_t version = 1, header = 16, entry_kind = (uint16_t)kind, entry_version = 0x101;
-	const uint32_t entry_header = 64, entry_arch = arch;
-	const uint64_t entries = 64 + padded, stored = padded, flags = 0x11;
-
-	if (!bytes)
-		abort();
-	memcpy(bytes, &magic, 4);
-	memcpy(bytes + 4, &version, 2);
-	memcpy(bytes + 6, &header, 2);
-	memcpy(bytes + 8, &entries, 8);
-	memcpy(bytes + 16, &entry_kind, 2);
-	memcpy(bytes + 18, &entry_version, 2);
-	memcpy(bytes + 20, &entry_header, 4);
-	memcpy(bytes + 24, &stored, 8);
-	memcpy(bytes + 44, &entry_arch, 4);
-	memcpy(bytes + 56, &flags, 8);
-	memcpy(bytes + 80, payload, size);
-	return bytes;
-}

@@ -45,7 +45,4 @@ extern struct fake fake;
  */
 void fake_attach(const struct obf_proc *procs, size_t n_procs);
 
-/* Makes a fatbin with one uncompressed entry; kind 1: PTX, 2: cubin. The caller frees it. */
-void *fake_fatbin(int kind, unsigned arch, const void *payload, size_t size);
-
 #endif

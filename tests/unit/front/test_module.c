@@ -6,6 +6,7 @@
 #include <fcntl.h>
 
 #include "front.h"
+#include "tests/fatbin.h"
 
 TEST(module_from_text)
 {
@@ -106,7 +107,7 @@ static unsigned char own_image[144]; /* a fatbin with 64 bytes of code */
 TEST(machine_code_only)
 {
 	static const char code[64];
-	void *fatbin = fake_fatbin(2, 80, code, sizeof code);
+	void *fatbin = fatbin_new(FATBIN_ELF, 80, code, sizeof code);
 	char text[2048];
 	CUlibrary library;
 
@@ -124,14 +125,14 @@ TEST(machine_code_only)
 	CHECK(fake.loads == 0);
 	free(fatbin);
 	/* Part of the program's own file: whose it is, is said. */
-	fatbin = fake_fatbin(2, 86, code, sizeof code);
+	fatbin = fatbin_new(FATBIN_ELF, 86, code, sizeof code);
 	memcpy(own_image, fatbin, sizeof own_image);
 	free(fatbin);
 	capture(load_machine_code, own_image, text, sizeof text);
 	CHECK(strstr(text, "in the program itself, /") && strstr(text, "test_front_module,") &&
 		strstr(text, "it holds sm_86 (no PTX). Rebuild"));
 	/* PTX for a newer device than this. */
-	fatbin = fake_fatbin(1, 120, ptx_text, sizeof ptx_text);
+	fatbin = fatbin_new(FATBIN_PTX, 120, ptx_text, sizeof ptx_text);
 	capture(load_machine_code, fatbin, text, sizeof text);
 	CHECK(strstr(text, "PTX for compute_120") && strstr(text, "OUTBOARD_SOFT_CC=12.0") &&
 		!strstr(text, "nvcc"));
@@ -164,7 +165,7 @@ static CUfunction as_function(CUkernel kernel)
 /* A library is loaded in a context when something of it is used there, once. */
 TEST(library_is_lazy)
 {
-	char *fatbin = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
+	char *fatbin = fatbin_new(FATBIN_PTX, 75, ptx_text, sizeof ptx_text);
 	CUcontext primary = begin(), other;
 	CUlibrary library;
 	CUkernel kernel, again, all[3];
@@ -229,7 +230,7 @@ TEST(library_is_lazy)
 
 TEST(library_is_eager)
 {
-	void *fatbin = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
+	void *fatbin = fatbin_new(FATBIN_PTX, 75, ptx_text, sizeof ptx_text);
 	CUlibraryOption options[] = { CU_LIBRARY_BINARY_IS_PRESERVED };
 	void *values[] = { (void *)1 };
 	CUmoduleLoadingMode mode;
@@ -248,7 +249,7 @@ TEST(library_is_eager)
 /* Where an array of options has no array of values, every value is 0: the image is copied. */
 TEST(options_without_values)
 {
-	void *fatbin = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
+	void *fatbin = fatbin_new(FATBIN_PTX, 75, ptx_text, sizeof ptx_text);
 	CUlibraryOption options[] = { CU_LIBRARY_BINARY_IS_PRESERVED,
 		CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE };
 	char path[] = "/tmp/front-XXXXXX";
@@ -279,7 +280,7 @@ TEST(options_without_values)
 /* CUDA_MODULE_LOADING=EAGER: every context has every library, whichever came first. */
 TEST(eager_everywhere)
 {
-	void *fatbin = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
+	void *fatbin = fatbin_new(FATBIN_PTX, 75, ptx_text, sizeof ptx_text);
 	CUlibrary first, second;
 	CUcontext made, primary;
 
@@ -309,7 +310,7 @@ TEST(eager_everywhere)
 
 TEST(data_is_eager)
 {
-	void *fatbin = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
+	void *fatbin = fatbin_new(FATBIN_PTX, 75, ptx_text, sizeof ptx_text);
 	CUmoduleLoadingMode mode;
 	CUlibrary library;
 
@@ -329,8 +330,8 @@ TEST(data_is_eager)
 static void *both_kinds(void)
 {
 	static const char junk[64];
-	uint8_t *machine = fake_fatbin(2, 90, junk, sizeof junk),
-		*ptx = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
+	uint8_t *machine = fatbin_new(FATBIN_ELF, 90, junk, sizeof junk),
+		*ptx = fatbin_new(FATBIN_PTX, 75, ptx_text, sizeof ptx_text);
 	uint64_t sizes[2], sum;
 	uint8_t *both;
 

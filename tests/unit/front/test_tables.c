@@ -5,6 +5,7 @@
 
 #include "front/export_selftest.h"
 #include "front.h"
+#include "tests/fatbin.h"
 
 static char marks[8];
 
@@ -221,7 +222,7 @@ static void show(void *user, CUfunction function, void *owner)
 
 TEST(private_modules)
 {
-	void *fatbin = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
+	void *fatbin = fatbin_new(FATBIN_PTX, 75, ptx_text, sizeof ptx_text);
 	struct {
 		uint32_t magic, version;
 		void *data, *more;

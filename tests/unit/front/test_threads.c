@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "front.h"
+#include "tests/fatbin.h"
 
 enum { THREADS = 8, ROUNDS = 2000 };
 
@@ -68,7 +69,7 @@ static void *use_kernel(void *arg)
 
 TEST(one_load)
 {
-	void *fatbin = fake_fatbin(1, 75, ptx_text, sizeof ptx_text);
+	void *fatbin = fatbin_new(FATBIN_PTX, 75, ptx_text, sizeof ptx_text);
 
 	begin();
 	for (int i = 0; i < 50; i++) {
