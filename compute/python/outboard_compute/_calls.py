@@ -24,6 +24,10 @@ CLOSING = 'the call was cancelled because its context or handle was closed'
 
 T = TypeVar('T')
 
+# What running calls work with, by the address of the ticket's object. An exception of a signal handler
+# can skip the end of run(); then memory that the library still uses stays referenced here.
+_held: dict[int, tuple[object, ...]] = {}
+
 
 class CallOptions(TypedDict, total=False):
     """Keywords of every call that may take long.
@@ -51,6 +55,7 @@ def run(core: Core, function: Callable[..., int], *arguments: Any, keep: object,
     call = _abi.outboard_call(ticket=ctypes.pointer(ticket), timeout=_seconds(options.get('timeout')),
                               strategy=_strategy(options.get('strategy')))
     handle = core.acquire()
+    _held[id(ticket)] = (ticket, keep, arguments)
     try:
         status = function(handle, *arguments, ctypes.byref(call), ctypes.byref(error))
         if status == _abi.OUTBOARD_OK:
@@ -62,7 +67,7 @@ def run(core: Core, function: Callable[..., int], *arguments: Any, keep: object,
             lib.outboard_cancel(ticket)
         raise
     finally:
-        _release(ticket, core, (keep, arguments))
+        _release(ticket, core)
     progress = options.get('progress')
     if progress:
         progress(1.0)
@@ -107,19 +112,20 @@ def _attempts(ticket: _abi.outboard_ticket) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _free(ticket: _abi.outboard_ticket, core: Core, keep: object) -> None:
-    """Waits for the end of the call. Until then this frame references what the call works with."""
+def _free(ticket: _abi.outboard_ticket, core: Core) -> None:
+    """Waits for the end of the call."""
     lib.outboard_ticket_free(ticket)
+    del _held[id(ticket)]
     core.release()
 
 
-def _release(ticket: _abi.outboard_ticket, core: Core, keep: object) -> None:
+def _release(ticket: _abi.outboard_ticket, core: Core) -> None:
     """Frees the ticket. A cancelled call that does not end soon is left to a thread."""
     if not ticket or lib.outboard_wait(ticket, PATIENCE, None) != _abi.OUTBOARD_TIMEOUT or \
             lib.outboard_poll(ticket, None):
-        _free(ticket, core, keep)
+        _free(ticket, core)
     else:
-        threading.Thread(target=_free, args=(ticket, core, keep), daemon=True,
+        threading.Thread(target=_free, args=(ticket, core), daemon=True,
                          name='outboard: end of a cancelled call').start()
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Installs the wheel of outboard-compute into a fresh virtual environment, without network, and runs
-the package's tests there; with mypy, also a strict type check.
+"""Installs the wheel of outboard-compute into a fresh virtual environment, without network, builds it
+again with pip, and runs the package's tests there; with mypy, also a strict type check.
 
     wheel.py SOURCE WHEEL CC [NAME OF A TEST...]
 
@@ -46,6 +46,7 @@ def type_check(python, env):
 
 def main():
     source, wheel, cc = sys.argv[1:4]
+    library = pathlib.Path(wheel).resolve().parents[1] / 'engine/liboutboard.so.0'
     names = sys.argv[4:] or sorted(path.stem for path in HERE.glob('test_*.py'))
     python, extra = interpreter()
     if not python:
@@ -65,7 +66,12 @@ def main():
             (site / 'numpy_of_the_caller.pth').write_text(f'{extra}\n', encoding='utf-8')
         run(inside, '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-index',
             '--no-deps', '--force-reinstall', wheel, env=env)
-        run(inside, '-m', 'pip', 'check', '--disable-pip-version-check', env=env)
+        # pip builds the same file by the hooks of PEP 517.
+        run(inside, '-m', 'pip', 'wheel', '--quiet', '--disable-pip-version-check', '--no-index', '--no-deps',
+            '--no-build-isolation', '--config-settings', f'library={library}', '--wheel-dir', folder,
+            f'{source}/compute/python', env=env)
+        if (pathlib.Path(folder) / pathlib.Path(wheel).name).read_bytes() != pathlib.Path(wheel).read_bytes():
+            sys.exit('FAIL: the wheel that pip builds differs from the one of `ninja wheel`')
         os.chdir(HERE)
         run(inside, '-W', 'error', '-m', 'unittest', *names, env=env)
         type_check(inside, env)
