@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
-from .errors import OutboardError, Status
+from .errors import ArgumentError, Status
 
 
 class Core:
@@ -38,11 +38,11 @@ class Core:
     def acquire(self) -> Any:
         """Registers a user and returns the address. Each call needs a release()."""
         if os.getpid() != self._process:
-            raise OutboardError(f'the {self.what} was opened before fork(), in another process: open a '
-                                'Context of its own in this one', Status.ARGUMENT)
+            raise ArgumentError(f'the {self.what} was opened before fork(), in another process: open one '
+                                'of its own in this process', Status.ARGUMENT)
         with self._lock:
             if self.closed:
-                raise OutboardError(f'the {self.what} is closed', Status.ARGUMENT)
+                raise ArgumentError(f'the {self.what} is closed', Status.ARGUMENT)
             self._users += 1
         return self._pointer
 
