@@ -12,6 +12,7 @@ import numpy as np
 import curve
 from outboard_compute import ArgumentError, Context, OutboardError, Status, msm
 
+GPU_DRIVER = os.environ.get('OUTBOARD_TEST_LIBCUDA') or os.environ.get('OUTBOARD_GPU_DRIVER')
 N = 24
 POINTS, SCALARS = curve.example(N, 1)
 SUM = curve.product(POINTS, SCALARS)
@@ -97,6 +98,16 @@ class Product(unittest.TestCase):
             before = [device.pieces for device in context.devices]
             bases.msm(batch)
             self.assertEqual(sorted(device.pieces > old for device, old in zip(context.devices, before)), [False, True])
+
+
+@unittest.skipUnless(GPU_DRIVER, 'the build has no GPU kernels or no software device')
+class Gpu(unittest.TestCase):
+    def test_plan(self):
+        with Context('gpu:0', driver=GPU_DRIVER, profile='') as context, msm.Bases(PACKED, context=context) as bases:
+            plan = bases.plan(0, batch=2)
+        self.assertIn(plan.method, ('buckets', 'copies', 'multiples'))
+        self.assertGreater(plan.seconds, 0)
+        self.assertGreater(plan.window, 0)
 
 
 class Endings(unittest.TestCase):

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
 """Transforms against their definition, and the coding of elements."""
+import os
 import random
 import unittest
 
 import numpy as np
 
 import curve
-from outboard_compute import ArgumentError, OutboardError, TimedOutError, ntt
+from outboard_compute import ArgumentError, Context, OutboardError, TimedOutError, ntt
+
+GPU_DRIVER = os.environ.get('OUTBOARD_TEST_LIBCUDA') or os.environ.get('OUTBOARD_GPU_DRIVER')
 
 
 def elements(n, seed):
@@ -67,6 +70,16 @@ class Transform(unittest.TestCase):
             self.assertEqual(plan.run(data[:0]).shape, (0, 3, 8, 4))
         with self.assertRaisesRegex(OutboardError, 'the plan is closed'):
             plan.run(data)
+
+    @unittest.skipUnless(GPU_DRIVER, 'the build has no GPU kernels or no software device')
+    def test_a_gpu_gives_the_same_bytes(self):
+        """On the software device, or with OUTBOARD_TEST_LIBCUDA=libcuda.so.1 on a card."""
+        data = np.stack([ntt.encode(elements(16, seed)) for seed in range(8)])
+        with Context('gpu:0,cpu:1', driver=GPU_DRIVER, profile='', fallback=False) as context:
+            self.assertEqual([device.kind for device in context.devices], ['gpu', 'cpu'])
+            found = ntt.transform(data, context=context, strategy='equal')
+            self.assertEqual([(device.pieces, device.failures) for device in context.devices], [(1, 0), (1, 0)])
+        self.assertEqual([ntt.decode(row) for row in found], [curve.transform(ntt.decode(row)) for row in data])
 
     def test_errors_name_the_argument(self):
         good = ntt.encode(elements(8, 4))
