@@ -16,7 +16,7 @@ from . import _abi
 from ._handles import Core
 from ._library import lib
 from ._words import Strategy, index_in
-from .errors import cancelled, from_c
+from .errors import ArgumentError, Status, cancelled, from_c
 
 SLICE = 0.1  # seconds between two looks at signals and events
 PATIENCE = 0.5  # seconds that a cancelled call may take to end before a thread waits for it instead
@@ -75,7 +75,7 @@ def run(core: Core, function: Callable[..., int], *arguments: Any, keep: object,
 
 def _seconds(timeout: float | None) -> float:
     if timeout is not None and not timeout > 0:
-        raise ValueError(f'timeout is {timeout}: it must be a number of seconds above 0, or None')
+        raise ArgumentError(f'timeout is {timeout}: a number of seconds above 0, or None, is wanted', Status.ARGUMENT)
     return timeout or 0.0
 
 

@@ -175,15 +175,25 @@ class Contexts(unittest.TestCase):
 
 
 class Endings(unittest.TestCase):
-    def test_progress_rises_to_one_in_the_calling_thread(self):
+    def test_progress_rises_in_the_calling_thread(self):
         seen, where = [], set()
 
         def progress(done):
             seen.append(done)
             where.add(threading.get_ident())
+            if len(seen) == 5:
+                raise InterruptedError
 
-        rqa.analyse(LONG[:60_000], m=3, eps=0.5, progress=progress)
-        self.assertEqual((seen, seen[-1], where), (sorted(seen), 1.0, {threading.get_ident()}))
+        with self.assertRaises(InterruptedError):
+            rqa.analyse(LONG, m=3, eps=0.5, progress=progress)
+        self.assertEqual((seen, where), (sorted(seen), {threading.get_ident()}))
+        self.assertGreaterEqual(seen[0], 0)
+        self.assertLess(seen[-1], 1)
+
+    def test_progress_ends_with_one(self):
+        seen = []
+        rqa.analyse(SHORT, eps=0.1, progress=seen.append)
+        self.assertEqual((seen, seen[-1]), (sorted(seen), 1.0))
 
     def test_an_exception_of_progress_ends_the_call(self):
         begun = time.monotonic()

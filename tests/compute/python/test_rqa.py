@@ -138,7 +138,7 @@ class Analyse(unittest.TestCase):
                 ('m takes a whole number from 1', (x,), {'m': 0}),
                 ('norm is one of l1', (x,), {'norm': 'l3'}),
                 ('theiler is a list: a number', (x,), {'theiler': [1]}),
-                ('timeout is -1: it must be', (x,), {'timeout': -1})):
+                ('timeout is -1: a number of seconds', (x,), {'timeout': -1})):
             with self.subTest(wanted=wanted), self.assertRaisesRegex(ValueError, wanted):
                 rqa.analyse(*arguments, **{'eps': 0.1, **options})
         with self.assertRaises(ArgumentError) as caught:
