@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "softdevice/bitmap.h"
 #include "softdevice/config.h"
 #include "softdevice/device.h"
 #include "softdevice/alloc.h"
@@ -63,56 +64,25 @@ static void chunk_free(struct obd_chunk *chunk)
 	pthread_mutex_unlock(&spare_lock);
 }
 
-static bool bit(const uint64_t *map, uint32_t i)
-{
-	return map[i / 64] >> (i % 64) & 1;
-}
-
-static void bits_set(uint64_t *map, uint32_t first, uint32_t n, bool on)
-{
-	for (uint32_t i = first; i < first + n; i++) {
-		if (on)
-			map[i / 64] |= 1ull << (i % 64);
-		else
-			map[i / 64] &= ~(1ull << (i % 64));
-	}
-}
-
-/* The start of the first run of n free blocks in [from, to). OBD_CHUNK_BLOCKS: there is none. */
-static uint32_t blocks_find(const struct obd_chunk *chunk, uint32_t from, uint32_t to, uint32_t n)
-{
-	uint32_t run = 0;
-
-	for (uint32_t i = from; i < to; i++) {
-		if (run == 0 && i % 64 == 0 && chunk->map[i / 64] == UINT64_MAX) {
-			i += 63;
-			continue;
-		}
-		run = bit(chunk->map, i) ? 0 : run + 1;
-		if (run == n)
-			return i + 1 - n;
-	}
-	return OBD_CHUNK_BLOCKS;
-}
-
 static bool blocks_take(struct obd_chunk *chunk, struct obd_alloc *alloc, uint32_t blocks)
 {
-	uint32_t n = blocks + 1, first; /* one guard block at the end */
+	uint32_t n = blocks + 1; /* one guard block at the end */
+	uint64_t first;
 
 	if (n > chunk->longest)
 		return false;
-	first = blocks_find(chunk, chunk->cursor, OBD_CHUNK_BLOCKS, n);
-	if (first == OBD_CHUNK_BLOCKS)
-		first = blocks_find(chunk, 0, OBD_CHUNK_BLOCKS, n);
-	if (first == OBD_CHUNK_BLOCKS) {
+	first = obd_bitmap_find(chunk->map, chunk->cursor, OBD_CHUNK_BLOCKS, n);
+	if (first == OBD_BITMAP_NONE)
+		first = obd_bitmap_find(chunk->map, 0, OBD_CHUNK_BLOCKS, n);
+	if (first == OBD_BITMAP_NONE) {
 		chunk->longest = n - 1;
 		return false;
 	}
-	bits_set(chunk->map, first, n, true);
+	obd_bitmap_set(chunk->map, first, n, true);
 	chunk->used += n;
-	chunk->cursor = first + n;
+	chunk->cursor = (uint32_t)first + n;
 	alloc->chunk = chunk;
-	alloc->span.base = chunk->span.base + (uint64_t)first * OBD_BLOCK;
+	alloc->span.base = chunk->span.base + first * OBD_BLOCK;
 	for (uint32_t i = 0; i < blocks; i++)
 		atomic_store_explicit(&chunk->block[first + i], alloc, memory_order_release);
 	return true;
@@ -126,7 +96,7 @@ static void blocks_give(struct obd_alloc *alloc)
 
 	for (uint32_t i = 0; i < blocks; i++)
 		atomic_store_explicit(&chunk->block[first + i], NULL, memory_order_release);
-	bits_set(chunk->map, first, blocks + 1, false);
+	obd_bitmap_set(chunk->map, first, blocks + 1, false);
 	chunk->used -= blocks + 1;
 	chunk->longest = OBD_CHUNK_BLOCKS;
 	/*

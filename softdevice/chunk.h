@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "softdevice/bitmap.h"
 #include "softdevice/window.h"
 
 /* alignment and granularity of small allocations */
@@ -34,7 +35,7 @@ struct obd_chunk {
 	uint32_t longest;              /* upper bound of the longest run of free blocks */
 	/* the allocation that each block belongs to */
 	struct obd_alloc *_Atomic block[OBD_CHUNK_BLOCKS];
-	uint64_t map[(OBD_CHUNK_BLOCKS + 63) / 64];
+	uint64_t map[OBD_BITMAP_WORDS(OBD_CHUNK_BLOCKS)];
 };
 
 /*

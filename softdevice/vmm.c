@@ -18,6 +18,7 @@
 #include "front/front.h"
 #include "protocol/obd_locals.h"
 #include "softdevice/address.h"
+#include "softdevice/bitmap.h"
 #include "softdevice/context.h"
 #include "softdevice/device.h"
 #include "softdevice/mapping.h"
@@ -54,7 +55,7 @@ static bool backing_open(struct obd_device *device)
 
 	if (device->backing >= 0)
 		return true;
-	device->backing_map = calloc((units + 63) / 64, sizeof *device->backing_map);
+	device->backing_map = calloc(OBD_BITMAP_WORDS(units), sizeof *device->backing_map);
 	if (!device->backing_map)
 		return false;
 	device->backing = memfd_create("outboard-softdevice", MFD_CLOEXEC);
@@ -71,21 +72,6 @@ static bool backing_open(struct obd_device *device)
 	return false;
 }
 
-static bool map_bit(const uint64_t *map, uint64_t i)
-{
-	return map[i / 64] >> (i % 64) & 1;
-}
-
-static void map_set(uint64_t *map, uint64_t first, uint64_t n, bool on)
-{
-	for (uint64_t i = first; i < first + n; i++) {
-		if (on)
-			map[i / 64] |= 1ull << (i % 64);
-		else
-			map[i / 64] &= ~(1ull << (i % 64));
-	}
-}
-
 /*
  * Allocates a contiguous piece of the device's file. The caller has charged `size` to the device,
  * so the file has enough free bytes, but they may not be contiguous. In that case returns
@@ -93,16 +79,18 @@ static void map_set(uint64_t *map, uint64_t first, uint64_t n, bool on)
  */
 static uint64_t backing_take(struct obd_device *device, uint64_t size)
 {
-	uint64_t units = device->total / OBD_UNIT, n = size / OBD_UNIT, run = 0;
+	uint64_t n = size / OBD_UNIT;
+	uint64_t first = obd_bitmap_find(device->backing_map, 0, device->total / OBD_UNIT, n);
 
-	for (uint64_t i = 0; i < units; i++) {
-		run = map_bit(device->backing_map, i) ? 0 : run + 1;
-		if (run == n) {
-			map_set(device->backing_map, i + 1 - n, n, true);
-			return (i + 1 - n) * OBD_UNIT;
-		}
-	}
-	return UINT64_MAX;
+	if (first == OBD_BITMAP_NONE)
+		return UINT64_MAX;
+	obd_bitmap_set(device->backing_map, first, n, true);
+	return first * OBD_UNIT;
+}
+
+static void backing_give(struct obd_device *device, uint64_t offset, uint64_t size)
+{
+	obd_bitmap_set(device->backing_map, offset / OBD_UNIT, size / OBD_UNIT, false);
 }
 
 static void physical_unref(struct obd_physical *physical)
@@ -113,7 +101,7 @@ static void physical_unref(struct obd_physical *physical)
 		return;
 	fallocate(device->backing, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		(off_t)physical->offset, (off_t)physical->size);
-	map_set(device->backing_map, physical->offset / OBD_UNIT, physical->size / OBD_UNIT, false);
+	backing_give(device, physical->offset, physical->size);
 	obd_device_credit(device, physical->size);
 	free(physical);
 }
@@ -257,8 +245,7 @@ CUresult obd_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 				pthread_mutex_unlock(&vmm.lock);
 				return CUDA_SUCCESS;
 			}
-			map_set(device->backing_map, physical->offset / OBD_UNIT, size / OBD_UNIT,
-				false);
+			backing_give(device, physical->offset, size);
 		}
 		pthread_mutex_unlock(&vmm.lock);
 		free(physical);

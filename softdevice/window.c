@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "softdevice/bitmap.h"
 #include "softdevice/config.h"
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -69,7 +70,7 @@ bool obd_window_start(uint64_t wanted)
 	 * is still allocated by calloc, so that a leak checker scans it.
 	 */
 	table = calloc(size / OBD_UNIT, sizeof *table);
-	taken = calloc((n_units + 63) / 64, sizeof *taken);
+	taken = calloc(OBD_BITMAP_WORDS(n_units), sizeof *taken);
 	if (!table || !taken) {
 		ob_error("cannot allocate the software device's tables: out of memory");
 		return false;
@@ -78,48 +79,17 @@ bool obd_window_start(uint64_t wanted)
 	return true;
 }
 
-static bool unit_taken(uint64_t i)
-{
-	return taken[i / 64] >> (i % 64) & 1;
-}
-
-static void units_set(uint64_t first, uint64_t n, bool on)
-{
-	for (uint64_t i = first; i < first + n; i++) {
-		if (on)
-			taken[i / 64] |= 1ull << (i % 64);
-		else
-			taken[i / 64] &= ~(1ull << (i % 64));
-	}
-}
-
-/* The start of the first run of n free units in [from, to). n_units: there is none. */
-static uint64_t run_find(uint64_t from, uint64_t to, uint64_t n)
-{
-	uint64_t run = 0;
-
-	for (uint64_t i = from; i < to; i++) {
-		if (run == 0 && i % 64 == 0 && taken[i / 64] == UINT64_MAX) {
-			i += 63;
-			continue;
-		}
-		run = unit_taken(i) ? 0 : run + 1;
-		if (run == n)
-			return i + 1 - n;
-	}
-	return n_units;
-}
-
+/* OBD_BITMAP_NONE: no run of n units is free. */
 static uint64_t units_take(uint64_t n)
 {
 	uint64_t first;
 
 	pthread_mutex_lock(&lock);
-	first = run_find(hint, n_units, n);
-	if (first == n_units && hint)
-		first = run_find(0, n_units, n);
-	if (first < n_units) {
-		units_set(first, n, true);
+	first = obd_bitmap_find(taken, hint, n_units, n);
+	if (first == OBD_BITMAP_NONE && hint)
+		first = obd_bitmap_find(taken, 0, n_units, n);
+	if (first != OBD_BITMAP_NONE) {
+		obd_bitmap_set(taken, first, n, true);
 		hint = first + n;
 	}
 	pthread_mutex_unlock(&lock);
@@ -129,7 +99,7 @@ static uint64_t units_take(uint64_t n)
 static void units_give(uint64_t first, uint64_t n)
 {
 	pthread_mutex_lock(&lock);
-	units_set(first, n, false);
+	obd_bitmap_set(taken, first, n, false);
 	/*
 	 * With the memory checker a freed address is reused as late as possible, to detect its use.
 	 */
@@ -164,7 +134,7 @@ uint64_t obd_window_take(struct obd_span *span, uint64_t size)
 		return 0;
 	n = (bytes + OBD_PAGE + OBD_UNIT - 1) / OBD_UNIT;
 	first = units_take(n);
-	if (first == n_units)
+	if (first == OBD_BITMAP_NONE)
 		return 0;
 	base = obd_window.half + first * OBD_UNIT;
 	if (mprotect((void *)base, bytes, PROT_READ | PROT_WRITE) != 0) {
