@@ -319,10 +319,26 @@ TEST(places)
 	}
 	end = joined[2].base;
 	place_is(joined[0].base, 1, OBF_PLACE_DEVICE, 0x1000, &joined[0]);
+	place_is(joined[0].base, 0x1000, OBF_PLACE_DEVICE, 0x1000, &joined[0]);
 	place_is(joined[0].base, 0x1001, OBF_PLACE_DEVICE, 0x2000, &joined[0]);
 	place_is(end - 0x1001, UINT64_MAX, OBF_PLACE_DEVICE, 0x1001, &joined[0]);
 	place_is(end - 1, 2, OBF_PLACE_DEVICE, 1, &joined[1]);
 	place_is(end, UINT64_MAX, OBF_PLACE_DEVICE, 0x1000, &joined[2]);
+	/* An allocation with a mapping right behind it. */
+	joined[0] = (struct obf_mem){
+		.base = end + 0x1000, .size = 0x1000, .kind = OBF_MEM_DEVICE, .joins = true
+	};
+	CHECK(obf_mem_insert(&joined[0]));
+	place_is(end, UINT64_MAX, OBF_PLACE_DEVICE, 0x1000, &joined[2]);
+	/* Two mappings with a gap between them. */
+	for (unsigned i = 0; i < 2; i++) {
+		joined[i] = (struct obf_mem){ .base = mem.base + 0x20000 + i * 0x2000,
+			.size = 0x1000,
+			.kind = OBF_MEM_DEVICE,
+			.joins = true };
+		CHECK(obf_mem_insert(&joined[i]));
+	}
+	place_is(joined[0].base, UINT64_MAX, OBF_PLACE_DEVICE, 0x1000, &joined[0]);
 }
 
 /* With unified addressing the address tells where a side lies, whatever the call says. */

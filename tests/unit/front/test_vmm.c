@@ -114,6 +114,7 @@ TEST(unmapping)
 	CHECK_INT(obf_cuMemUnmap(p, 0), INVALID);
 	CHECK_INT(obf_cuMemUnmap(p, 2 * PAGE), INVALID);
 	CHECK_INT(obf_cuMemUnmap(p + 2 * PAGE, PAGE), INVALID);
+	CHECK_INT(obf_cuMemUnmap(p + 2 * PAGE, 2 * PAGE), INVALID);
 	CHECK_INT(obf_cuMemUnmap(p, 4 * PAGE), INVALID);
 	CHECK_INT(obf_cuMemUnmap(p, 5 * PAGE), INVALID);
 	CHECK_INT(obf_cuMemUnmap(p + 3 * PAGE, PAGE), INVALID);

@@ -128,6 +128,7 @@ TEST(mappings)
 	OK(obd_cuMemSetAccess(p, 2 * OBD_UNIT, &access, 1));
 	/* two mappings with access, followed by one without */
 	classified(p, 1, OBD_ADDRESS_MAPPED, OBD_UNIT);
+	classified(p, OBD_UNIT, OBD_ADDRESS_MAPPED, OBD_UNIT);
 	classified(p, OBD_UNIT + 1, OBD_ADDRESS_MAPPED, 2 * OBD_UNIT);
 	classified(p + 1, UINT64_MAX, OBD_ADDRESS_MAPPED, 2 * OBD_UNIT - 1);
 	classified(p + 2 * OBD_UNIT - 1, 2, OBD_ADDRESS_MAPPED, 1);
