@@ -308,7 +308,7 @@ int ob_options_parse(const struct ob_command *command, void *settings, int argc,
 static const struct ob_command *below(const struct ob_command *command, const char *word)
 {
 	for (size_t i = 0; command->commands && command->commands[i]; i++)
-		if (strcmp(ob_command_word(command->commands[i]), word) == 0)
+		if (strcmp(ob_command_short_name(command->commands[i]), word) == 0)
 			return command->commands[i];
 	return NULL;
 }
@@ -320,7 +320,7 @@ static int command_unknown(const struct ob_command *command, const char *word)
 
 	for (size_t i = 0; command->commands[i] && used < sizeof words; i++)
 		used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", i ? "|" : "",
-			ob_command_word(command->commands[i]));
+			ob_command_short_name(command->commands[i]));
 	return ob_word_unknown(command, "verb", word, words);
 }
 

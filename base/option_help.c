@@ -237,7 +237,7 @@ static void commands_print(const struct ob_command *command, FILE *out)
 	size_t width = 0;
 
 	for (size_t i = 0; command->commands[i]; i++)
-		width = ob_max(width, strlen(ob_command_word(command->commands[i])) + 4);
+		width = ob_max(width, strlen(ob_command_short_name(command->commands[i])) + 4);
 	for (size_t i = 0; command->commands[i]; i++) {
 		const struct ob_command *c = command->commands[i];
 		const char *over = c->group ? c->group : "Verbs";
@@ -251,7 +251,7 @@ static void commands_print(const struct ob_command *command, FILE *out)
 			fputc('\n', out);
 		}
 		group = over;
-		snprintf(name, sizeof name, "  %s", ob_command_word(c));
+		snprintf(name, sizeof name, "  %s", ob_command_short_name(c));
 		row(out, name, c->summary, width);
 	}
 	fprintf(out, "\n'%s VERB --help' says more.\n", command->name);

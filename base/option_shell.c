@@ -105,7 +105,7 @@ static void name_print(const char *name, FILE *out)
 static void below_print(const struct ob_command *command, FILE *out)
 {
 	for (size_t i = 0; command->commands && command->commands[i]; i++)
-		fprintf(out, "%s%s", i ? " " : "", ob_command_word(command->commands[i]));
+		fprintf(out, "%s%s", i ? " " : "", ob_command_short_name(command->commands[i]));
 }
 
 /* Text within single quotes; fish also takes a backslash before a quote, the others do not. */
@@ -328,7 +328,7 @@ static void fish_words(const struct ob_command *command, FILE *out)
 {
 	for (size_t i = 0; command->commands && command->commands[i]; i++) {
 		fish_begin(command, out);
-		fprintf(out, " -f -a %s -d '", ob_command_word(command->commands[i]));
+		fprintf(out, " -f -a %s -d '", ob_command_short_name(command->commands[i]));
 		quoted_print(command->commands[i]->summary, "\\'", out);
 		fputs("'\n", out);
 	}

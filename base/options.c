@@ -51,7 +51,7 @@ void ob_words_print(const char *words, char *ret_text, size_t size)
 	}
 }
 
-const char *ob_command_word(const struct ob_command *command)
+const char *ob_command_short_name(const struct ob_command *command)
 {
 	const char *blank = strrchr(command->name, ' ');
 

@@ -141,6 +141,6 @@ int ob_words_find(const char *words, const char *text);
 bool ob_words_nth(const char *words, size_t n, char *ret_word, size_t size);
 void ob_words_print(const char *words, char *ret_text, size_t size);
 /* The last word of the command's name: "sweep". */
-const char *ob_command_word(const struct ob_command *command);
+const char *ob_command_short_name(const struct ob_command *command);
 
 #endif

@@ -17,6 +17,8 @@ import sys
 FOLDERS = ('base/', 'compression/', 'image/', 'protocol/', 'transport/', 'loadbalancer/', 'server/')
 # What the result of a function that returns int or ssize_t is. A system call: -1 with errno, as the call that it wraps.
 INTS = {
+    'ob_options_parse': 'an exit status', 'ob_command_run': 'an exit status', 'ob_usage_error': 'an exit status', 'ob_word_unknown': 'an exit status',
+    'ob_words_find': 'an index, or -1 for none',
     'ob_fd_raise': 'a descriptor',
     'ob_clock_poll_ms': 'milliseconds for poll()',
     'obp_map_write': "a callback of msgpack's",
@@ -34,8 +36,6 @@ INTS = {
 }
 # Endings of functions that return a text which is not an error: it names or describes a value.
 TEXTS = ('_name', '_text', '_what', '_brief')
-# What an option takes is a part of a usage error, which the parser of options prints.
-OPTIONS = ('base/option', 'server/common/options.', 'server/common/config.')
 
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
 FUNCTION = re.compile(r'^(?:static inline )?(int|ssize_t|const char \*|char \*|enum \w+)[ ]?\*?(\w+)\(', re.M)
@@ -63,8 +63,6 @@ def problems(path: str, text: str):
                 yield line(match.start()), f'{name} returns a text: return enum ob_err with struct ob_cause *ret_cause; a text of a value ends in {", ".join(TEXTS)}'
             if ERRORS.match(kind):
                 yield line(match.start()), f'{name} returns {kind}: errors are enum ob_err'
-    if path.startswith(OPTIONS):
-        return
     for match in CARRIER.finditer(code):
         if not INPUT.search(code[max(0, match.start() - 6):match.end()]):
             yield line(match.start()), 'the text of an error travels in struct ob_cause *ret_cause (base/cause.h)'
