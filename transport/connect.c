@@ -168,7 +168,7 @@ static int listen_unix(const struct obt_url *url, int backlog)
 
 static void print_address(int fd, const struct obt_url *url, char *ret_url, size_t size)
 {
-	struct sockaddr_storage addr;
+	struct sockaddr_storage addr = { .ss_family = AF_UNSPEC };
 	socklen_t length = sizeof addr;
 	const char *scheme = url->scheme == OBT_TLS ? "tls" : "tcp";
 	char host[256], port[8];

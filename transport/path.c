@@ -24,7 +24,7 @@ static bool same_address(const struct sockaddr_storage *a, const struct sockaddr
 
 bool obt_path_local(const struct obt_stream *stream)
 {
-	struct sockaddr_storage own, peer;
+	struct sockaddr_storage own = { .ss_family = AF_UNSPEC }, peer = own;
 	socklen_t own_length = sizeof own, peer_length = sizeof peer;
 
 	if (getsockname(stream->fd, (struct sockaddr *)&own, &own_length) != 0 ||

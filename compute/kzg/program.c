@@ -80,6 +80,7 @@ static void multiply(struct writer *w, unsigned base, const struct obk_fr *root,
 		put(w, m == 3 ? base : NONE, 0, TWICE, THRICE + (m - 3) / 2, 0);
 	for (unsigned bit = BITS; bit-- > 0; doublings += !clear) {
 		for (unsigned h = 0; h < 2; h++) {
+			/* NOLINTNEXTLINE(bugprone-signed-char-misuse): a signed digit */
 			int d = digits[h][bit];
 			unsigned size = (unsigned)abs(d);
 

@@ -82,6 +82,7 @@ static void single(struct bench *b, const char *name, const double *data, unsign
 		if (r)
 			times[r - 1] = bench_seconds() - start;
 	}
+	/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): bit by bit, NaN too */
 	if (!good || (x.length <= CHECKED && memcmp(v, w, sizeof v) != 0)) {
 		printf("%-34s N %8u  %s\n", name, (unsigned)x.length, error.text);
 		b->good = false;

@@ -26,6 +26,7 @@ static const char *const measure_names[] = {
 
 static const char *const measure_whats[] = {
 #define X(name, text, what) what,
+	/* NOLINTNEXTLINE(bugprone-suspicious-missing-comma): long texts in several pieces */
 	OBK_RQA_MEASURE_LIST(X)
 #undef X
 };

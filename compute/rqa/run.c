@@ -223,6 +223,7 @@ static bool same_counts(const struct obk_rqa_options *a, const struct obk_rqa_op
 	c.percent = a->percent;
 	c.transitivity = a->transitivity;
 	c.quirks = a->quirks;
+	/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): no padding, NaN equals itself */
 	return memcmp(a, &c, sizeof c) == 0;
 }
 

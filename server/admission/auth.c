@@ -20,7 +20,7 @@
 
 bool obs_auth_origin(int fd, struct obs_identity *ret)
 {
-	struct sockaddr_storage peer;
+	struct sockaddr_storage peer = { .ss_family = AF_UNSPEC };
 	socklen_t length = sizeof peer;
 	char host[64], port[8];
 

@@ -24,7 +24,7 @@
 /* True if other machines can connect to it. */
 static bool reachable(int fd)
 {
-	struct sockaddr_storage address;
+	struct sockaddr_storage address = { .ss_family = AF_UNSPEC };
 	socklen_t length = sizeof address;
 
 	if (getsockname(fd, (struct sockaddr *)&address, &length) != 0)

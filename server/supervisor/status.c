@@ -20,7 +20,7 @@
 /* "10.0.0.7:41234", "user 1000"; true when the peer is on this host. */
 static bool peer_print(int fd, char *ret, size_t size)
 {
-	struct sockaddr_storage addr;
+	struct sockaddr_storage addr = { .ss_family = AF_UNSPEC };
 	socklen_t length = sizeof addr;
 	struct ucred cred;
 	char host[48], port[8];
