@@ -129,13 +129,13 @@ static inline bool log_down(void)
 	return atomic_load_explicit(&obc_log_state.down, memory_order_relaxed);
 }
 
-/* log_send.c */
+/* ---- log_send.c ---- */
 /* sends what is committed unless another thread is sending; true if something was sent */
 bool log_drain(void);
 enum ob_err log_sender_start(void);
 void log_sender_stop(void);
 
-/* resume.c */
+/* ---- resume.c ---- */
 /*
  * The data connection failed with this error: it is resumed, or the session is lost. The caller
  * holds the send or receive right, or is the control thread.
@@ -144,7 +144,7 @@ void log_link_broken(enum ob_err err);
 /* Sleeps briefly while the connection is being resumed. */
 void log_down_wait(void);
 
-/* log.c */
+/* ---- log.c ---- */
 CUresult log_wait_reply(struct obc_slot *slot, struct log_wait *wait);
 /*
  * Waits until the server has received everything that this thread has written so far, and no
@@ -153,7 +153,7 @@ CUresult log_wait_reply(struct obc_slot *slot, struct log_wait *wait);
 CUresult log_sync(void);
 void log_lanes_forget(void);
 
-/* log_state.c */
+/* ---- log_state.c ---- */
 /* Ends the session like obc_log_fail and records the reason `why`. */
 void log_fail_because(enum ob_err err, const char *why);
 /*
