@@ -133,7 +133,7 @@ struct outboard_options {
 	uint32_t strategy; /* enum outboard_strategy */
 	/* divide work among at most this many of the best devices; 0: all */
 	uint32_t share_at_most;
-	/* Handling of a device that fails. */
+	/* ---- a device that fails ---- */
 	/* how often a device repeats a piece of work that failed; 0: 2; UINT32_MAX: never */
 	uint32_t retries;
 	/* seconds before the first repetition, doubled each time up to backoff_most; 0: 0.02 */
@@ -195,10 +195,8 @@ struct outboard_device {
 	uint32_t fallback_only; /* 1: used only when other devices fail */
 	uint32_t breaker;       /* enum outboard_breaker; an open breaker: no work is sent */
 	double load;            /* queued and running work relative to balance_horizon, 0..1 */
-	/*
-	 * Statistics since the context was opened. A piece is the part of a call that one device
-	 * executes at once.
-	 */
+	/* ---- statistics since the context was opened ---- */
+	/* A piece is the part of a call that one device executes at once. */
 	/* completed; an item is a point, an element, a blob or a cell of a recurrence matrix */
 	uint64_t pieces, items;
 	/* failed attempts; those that were repeated on this device; how often the breaker opened */
@@ -528,12 +526,15 @@ OUTBOARD_API int outboard_kzg_load_file(struct outboard *context, const char *pa
 	struct outboard_error *error);
 OUTBOARD_API void outboard_kzg_free(struct outboard_kzg *kzg);
 
+/* ---- KZG: the calls ---- */
+
 /*
  * In the functions below lists are packed, and n is at most OUTBOARD_MAX_BATCH. n = 0 is valid and
  * does nothing. A proof that does not hold is not an error: *ret_valid is 0. OUTBOARD_ARGUMENT:
  * error.item is the index of the bad element, counted over all blobs of the list, or the index of
  * the bad blob, commitment, proof or cell in its list; the error text says which.
  */
+
 /* n blobs -> n commitments. */
 OUTBOARD_API int outboard_kzg_commit(struct outboard_kzg *kzg, const uint8_t *blobs, uint64_t n,
 	uint8_t *ret_commitments, const struct outboard_call *call, struct outboard_error *error);

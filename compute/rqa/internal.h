@@ -364,9 +364,8 @@ void obk_rqa_planes_fini(struct obk_rqa_planes *planes);
 int obk_rqa_planes_embed(struct obk_rqa_planes *planes, uint32_t m, uint64_t tau);
 /*
  * The largest d (d squared for L2) that is recurrent, so that a single comparison implements norm,
- * radius and test.
+ * radius and test. An infinite radius includes every finite distance.
  */
-/* An infinite radius includes every finite distance. */
 double obk_rqa_limit(int norm, int test, bool f64, double radius);
 int obk_rqa_norm_of(int norm, uint32_t channels);
 double obk_rqa_spread(

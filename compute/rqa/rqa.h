@@ -196,7 +196,7 @@ enum obk_rqa_transitivity {
 #define OBK_RQA_WANT_NETWORK  16u /* transitivity, clustering; up to OBK_RQA_MAX_NETWORK vectors */
 #define OBK_RQA_WANT_ALL      31u
 
-/* Old behaviour of a tool, needed to compare with its stored results. */
+/* ---- old behaviour of a tool, needed to compare with its stored results ---- */
 /* pyunicorn <= 0.5: a line that is open at the end of the last column is dropped */
 #define OBK_RQA_QUIRK_LAST_COLUMN 1u
 /* sparse mode of pyunicorn: RR is computed from the counted vertical lines; needs WANT_VERTICAL */

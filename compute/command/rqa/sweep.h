@@ -74,7 +74,7 @@ struct obx_sweep {
 	struct obx_files files;
 	struct obx_store *store;
 	struct obx_sweep_counts counts;
-	/* private */
+	/* ---- private ---- */
 	/*
 	 * guards the fields below and counts, because rows and progress come from several threads
 	 * and may overlap
