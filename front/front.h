@@ -14,7 +14,8 @@
  * A backend attaches its table from a constructor, before any call. The front end owns all obf_
  * objects. Every function may be called by any thread. The handles that the program gets are ids
  * (kind, generation, index; base/ids.h) and never pointers, so a wrong or stale handle is detected
- * and fails with the error that CUDA documents.
+ * and fails with the error that CUDA documents. The calls themselves (obf_cuInit and so on) are
+ * declared in protocol/obf_calls.h, which is generated from the specification.
  */
 #ifndef OBF_FRONT_H
 #define OBF_FRONT_H
@@ -389,10 +390,5 @@ bool obf_initialised(void);
  * CUDA_ERROR_NOT_SUPPORTED. Both strings must remain valid.
  */
 CUresult obf_absent(const char *name, const char *reason);
-
-/*
- * The calls themselves (obf_cuInit and so on) are declared in protocol/obf_calls.h, which is
- * generated from the specification.
- */
 
 #endif
