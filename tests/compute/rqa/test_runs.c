@@ -242,7 +242,6 @@ TEST(plots)
 	CHECK_INT(obk_rqa_plot(&x, &y, &o, 301, 1, 0, NULL, pixels, &error), OBK_RQA_ARGUMENT);
 }
 
-/* Each wrong input has its own status, and the text names what and where. */
 /* A range of 65 units in the last place, whose middle is none of these numbers. */
 TEST(a_middle_that_is_rounded_cuts_nothing_off)
 {
@@ -264,6 +263,7 @@ TEST(a_middle_that_is_rounded_cuts_nothing_off)
 	CHECK(v[0][OBK_RQA_POINTS] == v[1][OBK_RQA_POINTS]);
 }
 
+/* Each wrong input has its own status, and the text names what and where. */
 TEST(errors_say_what_and_where)
 {
 	struct obk_rqa_options o;
