@@ -72,7 +72,7 @@ struct obp_conn {
 	uint64_t expect;        /* number of the next record or reply */
 	uint64_t peer_ack;      /* highest number the peer has acknowledged */
 	uint64_t bytes, frames; /* received so far */
-	/* private: */
+	/* ---- private ---- */
 	/* view: the data that items are decoded from: buffer, or the unpacked payload */
 	uint8_t *buffer, *view;
 	struct obp_unpacker unpacker;

@@ -27,13 +27,12 @@
 #define OBP_PACK_CHUNK     (256u << 10)
 #define OBP_PACK_PLAIN_MAX 4096u /* maximum of uncompressed bytes before the packed ones */
 
-/* The codec that the client requests in its hello. */
+/* The codec that the client requests in its hello; 1..15: always this codec (enum obz_codec). */
 enum obp_codec_request {
 	/* by measurement; none on a connection within one machine */
 	OBP_CODEC_CHOOSE = 0,
 	/* by measurement, also within one machine */
 	OBP_CODEC_MEASURE = 16,
-	/* 1..15: always this codec */
 };
 
 struct obp_pack_stats {

@@ -60,7 +60,7 @@ struct obs_caller {
 void obs_caller_refuse(
 	struct obs_caller *caller, enum obs_refusal kind, enum ob_err code, const char *text);
 
-/* caller_proof.c */
+/* ---- caller_proof.c ---- */
 /* True if the limits by address apply to the caller. */
 bool obs_caller_limited(const struct obs_caller *caller);
 /* True if no waiting time after wrong tokens is left. False: the caller was refused. */

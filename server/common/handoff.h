@@ -26,14 +26,15 @@
 #define OBS_HANDOFF_FDS  2
 
 enum obs_handoff_type {
+	/* ---- admission to supervisor, supervisor to a worker ---- */
 	/*
-	 * admission to supervisor, supervisor to a worker: with the socket, and on a unix socket
-	 * with the shared memory that came with the message
+	 * Both come with the socket, and on a unix socket with the shared memory that came with the
+	 * message.
 	 */
 	/* a new session: its hello without the token, and the client's identity */
 	OBS_HANDOFF_NEW = 1,
 	OBS_HANDOFF_JOIN, /* a further connection of session `route`: its join */
-	/* admission to supervisor */
+	/* ---- admission to supervisor ---- */
 	/* with the socket, to be answered with the load; route: what is asked for */
 	OBS_HANDOFF_LOAD,
 	/*
@@ -43,7 +44,7 @@ enum obs_handoff_type {
 	OBS_HANDOFF_TOKENS,
 	/* count connections of identity.address were refused; text says why */
 	OBS_HANDOFF_REFUSED,
-	/* worker to supervisor */
+	/* ---- worker to supervisor ---- */
 	/* the driver is loaded, a session may come; text names the driver */
 	OBS_HANDOFF_READY,
 	OBS_HANDOFF_FAILED, /* the driver cannot be used; text says why */
