@@ -17,10 +17,11 @@ import sys
 FOLDERS = ('base/', 'compression/', 'image/', 'protocol/', 'transport/', 'loadbalancer/', 'server/')
 # What the result of a function that returns int or ssize_t is. A system call: -1 with errno, as the call that it wraps.
 INTS = {
-    'ob_options_parse': 'an exit status', 'ob_command_run': 'an exit status', 'ob_usage_error': 'an exit status', 'ob_word_unknown': 'an exit status',
-    'ob_words_find': 'an index, or -1 for none',
     'ob_fd_raise': 'a descriptor',
     'ob_clock_poll_ms': 'milliseconds for poll()',
+    'ob_words_find': 'an index, or -1 for none',
+    'ob_options_parse': 'an exit status, or -1 to go on', 'ob_command_run': 'an exit status',
+    'ob_usage_error': 'an exit status', 'ob_word_unknown': 'an exit status',
     'obp_map_write': "a callback of msgpack's",
     'obp_packer_frame': 'a count',
     'obt_iov_advance': 'an index',
@@ -36,6 +37,8 @@ INTS = {
 }
 # Endings of functions that return a text which is not an error: it names or describes a value.
 TEXTS = ('_name', '_text', '_what', '_brief')
+# What an option takes is a part of a usage error, which the parser of options prints.
+OPTIONS = ('server/common/options.', 'server/common/config.')
 
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
 FUNCTION = re.compile(r'^(?:static inline )?(int|ssize_t|const char \*|char \*|enum \w+)[ ]?\*?(\w+)\(', re.M)
