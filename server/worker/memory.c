@@ -88,19 +88,31 @@ static uint32_t chunk_after(const struct obs_slice *slice, uint64_t addr)
 	return low;
 }
 
+/*
+ * Room for one more element in a list of n. Returns the list, which may have moved; NULL: `most` are
+ * there already, or no memory.
+ */
+static void *list_room(void *list, uint32_t n, uint32_t *capacity, uint32_t most, size_t size)
+{
+	uint32_t wanted = *capacity ? *capacity * 2 : 64;
+	void *larger;
+
+	if (n < *capacity)
+		return list;
+	larger = n < most ? realloc(list, wanted * size) : NULL;
+	if (larger)
+		*capacity = wanted;
+	return larger;
+}
+
 static bool chunk_room(struct obs_slice *slice)
 {
-	struct obs_chunk *more;
-	uint32_t capacity = slice->capacity ? slice->capacity * 2 : 64;
+	void *list = list_room(slice->chunks, slice->n_chunks, &slice->capacity, OBS_CHUNKS_MAX,
+		sizeof *slice->chunks);
 
-	if (slice->n_chunks < slice->capacity)
-		return true;
-	if (slice->n_chunks >= OBS_CHUNKS_MAX ||
-		!(more = realloc(slice->chunks, capacity * sizeof *more)))
-		return false;
-	slice->chunks = more;
-	slice->capacity = capacity;
-	return true;
+	if (list)
+		slice->chunks = list;
+	return list != NULL;
 }
 
 static CUresult chunk_map(
@@ -282,17 +294,12 @@ static uint32_t extra_after(const struct obs_memory *memory, uint64_t addr)
 
 static bool extra_room(struct obs_memory *memory)
 {
-	struct obs_extra *more;
-	uint32_t capacity = memory->extras_capacity ? memory->extras_capacity * 2 : 64;
+	void *list = list_room(memory->extras, memory->n_extras, &memory->extras_capacity,
+		OBS_EXTRA_MAX, sizeof *memory->extras);
 
-	if (memory->n_extras < memory->extras_capacity)
-		return true;
-	if (memory->n_extras >= OBS_EXTRA_MAX ||
-		!(more = realloc(memory->extras, capacity * sizeof *more)))
-		return false;
-	memory->extras = more;
-	memory->extras_capacity = capacity;
-	return true;
+	if (list)
+		memory->extras = list;
+	return list != NULL;
 }
 
 static void extra_drop(struct obs_memory *memory, uint32_t at)
