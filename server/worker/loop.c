@@ -19,12 +19,12 @@
 #include "server/common/handoff.h"
 #include "server/common/refuse.h"
 #include "server/layers/throttle.h"
+#include "server/worker/control.h"
 #include "server/worker/end.h"
 #include "server/worker/exec.h"
 #include "server/worker/hostfunc.h"
 #include "server/worker/resume.h"
 #include "server/worker/stripe.h"
-#include "transport/message.h"
 #include "transport/shm.h"
 #include "transport/tls.h"
 
@@ -34,28 +34,18 @@
 /* of a busy session: bounds how late a blocked executor is noticed */
 #define TICK_BUSY_NS     (50 * OB_MS)
 
-struct connection {
-	struct obp_conn conn;
-	uint64_t deadline;
-	int fd;                   /* -1: free */
-	struct obt_stream stream; /* on it */
-	struct obp_message join;  /* the join message that admission received */
-};
-
 static struct loop {
 	struct obs_session *session;
 	int channel;
 	int data_fd; /* the last data connection that joined; -1: closed */
-	/* since when the connection is missing, ns; 0: it is not */
-	uint64_t data_lost, control_lost;
+	/* since when the data connection is missing, ns; 0: it is not */
+	uint64_t data_lost;
 	bool client_gone; /* the client's process, which runs on this machine, has ended */
 	uint64_t executed, blocked; /* at the last tick */
 	/* the executor is blocked: watch for calls of other threads */
 	bool watch_data;
-	uint64_t gone_deadline; /* OB_NEVER: the client is here */
-	struct connection joining[OBS_JOINING_MAX];
-	struct connection control; /* joined */
-	struct obp_message message;
+	struct obs_connection joining[OBS_JOINING_MAX];
+	struct obs_control control;
 } loop;
 
 /* The data connection has ended; a resumable session waits for another. */
@@ -67,19 +57,6 @@ static void data_lost(void)
 		loop.data_lost = ob_clock_ns();
 }
 
-static void client_left(void)
-{
-	if (loop.gone_deadline == OB_NEVER)
-		loop.gone_deadline = ob_clock_ns() + OBS_GONE_MS * OB_MS;
-}
-
-static void connection_close(struct connection *connection)
-{
-	obp_conn_fini(&connection->conn);
-	obt_stream_close(&connection->stream);
-	connection->fd = -1;
-}
-
 static void join_refuse(int fds[OBS_HANDOFF_FDS], const char *why)
 {
 	obs_refuse_send(fds[0], OB_ERR_LIMIT, why); /* the client retries */
@@ -87,8 +64,8 @@ static void join_refuse(int fds[OBS_HANDOFF_FDS], const char *why)
 }
 
 /* Makes the stream on a connection that joins. */
-static enum ob_err join_stream(
-	struct connection *connection, const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
+static enum ob_err join_stream(struct obs_connection *connection, const struct obs_handoff *handoff,
+	int fds[OBS_HANDOFF_FDS])
 {
 	if (handoff->secure) {
 		obs_handoff_drop(&fds[1]);
@@ -100,7 +77,7 @@ static enum ob_err join_stream(
 	return OB_ERR_NONE;
 }
 
-static void joining_read(struct connection *connection);
+static void joining_read(struct obs_connection *connection);
 
 /*
  * A connection that joins the session. Admission has checked that its client knows the session's
@@ -108,7 +85,7 @@ static void joining_read(struct connection *connection);
  */
 static void join_admit(const struct obs_handoff *handoff, int fds[OBS_HANDOFF_FDS])
 {
-	struct connection *connection = NULL;
+	struct obs_connection *connection = NULL;
 
 	for (unsigned i = 0; i < OBS_JOINING_MAX && !connection; i++)
 		if (loop.joining[i].fd < 0)
@@ -153,110 +130,24 @@ static void channel_read(void)
 		obs_handoff_close(fds);
 }
 
-static void control_end(void);
-
-static struct obp_message *answer_new(enum obp_message_type type, uint64_t value)
-{
-	struct obp_message *message = calloc(1, sizeof *message);
-
-	if (!message)
-		return NULL;
-	message->type = type;
-	message->value = value;
-	message->received = atomic_load(&loop.session->replies.executed);
-	message->sent = atomic_load(&loop.session->replies.next) - 1;
-	message->bytes = atomic_load(&loop.session->link.bytes);
-	message->code = atomic_load(&loop.session->link.down) ? OBP_PEER_CUT_OFF
-		: atomic_load(&loop.session->link.idle)       ? OBP_PEER_IDLE
-							      : OBP_PEER_BUSY;
-	return message;
-}
-
-static bool control_answer(enum obp_message_type type, uint64_t value)
-{
-	struct obp_message *message = answer_new(type, value);
-	bool sent = message && obs_control_send(&loop.session->hostfuncs, message);
-
-	free(message);
-	return sent;
-}
-
-/*
- * Sends the first message on the control connection before other threads can send on it: the client
- * expects it ahead of any call of a host function.
- */
-static bool control_joined(struct obt_stream *stream)
-{
-	struct obp_message *message = answer_new(OBP_MSG_JOINED, 0);
-	bool sent = message &&
-		obt_message_send(stream, message, NULL, 0,
-			ob_clock_ns() + OBS_CONTROL_SEND_S * OB_SECOND) == OB_ERR_NONE;
-
-	free(message);
-	return sent;
-}
-
-/* Drops the control connection. Nobody sends on it any more once this returns. */
-static void control_drop(void)
-{
-	if (loop.control.fd < 0)
-		return;
-	shutdown(loop.control.fd, SHUT_RDWR); /* wakes a sender that is blocked in it */
-	obs_hostfunc_control(&loop.session->hostfuncs, NULL);
-	connection_close(&loop.control);
-	loop.control_lost = ob_clock_ns();
-}
-
-/*
- * Makes the connection the session's control connection. Refused if the session cannot be resumed
- * and already has or had one.
- */
-static void join_control(struct connection *connection)
-{
-	struct obs_link *link = &loop.session->link;
-	bool joined;
-
-	if (!link->on && (loop.control.fd >= 0 || loop.gone_deadline != OB_NEVER)) {
-		obs_refuse_stream(&connection->stream, OB_ERR_REFUSED,
-			"the session cannot be resumed and already has or had a control "
-			"connection");
-		connection_close(connection);
-		return;
-	}
-	if (!obs_link_acked(loop.session, loop.message.received)) {
-		obs_refuse_stream(&connection->stream, OB_ERR_REFUSED,
-			"the client acknowledges replies that were never sent");
-		connection_close(connection);
-		return;
-	}
-	control_drop();
-	obt_shm_settle(&connection->stream, 0);
-	loop.control = *connection;
-	loop.control_lost = 0;
-	connection->fd = -1;
-	joined = control_joined(&loop.control.stream);
-	obs_hostfunc_control(&loop.session->hostfuncs, &loop.control.stream);
-	if (!joined || (link->on && !obs_hostfunc_ask_again(&loop.session->hostfuncs)))
-		control_end();
-}
-
 /* Makes the connection the session's data connection in place of one that broke. */
-static void join_data(struct connection *connection)
+static void join_data(struct obs_connection *connection)
 {
 	int fd = connection->fd, old = loop.data_fd;
 
 	obp_conn_fini(&connection->conn);
 	connection->fd = -1;
-	if (obs_link_attach(loop.session, &connection->stream, &loop.message, old)) {
+	if (obs_link_attach(loop.session, &connection->stream, &connection->join, old)) {
 		loop.data_fd = fd;
 		loop.data_lost = 0;
 	}
 }
 
-static void join_apply(struct connection *connection)
+static void join_apply(struct obs_connection *connection)
 {
 	struct obs_link *link = &loop.session->link;
-	uint32_t purpose = loop.message.code;
+	const struct obp_message *join = &connection->join;
+	uint32_t purpose = join->code;
 
 	/*
 	 * Stripes join in parallel and so in any order: the number of their set identifies old
@@ -265,141 +156,39 @@ static void join_apply(struct connection *connection)
 	if (purpose == OBP_JOIN_STRIPE) {
 		obp_conn_fini(&connection->conn);
 		connection->fd = -1;
-		obs_stripe_join(loop.session, &connection->stream, loop.message.received);
+		obs_stripe_join(loop.session, &connection->stream, join->received);
 		return;
 	}
 	if (purpose >= OBP_JOIN_PURPOSES ||
-		(loop.message.attempt && loop.message.attempt <= link->attempts[purpose])) {
+		(join->attempt && join->attempt <= link->attempts[purpose])) {
 		obs_refuse_stream(&connection->stream, OB_ERR_REFUSED,
 			purpose < OBP_JOIN_PURPOSES
 				? "this attempt to join is older than another"
 				: "a join for a purpose this server does not know");
-		connection_close(connection);
+		obs_connection_close(connection);
 		return;
 	}
-	link->attempts[purpose] = loop.message.attempt;
+	link->attempts[purpose] = join->attempt;
 	if (purpose == OBP_JOIN_CONTROL)
-		join_control(connection);
+		obs_control_join(&loop.control, connection, join->received);
 	else
 		join_data(connection);
 }
 
-/* The control connection has ended or cannot be used any more. */
-static void control_end(void)
-{
-	if (loop.session->link.on) {
-		control_drop();
-		return;
-	}
-	/*
-	 * Shut down but not closed: another thread may be about to send on it, and a new file could
-	 * get the same descriptor. The process ends soon.
-	 */
-	if (loop.control.fd >= 0)
-		shutdown(loop.control.fd, SHUT_RDWR);
-	loop.control.fd = -1;
-	client_left();
-}
-
-static void acknowledged(uint64_t replies)
-{
-	if (!obs_link_acked(loop.session, replies))
-		obs_session_fatal(loop.session, OB_ERR_PROTOCOL,
-			"the client acknowledges replies that were never sent");
-}
-
-static void control_message(const struct obp_message *message)
-{
-	switch (message->type) {
-	case OBP_MSG_PING:
-		acknowledged(message->received);
-		if (!control_answer(OBP_MSG_PONG, message->value))
-			control_end();
-		break;
-	case OBP_MSG_CALLBACK_DONE:
-		if (!obs_hostfunc_done(&loop.session->hostfuncs, message->value))
-			obs_session_fatal(loop.session, OB_ERR_PROTOCOL,
-				"the client reports a host function as done that was not called");
-		break;
-	case OBP_MSG_PONG:
-		break;
-	case OBP_MSG_FATAL:
-		ob_warn("session %016llx: ended by the client: %s",
-			(unsigned long long)loop.session->id, message->text);
-		client_left();
-		break;
-	default:
-		obs_session_fatal(loop.session, OB_ERR_PROTOCOL,
-			"unexpected type of control message: client and server versions may "
-			"differ, see 'outboard check'");
-	}
-}
-
-/* Receives what is there. False: the connection has ended. */
-static bool connection_fill(struct connection *connection)
-{
-	void *data;
-	size_t size;
-	ssize_t n;
-
-	obp_conn_space(&connection->conn, &data, &size);
-	if (size == 0)
-		return false;
-	n = connection->stream.ops->recv(&connection->stream, data, size, false);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return true;
-	if (n <= 0)
-		return false;
-	obp_conn_fed(&connection->conn, (size_t)n);
-	return true;
-}
-
-static void control_items(void)
-{
-	enum obp_event event = OBP_NEED;
-	struct obp_item item;
-
-	while (loop.control.fd >= 0 &&
-		((event = obp_conn_next(&loop.control.conn, &item)) == OBP_CONTROL ||
-			event == OBP_ACK)) {
-		if (event == OBP_ACK) {
-			acknowledged(loop.control.conn.peer_ack);
-			continue;
-		}
-		if (obp_message_decode(item.body, item.size, &loop.message) != OB_ERR_NONE)
-			obs_session_fatal(loop.session, OB_ERR_PROTOCOL,
-				"a control message cannot be decoded");
-		control_message(&loop.message);
-		obp_message_fini(&loop.message);
-	}
-	if (loop.control.fd >= 0 && event == OBP_BROKEN)
-		obs_session_fatal(loop.session, loop.control.conn.cause.code,
-			"control connection: %s", loop.control.conn.cause.text);
-}
-
 /* On tls:// the join takes effect only after the session's own TLS layer has begun. */
-static void joining_read(struct connection *connection)
+static void joining_read(struct obs_connection *connection)
 {
 	bool ready = !connection->stream.tls;
 
 	if (!ready && obt_tls_answer(&connection->stream, &ready)) {
 		obp_message_fini(&connection->join);
-		connection_close(connection);
+		obs_connection_close(connection);
 		return;
 	}
 	if (!ready)
 		return;
-	loop.message = connection->join;
 	join_apply(connection);
-	obp_message_fini(&loop.message);
-}
-
-static void control_read(void)
-{
-	if (connection_fill(&loop.control))
-		control_items();
-	else
-		control_end();
+	obp_message_fini(&connection->join);
 }
 
 /*
@@ -434,10 +223,10 @@ static void grace_check(uint64_t now)
 		since = atomic_load(&link->down_since);
 	if (loop.data_lost)
 		since = ob_min(since, loop.data_lost);
-	if (loop.control_lost)
-		since = ob_min(since, loop.control_lost);
+	if (loop.control.lost)
+		since = ob_min(since, loop.control.lost);
 	if (loop.client_gone)
-		client_left();
+		obs_control_client_left(&loop.control);
 	if (since == OB_NEVER || now < since || now - since < link->grace_ns)
 		return;
 	ob_warn("session %016llx: the client did not come back within %u s",
@@ -494,18 +283,18 @@ static uint64_t deadlines_check(void)
 
 	grace_check(now);
 	idle_check(now);
-	if (now >= loop.gone_deadline) {
+	if (now >= loop.control.gone_deadline) {
 		ob_info("session %016llx: the client has left",
 			(unsigned long long)loop.session->id);
 		obs_session_exit(loop.session, 0);
 	}
-	next = ob_min(next, loop.gone_deadline);
+	next = ob_min(next, loop.control.gone_deadline);
 	for (unsigned i = 0; i < OBS_JOINING_MAX; i++) {
-		struct connection *connection = &loop.joining[i];
+		struct obs_connection *connection = &loop.joining[i];
 
 		if (connection->fd >= 0 && now >= connection->deadline) {
 			obp_message_fini(&connection->join);
-			connection_close(connection);
+			obs_connection_close(connection);
 		} else if (connection->fd >= 0) {
 			next = ob_min(next, connection->deadline);
 		}
@@ -521,7 +310,7 @@ static int client_fd(void)
 {
 	const struct obs_link *link = &loop.session->link;
 
-	return link->on && !loop.client_gone && (loop.data_lost || loop.control_lost) ? link->client
+	return link->on && !loop.client_gone && (loop.data_lost || loop.control.lost) ? link->client
 										      : -1;
 }
 
@@ -556,7 +345,8 @@ static void *loop_main(void *unused)
 		fds[DATA] = (struct pollfd){ .fd = loop.data_fd, .events = POLLRDHUP };
 		if (loop.watch_data)
 			fds[DATA].events |= POLLIN;
-		fds[CONTROL] = (struct pollfd){ .fd = loop.control.fd, .events = POLLIN };
+		fds[CONTROL] =
+			(struct pollfd){ .fd = loop.control.connection.fd, .events = POLLIN };
 		fds[CLIENT] = (struct pollfd){ .fd = client_fd(), .events = POLLIN };
 		for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
 			fds[JOINING + i] =
@@ -566,7 +356,7 @@ static void *loop_main(void *unused)
 		if (fds[DATA].revents & ~POLLIN) {
 			data_lost();
 			if (!loop.session->link.on)
-				client_left();
+				obs_control_client_left(&loop.control);
 		} else if ((fds[DATA].revents || pending) &&
 			!obs_exec_succeed(loop.session, loop.blocked)) {
 			usleep(SUCCEED_AGAIN_US);
@@ -574,9 +364,10 @@ static void *loop_main(void *unused)
 		if (fds[CLIENT].revents)
 			loop.client_gone = true;
 		if (fds[CONTROL].revents)
-			control_read();
-		while (loop.control.fd >= 0 && obt_stream_pending(&loop.control.stream))
-			control_read();
+			obs_control_read(&loop.control);
+		while (loop.control.connection.fd >= 0 &&
+			obt_stream_pending(&loop.control.connection.stream))
+			obs_control_read(&loop.control);
 		for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
 			if (fds[JOINING + i].revents)
 				joining_read(&loop.joining[i]);
@@ -590,9 +381,8 @@ bool obs_loop_start(struct obs_session *session, int channel)
 {
 	loop.session = session;
 	loop.channel = channel;
-	loop.control.fd = -1;
+	obs_control_init(&loop.control, session);
 	loop.data_fd = session->data.fd;
-	loop.gone_deadline = OB_NEVER;
 	for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
 		loop.joining[i].fd = -1;
 	return ob_thread_start(loop_main, NULL, 0, NULL);

@@ -199,7 +199,7 @@ static void join(void)
 		close(other);
 	channel_read();
 	wait_for_joins();
-	if (loop.control.fd >= 0 && m.code == OBP_JOIN_CONTROL && claimed != UINT64_MAX)
+	if (loop.control.connection.fd >= 0 && m.code == OBP_JOIN_CONTROL && claimed != UINT64_MAX)
 		control_peer = (int)index;
 	if (m.type == OBP_MSG_JOIN && m.code == OBP_JOIN_DATA && handoff.route == ROUTE &&
 		!handoff.secure && claimed != UINT64_MAX)
@@ -274,8 +274,8 @@ static void reply(void)
 /* Computes the events that poll would report to the loop. */
 static void turn(void)
 {
-	if (loop.control.fd >= 0)
-		control_read();
+	if (loop.control.connection.fd >= 0)
+		obs_control_read(&loop.control);
 	for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
 		if (loop.joining[i].fd >= 0) {
 			if (fuzz_take(8) == 7)
@@ -355,8 +355,7 @@ static void begin(void)
 	memset(&loop, 0, sizeof loop);
 	loop.session = &session;
 	loop.channel = kept;
-	loop.control.fd = -1;
-	loop.gone_deadline = OB_NEVER;
+	obs_control_init(&loop.control, &session);
 	for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
 		loop.joining[i].fd = -1;
 	fuzz_pair(SOCK_STREAM, ends);
@@ -389,14 +388,15 @@ static void finish(void)
 	for (unsigned i = 0; i < OBS_JOINING_MAX; i++)
 		if (loop.joining[i].fd >= 0) {
 			obp_message_fini(&loop.joining[i].join);
-			connection_close(&loop.joining[i]);
+			obs_connection_close(&loop.joining[i]);
 		}
 	/* A lost one is freed at the end of the process; its session does not live longer. */
-	if (loop.control.fd >= 0 || (!session.link.on && loop.control.stream.ops))
-		connection_close(&loop.control);
+	if (loop.control.connection.fd >= 0 ||
+		(!session.link.on && loop.control.connection.stream.ops))
+		obs_connection_close(&loop.control.connection);
 	obt_stream_close(&session.data);
 	wait_for_stripes();
-	obp_message_fini(&loop.message); /* the message that ended the session */
+	obp_message_fini(&loop.control.message); /* the message that ended the session */
 	if (session.replies.retransmit.ring) {
 		obs_retransmit_drop(&session.replies.retransmit, UINT64_MAX);
 		free(session.replies.retransmit.ring);
