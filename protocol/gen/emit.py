@@ -53,7 +53,7 @@ def rep_type(call):
 
 
 def in_req(name):
-    """A number of the request, as whoever has the body reads it."""
+    """C expression that reads a number of the request from its body."""
     return 'req->' + name
 
 

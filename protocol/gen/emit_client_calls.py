@@ -135,7 +135,7 @@ def convert(spec, call):
 
 
 def answer_buffer(call):
-    """Made before the record is begun: between begin and commit nothing else happens."""
+    """Computed before the record is begun: no other call may happen between begin and commit."""
     if not call.rep.vars:
         return []
     fixed = [f'sizeof({rep_type(call)})'] if call.rep.size else []
@@ -230,7 +230,7 @@ def load_fields(call, access):
 
 
 def load_devices(fields):
-    """When all is there: a member may decide whether another is a device."""
+    """After all members have been copied: a member may decide whether another is a device."""
     lines = []
     for f in fields:
         if not f.leaf.device:
@@ -325,7 +325,7 @@ def finish(spec, call):
 
 
 def make_id(spec, call):
-    """Last of all that can fail before the record, so that nothing but the record's end has to undo it."""
+    """The last step before the record that can fail, so that only the end of the record has to undo it."""
     if not call.new:
         return []
     kind, name = spec.handles[call.new.base], call.new.name

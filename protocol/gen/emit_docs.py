@@ -162,7 +162,7 @@ def frames_txt(spec):
 
 
 def dictionary(spec):
-    """For libFuzzer and AFL: what random bytes would not hit."""
+    """Dictionary for libFuzzer and AFL: values that random bytes are unlikely to have."""
     def quoted(data):
         return '"' + ''.join(f'\\x{b:02x}' for b in data) + '"'
     out = ['# Opcodes, frame magic and names for fuzzers.', f'magic={quoted(struct.pack("<I", MAGIC))}']

@@ -134,7 +134,7 @@ def traced(spec, out_name, call, expression):
 
 def stub(spec, out_name, call, flavour, prefix, number):
     function, weak = target(call, prefix)
-    # A call of the client's is one that its thread is in (client-shim/session/inside.h), but for those that call the program back.
+    # Marks the thread as inside a call (client-shim/session/inside.h), except for calls that call the program back.
     guarded = prefix == 'obc_' and not any(p.base == 'CUoccupancyB2DSize' for p in call.params)
 
     lines = [f'{EXPORT} ' + wrap(f'CUresult {out_name}({call.prototype()});'),

@@ -63,7 +63,7 @@ def call_want(spec, call):
 # ---- the driver ----
 
 def expected(leaf, got, want):
-    """The driver has this leaf as the program gave it."""
+    """Checks that the driver received this leaf as the program passed it."""
     if leaf.kind:
         key = f'driver_of(OBS_KIND_{leaf.kind.upper()}, (uint64_t)(uintptr_t){want})'
         return f'\tCHECK((uint64_t)(uintptr_t){got} == {key});'
@@ -120,7 +120,7 @@ def fake_out(call, p):
 
 def driver_fake(spec, call):
     lines = [wrap(f'static CUresult fake_{call.name}({call.prototype()})'), '{', f'\tsaw({call.enum});']
-    # Numbers that decide sizes are still what came in while the arrays are looked at.
+    # Check the arrays before the numbers that decide their sizes are overwritten.
     ordered = sorted(call.params, key=lambda p: p.way == 'inout')
     for p in ordered:
         work = (fake_in(call, p) if not p.new and p.way != 'out' else []) + (fake_out(call, p) if p.way in ('out', 'inout') else [])
@@ -142,7 +142,7 @@ def argument(call, p, w='w->'):
 
 
 def came_back(call, p, counts):
-    """What the program has is what the driver gave: the members that travel, and zeros for the rest."""
+    """Checks that the program received what the driver returned: the members on the wire, zeros in the others."""
     gave, out = f'gave_{call.name}.{p.name}', f'out_{p.name}'
     if p.new:
         return [f'\tCHECK((uint64_t)(uintptr_t){out} == put_id);', f'\tCHECK((uintptr_t)put_handle == (uintptr_t){gave});']
@@ -258,7 +258,7 @@ def call_trip(spec, call):
     ask = '\t' + wrap(f'RIGHT({asked});')
     lines += outs
     if call.klass == 'cached':
-        # Arguments that came before are answered from the cache, and so is the same question asked again.
+        # Repeated arguments are answered from the cache.
         p = next(p for p in call.params if p.way == 'out')
         place, count = (f'out_{p.name}', f'{elements(call, p, wanted(call))} * sizeof(out_{p.name}[0])') if p.by_array else (
             f'&out_{p.name}', f'sizeof(out_{p.name})')

@@ -292,7 +292,7 @@ def lay_out_array(spec, call, p, leaves):
     if p.way == 'out' and any(leaf.kind for leaf in leaves):
         raise SpecError(p.where, f"{call.name}: '{p.name}': handles cannot come back in an array: make the call local")
     if not bound and p.way == 'out':
-        # as long as an array that goes in
+        # has the length of an input array
         bound = next((size_of(q, q.array)[1] for q in call.params
                       if q.way == 'in' and q.by_array and size_of(q, q.array)[0].text == expr.text), None)
     if not bound:
