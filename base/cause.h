@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 
-#define OB_CAUSE_TEXT 512u /* bytes of a text, NUL included; longer ones are cut */
+#define OB_CAUSE_TEXT 1024u /* bytes of a text, NUL included; longer ones are cut */
 
 struct ob_cause {
 	enum ob_err code;

@@ -5,6 +5,8 @@
 #include "base/check.h"
 #include "base/cuda_types.h"
 
+_Static_assert(OB_CAUSE_TEXT >= OBP_TEXT_MAX, "a refusal's text fits into a cause");
+
 /*
  * Bounds of attributes that the client calculates with (sizes of launches, occupancy). Real devices
  * are well within them.
