@@ -22,7 +22,7 @@ ROOT, BUILD = map(pathlib.Path, sys.argv[1:3])
 
 def bundle(top):
     done = subprocess.run([ROOT / 'tools/dev/bundle', BUILD, top / 'b.tar.gz'], capture_output=True, text=True, timeout=120, env=ENV)
-    check('a bundle is made', done.returncode == 0 and 'libraries beside' in done.stdout, done.stdout + done.stderr)
+    check('a bundle is made', done.returncode == 0 and 'libraries included' in done.stdout, done.stdout + done.stderr)
     with tarfile.open(top / 'b.tar.gz') as tar:
         names = tar.getnames()
         check('nothing in it points out of it', all(not n.startswith(('/', '..')) and '/../' not in n for n in names))
