@@ -76,7 +76,7 @@ static void tell(enum obs_handoff_type type, const char *text)
 {
 	struct obs_handoff message = { .type = type };
 
-	snprintf(message.text, sizeof message.text, "%s", text);
+	snprintf(message.text, sizeof message.text, "%.*s", (int)sizeof message.text - 1, text);
 	obs_handoff_send(OBS_HANDOFF_FD, &message, NULL);
 }
 
