@@ -8,7 +8,7 @@
  * The front end checks arguments and resolves handles before it calls a function of the table.
  * Objects stay valid during the call. A function returns CUDA_SUCCESS or the error that CUDA
  * documents for the calls that use it. The front end stores an error that ends a context
- * (obf_ctx_result). Reads, blocking copies and what says so below may block. Any thread.
+ * (obf_ctx_result). Reads, blocking copies and functions marked so below may block. Any thread.
  */
 #ifndef OBF_BACKEND_H
 #define OBF_BACKEND_H
@@ -139,7 +139,7 @@ struct obf_backend {
 		struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size);
 	/*
 	 * Whether this PTX can be loaded. The errors are written to ret_log as a string. NULL: the
-	 * backend knows this only when it loads the code.
+	 * backend detects errors only when it loads the code.
 	 */
 	CUresult (*code_check)(
 		struct obf_ctx *ctx, const void *ptx, size_t size, char *ret_log, size_t log_size);

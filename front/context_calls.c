@@ -461,7 +461,7 @@ CUresult obf_cuCtxGetExecAffinity(CUexecAffinityParam *affinity, CUexecAffinityT
 	return CUDA_SUCCESS;
 }
 
-/* ---- peers: cuDeviceCanAccessPeer says 0 for every pair ---- */
+/* ---- peers: cuDeviceCanAccessPeer returns 0 for every pair ---- */
 
 CUresult obf_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 {

@@ -359,7 +359,7 @@ CONTEXT_REST(UNKNOWN)
 static const word context_words[95] = { SIZE(95), [4] = (word)context_id,
 	[39] = (word)context_stream_id, [51] = (word)context_stream, CONTEXT_REST(WORD) };
 
-/* ---- functions of a module, as cuFFT asks ---- */
+/* ---- functions of a module, which cuFFT queries ---- */
 
 /* clang-format off */
 #define FUNCTION_REST(X)                                                                                              \

@@ -237,7 +237,7 @@ CUresult obf_cuOccupancyMaxActiveClusters(
 	if (threads == 0 || threads > UINT32_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	/*
-	 * No attribute tells how multiprocessors are grouped into clusters. This is the upper bound
+	 * No attribute describes how multiprocessors are grouped into clusters. This is the upper bound
 	 * without fragmentation.
 	 */
 	*clusters = (int)((uint64_t)obf_occupancy_blocks(

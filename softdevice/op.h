@@ -24,7 +24,7 @@ enum obd_op_kind {
 	OBD_OP_MARK, /* no work: event record, event wait */
 	OBD_OP_COPY, /* copies, sets, frees */
 	OBD_OP_KERNEL,
-	/* runs even when the context has failed; the function learns of the failure by itself */
+	/* runs even when the context has failed; its `run` checks for that */
 	OBD_OP_HOST,
 };
 
