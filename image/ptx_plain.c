@@ -158,25 +158,27 @@ static bool is_one_of(const char *text, size_t size, const char *const *names, s
 	return false;
 }
 
-static void start(struct obi_plain *plain, enum obi_plain_kind kind, const char *text, size_t size)
+static void start(struct obi_plain *plain, const struct obi_ptx_token *token)
 {
+	const char *text = token->text;
+	size_t size = token->size;
 	static const char *const directives[] = { ".reg", ".param", ".local", ".shared",
 		".pragma" };
 
-	switch (kind) {
-	case OBI_PLAIN_WORD:
+	switch (token->kind) {
+	case OBI_PTX_WORD:
 		plain->word = text;
 		plain->word_size = size;
 		plain->state = STATE_WORD;
 		break;
-	case OBI_PLAIN_DIRECTIVE:
+	case OBI_PTX_DIRECTIVE:
 		plain->is_local = is(text, size, ".local");
 		plain->state = is(text, size, ".loc") ? STATE_LOC : STATE_REST;
 		if (plain->state == STATE_REST &&
 			!is_one_of(text, size, directives, ob_count(directives)))
 			plain->ok = false;
 		break;
-	case OBI_PLAIN_PUNCT:
+	case OBI_PTX_PUNCT:
 		if (*text == '@')
 			plain->state = STATE_GUARD;
 		else if (!strchr("{};", *text))
@@ -187,53 +189,55 @@ static void start(struct obi_plain *plain, enum obi_plain_kind kind, const char 
 	}
 }
 
-void obi_plain_token(struct obi_plain *plain, enum obi_plain_kind kind, const char *text,
-	size_t size, uint64_t value)
+void obi_plain_token(struct obi_plain *plain, const struct obi_ptx_lexer *lexer)
 {
-	bool ends = kind == OBI_PLAIN_PUNCT && *text == ';';
+	const struct obi_ptx_token *token = &lexer->token;
+	const char *text = token->text;
+	enum obi_ptx_token_kind kind = token->kind;
+	bool ends = kind == OBI_PTX_PUNCT && *text == ';';
 
 	if (!plain->ok)
 		return;
 	switch ((enum state)plain->state) {
 	case STATE_GUARD:
-		if (kind == OBI_PLAIN_WORD)
+		if (kind == OBI_PTX_WORD)
 			plain->state = STATE_START;
 		break;
 	case STATE_WORD:
-		if (kind == OBI_PLAIN_PUNCT && *text == ':') {
+		if (kind == OBI_PTX_PUNCT && *text == ':') {
 			plain->state = STATE_START;
 			break;
 		}
 		plain->ok = opcode_check(plain, plain->word, plain->word_size) &&
-			kind != OBI_PLAIN_DIRECTIVE;
+			kind != OBI_PTX_DIRECTIVE;
 		plain->state = ends ? STATE_START : STATE_OPERANDS;
 		break;
 	case STATE_OPERANDS:
-		plain->ok = kind != OBI_PLAIN_DIRECTIVE;
+		plain->ok = kind != OBI_PTX_DIRECTIVE;
 		if (ends)
 			plain->state = STATE_START;
 		break;
 	case STATE_REST:
-		if (plain->is_local && kind == OBI_PLAIN_NUMBER && value > OBI_PLAIN_LOCAL)
+		if (plain->is_local && kind == OBI_PTX_NUMBER &&
+			obi_ptx_number(lexer) > OBI_PLAIN_LOCAL)
 			plain->ok = false;
 		if (ends)
 			plain->state = STATE_START;
 		break;
 	case STATE_LOC:
-		if (kind == OBI_PLAIN_NUMBER)
+		if (kind == OBI_PTX_NUMBER)
 			break;
 		plain->state = STATE_START;
-		start(plain, kind, text, size);
+		start(plain, token);
 		break;
 	case STATE_START:
-		start(plain, kind, text, size);
+		start(plain, token);
 	}
 }
 
 /* ---- outside of bodies ---- */
 
-void obi_plain_outside(
-	struct obi_plain *plain, enum obi_plain_kind kind, const char *text, size_t size)
+void obi_plain_outside(struct obi_plain *plain, const struct obi_ptx_lexer *lexer)
 {
 	static const char *const directives[] = {
 		".version",
@@ -279,13 +283,16 @@ void obi_plain_outside(
 		".reg",
 		".pred",
 	};
+	const struct obi_ptx_token *token = &lexer->token;
+	const char *text = token->text;
+	size_t size = token->size;
 
 	if (!plain->ok)
 		return;
-	if (kind == OBI_PLAIN_DIRECTIVE)
+	if (token->kind == OBI_PTX_DIRECTIVE)
 		plain->ok = is_one_of(text, size, directives, ob_count(directives)) ||
 			(size > 7 && memcmp(text, ".debug_", 7) == 0);
-	else if (kind == OBI_PLAIN_WORD)
+	else if (token->kind == OBI_PTX_WORD)
 		plain->ok = (size > 3 && memcmp(text, "sm_", 3) == 0) || is(text, size, "debug");
 }
 

@@ -17,19 +17,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "image/ptx_lexer.h"
+
 /* Limits in bytes above which a driver's compiler may refuse a module. */
 #define OBI_PLAIN_SHARED (48u << 10) /* static shared memory of a kernel */
 #define OBI_PLAIN_CONST  (60u << 10) /* constant variables of the module */
 #define OBI_PLAIN_PARAM  4096u       /* parameters of a kernel */
 #define OBI_PLAIN_LOCAL  (16u << 10) /* one local variable */
-
-enum obi_plain_kind {
-	OBI_PLAIN_WORD,
-	OBI_PLAIN_DIRECTIVE,
-	OBI_PLAIN_NUMBER,
-	OBI_PLAIN_PUNCT,
-	OBI_PLAIN_OTHER
-};
 
 #define OBI_PLAIN_SEEN 256u
 
@@ -47,14 +41,12 @@ struct obi_plain {
 };
 
 void obi_plain_init(struct obi_plain *plain);
-/* Processes one token of a function's body, including its braces. `value`: for numbers. */
-void obi_plain_token(struct obi_plain *plain, enum obi_plain_kind kind, const char *text,
-	size_t size, uint64_t value);
+/* Processes the current token of a function's body, including its braces. */
+void obi_plain_token(struct obi_plain *plain, const struct obi_ptx_lexer *lexer);
 /* Starts the body of a function. */
 void obi_plain_body(struct obi_plain *plain);
-/* Processes a directive or a word outside of bodies. */
-void obi_plain_outside(
-	struct obi_plain *plain, enum obi_plain_kind kind, const char *text, size_t size);
+/* Processes the current token, a directive or a word outside of bodies. */
+void obi_plain_outside(struct obi_plain *plain, const struct obi_ptx_lexer *lexer);
 /* Processes a function that is declared .extern. */
 void obi_plain_extern(struct obi_plain *plain, const char *name, size_t size);
 
