@@ -24,8 +24,8 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from house import Server, bad, check, children
+sys.path.append(sys.path[0] + '/../lib')
+from outboard_test import Server, bad, check, children
 
 ATTACKS = sys.argv[1] == 'attack'  # a child of this process
 OUTBOARD, SERVER = sys.argv[1:3]
@@ -247,7 +247,7 @@ def main():
         common = ('--driver', 'null', '--count-local', '--max-sessions', str(SESSIONS), '--tokens', tokens, '--hello-timeout', '3')
         slowest = []
         for name, url, secure in (('tls', 'tls://127.0.0.1:0', True), ('tcp', 'tcp://127.0.0.1:0', False)):
-            server = Server(SERVER, url, *common, '--audit', f'{folder}/audit-{name}', '--tls-cert', cert, '--tls-key', key)
+            server = Server(SERVER, *common, '--audit', f'{folder}/audit-{name}', '--tls-cert', cert, '--tls-key', key, listen=url)
             owner = None
             if not secure:
                 owner = list(route_of(server.url, token=token))

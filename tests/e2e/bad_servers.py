@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 
+sys.path.append(sys.path[0] + '/../lib')
 import waiting
 from listening import Listener, Nobody
 

@@ -15,8 +15,9 @@ import subprocess
 import sys
 import threading
 
+sys.path.append(sys.path[0] + '/../lib')
 import waiting
-from serving import ENV, Server, check, finish
+from outboard_test import ENV, Server, check, finish
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 BUDGET_MIB, DEVICE_MIB, OUTPUT_MIB = 128, 64, 64

@@ -15,7 +15,8 @@ import sys
 import tarfile
 import tempfile
 
-from serving import ENV, Server, check, finish, run
+sys.path.append(sys.path[0] + '/../lib')
+from outboard_test import ENV, Server, check, finish, run
 
 ROOT, BUILD = map(pathlib.Path, sys.argv[1:3])
 

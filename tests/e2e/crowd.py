@@ -16,9 +16,9 @@ import tempfile
 import threading
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(sys.path[0] + '/../lib')
 import waiting
-from house import Server, bad, check, gone_within, resident
+from outboard_test import Server, bad, check, gone_within, resident
 
 OUTBOARD, SERVER, PROGRAM, FAULT = sys.argv[1:5]
 SESSIONS, CONNECTIONS = int(sys.argv[5]), int(sys.argv[6])
@@ -50,7 +50,7 @@ class Run:
 def faults(folder):
     """One session's kernel faults. Two others that run at the same time must give the same results
     as alone."""
-    server = Server(SERVER, f'unix:{folder}/f', '--driver', 'soft')
+    server = Server(SERVER, '--driver', 'soft', listen=f'unix:{folder}/f')
     alone = Run(server.url, PROGRAM, '2', '4', '300000').wait()
     others = [Run(server.url, PROGRAM, '2', '4', '300000') for _ in range(2)]
     faulty = [Run(server.url, FAULT).wait() for _ in range(3)]
@@ -62,7 +62,7 @@ def faults(folder):
 def killed(folder):
     """Workers are killed at random under many sessions, then the server."""
     dice = random.Random(5)
-    server = Server(SERVER, f'unix:{folder}/k', '--driver', 'soft', '--max-sessions', str(SESSIONS + 2))
+    server = Server(SERVER, '--driver', 'soft', '--max-sessions', str(SESSIONS + 2), listen=f'unix:{folder}/k')
     alone = Run(server.url, PROGRAM, '1', '6', '100000').wait()
     check('the program alone', alone[0] == 0, alone)
     runs = [Run(server.url, PROGRAM, '1', '6', '100000') for _ in range(SESSIONS)]
@@ -105,7 +105,7 @@ def crowd():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     many = min(CONNECTIONS, hard - 200)
-    server = Server(SERVER, 'tcp://127.0.0.1:0', '--driver', 'null', '--hello-timeout', '3')
+    server = Server(SERVER, '--driver', 'null', '--hello-timeout', '3', listen='tcp://127.0.0.1:0')
     host, port = server.url.rsplit('/', 1)[1].split(':')
     before = resident(server.process.pid)
     held, refused = [], 0

@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 
-from house import Server, bad, check
+sys.path.append(sys.path[0] + '/../lib')
+from outboard_test import ENV, Server, bad, check
 
 outboard, server_path, program, fatbin, machine_code = sys.argv[1:6]
 DEVICES = 4
@@ -87,10 +88,9 @@ def server_side(remote, folder):
     check('memory handles of the right devices', re.findall(r'cuMemCreate\(.*prop_location_id=(\d)', text) == ['3', '1'], text)
     check('access for the right devices', re.findall(r'cuMemSetAccess\(.*desc_location_id=\{(\d)\}', text) == ['3', '1'], text)
     check('questions to the right devices', re.findall(r'cuDeviceGetHostAtomicCapabilities\(.*device=(\d)', text) == ['3', '1'], text)
-    for name in list(os.environ):  # house.py passes its own environment on
-        if name.startswith('CUDA_'):
-            del os.environ[name]
-    limited = Server(server_path, f'unix:{folder}/limited', '--driver', 'soft', OUTBOARD_SOFT_DEVICES=str(DEVICES), CUDA_VISIBLE_DEVICES='2,1,0')
+    for name in [name for name in ENV if name.startswith('CUDA_')]:  # servers get ENV
+        del ENV[name]
+    limited = Server(server_path, '--driver', 'soft', listen=f'unix:{folder}/limited', env={'OUTBOARD_SOFT_DEVICES': str(DEVICES), 'CUDA_VISIBLE_DEVICES': '2,1,0'})
     try:
         out, _ = run(['--server', limited.url], 'devices')
         check("the server's list limits what there is", seen(out) == [2, 1, 0], out)
@@ -166,7 +166,7 @@ def traces(folder):
     os.mkdir(here)
     before = os.getcwd()
     os.chdir(here)
-    flagged = Server(server_path, f'unix:{folder}/flagged', '--driver', 'soft', OUTBOARD_TRACE='1')
+    flagged = Server(server_path, '--driver', 'soft', listen=f'unix:{folder}/flagged', env={'OUTBOARD_TRACE': '1'})
     os.chdir(before)
     try:
         out, _ = run(['--server', flagged.url], 'answers')
@@ -179,7 +179,7 @@ def traces(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(server_path, f'unix:{folder}/socket', '--driver', 'soft', OUTBOARD_SOFT_DEVICES=str(DEVICES))
+        server = Server(server_path, '--driver', 'soft', listen=f'unix:{folder}/socket', env={'OUTBOARD_SOFT_DEVICES': str(DEVICES)})
         remote = ['--server', server.url]
         try:
             visible(remote)

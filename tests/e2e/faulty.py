@@ -9,12 +9,11 @@ import errno
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from serving import ENV, Server, check, finish, run
+sys.path.append(sys.path[0] + '/../lib')
+from outboard_test import Server, check, finish, needs, run
 
 OUTBOARD, SERVER, INIT, LIBRARY = sys.argv[1:5]
-if '-all' in ENV.get('OUTBOARD_OPT', ''):
-    ENV['OUTBOARD_OPT'] += ',resume'  # the tested options; all others stay off
+needs('resume')
 PRELOAD = ' '.join(filter(None, (os.environ.get('OUTBOARD_TEST_PRELOAD'), LIBRARY)))
 BREAKS = (errno.EPIPE, errno.ECONNRESET, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EPERM, errno.ENOBUFS)
 FAULTS = (errno.EFAULT, errno.EINVAL, errno.ENOMEM, errno.EMSGSIZE, errno.EOPNOTSUPP)

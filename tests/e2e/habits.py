@@ -6,22 +6,20 @@ they did not open, or end at once: each has one defined result.
     habits.py OUTBOARD SERVER HABITS INIT [QUICK]
 """
 import concurrent.futures
-import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(sys.path[0] + '/../lib')
 import waiting
-from serving import ENV, Server, check, finish, run
+from outboard_test import Server, check, finish, needs, run
 
 OUTBOARD, SERVER, HABITS, INIT = sys.argv[1:5]
 QUICK = int(sys.argv[5]) if len(sys.argv) > 5 else 300
 NOT_AVAILABLE = 46
-if '-all' in ENV.get('OUTBOARD_OPT', ''):
-    ENV['OUTBOARD_OPT'] += ',resume,async,batch'  # the tested options; all others stay off
+needs('resume,async,batch')
 
 
 def habit(name, mode, url, **env):

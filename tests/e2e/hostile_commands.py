@@ -15,10 +15,11 @@ import subprocess
 import sys
 import time
 
+sys.path.append(sys.path[0] + '/../lib')
 import waiting
 from frames import ACK, REPLIES, Frame, replies_into, replies_of
 from hostile import STEER, Hostile
-from house import Server, bad, check
+from outboard_test import Server, bad, check
 from listening import Listener, end
 
 OUTBOARD, SERVER = sys.argv[1:3]
@@ -102,7 +103,7 @@ def flood(connection):
 
 
 def main():
-    server = Server(SERVER, 'tcp://127.0.0.1:0', '--driver', 'null')
+    server = Server(SERVER, '--driver', 'null', listen='tcp://127.0.0.1:0')
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         for seed, (verb, wrong, log, said) in zip(range(FIRST, FIRST + SEEDS), pool.map(lambda n: changed(server.url, n), range(FIRST, FIRST + SEEDS))):
             if wrong:

@@ -12,14 +12,14 @@ sanitizer report, no hang.
 """
 import concurrent.futures
 import os
-import pathlib
 import subprocess
 import sys
 import tempfile
 import time
 
+sys.path.append(sys.path[0] + '/../lib')
 from hostile import STEER, Hostile
-from house import Server, bad, check
+from outboard_test import Server, bad, check
 
 OUTBOARD, SERVER, VICTIM = sys.argv[1:4]
 DEADLINE = 50                # seconds for one program; its own time-outs are some seconds
@@ -64,7 +64,7 @@ def victim(url, seed):
 
 def main():
     # The kernel's output goes to a file unchanged; log lines must be clean nevertheless.
-    server = Server(SERVER, 'tcp://127.0.0.1:0', '--driver', 'soft', '--max-sessions', '64')
+    server = Server(SERVER, '--driver', 'soft', '--max-sessions', '64', listen='tcp://127.0.0.1:0')
     server_lines = 0
     first, seeds, until, loud = 1, 0, None, False
     if sys.argv[4] == 'minutes':

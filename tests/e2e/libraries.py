@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tempfile
 
-from house import Server, bad, check
+sys.path.append(sys.path[0] + '/../lib')
+from outboard_test import Server, bad, check
 
 outboard, server_path, script = sys.argv[1:4]
 SKIPPED = 77
@@ -30,7 +31,7 @@ def numbers(*where):
 def main():
     direct = numbers('--direct')
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(server_path, f'unix:{folder}/socket', '--driver', 'soft', **SETTINGS)
+        server = Server(server_path, '--driver', 'soft', listen=f'unix:{folder}/socket', env=SETTINGS)
         try:
             check('the same results behind a server', numbers('--server', server.url) == direct)
         finally:

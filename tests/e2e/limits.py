@@ -14,8 +14,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(sys.path[0] + '/../lib')
 import waiting
-from serving import ENV, Server, bad, check, finish, run
+from outboard_test import ENV, Server, check, finish, run
 
 OUTBOARD, SERVER, PROGRAM, PART = sys.argv[1:5]
 MIB = 1 << 20

@@ -15,15 +15,15 @@ import struct
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(sys.path[0] + '/../lib')
 import waiting
-from house import Server, Session, bad, check, gone_within
+from outboard_test import Server, Session, bad, check, gone_within, needs
 
 OUTBOARD, SERVER, PROGRAM, DRIVER = sys.argv[1:5]
 SCHEME = sys.argv[5] if len(sys.argv) > 5 else 'unix'
 UNAVAILABLE = '46'
-if '-all' in os.environ.get('OUTBOARD_OPT', '') and SCHEME == 'shm':
-    os.environ['OUTBOARD_OPT'] += ',shm'  # the tested options; all others stay off
+if SCHEME == 'shm':
+    needs('shm')
 MAGIC, VERSION, PREFACE_VERSION = 0x4452424F, 1, 2  # magic numbers of frames and of prefaces
 
 
@@ -180,7 +180,7 @@ def hostile(server):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(SERVER, f'{SCHEME}:{folder}/s', '--driver', DRIVER)
+        server = Server(SERVER, '--driver', DRIVER, listen=f'{SCHEME}:{folder}/s')
         other = Session(OUTBOARD, PROGRAM, server.url)
         check('two sessions start', other.first == ['0', '0'], other.first)
 
@@ -221,7 +221,7 @@ def main():
         check('server killed: both later calls fail at once', results == [UNAVAILABLE] * 2 and took < waiting.AT_ONCE, (results, took, err))
         check('server killed: no worker is left', gone_within(everyone, waiting.LONG), everyone)
 
-        server = Server(SERVER, f'{SCHEME}:{folder}/s', '--driver', DRIVER)
+        server = Server(SERVER, '--driver', DRIVER, listen=f'{SCHEME}:{folder}/s')
         session = Session(OUTBOARD, PROGRAM, server.url)
         check('a server starts on the socket file of a killed one', session.first == ['0', '0'], session.first)
         session.go_on()

@@ -32,9 +32,10 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / 'programs')]
+sys.path.append(sys.path[0] + '/../lib')
 import cutter  # noqa: E402
 import run as programs  # noqa: E402
-from house import children, gone_within, resident  # noqa: E402
+from outboard_test import children, gone_within, needs, resident  # noqa: E402
 
 RUN_TIMEOUT = 300        # seconds; a program needs a few at most
 HOSTILE_ADDRESS = '127.0.0.66'
@@ -50,8 +51,7 @@ LONG = ('2', '80', '300000')
 SAMPLE_EVERY = 2.0       # seconds
 # bytes that the server's memory may differ between its first and its last tenth of a long run
 GROWTH_MAX = 6 << 20
-if '-all' in os.environ.get('OUTBOARD_OPT', ''):
-    os.environ['OUTBOARD_OPT'] += ',resume'  # connections are cut; all other options stay off
+needs('resume')
 PREFACE = struct.pack('<IHBBQ', 0x4452424F, 2, 1, 0, 0)
 JOIN = struct.pack('<IHBB', 0x4452424F, 1, 2, 0)
 WAYS = ('tcp', 'unix', 'shm', 'tls', 'cut')

@@ -4,7 +4,6 @@
 
     operations.py OUTBOARD SERVER LIMITS_PROGRAM
 """
-import os
 import pathlib
 import re
 import socket
@@ -15,8 +14,9 @@ import time
 import urllib.error
 import urllib.request
 
+sys.path.append(sys.path[0] + '/../lib')
 import waiting
-from serving import ENV, Server, check, finish, run
+from outboard_test import ENV, Server, check, finish, run
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 PREFACE_LOAD = bytes.fromhex('4f425244' '0200' '10' '00') + bytes(8)

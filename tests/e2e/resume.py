@@ -13,11 +13,11 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(sys.path[0] + '/../lib')
 import cutter
+import outboard_test
 import waiting
-import house
-from house import bad, check
+from outboard_test import bad, check, needs
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 CUTS = int(sys.argv[4])
@@ -28,15 +28,14 @@ SEED = int(GIVEN[1]) if len(GIVEN) > 1 else 1
 # The driver calls that are counted. Calls that depend on a thread's timing are not counted
 # (contexts made current, events polled).
 COUNTED = re.compile(r'cu(LaunchKernel|LaunchHostFunc|Memcpy\w*|Memset\w*|Mem(Alloc|Free|Create|Release)\w*|Stream(Create|Destroy)\w*|Module\w*)$')
-if '-all' in os.environ.get('OUTBOARD_OPT', ''):
-    os.environ['OUTBOARD_OPT'] += ',resume'  # the tested options; all others stay off
+needs('resume')
 
 
-class Server(house.Server):
+class Server(outboard_test.Server):
     """A server that counts the calls of its driver."""
 
     def __init__(self, url, *options, **env):
-        super().__init__(SERVER, url, '--driver', 'soft', *options, OUTBOARD_STATS='1', **env)
+        super().__init__(SERVER, '--driver', 'soft', *options, listen=url, env={'OUTBOARD_STATS': '1', **env})
 
     def calls(self):
         """Returns the driver calls, by name, of the sessions that ended since the previous call."""

@@ -11,15 +11,14 @@ import sys
 import tempfile
 import threading
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(sys.path[0] + '/../lib')
 import cutter
 import waiting
-from house import Server, Session, alive, bad, check, gone_within
+from outboard_test import Server, Session, alive, bad, check, gone_within, needs
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 UNAVAILABLE = '46'
-if '-all' in os.environ.get('OUTBOARD_OPT', ''):
-    os.environ['OUTBOARD_OPT'] += ',resume'  # the tested options; all others stay off
+needs('resume')
 
 
 def pauses(server, proxy):
@@ -103,7 +102,7 @@ def in_vain(proxy):
 
 
 def restarted(folder):
-    server = Server(SERVER, f'unix:{folder}/r', '--driver', 'null')
+    server = Server(SERVER, '--driver', 'null', listen=f'unix:{folder}/r')
     proxy = cutter.Proxy('tcp:', server.url)
     session = Session(OUTBOARD, PROGRAM, proxy.url)
     worker = server.worker(session)
@@ -111,7 +110,7 @@ def restarted(folder):
     server.process.kill()
     server.process.wait()
     check('server killed: the worker goes with it', gone_within([worker], waiting.AT_ONCE))
-    server = Server(SERVER, f'unix:{folder}/r', '--driver', 'null')
+    server = Server(SERVER, '--driver', 'null', listen=f'unix:{folder}/r')
     proxy.refusing = False
     results, err, took = session.go_on()
     check('server restarted during the break: both calls fail at once', results == [UNAVAILABLE] * 2 and took < waiting.AT_ONCE, (results, took, err))
@@ -123,7 +122,7 @@ def restarted(folder):
     results, err, took = session.go_on()
     check('server gone: both calls fail at once', results == [UNAVAILABLE] * 2 and took < waiting.AT_ONCE, (results, took, err))
 
-    server = Server(SERVER, 'tcp://127.0.0.1:0', '--driver', 'null')
+    server = Server(SERVER, '--driver', 'null', listen='tcp://127.0.0.1:0')
     session = Session(OUTBOARD, PROGRAM, server.url)
     server.process.kill()
     server.process.wait()
@@ -133,7 +132,7 @@ def restarted(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(SERVER, f'unix:{folder}/s', '--driver', 'null')
+        server = Server(SERVER, '--driver', 'null', listen=f'unix:{folder}/s')
         proxy = cutter.Proxy('tcp:', server.url)
         pauses(server, proxy)
         ends(server, proxy)

@@ -16,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 
-from serving import ENV, Server, check, finish, run
+sys.path.append(sys.path[0] + '/../lib')
+from outboard_test import ENV, Server, check, finish
 
 OUTBOARD, SERVER, PROGRAM, DRIVER, SOFT = sys.argv[1:6]
 # In the order of the driver's table.

@@ -12,9 +12,10 @@ import subprocess
 import sys
 import threading
 
+sys.path.append(sys.path[0] + '/../lib')
 import waiting
 from listening import Listener, Nobody
-from serving import ENV, Server, check, finish, run
+from outboard_test import ENV, Server, check, finish, run
 
 OUTBOARD, SERVER, INIT, LIMITS = sys.argv[1:5]
 NOBODY, NOBODY_EITHER = Nobody(), Nobody()

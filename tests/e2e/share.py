@@ -10,8 +10,9 @@ import subprocess
 import sys
 import time
 
+sys.path.append(sys.path[0] + '/../lib')
 import waiting
-from serving import ENV, Server, check, finish
+from outboard_test import ENV, Server, check, finish
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 SECONDS = float(sys.argv[4]) if len(sys.argv) > 4 else 10

@@ -5,15 +5,14 @@ driver must have executed each call exactly once.
 soak.py BUILD COUNT [--driver soft|null|LIBRARY] [--listen tcp,unix,shm] [--ring 64K] [KIND...]
 """
 import argparse
-import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from serving import ENV, Server, check, finish
+sys.path.append(sys.path[0] + '/../lib')
+from outboard_test import ENV, Server, check, finish
 
 # The driver's calls for each kind, and how many of the program's calls one of them executes.
 ASKED = {'launch': {'cuLaunchKernel': 1}, 'event': {'cuEventRecord': 4, 'cuStreamWaitEvent': 4}, 'memset': {'cuMemsetD8Async': 1},

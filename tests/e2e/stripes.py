@@ -6,18 +6,18 @@ executed no other call twice. Then servers and limits that allow no stripes.
 
     stripes.py OUTBOARD SERVER PROGRAM CUTS [ROUNDS] [SEED]
 """
-import os
 import re
 import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(sys.path[0] + '/../lib')
 import resume  # resume.py reads the same arguments
-from resume import CUTS, OUTBOARD, PROGRAM, ROUNDS, SERVER, Server, check, compare, run
+from outboard_test import needs
+from resume import CUTS, OUTBOARD, PROGRAM, ROUNDS, Server, check, compare, run
 
 STRIPED = {'OUTBOARD_STRIPES': '3', 'OUTBOARD_STRIPE_MIN': '512K'}
-os.environ['OUTBOARD_OPT'] = ','.join(filter(None, [os.environ.get('OUTBOARD_OPT'), 'stripe']))
+needs('stripe')
 SIZE = str(9 << 20)
 
 

@@ -16,27 +16,20 @@ import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(sys.path[0] + '/../lib')
+import outboard_test
 import waiting
-from house import children
+from outboard_test import bad, check, children
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 PREFACE = bytes.fromhex('4f425244' '0200' '01' '00') + bytes(8)
 # time-out in seconds of the client and of the server's hello; a case may take this plus a margin
 TIMEOUT = 3
 MARGIN = waiting.AT_ONCE
-bad = []
 SECRETS = ('OUTBOARD_TOKEN', 'OUTBOARD_TLS_CA', 'OUTBOARD_TLS_PIN', 'OUTBOARD_TLS_CERT', 'OUTBOARD_TLS_KEY', 'OUTBOARD_CODEC')
 PLAIN = {name: value for name, value in os.environ.items() if name not in SECRETS}
-
-
-def check(what, condition, detail=''):
-    print(f'{"ok  " if condition else "FAIL"} {what}{"" if condition else ": " + str(detail)}', flush=True)
-    if not condition:
-        bad.append(what)
 
 
 def outboard(*arguments, status=0):
@@ -46,36 +39,16 @@ def outboard(*arguments, status=0):
     return done.stdout.strip()
 
 
-class Server:
-    def __init__(self, *options):
-        self.process = subprocess.Popen([SERVER, '--driver', 'null', '--hello-timeout', str(TIMEOUT), *options], stderr=subprocess.PIPE, text=True,
-                                        env=dict(PLAIN, OUTBOARD_LOG='info'))
-        self.lines, self.url, ended = [], None, threading.Event()
+class Server(outboard_test.Server):
+    """A server of the null driver. As a context it must have started."""
 
-        def read():
-            for line in self.process.stderr:
-                self.lines.append(line)
-                if found := re.search(r'listening on (\S+)', line):
-                    self.url = found[1]
-                    ended.set()
-            ended.set()
-        threading.Thread(target=read, daemon=True).start()
-        ended.wait(20)
-        if not self.url:
-            self.process.wait(10)
+    def __init__(self, *options):
+        super().__init__(SERVER, '--driver', 'null', '--hello-timeout', str(TIMEOUT), *options, listen=None, must_start=False)
 
     def __enter__(self):
         if not self.url:
             raise SystemExit('the server did not start: ' + ''.join(self.lines))
         return self
-
-    def __exit__(self, *unused):
-        self.process.terminate()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            bad.append('the server did not stop on SIGTERM')
 
 
 def client(url, **environment):

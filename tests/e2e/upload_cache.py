@@ -14,13 +14,13 @@ import sys
 import tempfile
 import urllib.request
 
+sys.path.append(sys.path[0] + '/../lib')
 import cutter
-from serving import ENV, Server, check, finish, run
+from outboard_test import ENV, Server, check, finish, needs, run
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 MIB = int(sys.argv[4]) if len(sys.argv) > 4 else 24
-if '-all' in ENV.get('OUTBOARD_OPT', ''):
-    ENV['OUTBOARD_OPT'] += ',cache'  # the tested options; all others stay off
+needs('cache')
 ON = {'OUTBOARD_CACHE': 'on', 'OUTBOARD_STATS': '1'}
 
 

@@ -11,14 +11,12 @@ import subprocess
 import sys
 import tempfile
 
-from serving import ENV, check, finish
+sys.path.append(sys.path[0] + '/../lib')
+from outboard_test import ENV, check, finish, needs
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 MIB = 40
-if '-all' in ENV.get('OUTBOARD_OPT', ''):
-    # the tested options, and pipelined writes, from which the link's rate is measured; all others
-    # stay off
-    ENV['OUTBOARD_OPT'] += ',cache,async'
+needs('cache,async')  # async: the link's rate is measured from pipelined writes
 HERE, THERE = f'obt{os.getpid()}a', f'obt{os.getpid()}b'
 
 

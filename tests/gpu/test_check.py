@@ -14,15 +14,11 @@ import sys
 import tempfile
 import time
 
+sys.path.append(sys.path[0] + '/../lib')
+from outboard_test import check, finish
+
 ROOT, BUILD = map(pathlib.Path, sys.argv[1:3])
 SOFT = BUILD / 'softdevice/liboutboard-softdevice.so'
-bad = []
-
-
-def check(what, condition, detail=''):
-    print(f'{"ok  " if condition else "FAIL"} {what}{"" if condition else ": " + str(detail)[-1500:]}', flush=True)
-    if not condition:
-        bad.append(what)
 
 
 def command(out, *options):
@@ -102,5 +98,4 @@ with tempfile.TemporaryDirectory(prefix='gpu check ') as name:
     check('what there was no time for has not succeeded', code == 3 and [r['reached'] for r in rows if 'reached' in r] == [False, False], rows)
     check('a check that is asked to end does', ended(place, place / 'asked', signal.SIGTERM) == 128 + signal.SIGTERM)
     ended(place, place / 'killed', signal.SIGKILL)
-print(f'{len(bad)} wrong')
-sys.exit(bool(bad))
+finish()

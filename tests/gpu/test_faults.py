@@ -60,14 +60,10 @@ def stand_in(place, words):
 if len(sys.argv) < 3 or os.path.basename(sys.argv[0]) != 'test_faults.py':
     sys.exit(stand_in(pathlib.Path(os.environ['STAND_IN_PLACE']), sys.argv))
 
+sys.path.append(sys.path[0] + '/../lib')
+from outboard_test import check, finish  # noqa: E402
+
 ROOT, BUILD = map(pathlib.Path, sys.argv[1:3])
-bad = []
-
-
-def check(what, condition, detail=''):
-    print(f'{"ok  " if condition else "FAIL"} {what}{"" if condition else ": " + str(detail)[-2500:]}', flush=True)
-    if not condition:
-        bad.append(what)
 
 
 def build_with_stand_ins(place):
@@ -145,5 +141,4 @@ with tempfile.TemporaryDirectory(prefix='gpu check ') as name:
     before = ran(place)
     code, out, rows, page = gpu_check(place, *stages, '--resume')
     check('there is nothing left to do', code == 1 and ran(place) == before and out.count('done by an earlier run') == 3, out)
-print(f'{len(bad)} wrong')
-sys.exit(bool(bad))
+finish()

@@ -1,47 +1,101 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Shared by tests with a real server: the server as a child process, its children, and counted
-checks."""
+"""The harness of the tests in Python: counted checks, servers, programs through them, processes.
+
+A script in tests/FOLDER finds this module by
+
+    sys.path.append(sys.path[0] + '/../lib')
+
+and ends with finish() or with sys.exit(1 if bad else 0). Its exit code is 0 if all checks held, 1
+if one did not, 77 if something is missing (skip).
+"""
 import atexit
 import os
 import pathlib
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 
 import waiting
 
-bad = []
-os.environ.setdefault('OUTBOARD_TIMEOUT', '60')  # long, because a busy machine must not fail a test
+bad = []  # what did not hold
+# Without the settings of the user's shell. Long time-outs: a busy machine must not fail a test.
+ENV = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_') or k.startswith(('OUTBOARD_OPT', 'OUTBOARD_RING', 'OUTBOARD_COVERAGE'))}
+ENV['OUTBOARD_TIMEOUT'] = '60'
+os.environ.setdefault('OUTBOARD_TIMEOUT', '60')
+
+
+def needs(options):
+    """The tested options of OUTBOARD_OPT, which stay on when the suite runs with all off (-all).
+    Call it before a server or a program is started."""
+    if '-all' in os.environ.get('OUTBOARD_OPT', ''):
+        for env in ENV, os.environ:
+            env['OUTBOARD_OPT'] += ',' + options
 
 
 def check(what, condition, detail=''):
+    """Prints and counts a check. The detail, printed if it failed, is what was seen."""
     print(f'{"ok  " if condition else "FAIL"} {what}{"" if condition else ": " + str(detail)}', flush=True)
     if not condition:
         bad.append(what)
 
 
+def finish():
+    print(f'{len(bad)} wrong')
+    sys.exit(1 if bad else 0)
+
+
+def skip(why):
+    print(f'skipped: {why}')
+    sys.exit(77)
+
+
 class Server:
-    """A listening server. .lines holds the log lines received so far."""
+    """A listening server; .url is its address, .lines are the log lines received so far.
 
-    def __init__(self, server, url, *options, **env):
-        self.process = subprocess.Popen([server, '--listen', url, *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                        env=dict(os.environ, OUTBOARD_LOG='info', **env))
+        with Server(program, '--driver', 'soft') as s: ...
+
+    At the end of the block it gets SIGTERM and must stop. must_start=False: .url is None if it did
+    not start.
+    """
+
+    def __init__(self, program, *options, listen='tcp://127.0.0.1:0', env=None, user=None, group=None, must_start=True):
+        self.process = subprocess.Popen([program, *(('--listen', listen) if listen else ()), *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                        text=True, env={**ENV, 'OUTBOARD_LOG': 'info', **(env or {})}, user=user, group=group,
+                                        extra_groups=[] if user else None)
         atexit.register(self.process.kill)  # also when the test fails
-        self.lines, self.url, ready = [], None, threading.Event()
+        self.lines, self.url = [], None
+        self.ready = threading.Event()
+        threading.Thread(target=self.read, daemon=True).start()
+        self.ready.wait(waiting.LONG)
+        if not self.url:
+            if must_start:
+                self.process.kill()
+                raise SystemExit('the server did not start: ' + ''.join(self.lines))
+            self.process.wait(waiting.LONG)
 
-        def read():
-            for line in self.process.stderr:
-                self.lines.append(line)
-                found = re.search(r'listening on (\S+)', line)
-                if found:
-                    self.url = found.group(1)
-                    ready.set()
-        threading.Thread(target=read, daemon=True).start()
-        if not ready.wait(waiting.LONG):
-            raise SystemExit('the server did not start: ' + ''.join(self.lines))
+    def read(self):
+        for line in self.process.stderr:
+            self.lines.append(line)
+            found = re.search(r'listening on (\S+)', line)
+            if found:
+                self.url = found.group(1)
+                self.ready.set()
+        self.ready.set()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            self.process.wait(waiting.LONG)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            bad.append('a server did not stop on SIGTERM')
 
     def children(self):
         return children(self.process.pid)
@@ -99,6 +153,12 @@ class Session:
         began = time.monotonic()
         out, err = self.program.communicate('\n', timeout=2 * waiting.LONG)
         return out.split(), err, time.monotonic() - began
+
+
+def run(outboard, server, *command, env=None, timeout=60):
+    """Returns stdout and the finished process."""
+    done = subprocess.run([outboard, 'run', '--server', server, '--', *command], capture_output=True, text=True, timeout=timeout, env=dict(ENV, **(env or {})))
+    return done.stdout, done
 
 
 def children(pid):

@@ -12,9 +12,8 @@ import subprocess
 import sys
 import time
 
-import run as programs
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "e2e"))
+sys.path.append(sys.path[0] + '/../lib')
+import run as programs  # noqa: E402
 import waiting  # noqa: E402
 
 KILLS = 20

@@ -12,8 +12,8 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'e2e'))
-from serving import Server  # noqa: E402
+sys.path.append(sys.path[0] + '/../lib')
+from outboard_test import Server  # noqa: E402
 
 OUTBOARD, SERVER = sys.argv[1:3]
 NOWHERE = 'unix:/nowhere/at/all'

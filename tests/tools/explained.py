@@ -13,10 +13,10 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'e2e'))
+sys.path.append(sys.path[0] + '/../lib')
 import waiting  # noqa: E402
 from listening import Nobody  # noqa: E402
-from serving import ENV, Server, check, finish  # noqa: E402
+from outboard_test import ENV, Server, check, finish  # noqa: E402
 
 OUTBOARD, SERVER, FAILING, INIT, COMPILER = *sys.argv[1:5], sys.argv[5:]
 

@@ -13,16 +13,12 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
+sys.path.append(sys.path[0] + '/../lib')
+from outboard_test import check, finish
+
 OUTBOARD = sys.argv[1]
 ENV = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_SERVER')}
 CLASSES = ['local', 'async', 'sync', 'bulk read', 'bulk write', 'launch+sync', 'bare']
-bad = []
-
-
-def check(what, condition, detail=''):
-    print(f'{"ok  " if condition else "FAIL"} {what}{"" if condition else ": " + str(detail)[:600]}', flush=True)
-    if not condition:
-        bad.append(what)
 
 
 def bench(*arguments):
@@ -72,5 +68,4 @@ with tempfile.TemporaryDirectory() as top:
     check('as text', all(name in text for name in CLASSES) and 'a call that waits' in text, text)
     done = subprocess.run([OUTBOARD, 'bench', 'latency', '--with', 'null', '--rounds', '1', '--samples', '100', '--plot', '/nowhere/x.svg'], capture_output=True, text=True, timeout=60, env=ENV)
     check('a plot that cannot be written is an error', done.returncode == 1 and '/nowhere/x.svg' in done.stderr, done.stderr)
-print(f'{len(bad)} wrong')
-sys.exit(1 if bad else 0)
+finish()

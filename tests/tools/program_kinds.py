@@ -13,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'e2e'))
-from serving import ENV, Server, check, finish  # noqa: E402
+sys.path.append(sys.path[0] + '/../lib')
+from outboard_test import ENV, Server, check, finish  # noqa: E402
 
 OUTBOARD, SERVER, MUSL, COMPILER = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
 ASKS = '''

@@ -7,7 +7,6 @@ terminal's state is restored.
 """
 import fcntl
 import os
-import pathlib
 import pty
 import re
 import select
@@ -18,9 +17,9 @@ import sys
 import termios
 import threading
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'e2e'))
+sys.path.append(sys.path[0] + '/../lib')
 import waiting  # noqa: E402
-from serving import ENV, Server, check, finish  # noqa: E402
+from outboard_test import ENV, Server, check, finish  # noqa: E402
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 ROW = re.compile(r' *\d+ e2e_init ')

@@ -13,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'e2e'))
-from serving import ENV, Server, check, finish  # noqa: E402
+sys.path.append(sys.path[0] + '/../../lib')
+from outboard_test import ENV, Server, check, finish  # noqa: E402
 
 OUTBOARD, SETUP, DRIVER = sys.argv[1], str(pathlib.Path(sys.argv[2]) / 'trusted_setup.txt'), sys.argv[3]
 R = 0x73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001

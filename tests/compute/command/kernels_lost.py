@@ -17,9 +17,9 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'e2e'))
+sys.path.append(sys.path[0] + '/../../lib')
 import waiting  # noqa: E402
-from house import Server, bad, check  # noqa: E402
+from outboard_test import Server, bad, check  # noqa: E402
 
 OUTBOARD, SERVER, SETUP = sys.argv[1], sys.argv[2], str(pathlib.Path(sys.argv[3]) / 'trusted_setup.txt')
 ENV = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_') or k == 'OUTBOARD_OPT'} | {'XDG_CACHE_HOME': '/nonexistent', 'OUTBOARD_TIMEOUT': '60'}
@@ -34,7 +34,7 @@ def call(*words):
 def killed(folder, words, point):
     """Runs a command on a server that is killed while its worker is held at a named call of the
     driver, as "cuLaunchKernel:4". What the command did; whether the call was reached."""
-    server = Server(SERVER, f'unix:{folder}/socket', '--driver', 'soft', OUTBOARD_FAULT=point + '=hold')
+    server = Server(SERVER, '--driver', 'soft', listen=f'unix:{folder}/socket', env={'OUTBOARD_FAULT': point + '=hold'})
     process = subprocess.Popen([OUTBOARD, 'run', '--server', server.url, '--', OUTBOARD, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                text=True, env=ENV)
     waiting.until(lambda: process.poll() is not None or server.said('is held'))

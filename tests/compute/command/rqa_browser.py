@@ -14,18 +14,12 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(sys.path[0] + '/../../lib')
 import browser
+from outboard_test import bad, check  # noqa: E402
 
 OUTBOARD = sys.argv[1]
 SHOTS = os.environ.get('OUTBOARD_TEST_SHOTS')
-bad = 0
-
-
-def check(good, what):
-    global bad
-    if not good:
-        bad += 1
-        print('FAIL', what)
 
 
 def shot(page, name):
@@ -44,11 +38,11 @@ def walk(page, url):
     page.wait('document.getElementById("device-name").textContent.startsWith("CPU: ") || document.getElementById("device-name").textContent.startsWith("GPU: ")')
     shot(page, 'start')
     labelled = page.run('[...document.querySelectorAll("input, select")].filter((e) => !e.labels.length).map((e) => e.name || e.id)')
-    check(labelled == [], f'fields without a label: {labelled}')
-    check(page.run('[...document.querySelectorAll("[hidden]")].every((e) => e.offsetHeight === 0)'), 'what is hidden is not seen')
+    check(f'fields without a label: {labelled}', labelled == [])
+    check('what is hidden is not seen', page.run('[...document.querySelectorAll("[hidden]")].every((e) => e.offsetHeight === 0)'))
     page.type_into('m', '1..a')
     page.wait('document.forms[0].elements.m.getAttribute("aria-invalid") === "true"')
-    check("'a' is not a number" in text(page, 'plan') and page.run('document.getElementById("start").disabled'), 'a wrong grid is marked')
+    check('a wrong grid is marked', "'a' is not a number" in text(page, 'plan') and page.run('document.getElementById("start").disabled'))
     shot(page, 'wrong')
     page.type_into('m', '1..4')
     page.type_into('tau', '1..3')
@@ -57,15 +51,15 @@ def walk(page, url):
     page.wait('document.getElementById("phase").textContent === "completed"', 120)
     page.wait('!document.getElementById("results").hidden && document.querySelectorAll("#rows tr").length === 50')
     page.wait('!document.getElementById("heat").hidden && document.getElementById("heat").naturalWidth > 300')
-    check(text(page, 'heat-caption').startswith('Each cell is the mean over ') and 'choose one of them above to split it' in text(page, 'heat-caption'), 'the caption names what is averaged')
+    check('the caption names what is averaged', text(page, 'heat-caption').startswith('Each cell is the mean over ') and 'choose one of them above to split it' in text(page, 'heat-caption'))
     shot(page, 'done')
     rows = 4 * 2 * 4 * 3 * 6 * 2
-    check(text(page, 'total') == f'{rows:,}' and text(page, 'failed') == f'{rows // 4:,}' and text(page, 'done') == f'{rows * 3 // 4:,}', 'the counts')
-    check(page.run('document.getElementById("bar").getAttribute("aria-valuenow")') == '100', 'the bar is full')
-    check('word.csv, line 3' in text(page, 'log'), 'the log names file and line')
-    check(page.run('document.getElementById("downloads").offsetHeight > 0'), 'downloads')
+    check('the counts', text(page, 'total') == f'{rows:,}' and text(page, 'failed') == f'{rows // 4:,}' and text(page, 'done') == f'{rows * 3 // 4:,}')
+    check('the bar is full', page.run('document.getElementById("bar").getAttribute("aria-valuenow")') == '100')
+    check('the log names file and line', 'word.csv, line 3' in text(page, 'log'))
+    check('downloads', page.run('document.getElementById("downloads").offsetHeight > 0'))
     size = page.run('fetch(document.querySelector("#downloads a").href).then((a) => a.text()).then((t) => t.split("\\n").length)')
-    check(size == rows + 2, f'the download has {size} lines')
+    check(f'the download has {size} lines', size == rows + 2)
     page.run('(() => { const f = document.querySelector("[data-filter=mode]"); f.value = "1"; f.dispatchEvent(new Event("change")); })()')
     page.wait('[...document.querySelectorAll("#rows tr")].every((r) => r.children[1].textContent === "1D-x")')
     page.run('document.getElementById("next").click()')
@@ -73,16 +67,16 @@ def walk(page, url):
     page.run('(() => { const f = document.querySelector("[data-filter=file]"); f.value = "3"; f.dispatchEvent(new Event("change")); })()')
     page.wait('document.querySelector("#rows td.reason") && document.querySelector("#rows td.reason").textContent.includes("line 3")')
     outside = page.run(f'performance.getEntriesByType("resource").map((e) => e.name).filter((n) => !n.startsWith({url!r}) && !n.startsWith("data:"))')
-    check(outside == [], f'asked from elsewhere: {outside}')
+    check(f'asked from elsewhere: {outside}', outside == [])
     wide = page.run('document.documentElement.scrollWidth <= window.innerWidth')
-    check(wide, 'no scrolling sideways')
+    check('no scrolling sideways', wide)
     page.call('Emulation.setDeviceMetricsOverride', width=390, height=800, deviceScaleFactor=1, mobile=False)
     narrow(page)
     shot(page, 'narrow')
     page.call('Emulation.setEmulatedMedia', features=[{'name': 'prefers-color-scheme', 'value': 'dark'}])
     page.call('Emulation.setDeviceMetricsOverride', width=1280, height=900, deviceScaleFactor=1, mobile=False)
     shot(page, 'dark')
-    check(page.errors == [], f'errors of the page: {page.errors}')
+    check(f'errors of the page: {page.errors}', page.errors == [])
 
 
 def narrow(page):
@@ -94,9 +88,9 @@ def narrow(page):
     page.run('document.getElementById("page").textContent = "1,234,567,801 to 1,234,567,850"')
     broken = page.run('[...document.querySelectorAll("dd, .hint code, .meter output, #page, .tiles dt:not(:has(small))")].filter((e) => { const r = document.createRange(); '
                       'r.selectNodeContents(e); return new Set([...r.getClientRects()].map((b) => Math.round(b.bottom / 8))).size > 1; }).map((e) => e.textContent)')
-    check(broken == [], f'broken over lines at 390 dots: {broken}')
-    check(page.run('document.documentElement.scrollWidth <= 390'), 'no scrolling sideways on a narrow screen')
-    check(page.run('[...document.querySelectorAll("dd")].every((e) => e.scrollWidth <= e.clientWidth + 1)'), 'numbers fit their tiles')
+    check(f'broken over lines at 390 dots: {broken}', broken == [])
+    check('no scrolling sideways on a narrow screen', page.run('document.documentElement.scrollWidth <= 390'))
+    check('numbers fit their tiles', page.run('[...document.querySelectorAll("dd")].every((e) => e.scrollWidth <= e.clientWidth + 1)'))
 
 
 def main():
@@ -121,8 +115,7 @@ def main():
             if page:
                 page.close()
             server.terminate()
-            check(server.wait(30) == 0, 'a clean stop')
-    print('the page works' if not bad else f'{bad} wrong')
+            check('a clean stop', server.wait(30) == 0)
     return 1 if bad else 0
 
 

@@ -14,19 +14,12 @@ import re
 import subprocess
 import sys
 import tempfile
+sys.path.append(sys.path[0] + '/../../lib')
+from outboard_test import bad, check  # noqa: E402
 
 OUTBOARD = sys.argv[1]
 GRID = 'm=1,2 tau=1 eps=0.1,0.2 lmin=2'
 WAVE = [(0.5 + 0.4 * math.sin(i / 3), 0.5 + 0.4 * math.cos(i / 5)) for i in range(60)]
-bad = checks = 0
-
-
-def check(good, what):
-    global bad, checks
-    checks += 1
-    if not good:
-        bad += 1
-        print('FAIL', what)
 
 
 def outboard(*arguments, **more):
@@ -37,8 +30,8 @@ def says(code, words, *arguments, where='err', **more):
     done = outboard(*arguments, **more)
     text = done.stdout if where == 'out' else done.stderr
     missing = [w for w in ([words] if isinstance(words, str) else words) if w not in text]
-    check(done.returncode == code and not missing,
-          f'{" ".join(map(str, arguments))}: exit {done.returncode} instead of {code}, or no {missing} in {text[-600:]!r} (other {done.stderr[-200:]!r})')
+    check(f'{" ".join(map(str, arguments))}: exit {done.returncode} instead of {code}, or no {missing} in {text[-600:]!r} (other {done.stderr[-200:]!r})',
+          done.returncode == code and not missing)
     return done
 
 
@@ -85,7 +78,7 @@ def line_ends(at):
     for name, data in (('cr.csv', '\r'.join(lines) + '\r'), ('crlf.csv', '\r\n'.join(lines) + '\r\n'), ('open.csv', '\r'.join(lines)),
                        ('mixed.csv', ''.join(line + ('\r', '\n', '\r\n')[i % 3] for i, line in enumerate(lines, 1)))):
         have = result(name, data.encode())
-        check((have['samples'], have['results']) == (want['samples'], want['results']), f'{name}: {have["samples"]} samples')
+        check(f'{name}: {have["samples"]} samples', (have['samples'], have['results']) == (want['samples'], want['results']))
     (at / 'cr.csv').write_bytes(b'x,y\r1,2\rabc,4\r')
     says(1, "cr.csv, line 3, column x: 'abc'", 'run', at / 'cr.csv')
     (at / 'long.csv').write_bytes(b'1' * ((1 << 20) + 1))
@@ -109,12 +102,12 @@ def rates(at):
             reached, other = rate_of(series, 0.3, test)
             done = says(0, [], 'run', at / name, '--preset', 'accrqa', '--eps-unit', 'rate', '--eps', '0.3', '--test', test, '--json')
             (item,) = json.loads(done.stdout)['results']
-            check(abs(item['measures']['RR'] - reached) < 1e-12, f'{name}, {test}: {item}')
+            check(f'{name}, {test}: {item}', abs(item['measures']['RR'] - reached) < 1e-12)
             wanted = '' if abs(reached - 0.3) <= 1e-3 * 0.3 else (
                 f'asked for the recurrence rate 0.3, reached {reached:.6g}; many distances are equal, and no radius gives a rate between '
                 f'{min(reached, other):.6g} and {max(reached, other):.6g}\n')
-            check(wanted in done.stderr if wanted else 'note' not in done.stderr, f'{name}, {test}: {done.stderr!r} lacks {wanted!r}')
-            check(bool(wanted) == (name == 'tied.csv'), f'{name}: {reached}')
+            check(f'{name}, {test}: {done.stderr!r} lacks {wanted!r}', wanted in done.stderr if wanted else 'note' not in done.stderr)
+            check(f'{name}: {reached}', bool(wanted) == (name == 'tied.csv'))
     says(0, '1D-x: note: asked for the recurrence rate', 'run', at / 'tied.csv', '--cross', at / 'tied.csv', '--modes', '1D-x', '--eps-unit', 'rate', '--eps', '0.3')
     says(0, 'second series: note', 'run', at / 'fine.csv', '--joint', write(at / 'fine2.csv', [(int(4 * x),) for x, _ in WAVE], heading='x'), '--modes', '1D-x',
          '--eps-unit', 'rate', '--eps', '0.3')
@@ -139,7 +132,7 @@ def grids(at):
     out = at / 'list-out'
     says(0, 'rows', 'sweep', folder, '--pattern', 'a.csv', '--grid', 'm=1,2 tau=1..3 eps=0.05..0.10:0.001 lmin=2,3', '--out', out, where='out')
     values = sorted({r['eps'] for r in rows_of(out / 'results.csv')}, key=float)
-    check(values == [repr(round(0.05 + 0.001 * i, 3)) for i in range(51)], f'51 thresholds as written: {values[:5]}')
+    check(f'51 thresholds as written: {values[:5]}', values == [repr(round(0.05 + 0.001 * i, 3)) for i in range(51)])
 
 
 def files(at):
@@ -164,7 +157,7 @@ def files(at):
     out = at / 'bad-out'
     done = says(1, [], 'sweep', folder, '--grid', 'm=1,3 tau=1 eps=0.1 lmin=2', '--out', out, '--json')
     counts = json.loads(done.stdout)
-    check(1 << 20 < counts['memory_resident'] < 1 << 34, f"bytes that the process has: {counts['memory_resident']}")
+    check(f"bytes that the process has: {counts['memory_resident']}", 1 << 20 < counts['memory_resident'] < 1 << 34)
     reasons = {}
     for row in rows_of(out / 'failed.csv'):
         reasons.setdefault(row['file'], row)
@@ -181,23 +174,23 @@ def files(at):
     }
     for name, (error, words) in wanted.items():
         row = reasons.get(name, {'error': None, 'reason': ''})
-        check(row['error'] == error and all(w in row['reason'] for w in words), f'{name}: {row}')
-    check(set(reasons) == set(wanted), f'failed files: {sorted(set(reasons) ^ set(wanted))}')
+        check(f'{name}: {row}', row['error'] == error and all(w in row['reason'] for w in words))
+    check(f'failed files: {sorted(set(reasons) ^ set(wanted))}', set(reasons) == set(wanted))
     rows = rows_of(out / 'results.csv')
-    check(len(rows) == counts['total'] == 16 * 4, f'{len(rows)} rows, {counts}')
-    check(all(r['RR'] == '' and r['DET'] == '' and r['error'] for r in rows if r['status'] == 'failed'), 'a failed row has no numbers')
-    check(sum(r['status'] == 'done' for r in rows) == counts['done'] == 2 * 4 + 2, f'good rows go on: {counts}')
+    check(f'{len(rows)} rows, {counts}', len(rows) == counts['total'] == 16 * 4)
+    check('a failed row has no numbers', all(r['RR'] == '' and r['DET'] == '' and r['error'] for r in rows if r['status'] == 'failed'))
+    check(f'good rows go on: {counts}', sum(r['status'] == 'done' for r in rows) == counts['done'] == 2 * 4 + 2)
     row = next(r for r in rows if r['file'] == 'sub/n3q12.csv')
-    check((row['group'], row['folder'], row['q']) == ('sub', 'sub', '12'), f'group, folder and question: {row}')
+    check(f'group, folder and question: {row}', (row['group'], row['folder'], row['q']) == ('sub', 'sub', '12'))
     words = outboard('sweep', folder, '--grid', 'm=1,3 tau=1 eps=0.1 lmin=2', '--out', out, '--fresh', '--progress', 'always')
-    check(re.search(r' failed; [\d.]+ s, [1-9]\d* MiB; results in ', words.stdout), f'the last line has time and memory: {words.stdout!r}')
-    check(re.search(r' left, [1-9]\d* MiB  ', words.stderr), f'progress has memory: {words.stderr[-300:]!r}')
+    check(f'the last line has time and memory: {words.stdout!r}', re.search(r' failed; [\d.]+ s, [1-9]\d* MiB; results in ', words.stdout))
+    check(f'progress has memory: {words.stderr[-300:]!r}', re.search(r' left, [1-9]\d* MiB  ', words.stderr))
     again = json.loads(outboard('sweep', folder, '--grid', 'm=1,3 tau=1 eps=0.1 lmin=2', '--out', out, '--json').stdout)
-    check((again['done'], again['skipped'], again['failed']) == (0, counts['done'], counts['failed']), f'done, skipped and failed are told apart: {again}')
+    check(f'done, skipped and failed are told apart: {again}', (again['done'], again['skipped'], again['failed']) == (0, counts['done'], counts['failed']))
     for option, name, code in (('--missing=drop', 'nan.csv', 0), ('--missing=gap', 'nan.csv', 0), ('--constant=allow', 'constant.csv', 0), ('--columns=a,b', 'columns.csv', 0)):
         done = says(code, '"RR":', 'run', folder / name, option, '--json', where='out')
         result = json.loads(done.stdout)
-        check(all(r['status'] == 'done' for r in result['results']), f'{option}: {result}')
+        check(f'{option}: {result}', all(r['status'] == 'done' for r in result['results']))
     says(1, 'cannot be opened', 'run', folder / 'nothing.csv')
     says(1, 'is a folder', 'run', folder)
     says(1, 'need at least 4', 'run', folder / 'short.csv', '--m', '3')
@@ -219,7 +212,7 @@ def places(at):
     out = at / 'full'
     full = subprocess.run(['sh', '-c', f'ulimit -f 8; exec "{OUTBOARD}" rqa sweep "{folder}" --grid "m=1..9 tau=1..3 eps=0.05..0.10:0.001 lmin=2,3" --out "{out}"'],
                           capture_output=True, text=True, timeout=60)
-    check(full.returncode == 1 and 'make room' in full.stderr and not (out / 'results.csv').exists(), f'full disk: {full.returncode} {full.stderr!r}')
+    check(f'full disk: {full.returncode} {full.stderr!r}', full.returncode == 1 and 'make room' in full.stderr and not (out / 'results.csv').exists())
     says(0, 'rows', 'sweep', folder, '--grid', 'm=1..9 tau=1..3 eps=0.05..0.10:0.001 lmin=2,3', '--out', out, where='out')
     says(1, 'other options', 'sweep', folder, '--grid', GRID, '--out', out, '--preset', 'pyrqa')
     says(0, 'rows', 'sweep', folder, '--grid', GRID, '--out', out, '--preset', 'pyrqa', '--fresh', where='out')
@@ -235,20 +228,20 @@ def numbers(at):
     result = json.loads(outboard(*options, '--json').stdout)['results'][0]
     for name, value in {'RR': 0.371901, 'DET': 0.411765, 'L': 2.333333, 'Lmax': 3, 'DIV': 0.333333, 'ENTR': 0.636514, 'LAM': 0.4, 'TT': 2.571429, 'Vmax': 4,
                         'Ventr': 0.955700, 'W': 2.538462, 'Wmax': 6, 'Wdiv': 0.166667, 'Wentr': 0.839796}.items():
-        check(abs(result['measures'][name] - value) < 5e-7, f'PyRQA manual: {name} {result["measures"][name]} instead of {value}')
+        check(f'PyRQA manual: {name} {result["measures"][name]} instead of {value}', abs(result['measures'][name] - value) < 5e-7)
     table = rows_of_text(outboard(*options, '--csv').stdout)[0]
-    check(float(table['DET']) == round(result['measures']['DET'], 10) and table['status'] == 'done', f'CSV: {table}')
-    check(' 0.4117647059' in outboard(*options).stdout, 'the table has the number')
-    check(json.loads(outboard('run', '-', *options[2:], '--json', input='\n'.join(map(str, series))).stdout)['results'][0]['measures'] == result['measures'],
-          'bare numbers on standard input')
+    check(f'CSV: {table}', float(table['DET']) == round(result['measures']['DET'], 10) and table['status'] == 'done')
+    check('the table has the number', ' 0.4117647059' in outboard(*options).stdout)
+    check('bare numbers on standard input',
+          json.loads(outboard('run', '-', *options[2:], '--json', input='\n'.join(map(str, series))).stdout)['results'][0]['measures'] == result['measures'])
     wave = write(at / 'wave.csv', WAVE)
     modes = json.loads(outboard('run', wave, '--json').stdout)['results']
-    check([(m['mode'], m['norm']) for m in modes] == [('2D-xy', 'l2'), ('1D-x', 'l1')], f'modes of the gaze preset: {modes}')
+    check(f'modes of the gaze preset: {modes}', [(m['mode'], m['norm']) for m in modes] == [('2D-xy', 'l2'), ('1D-x', 'l1')])
     windows = json.loads(outboard('run', wave, '--window', '20', '--step', '10', '--modes', '1D-y', '--json').stdout)['results']
-    check([w['first_sample'] for w in windows] == [0, 10, 20, 30, 40], f'windows: {windows}')
+    check(f'windows: {windows}', [w['first_sample'] for w in windows] == [0, 10, 20, 30, 40])
     cross = json.loads(outboard('run', wave, '--cross', wave, '--modes', '1D-x', '--measures', 'RR,points', '--json').stdout)['results'][0]
     alone = json.loads(outboard('run', wave, '--modes', '1D-x', '--measures', 'RR,points', '--json').stdout)['results'][0]
-    check(cross['measures'] == alone['measures'], f'a series crossed with itself: {cross} {alone}')
+    check(f'a series crossed with itself: {cross} {alone}', cross['measures'] == alone['measures'])
 
 
 def rows_of_text(text):
@@ -265,18 +258,18 @@ def wide(at):
     write(folder / 'z.csv', WAVE)
     out = at / 'wide-out'
     says(0, 'rows', 'sweep', folder, '--grid', GRID, '--out', out, '--write', 'long,wide,folders', where='out')
-    check(len(rows_of(out / 'm2_tau1_eps0.1_lmin2' / 'RQA_1D2D_summary_all.csv')) == 2, 'files of no group')
+    check('files of no group', len(rows_of(out / 'm2_tau1_eps0.1_lmin2' / 'RQA_1D2D_summary_all.csv')) == 2)
     long = {(r['file'], r['mode'], r['m'], r['eps']): r for r in rows_of(out / 'results.csv')}
     columns = 'filename,folder,q,RR-2D-xy,RR-1D-x,DET-2D-xy,DET-1D-x,ENT-2D-xy,ENT-1D-x'
     text = (out / 'm2_tau1_eps0.1_lmin2' / 'RQA_1D2D_summary_mci.csv').read_text().splitlines()
-    check(text[0] == columns and len(text) == 3, f'columns of the eye-tracking tables: {text}')
+    check(f'columns of the eye-tracking tables: {text}', text[0] == columns and len(text) == 3)
     row = rows_of_text('\n'.join(text))[1]
-    check((row['filename'], row['folder'], row['q']) == ('s1q2.csv', 'mci', '2') and row['ENT-2D-xy'] == long['mci/s1q2.csv', '2D-xy', '2', '0.1']['ENTR'], f'{row}')
+    check(f'{row}', (row['filename'], row['folder'], row['q']) == ('s1q2.csv', 'mci', '2') and row['ENT-2D-xy'] == long['mci/s1q2.csv', '2D-xy', '2', '0.1']['ENTR'])
     meta = json.loads((out / 'm2_tau1_eps0.1_lmin2' / 'metadata.json').read_text())
-    check(meta['parameters'] == {'m': 2, 'tau': 1, 'eps': 0.1, 'lmin': 2} and meta['completed'], f'{meta}')
-    check((out / 'summary.csv').read_text().splitlines()[0] == 'm,tau,eps,lmin,' + columns, 'summary.csv')
-    check(len(rows_of(out / 'summary.csv')) == 24, 'rows of summary.csv')
-    check(len([p for p in out.iterdir() if p.is_dir()]) == 4, 'a folder for each combination')
+    check(f'{meta}', meta['parameters'] == {'m': 2, 'tau': 1, 'eps': 0.1, 'lmin': 2} and meta['completed'])
+    check('summary.csv', (out / 'summary.csv').read_text().splitlines()[0] == 'm,tau,eps,lmin,' + columns)
+    check('rows of summary.csv', len(rows_of(out / 'summary.csv')) == 24)
+    check('a folder for each combination', len([p for p in out.iterdir() if p.is_dir()]) == 4)
 
 
 def main():
@@ -284,7 +277,6 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for part in (usage, line_ends, rates, grids, files, places, numbers, wide):
             part(pathlib.Path(folder))
-    print(f'{checks} checks, {bad} wrong')
     return 1 if bad else 0
 
 

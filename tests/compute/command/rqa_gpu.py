@@ -12,8 +12,8 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'e2e'))
-from serving import ENV, Server, check, finish  # noqa: E402
+sys.path.append(sys.path[0] + '/../../lib')
+from outboard_test import ENV, Server, check, finish  # noqa: E402
 
 OUTBOARD, SERVER = sys.argv[1:3]
 

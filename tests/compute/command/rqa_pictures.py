@@ -14,22 +14,15 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree
+sys.path.append(sys.path[0] + '/../../lib')
+from outboard_test import bad, check  # noqa: E402
 
 OUTBOARD = sys.argv[1]
-bad = checks = 0
-
-
-def check(good, what):
-    global bad, checks
-    checks += 1
-    if not good:
-        bad += 1
-        print('FAIL', what)
 
 
 def rqa(*arguments, code=0, program=OUTBOARD, **more):
     done = subprocess.run([program, 'rqa', *map(str, arguments)], capture_output=True, text=True, timeout=60, **more)
-    check(done.returncode == code, f'{" ".join(map(str, arguments))}: exit {done.returncode} instead of {code}: {done.stderr[-400:]}')
+    check(f'{" ".join(map(str, arguments))}: exit {done.returncode} instead of {code}: {done.stderr[-400:]}', done.returncode == code)
     return done
 
 
@@ -41,7 +34,7 @@ def write(path, count, heading='x,y'):
 
 def png_size(path):
     data = path.read_bytes()
-    check(data[:8] == b'\x89PNG\r\n\x1a\n' and data.endswith(b'IEND\xaeB`\x82'), f'{path.name} is a whole PNG')
+    check(f'{path.name} is a whole PNG', data[:8] == b'\x89PNG\r\n\x1a\n' and data.endswith(b'IEND\xaeB`\x82'))
     return struct.unpack('>II', data[16:24])
 
 
@@ -83,31 +76,31 @@ def recurrence(at):
     rqa('plot', first, '--eps', '0.2', '--size', 400, '--out', svg)
     picture = Svg(svg)
     width, height = png_size(png)
-    check((width, height) == tuple(math.ceil(v) for v in picture.size), f'both formats have the same layout: {width} x {height}, {picture.size}')
-    check(274 < width < 400 and 274 < height < 400, f'137 vectors are two dots each, with axes and titles around: {width} x {height}')
-    check(picture.title == 'Recurrence of first.csv, 2D-xy' and picture.subtitle == 'm=1 tau=1 eps=0.2', f'titles: {picture.title!r}, {picture.subtitle!r}')
-    check((picture.label('x'), picture.label('y')) == ('vector i', 'vector j'), f'both axes have labels: {picture.axes}')
-    check(picture.ticks('x') == picture.ticks('y') == ['0', '50', '100'], f'ticks: {picture.axes}')
-    check(picture.rectangles > 100, 'cells are drawn as shapes, not as an image that viewers smooth')
+    check(f'both formats have the same layout: {width} x {height}, {picture.size}', (width, height) == tuple(math.ceil(v) for v in picture.size))
+    check(f'137 vectors are two dots each, with axes and titles around: {width} x {height}', 274 < width < 400 and 274 < height < 400)
+    check(f'titles: {picture.title!r}, {picture.subtitle!r}', picture.title == 'Recurrence of first.csv, 2D-xy' and picture.subtitle == 'm=1 tau=1 eps=0.2')
+    check(f'both axes have labels: {picture.axes}', (picture.label('x'), picture.label('y')) == ('vector i', 'vector j'))
+    check(f'ticks: {picture.axes}', picture.ticks('x') == picture.ticks('y') == ['0', '50', '100'])
+    check('cells are drawn as shapes, not as an image that viewers smooth', picture.rectangles > 100)
     rqa('plot', first, '--cross', second, '--eps', '0.2', '--out', svg)
     picture = Svg(svg)
-    check(picture.title == 'Cross recurrence of first.csv and second.csv, 2D-xy', picture.title)
-    check((picture.label('x'), picture.label('y')) == ('vector i of first.csv', 'vector j of second.csv'), f'{picture.axes}')
-    check(picture.ticks('y') == ['0', '10', '20', '30', '40', '50'], f'{picture.axes}')
+    check(picture.title, picture.title == 'Cross recurrence of first.csv and second.csv, 2D-xy')
+    check(f'{picture.axes}', (picture.label('x'), picture.label('y')) == ('vector i of first.csv', 'vector j of second.csv'))
+    check(f'{picture.axes}', picture.ticks('y') == ['0', '10', '20', '30', '40', '50'])
     rqa('plot', first, '--cross', same, '--eps', '0.2', '--out', svg)
-    check(Svg(svg).label('y') == f'vector j of {same}' and str(first) in Svg(svg).title, f'equal names are told apart: {Svg(svg).axes}')
+    check(f'equal names are told apart: {Svg(svg).axes}', Svg(svg).label('y') == f'vector j of {same}' and str(first) in Svg(svg).title)
     rqa('plot', write(at / 'four.csv', 4), '--eps', '0.2', '--out', svg)
-    check(Svg(svg).ticks('x') == Svg(svg).ticks('y') == ['0', '1', '2', '3'], f'no ticks between vectors: {Svg(svg).axes}')
+    check(f'no ticks between vectors: {Svg(svg).axes}', Svg(svg).ticks('x') == Svg(svg).ticks('y') == ['0', '1', '2', '3'])
     strange = write(at / 'a' / '<a> & "b" \udcff.csv', 60)
     rqa('plot', strange, '--eps', '0.2', '--out', svg)
-    check('<a> & "b" ' in Svg(svg).title, f'a name with signs of XML and a byte that is no text: {Svg(svg).title!r}')
+    check(f'a name with signs of XML and a byte that is no text: {Svg(svg).title!r}', '<a> & "b" ' in Svg(svg).title)
     done = subprocess.run([OUTBOARD, 'rqa', 'plot', first, '--eps', '0.2', '--out', '-'], capture_output=True, timeout=60)
-    check(done.stdout[:8] == b'\x89PNG\r\n\x1a\n', '- is a PNG on standard output')
-    check('cannot be written' in rqa('plot', first, '--out', at / 'no' / 'such' / 'folder.png', code=1).stderr, 'a folder that is not there')
+    check('- is a PNG on standard output', done.stdout[:8] == b'\x89PNG\r\n\x1a\n')
+    check('a folder that is not there', 'cannot be written' in rqa('plot', first, '--out', at / 'no' / 'such' / 'folder.png', code=1).stderr)
     rqa('plot', first, '--eps', '0.2', '--size', 16, '--out', png)
     png_size(png)
     rqa('plot', write(at / 'long.csv', 3000), '--eps', '0.2', '--mean', '--size', 1500, '--out', png)
-    check(1500 < png_size(png)[0] < 1800, 'a large picture')
+    check('a large picture', 1500 < png_size(png)[0] < 1800)
 
 
 def heat(at):
@@ -124,20 +117,20 @@ def heat(at):
 
     said, picture = plot()
     over = '3 files, 2 modes, 2 values of tau, 2 values of lmin'
-    check(picture.title == f'mean DET over {over}' and picture.label('colours') == 'mean DET', f'the title and the scale name the means: {picture.title!r}, {picture.axes}')
-    check(f"each cell is a mean over {over}; to split it choose one with --where, for example --where 'mode=2D-xy tau=1 lmin=2'" in said, f'the note: {said!r}')
-    check((picture.label('x'), picture.label('y')) == ('eps', 'm') and picture.ticks('y') == ['1', '2', '3'], f'{picture.axes}')
-    check([float(t) for t in picture.ticks('x')] == [round(0.05 + 0.01 * i, 2) for i in range(11)], f'51 values get eleven round ones: {picture.ticks("x")}')
-    check(is_nice(picture.ticks('colours')) and 2 <= len(picture.ticks('colours')) <= 12, f'the scale has round numbers: {picture.ticks("colours")}')
+    check(f'the title and the scale name the means: {picture.title!r}, {picture.axes}', picture.title == f'mean DET over {over}' and picture.label('colours') == 'mean DET')
+    check(f'the note: {said!r}', f"each cell is a mean over {over}; to split it choose one with --where, for example --where 'mode=2D-xy tau=1 lmin=2'" in said)
+    check(f'{picture.axes}', (picture.label('x'), picture.label('y')) == ('eps', 'm') and picture.ticks('y') == ['1', '2', '3'])
+    check(f'51 values get eleven round ones: {picture.ticks("x")}', [float(t) for t in picture.ticks('x')] == [round(0.05 + 0.01 * i, 2) for i in range(11)])
+    check(f'the scale has round numbers: {picture.ticks("colours")}', is_nice(picture.ticks('colours')) and 2 <= len(picture.ticks('colours')) <= 12)
     said, picture = plot('--where', 'mode=1D-x tau=1 lmin=2 folder=mci')
-    check(picture.title == 'mean DET over 3 files' and picture.subtitle == 'mode=1D-x tau=1 lmin=2 folder=mci', f'{picture.title!r} {picture.subtitle!r}')
-    check("--where 'file=mci/s1q1.csv mode=1D-x tau=1 lmin=2 folder=mci'" in said, f'files are named last: {said!r}')
+    check(f'{picture.title!r} {picture.subtitle!r}', picture.title == 'mean DET over 3 files' and picture.subtitle == 'mode=1D-x tau=1 lmin=2 folder=mci')
+    check(f'files are named last: {said!r}', "--where 'file=mci/s1q1.csv mode=1D-x tau=1 lmin=2 folder=mci'" in said)
     said, picture = plot('--where', 'mode=1D-x tau=1 lmin=2 file=mci/s1q1.csv')
-    check((said, picture.title, picture.label('colours')) == ('', 'DET', 'DET'), f'nothing is averaged, nothing is said: {said!r} {picture.title!r}')
+    check(f'nothing is averaged, nothing is said: {said!r} {picture.title!r}', (said, picture.title, picture.label('colours')) == ('', 'DET', 'DET'))
     rqa('plot', results, '--heat', 'ENT', '--x', 'tau', '--y', 'lmin', '--size', 16, '--out', png)
     png_size(png)
-    check("no column 'FOO'" in rqa('plot', results, '--heat', 'FOO', '--out', png, code=1).stderr, 'a measure that is not there')
-    check('no row that is done fits' in rqa('plot', results, '--heat', 'RR', '--where', 'mode=3D', '--out', png, code=1).stderr, 'no row fits')
+    check('a measure that is not there', "no column 'FOO'" in rqa('plot', results, '--heat', 'FOO', '--out', png, code=1).stderr)
+    check('no row fits', 'no row that is done fits' in rqa('plot', results, '--heat', 'RR', '--where', 'mode=3D', '--out', png, code=1).stderr)
 
 
 def missing(at):
@@ -146,11 +139,11 @@ def missing(at):
     series = write(at / 'm.csv', 50)
     rqa('run', series, '--eps', '0.2', program=program)
     said = rqa('plot', series, '--eps', '0.2', '--out', at / 'm.png', code=1, program=program).stderr
-    check('pictures need liboutboard-plots.so' in said and 'libcairo2-dev' in said and said.count('\n') == 1 and not (at / 'm.png').exists(),
-          f'what is missing, and what to do, in a line: {said!r}')
+    check(f'what is missing, and what to do, in a line: {said!r}',
+          'pictures need liboutboard-plots.so' in said and 'libcairo2-dev' in said and said.count('\n') == 1 and not (at / 'm.png').exists())
     (at / 'liboutboard-plots.so').write_text('no library')
     said = rqa('plot', series, '--eps', '0.2', '--out', at / 'm.png', code=1, program=program).stderr
-    check('pictures need liboutboard-plots.so: ' in said, f'a damaged one: {said!r}')
+    check(f'a damaged one: {said!r}', 'pictures need liboutboard-plots.so: ' in said)
 
 
 def main():
@@ -158,8 +151,7 @@ def main():
         for part in recurrence, heat, missing:
             part(pathlib.Path(folder))
     libraries = subprocess.run(['ldd', OUTBOARD], capture_output=True, text=True).stdout
-    check(not re.search('cairo|pango', libraries), 'the command itself loads neither cairo nor pango')
-    print(f'{checks} checks, {bad} wrong')
+    check('the command itself loads neither cairo nor pango', not re.search('cairo|pango', libraries))
     return 1 if bad else 0
 
 

@@ -18,20 +18,13 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'e2e'))
+sys.path.append(sys.path[0] + '/../../lib')
 import waiting  # noqa: E402
+from outboard_test import bad, check  # noqa: E402
 
 OUTBOARD = sys.argv[1]
 GRID = 'm=1..6 tau=1..5 eps=0.05..0.10:0.002 lmin=2,3'
 SAMPLES, FILES = 700, 6
-bad = 0
-
-
-def check(good, what):
-    global bad
-    if not good:
-        bad += 1
-        print('FAIL', what)
 
 
 def command(folder, out, grid=GRID, *more):
@@ -40,7 +33,7 @@ def command(folder, out, grid=GRID, *more):
 
 def finish(*arguments):
     done = subprocess.run([*command(*arguments), '--json'], capture_output=True, text=True, timeout=300)
-    check(done.returncode in (0, 1) and done.stdout, f'{arguments}: exit {done.returncode}, {done.stderr[-300:]}')
+    check(f'{arguments}: exit {done.returncode}, {done.stderr[-300:]}', done.returncode in (0, 1) and done.stdout)
     return json.loads(done.stdout)
 
 
@@ -83,11 +76,11 @@ def killed(at, folder, whole):
             process = subprocess.Popen(command(folder, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             halves += kill_at(process, out / '.sweep.state', share * most) and not (out / 'results.csv').exists()
         counts = finish(folder, out)
-        check(counts['skipped'] > 0, f'nothing was kept: {counts}')
-        check(contents(out) == whole, f'attempt {attempt}: other bytes after kill -9 and resume ({counts})')
-        check(counts['done'] + counts['skipped'] + counts['failed'] == counts['total'], f'{counts}')
+        check(f'nothing was kept: {counts}', counts['skipped'] > 0)
+        check(f'attempt {attempt}: other bytes after kill -9 and resume ({counts})', contents(out) == whole)
+        check(f'{counts}', counts['done'] + counts['skipped'] + counts['failed'] == counts['total'])
         attempt += 1
-    check(halves, 'no run was killed before its end: nothing was tested')
+    check('no run was killed before its end: nothing was tested', halves)
     print(f'{halves} runs in {attempt} folders were killed before their results were written')
     # A state that is cut short or has a wrong byte in a slot: those slots are computed again.
     state = out / '.sweep.state'
@@ -95,7 +88,7 @@ def killed(at, folder, whole):
     data[len(data) // 2] ^= 0x10
     state.write_bytes(data[:len(data) * 3 // 4])
     counts = finish(folder, out)
-    check(counts['done'] > 0 and counts['skipped'] > 0 and contents(out) == whole, f'a damaged slot: {counts}')
+    check(f'a damaged slot: {counts}', counts['done'] > 0 and counts['skipped'] > 0 and contents(out) == whole)
 
 
 def stopped(at, folder, whole):
@@ -104,12 +97,12 @@ def stopped(at, folder, whole):
     waiting.until(lambda: (out / '.sweep.state').exists() or first.poll() is not None, every=0.005)
     second = subprocess.run(command(folder, out), capture_output=True, text=True, timeout=60)
     if first.poll() is None:
-        check(second.returncode == 1 and 'another sweep is writing' in second.stderr, f'two sweeps in one folder: {second.returncode} {second.stderr[-200:]}')
+        check(f'two sweeps in one folder: {second.returncode} {second.stderr[-200:]}', second.returncode == 1 and 'another sweep is writing' in second.stderr)
     first.send_signal(signal.SIGINT)
     text = first.communicate(timeout=waiting.LONG)[1]
-    check(first.returncode in (130, 1) and (first.returncode == 1 or 'go on from here' in text), f'Ctrl-C: {first.returncode} {text[-200:]}')
+    check(f'Ctrl-C: {first.returncode} {text[-200:]}', first.returncode in (130, 1) and (first.returncode == 1 or 'go on from here' in text))
     finish(folder, out)
-    check(contents(out) == whole, 'other bytes after Ctrl-C and resume')
+    check('other bytes after Ctrl-C and resume', contents(out) == whole)
 
 
 def bars_of(at, folder, taus):
@@ -139,9 +132,9 @@ def terminal(at, folder):
     while len(bars) < 3 and taus < 1000:
         taus *= 2
         bars, text = bars_of(at, folder, taus)
-    check(len(bars) > 2 and all(' left' in b and ' %' in b for b in bars), f'a bar that is redrawn: {text[:300]!r}')
+    check(f'a bar that is redrawn: {text[:300]!r}', len(bars) > 2 and all(' left' in b and ' %' in b for b in bars))
     shares = [float(b.split(']')[1].split('%')[0]) for b in bars if 'rows' in b]
-    check(shares == sorted(shares), f'it only grows: {shares}')
+    check(f'it only grows: {shares}', shares == sorted(shares))
 
 
 def memory(at, folder):
@@ -156,13 +149,13 @@ def memory(at, folder):
             except OSError:
                 pass
             waiting.let_pass(0.001, 'between two looks')
-        check(process.returncode == 0 and peak, f'{name}: exit {process.returncode}')
+        check(f'{name}: exit {process.returncode}', process.returncode == 0 and peak)
         return peak / 1024
 
     few, many = most('m=1,2 tau=1,2 eps=0.05,0.1 lmin=2,3', 'few'), most('m=1..10 tau=1..10 eps=0.05..0.10:0.01 lmin=2,3', 'many')
     print(f'memory: {few:.1f} MiB for 16 combinations, {many:.1f} MiB for 1,200')
     # A sanitizer keeps freed memory for a while: under one the figure is its own.
-    check(many < few + 8 or 'ASAN_OPTIONS' in os.environ or 'TSAN_OPTIONS' in os.environ, 'memory grows with the grid')
+    check('memory grows with the grid', many < few + 8 or 'ASAN_OPTIONS' in os.environ or 'TSAN_OPTIONS' in os.environ)
 
 
 def other_grids(at, folder):
@@ -171,11 +164,11 @@ def other_grids(at, folder):
     counts = finish(folder, out, 'm=1..4 tau=1..3 eps=0.1,0.05 lmin=3')
     fresh = at / 'fresh'
     finish(folder, fresh, 'm=1..4 tau=1..3 eps=0.1,0.05 lmin=3')
-    check(counts['skipped'] == FILES * 2 * 3 * 2 * 2 + 2 * 2 * (3 * 2), f'what fits is taken over: {counts}')
-    check(contents(out) == contents(fresh), 'a grown grid gives the files of a fresh one')
+    check(f'what fits is taken over: {counts}', counts['skipped'] == FILES * 2 * 3 * 2 * 2 + 2 * 2 * (3 * 2))
+    check('a grown grid gives the files of a fresh one', contents(out) == contents(fresh))
     (folder / 'f0.csv').write_text((folder / 'f0.csv').read_text().replace('x,y\n', 'x,y\n0.123456,0.654321\n'))
     counts = finish(folder, out, 'm=1..4 tau=1..3 eps=0.1,0.05 lmin=3')
-    check(counts['done'] == 2 * 12 * 2, f'a changed file is computed again, the others are not: {counts}')
+    check(f'a changed file is computed again, the others are not: {counts}', counts['done'] == 2 * 12 * 2)
 
 
 def main():
@@ -188,13 +181,12 @@ def main():
         seconds = time.monotonic() - began
         print(f'in one piece: {counts["total"]} rows in {seconds:.2f} s')
         whole = contents(at / 'whole')
-        check(counts['failed'] == 1 * 2 * 1560 + sum(2 * 52 for m in range(1, 7) for t in range(1, 6) if (m - 1) * t + 2 > 9), f'{counts}')
+        check(f'{counts}', counts['failed'] == 1 * 2 * 1560 + sum(2 * 52 for m in range(1, 7) for t in range(1, 6) if (m - 1) * t + 2 > 9))
         killed(at, folder, whole)
         stopped(at, folder, whole)
         terminal(at, folder)
         memory(at, folder)
         other_grids(at, folder)
-    print('all as in one piece' if not bad else f'{bad} wrong')
     return 1 if bad else 0
 
 

@@ -5,13 +5,12 @@ takes over.
 
     lost.py OUTBOARD SERVER PROGRAM
 """
-import pathlib
 import subprocess
 import sys
 import threading
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'e2e'))
-from serving import ENV, Server, check, finish  # noqa: E402
+sys.path.append(sys.path[0] + '/../../lib')
+from outboard_test import ENV, Server, check, finish  # noqa: E402
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 
