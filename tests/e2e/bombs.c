@@ -18,6 +18,7 @@
 
 #include "base/check.h"
 #include "base/cuda_types.h"
+#include "tests/e2e/calls.h"
 
 #define PARAM_BYTES   4000u
 #define ROUND         64 /* asynchronous calls between two that are answered */
@@ -104,22 +105,10 @@ static CUdeviceptr flag;
 static CUstream held, beside;
 static void *things[THINGS_MAX];
 
-static void need(CUresult result, const char *what)
-{
-	if (result == CUDA_SUCCESS)
-		return;
-	printf("%s %d\n", what, (int)result);
-	exit(1);
-}
-
 static void load(void)
 {
-	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+	void *library = library_open();
 
-	if (!library) {
-		fprintf(stderr, "%s\n", dlerror());
-		exit(2);
-	}
 #define LOAD(name) *(void **)&cu.name = dlsym(library, #name)
 	LOAD(cuInit);
 	LOAD(cuDevicePrimaryCtxRetain);

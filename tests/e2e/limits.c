@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cuda_types.h"
+#include "tests/e2e/calls.h"
 #include "tests/waiting.h"
 
 #define PIECE      (4u << 20)
@@ -52,22 +53,10 @@ static struct {
 
 static CUcontext context;
 
-static void need(CUresult result, const char *what)
-{
-	if (result == CUDA_SUCCESS)
-		return;
-	printf("%s %d\n", what, (int)result);
-	exit(1);
-}
-
 static void load(void)
 {
-	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+	void *library = library_open();
 
-	if (!library) {
-		fprintf(stderr, "%s\n", dlerror());
-		exit(2);
-	}
 #define LOAD(name) *(void **)&cu.name = dlsym(library, #name)
 	LOAD(cuInit);
 	LOAD(cuDevicePrimaryCtxRetain);

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "base/cuda_types.h"
+#include "tests/e2e/calls.h"
 
 #define MIB ((size_t)1 << 20)
 
@@ -23,22 +24,10 @@ static CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUco
 	(*alloc)(CUdeviceptr *, size_t), (*up)(CUdeviceptr, const void *, size_t),
 	(*down)(void *, CUdeviceptr, size_t), (*synchronize)(void);
 
-static void need(CUresult result, const char *what)
-{
-	if (result == CUDA_SUCCESS)
-		return;
-	printf("%s: %d\n", what, (int)result);
-	exit(1);
-}
-
 static void load(void)
 {
-	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+	void *library = library_open();
 
-	if (!library) {
-		fprintf(stderr, "%s\n", dlerror());
-		exit(2);
-	}
 	*(void **)&init = dlsym(library, "cuInit");
 	*(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
 	*(void **)&set = dlsym(library, "cuCtxSetCurrent");

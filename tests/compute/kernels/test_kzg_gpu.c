@@ -10,41 +10,13 @@
 #include "compute/kzg/gpu.h"
 #include "compute/kzg/gpu_shape.h"
 #include "compute/kzg/program.h"
-#include "tests/test.h"
+#include "tests/compute/kernels/gpu_test.h"
 
 #define MOST  256
 #define BLOBS 11
 
-static struct obk_fault fault;
-static struct obk_gpu *gpu;
 static struct obk_g1_affine points[MOST];
 static struct obk_fr scalars[BLOBS * MOST];
-static uint64_t state = 41;
-
-static uint64_t random64(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state * 0x2545f4914f6cdd1d;
-}
-
-static void check_ok(enum ob_err err)
-{
-	if (err)
-		printf("%s: %s\n", ob_err_name(err), fault.text);
-	CHECK_INT(err, OB_ERR_NONE);
-}
-
-static void open_device(void)
-{
-	const struct obk_gpu_driver *driver;
-
-	alarm(200); /* the software device on a busy machine */
-	if (obk_gpu_driver_open(getenv("OUTBOARD_TEST_LIBCUDA"), &driver, &fault))
-		TEST_SKIP("%s", fault.text);
-	check_ok(obk_gpu_open(driver, 0, &gpu, &fault));
-}
 
 /* Multiples of the generator and numbers below r. */
 static void make_input(size_t n, size_t blobs)
@@ -336,9 +308,5 @@ TEST(bad_input)
 
 int main(int argc, char **argv)
 {
-	if (getenv("OUTBOARD_TEST_LIBCUDA"))
-		test_fds_allowed = 4096;
-	else if (argc > 1)
-		setenv("OUTBOARD_TEST_LIBCUDA", argv[1], 0);
-	return test_main(argc > 2 ? argc - 1 : 1, argc > 2 ? argv + 1 : argv);
+	return gpu_test_main(argc, argv);
 }

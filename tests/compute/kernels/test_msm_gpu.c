@@ -10,35 +10,14 @@
 #include "compute/msm/gpu_inside.h"
 #include "compute/msm/msm.h"
 #include "compute/msm/scalars.h"
-#include "tests/test.h"
+#include "tests/compute/kernels/gpu_test.h"
 
 #define MOST     34000
 #define BLOB     4096
 #define EXTREMES 10
 
-static struct obk_fault fault;
-static struct obk_gpu *gpu;
 static struct obk_g1_affine points[MOST];
 static uint64_t scalars[MOST][4];
-static uint64_t state = 40;
-
-static uint64_t random64(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state * 0x2545f4914f6cdd1d;
-}
-
-static void open_device(void)
-{
-	const struct obk_gpu_driver *driver;
-
-	alarm(200); /* the software device on a busy machine */
-	if (obk_gpu_driver_open(getenv("OUTBOARD_TEST_LIBCUDA"), &driver, &fault))
-		TEST_SKIP("%s", fault.text);
-	CHECK_INT(obk_gpu_open(driver, 0, &gpu, &fault), OB_ERR_NONE);
-}
 
 /* k, k + 1, .. times the generator; every seventh negated, every eleventh infinity. */
 static void make_points(size_t n)
@@ -59,18 +38,6 @@ static void make_points(size_t n)
 		for (unsigned j = 0; j < 4; j++)
 			scalars[i][j] = random64();
 	}
-}
-
-static const char *message(void)
-{
-	return fault.text;
-}
-
-static void check_ok(enum ob_err err)
-{
-	if (err)
-		printf("%s: %s\n", ob_err_name(err), message());
-	CHECK_INT(err, OB_ERR_NONE);
 }
 
 struct choice {
@@ -652,9 +619,5 @@ TEST(bad_input)
 
 int main(int argc, char **argv)
 {
-	if (getenv("OUTBOARD_TEST_LIBCUDA"))
-		test_fds_allowed = 4096;
-	else if (argc > 1)
-		setenv("OUTBOARD_TEST_LIBCUDA", argv[1], 0);
-	return test_main(argc > 2 ? argc - 1 : 1, argc > 2 ? argv + 1 : argv);
+	return gpu_test_main(argc, argv);
 }

@@ -6,36 +6,13 @@
  *                                     OUTBOARD_TEST_LIBCUDA when set
  */
 #include "compute/ntt/gpu.h"
-#include "tests/test.h"
+#include "tests/compute/kernels/gpu_test.h"
 
-static struct obk_fault fault;
-static struct obk_gpu *gpu;
 static struct obk_ntt_gpu *domain;
-static uint64_t state = 50;
-
-static uint64_t random64(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state * 0x2545f4914f6cdd1d;
-}
-
-static void check_ok(enum ob_err err)
-{
-	if (err)
-		printf("%s: %s\n", ob_err_name(err), fault.text);
-	CHECK_INT(err, OB_ERR_NONE);
-}
 
 static void start(void)
 {
-	const struct obk_gpu_driver *driver;
-
-	alarm(200); /* the software device on a busy machine */
-	if (obk_gpu_driver_open(getenv("OUTBOARD_TEST_LIBCUDA"), &driver, &fault))
-		TEST_SKIP("%s", fault.text);
-	check_ok(obk_gpu_open(driver, 0, &gpu, &fault));
+	open_device();
 	check_ok(obk_ntt_gpu_new(gpu, &domain, &fault));
 }
 
@@ -189,9 +166,5 @@ TEST(bad_input)
 
 int main(int argc, char **argv)
 {
-	if (getenv("OUTBOARD_TEST_LIBCUDA"))
-		test_fds_allowed = 4096;
-	else if (argc > 1)
-		setenv("OUTBOARD_TEST_LIBCUDA", argv[1], 0);
-	return test_main(argc > 2 ? argc - 1 : 1, argc > 2 ? argv + 1 : argv);
+	return gpu_test_main(argc, argv);
 }
