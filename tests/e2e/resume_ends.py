@@ -97,7 +97,7 @@ def in_vain(proxy):
     proxy.cut_all('rst', ('new', 'data'))
     results, err, took = session.go_on()
     proxy.fragile = False
-    check('each new connection breaks at once: the session is given up in time', results == [UNAVAILABLE] * 2 and took < 20, (results, took, err))
+    check('each new connection breaks at once: the session is given up in time', results == [UNAVAILABLE] * 2 and took < waiting.AT_ONCE, (results, took, err))
     check('each new connection breaks at once: one line says why', err.count('\n') == 1 and 'times in a row' in err, err)
 
 

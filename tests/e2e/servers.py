@@ -138,7 +138,7 @@ def kept():
 
 def top():
     with Server(SERVER, '--driver', 'soft', '--measure', 'yes', '--max-sessions', '1') as s:
-        worker = subprocess.Popen([OUTBOARD, 'run', '--server', s.url, '--', LIMITS, 'spin', '6'], stdout=subprocess.PIPE, text=True, env=ENV)
+        worker = subprocess.Popen([OUTBOARD, 'run', '--server', s.url, '--', LIMITS, 'spin', '600'], stdout=subprocess.PIPE, text=True, env=ENV)
         waiting.until(lambda: worker.poll() is not None or any(x['calls'] > 10 and x['device_seconds'] > 0 for x in load(s)['listed']) and load(s)['busy_ratio'] > 0.1)
         told = load(s)
         one = told['listed'][0] if told['listed'] else {}
@@ -149,7 +149,8 @@ def top():
         check('as text too', '1 of 1 sessions' in text and 'e2e_limits' in text, text)
         done = tool('run', '--server', s.url, '--', INIT)
         check('one more is refused, clearly', 'the server is full' in done.stderr and '--max-sessions' in done.stderr, done.stderr)
-        worker.communicate(timeout=30)
+        worker.kill()
+        worker.communicate()
         waiting.until(lambda: load(s)['sessions'] == 0)
         told = load(s)
         check('the session is gone from top', told['sessions'] == 0 and told['listed'] == [] and told['refused_total'] == 1, told)
