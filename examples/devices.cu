@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Says what devices there are, and how much of their memory is free. */
+/* Lists the devices and their free memory. */
 #include <cstdio>
 #include <cuda_runtime.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Three streams share the work: while one copies a piece in, another computes, a third copies
- * results out. Pinned memory lets the copies run beside the kernels; an event at each end tells how
- * long the whole took.
+ * Three streams share the work: while one copies a piece to the device, another computes, and a
+ * third copies results back. Copies overlap with kernels because the memory is pinned. An event at
+ * each end measures the duration.
  */
 #include <cmath>
 #include <cstdio>
@@ -58,7 +58,7 @@ int main()
 		CHECK(cudaMemcpyAsync(out + piece * PIECE, device_out[s], bytes,
 			cudaMemcpyDeviceToHost, stream[s]));
 	}
-	/* The end is when all streams are done: the first waits for the others. */
+	/* The end is reached when all streams are done: the first stream waits for the others. */
 	for (int s = 1; s < STREAMS; s++) {
 		CHECK(cudaEventRecord(done[s], stream[s]));
 		CHECK(cudaStreamWaitEvent(stream[0], done[s]));

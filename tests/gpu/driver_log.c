@@ -63,7 +63,7 @@ static uint64_t called(unsigned i, const uint64_t a[ARGS])
 	return answer;
 }
 
-/* A function for each place in `slots`: its number is all that it knows. */
+/* One function for each entry of `slots`; it knows only its number. */
 #define FUNCTION(n)                                                                          \
 	static uint64_t slot_##n(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, \
 		uint64_t f, uint64_t g, uint64_t h, uint64_t i, uint64_t j)                  \
@@ -95,7 +95,7 @@ static int in_code(struct dl_phdr_info *info, size_t size, void *word)
 	return 0;
 }
 
-/* The copy of a table; the table itself where there is no room. */
+/* Returns the copy of a table, or the table itself if there is no room. */
 static const void *copy_of(const CUuuid *id, const uintptr_t *words)
 {
 	bool sized = words[0] % sizeof *words == 0 && words[0] / sizeof *words <= WORDS_MAX;
@@ -127,8 +127,8 @@ static CUresult (*real_proc_v2)(const char *, void **, int, cuuint64_t, void *);
 static CUresult table_get(const void **ret, const CUuuid *id)
 {
 	/*
-	 * The runtime's interface and its self-test: their addresses are hashed. What is asked
-	 * first of all holds tables in a table: not copied either.
+	 * The runtime's interface and its self-test, whose addresses are hashed. The table that is
+	 * requested first contains tables; it is not copied either.
 	 */
 	static const unsigned char kept[][4] = { { 0x6b, 0xd5, 0xfb, 0x6c },
 		{ 0xd4, 0x08, 0x20, 0x55 }, { 0xf8, 0xcf, 0xf9, 0x51 } };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What a CUDA driver answers where no manual says it: sizes of the private tables, what the
- * runtime's hooks return, the self-test's bytes, where addresses may be reserved, error codes of
- * wrong calls. One question a run, because some may end the process.
+ * Prints behaviour of a CUDA driver that no manual describes: sizes of the private tables, results
+ * of the runtime's hooks, bytes of the self-test, addresses that can be reserved, error codes of
+ * wrong calls. Each run answers one question, because some may end the process.
  *
  *     gpu-facts [-l LIBRARY] tables|hooks|selftest|reserve|streams|attributes|cases|error CASE|slot TABLE N WAY
  *
- * Every line is "name: answer". Exit status 0: answered (also "refused"), 1: an answer is not what
- * this project takes it to be, 2: wrong use or no driver.
+ * Every line is "name: answer". Exit status 0: answered (also "refused"), 1: an answer differs from
+ * what this project assumes, 2: wrong use or no driver.
  */
 #include <dlfcn.h>
 #include <getopt.h>
@@ -67,7 +67,7 @@ static bool peek(const void *at, void *ret, size_t size)
 	return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)size;
 }
 
-/* A word of a table: a number, or an address by the object it lies in. */
+/* A word of a table: a number, or an address, printed as the object that contains it. */
 static void word_print(unsigned at, uintptr_t word)
 {
 	const char *slash;
@@ -258,8 +258,8 @@ static int attributes(void)
 }
 
 /*
- * A slot of which nobody says what it does, called with memory that it may write to: what it
- * returns and how much it wrote.
+ * Calls a slot with unknown purpose with memory that it may write to. Prints what it returned and
+ * how many bytes it wrote.
  */
 static int slot_call(const char *name, const char *number, const char *way)
 {

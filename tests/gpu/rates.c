@@ -33,9 +33,7 @@ enum chain { INTEGER, PAIR, SINGLE, DOUBLE };
 static const struct {
 	const char *name;
 	enum chain chain;
-	/*
-	 * with the chain's number, or for pairs with its number and that of the next one by turns
-	 */
+	/* takes the number of the chain; for pairs, alternately its number and the next one */
 	const char *text;
 } kinds[] = {
 	{ "IMAD, 32 bits", INTEGER, "mad.lo.u32 %%x%u, %%x%u, %%a, %%b;" },

@@ -48,8 +48,8 @@ static __global__ void fill(uint32_t *keys, uint32_t *values, uint32_t n, int bi
 }
 
 /*
- * Counts the pairs that are not in their place: keys ascend, equal ones keep their order, each
- * value still has its key.
+ * Counts the pairs at a wrong place: keys ascend, equal keys keep their order, and each value still
+ * has its key.
  */
 static __global__ void count_wrong(
 	const uint32_t *keys, const uint32_t *values, uint32_t n, int bits, unsigned *wrong)
@@ -101,7 +101,7 @@ static void release(struct buffers *b)
 	cudaGetLastError(); /* of an allocation that failed */
 }
 
-/* Milliseconds, the median of some runs behind one that does not count. */
+/* Returns milliseconds: the median of some runs after one that does not count. */
 static float measure(struct buffers *b, uint32_t n, int bits, bool *ret_right)
 {
 	float ms[RUNS];

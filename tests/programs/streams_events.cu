@@ -122,7 +122,7 @@ static void timing()
 	EXPECT(cudaSuccess, cudaEventSynchronize(never));
 	EXPECT(cudaSuccess, cudaStreamWaitEvent(0, never, 0));
 
-	/* A query of unfinished work says so; that is no error that stays. */
+	/* A query of unfinished work returns an error that does not persist. */
 	CU(cudaEventRecord(first));
 	slow_step<<<1, 32>>>(data, 3, 1, SLOW * 100);
 	CU(cudaEventRecord(second));

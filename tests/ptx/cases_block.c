@@ -28,9 +28,8 @@ static const char barriers_text[] =
         "	setp.lt.u32 %q1, %r11, 20;\n	@%q1 bra L;\n"
         OUT2
         /*
-         * each half of the block has a barrier of its own; its number and its count are in
-         * registers
-         */
+ * each half of the block uses another barrier; the number and the count of threads are in registers
+ */
         PT_ENTRY("halves") "{\n" SHARED PT_PROLOGUE MY_SLOT
         "	shr.u32 %r1, %r63, 1;\n	setp.ge.u32 %q1, %t, %r1;\n	selp.u32 %r2, 9, 4, %q1;\n"
         "	selp.u32 %r3, %r1, 0, %q1;\n"
@@ -40,7 +39,7 @@ static const char barriers_text[] =
         "	mad.lo.u32 %r6, %r6, 4, %r61;\n	ld.shared.u32 %r7, [%r6];\n	add.u32 %r10, %r10, %r7;\n"
         "	bar.sync %r2, %r1;\n"
         "	add.u32 %r11, %r11, 1;\n	setp.lt.u32 %q2, %r11, %r12;\n	@%q2 bra L;\n" OUT2
-        /* producers arrive and go on, consumers wait: two barriers, two buffers */
+        /* producers arrive without waiting, consumers wait: two barriers, two buffers */
         PT_ENTRY("pipe") "{\n" SHARED PT_PROLOGUE
         "	mov.u32 %r61, s;\n	setp.ge.u32 %q1, %t, 64;\n	and.b32 %r1, %t, 63;\n"
         "	mad.lo.u32 %r2, %r1, 4, %r61;\n	mov.u32 %r3, 0;\n"
@@ -271,7 +270,7 @@ static bool shape_word(struct pt_run *run, const uint32_t *w, struct pt_dim grid
 		block.y,
 		block.z,
 		thread % 32,
-		/* %warpid may change by the manual; it has to lie below %nwarpid */
+		/* the manual allows %warpid to change; it must be below %nwarpid */
 		w[13] < w[14] ? w[13] : UINT32_MAX,
 		w[14] >= warps ? w[14] : UINT32_MAX,
 		w[15] < w[16] ? w[15] : UINT32_MAX,
@@ -358,9 +357,9 @@ static const char waiting_text[] =
         "W:\n	ld.relaxed.gpu.global.u32 %r1, [%p1];\n	setp.lt.u32 %q2, %r1, %r2;\n	@%q2 bra W;\n	fence.acq_rel.gpu;\n"
         "WAITED:\n	bar.sync 0;\n"
         /*
-         * everyone's neighbour, of this round; a second array so that the next round does not
-         * overtake
-         */
+ * the value of the neighbour in this round; a second array so that the next round does not
+ * overwrite it
+ */
         "	add.u32 %r3, %r62, 1;\n	rem.u32 %r3, %r3, %r10;\n	mad.wide.u32 %l2, %r3, 4, %p0;\n"
         "	ld.relaxed.gpu.global.u32 %r4, [%l2];\n"
         "	mad.lo.u32 %r12, %r4, 5, %r11;\n	xor.b32 %r5, %r11, 1;\n	cvt.u64.u32 %l3, %r10;\n"

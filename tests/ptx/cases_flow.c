@@ -25,8 +25,8 @@
 typedef uint32_t map_fn(uint32_t x, uint32_t i);
 
 /*
- * Three levels of branches on three bits; each leaf does something of its own, joins happen level
- * by level.
+ * Three levels of branches on three bits. Each leaf computes something different; the threads
+ * converge level by level.
  */
 /* clang-format off */
 #define NESTED \
@@ -153,7 +153,7 @@ out2:
 	return r * 11;
 }
 
-/* Lanes leave at four places, by ret and by exit; those that are left go on. */
+/* SIMD lanes leave at four places, by ret and by exit; the others continue. */
 /* clang-format off */
 #define EARLY \
 	"	st.global.u32 [%p1], %r1;\n	and.b32 %r3, %r1, 3;\n	setp.eq.u32 %q1, %r3, 0;\n	@%q1 ret;\n" \
@@ -449,8 +449,8 @@ static bool run_map(struct pt_run *run)
 }
 
 /*
- * Threads of one warp take a lock in turn: progress needs the scheduler to leave a spinning path
- * for the holder's.
+ * Threads of one warp take a lock in turn: there is progress only if the scheduler switches from a
+ * spinning path to the path of the holder.
  */
 /* clang-format off */
 static const char spin_text[] =
@@ -467,7 +467,7 @@ static const char spin_text[] =
         "	ld.volatile.global.u32 %r2, [%p0];\n	add.u32 %r2, %r2, 1;\n	st.volatile.global.u32 [%p0], %r2;\n"
         "	membar.gl;\n	st.volatile.global.u32 [lock], 0;\n	mov.u32 %r3, 1;\n	bra AGAIN;\n"
         "DONE:\n	ret;\n}\n"
-        /* a lane waits for a higher lane of its own warp, then the other way round */
+        /* a SIMD lane waits for a higher one of the same warp, then for a lower one */
         PT_ENTRY("wait") "{\n" PT_PROLOGUE "	and.b32 %r1, %t, 31;\n	mad.wide.u32 %l1, %i, 4, %p0;\n"
         "	setp.eq.u32 %q1, %r1, 31;\n	@%q1 bra LAST;\n"
         "W1:\n	ld.volatile.global.u32 %r2, [%l1+4];\n	setp.eq.u32 %q2, %r2, 0;\n	@%q2 bra W1;\n"

@@ -183,8 +183,8 @@ static bool run_parameter_array(struct pt_run *run)
 }
 
 /*
- * Static shared arrays and the dynamic one after them, all distinct; the dynamic one as large as
- * asked for.
+ * Static shared arrays and the dynamic one after them do not overlap; the dynamic one has the size
+ * that the launch requested.
  */
 /* clang-format off */
 static const char shared_text[] =

@@ -227,7 +227,7 @@ static const char misc_text[] =
         "	shfl.sync.idx.b32 %r9, %r7, 31, 0x1f, 0xaaaaaaaa;\n	bra OUT;\n"
         "EVEN:\n	shfl.sync.idx.b32 %r9, %r7, 0, 0x1f, 0x55555555;\n	bar.warp.sync 0x55555555;\n"
         "OUT:\n	mad.wide.u32 %p1, %i, 8, %p1;\n	st.global.v2.u32 [%p1], {%r7, %r9};\n	ret;\n}\n"
-        /* some lanes have left; the rest of the full mask still shuffles and votes among itself */
+        /* some SIMD lanes have exited; the rest of the full mask still shuffles and votes */
         PT_ENTRY("left") "{\n" PT_PROLOGUE
         "	and.b32 %r1, %t, 3;\n	mad.wide.u32 %p1, %i, 8, %p1;\n	setp.eq.u32 %q1, %r1, 2;\n	@%q1 exit;\n"
         "	mov.u32 %r4, 0xbbbbbbbb;\n	shfl.sync.bfly.b32 %r2, %i, 1, 0x1f, %r4;\n	setp.gt.u32 %q2, %r1, 1;\n"

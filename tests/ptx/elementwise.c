@@ -90,7 +90,7 @@ static void emit_prologue(const struct pt_row *row, struct pt_text *t)
 	}
 }
 
-/* One statement without registers or memory of its own: operands in it can be replaced. */
+/* One statement that declares no registers or memory: its operands can be replaced. */
 static bool simple(const struct pt_row *row)
 {
 	return !row->no_guard && !row->decl && !strchr(row->body, '\n') &&

@@ -52,7 +52,7 @@ static void on_alarm(int signal_number)
 	static const char text[] = "\nFAIL: a kernel did not end in time; the run stops here\n";
 	(void)signal_number;
 	if (write(STDOUT_FILENO, text, sizeof text - 1) < 0) {
-		/* nobody left to tell */
+		/* the error cannot be reported */
 	}
 	_exit(1);
 }

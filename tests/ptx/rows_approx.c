@@ -120,8 +120,7 @@ static void add_f32(struct pt_suite *s)
 }
 
 /*
- * Rows that ask for a result's special form again, without a tolerance: signed zeros and
- * infinities.
+ * Rows that test special forms of results again, without a tolerance: signed zeros and infinities.
  */
 static void ref_special(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
 {

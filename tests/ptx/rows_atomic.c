@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Atomics as rows: each thread has a place of its own; the value before and the value after are
- * compared over edge operands. arg: operation, place in global memory?
+ * Atomics as rows: each thread has a separate place. The values before and after the operation are
+ * compared, with edge values as operands. arg: operation, whether the place is in global memory.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -156,8 +156,8 @@ static void add_setp(struct pt_suite *s, enum pt_type t, enum cmp c, int modifie
 {
 	const char *n = pt_type_name(t), *ftz = modifiers & PT_FTZ ? ".ftz" : "";
 	/*
-	 * scalar halves have one destination predicate, packed ones always two, the other types one
-	 * or two
+	 * scalar halves have one destination predicate, packed ones always two, other types one or
+	 * two
 	 */
 	bool packed = pt_type_lanes(t) == 2, half = t == PT_F16 || t == PT_BF16;
 	char spec[64];

@@ -64,7 +64,10 @@ static void ref_load(const struct pt_row *row, const uint64_t *in, struct pt_wan
 	}
 }
 
-/* Operands c and e (or the low parts of c) go over the bytes of a and b; the 16 bytes come back. */
+/*
+ * Operands c and e (or the low parts of c) overwrite the bytes of a and b; the 16 bytes are the
+ * result.
+ */
 static void ref_store(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
 {
 	unsigned bytes = pt_type_bits((enum pt_type)row->arg[0]) / 8;

@@ -179,7 +179,7 @@ static bool drain(int fd[2], struct pt_text text[2])
 	return true;
 }
 
-/* This program again, for one case; its standard output and error come back. */
+/* Runs this program again for one case. Returns its standard output and error. */
 static void run_child(struct pt_run *run)
 {
 	const struct pt_options *o = &run->suite->options;

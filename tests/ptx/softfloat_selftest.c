@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The reference arithmetic against this machine's: a wrong reference would blame a right device. */
+/*
+ * Compares the reference arithmetic with that of this machine. With a wrong reference, a correct
+ * device would fail.
+ */
 #include <fenv.h>
 #include <math.h>
 #include <stdio.h>

@@ -44,7 +44,7 @@ static void text_vadd(struct pt_text *t, const char *format, va_list ap)
 {
 	va_list again;
 	va_copy(again, ap);
-	/* said aloud because sanitized builds warn of a null format otherwise */
+	/* explicit, because sanitized builds otherwise warn of a null format */
 	int n = format ? vsnprintf(NULL, 0, format, ap) : 0;
 	if (n > 0) {
 		text_reserve(t, (size_t)n);

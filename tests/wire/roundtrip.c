@@ -85,7 +85,8 @@ static void refuse_other_lengths(uint16_t opcode, const uint8_t *body, uint32_t 
 		return;
 	for (uint32_t n = 0; n <= size + 16; n++) {
 		/*
-		 * Exactly as long as it claims to be, so that a sanitizer sees a read past the end.
+		 * Exactly as long as its header says, so that a sanitizer detects a read past the
+		 * end.
 		 */
 		uint8_t *copy = calloc(1, n ? n : 1);
 		CHECK(copy);
@@ -111,7 +112,7 @@ static void all_zero(const uint8_t *from, const uint8_t *to)
 		CHECK(*from++ == 0);
 }
 
-/* What lies between the parts is zero: no byte of the client's memory leaves by accident. */
+/* The padding between the parts is zero, so that no other bytes of the client are sent. */
 static void refuse_dirty_padding(const struct obp_call_info *info, const uint8_t *body)
 {
 	static const unsigned width[] = { [OBP_U8] = 1, 2, 4, 8, 4, 8, 4, 8, 1, 1 };
@@ -174,7 +175,7 @@ static bool reply_fits(uint16_t opcode, struct obp_reply reply, uint64_t got, ui
 	return obp_check_reply(opcode, &reply, got, capacity, NULL) == OB_ERR_NONE;
 }
 
-/* The reply that the server made, and what a hostile one could make of it. */
+/* The reply that the server made, and changed forms of it as a hostile server could send them. */
 static void judge(uint16_t opcode, uint64_t capacity)
 {
 	const struct obp_call_info *info = obp_call_info(opcode);
