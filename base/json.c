@@ -207,6 +207,7 @@ void ob_json_double(struct ob_json *json, const char *key, double value, int dig
 		ob_json_null(json, key);
 		return;
 	}
+	value = value == 0 ? 0 : value; /* no -0 */
 	for (int n = digits ? digits : 15; n <= (digits ? digits : 17); n++) {
 		snprintf(text, sizeof text, "%.*g", n, value);
 		if (strtod(text, NULL) == value)

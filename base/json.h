@@ -65,7 +65,7 @@ void ob_json_uint(struct ob_json *json, const char *key, uint64_t value);
 void ob_json_int(struct ob_json *json, const char *key, int64_t value);
 /*
  * A number with `digits` significant digits (1..17), as printf's %g; digits 0: the fewest digits
- * from which the same number is read again. NaN and infinity are null. The process must
+ * from which the same number is read again. NaN and infinity are null, -0 is 0. The process must
  * have the C locale for numbers, which it has without setlocale.
  */
 void ob_json_double(struct ob_json *json, const char *key, double value, int digits);

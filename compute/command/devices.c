@@ -166,32 +166,36 @@ void obx_devices_report(const struct obx_devices *d, char *ret_names)
 	}
 }
 
-void obx_devices_print_json(struct outboard *context)
+void obx_devices_print_json(struct outboard *context, struct ob_json *json)
 {
-	printf("\"devices\": [");
-	for (uint32_t i = 0; i < outboard_device_count(context); i++) {
-		struct outboard_device s;
+	struct outboard_device s;
 
+	ob_json_array(json, "devices");
+	for (uint32_t i = 0; i < outboard_device_count(context); i++) {
 		if (outboard_device_get(context, i, &s) != OUTBOARD_OK)
 			continue;
-		s.what[strcspn(s.what, "\"\\")] = 0;
-		printf("%s{\"name\": \"%s\", \"what\": \"%s\", \"pieces\": %llu, \"items\": %llu, "
-		       "\"busy_s\": %.6f, ",
-			i ? ", " : "", s.name, s.what, (unsigned long long)s.pieces,
-			(unsigned long long)s.items, s.busy);
-		printf("\"failures\": %llu, \"retries\": %llu, ", (unsigned long long)s.failures,
-			(unsigned long long)s.retries);
-		if (s.kind == OUTBOARD_GPU)
-			printf("\"pool\": {\"used\": %llu, \"kept\": %llu, \"peak\": %llu, "
-			       "\"requests\": %llu, \"reused\": %llu}}",
-				(unsigned long long)s.pool_used, (unsigned long long)s.pool_kept,
-				(unsigned long long)s.pool_peak,
-				(unsigned long long)s.pool_requests,
-				(unsigned long long)s.pool_reused);
-		else
-			printf("\"pool\": null}");
+		ob_json_object(json, NULL);
+		ob_json_text(json, "name", s.name);
+		ob_json_text(json, "what", s.what);
+		ob_json_uint(json, "pieces", s.pieces);
+		ob_json_uint(json, "items", s.items);
+		ob_json_fixed(json, "busy_s", s.busy, 6);
+		ob_json_uint(json, "failures", s.failures);
+		ob_json_uint(json, "retries", s.retries);
+		if (s.kind == OUTBOARD_GPU) {
+			ob_json_object(json, "pool");
+			ob_json_uint(json, "used", s.pool_used);
+			ob_json_uint(json, "kept", s.pool_kept);
+			ob_json_uint(json, "peak", s.pool_peak);
+			ob_json_uint(json, "requests", s.pool_requests);
+			ob_json_uint(json, "reused", s.pool_reused);
+			ob_json_end(json);
+		} else {
+			ob_json_null(json, "pool");
+		}
+		ob_json_end(json);
 	}
-	printf("], ");
+	ob_json_end(json);
 }
 
 void obx_devices_close(struct obx_devices *d)

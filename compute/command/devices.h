@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "compute/engine/outboard.h"
 
 struct obx_devices {
@@ -66,8 +67,8 @@ int obx_devices_refused(const struct obx_devices *d, const struct outboard_error
 void obx_devices_report(const struct obx_devices *d, char *ret_names);
 /* One line: pieces, seconds, memory. */
 void obx_devices_print_stats(FILE *out, const struct outboard_device *stats);
-/* Prints the member "devices": [...] of a JSON object, followed by a comma. */
-void obx_devices_print_json(struct outboard *context);
+/* Writes the member "devices": [...] of a JSON object. */
+void obx_devices_print_json(struct outboard *context, struct ob_json *json);
 void obx_devices_close(struct obx_devices *d);
 
 /* The progress callback of struct outboard_call; arg is a struct obx_progress. */

@@ -113,7 +113,6 @@ static void describe(struct obx_kernel_bench *b)
 		return;
 	b->driver_version = driver->version;
 	obk_gpu_describe(driver, (unsigned)ordinal, &b->gpu, &fault);
-	b->gpu.name[strcspn(b->gpu.name, "\"\\")] = 0;
 }
 
 int obx_kernel_bench_open(struct obx_kernel_bench *b)
@@ -248,17 +247,21 @@ static void print_plan(const struct obx_kernel_row *r)
 			p->measured ? "measured" : "guessed");
 }
 
-static void print_plan_json(const struct obx_kernel_row *r)
+static void print_plan_json(const struct obx_kernel_row *r, struct ob_json *json)
 {
 	const struct outboard_plan *p = &r->plan;
 
-	if (r->planned)
-		printf(", \"gpu_plan\": {\"method\": \"%s\", \"window\": %u, \"copies\": %u, "
-		       "\"batch\": %llu, \"bytes\": %llu, \"expected_ms\": %.4f, "
-		       "\"measured\": %s}",
-			methods[p->method], p->window, p->copies, (unsigned long long)p->group,
-			(unsigned long long)p->bytes, p->seconds * 1e3,
-			p->measured ? "true" : "false");
+	if (!r->planned)
+		return;
+	ob_json_object(json, "gpu_plan");
+	ob_json_text(json, "method", methods[p->method]);
+	ob_json_uint(json, "window", p->window);
+	ob_json_uint(json, "copies", p->copies);
+	ob_json_uint(json, "batch", p->group);
+	ob_json_uint(json, "bytes", p->bytes);
+	ob_json_fixed(json, "expected_ms", p->seconds * 1e3, 4);
+	ob_json_bool(json, "measured", p->measured);
+	ob_json_end(json);
 }
 
 void obx_kernel_bench_differ(const struct obx_kernel_bench *b, const char *name)
@@ -270,7 +273,6 @@ void obx_kernel_bench_differ(const struct obx_kernel_bench *b, const char *name)
 		b->verb, name);
 }
 
-/* The processor's name without characters that are invalid in a JSON string. */
 static void processor(char *ret, size_t size)
 {
 	char line[256];
@@ -283,7 +285,7 @@ static void processor(char *ret, size_t size)
 		if (strncmp(line, "model name", 10) != 0 || !at)
 			continue;
 		at += strspn(at, ": \t");
-		at[strcspn(at, "\n\"\\")] = 0;
+		at[strcspn(at, "\n")] = 0;
 		snprintf(ret, size, "%s", at);
 		break;
 	}
@@ -298,40 +300,71 @@ static unsigned threads_of(const struct obx_kernel_bench *b)
 	return outboard_device_get(b->side[OBX_CPU], 0, &device) == OUTBOARD_OK ? device.units : 0;
 }
 
-static void print_json(const struct obx_kernel_bench *b, const char *name)
+static void print_machine_json(
+	const struct obx_kernel_bench *b, const char *name, struct ob_json *json)
 {
 	const struct obk_gpu_info *g = &b->gpu;
 
-	printf("{\"bench\": \"%s\", \"what\": \"%s\", \"machine\": {\"processor\": \"%s\", "
-	       "\"cores\": %ld, \"threads\": %u, \"field\": \"%s\", "
-	       "\"lanes\": \"%s\",\n ",
-		b->verb, b->what, name, sysconf(_SC_NPROCESSORS_ONLN), threads_of(b),
-		obk_fp_now.name, obk_lanes_choose()->name);
-	if (b->side[OBX_GPU])
-		printf("\"gpu\": {\"name\": \"%s\", \"compute_capability\": \"%u.%u\", "
-		       "\"processors\": %u, \"clock_mhz\": %u, \"memory\": %zu, "
-		       "\"cache\": %zu, \"driver\": \"%d.%d\"}},\n ",
-			g->name, g->major, g->minor, g->processors, g->clock_khz / 1000, g->memory,
-			g->cache, b->driver_version / 1000, b->driver_version % 1000 / 10);
-	else
-		printf("\"gpu\": null, \"no_gpu\": \"%s\"},\n ", b->no_gpu);
-	if (b->side[OBX_GPU])
-		obx_devices_print_json(b->side[OBX_GPU]);
-	printf("\"runs\": %u, \"rows\": [", b->runs);
-	for (unsigned i = 0; i < b->n; i++) {
-		const struct obx_kernel_row *r = &b->rows[i];
-
-		printf("%s\n  {\"name\": \"%s\", \"size\": %.0f, \"cpu_ms\": %.4f, ", i ? "," : "",
-			r->name, r->size, r->ms[OBX_CPU]);
-		if (r->ms[OBX_GPU] < 0)
-			printf("\"gpu_ms\": null, \"speed_up\": null");
-		else
-			printf("\"gpu_ms\": %.4f, \"speed_up\": %.4g", r->ms[OBX_GPU],
-				r->ms[OBX_CPU] / r->ms[OBX_GPU]);
-		print_plan_json(r);
-		printf("}");
+	ob_json_object(json, "machine");
+	ob_json_text(json, "processor", name);
+	ob_json_int(json, "cores", sysconf(_SC_NPROCESSORS_ONLN));
+	ob_json_uint(json, "threads", threads_of(b));
+	ob_json_text(json, "field", obk_fp_now.name);
+	ob_json_text(json, "lanes", obk_lanes_choose()->name);
+	if (b->side[OBX_GPU]) {
+		ob_json_object(json, "gpu");
+		ob_json_text(json, "name", g->name);
+		ob_json_textf(json, "compute_capability", "%u.%u", g->major, g->minor);
+		ob_json_uint(json, "processors", g->processors);
+		ob_json_uint(json, "clock_mhz", g->clock_khz / 1000);
+		ob_json_uint(json, "memory", g->memory);
+		ob_json_uint(json, "cache", g->cache);
+		ob_json_textf(json, "driver", "%d.%d", b->driver_version / 1000,
+			b->driver_version % 1000 / 10);
+		ob_json_end(json);
+	} else {
+		ob_json_null(json, "gpu");
+		ob_json_text(json, "no_gpu", b->no_gpu);
 	}
-	printf("\n]}\n");
+	ob_json_end(json);
+}
+
+static void print_row_json(const struct obx_kernel_row *r, struct ob_json *json)
+{
+	ob_json_break(json);
+	ob_json_object(json, NULL);
+	ob_json_text(json, "name", r->name);
+	ob_json_fixed(json, "size", r->size, 0);
+	ob_json_fixed(json, "cpu_ms", r->ms[OBX_CPU], 4);
+	if (r->ms[OBX_GPU] < 0) {
+		ob_json_null(json, "gpu_ms");
+		ob_json_null(json, "speed_up");
+	} else {
+		ob_json_fixed(json, "gpu_ms", r->ms[OBX_GPU], 4);
+		ob_json_double(json, "speed_up", r->ms[OBX_CPU] / r->ms[OBX_GPU], 4);
+	}
+	print_plan_json(r, json);
+	ob_json_end(json);
+}
+
+static void print_json(const struct obx_kernel_bench *b, const char *name)
+{
+	struct ob_json json;
+
+	ob_json_begin(&json, stdout, OB_JSON_SPACED);
+	ob_json_object(&json, NULL);
+	ob_json_text(&json, "bench", b->verb);
+	ob_json_text(&json, "what", b->what);
+	print_machine_json(b, name, &json);
+	if (b->side[OBX_GPU])
+		obx_devices_print_json(b->side[OBX_GPU], &json);
+	ob_json_uint(&json, "runs", b->runs);
+	ob_json_array(&json, "rows");
+	for (unsigned i = 0; i < b->n; i++)
+		print_row_json(&b->rows[i], &json);
+	ob_json_end(&json);
+	ob_json_end(&json);
+	putchar('\n');
 }
 
 static void print_table(const struct obx_kernel_bench *b, const char *name)

@@ -9,10 +9,12 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "compute/command/answer.h"
 #include "compute/command/devices.h"
 #include "compute/command/input.h"
 #include "compute/command/kernel_bench.h"
 #include "compute/command/kzg_check.h"
+#include "compute/command/kzg_input.h"
 #include "compute/command/progress.h"
 #include "tools/command.h"
 
@@ -70,121 +72,35 @@ static int usage(FILE *out)
 	return out == stdout ? 0 : OBX_EXIT_USAGE;
 }
 
-/* Prints the devices before the results in a JSON object. */
-static void begin_output(const struct options *o)
-{
-	char names[OBX_DEVICES_NAMES];
-
-	obx_devices_report(&o->device, names);
-	if (o->json) {
-		printf("{\"device\": \"%s\", ", names);
-		obx_devices_print_json(o->device.context);
-	}
-}
-
-static void print_bytes(
-	const struct options *o, const char *name, const uint8_t *bytes, size_t n, bool last)
-{
-	printf(o->json ? "\"%s\": \"0x" : "%s 0x", name);
-	for (size_t i = 0; i < n; i++)
-		printf("%02x", bytes[i]);
-	printf(o->json ? last ? "\"}\n" : "\", " : "\n");
-}
-
-/* Decodes `want` bytes of hex from the command line; false: a message was printed. */
-static bool take_hex(const char *option, const char *text, uint8_t *out, size_t want)
-{
-	size_t n;
-
-	if (!text) {
-		obx_usage_error(NAME, "%s is missing", option);
-		return false;
-	}
-	if (!obx_input_hex(text, strlen(text), out, want, &n) || n != want) {
-		obx_usage_error(NAME, "%s is not %zu bytes of hex", option, want);
-		return false;
-	}
-	return true;
-}
-
-static uint8_t *take_blob(const struct options *o)
-{
-	size_t n;
-	uint8_t *blob = o->blob ? obx_input_file(NAME, o->blob, OUTBOARD_BLOB_BYTES, &n) : NULL;
-
-	if (!o->blob)
-		obx_usage_error(NAME, "--blob is missing");
-	if (blob && n != OUTBOARD_BLOB_BYTES) {
-		fprintf(stderr, "outboard kzg: %s has %zu bytes; a blob has %d\n", o->blob, n,
-			OUTBOARD_BLOB_BYTES);
-		free(blob);
-		return NULL;
-	}
-	return blob;
-}
-
-/*
- * Reads a file with items of `each` bytes, *n of them (0: as many as it contains); NULL: a message
- * was printed.
- */
-static uint8_t *take_items(
-	const char *option, const char *path, size_t each, size_t most, size_t *n)
-{
-	size_t bytes, want = *n;
-	uint8_t *data;
-
-	if (!path) {
-		obx_usage_error(NAME, "%s is missing", option);
-		return NULL;
-	}
-	data = obx_input_file(NAME, path, most * each, &bytes);
-	if (!data)
-		return NULL;
-	*n = bytes / each;
-	if (bytes % each == 0 && (!want || *n == want))
-		return data;
-	if (want)
-		fprintf(stderr,
-			"outboard kzg: %s has %zu bytes; %zu items of %zu bytes each are needed\n",
-			path, bytes, want, each);
-	else
-		fprintf(stderr,
-			"outboard kzg: %s has %zu bytes, which are not items of %zu bytes each: "
-			"item %zu is cut short\n",
-			path, bytes, each, *n);
-	free(data);
-	return NULL;
-}
-
 /*
  * Prints the results for n blobs: under the name in JSON, else as lines, without the name if there
  * are several.
  */
 static void print_points(const struct options *o, const char *name, const uint8_t *points, size_t n)
 {
-	begin_output(o);
-	if (!o->blobs) {
-		print_bytes(o, name, points, POINT_BYTES, true);
-		return;
-	}
-	if (o->json)
-		printf("\"%ss\": [", name);
-	for (size_t i = 0; i < n; i++) {
-		char text[2 * POINT_BYTES + 1];
+	struct obx_answer answer;
+	char names[32];
 
-		ob_text_hex(points + i * POINT_BYTES, POINT_BYTES, text);
-		printf(o->json ? "%s\"0x%s\"" : "%s0x%s\n", o->json && i ? ", " : "", text);
+	obx_answer_begin(&answer, o->json, &o->device);
+	if (o->blobs) {
+		snprintf(names, sizeof names, "%ss", name);
+		obx_answer_array(&answer, names);
+		for (size_t i = 0; i < n; i++)
+			obx_answer_bytes(&answer, NULL, points + i * POINT_BYTES, POINT_BYTES);
+		obx_answer_array_end(&answer);
+	} else {
+		obx_answer_bytes(&answer, name, points, POINT_BYTES);
 	}
-	printf(o->json ? "]}\n" : "");
+	obx_answer_end(&answer);
 }
 
 /* Reads one blob or a file of several; NULL: a message was printed. */
 static uint8_t *take_blobs(const struct options *o, size_t *ret_n)
 {
 	*ret_n = o->blobs ? 0 : 1;
-	return o->blobs
-		? take_items("--blobs", o->blobs, OUTBOARD_BLOB_BYTES, MAX_FILE_BLOBS, ret_n)
-		: take_blob(o);
+	return o->blobs ? obx_kzg_take_items(
+				  "--blobs", o->blobs, OUTBOARD_BLOB_BYTES, MAX_FILE_BLOBS, ret_n)
+			: obx_kzg_take_blob(o->blob);
 }
 
 /* Computes the commitments of the blobs, or the proofs for given commitments. */
@@ -240,14 +156,16 @@ static int prove_at(const struct options *o, const uint8_t *blob, const uint8_t 
 {
 	uint8_t proof[POINT_BYTES], y[ELEMENT_BYTES];
 	struct outboard_error error;
+	struct obx_answer answer;
 
 	if (outboard_kzg_prove(o->kzg, blob, z, proof, y, NULL, &error) != OUTBOARD_OK)
 		return obx_devices_refused(&o->device, &error);
 	if (o->verify && !obx_kzg_check_proof(o->kzg, blob, NULL, z, y, proof))
 		return OBX_EXIT_UNWELL;
-	begin_output(o);
-	print_bytes(o, "proof", proof, sizeof proof, false);
-	print_bytes(o, "y", y, sizeof y, true);
+	obx_answer_begin(&answer, o->json, &o->device);
+	obx_answer_bytes(&answer, "proof", proof, sizeof proof);
+	obx_answer_bytes(&answer, "y", y, sizeof y);
+	obx_answer_end(&answer);
 	return 0;
 }
 
@@ -255,9 +173,9 @@ static int prove_files(struct options *o)
 {
 	size_t n;
 	uint8_t *blobs = take_blobs(o, &n);
-	uint8_t *commitments = blobs
-		? take_items("--commitments", o->commitments, POINT_BYTES, MAX_FILE_BLOBS, &n)
-		: NULL;
+	uint8_t *commitments = blobs ? obx_kzg_take_items("--commitments", o->commitments,
+					       POINT_BYTES, MAX_FILE_BLOBS, &n)
+				     : NULL;
 	int code = commitments ? over_blobs(o, blobs, commitments, n) : OBX_EXIT_USAGE;
 
 	free(commitments);
@@ -272,10 +190,10 @@ static int prove(struct options *o)
 
 	if (o->blobs)
 		return prove_files(o);
-	if (o->z ? !take_hex("--z", o->z, z, ELEMENT_BYTES)
-		 : !take_hex("--commitment or --z", o->commitment, z, POINT_BYTES))
+	if (o->z ? !obx_kzg_take_hex("--z", o->z, z, ELEMENT_BYTES)
+		 : !obx_kzg_take_hex("--commitment or --z", o->commitment, z, POINT_BYTES))
 		return OBX_EXIT_USAGE;
-	blob = take_blob(o);
+	blob = obx_kzg_take_blob(o->blob);
 	if (!blob)
 		return OBX_EXIT_USAGE;
 	code = o->z ? prove_at(o, blob, z) : over_blobs(o, blob, z, 1);
@@ -285,11 +203,14 @@ static int prove(struct options *o)
 
 static int say_valid(const struct options *o, bool valid)
 {
-	begin_output(o);
-	printf(o->json ? "\"valid\": %s}\n" : "%s\n",
-		o->json         ? valid ? "true" : "false"
-			: valid ? "valid"
-				: "not valid");
+	struct obx_answer answer;
+
+	obx_answer_begin(&answer, o->json, &o->device);
+	if (o->json)
+		ob_json_bool(&answer.json, "valid", valid);
+	else
+		puts(valid ? "valid" : "not valid");
+	obx_answer_end(&answer);
 	return valid ? 0 : OBX_EXIT_UNWELL;
 }
 
@@ -299,17 +220,18 @@ static int verify(struct options *o)
 	struct outboard_error error;
 	int valid = 0, status;
 
-	if (!take_hex("--commitment", o->commitment, c, sizeof c) ||
-		!take_hex("--proof", o->proof, p, sizeof p))
+	if (!obx_kzg_take_hex("--commitment", o->commitment, c, sizeof c) ||
+		!obx_kzg_take_hex("--proof", o->proof, p, sizeof p))
 		return OBX_EXIT_USAGE;
 	if (o->blob) {
-		blob = take_blob(o);
+		blob = obx_kzg_take_blob(o->blob);
 		if (!blob)
 			return OBX_EXIT_USAGE;
 		status = outboard_kzg_verify_blobs(o->kzg, blob, c, p, 1, &valid, NULL, &error);
 		free(blob);
 	} else {
-		if (!take_hex("--z", o->z, z, sizeof z) || !take_hex("--y", o->y, y, sizeof y))
+		if (!obx_kzg_take_hex("--z", o->z, z, sizeof z) ||
+			!obx_kzg_take_hex("--y", o->y, y, sizeof y))
 			return OBX_EXIT_USAGE;
 		status = outboard_kzg_verify(o->kzg, c, z, y, p, &valid, NULL, &error);
 	}
@@ -319,35 +241,21 @@ static int verify(struct options *o)
 
 static int put_cells(const struct options *o, const uint8_t *cells, const uint8_t *proofs)
 {
+	struct obx_answer answer;
+
 	if (!obx_output_file(NAME, o->out, cells, MAX_CELLS_BYTES))
 		return OBX_EXIT_UNWELL;
-	begin_output(o);
+	obx_answer_begin(&answer, o->json, &o->device);
 	if (o->json)
-		printf("\"cells\": %d, ", OUTBOARD_CELLS);
+		ob_json_uint(&answer.json, "cells", OUTBOARD_CELLS);
 	for (size_t i = 0; i < OUTBOARD_CELLS; i++) {
 		char name[16];
 
 		snprintf(name, sizeof name, "proof%zu", i);
-		print_bytes(
-			o, name, proofs + i * POINT_BYTES, POINT_BYTES, i + 1 == OUTBOARD_CELLS);
+		obx_answer_bytes(&answer, name, proofs + i * POINT_BYTES, POINT_BYTES);
 	}
+	obx_answer_end(&answer);
 	return 0;
-}
-
-/* Parses at most `room` numbers; 0: the list is empty or invalid. */
-static size_t take_indices(const char *text, uint64_t *indices, size_t room)
-{
-	size_t n = 0;
-
-	while (text && *text && n < room) {
-		char *end;
-
-		indices[n++] = strtoull(text, &end, 10);
-		if (end == text || (*end && *end != ','))
-			return 0;
-		text = *end ? end + 1 : end;
-	}
-	return text && !*text ? n : 0;
 }
 
 static int extend(struct options *o)
@@ -355,7 +263,8 @@ static int extend(struct options *o)
 	bool recover = strcmp(o->action, "recover") == 0;
 	uint8_t *out, *in, proofs[OUTBOARD_CELLS * POINT_BYTES];
 	uint64_t indices[OUTBOARD_CELLS];
-	size_t n = 0, given = recover ? take_indices(o->indices, indices, OUTBOARD_CELLS) : 0;
+	size_t n = 0,
+	       given = recover ? obx_kzg_take_indices(o->indices, indices, OUTBOARD_CELLS) : 0;
 	struct outboard_error error;
 	int code, status;
 
@@ -364,7 +273,8 @@ static int extend(struct options *o)
 			recover ? "recover needs --cells, --indices with up to 128 numbers and "
 				  "--out"
 				: "cells needs --out");
-	in = recover ? obx_input_file(NAME, o->cells, MAX_CELLS_BYTES, &n) : take_blob(o);
+	in = recover ? obx_input_file(NAME, o->cells, MAX_CELLS_BYTES, &n)
+		     : obx_kzg_take_blob(o->blob);
 	if (!in)
 		return OBX_EXIT_USAGE;
 	if (recover && n != given * OUTBOARD_CELL_BYTES) {
@@ -397,11 +307,13 @@ static int extend(struct options *o)
 static int verify_batch(struct options *o)
 {
 	size_t n = 0;
-	uint8_t *blobs = take_items("--blobs", o->blobs, OUTBOARD_BLOB_BYTES, MAX_FILE_BLOBS, &n);
-	uint8_t *commitments =
-		blobs ? take_items("--commitments", o->commitments, POINT_BYTES, n, &n) : NULL;
+	uint8_t *blobs =
+		obx_kzg_take_items("--blobs", o->blobs, OUTBOARD_BLOB_BYTES, MAX_FILE_BLOBS, &n);
+	uint8_t *commitments = blobs
+		? obx_kzg_take_items("--commitments", o->commitments, POINT_BYTES, n, &n)
+		: NULL;
 	uint8_t *proofs =
-		commitments ? take_items("--proofs", o->proofs, POINT_BYTES, n, &n) : NULL;
+		commitments ? obx_kzg_take_items("--proofs", o->proofs, POINT_BYTES, n, &n) : NULL;
 	struct outboard_error error;
 	int code = OBX_EXIT_USAGE, valid = 0;
 
@@ -442,14 +354,14 @@ static uint8_t *take_commitments(const struct options *o, size_t n)
 		return NULL;
 	}
 	if (o->commitment)
-		return take_hex("--commitment", o->commitment, one, sizeof one)
+		return obx_kzg_take_hex("--commitment", o->commitment, one, sizeof one)
 			? repeat_commitment(one, n)
 			: NULL;
 	if (!o->commitments) {
 		obx_usage_error(NAME, "--commitment or --commitments is missing");
 		return NULL;
 	}
-	read = take_items("--commitments", o->commitments, POINT_BYTES, n, &found);
+	read = obx_kzg_take_items("--commitments", o->commitments, POINT_BYTES, n, &found);
 	if (!read || found == n)
 		return read;
 	if (found == 1)
@@ -466,11 +378,12 @@ static uint8_t *take_commitments(const struct options *o, size_t n)
 static int verify_cells(struct options *o)
 {
 	uint64_t *indices = malloc(OUTBOARD_MAX_BATCH * sizeof(*indices));
-	size_t n = indices ? take_indices(o->indices, indices, OUTBOARD_MAX_BATCH) : 0;
-	uint8_t *cells = n ? take_items("--cells", o->cells, OUTBOARD_CELL_BYTES, n, &n) : NULL;
+	size_t n = indices ? obx_kzg_take_indices(o->indices, indices, OUTBOARD_MAX_BATCH) : 0;
+	uint8_t *cells =
+		n ? obx_kzg_take_items("--cells", o->cells, OUTBOARD_CELL_BYTES, n, &n) : NULL;
 	uint8_t *commitments = cells ? take_commitments(o, n) : NULL;
 	uint8_t *proofs =
-		commitments ? take_items("--proofs", o->proofs, POINT_BYTES, n, &n) : NULL;
+		commitments ? obx_kzg_take_items("--proofs", o->proofs, POINT_BYTES, n, &n) : NULL;
 	struct outboard_error error;
 	int code = OBX_EXIT_USAGE, valid = 0;
 

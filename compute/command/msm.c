@@ -9,11 +9,12 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "compute/command/answer.h"
 #include "compute/command/devices.h"
 #include "compute/command/input.h"
 #include "compute/command/kernel_bench.h"
 #include "compute/command/msm_files.h"
-#include "compute/msm/tune.h"
+#include "compute/command/msm_profile.h"
 #include "compute/msm/tune_measure.h"
 #include "tools/command.h"
 
@@ -93,27 +94,24 @@ static int print_results(
 {
 	size_t each = o->uncompressed ? OBK_G1_UNCOMPRESSED_BYTES : OBK_G1_COMPRESSED_BYTES;
 	uint8_t *bytes = malloc(o->batch * each);
-	char names[OBX_DEVICES_NAMES];
 	int code = bytes ? 0 : OBX_EXIT_UNWELL;
+	struct obx_answer answer;
 
 	if (!bytes)
 		return refused(&(struct obk_fault){ .text = "no memory for the results" });
-	obx_devices_report(&o->device, names);
+	obx_answer_begin(&answer, o->json, &o->device);
 	if (o->json) {
-		printf("{\"points\": %zu, \"device\": \"%s\", ", n, names);
-		obx_devices_print_json(o->device.context);
-		printf("\"ms\": %.3f, \"verified\": %s, \"results\": [", ms,
-			o->verify ? "true" : "null");
+		ob_json_uint(&answer.json, "points", n);
+		ob_json_fixed(&answer.json, "ms", ms, 3);
+		obx_answer_verified(&answer, o->verify);
 	}
+	obx_answer_array(&answer, "results");
 	for (size_t i = 0; i < o->batch; i++) {
-		char text[2 * OBK_G1_UNCOMPRESSED_BYTES + 1];
-
 		encode(o, bytes + i * each, &sums[i]);
-		ob_text_hex(bytes + i * each, each, text);
-		printf(o->json ? "%s\"0x%s\"" : "%s0x%s\n", o->json && i ? ", " : "", text);
+		obx_answer_bytes(&answer, NULL, bytes + i * each, each);
 	}
-	if (o->json)
-		printf("]}\n");
+	obx_answer_array_end(&answer);
+	obx_answer_end(&answer);
 	if (o->out && !obx_list_write(o->out, bytes, o->batch, each, o->hex))
 		code = OBX_EXIT_UNWELL;
 	free(bytes);
@@ -278,6 +276,22 @@ static void make_scalars(
 	}
 }
 
+static void print_made(const struct options *o, const char *sum)
+{
+	struct ob_json json;
+
+	if (!o->json) {
+		printf("%zu points; their sum is\n0x%s\n", (size_t)o->n, sum);
+		return;
+	}
+	ob_json_begin(&json, stdout, OB_JSON_SPACED);
+	ob_json_object(&json, NULL);
+	ob_json_uint(&json, "points", o->n);
+	ob_json_textf(&json, "sum", "0x%s", sum);
+	ob_json_end(&json);
+	putchar('\n');
+}
+
 static int gen(struct options *o)
 {
 	uint64_t state = o->seed, k = any(&state), d = any(&state), plain[4];
@@ -304,9 +318,7 @@ static int gen(struct options *o)
 	obk_g1_mul(&t, &obk_g1_generator, plain, 255);
 	obk_g1_to_affine(&sum, &t);
 	ob_text_hex(out, encode(o, out, &sum), text);
-	printf(o->json ? "{\"points\": %zu, \"sum\": \"0x%s\"}\n"
-		       : "%zu points; their sum is\n0x%s\n",
-		(size_t)o->n, text);
+	print_made(o, text);
 	code = 0;
 out:
 	free(scalars);
@@ -410,83 +422,12 @@ out:
 
 static int tune(struct options *o)
 {
-	struct obx_progress bar;
-	struct obk_fault fault;
-	struct obk_pool *pool;
-	char path[OBK_PROFILE_MAX_PATH];
-	enum ob_err err;
-
-	if (obk_tune_load_default(&fault) != OB_ERR_NONE)
-		fprintf(stderr, "outboard msm: %s\n", fault.text);
-	if (!obk_tune_path(path, sizeof path)) {
-		fprintf(stderr,
-			"outboard msm: there is no place for the profile: set XDG_CACHE_HOME or "
-			"HOME to a folder\n");
-		return OBX_EXIT_UNWELL;
-	}
-	/* store the current profile first, to detect at once a folder that is not writable */
-	if (obk_tune_store(path, &fault))
-		return refused(&fault);
-	if (obk_pool_new((unsigned)o->device.threads, &pool) != OB_ERR_NONE)
-		return no_threads(o);
-	obx_progress_begin(&bar, "measuring");
-	err = obk_tune_measure(pool, (unsigned)o->to, obx_progress_step, &bar, &fault);
-	obx_progress_end(&bar);
-	obk_pool_free(pool);
-	if (!err)
-		err = obk_tune_store(path, &fault);
-	if (err)
-		return refused(&fault);
-	obk_tune_print(stdout, o->json);
-	if (!o->json)
-		printf("kept in %s\n", path);
-	return 0;
-}
-
-/* Prints the smallest size for which device i is preferred, as text or for JSON. */
-static void print_threshold(
-	const struct options *o, uint32_t i, const char *name, uint32_t operation)
-{
-	uint64_t from = outboard_threshold(o->device.context, i, operation);
-
-	if (o->json && from == UINT64_MAX)
-		printf(", \"%s_from\": null", name);
-	else if (o->json)
-		printf(", \"%s_from\": %llu", name, (unsigned long long)from);
-	else if (from == UINT64_MAX)
-		printf("  %s never", name);
-	else
-		printf("  %s from %llu", name, (unsigned long long)from);
+	return obx_msm_tune((unsigned)o->device.threads, (unsigned)o->to, o->json);
 }
 
 static int calibrate(struct options *o)
 {
-	struct outboard_error error;
-	struct outboard_device device;
-	int code = OBX_EXIT_UNWELL, status;
-
-	if (!obx_devices_open(&o->device, INFINITY, &code))
-		return code;
-	status = outboard_calibrate(o->device.context, (double)o->seconds, &error);
-	if (status != OUTBOARD_OK)
-		obx_devices_refused(&o->device, &error);
-	printf(o->json ? "{\"devices\": [" : "");
-	for (uint32_t i = 0; status == OUTBOARD_OK &&
-		outboard_device_get(o->device.context, i, &device) == OUTBOARD_OK;
-		i++) {
-		device.what[strcspn(device.what, "\"\\")] = 0;
-		printf(o->json ? "%s{\"name\": \"%s\", \"what\": \"%s\", \"score\": %.2f"
-			       : "%s%-8s %s, score %.2f",
-			o->json && i ? ", " : "", device.name, device.what, device.score);
-		print_threshold(o, i, "msm", OUTBOARD_OP_MSM);
-		print_threshold(o, i, "ntt", OUTBOARD_OP_NTT);
-		print_threshold(o, i, "kzg", OUTBOARD_OP_KZG);
-		print_threshold(o, i, "rqa", OUTBOARD_OP_RQA);
-		printf(o->json ? "}" : "\n");
-	}
-	printf(o->json ? "]}\n" : "");
-	obx_devices_close(&o->device);
-	return status == OUTBOARD_OK ? 0 : OBX_EXIT_UNWELL;
+	return obx_msm_calibrate(&o->device, (double)o->seconds, o->json);
 }
 
 static bool take(struct options *o, const char *name, const char *value, int *ret_code)

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "compute/command/answer.h"
 #include "compute/command/devices.h"
 #include "compute/command/input.h"
 #include "compute/command/kernel_bench.h"
@@ -95,17 +96,17 @@ static bool transform(struct options *o, struct obk_fr *x, size_t elements)
 
 static void print_done(const struct options *o)
 {
-	char names[OBX_DEVICES_NAMES];
+	struct obx_answer answer;
 
-	obx_devices_report(&o->device, names);
+	obx_answer_begin(&answer, o->json, &o->device);
 	if (!o->json) {
 		printf("2^%u elements, %zu times\n", o->job.log_n, o->job.batch);
 		return;
 	}
-	printf("{\"device\": \"%s\", ", names);
-	obx_devices_print_json(o->device.context);
-	printf("\"log_n\": %u, \"batch\": %zu, \"verified\": %s}\n", o->job.log_n, o->job.batch,
-		o->check ? "true" : "null");
+	ob_json_uint(&answer.json, "log_n", o->job.log_n);
+	ob_json_uint(&answer.json, "batch", o->job.batch);
+	obx_answer_verified(&answer, o->check);
+	obx_answer_end(&answer);
 }
 
 static int run(struct options *o)

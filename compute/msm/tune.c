@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/opt.h"
 #include "base/text.h"
 #include "compute/curve/lanes.h"
@@ -173,20 +174,41 @@ enum ob_err obk_tune_store(const char *path, struct obk_fault *fault)
 	return obk_profile_write(&kind, key, path, lines, fault);
 }
 
-void obk_tune_print(FILE *out, bool json)
+void obk_tune_print(FILE *out)
 {
 	unsigned limit = endomorphism ? endomorphism - 1u : 0;
 	char key[MAX_KEY];
 
 	make_key(key);
 	fprintf(out,
-		json ? "{\"for\": \"%s\", \"endomorphism_up_to\": %zu, \"windows\": ["
-		     : "%s\nthe endomorphism is used up to %zu points\nwindows by size (whole "
-		       "scalars/halves):",
+		"%s\nthe endomorphism is used up to %zu points\nwindows by size (whole "
+		"scalars/halves):",
 		key, endomorphism ? (size_t)1 << limit : 0);
 	for (unsigned i = 0; i < OBK_TUNE_LOGS; i++)
-		fprintf(out,
-			json ? "%s{\"log_n\": %u, \"whole\": %u, \"halves\": %u}" : "%s 2^%u:%u/%u",
-			json && i ? ", " : "", i, (unsigned)windows[0][i], (unsigned)windows[1][i]);
-	fprintf(out, json ? "]}\n" : "\n");
+		fprintf(out, " 2^%u:%u/%u", i, (unsigned)windows[0][i], (unsigned)windows[1][i]);
+	putc('\n', out);
+}
+
+void obk_tune_print_json(FILE *out)
+{
+	unsigned limit = endomorphism ? endomorphism - 1u : 0;
+	struct ob_json json;
+	char key[MAX_KEY];
+
+	make_key(key);
+	ob_json_begin(&json, out, OB_JSON_SPACED);
+	ob_json_object(&json, NULL);
+	ob_json_text(&json, "for", key);
+	ob_json_uint(&json, "endomorphism_up_to", endomorphism ? (size_t)1 << limit : 0);
+	ob_json_array(&json, "windows");
+	for (unsigned i = 0; i < OBK_TUNE_LOGS; i++) {
+		ob_json_object(&json, NULL);
+		ob_json_uint(&json, "log_n", i);
+		ob_json_uint(&json, "whole", windows[0][i]);
+		ob_json_uint(&json, "halves", windows[1][i]);
+		ob_json_end(&json);
+	}
+	ob_json_end(&json);
+	ob_json_end(&json);
+	putc('\n', out);
 }

@@ -45,7 +45,9 @@ void obk_tune_clear(void);
  * (whole scalars) and two. limit: as obk_tune_endomorphism, as a power of two.
  */
 void obk_tune_set(const uint8_t windows[OBK_TUNE_HALVES][OBK_TUNE_LOGS], unsigned limit);
-void obk_tune_print(FILE *out, bool json);
+/* Prints the profile of this process as lines of text, or as one JSON object. */
+void obk_tune_print(FILE *out);
+void obk_tune_print_json(FILE *out);
 
 /* log2 of the power of two nearest to n, below OBK_TUNE_LOGS. */
 unsigned obk_tune_log(size_t n);
