@@ -166,6 +166,15 @@ void obx_devices_report(const struct obx_devices *d, char *ret_names)
 	}
 }
 
+struct obk_pool *obx_devices_pool(const struct obx_devices *d)
+{
+	struct obk_pool *pool = NULL;
+
+	if (obk_pool_new((unsigned)d->threads, &pool) != OB_ERR_NONE)
+		obx_usage_error(d->verb, "%u threads cannot be started", (unsigned)d->threads);
+	return pool;
+}
+
 void obx_devices_print_json(struct outboard *context, struct ob_json *json)
 {
 	struct outboard_device s;

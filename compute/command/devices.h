@@ -15,6 +15,7 @@
 
 #include "base/json.h"
 #include "compute/engine/outboard.h"
+#include "compute/pool/pool.h"
 
 struct obx_devices {
 	const char *verb;
@@ -51,6 +52,8 @@ bool obx_devices_open(struct obx_devices *d, double cpu_seconds, int *ret_code);
  */
 double obx_devices_guess_msm(const struct obx_devices *d, uint64_t n, uint64_t products);
 double obx_devices_guess_ntt(const struct obx_devices *d, unsigned log_n, uint64_t transforms);
+/* A pool of the threads asked for. NULL: a message was printed, exit with OBX_EXIT_USAGE. */
+struct obk_pool *obx_devices_pool(const struct obx_devices *d);
 /*
  * Waits for a call that was started with a ticket; `started` is the status of starting it. Records
  * failed attempts. Returns the status of the call; frees the ticket.

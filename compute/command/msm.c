@@ -75,11 +75,6 @@ static int refused(const struct obk_fault *fault)
 	return OBX_EXIT_UNWELL;
 }
 
-static int no_threads(const struct options *o)
-{
-	return obx_usage_error(NAME, "%u threads cannot be started", (unsigned)o->device.threads);
-}
-
 static size_t encode(const struct options *o, uint8_t *out, const struct obk_g1_affine *p)
 {
 	if (o->uncompressed)
@@ -127,8 +122,9 @@ static int verify(const struct options *o, const struct obx_list *points,
 	struct obk_pool *pool;
 	bool fine = true;
 
-	if (obk_pool_new((unsigned)o->device.threads, &pool) != OB_ERR_NONE)
-		return no_threads(o);
+	pool = obx_devices_pool(&o->device);
+	if (!pool)
+		return OBX_EXIT_USAGE;
 	for (size_t i = 0; i < o->batch && fine; i++) {
 		obx_progress_begin(&bar, "verifying");
 		fine = obx_msm_second_way(points, format,
@@ -422,7 +418,7 @@ out:
 
 static int tune(struct options *o)
 {
-	return obx_msm_tune((unsigned)o->device.threads, (unsigned)o->to, o->json);
+	return obx_msm_tune(&o->device, (unsigned)o->to, o->json);
 }
 
 static int calibrate(struct options *o)

@@ -11,7 +11,13 @@
 #include "compute/msm/tune_measure.h"
 #include "tools/command.h"
 
-int obx_msm_tune(unsigned threads, unsigned largest, bool as_json)
+static int refused(const struct obk_fault *fault)
+{
+	fprintf(stderr, "outboard msm: %s\n", fault->text);
+	return OBX_EXIT_UNWELL;
+}
+
+int obx_msm_tune(const struct obx_devices *devices, unsigned largest, bool as_json)
 {
 	struct obx_progress bar;
 	struct obk_fault fault;
@@ -30,8 +36,9 @@ int obx_msm_tune(unsigned threads, unsigned largest, bool as_json)
 	/* store the current profile first, to detect at once a folder that is not writable */
 	if (obk_tune_store(path, &fault))
 		return refused(&fault);
-	if (obk_pool_new(threads, &pool) != OB_ERR_NONE)
-		return no_threads(o);
+	pool = obx_devices_pool(devices);
+	if (!pool)
+		return OBX_EXIT_USAGE;
 	obx_progress_begin(&bar, "measuring");
 	err = obk_tune_measure(pool, largest, obx_progress_step, &bar, &fault);
 	obx_progress_end(&bar);

@@ -9,8 +9,8 @@
 
 #include "compute/command/devices.h"
 
-/* Measures the windows of the CPU, for sizes up to 2^largest. threads 0: one per processor. */
-int obx_msm_tune(unsigned threads, unsigned largest, bool as_json);
+/* Measures the windows of the CPU with the threads asked for, for sizes up to 2^largest. */
+int obx_msm_tune(const struct obx_devices *devices, unsigned largest, bool as_json);
 /* Measures all devices for about `seconds`. Opens and closes them. */
 int obx_msm_calibrate(struct obx_devices *devices, double seconds, bool as_json);
 

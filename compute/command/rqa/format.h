@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Formatting of numbers and words in CSV, JSON and folder names: the same bytes on every run,
+ * Formatting of numbers and words in CSV and folder names: the same bytes on every run,
  * whatever the locale. No state; any thread.
  */
 #ifndef OBX_RQA_FORMAT_H
@@ -29,9 +29,5 @@ const char *obx_number_group(uint64_t value, char *ret_text);
 const char *obx_time_print(double seconds, char *ret_text, size_t size);
 /* Quoted as RFC 4180 asks when it holds a comma, a quote or a line end. */
 void obx_csv_print(FILE *file, const char *text);
-/* A JSON string with its quotes; bytes that are not valid UTF-8 become U+FFFD. */
-void obx_json_print(FILE *file, const char *text);
-/* A JSON number, or null for NaN and infinity. */
-void obx_json_number(FILE *file, double value);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/cleanup.h"
 #include "compute/command/rqa/format.h"
 
@@ -271,4 +272,28 @@ void obx_grid_fini(struct obx_grid *grid)
 	free(grid->lmin);
 	free(grid->eps);
 	memset(grid, 0, sizeof *grid);
+}
+
+void obx_grid_json(const struct obx_grid *grid, int digits, struct ob_json *json)
+{
+	const struct {
+		const char *name;
+		const uint32_t *list;
+		uint32_t count;
+	} wholes[] = {
+		{ "m", grid->m, grid->m_count },
+		{ "tau", grid->tau, grid->tau_count },
+		{ "lmin", grid->lmin, grid->lmin_count },
+	};
+
+	for (size_t k = 0; k < ob_count(wholes); k++) {
+		ob_json_array(json, wholes[k].name);
+		for (uint32_t i = 0; i < wholes[k].count; i++)
+			ob_json_uint(json, NULL, wholes[k].list[i]);
+		ob_json_end(json);
+	}
+	ob_json_array(json, "eps");
+	for (uint32_t i = 0; i < grid->eps_count; i++)
+		ob_json_double(json, NULL, grid->eps[i], digits);
+	ob_json_end(json);
 }

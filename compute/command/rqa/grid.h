@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 
+#include "base/json.h"
 #include "compute/command/rqa/error.h"
 #include "compute/rqa/rqa.h"
 
@@ -35,5 +36,7 @@ uint64_t obx_grid_combinations(const struct obx_grid *grid);
 void obx_signature_print(
 	uint32_t m, uint32_t tau, double eps, uint32_t lmin, char ret_text[OBX_SIGNATURE_MAX]);
 void obx_grid_fini(struct obx_grid *grid);
+/* Writes the lists as members of the current object. digits: of eps, as for ob_json_double. */
+void obx_grid_json(const struct obx_grid *grid, int digits, struct ob_json *json);
 
 #endif

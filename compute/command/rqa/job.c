@@ -3,19 +3,20 @@
 #include "compute/command/rqa/job.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/thread.h"
 #include "compute/command/rqa/device.h"
 #include "compute/command/rqa/format.h"
 
 #define PROGRESS_PERIOD 0.2
 #define LOGGED_FAILURES 100
+#define NO_CURRENT      UINT64_MAX
 
 const char *obx_job_phase_name(enum obx_job_phase phase)
 {
@@ -41,73 +42,134 @@ bool obx_job_init(struct obx_job *job)
 	return job->events;
 }
 
-/* format makes the members of a JSON object. Call with the lock held. */
-static void add_event(struct obx_job *job, const char *name, const char *format, ...)
-{
-	char *to = job->events[job->next_event % OBX_JOB_EVENTS_MAX];
-	struct timespec now;
-	va_list args;
-	size_t used;
+/* An event of the stream while it is written. */
+struct event {
+	struct obx_job *job;
+	FILE *memory; /* NULL: out of memory, the event is lost */
+	char *text;
+	size_t size;
+	struct ob_json json;
+};
 
+/* Call with the lock held, up to event_end. The caller adds members to json if memory is there. */
+static bool event_begin(struct event *e, struct obx_job *job, const char *name)
+{
+	struct timespec now;
+	char stamp[32];
+
+	*e = (struct event){ .job = job };
+	e->memory = open_memstream(&e->text, &e->size);
+	if (!e->memory)
+		return false;
 	clock_gettime(CLOCK_REALTIME, &now);
-	used = (size_t)snprintf(to, OBX_JOB_EVENT_BYTES,
-		"event: %s\ndata: {\"timestamp\":%lld.%03ld,", name, (long long)now.tv_sec,
-		now.tv_nsec / 1000000);
-	va_start(args, format);
-	vsnprintf(to + used, OBX_JOB_EVENT_BYTES - used - 4, format, args);
-	va_end(args);
-	memcpy(to + strlen(to), "}\n\n", 4);
-	job->next_event++;
-	pthread_cond_broadcast(&job->changed);
+	snprintf(stamp, sizeof stamp, "%lld.%03ld", (long long)now.tv_sec, now.tv_nsec / 1000000);
+	fprintf(e->memory, "event: %s\ndata: ", name);
+	ob_json_begin(&e->json, e->memory, OB_JSON_COMPACT);
+	ob_json_object(&e->json, NULL);
+	ob_json_raw(&e->json, "timestamp", stamp);
+	return true;
+}
+
+/* False: the event is longer than OBX_JOB_EVENT_BYTES and was not added. */
+static bool event_end(struct event *e)
+{
+	struct obx_job *job = e->job;
+	bool fits;
+
+	ob_json_end(&e->json);
+	fputs("\n\n", e->memory);
+	fits = fclose(e->memory) == 0 && e->size < OBX_JOB_EVENT_BYTES;
+	if (fits) {
+		memcpy(job->events[job->next_event % OBX_JOB_EVENTS_MAX], e->text, e->size + 1);
+		job->next_event++;
+		pthread_cond_broadcast(&job->changed);
+	}
+	free(e->text);
+	return fits;
 }
 
 static void set_phase(struct obx_job *job, enum obx_job_phase phase)
 {
+	struct event e;
+
 	job->phase = phase;
-	add_event(job, "phase", "\"phase\":\"%s\"", obx_job_phase_name(phase));
+	if (!event_begin(&e, job, "phase"))
+		return;
+	ob_json_text(&e.json, "phase", obx_job_phase_name(phase));
+	event_end(&e);
 }
 
 /* Adds a sentence to the log with a level: info, good, warning, error. Call with the lock held. */
-static void add_log(struct obx_job *job, const char *level, const char *text)
+static bool log_line(struct obx_job *job, const char *level, const char *text)
 {
-	char *quoted = NULL;
-	size_t size;
-	FILE *memory = open_memstream(&quoted, &size);
+	struct event e;
 
-	if (!memory)
-		return;
-	obx_json_print(memory, text);
-	fclose(memory);
-	if (size < OBX_JOB_EVENT_BYTES - 200)
-		add_event(job, "log", "\"level\":\"%s\",\"text\":%s", level, quoted);
-	else
-		add_event(job, "log",
-			"\"level\":\"%s\",\"text\":\"a message was too long to be shown; see "
-			"failed.csv\"",
-			level);
-	free(quoted);
+	if (!event_begin(&e, job, "log"))
+		return true;
+	ob_json_text(&e.json, "level", level);
+	ob_json_text(&e.json, "text", text);
+	return event_end(&e);
 }
 
-static void add_progress(struct obx_job *job, const struct obx_sweep_event *e, bool always)
+static void add_log(struct obx_job *job, const char *level, const char *text)
+{
+	if (!log_line(job, level, text))
+		log_line(job, level, "a message was too long to be shown; see failed.csv");
+}
+
+static void add_counts(struct obx_job *job, const char *name, uint64_t current, uint64_t total)
+{
+	struct event e;
+
+	if (!event_begin(&e, job, name))
+		return;
+	if (current != NO_CURRENT)
+		ob_json_uint(&e.json, "current", current);
+	ob_json_uint(&e.json, "total", total);
+	event_end(&e);
+}
+
+static void add_progress(struct obx_job *job, const struct obx_sweep_event *s, bool always)
 {
 	double now = (double)ob_clock_ns() / (double)OB_SECOND;
-	const struct obx_sweep_counts *n = &e->counts;
-	char eta[OBX_NUMBER_MAX] = "null";
+	const struct obx_sweep_counts *n = &s->counts;
+	struct event e;
 
 	if (!always && now - job->progress_at < PROGRESS_PERIOD)
 		return;
 	job->progress_at = now;
-	if (isfinite(e->eta))
-		snprintf(eta, sizeof eta, "%.1f", e->eta);
-	add_event(job, "progress_update",
-		"\"current\":%" PRIu64 ",\"total\":%" PRIu64
-		",\"progress\":%.2f,\"param_signature\":\"%s\",\"success\":%" PRIu64
-		",\"skipped\":%" PRIu64 ",\"failed\":%" PRIu64
-		",\"elapsed\":%.1f,\"eta\":%s,\"cells_per_second\":%.4g,\"memory_resident\":"
-		"%" PRIu64,
-		n->done + n->skipped + n->failed, n->total, e->share * 100, e->signature, n->done,
-		n->skipped, n->failed, e->elapsed, eta, e->elapsed > 0 ? e->cells / e->elapsed : 0,
-		obx_memory_resident());
+	if (!event_begin(&e, job, "progress_update"))
+		return;
+	ob_json_uint(&e.json, "current", n->done + n->skipped + n->failed);
+	ob_json_uint(&e.json, "total", n->total);
+	ob_json_fixed(&e.json, "progress", s->share * 100, 2);
+	ob_json_text(&e.json, "param_signature", s->signature);
+	ob_json_uint(&e.json, "success", n->done);
+	ob_json_uint(&e.json, "skipped", n->skipped);
+	ob_json_uint(&e.json, "failed", n->failed);
+	ob_json_fixed(&e.json, "elapsed", s->elapsed, 1);
+	ob_json_fixed(&e.json, "eta", s->eta, 1);
+	ob_json_double(&e.json, "cells_per_second", s->elapsed > 0 ? s->cells / s->elapsed : 0, 4);
+	ob_json_uint(&e.json, "memory_resident", obx_memory_resident());
+	event_end(&e);
+}
+
+static void add_completed(struct obx_job *job, bool good)
+{
+	const struct obx_sweep_counts *n = &job->sweep->counts;
+	struct event e;
+
+	if (!event_begin(&e, job, "batch_completed"))
+		return;
+	ob_json_bool(&e.json, "complete", good);
+	ob_json_fixed(&e.json, "seconds", job->sweep->elapsed, 3);
+	ob_json_object(&e.json, "stats");
+	ob_json_uint(&e.json, "total", n->total);
+	ob_json_uint(&e.json, "success", n->done);
+	ob_json_uint(&e.json, "failed", n->failed);
+	ob_json_uint(&e.json, "skipped", n->skipped);
+	ob_json_end(&e.json);
+	event_end(&e);
 }
 
 static void on_event(void *arg, const struct obx_sweep_event *e)
@@ -122,12 +184,11 @@ static void on_event(void *arg, const struct obx_sweep_event *e)
 		if (now - job->progress_at < PROGRESS_PERIOD && e->current < e->total)
 			break;
 		job->progress_at = now;
-		add_event(job, "reading", "\"current\":%" PRIu64 ",\"total\":%" PRIu64, e->current,
-			e->total);
+		add_counts(job, "reading", e->current, e->total);
 		break;
 	case OBX_SWEEP_STARTED:
 		set_phase(job, OBX_JOB_RUNNING);
-		add_event(job, "batch_started", "\"total\":%" PRIu64, e->counts.total);
+		add_counts(job, "batch_started", NO_CURRENT, e->counts.total);
 		snprintf(text, sizeof text, "Started: %s rows",
 			obx_number_group(e->counts.total, a));
 		add_log(job, "info", text);
@@ -178,10 +239,7 @@ static void *run(void *arg)
 	if (good)
 		add_log(job, n.failed ? "warning" : "good", text);
 	set_phase(job, good ? OBX_JOB_COMPLETED : sweep->cancel ? OBX_JOB_STOPPED : OBX_JOB_FAILED);
-	add_event(job, "batch_completed",
-		"\"complete\":%s,\"seconds\":%.3f,\"stats\":{\"total\":%" PRIu64
-		",\"success\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"skipped\":%" PRIu64 "}",
-		good ? "true" : "false", sweep->elapsed, n.total, n.done, n.failed, n.skipped);
+	add_completed(job, good);
 	pthread_mutex_unlock(&job->lock);
 	return NULL;
 }

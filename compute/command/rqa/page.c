@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "compute/command/rqa/format.h"
 #include "compute/command/rqa/form.h"
@@ -104,16 +105,26 @@ static enum MHD_Result send_error(
 	char *text = NULL;
 	size_t size = 0;
 	FILE *memory = open_memstream(&text, &size);
+	struct ob_json json;
 
 	if (!memory)
 		return MHD_NO;
-	fputs("{\"field\":", memory);
-	obx_json_print(memory, field);
-	fputs(",\"error\":", memory);
-	obx_json_print(memory, error);
-	fputs("}\n", memory);
+	ob_json_begin(&json, memory, OB_JSON_COMPACT);
+	ob_json_object(&json, NULL);
+	ob_json_text(&json, "field", field);
+	ob_json_text(&json, "error", error);
+	ob_json_end(&json);
+	putc('\n', memory);
 	fclose(memory);
 	return send_text(connection, status, "application/json", text, size);
+}
+
+static void name_json(struct ob_json *json, const char *name, const char *what)
+{
+	ob_json_object(json, NULL);
+	ob_json_text(json, "name", name);
+	ob_json_text(json, "what", what);
+	ob_json_end(json);
 }
 
 static enum MHD_Result answer_setup(struct obx_page *page, struct MHD_Connection *connection)
@@ -123,35 +134,34 @@ static enum MHD_Result answer_setup(struct obx_page *page, struct MHD_Connection
 	FILE *memory = open_memstream(&text, &size);
 	struct obx_files files = { 0 };
 	struct obx_error error;
+	struct ob_json json;
 
 	if (!memory)
 		return MHD_NO;
 	obx_files_list(&files, page->folder, page->pattern, page->out, &error);
-	fputs("{\"folder\":", memory);
-	obx_json_print(memory, page->folder);
-	fputs(",\"out\":", memory);
-	obx_json_print(memory, page->out);
-	fprintf(memory, ",\"version\":\"%s\",\"files\":%" PRIu64 ",\"options\":", OB_VERSION,
-		files.count);
+	ob_json_begin(&json, memory, OB_JSON_COMPACT);
+	ob_json_object(&json, NULL);
+	ob_json_text(&json, "folder", page->folder);
+	ob_json_text(&json, "out", page->out);
+	ob_json_text(&json, "version", OB_VERSION);
+	ob_json_uint(&json, "files", files.count);
 	obx_files_fini(&files);
-	obx_setup_json(memory);
-	fputs(",\"presets\":[", memory);
-	for (unsigned i = 0; i < OBK_RQA_PRESET_COUNT; i++) {
-		fprintf(memory, "%s{\"name\":\"%s\",\"what\":", i ? "," : "",
-			obk_rqa_preset_name(i));
-		obx_json_print(memory, obk_rqa_preset_what(i));
-		putc('}', memory);
-	}
-	fputs("],\"measures\":[", memory);
-	for (unsigned i = 0; i < OBK_RQA_MEASURE_COUNT; i++) {
-		fprintf(memory, "%s{\"name\":\"%s\",\"what\":", i ? "," : "",
-			obk_rqa_measure_name(i));
-		obx_json_print(memory, obk_rqa_measure_what(i));
-		putc('}', memory);
-	}
+	ob_json_array(&json, "options");
+	obx_setup_json(&json);
+	ob_json_end(&json);
+	ob_json_array(&json, "presets");
+	for (unsigned i = 0; i < OBK_RQA_PRESET_COUNT; i++)
+		name_json(&json, obk_rqa_preset_name(i), obk_rqa_preset_what(i));
+	ob_json_end(&json);
+	ob_json_array(&json, "measures");
+	for (unsigned i = 0; i < OBK_RQA_MEASURE_COUNT; i++)
+		name_json(&json, obk_rqa_measure_name(i), obk_rqa_measure_what(i));
+	ob_json_end(&json);
 	pthread_mutex_lock(&page->job.lock);
-	fprintf(memory, "],\"phase\":\"%s\"}\n", obx_job_phase_name(page->job.phase));
+	ob_json_text(&json, "phase", obx_job_phase_name(page->job.phase));
 	pthread_mutex_unlock(&page->job.lock);
+	ob_json_end(&json);
+	putc('\n', memory);
 	fclose(memory);
 	return send_text(connection, MHD_HTTP_OK, "application/json", text, size);
 }
@@ -177,6 +187,7 @@ static enum MHD_Result answer_form(struct obx_page *page, struct MHD_Connection 
 	struct obx_error error = { "out of memory" };
 	struct obx_files files = { 0 };
 	uint64_t combinations, count;
+	struct ob_json json;
 	size_t size = 0;
 	FILE *memory;
 
@@ -204,8 +215,12 @@ static enum MHD_Result answer_form(struct obx_page *page, struct MHD_Connection 
 	memory = open_memstream(&text, &size);
 	if (!memory)
 		return MHD_NO;
-	fprintf(memory, "{\"combinations\":%" PRIu64 ",\"files\":%" PRIu64 "}\n", combinations,
-		count);
+	ob_json_begin(&json, memory, OB_JSON_COMPACT);
+	ob_json_object(&json, NULL);
+	ob_json_uint(&json, "combinations", combinations);
+	ob_json_uint(&json, "files", count);
+	ob_json_end(&json);
+	putc('\n', memory);
 	fclose(memory);
 	return send_text(connection, start ? MHD_HTTP_ACCEPTED : MHD_HTTP_OK, "application/json",
 		text, size);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "compute/command/rqa/format.h"
 #include "compute/command/rqa/heat.h"
 
@@ -69,35 +70,29 @@ static uint64_t place_slot(const struct place *p, const struct obx_sweep *s)
 }
 
 static void print_row(const struct obx_sweep *s, const struct place *p,
-	const struct obx_group *group, bool there, FILE *out)
+	const struct obx_group *group, bool there, struct ob_json *json)
 {
 	uint32_t row = (uint32_t)(p->at[BY_EPS] * s->grid.lmin_count + p->at[BY_LMIN]);
-	char eps[OBX_NUMBER_MAX];
+	bool done = there && group->status[row] == OBK_RQA_OK;
 
-	fputs("{\"file\":", out);
-	obx_json_print(out, s->files.list[p->at[BY_FILE]].name);
-	fputs(",\"mode\":", out);
-	obx_json_print(out, s->setup.modes[p->at[BY_MODE]].name);
-	obx_number_print(s->grid.eps[p->at[BY_EPS]], OBX_NUMBER_DIGITS, eps);
-	fprintf(out, ",\"m\":%u,\"tau\":%u,\"eps\":%s,\"lmin\":%u,\"status\":\"%s\"",
-		s->grid.m[p->at[BY_M]], s->grid.tau[p->at[BY_TAU]], eps,
-		s->grid.lmin[p->at[BY_LMIN]],
-		!there                                     ? "waiting"
-			: group->status[row] == OBK_RQA_OK ? "done"
-							   : "failed");
-	if (there && group->status[row] != OBK_RQA_OK) {
-		fputs(",\"reason\":", out);
-		obx_json_print(out, group->reason);
+	ob_json_object(json, NULL);
+	ob_json_text(json, "file", s->files.list[p->at[BY_FILE]].name);
+	ob_json_text(json, "mode", s->setup.modes[p->at[BY_MODE]].name);
+	ob_json_uint(json, "m", s->grid.m[p->at[BY_M]]);
+	ob_json_uint(json, "tau", s->grid.tau[p->at[BY_TAU]]);
+	ob_json_double(json, "eps", s->grid.eps[p->at[BY_EPS]], OBX_NUMBER_DIGITS);
+	ob_json_uint(json, "lmin", s->grid.lmin[p->at[BY_LMIN]]);
+	ob_json_text(json, "status", !there ? "waiting" : done ? "done" : "failed");
+	if (done) {
+		ob_json_array(json, "values");
+		for (unsigned k = 0; k < s->setup.measure_count; k++)
+			ob_json_double(json, NULL,
+				group->values[(size_t)row * s->setup.measure_count + k], 0);
+		ob_json_end(json);
 	} else if (there) {
-		fputs(",\"values\":[", out);
-		for (unsigned k = 0; k < s->setup.measure_count; k++) {
-			fputs(k ? "," : "", out);
-			obx_json_number(
-				out, group->values[(size_t)row * s->setup.measure_count + k]);
-		}
-		putc(']', out);
+		ob_json_text(json, "reason", group->reason);
 	}
-	putc('}', out);
+	ob_json_end(json);
 }
 
 bool obx_results_print(const struct obx_sweep *s, const struct obx_results_filter *filter,
@@ -105,6 +100,7 @@ bool obx_results_print(const struct obx_sweep *s, const struct obx_results_filte
 {
 	OB_CLEANUP(obx_group_fini) struct obx_group group = { 0 };
 	uint64_t total, slot = UINT64_MAX;
+	struct ob_json json;
 	struct place p;
 	bool there = false;
 
@@ -113,20 +109,24 @@ bool obx_results_print(const struct obx_sweep *s, const struct obx_results_filte
 	if (!obx_group_init(&group, s->store))
 		return obx_error_set(error, "out of memory");
 	total = place_total(&p);
-	fprintf(out, "{\"total\":%" PRIu64 ",\"offset\":%" PRIu64 ",\"measures\":[", total, offset);
-	for (unsigned k = 0; k < s->setup.measure_count; k++)
-		fprintf(out, "%s\"%s\"", k ? "," : "", obk_rqa_measure_name(s->setup.measures[k]));
-	fputs("],\"rows\":[", out);
+	ob_json_begin(&json, out, OB_JSON_COMPACT);
+	ob_json_object(&json, NULL);
+	ob_json_uint(&json, "total", total);
+	ob_json_uint(&json, "offset", offset);
+	obx_setup_measures_json(&s->setup, &json);
+	ob_json_array(&json, "rows");
 	for (uint64_t i = offset; i < total && i < offset + limit; i++) {
 		place_go(&p, i);
 		if (place_slot(&p, s) != slot) {
 			slot = place_slot(&p, s);
 			there = obx_store_get(s->store, slot, &group, error);
 		}
-		fputs(i > offset ? ",\n" : "\n", out);
-		print_row(s, &p, &group, there, out);
+		ob_json_break(&json);
+		print_row(s, &p, &group, there, &json);
 	}
-	fputs("]}\n", out);
+	ob_json_end(&json);
+	ob_json_end(&json);
+	putc('\n', out);
 	return true;
 }
 
@@ -247,41 +247,20 @@ bool obx_results_heat(const struct obx_sweep *s, const struct obx_results_filter
 
 void obx_results_lists(const struct obx_sweep *s, FILE *out)
 {
-	const struct {
-		const char *name;
-		const uint32_t *list;
-		uint32_t count;
-	} wholes[] = {
-		{ "m", s->grid.m, s->grid.m_count },
-		{ "tau", s->grid.tau, s->grid.tau_count },
-		{ "lmin", s->grid.lmin, s->grid.lmin_count },
-	};
-	char text[OBX_NUMBER_MAX];
+	struct ob_json json;
 
-	fputs("{\"files\":[", out);
-	for (uint64_t i = 0; i < s->files.count && i < LISTED_FILES_MAX; i++) {
-		fputs(i ? "," : "", out);
-		obx_json_print(out, s->files.list[i].name);
-	}
-	fputs("],\"modes\":[", out);
-	for (unsigned i = 0; i < s->setup.mode_count; i++) {
-		fputs(i ? "," : "", out);
-		obx_json_print(out, s->setup.modes[i].name);
-	}
-	fputs("],\"eps\":[", out);
-	for (uint32_t i = 0; i < s->grid.eps_count; i++) {
-		obx_number_print(s->grid.eps[i], OBX_NUMBER_DIGITS, text);
-		fprintf(out, "%s%s", i ? "," : "", text);
-	}
-	putc(']', out);
-	for (size_t k = 0; k < sizeof wholes / sizeof wholes[0]; k++) {
-		fprintf(out, ",\"%s\":[", wholes[k].name);
-		for (uint32_t i = 0; i < wholes[k].count; i++)
-			fprintf(out, "%s%u", i ? "," : "", wholes[k].list[i]);
-		putc(']', out);
-	}
-	fputs(",\"measures\":[", out);
-	for (unsigned k = 0; k < s->setup.measure_count; k++)
-		fprintf(out, "%s\"%s\"", k ? "," : "", obk_rqa_measure_name(s->setup.measures[k]));
-	fprintf(out, "],\"writes\":%u}", s->writes);
+	ob_json_begin(&json, out, OB_JSON_COMPACT);
+	ob_json_object(&json, NULL);
+	ob_json_array(&json, "files");
+	for (uint64_t i = 0; i < s->files.count && i < LISTED_FILES_MAX; i++)
+		ob_json_text(&json, NULL, s->files.list[i].name);
+	ob_json_end(&json);
+	ob_json_array(&json, "modes");
+	for (unsigned i = 0; i < s->setup.mode_count; i++)
+		ob_json_text(&json, NULL, s->setup.modes[i].name);
+	ob_json_end(&json);
+	obx_grid_json(&s->grid, OBX_NUMBER_DIGITS, &json);
+	obx_setup_measures_json(&s->setup, &json);
+	ob_json_uint(&json, "writes", s->writes);
+	ob_json_end(&json);
 }

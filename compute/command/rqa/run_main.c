@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "compute/command/rqa/args.h"
 #include "compute/command/rqa/format.h"
@@ -37,8 +38,8 @@ struct job {
 	double values[OBX_SETUP_MODES_MAX][OBK_RQA_MEASURE_COUNT];
 	int status[OBX_SETUP_MODES_MAX];
 	char reasons[OBX_SETUP_MODES_MAX][OBX_ERROR_MAX], devices[OBX_SETUP_MODES_MAX][128];
-	uint64_t lines; /* number of windows printed */
-	unsigned mode;  /* the current mode */
+	struct ob_json json; /* on out, if form is JSON */
+	unsigned mode;       /* the current mode */
 	bool failed;
 };
 
@@ -76,14 +77,12 @@ static int on_progress(void *arg, const struct obk_rqa_progress *p)
 
 /* ---- output ---- */
 
-static void put_number(FILE *out, double value, int digits, bool json)
+static void put_number(FILE *out, double value, int digits)
 {
 	char text[OBX_NUMBER_MAX];
 
 	if (isfinite(value))
 		fwrite(text, 1, obx_number_print(value, digits, text), out);
-	else if (json)
-		fputs("null", out);
 }
 
 static void put_csv_heading(struct job *job)
@@ -106,14 +105,14 @@ static void put_csv_row(struct job *job, int status, const char *reason, const d
 
 	obx_csv_print(out, job->path);
 	fprintf(out, ",%s,%u,%u,", job->setup.modes[job->mode].name, o->m, o->tau);
-	put_number(out, o->radius, job->digits, false);
+	put_number(out, o->radius, job->digits);
 	fprintf(out, ",%u", o->lmin);
 	if (window)
 		fprintf(out, ",%" PRIu64 ",%" PRIu64, window[0], window[1]);
 	for (unsigned k = 0; k < job->setup.measure_count; k++) {
 		putc(',', out);
 		if (values)
-			put_number(out, values[job->setup.measures[k]], job->digits, false);
+			put_number(out, values[job->setup.measures[k]], job->digits);
 	}
 	fprintf(out, ",%s,%s,", status == OBK_RQA_OK ? "done" : "failed",
 		status == OBK_RQA_OK ? "" : obk_rqa_status_name(status));
@@ -124,29 +123,31 @@ static void put_csv_row(struct job *job, int status, const char *reason, const d
 static void put_json_item(struct job *job, int status, const char *reason, const double *values,
 	const uint64_t *window)
 {
-	FILE *out = job->out.file;
+	struct ob_json *json = &job->json;
 
-	fputs(job->lines++ ? ",\n  {\"mode\":" : "\n  {\"mode\":", out);
-	obx_json_print(out, job->setup.modes[job->mode].name);
-	if (window)
-		fprintf(out, ",\"window\":%" PRIu64 ",\"first_sample\":%" PRIu64, window[0],
-			window[1]);
-	else if (status == OBK_RQA_OK)
-		fprintf(out, ",\"norm\":\"%s\",\"device\":\"%s\"",
-			obx_setup_norm(&job->setup, &job->setup.modes[job->mode]),
-			job->devices[job->mode]);
-	fprintf(out, ",\"status\":\"%s\"", status == OBK_RQA_OK ? "done" : "failed");
-	if (!values) {
-		fprintf(out, ",\"error\":\"%s\",\"reason\":", obk_rqa_status_name(status));
-		obx_json_print(out, reason);
+	ob_json_break(json);
+	ob_json_object(json, NULL);
+	ob_json_text(json, "mode", job->setup.modes[job->mode].name);
+	if (window) {
+		ob_json_uint(json, "window", window[0]);
+		ob_json_uint(json, "first_sample", window[1]);
+	} else if (status == OBK_RQA_OK) {
+		ob_json_text(
+			json, "norm", obx_setup_norm(&job->setup, &job->setup.modes[job->mode]));
+		ob_json_text(json, "device", job->devices[job->mode]);
 	}
-	fputs(values ? ",\"measures\":{" : "", out);
-	for (unsigned k = 0; values && k < job->setup.measure_count; k++) {
-		fprintf(out, "%s\"%s\":", k ? "," : "",
-			obk_rqa_measure_name(job->setup.measures[k]));
-		obx_json_number(out, values[job->setup.measures[k]]);
+	ob_json_text(json, "status", status == OBK_RQA_OK ? "done" : "failed");
+	if (values) {
+		ob_json_object(json, "measures");
+		for (unsigned k = 0; k < job->setup.measure_count; k++)
+			ob_json_double(json, obk_rqa_measure_name(job->setup.measures[k]),
+				values[job->setup.measures[k]], 0);
+		ob_json_end(json);
+	} else {
+		ob_json_text(json, "error", obk_rqa_status_name(status));
+		ob_json_text(json, "reason", reason);
 	}
-	fputs(values ? "}}" : "}", out);
+	ob_json_end(json);
 }
 
 static void put_json_start(struct job *job)
@@ -154,13 +155,20 @@ static void put_json_start(struct job *job)
 	char settings[4096];
 
 	obx_setup_text(&job->setup, false, settings, sizeof settings);
-	fputs("{\"file\":", job->out.file);
-	obx_json_print(job->out.file, job->path);
-	fprintf(job->out.file,
-		",\"samples\":%" PRIu64 ",\"dropped\":%" PRIu64 ",\"settings\":", job->table.rows,
-		job->table.dropped);
-	obx_json_print(job->out.file, settings);
-	fputs(",\"results\":[", job->out.file);
+	ob_json_begin(&job->json, job->out.file, OB_JSON_COMPACT);
+	ob_json_object(&job->json, NULL);
+	ob_json_text(&job->json, "file", job->path);
+	ob_json_uint(&job->json, "samples", job->table.rows);
+	ob_json_uint(&job->json, "dropped", job->table.dropped);
+	ob_json_text(&job->json, "settings", settings);
+	ob_json_array(&job->json, "results");
+}
+
+static void put_json_end(struct job *job)
+{
+	ob_json_end(&job->json);
+	ob_json_end(&job->json);
+	putc('\n', job->out.file);
 }
 
 static void put_table(struct job *job)
@@ -338,7 +346,7 @@ static void run_modes(struct job *job)
 				job->window ? (const uint64_t[2]){ 0, 0 } : NULL);
 	}
 	if (job->form == JSON)
-		fputs("\n]}\n", job->out.file);
+		put_json_end(job);
 	else if (job->form == TABLE && !job->window)
 		put_table(job);
 }

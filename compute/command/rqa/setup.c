@@ -585,18 +585,26 @@ void obx_setup_markdown(FILE *file)
 	}
 }
 
-void obx_setup_json(FILE *file)
+void obx_setup_json(struct ob_json *json)
 {
-	putc('[', file);
-	for (size_t i = 0, shown = 0; i < OPTION_COUNT; i++) {
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
 		const char *name = options[i].name;
 
 		if (strcmp(name, "m") == 0 || strcmp(name, "tau") == 0 ||
 			strcmp(name, "eps") == 0 || strcmp(name, "lmin") == 0)
 			continue;
-		fprintf(file, "%s{\"name\":\"%s\",\"help\":", shown++ ? "," : "", name);
-		obx_json_print(file, options[i].help);
-		fprintf(file, ",\"words\":\"%s\"}", options[i].words ? options[i].words : "");
+		ob_json_object(json, NULL);
+		ob_json_text(json, "name", name);
+		ob_json_text(json, "help", options[i].help);
+		ob_json_text(json, "words", options[i].words ? options[i].words : "");
+		ob_json_end(json);
 	}
-	putc(']', file);
+}
+
+void obx_setup_measures_json(const struct obx_setup *setup, struct ob_json *json)
+{
+	ob_json_array(json, "measures");
+	for (uint32_t i = 0; i < setup->measure_count; i++)
+		ob_json_text(json, NULL, obk_rqa_measure_name(setup->measures[i]));
+	ob_json_end(json);
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "compute/command/rqa/error.h"
 #include "compute/command/rqa/table.h"
 #include "compute/rqa/rqa.h"
@@ -78,7 +79,9 @@ void obx_setup_usage(FILE *file);
 void obx_setup_text(const struct obx_setup *setup, bool grid, char *ret_text, size_t size);
 /* Prints the options as rows of a Markdown table. */
 void obx_setup_markdown(FILE *file);
-/* Prints the options that the page shows as JSON: [{"name":...,"words":[...],"help":...}]. */
-void obx_setup_json(FILE *file);
+/* Writes the options that the page shows as elements: {"name": ..., "help": ..., "words": ...}. */
+void obx_setup_json(struct ob_json *json);
+/* Writes the member "measures": the names. */
+void obx_setup_measures_json(const struct obx_setup *setup, struct ob_json *json);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "compute/command/rqa/args.h"
 #include "compute/command/rqa/device.h"
@@ -91,6 +92,30 @@ static void on_event(void *arg, const struct obx_sweep_event *event)
 	}
 }
 
+/* problem NULL: the sweep is complete. */
+static void print_json(const struct obx_sweep *sweep, const char *problem)
+{
+	const struct obx_sweep_counts *n = &sweep->counts;
+	struct ob_json json;
+
+	ob_json_begin(&json, stdout, OB_JSON_COMPACT);
+	ob_json_object(&json, NULL);
+	ob_json_uint(&json, "total", n->total);
+	ob_json_uint(&json, "done", n->done);
+	ob_json_uint(&json, "skipped", n->skipped);
+	ob_json_uint(&json, "failed", n->failed);
+	ob_json_uint(&json, "files", sweep->files.count);
+	ob_json_uint(&json, "combinations", obx_grid_combinations(&sweep->grid));
+	ob_json_fixed(&json, "seconds", sweep->elapsed, 3);
+	ob_json_fixed(&json, "cells", sweep->cells, 0);
+	ob_json_uint(&json, "memory_resident", obx_memory_resident());
+	ob_json_bool(&json, "complete", !problem);
+	ob_json_text(&json, "out", sweep->out);
+	ob_json_text(&json, "error", problem);
+	ob_json_end(&json);
+	putchar('\n');
+}
+
 static int print_outcome(struct command *c, bool good, const char *problem)
 {
 	const struct obx_sweep *sweep = c->sweep;
@@ -103,20 +128,7 @@ static int print_outcome(struct command *c, bool good, const char *problem)
 
 	obx_meter_clear(&c->meter);
 	if (c->json) {
-		printf("{\"total\":%" PRIu64 ",\"done\":%" PRIu64 ",\"skipped\":%" PRIu64
-		       ",\"failed\":%" PRIu64 ",\"files\":%" PRIu64 ",\"combinations\":%" PRIu64
-		       ",\"seconds\":%.3f,\"cells\":%.0f,\"memory_resident\":%" PRIu64
-		       ",\"complete\":%s,\"out\":",
-			n->total, n->done, n->skipped, n->failed, sweep->files.count,
-			obx_grid_combinations(&sweep->grid), sweep->elapsed, sweep->cells,
-			obx_memory_resident(), good ? "true" : "false");
-		obx_json_print(stdout, sweep->out);
-		fputs(",\"error\":", stdout);
-		if (good)
-			fputs("null", stdout);
-		else
-			obx_json_print(stdout, problem);
-		puts("}");
+		print_json(sweep, good ? NULL : problem);
 	}
 	if (!good)
 		fprintf(stderr, "outboard rqa sweep: %s\n", problem);

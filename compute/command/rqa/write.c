@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "compute/command/rqa/format.h"
 #include "compute/command/rqa/out.h"
 #include "compute/command/rqa/sweep.h"
@@ -384,8 +385,9 @@ static bool write_group(struct obx_sweep *sweep, const struct groups *groups, ui
 static bool write_combination(struct obx_sweep *sweep, const struct groups *groups, uint32_t m,
 	uint32_t tau, uint32_t row, struct obx_error *error)
 {
-	char signature[OBX_SIGNATURE_MAX], path[PATH_MAX], eps[OBX_NUMBER_MAX];
+	char signature[OBX_SIGNATURE_MAX], path[PATH_MAX];
 	uint64_t failed = 0;
+	struct ob_json json;
 	struct obx_out out;
 	bool good;
 
@@ -402,12 +404,20 @@ static bool write_combination(struct obx_sweep *sweep, const struct groups *grou
 	if (!open_out(sweep, path, &out, error))
 		return false;
 	out.quick = true;
-	obx_number_print(obx_sweep_eps(sweep, row), OBX_NUMBER_DIGITS, eps);
-	fprintf(out.file,
-		"{\"signature\":\"%s\",\"parameters\":{\"m\":%u,\"tau\":%u,\"eps\":%s,\"lmin\":%u},"
-		"\"completed\":true,\"files\":%" PRIu64 ",\"failed\":%" PRIu64 "}\n",
-		signature, sweep->grid.m[m], sweep->grid.tau[tau], eps, obx_sweep_lmin(sweep, row),
-		sweep->files.count, failed);
+	ob_json_begin(&json, out.file, OB_JSON_COMPACT);
+	ob_json_object(&json, NULL);
+	ob_json_text(&json, "signature", signature);
+	ob_json_object(&json, "parameters");
+	ob_json_uint(&json, "m", sweep->grid.m[m]);
+	ob_json_uint(&json, "tau", sweep->grid.tau[tau]);
+	ob_json_double(&json, "eps", obx_sweep_eps(sweep, row), OBX_NUMBER_DIGITS);
+	ob_json_uint(&json, "lmin", obx_sweep_lmin(sweep, row));
+	ob_json_end(&json);
+	ob_json_bool(&json, "completed", true);
+	ob_json_uint(&json, "files", sweep->files.count);
+	ob_json_uint(&json, "failed", failed);
+	ob_json_end(&json);
+	putc('\n', out.file);
 	good = obx_out_commit(&out, error);
 	obx_out_abort(&out);
 	return good;
@@ -441,57 +451,50 @@ static bool write_folders(struct obx_sweep *sweep, struct obx_error *error)
 
 /* ---- sweep.json ---- */
 
-static void put_whole_list(FILE *out, const char *name, const uint32_t *list, uint32_t count)
+/* Modes, with the columns counted from 1. */
+static void put_modes(const struct obx_setup *setup, struct ob_json *json)
 {
-	fprintf(out, "\"%s\":[", name);
-	for (uint32_t i = 0; i < count; i++)
-		fprintf(out, "%s%u", i ? "," : "", list[i]);
-	fputs("],", out);
+	ob_json_array(json, "modes");
+	for (uint32_t i = 0; i < setup->mode_count; i++) {
+		const struct obk_rqa_mode *mode = &setup->modes[i];
+
+		ob_json_object(json, NULL);
+		ob_json_text(json, "name", mode->name);
+		ob_json_text(json, "norm", obx_setup_norm(setup, mode));
+		ob_json_array(json, "columns");
+		for (uint32_t c = 0; c < mode->channel_count; c++)
+			ob_json_uint(json, NULL, mode->channels[c] + 1);
+		ob_json_end(json);
+		ob_json_end(json);
+	}
+	ob_json_end(json);
 }
 
 /* What was computed, without anything that differs between runs. */
 static bool write_json(struct obx_sweep *sweep, struct obx_error *error)
 {
 	struct obx_out out;
+	struct ob_json json;
 	char settings[4096];
 	bool good;
 
 	if (!open_out(sweep, "sweep.json", &out, error))
 		return false;
 	obx_setup_text(&sweep->setup, true, settings, sizeof settings);
-	fputs("{\"settings\":", out.file);
-	obx_json_print(out.file, settings);
-	fputs(",\"grid\":{", out.file);
-	put_whole_list(out.file, "m", sweep->grid.m, sweep->grid.m_count);
-	put_whole_list(out.file, "tau", sweep->grid.tau, sweep->grid.tau_count);
-	put_whole_list(out.file, "lmin", sweep->grid.lmin, sweep->grid.lmin_count);
-	fputs("\"eps\":[", out.file);
-	for (uint32_t i = 0; i < sweep->grid.eps_count; i++) {
-		fputs(i ? "," : "", out.file);
-		obx_json_number(out.file, sweep->grid.eps[i]);
-	}
-	fputs("]},\"modes\":[", out.file);
-	for (uint32_t i = 0; i < sweep->setup.mode_count; i++) {
-		const struct obk_rqa_mode *mode = &sweep->setup.modes[i];
-
-		fputs(i ? ",{\"name\":" : "{\"name\":", out.file);
-		obx_json_print(out.file, mode->name);
-		fprintf(out.file, ",\"norm\":\"%s\",\"columns\":[",
-			obx_setup_norm(&sweep->setup, mode));
-		for (uint32_t c = 0; c < mode->channel_count; c++)
-			fprintf(out.file, "%s%u", c ? "," : "", mode->channels[c] + 1);
-		fputs("]}", out.file);
-	}
-	fputs("],\"measures\":[", out.file);
-	for (uint32_t i = 0; i < sweep->setup.measure_count; i++) {
-		fputs(i ? "," : "", out.file);
-		obx_json_print(out.file, obk_rqa_measure_name(sweep->setup.measures[i]));
-	}
-	fprintf(out.file,
-		"],\"files\":%" PRIu64 ",\"rows\":%" PRIu64 ",\"done\":%" PRIu64
-		",\"failed\":%" PRIu64 "}\n",
-		sweep->files.count, sweep->counts.total, sweep->counts.total - sweep->counts.failed,
-		sweep->counts.failed);
+	ob_json_begin(&json, out.file, OB_JSON_COMPACT);
+	ob_json_object(&json, NULL);
+	ob_json_text(&json, "settings", settings);
+	ob_json_object(&json, "grid");
+	obx_grid_json(&sweep->grid, 0, &json);
+	ob_json_end(&json);
+	put_modes(&sweep->setup, &json);
+	obx_setup_measures_json(&sweep->setup, &json);
+	ob_json_uint(&json, "files", sweep->files.count);
+	ob_json_uint(&json, "rows", sweep->counts.total);
+	ob_json_uint(&json, "done", sweep->counts.total - sweep->counts.failed);
+	ob_json_uint(&json, "failed", sweep->counts.failed);
+	ob_json_end(&json);
+	putc('\n', out.file);
 	good = obx_out_commit(&out, error);
 	obx_out_abort(&out);
 	return good;
