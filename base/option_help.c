@@ -34,7 +34,18 @@ static void wrap(FILE *out, const char *text, size_t at, size_t indent)
 	fputc('\n', out);
 }
 
-/* Paragraphs; a line that begins with a blank is not wrapped. */
+/* The column of the text in "  name  text": lines of a list are wrapped there. */
+static size_t hanging(const char *line)
+{
+	size_t at = strspn(line, " ");
+
+	while (line[at] && strncmp(line + at, "  ", 2) != 0)
+		at++;
+	at += strspn(line + at, " ");
+	return line[at] ? at : strspn(line, " ");
+}
+
+/* Paragraphs; a line that begins with a blank is an item of a list. */
 static void paragraphs(FILE *out, const char *text)
 {
 	char line[USAGE_BYTES];
@@ -43,10 +54,7 @@ static void paragraphs(FILE *out, const char *text)
 		size_t n = strcspn(text, "\n");
 
 		snprintf(line, sizeof line, "%.*s", (int)n, text);
-		if (line[0] == ' ')
-			fprintf(out, "%s\n", line);
-		else
-			wrap(out, line, 0, 0);
+		wrap(out, line, 0, line[0] == ' ' ? hanging(line) : 0);
 		text += n + (text[n] == '\n');
 	}
 }

@@ -112,7 +112,7 @@ struct ob_command {
 	/* lines of usage without "usage: NAME", separated by \n; NULL: made from the tables */
 	const char *usage;
 	const char *about; /* paragraphs after the usage, separated by \n\n; NULL: the summary */
-	/* paragraphs after the options; lines that begin with a blank are kept as they are */
+	/* paragraphs after the options; lines such as "  name  text" are items of a list */
 	const char *notes;
 	const char *version; /* what --version prints after the name; NULL: no --version */
 	const struct ob_option *options;          /* NULL: none */

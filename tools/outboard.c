@@ -193,25 +193,18 @@ int obx_option_unknown(const char *verb, const char *word)
 
 static int completions_main(int argc, char **argv);
 
-static const struct ob_command
-	kzg = { .name = "outboard kzg",
-		.group = OBX_GROUP_COMPUTE,
-		.summary = "KZG commitments, proofs and cells of blobs",
-		.main = obx_kzg_main },
-	msm = { .name = "outboard msm",
-		.group = OBX_GROUP_COMPUTE,
-		.summary = "multi-scalar products of files",
-		.main = obx_msm_main },
-	ntt = { .name = "outboard ntt",
-		.group = OBX_GROUP_COMPUTE,
-		.summary = "number-theoretic transforms of files",
-		.main = obx_ntt_main },
-	rqa = { .name = "outboard rqa",
-		.group = OBX_GROUP_COMPUTE,
-		.summary =
-			"recurrence quantification: one series, sweeps over grids of parameters, "
-			"plots, a page",
-		.main = obx_rqa_main };
+static const struct ob_command kzg = { .name = "outboard kzg",
+	.group = OBX_GROUP_COMPUTE,
+	.summary = "KZG commitments, proofs and cells of blobs",
+	.main = obx_kzg_main },
+			       msm = { .name = "outboard msm",
+				       .group = OBX_GROUP_COMPUTE,
+				       .summary = "multi-scalar products of files",
+				       .main = obx_msm_main },
+			       ntt = { .name = "outboard ntt",
+				       .group = OBX_GROUP_COMPUTE,
+				       .summary = "number-theoretic transforms of files",
+				       .main = obx_ntt_main };
 
 static const struct ob_operand shell_operand[] = {
 	{ .name = "SHELL",
@@ -244,7 +237,8 @@ static const struct ob_command outboard = {
 	.version = version,
 	.commands = (const struct ob_command *const[]){ &obx_run_command, &obx_check_command,
 		&obx_info_command, &obx_top_command, &obx_config_command, &obx_bench_command,
-		&obx_token_command, &obx_cert_command, &completions, &kzg, &msm, &ntt, &rqa, NULL },
+		&obx_token_command, &obx_cert_command, &completions, &kzg, &msm, &ntt,
+		&obx_rqa_command, NULL },
 };
 
 static int completions_main(int argc, char **argv)

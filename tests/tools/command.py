@@ -82,7 +82,7 @@ CASES = [
     (['ntt', 'stray'], 2, 'err', "unexpected 'stray'"),
     (['rqa', 'swep'], 2, 'err', "there is no verb 'swep'; did you mean 'sweep'?"),
     (['rqa', 'sweep', 'd', '--grdi', 'x'], 2, 'err', 'there is no option --grdi; did you mean --grid?'),
-    (['rqa', 'measures', 'x'], 2, 'err', "'measures' takes nothing behind it"),
+    (['rqa', 'measures', 'x'], 2, 'err', "outboard rqa measures: unexpected 'x'"),
     # words like --help that belong to the program's command line
     (['run', '--server', NOWHERE, '--', 'echo', '--help'], 0, 'out', '--help'),
     (['bench', 'launch', '--rounds', '0'], 2, 'err', '1 to 64'),

@@ -8,11 +8,12 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "compute/command/rqa/args.h"
 #include "compute/command/rqa/format.h"
 #include "compute/command/rqa/heat.h"
 #include "compute/command/rqa/meter.h"
 #include "compute/command/rqa/rqa.h"
+#include "compute/command/rqa/setup.h"
+#include "compute/command/rqa/setup_options.h"
 #include "tools/command.h"
 
 #define SIZE_USUAL 800
@@ -20,36 +21,12 @@
 
 struct job {
 	struct obx_setup setup;
-	const char *path, *other_path, *out_path, *heat, *x, *y, *where;
+	const char *path, *cross_path, *joint_path, *other_path, *out_path, *heat, *x, *y, *where;
+	enum obx_meter_mode progress;
 	uint64_t size;
 	bool mean, joint;
 	struct obx_meter meter;
 };
-
-static void usage(FILE *out)
-{
-	fprintf(out,
-		"usage: outboard rqa plot FILE --out FILE [options]                   recurrence "
-		"plot of a series\n"
-		"       outboard rqa plot RESULTS.csv --heat MEASURE --out FILE ...   heat map of "
-		"a sweep\n\n"
-		"  --out FILE                   the picture: SVG if the name ends in .svg, else "
-		"PNG; - is "
-		"standard output, a PNG\n"
-		"  --size N                     dots of the longer side, 16 to %u; default %d\n"
-		"  --mean                       shades of grey for long series: the share of "
-		"recurrent cells; else a dot is black when any "
-		"cell recurs\n"
-		"  --cross FILE, --joint FILE   with a second series\n"
-		"  --x NAME, --y NAME           heat map: the parameters, of m, tau, eps, lmin; "
-		"default eps and m\n"
-		"  --where 'NAME=VALUE ...'     heat map: only these rows, for example 'mode=2D-xy "
-		"tau=1'; the mean of all rows of a cell "
-		"is shown\n"
-		"  --progress WHEN              auto, always, never\n\n",
-		OBK_RQA_MAX_IMAGE, SIZE_USUAL);
-	obx_setup_usage(out);
-}
 
 static int on_progress(void *arg, const struct obk_rqa_progress *p)
 {
@@ -208,71 +185,77 @@ static bool plot_heat(struct job *job, struct obx_error *error)
 	return true;
 }
 
-static bool parse(struct job *job, struct obx_args *args, bool *ret_help)
+static const struct ob_option options[] = {
+	{ OB_OPTION("out", OB_FILE, struct job, out_path), .arg = "FILE", .letter = 'o',
+		.help = "the picture: SVG if the name ends in .svg, else PNG; - is standard "
+			"output, a PNG" },
+	{ OB_OPTION("size", OB_NUMBER, struct job, size), .arg = "N", .min = 16,
+		.max = OBK_RQA_MAX_IMAGE, .fallback = OB_VALUE_TEXT(SIZE_USUAL),
+		.help = "dots of the longer side" },
+	{ OB_OPTION("mean", OB_FLAG, struct job, mean),
+		.help = "shades of grey for long series: the share of recurrent cells; else a dot "
+			"is black when any cell recurs" },
+	{ OB_OPTION("cross", OB_FILE, struct job, cross_path), .arg = "FILE",
+		.help = "cross recurrence with a second series" },
+	{ OB_OPTION("joint", OB_FILE, struct job, joint_path), .arg = "FILE",
+		.help = "joint recurrence with a second series" },
+	OBX_PROGRESS_OPTION(
+		struct job, progress){ .name = "Heat map of a sweep", .kind = OB_HEADING },
+	{ OB_OPTION("heat", OB_TEXT, struct job, heat), .arg = "MEASURE",
+		.help = "the measure to show" },
+	{ OB_OPTION("x", OB_TEXT, struct job, x), .arg = "NAME", .words = "m|tau|eps|lmin",
+		.fallback = "eps", .help = "parameter of the x axis: m, tau, eps or lmin" },
+	{ OB_OPTION("y", OB_TEXT, struct job, y), .arg = "NAME", .words = "m|tau|eps|lmin",
+		.fallback = "m", .help = "parameter of the y axis" },
+	{ OB_OPTION("where", OB_TEXT, struct job, where), .arg = "'NAME=VALUE ...'",
+		.help = "only these rows, for example 'mode=2D-xy tau=1'; the mean of all rows of "
+			"a cell is shown" },
+	OBX_SETUP_POINT(struct job, setup) OBX_SETUP_OPTIONS(struct job, setup){ 0 },
+};
+
+static const struct ob_operand operands[] = {
+	{ .name = "FILE",
+		.file = true,
+		.offset = offsetof(struct job, path),
+		.missing = "a file is missing" },
+	{ 0 },
+};
+
+/* Returns OB_OPTIONS_GO or an exit code. */
+static int parse(struct job *job, int argc, char **argv)
 {
-	enum obx_meter_mode meter = OBX_METER_AUTO;
+	const struct ob_command *command = &obx_rqa_plot_command;
 	struct obx_error error;
+	int code = ob_options_parse(command, job, argc, argv);
 
-	while (obx_args_next(args)) {
-		const char *value = NULL;
-
-		if (obx_args_flag(args, "help")) {
-			usage(stdout);
-			*ret_help = true;
-			return true;
-		}
-		if (args->word && !job->path) {
-			job->path = args->word;
-		} else if (obx_args_flag(args, "mean")) {
-			job->mean = true;
-		} else if (obx_args_is(args, "joint", &job->other_path)) {
-			job->joint = true;
-		} else if (obx_args_is(args, "progress", &value)) {
-			if (value && !obx_meter_parse(value, &meter))
-				obx_args_refuse(args,
-					"--progress is auto, always or never, not '%.40s'", value);
-		} else if (obx_args_is(args, "size", &value)) {
-			if (value &&
-				!ob_text_parse_number(value, 16, OBK_RQA_MAX_IMAGE, &job->size))
-				obx_args_refuse(args,
-					"--size takes a whole number from 16 to %u, not '%.40s'",
-					OBK_RQA_MAX_IMAGE, value);
-		} else if (!obx_args_is(args, "cross", &job->other_path) &&
-			!obx_args_is(args, "out", &job->out_path) &&
-			!obx_args_is(args, "heat", &job->heat) &&
-			!obx_args_is(args, "x", &job->x) && !obx_args_is(args, "y", &job->y) &&
-			!obx_args_is(args, "where", &job->where)) {
-			obx_args_setup(args, &job->setup);
-		}
-	}
-	if (!args->wrong && !job->path)
-		obx_args_refuse(args, "a file is missing");
-	if (!args->wrong && !job->out_path)
-		obx_args_refuse(args, "--out is missing: where the picture goes");
-	if (!args->wrong && (job->x || job->y || job->where) && !job->heat)
-		obx_args_refuse(args, "--x, --y and --where go with --heat");
-	if (!args->wrong && !obx_setup_finish(&job->setup, &error))
-		obx_args_refuse(args, "%s", error.text);
-	obx_meter_init(&job->meter, meter);
-	return !args->wrong;
+	if (code != OB_OPTIONS_GO)
+		return code;
+	if (!job->out_path)
+		return ob_usage_error(command, "--out is missing: where the picture goes");
+	if ((job->x || job->y || job->where) && !job->heat)
+		return ob_usage_error(command, "--x, --y and --where go with --heat");
+	if (!obx_setup_finish(&job->setup, &error))
+		return ob_usage_error(command, "%s", error.text);
+	job->joint = job->joint_path;
+	job->other_path = job->joint ? job->joint_path : job->cross_path;
+	obx_meter_init(&job->meter, job->progress);
+	return OB_OPTIONS_GO;
 }
 
-int obx_rqa_plot_main(int argc, char **argv)
+static int plot_main(int argc, char **argv)
 {
 	OB_CLEANUP(ob_freep) struct job *job = calloc(1, sizeof *job);
-	struct obx_args args = { .verb = "rqa plot", .argc = argc, .at = 1, .argv = argv };
 	struct obx_error error = { "out of memory" };
-	bool help = false;
+	int code;
 
 	if (!job) {
 		fprintf(stderr, "outboard rqa plot: out of memory\n");
 		return OBX_EXIT_UNWELL;
 	}
 	job->size = SIZE_USUAL;
-	if (!parse(job, &args, &help))
-		return OBX_EXIT_USAGE;
-	if (help)
-		return 0;
+	code = parse(job, argc, argv);
+	if (code != OB_OPTIONS_GO)
+		return code;
 	obx_rqa_catch_signals();
 	if (job->heat ? plot_heat(job, &error) : plot_series(job, &error))
 		return 0;
@@ -280,3 +263,16 @@ int obx_rqa_plot_main(int argc, char **argv)
 	fprintf(stderr, "outboard rqa plot: %s\n", error.text);
 	return obx_rqa_stop ? OBX_EXIT_STOPPED : OBX_EXIT_UNWELL;
 }
+
+const struct ob_command obx_rqa_plot_command = {
+	.name = "outboard rqa plot",
+	.summary = "a recurrence plot, or a heat map of a sweep, as PNG or SVG",
+	.usage = "FILE --out FILE [OPTION]...\n"
+		 "RESULTS.csv --heat MEASURE --out FILE [OPTION]...",
+	.about = "Draws the recurrence plot of a series, or with --heat a measure of a sweep's "
+		 "results over two parameters.",
+	.notes = OBX_SETUP_NOTES,
+	.options = options,
+	.operands = operands,
+	.main = plot_main,
+};

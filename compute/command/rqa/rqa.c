@@ -9,19 +9,6 @@
 #include "compute/command/rqa/setup.h"
 #include "tools/command.h"
 
-static const struct {
-	const char *name, *what;
-	int (*main)(int argc, char **argv);
-} verbs[] = {
-	{ "run", "measures of one series (or of a pair, or in windows)", obx_rqa_run_main },
-	{ "sweep",
-		"every file of a folder with every combination of a grid; goes on where it was "
-		"stopped",
-		obx_rqa_sweep_main },
-	{ "plot", "a recurrence plot, or a heat map of a sweep, as PNG", obx_rqa_plot_main },
-	{ "serve", "sweeps from a page in the browser", obx_rqa_serve_main },
-};
-
 obk_rqa_flag obx_rqa_stop;
 
 static void on_signal(int number)
@@ -40,46 +27,41 @@ void obx_rqa_catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-static int usage(FILE *out)
+static const struct ob_command measures_command, options_command;
+
+static int measures_main(int argc, char **argv)
 {
-	fprintf(out, "usage: outboard rqa VERB ...\n\nRecurrence quantification analysis.\n\n");
-	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
-		fprintf(out, "  %-7s %s\n", verbs[i].name, verbs[i].what);
-	fprintf(out,
-		"\n'outboard rqa VERB --help' says more; 'outboard rqa measures' lists the "
-		"measures, 'outboard rqa options' all "
-		"options as a table.\n");
-	return out == stdout ? 0 : OBX_EXIT_USAGE;
+	int code = ob_options_parse(&measures_command, NULL, argc, argv);
+
+	for (unsigned i = 0; code == OB_OPTIONS_GO && i < OBK_RQA_MEASURE_COUNT; i++)
+		printf("%-7s %s\n", obk_rqa_measure_name(i), obk_rqa_measure_what(i));
+	return code == OB_OPTIONS_GO ? 0 : code;
 }
 
-int obx_rqa_main(int argc, char **argv)
+static int options_main(int argc, char **argv)
 {
-	static const char *const names[] = { "run", "sweep", "plot", "serve", "measures",
-		"options" };
-	const char *verb = argc > 1 ? argv[1] : "";
+	int code = ob_options_parse(&options_command, NULL, argc, argv);
 
-	if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0 || strcmp(verb, "help") == 0)
-		return usage(stdout);
-	if (argc > 2 && (strcmp(verb, "measures") == 0 || strcmp(verb, "options") == 0)) {
-		if (strcmp(argv[2], "--help") != 0 && strcmp(argv[2], "-h") != 0)
-			return obx_usage_error("rqa", "'%s' takes nothing behind it", verb);
-		printf("usage: outboard rqa %s\n\n%s\n", verb,
-			verb[0] == 'm' ? "Lists the measures."
-				       : "Prints all options as a table in Markdown.");
-		return 0;
-	}
-	if (strcmp(verb, "measures") == 0) {
-		for (unsigned i = 0; i < OBK_RQA_MEASURE_COUNT; i++)
-			printf("%-7s %s\n", obk_rqa_measure_name(i), obk_rqa_measure_what(i));
-		return 0;
-	}
-	if (strcmp(verb, "options") == 0) {
-		obx_setup_markdown(stdout);
-		return 0;
-	}
-	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
-		if (strcmp(verb, verbs[i].name) == 0)
-			return verbs[i].main(argc - 1, argv + 1);
-	return *verb ? obx_word_unknown("rqa", "verb", verb, names, sizeof names / sizeof names[0])
-		     : usage(stderr);
+	if (code != OB_OPTIONS_GO)
+		return code;
+	obx_setup_markdown(stdout);
+	return 0;
 }
+
+static const struct ob_command measures_command = { .name = "outboard rqa measures",
+	.summary = "list the measures",
+	.main = measures_main };
+static const struct ob_command options_command = { .name = "outboard rqa options",
+	.summary = "print all options of an analysis as a table in Markdown",
+	.main = options_main };
+
+const struct ob_command obx_rqa_command = {
+	.name = "outboard rqa",
+	.group = OBX_GROUP_COMPUTE,
+	.summary = "recurrence quantification: one series, sweeps over grids of parameters, "
+		   "plots, a page",
+	.about = "Recurrence quantification analysis.",
+	.commands = (const struct ob_command *const[]){ &obx_rqa_run_command,
+		&obx_rqa_sweep_command, &obx_rqa_plot_command, &obx_rqa_serve_command,
+		&measures_command, &options_command, NULL },
+};

@@ -9,11 +9,12 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "compute/command/rqa/args.h"
 #include "compute/command/rqa/format.h"
 #include "compute/command/rqa/meter.h"
 #include "compute/command/rqa/out.h"
 #include "compute/command/rqa/rqa.h"
+#include "compute/command/rqa/setup.h"
+#include "compute/command/rqa/setup_options.h"
 #include "tools/command.h"
 
 #define MEASURES_USUAL                                                                          \
@@ -27,8 +28,9 @@ enum form { TABLE, JSON, CSV };
 
 struct job {
 	struct obx_setup setup;
-	const char *path, *other_path, *state, *out_path;
+	const char *path, *cross, *joint, *other_path, *state, *out_path;
 	enum form form;
+	enum obx_meter_mode progress;
 	uint64_t window, step;
 	int digits;
 	struct obx_table table, other;
@@ -42,25 +44,6 @@ struct job {
 	unsigned mode;       /* the current mode */
 	bool failed;
 };
-
-static void usage(FILE *out)
-{
-	fprintf(out,
-		"usage: outboard rqa run FILE [options]\n\n"
-		"The measures of one series. FILE is CSV with a heading, or bare numbers in "
-		"columns; - is standard input.\n\n"
-		"  --cross FILE, --joint FILE   cross or joint recurrence with a second series\n"
-		"  --window N --step N          a run for each window of N samples\n"
-		"  --json, --csv                instead of a table\n"
-		"  --out FILE                   instead of standard output; appears whole or not "
-		"at all\n"
-		"  --state FILE                 a stopped or killed run goes on from this file "
-		"(one mode, no windows)\n"
-		"  --digits N                   significant digits, 1 to 17; default %d\n"
-		"  --progress WHEN              auto, always, never\n\n",
-		PRINT_DIGITS);
-	obx_setup_usage(out);
-}
 
 static int on_progress(void *arg, const struct obk_rqa_progress *p)
 {
@@ -351,85 +334,84 @@ static void run_modes(struct job *job)
 		put_table(job);
 }
 
-static bool take_count(
-	struct obx_args *args, const char *name, uint64_t min, uint64_t max, uint64_t *ret)
+static enum ob_err take_form(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
 {
-	const char *value = NULL;
-
-	if (!obx_args_is(args, name, &value))
-		return false;
-	if (value && !ob_text_parse_number(value, min, max, ret))
-		obx_args_refuse(args,
-			"--%s takes a whole number from %" PRIu64 " to %" PRIu64 ", not '%.40s'",
-			name, min, max, value);
-	return true;
+	(void)text;
+	(void)ret_cause;
+	*(enum form *)target = strcmp(option->name, "json") == 0 ? JSON : CSV;
+	return OB_ERR_NONE;
 }
 
-static bool parse(struct job *job, struct obx_args *args, bool *ret_help)
+static const struct ob_option options[] = {
+	{ OB_OPTION("cross", OB_FILE, struct job, cross), .arg = "FILE",
+		.help = "cross recurrence with a second series" },
+	{ OB_OPTION("joint", OB_FILE, struct job, joint), .arg = "FILE",
+		.help = "joint recurrence with a second series" },
+	{ OB_OPTION("window", OB_NUMBER, struct job, window), .arg = "N", .min = 2,
+		.max = OBK_RQA_MAX_LENGTH, .takes = "a whole number of samples, at least 2",
+		.help = "one result for each window of N samples" },
+	{ OB_OPTION("step", OB_NUMBER, struct job, step), .arg = "N", .min = 1,
+		.max = OBK_RQA_MAX_LENGTH, .takes = "a whole number of samples, at least 1",
+		.help = "samples from one window to the next" },
+	{ OB_OPTION("json", OB_PARSED, struct job, form), .take = take_form,
+		.help = "print JSON instead of a table" },
+	{ OB_OPTION("csv", OB_PARSED, struct job, form), .take = take_form,
+		.help = "print CSV instead of a table" },
+	{ OB_OPTION("out", OB_FILE, struct job, out_path), .arg = "FILE", .letter = 'o',
+		.help = "write there instead of standard output; the file appears whole or not at "
+			"all" },
+	{ OB_OPTION("state", OB_FILE, struct job, state), .arg = "FILE",
+		.help = "a stopped or killed run goes on from this file (one mode, no windows)" },
+	{ OB_OPTION("digits", OB_NUMBER, struct job, digits), .arg = "N", .min = 1, .max = 17,
+		.fallback = OB_VALUE_TEXT(PRINT_DIGITS), .help = "significant digits" },
+	OBX_PROGRESS_OPTION(struct job, progress) OBX_SETUP_POINT(struct job, setup)
+		OBX_SETUP_OPTIONS(struct job, setup){ 0 },
+};
+
+static const struct ob_operand operands[] = {
+	{ .name = "FILE",
+		.file = true,
+		.offset = offsetof(struct job, path),
+		.missing = "a file is missing" },
+	{ 0 },
+};
+
+/* Returns OB_OPTIONS_GO or an exit code. */
+static int parse(struct job *job, int argc, char **argv)
 {
-	enum obx_meter_mode meter = OBX_METER_AUTO;
-	bool joint = false;
-	uint64_t digits = PRINT_DIGITS;
 	struct obx_error error;
+	int code = ob_options_parse(&obx_rqa_run_command, job, argc, argv);
 
-	while (obx_args_next(args)) {
-		const char *value = NULL;
-
-		if (obx_args_flag(args, "help")) {
-			usage(stdout);
-			*ret_help = true;
-			return true;
-		}
-		if (args->word && !job->path) {
-			job->path = args->word;
-		} else if (obx_args_flag(args, "json")) {
-			job->form = JSON;
-		} else if (obx_args_flag(args, "csv")) {
-			job->form = CSV;
-		} else if (obx_args_is(args, "joint", &job->other_path)) {
-			joint = true;
-		} else if (obx_args_is(args, "progress", &value)) {
-			if (value && !obx_meter_parse(value, &meter))
-				obx_args_refuse(args,
-					"--progress is auto, always or never, not '%.40s'", value);
-		} else if (!obx_args_is(args, "cross", &job->other_path) &&
-			!obx_args_is(args, "out", &job->out_path) &&
-			!obx_args_is(args, "state", &job->state) &&
-			!take_count(args, "window", 2, OBK_RQA_MAX_LENGTH, &job->window) &&
-			!take_count(args, "step", 1, OBK_RQA_MAX_LENGTH, &job->step) &&
-			!take_count(args, "digits", 1, 17, &digits)) {
-			obx_args_setup(args, &job->setup);
-		}
-	}
-	if (!args->wrong && !job->path)
-		obx_args_refuse(args, "a file is missing");
-	if (!args->wrong && job->step && !job->window)
-		obx_args_refuse(args, "--step needs --window");
-	if (!args->wrong && !obx_setup_finish(&job->setup, &error))
-		obx_args_refuse(args, "%s", error.text);
-	job->digits = (int)digits;
+	if (code != OB_OPTIONS_GO)
+		return code;
+	if (job->step && !job->window)
+		return ob_usage_error(&obx_rqa_run_command, "--step needs --window");
+	if (!obx_setup_finish(&job->setup, &error))
+		return ob_usage_error(&obx_rqa_run_command, "%s", error.text);
+	job->other_path = job->joint ? job->joint : job->cross;
 	if (job->other_path)
-		job->setup.options.kind = joint ? OBK_RQA_JOINT : OBK_RQA_CROSS;
-	obx_meter_init(&job->meter, meter);
-	return !args->wrong;
+		job->setup.options.kind = job->joint ? OBK_RQA_JOINT : OBK_RQA_CROSS;
+	obx_meter_init(&job->meter, job->progress);
+	return OB_OPTIONS_GO;
 }
 
-int obx_rqa_run_main(int argc, char **argv)
+static int run_main(int argc, char **argv)
 {
 	OB_CLEANUP(ob_freep) struct job *job = calloc(1, sizeof *job);
-	struct obx_args args = { .verb = "rqa run", .argc = argc, .at = 1, .argv = argv };
 	struct obx_error error = { "out of memory" };
-	bool help = false, good;
+	bool good;
+	int code;
 
 	if (!job) {
 		fprintf(stderr, "outboard rqa run: out of memory\n");
 		return OBX_EXIT_UNWELL;
 	}
 	job->setup.default_measures = MEASURES_USUAL;
-	if (!parse(job, &args, &help))
-		return OBX_EXIT_USAGE;
-	if (help)
-		return 0;
+	job->digits = PRINT_DIGITS;
+	code = parse(job, argc, argv);
+	if (code != OB_OPTIONS_GO)
+		return code;
 	obx_rqa_catch_signals();
 	good = obx_table_read(job->path, &job->setup.table, &job->table, &error) &&
 		(!job->other_path ||
@@ -453,3 +435,14 @@ int obx_rqa_run_main(int argc, char **argv)
 		fprintf(stderr, "outboard rqa run: %s\n", error.text);
 	return obx_rqa_stop ? OBX_EXIT_STOPPED : good && !job->failed ? 0 : OBX_EXIT_UNWELL;
 }
+
+const struct ob_command obx_rqa_run_command = {
+	.name = "outboard rqa run",
+	.summary = "measures of one series (or of a pair, or in windows)",
+	.about = "The measures of one series. FILE is CSV with a heading, or bare numbers in "
+		 "columns; - is standard input.",
+	.notes = OBX_SETUP_NOTES,
+	.options = options,
+	.operands = operands,
+	.main = run_main,
+};

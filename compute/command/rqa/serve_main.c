@@ -13,7 +13,6 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "compute/command/rqa/args.h"
 #include "compute/command/rqa/out.h"
 #include "compute/command/rqa/page.h"
 #include "compute/command/rqa/rqa.h"
@@ -27,57 +26,32 @@
 struct command {
 	const char *folder, *out, *address, *pattern, *host_name;
 	uint64_t port;
-	bool help;
 };
 
-static void usage(FILE *out)
-{
-	fprintf(out,
-		"usage: outboard rqa serve FOLDER [options]\n\n"
-		"A page in the browser: sweeps over the CSV files of FOLDER with progress, log, "
-		"table, heat maps and downloads. Ctrl-C "
-		"stops it; a sweep that\n"
-		"was running goes on when it is started again.\n\n"
-		"  --out FOLDER        where results go, each sweep in a folder of its name; "
-		"default FOLDER-rqa\n"
-		"  --port N            default %d; 0: any that is free\n"
-		"  --address ADDRESS   default 127.0.0.1, this machine only; there is no password, "
-		"so anyone who reaches another address "
-		"can run sweeps\n"
-		"  --host-name NAME    a further name by which browsers may call\n"
-		"  --pattern GLOB      which files; default *.csv\n",
-		PORT_USUAL);
-}
+static const struct ob_option options[] = {
+	{ OB_OPTION("out", OB_FOLDER, struct command, out), .arg = "FOLDER", .letter = 'o',
+		.fallback = "FOLDER-rqa",
+		.help = "where results go, each sweep in a folder of its name" },
+	{ OB_OPTION("port", OB_NUMBER, struct command, port), .arg = "N", .max = 65535,
+		.fallback = OB_VALUE_TEXT(PORT_USUAL), .help = "port; 0: any that is free" },
+	{ OB_OPTION("address", OB_TEXT, struct command, address), .arg = "ADDRESS",
+		.fallback = "127.0.0.1, this machine only",
+		.help = "IP address to listen on. There is no password, so anyone who reaches "
+			"another address can run sweeps" },
+	{ OB_OPTION("host-name", OB_TEXT, struct command, host_name), .arg = "NAME",
+		.help = "a further name by which browsers may call" },
+	{ OB_OPTION("pattern", OB_TEXT, struct command, pattern), .arg = "GLOB",
+		.fallback = "*.csv", .help = "which files" },
+	{ 0 },
+};
 
-static void parse(struct command *c, struct obx_args *args)
-{
-	while (obx_args_next(args)) {
-		const char *value = NULL;
-
-		if (obx_args_flag(args, "help")) {
-			usage(stdout);
-			c->help = true;
-			return;
-		}
-		if (args->word && !c->folder)
-			c->folder = args->word;
-		else if (args->word)
-			obx_args_refuse(args, "unexpected '%.200s'", args->word);
-		else if (obx_args_is(args, "port", &value)) {
-			if (value && !ob_text_parse_number(value, 0, 65535, &c->port))
-				obx_args_refuse(args,
-					"--port takes a number from 0 to 65535, not '%.40s'",
-					value);
-		} else if (!obx_args_is(args, "out", &c->out) &&
-			!obx_args_is(args, "address", &c->address) &&
-			!obx_args_is(args, "pattern", &c->pattern) &&
-			!obx_args_is(args, "host-name", &c->host_name)) {
-			obx_args_unknown(args);
-		}
-	}
-	if (!args->wrong && !c->folder)
-		obx_args_refuse(args, "a folder is missing");
-}
+static const struct ob_operand operands[] = {
+	{ .name = "FOLDER",
+		.folder = true,
+		.offset = offsetof(struct command, folder),
+		.missing = "a folder is missing" },
+	{ 0 },
+};
 
 /* Opens a listening socket; -1: error has the reason. */
 static int listen_at(const struct command *c, char *ret_url, size_t size, struct obx_error *error)
@@ -143,9 +117,8 @@ static int serve(struct obx_page *page, int fd, const char *url)
 	return 0;
 }
 
-int obx_rqa_serve_main(int argc, char **argv)
+static int serve_main(int argc, char **argv)
 {
-	struct obx_args args = { .verb = "rqa serve", .argc = argc, .at = 1, .argv = argv };
 	struct command c = { .address = "127.0.0.1", .port = PORT_USUAL };
 	OB_CLEANUP(ob_freep) struct obx_page *page = calloc(1, sizeof *page);
 	struct obx_files files;
@@ -153,11 +126,9 @@ int obx_rqa_serve_main(int argc, char **argv)
 	char out[4096], url[128];
 	int fd, code;
 
-	parse(&c, &args);
-	if (args.wrong)
-		return OBX_EXIT_USAGE;
-	if (c.help)
-		return 0;
+	code = ob_options_parse(&obx_rqa_serve_command, &c, argc, argv);
+	if (code != OB_OPTIONS_GO)
+		return code;
 	if (!c.out) {
 		size_t length = strlen(c.folder);
 
@@ -188,3 +159,15 @@ int obx_rqa_serve_main(int argc, char **argv)
 	obx_page_fini(page);
 	return code;
 }
+
+const struct ob_command obx_rqa_serve_command = {
+	.name = "outboard rqa serve",
+	.summary = "sweeps from a page in the browser",
+	.about =
+		"A page in the browser: sweeps over the CSV files of FOLDER with progress, log, "
+		"table, heat maps and downloads. Ctrl-C stops it; a sweep that was running goes on "
+		"when it is started again.",
+	.options = options,
+	.operands = operands,
+	.main = serve_main,
+};

@@ -11,14 +11,13 @@
 
 #include "base/text.h"
 #include "compute/command/rqa/format.h"
+#include "compute/command/rqa/setup_options.h"
 
 #define WORDS_TEXT_MAX 96
 
 enum type { WORD, WHOLE, REAL, THEILER, QUIRK, OWN };
 
-/*
- * One table for the options of the command line, of the page, of the state file and of the manual.
- */
+/* The options of setup_options.h, for the command line, the page, the state file and the manual. */
 static const struct option {
 	const char *name;
 	enum type type;
@@ -29,89 +28,21 @@ static const struct option {
 } options[] = {
 #define AT(field)   offsetof(struct obk_rqa_options, field)
 #define MINE(field) offsetof(struct obx_setup, field)
-	{ "m", WHOLE, AT(m), NULL, 1, OBK_RQA_MAX_M, "embedding dimension" },
-	{ "tau", WHOLE, AT(tau), NULL, 1, OBK_RQA_MAX_TAU, "delay in samples" },
-	{ "eps", REAL, AT(radius), NULL, 0, 1e300,
-		"threshold (radius), in the units of --eps-unit" },
-	{ "lmin", WHOLE, AT(lmin), NULL, 1, OBK_RQA_MAX_LENGTH,
-		"shortest diagonal line that counts" },
-	{ "vmin", WHOLE, AT(vmin), NULL, 1, OBK_RQA_MAX_LENGTH,
-		"shortest vertical line that counts" },
-	{ "wmin", WHOLE, AT(wmin), NULL, 1, OBK_RQA_MAX_LENGTH,
-		"shortest white vertical line that counts" },
-	{ "eps-unit", WORD, AT(radius_kind), "absolute|sd|max|mean|rate", 0, 0,
-		"eps is absolute, times the standard deviation, times the largest or the mean "
-		"distance, or the recurrence rate to reach" },
-	{ "norm", WORD, AT(norm), "l1|l2|max", 0, 0, "distance between embedded vectors" },
-	{ "test", WORD, AT(test), "le|lt", 0, 0,
-		"recurrent when the distance is <= eps, or < eps" },
-	{ "precision", WORD, AT(precision), "auto|f64|f32", 0, 0,
-		"f64 has exact ties; auto takes f64 up to 20,000 samples and f32 above" },
-	{ "scale", WORD, AT(scale), "none|zscore|unit", 0, 0,
-		"each column first brought to mean 0 and deviation 1, or to 0..1" },
-	{ "categorical", WORD, AT(categorical), "no|yes", 0, 0,
-		"values are codes: recurrent when equal" },
-	{ "theiler", THEILER, 0, NULL, 0, OBK_RQA_MAX_LENGTH,
-		"sets the three windows below at once" },
-	{ "theiler-rr", WHOLE, AT(theiler_rr), NULL, 0, OBK_RQA_MAX_LENGTH,
-		"cells nearer to the line of identity than this do not count for RR; 0 counts "
-		"all" },
-	{ "theiler-diag", WHOLE, AT(theiler_diag), NULL, 0, OBK_RQA_MAX_LENGTH,
-		"the same for diagonal lines" },
-	{ "theiler-vert", WHOLE, AT(theiler_vert), NULL, 0, OBK_RQA_MAX_LENGTH,
-		"the same for vertical lines, white lines and times" },
-	{ "triangle", WORD, AT(triangle), "both|upper|lower", 0, 0,
-		"the part of the matrix that is counted" },
-	{ "rr-denominator", WORD, AT(rr_denominator), "full|valid", 0, 0,
-		"RR per all cells, or per cells outside the Theiler window" },
-	{ "det-denominator", WORD, AT(det_denominator), "lines|points", 0, 0,
-		"DET per points of all diagonal lines, or per recurrent points" },
-	{ "lam-denominator", WORD, AT(lam_denominator), "lines|points", 0, 0,
-		"LAM per points of all vertical lines, or per recurrent points" },
-	{ "lmax-excludes-loi", WORD, AT(lmax_excludes_loi), "no|yes", 0, 0,
-		"Lmax and DIV leave the line of identity out" },
-	{ "log", WORD, AT(log_base), "ln|log2", 0, 0, "logarithm of entropies" },
-	{ "entropy-norm", WORD, AT(entropy_norm), "plain|log-n|log-bins", 0, 0,
-		"entropies as they are, or divided by a logarithm" },
-	{ "entropy-all", WORD, AT(entropy_all), "no|yes", 0, 0,
-		"entropies over lines of every length" },
-	{ "white", WORD, AT(white), "all|inner", 0, 0,
-		"white lines at the border count, or only gaps between recurrent cells" },
-	{ "border", WORD, AT(border), "none|dibo|censi|kelo", 0, 0,
-		"correction for diagonal lines cut off by the border" },
-	{ "times", WORD, AT(times), "white|start|midpoint", 0, 0, "how recurrence times are told" },
-	{ "trend", WORD, AT(trend), "fit|weighted", 0, 0, "how TREND is formed" },
-	{ "trend-margin", WHOLE, AT(trend_margin), NULL, 0, OBK_RQA_MAX_LENGTH,
-		"diagonals at the corner left out of TREND" },
-	{ "percent", REAL, AT(percent), NULL, 1, 100,
-		"1: RR, DET and LAM are shares; 100: per cent" },
-	{ "quirk-last-column", QUIRK, AT(quirks), "no|yes", 0, 0,
-		"as pyunicorn 0.5: the last column's final line is dropped" },
-	{ "missing", OWN, MINE(table.missing), "error|drop|gap", 0, 0,
-		"empty cells and NaN: refused, rows dropped, or kept as gaps that never recur" },
-	{ "constant", OWN, MINE(allow_constant), "refuse|allow", 0, 0,
-		"a series that never changes: refused, or computed" },
-	{ "device", OWN, MINE(device), "auto|cpu|gpu", 0, 0, "where it runs" },
-	{ "isa", OWN, MINE(isa), "auto|c|avx2|avx512", 0, 0, "instructions of the CPU" },
-	{ "threads", OWN, MINE(threads), NULL, 0, OBK_RQA_MAX_THREADS,
-		"threads of the CPU; 0: one a core" },
+#define WORDS_ENTRY(settings, field, name, type, target, words, help) \
+	{ name, type, target, words, 0, 0, help },
+#define NUMBER_ENTRY(settings, field, name, type, target, arg, min, max, help) \
+	{ name, type, target, NULL, min, max, help },
+	OBX_SETUP_GRID(, , WORDS_ENTRY, NUMBER_ENTRY) OBX_SETUP_RULES(, , WORDS_ENTRY, NUMBER_ENTRY)
 #undef AT
 #undef MINE
 };
 #define OPTION_COUNT (sizeof options / sizeof options[0])
 
-/* Stored as text and checked in obx_setup_finish. */
 static const struct {
 	const char *name, *value, *help;
 } texts[] = {
-	{ "preset", "NAME",
-		"conventions of a known tool (below); the other options change single rules" },
-	{ "columns", "A,B",
-		"columns of the file by name or number; default x,y, else "
-		"GazePointX_normalized,GazePointY_normalized" },
-	{ "modes", "A,B",
-		"1D-x, 2D-xy ... or NAME=1+2:l2: which columns make a series and with which norm" },
-	{ "measures", "A,B", "measures to give, or 'all'" },
+#define TEXT_ENTRY(settings, field, name, arg, help) { name, arg, help },
+	OBX_SETUP_TEXTS(, , TEXT_ENTRY)
 };
 #define TEXT_COUNT (sizeof texts / sizeof texts[0])
 
@@ -137,9 +68,12 @@ static void print_word(const char *words, int index, char *ret_text, size_t size
 	snprintf(ret_text, size, "%.*s", (int)strcspn(words, "|"), words);
 }
 
-/* Checks a value, and applies it to setup unless setup is NULL. */
-static bool apply(
-	struct obx_setup *setup, const struct option *o, const char *value, struct obx_error *error)
+/*
+ * Checks a value, and applies it to setup unless setup is NULL. false: ret_takes says what the value
+ * must be.
+ */
+static bool apply(struct obx_setup *setup, const struct option *o, const char *value,
+	struct obx_error *ret_takes)
 {
 	char *to = setup ? (o->type == OWN ? (char *)setup : (char *)&setup->options) + o->offset
 			 : NULL;
@@ -154,19 +88,14 @@ static bool apply(
 										     : value);
 
 		if (index < 0)
-			return obx_error_set(
-				error, "--%s is one of %s, not '%.40s'", o->name, o->words, value);
+			return obx_error_set(ret_takes, "one of %s", o->words);
 		whole = (uint64_t)index;
 	} else if (o->type == REAL) {
 		real = strtod(value, &end);
 		if (!*value || *end || !(real >= o->min && real <= o->max))
-			return obx_error_set(error,
-				"--%s takes a number from %g to %g, not '%.40s'", o->name, o->min,
-				o->max, value);
+			return obx_error_set(ret_takes, "a number from %g to %g", o->min, o->max);
 	} else if (!ob_text_parse_number(value, (uint64_t)o->min, (uint64_t)o->max, &whole)) {
-		return obx_error_set(error,
-			"--%s takes a whole number from %.0f to %.0f, not '%.40s'", o->name, o->min,
-			o->max, value);
+		return obx_error_set(ret_takes, "a whole number from %.0f to %.0f", o->min, o->max);
 	}
 	if (!to)
 		return true;
@@ -202,9 +131,21 @@ static const char *find_text(const char *name)
 	return NULL;
 }
 
-bool obx_setup_known(const char *name)
+/* Stores a value, to be applied by obx_setup_finish. false: ret_takes says what it must be. */
+static bool keep(struct obx_setup *setup, const struct option *o, const char *name,
+	const char *value, struct obx_error *ret_takes)
 {
-	return find_option(name) || find_text(name);
+	if (o && !apply(NULL, o, value, ret_takes))
+		return false;
+	if (strlen(value) >= OBX_SETUP_VALUE_MAX)
+		return obx_error_set(
+			ret_takes, "a value of at most %d bytes", OBX_SETUP_VALUE_MAX - 1);
+	if (setup->given_count == OBX_SETUP_GIVEN_MAX)
+		return obx_error_set(
+			ret_takes, "its place among the first %d options", OBX_SETUP_GIVEN_MAX);
+	setup->given[setup->given_count].name = name;
+	strcpy(setup->given[setup->given_count++].value, value);
+	return true;
 }
 
 bool obx_setup_take(struct obx_setup *setup, const char *name, const char *value, bool *ret_known,
@@ -212,20 +153,24 @@ bool obx_setup_take(struct obx_setup *setup, const char *name, const char *value
 {
 	const struct option *o = find_option(name);
 	const char *kept = o ? o->name : find_text(name);
+	struct obx_error takes;
 
 	*ret_known = kept;
 	if (!kept)
 		return obx_error_set(error, "there is no option '%.60s'", name);
-	if (o && !apply(NULL, o, value, error))
-		return false;
-	if (strlen(value) >= OBX_SETUP_VALUE_MAX)
-		return obx_error_set(error, "--%s: the value is longer than %d bytes", kept,
-			OBX_SETUP_VALUE_MAX - 1);
-	if (setup->given_count == OBX_SETUP_GIVEN_MAX)
-		return obx_error_set(error, "more than %d options", OBX_SETUP_GIVEN_MAX);
-	setup->given[setup->given_count].name = kept;
-	strcpy(setup->given[setup->given_count++].value, value);
-	return true;
+	return keep(setup, o, kept, value, &takes) ||
+		obx_error_set(error, "--%s takes %.200s, not '%.40s'", kept, takes.text, value);
+}
+
+enum ob_err obx_setup_take_option(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
+{
+	const struct option *o = find_option(option->name);
+	struct obx_error takes;
+
+	if (keep(target, o, o ? o->name : option->name, text, &takes))
+		return OB_ERR_NONE;
+	return ob_cause_set(ret_cause, OB_ERR_ARGUMENT, "%.200s", takes.text);
 }
 
 static const char *given(const struct obx_setup *setup, const char *name)
@@ -547,22 +492,6 @@ void obx_setup_text(const struct obx_setup *setup, bool grid, char *ret_text, si
 	if (used < size)
 		snprintf(ret_text + used, size - used, ";columns=%s",
 			setup->table.columns ? setup->table.columns : "");
-}
-
-void obx_setup_usage(FILE *file)
-{
-	for (size_t i = 0; i < TEXT_COUNT; i++)
-		fprintf(file, "  --%s %s\n        %s\n", texts[i].name, texts[i].value,
-			texts[i].help);
-	for (size_t i = 0; i < OPTION_COUNT; i++)
-		fprintf(file, "  --%s %s\n        %s\n", options[i].name,
-			options[i].words                  ? options[i].words
-				: options[i].type == REAL ? "NUMBER"
-							  : "N",
-			options[i].help);
-	fprintf(file, "\npresets:\n");
-	for (unsigned i = 0; i < OBK_RQA_PRESET_COUNT; i++)
-		fprintf(file, "  %-16s %s\n", obk_rqa_preset_name(i), obk_rqa_preset_what(i));
 }
 
 void obx_setup_markdown(FILE *file)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "base/options.h"
 #include "compute/command/rqa/error.h"
 #include "compute/command/rqa/table.h"
 #include "compute/rqa/rqa.h"
@@ -49,8 +50,9 @@ struct obx_setup {
  */
 bool obx_setup_take(struct obx_setup *setup, const char *name, const char *value, bool *ret_known,
 	struct obx_error *error);
-/* Whether there is an option of this name. */
-bool obx_setup_known(const char *name);
+/* The same for the parser of command lines; target: a struct obx_setup. */
+enum ob_err obx_setup_take_option(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause);
 /* Applies all options. */
 bool obx_setup_finish(struct obx_setup *setup, struct obx_error *error);
 /*
@@ -70,8 +72,6 @@ bool obx_setup_series(const struct obx_setup *setup, const struct obk_rqa_mode *
 	double **ret_copy, int *ret_status, struct obx_error *error);
 /* The norm of a mode, or that of the options if the mode has none: "l1". */
 const char *obx_setup_norm(const struct obx_setup *setup, const struct obk_rqa_mode *mode);
-/* Prints the options for --help, one or two lines each. */
-void obx_setup_usage(FILE *file);
 /*
  * Everything that affects results, as "name=value;...", which is compared when a sweep is resumed.
  * With `grid`, without m, tau, eps and lmin.

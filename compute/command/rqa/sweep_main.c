@@ -9,12 +9,13 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "compute/command/rqa/args.h"
 #include "compute/command/rqa/device.h"
 #include "compute/command/rqa/format.h"
 #include "compute/command/rqa/meter.h"
 #include "compute/command/rqa/rqa.h"
 #include "compute/command/rqa/sweep.h"
+#include "compute/command/rqa/setup.h"
+#include "compute/command/rqa/setup_options.h"
 #include "tools/command.h"
 
 #define REASONS_SHOWN 10
@@ -22,35 +23,15 @@
 struct command {
 	struct obx_sweep *sweep;
 	struct obx_meter meter;
-	bool json;
 	unsigned reasons; /* reported so far */
+	/* options; those of the sweep are moved to it */
+	bool json, fresh;
+	const char *folder, *out, *pattern;
+	enum obx_meter_mode progress;
+	uint32_t writes, digits;
+	struct obx_setup setup;
+	struct obx_grid grid;
 };
-
-static void usage(FILE *out)
-{
-	fprintf(out,
-		"usage: outboard rqa sweep FOLDER --grid '" OBX_GRID_USAGE "' [options]\n\n"
-		"Computes every CSV file of FOLDER (and the folders in it) with every combination "
-		"of the grid. Stopped or killed, it goes "
-		"on where it was\n"
-		"when the same command is given again. What cannot be computed is listed in "
-		"failed.csv with its reason; the rest goes "
-		"on.\n\n"
-		"  --grid 'LISTS'        lists are values and ranges: 2,3,5  1..10  "
-		"0.05..0.10:0.001; also --m, --tau, --eps, --lmin one "
-		"by one\n"
-		"  --out FOLDER          where results go; default FOLDER-rqa\n"
-		"  --write LIST          long (results.csv), wide (summary.csv, modes side by "
-		"side), folders (one a combination); default "
-		"long\n"
-		"  --pattern GLOB        which files; default *.csv\n"
-		"  --digits N            significant digits in CSV, 1 to 17; default %d\n"
-		"  --fresh               forget what an earlier run left in --out\n"
-		"  --progress WHEN       auto, always, never\n"
-		"  --json                the outcome as JSON on standard output\n\n",
-		OBX_NUMBER_DIGITS);
-	obx_setup_usage(out);
-}
 
 static void on_event(void *arg, const struct obx_sweep_event *event)
 {
@@ -148,82 +129,85 @@ static bool set_text(char **to, const char *text)
 	return *to;
 }
 
-static bool take_grid(struct obx_args *args, struct obx_grid *grid, bool *ret_taken)
+static enum ob_err take_grid(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
 {
-	static const char *const names[] = { "m", "tau", "eps", "radius", "lmin" };
 	struct obx_error error;
-	const char *value = NULL;
-	bool good = true;
+	bool taken = strcmp(option->name, "grid") == 0
+		? obx_grid_parse(target, text, &error)
+		: obx_grid_set(target, option->name, text, &error);
 
-	*ret_taken = true;
-	if (obx_args_is(args, "grid", &value)) {
-		good = !value || obx_grid_parse(grid, value, &error);
-	} else {
-		size_t i = 0;
-
-		while (i < sizeof names / sizeof names[0] && !obx_args_is(args, names[i], &value))
-			i++;
-		*ret_taken = i < sizeof names / sizeof names[0];
-		good = !value || obx_grid_set(grid, names[i], value, &error);
-	}
-	if (!good)
-		obx_args_refuse(args, "%s", error.text);
-	return good;
+	return taken
+		? OB_ERR_NONE
+		: ob_cause_set(ret_cause, OB_ERR_ARGUMENT, "lists of values (%.400s)", error.text);
 }
 
-/* false: an argument is wrong; *ret_help: the usage was printed. */
-static bool parse(struct command *c, struct obx_args *args, bool *ret_help)
+static enum ob_err take_writes(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
 {
-	struct obx_sweep *sweep = c->sweep;
-	enum obx_meter_mode meter = OBX_METER_AUTO;
 	struct obx_error error;
 
-	while (obx_args_next(args)) {
-		const char *value = NULL;
-		uint64_t digits;
-		bool taken;
+	(void)option;
+	(void)ret_cause;
+	return obx_sweep_parse_writes(text, target, &error) ? OB_ERR_NONE : OB_ERR_ARGUMENT;
+}
 
-		if (obx_args_flag(args, "help")) {
-			usage(stdout);
-			*ret_help = true;
-			return true;
-		}
-		if (!take_grid(args, &sweep->grid, &taken) || taken)
-			continue;
-		if (args->word && !sweep->folder) {
-			set_text(&sweep->folder, args->word);
-		} else if (obx_args_flag(args, "json")) {
-			c->json = true;
-		} else if (obx_args_flag(args, "fresh")) {
-			sweep->fresh = true;
-		} else if (obx_args_is(args, "out", &value)) {
-			if (value)
-				set_text(&sweep->out, value);
-		} else if (obx_args_is(args, "pattern", &value)) {
-			if (value)
-				set_text(&sweep->pattern, value);
-		} else if (obx_args_is(args, "write", &value)) {
-			if (value && !obx_sweep_parse_writes(value, &sweep->writes, &error))
-				obx_args_refuse(args, "%s", error.text);
-		} else if (obx_args_is(args, "progress", &value)) {
-			if (value && !obx_meter_parse(value, &meter))
-				obx_args_refuse(args,
-					"--progress is auto, always or never, not '%.40s'", value);
-		} else if (obx_args_is(args, "digits", &value)) {
-			if (value && !ob_text_parse_number(value, 1, 17, &digits))
-				obx_args_refuse(args,
-					"--digits takes a whole number from 1 to 17, not '%.40s'",
-					value);
-			else if (value)
-				sweep->digits = (int)digits;
-		} else {
-			obx_args_setup(args, &sweep->setup);
-		}
+#define GRID_LIST(option_name, hidden_name)                                        \
+	{                                                                          \
+		OB_OPTION(option_name, OB_PARSED, struct command, grid),           \
+			.arg = "LIST", .take = take_grid, .hidden = (hidden_name), \
+			.help = "the values of " option_name " in the grid"        \
 	}
-	if (!args->wrong && !sweep->folder)
-		obx_args_refuse(args, "a folder is missing");
-	obx_meter_init(&c->meter, meter);
-	return !args->wrong;
+
+static const struct ob_option options[] = {
+	{ OB_OPTION("grid", OB_PARSED, struct command, grid), .arg = "'LISTS'", .take = take_grid,
+		.help = "'" OBX_GRID_USAGE "'; lists are values and ranges: 2,3,5 or 1..10 or "
+			"0.05..0.10:0.001" },
+	GRID_LIST("m", false),
+	GRID_LIST("tau", false),
+	GRID_LIST("eps", false),
+	GRID_LIST("radius", true),
+	GRID_LIST("lmin", false),
+	{ OB_OPTION("out", OB_FOLDER, struct command, out), .arg = "FOLDER", .letter = 'o',
+		.fallback = "FOLDER-rqa", .help = "where results go" },
+	{ OB_OPTION("write", OB_PARSED, struct command, writes), .arg = "LIST", .take = take_writes,
+		.takes = "a list of long, wide and folders", .fallback = "long",
+		.help = "long (results.csv), wide (summary.csv, modes side by side), folders (one "
+			"a combination)" },
+	{ OB_OPTION("pattern", OB_TEXT, struct command, pattern), .arg = "GLOB",
+		.fallback = "*.csv", .help = "which files" },
+	{ OB_OPTION("digits", OB_NUMBER, struct command, digits), .arg = "N", .min = 1, .max = 17,
+		.fallback = OB_VALUE_TEXT(OBX_NUMBER_DIGITS), .help = "significant digits in CSV" },
+	{ OB_OPTION("fresh", OB_FLAG, struct command, fresh),
+		.help = "forget what an earlier run left in --out" },
+	OBX_PROGRESS_OPTION(struct command, progress){
+		OB_OPTION("json", OB_FLAG, struct command, json),
+		.help = "print the outcome as JSON on standard output" },
+	OBX_SETUP_OPTIONS(struct command, setup){ 0 },
+};
+
+static const struct ob_operand operands[] = {
+	{ .name = "FOLDER",
+		.folder = true,
+		.offset = offsetof(struct command, folder),
+		.missing = "a folder is missing" },
+	{ 0 },
+};
+
+/* Moves the options to the sweep. false: out of memory. */
+static bool apply(struct command *c)
+{
+	struct obx_sweep *sweep = c->sweep;
+
+	sweep->setup = c->setup;
+	sweep->grid = c->grid;
+	c->grid = (struct obx_grid){ 0 };
+	sweep->fresh = c->fresh;
+	sweep->writes = c->writes;
+	sweep->digits = (int)c->digits;
+	obx_meter_init(&c->meter, c->progress);
+	return set_text(&sweep->folder, c->folder) && (!c->out || set_text(&sweep->out, c->out)) &&
+		(!c->pattern || set_text(&sweep->pattern, c->pattern));
 }
 
 static void free_sweep(struct obx_sweep **sweep)
@@ -231,22 +215,35 @@ static void free_sweep(struct obx_sweep **sweep)
 	obx_sweep_free(*sweep);
 }
 
-int obx_rqa_sweep_main(int argc, char **argv)
+static void free_command(struct command **c)
+{
+	if (*c)
+		obx_grid_fini(&(*c)->grid);
+	free(*c);
+}
+
+static int sweep_main(int argc, char **argv)
 {
 	OB_CLEANUP(free_sweep) struct obx_sweep *sweep = obx_sweep_new();
-	struct obx_args args = { .verb = "rqa sweep", .argc = argc, .at = 1, .argv = argv };
-	struct command c = { .sweep = sweep };
+	OB_CLEANUP(free_command) struct command *c = calloc(1, sizeof *c);
 	struct obx_error error = { "out of memory" };
-	bool help = false, good;
+	bool good;
+	int code;
 
-	if (!sweep) {
+	if (!sweep || !c) {
 		fprintf(stderr, "outboard rqa sweep: out of memory\n");
 		return OBX_EXIT_UNWELL;
 	}
-	if (!parse(&c, &args, &help))
-		return OBX_EXIT_USAGE;
-	if (help)
-		return 0;
+	c->sweep = sweep;
+	c->writes = sweep->writes;
+	c->digits = (uint32_t)sweep->digits;
+	code = ob_options_parse(&obx_rqa_sweep_command, c, argc, argv);
+	if (code != OB_OPTIONS_GO)
+		return code;
+	if (!apply(c)) {
+		fprintf(stderr, "outboard rqa sweep: out of memory\n");
+		return OBX_EXIT_UNWELL;
+	}
 	if (!sweep->out) {
 		size_t length = strlen(sweep->folder);
 		char path[4096];
@@ -257,13 +254,28 @@ int obx_rqa_sweep_main(int argc, char **argv)
 		set_text(&sweep->out, path);
 	}
 	sweep->on_event = on_event;
-	sweep->arg = &c;
+	sweep->arg = c;
 	obx_rqa_catch_signals();
 	if (!obx_setup_finish(&sweep->setup, &error) || !obx_grid_check(&sweep->grid, &error)) {
-		obx_args_refuse(&args, "%s", error.text);
-		return OBX_EXIT_USAGE;
+		return ob_usage_error(&obx_rqa_sweep_command, "%s", error.text);
 	}
 	good = obx_sweep_open(sweep, &error) && obx_sweep_run(sweep, &error) &&
 		obx_sweep_write(sweep, &error);
-	return print_outcome(&c, good, error.text);
+	return print_outcome(c, good, error.text);
 }
+
+const struct ob_command obx_rqa_sweep_command = {
+	.name = "outboard rqa sweep",
+	.summary = "every file of a folder with every combination of a grid; goes on where it was "
+		   "stopped",
+	.usage = "FOLDER --grid '" OBX_GRID_USAGE "' [OPTION]...",
+	.about =
+		"Computes every CSV file of FOLDER (and the folders in it) with every combination "
+		"of the grid. Stopped or killed, it goes on where it was when the same command is "
+		"given again. What cannot be computed is listed in failed.csv with its reason; the "
+		"rest goes on.",
+	.notes = OBX_SETUP_NOTES,
+	.options = options,
+	.operands = operands,
+	.main = sweep_main,
+};
