@@ -22,7 +22,10 @@
 #define OBI_PTX_GRAPH_BUCKETS   4096u
 #define OBI_PTX_GRAPH_NO_KERNEL UINT32_MAX
 
-/* Names point into the caller's text. One thread. */
+/*
+ * Names point into the caller's text. One thread. The functions below that return bool return false
+ * when the graph is full.
+ */
 struct obi_ptx_graph {
 	struct ob_buf nodes, edges;           /* struct node; uint32_t */
 	uint32_t hash[OBI_PTX_GRAPH_BUCKETS]; /* index + 1 */
@@ -32,8 +35,6 @@ struct obi_ptx_graph {
 
 void obi_ptx_graph_init(struct obi_ptx_graph *graph);
 void obi_ptx_graph_fini(struct obi_ptx_graph *graph);
-
-/* The functions that return bool return false when the graph is full. */
 
 /* A .shared variable at module level. */
 bool obi_ptx_graph_variable(

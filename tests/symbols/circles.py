@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
 """The check for circles of files (tools/dev/circles.py) finds those it must find, and the tree has
-none but the known ones."""
+none. The picture of the folders leaves out what another arrow says."""
 import os
 import pathlib
 import sys
@@ -20,8 +20,8 @@ def main() -> int:
             print(f'failed: {what}')
             bad += 1
 
-    def found(files, known=()):
-        return list(circles.problems(sorted(files), known, read=files.__getitem__))
+    def found(files):
+        return list(circles.problems(sorted(files), read=files.__getitem__))
 
     line = {'a/x.h': '', 'a/x.c': '#include "a/x.h"\n#include "a/y.h"', 'a/y.h': '#include "a/z.h"', 'a/z.h': '#include <a/x.h>'}
     check('a line is no circle', not found(line))
@@ -40,14 +40,16 @@ def main() -> int:
     check('its includes are those of its object', len(found(private)) == 1)
     apart = {'a.h': '#include "b.h"', 'b.h': '#include "a.h"', 'c.h': '#include "d.h"', 'd.h': '#include "c.h"'}
     check('two circles', len(found(apart)) == 2)
-    check('a known one', [what for _, what in found(apart, ['b a'])] == [what for _, what in found(apart) if 'c d' in what])
-    check('a known one that is none', len(found(line, ['a/x a/y'])) == 1)
-    check('a known one that has lost a member', len(found(apart, ['a b x', 'c d'])) == 2)
     rooms = {'a/x.h': '', 'a/y.h': '#include "b/y.h"', 'b/x.h': '#include "a/x.h"', 'b/y.h': ''}
     got = found(rooms)
-    check('two folders', len(got) == 1 and 'a/ b/' in got[0][1] and not found(rooms, ['a/ b/']))
+    check('two folders', len(got) == 1 and 'a/ b/' in got[0][1])
     deep = {f'n{i}.h': f'#include "n{i + 1}.h"' for i in range(3000)} | {'n3000.h': '#include "n0.h"'}
     check('a long one', len(found(deep)) == 1)
+
+    layers = {'a/x.h': '', 'b/x.h': '#include "a/x.h"', 'c/x.h': '#include "b/x.h"\n#include "a/x.h"', 'tests/x.c': '#include "c/x.h"'}
+    drawn = circles.picture(sorted(layers), read=layers.__getitem__)
+    lines = [line.split() for line in drawn.splitlines() if line.startswith(' ')]
+    check('the picture', lines == [['2', 'c/', '─►', 'b/'], ['1', 'b/', '─►', 'a/'], ['0', 'a/']])
 
     os.chdir(root)
     paths = [str(path.relative_to('.')) for path in pathlib.Path('.').rglob('*')

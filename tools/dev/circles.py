@@ -3,11 +3,17 @@
 # Copyright The Outboard Authors
 """Finds circles among the sources: files that include one another, directly or through others.
 
-The unit is an object: foo.c, foo.h, foo.cu and foo.cuh of one folder, and its private header foo_inside.h. Objects of a circle cannot be understood, tested or
-moved one at a time. To open one: move the structure that both need into a header below both, or let the lower object call through a list of listeners that
-the upper one joins. Folders are looked at in the same way: server/worker may use server/layers, then nothing in server/layers uses server/worker.
+The unit is an object: foo.c, foo.h, foo.cu and foo.cuh of one folder, and its private header
+foo_inside.h. The objects of a circle cannot be understood, tested or moved one at a time. To remove a
+circle, move the structure that both objects need into a header below both, or let the lower object call
+through a list of listeners that the upper one joins. Folders are checked in the same way: if
+server/worker uses server/layers, then nothing in server/layers may use server/worker.
 
-Called by check-style; by itself it prints every circle, the known ones too."""
+Called by check-style.
+
+    tools/dev/circles.py              print the circles
+    tools/dev/circles.py --picture    write the picture of the folders into docs/ARCHITECTURE.md
+"""
 import pathlib
 import re
 import subprocess
@@ -15,9 +21,6 @@ import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 SUFFIXES = {'.c', '.h', '.cu', '.cuh'}
-# Circles that may stay until their folders are rebuilt, by the names of their objects. A line that is no circle any more is a fault, so the list gets shorter.
-KNOWN = (
-)
 
 Edges = dict[str, dict[str, list[str]]]
 
@@ -111,20 +114,75 @@ def closing(edges: Edges, members: list[str]) -> list[str]:
     return []
 
 
-def problems(paths: list[str], known=KNOWN, read=None):
-    """(file:line, what is wrong) for each circle that is not in the list, and for each line of the list that is no circle."""
+def problems(paths: list[str], read=None):
+    """Yields (file:line, what is wrong) for each circle."""
     objects = graph(paths, read) if read else graph(paths)
-    left = {line: frozenset(line.split()) for line in known}
     for edges in objects, folders(objects):
         for members in circles(edges):
-            line = next((line for line, names in left.items() if names == frozenset(members)), None)
-            if line is not None:
-                del left[line]
-                continue
             steps = closing(edges, members)
             yield re.search(r'\((.*)\)$', steps[0]).group(1), f'files include one another in a circle: {" ".join(members)}; one way round: {", ".join(steps)}'
-    for line in left:
-        yield 'tools/dev/circles.py:1', f'KNOWN has a circle that is none any more, take the line out: {line}'
+
+
+# ---- the picture of the folders ----
+
+PAGE = pathlib.Path('docs/ARCHITECTURE.md')
+BEGIN, END = '<!-- picture of the folders: tools/dev/circles.py --picture -->\n```\n', '```\n<!-- end of the picture -->'
+ASIDE = ('tests/', 'examples/')
+COLUMNS = 100
+
+
+def levels(edges: Edges) -> dict[str, int]:
+    """folder -> 0 if it includes no other folder, else one more than the highest that it includes. The folders have no circle."""
+    found: dict[str, int] = {}
+
+    def level(name: str) -> int:
+        if name not in found:
+            found[name] = 1 + max(map(level, edges[name]), default=-1)
+        return found[name]
+
+    for name in edges:
+        level(name)
+    return found
+
+
+def reduced(edges: Edges) -> dict[str, list[str]]:
+    """folder -> the folders that it includes, without those that it also reaches through another one."""
+    below: dict[str, set[str]] = {}
+
+    def reach(name: str) -> set[str]:
+        if name not in below:
+            below[name] = set(edges[name]).union(*map(reach, edges[name]))
+        return below[name]
+
+    return {name: sorted(o for o in edges[name] if not any(o in reach(other) for other in edges[name])) for name in edges}
+
+
+def picture(paths: list[str], read=lambda path: pathlib.Path(path).read_text(encoding='utf-8')) -> str:
+    """One block of lines for each level, the highest first: folder -> the folders that it includes."""
+    edges = folders(graph([path for path in paths if not path.startswith(ASIDE)], read))
+    level, arrows = levels(edges), reduced(edges)
+    wide = max(map(len, edges))
+    lines = []
+    for at in range(max(level.values()), -1, -1):
+        lines.append('─' * COLUMNS if lines else '')
+        for name in sorted(name for name in edges if level[name] == at):
+            lines.append(f' {at}  {name:{wide}}  ' + ('─► ' + '  '.join(arrows[name]) if arrows[name] else ''))
+    return '\n'.join(line.rstrip() for line in lines[1:]) + '\n'
+
+
+def picture_problems(paths: list[str]):
+    """Yields (file:line, what is wrong) if the page has another picture."""
+    text = PAGE.read_text(encoding='utf-8')
+    if circles(folders(graph(paths))):
+        return  # reported as such
+    if BEGIN + picture(paths) + END not in text:
+        yield f'{PAGE}:1', 'the picture of the folders is out of date: run tools/dev/circles.py --picture'
+
+
+def picture_write(paths: list[str]) -> None:
+    """Replaces the picture in the page."""
+    before, _, rest = PAGE.read_text(encoding='utf-8').partition(BEGIN)
+    PAGE.write_text(before + BEGIN + picture(paths) + END + rest.partition(END)[2], encoding='utf-8')
 
 
 def tracked() -> list[str]:
@@ -133,6 +191,9 @@ def tracked() -> list[str]:
 
 
 def main() -> int:
+    if sys.argv[1:] == ['--picture']:
+        picture_write(tracked())
+        return 0
     objects = graph(tracked())
     for edges in objects, folders(objects):
         for members in circles(edges):
