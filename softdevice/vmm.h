@@ -19,6 +19,7 @@
 
 #define OBD_PHYSICAL_MAX (1u << 20) /* live handles of cuMemCreate */
 
+/* NOLINTNEXTLINE(misc-redundant-expression): constants of two headers */
 _Static_assert(OBF_VMM_PAGE == OBD_UNIT, "a mapping consists of units of the window");
 
 /* The front end's backend table (front/backend.h). */

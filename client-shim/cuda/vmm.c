@@ -8,6 +8,7 @@
 static struct obc_heap *vmm_heaps;
 static uint32_t n_vmm_heaps;
 
+/* NOLINTNEXTLINE(misc-redundant-expression): constants of two headers */
 _Static_assert(OBF_VMM_PAGE == OBC_HEAP_PAGE, "a reservation consists of pages of a heap");
 
 void obc_vmm_start(struct obc_heap *heaps, uint32_t n)
