@@ -254,7 +254,8 @@ static enum ob_err module_read(struct merge *m, uint32_t module)
 		}
 		r.s.module = module;
 		if (!statement_read(&r, p))
-			return complain(m, module, "a declaration does not end", NULL, 0);
+			return complain(
+				m, module, "unexpected end of text in a declaration", NULL, 0);
 		if (r.is_function)
 			r.s.kind = p->text[r.s.to - 1] == '}' ? FUNCTION : FUNCTION_DECLARED;
 		if (!r.named)
@@ -325,8 +326,8 @@ static enum ob_err resolve(
 		*slot = (uint32_t)(new - m->statements) + 1;
 		return OB_ERR_NONE;
 	}
-	return complain(
-		m, new->module, "defined in another input too:", name_of(m, new), new->name_size);
+	return complain(m, new->module, "symbol is also defined in another input:", name_of(m, new),
+		new->name_size);
 }
 
 static enum ob_err symbols_resolve(struct merge *m)
@@ -412,7 +413,7 @@ enum ob_err obi_ptx_merge(
 	for (uint32_t i = 0; i < n && !result; i++)
 		result = module_read(&m, i);
 	if (!result && (!m.version || !m.target))
-		result = complain(&m, 0, "not PTX: no .version or .target", NULL, 0);
+		result = complain(&m, 0, "not PTX: missing .version or .target", NULL, 0);
 	if (!result)
 		result = symbols_resolve(&m);
 	if (!result) {

@@ -25,7 +25,7 @@ static size_t window_used;
 static char text[1 << 17];
 static size_t text_size;
 
-static void *take(void *user, size_t size, size_t align)
+static void *window_alloc(void *user, size_t size, size_t align)
 {
 	size_t at = (__atomic_fetch_add(&window_used, size + align + 4096, __ATOMIC_RELAXED) +
 			    align - 1) &
@@ -35,13 +35,13 @@ static void *take(void *user, size_t size, size_t align)
 	return at + size <= WINDOW ? window + at : NULL;
 }
 
-static void give(void *user, void *p)
+static void window_free(void *user, void *p)
 {
 	(void)user;
 	(void)p;
 }
 
-static void give_scratch(void *user, void *p, size_t size)
+static void window_free_scratch(void *user, void *p, size_t size)
 {
 	(void)user;
 	(void)p;
@@ -50,7 +50,7 @@ static void give_scratch(void *user, void *p, size_t size)
 
 static void *heap(void *user, size_t size)
 {
-	return take(user, size, 16);
+	return window_alloc(user, size, 16);
 }
 
 static void print(void *user, const char *s, size_t size)
@@ -246,14 +246,14 @@ int main(int argc, char **argv)
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (window == MAP_FAILED)
 		return 1;
-	struct obd_env env = { .alloc = take,
-		.free = give,
+	struct obd_env env = { .alloc = window_alloc,
+		.free = window_free,
 		.window_base = (uintptr_t)window,
 		.window_size = WINDOW,
-		.scratch_alloc = take,
-		.scratch_free = give_scratch,
+		.scratch_alloc = window_alloc,
+		.scratch_free = window_free_scratch,
 		.heap_alloc = heap,
-		.heap_free = give,
+		.heap_free = window_free,
 		.print = print,
 		.compute_capability = 90,
 		.sm_count = 4 };
@@ -265,7 +265,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	size_t count = (size_t)blocks * 128 * WORDS;
-	uint32_t *data = take(NULL, count * 4, 64), *check = malloc(count * 4);
+	uint32_t *data = window_alloc(NULL, count * 4, 64), *check = malloc(count * 4);
 
 	if (!data || !check)
 		return 1;

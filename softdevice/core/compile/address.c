@@ -14,7 +14,7 @@ static uint32_t as_wide(struct obd_builder *b, uint32_t v, enum obd_type t)
 	if (obd_type_class(t) == OBD_CLASS_64)
 		return v;
 	if (obd_type_class(t) != OBD_CLASS_32)
-		obd_ptx_fail(b->ld, "an address register has 32 or 64 bits");
+		obd_ptx_fail(b->ld, "an address register must have 32 or 64 bits");
 	w = obd_vreg_new(b, OBD_CLASS_64);
 	obd_emit(b, OBD_OP_zext32_64, w, v, N, N);
 	return w;
@@ -27,7 +27,7 @@ static uint32_t as_narrow(struct obd_builder *b, uint32_t v, enum obd_type t)
 	if (obd_type_class(t) == OBD_CLASS_32)
 		return v;
 	if (obd_type_class(t) != OBD_CLASS_64)
-		obd_ptx_fail(b->ld, "an address register has 32 or 64 bits");
+		obd_ptx_fail(b->ld, "an address register must have 32 or 64 bits");
 	w = obd_vreg_new(b, OBD_CLASS_32);
 	obd_emit(b, OBD_OP_lo_64, w, v, N, N);
 	return w;
@@ -47,7 +47,7 @@ uint32_t obd_address(
 	uint32_t base;
 
 	if (o->kind != OBD_OPD_ADDRESS)
-		obd_ptx_fail(b->ld, "an address in [ ] expected");
+		obd_ptx_fail(b->ld, "expected an address operand in [ ]");
 	if (o->sym) {
 		struct obd_operand sym = {
 			.kind = OBD_OPD_SYMBOL, .sym = o->sym, .vreg = N, .pair = N
@@ -58,7 +58,7 @@ uint32_t obd_address(
 							: OBD_KIND_GLOBAL;
 		if (*kind == OBD_KIND_GLOBAL && o->sym->kind != OBD_SYM_GLOBAL &&
 			o->sym->kind != OBD_SYM_KERNEL_PARAM)
-			obd_ptx_fail(b->ld, "%.*s has no address",
+			obd_ptx_fail(b->ld, "%.*s has no address: it is not a variable",
 				OBD_TEXT_ARG(o->sym->name, o->sym->size));
 		if (*kind == OBD_KIND_GLOBAL && o->sym->kind == OBD_SYM_GLOBAL) {
 			sym.offset = offset;

@@ -64,8 +64,8 @@ static void declare_formal_registers(struct obd_loader *ld, struct obd_function_
 
 			if (p->is_register && p->words != 1)
 				obd_ptx_fail(ld,
-					"functions with .reg parameters or results of 64 bits are "
-					"not supported; use .param");
+					".reg parameters and results of 64 bits are not supported: "
+					"use .param");
 			if (!words)
 				continue;
 			uint32_t from = words->vreg;
@@ -93,12 +93,12 @@ static void parse_reg(struct obd_loader *ld)
 			obd_ptx_fail(ld, "unknown register type .%.*s", OBD_TOK_ARG(obd_tok(ld)));
 	}
 	if (!t)
-		obd_ptx_fail(ld, "a register without a type");
+		obd_ptx_fail(ld, "a .reg declaration has no type");
 	if (lanes > 1)
-		obd_ptx_fail(ld, "vector registers are not supported; use { } of scalars");
+		obd_ptx_fail(ld, "vector registers are not supported: use scalar registers in { }");
 	do {
 		if (obd_tok(ld)->kind != OBD_TOK_WORD)
-			obd_ptx_fail(ld, "a register's name expected");
+			obd_tok_unexpected(ld, "a register name");
 		const char *name = obd_tok(ld)->text;
 		uint32_t size = obd_tok(ld)->size;
 		uint64_t count = 0;
@@ -108,7 +108,7 @@ static void parse_reg(struct obd_loader *ld)
 			count = obd_tok_integer(ld);
 			obd_tok_expect(ld, '>');
 			if (count > OBD_MAX_REGISTERS)
-				obd_ptx_fail(ld, "more than %u registers in one function",
+				obd_ptx_fail(ld, "a function declares more than %u registers",
 					OBD_MAX_REGISTERS);
 			if (!count)
 				continue;
@@ -132,7 +132,7 @@ static void parse_param(struct obd_loader *ld)
 	obd_decl_param(ld, &p);
 	obd_tok_expect(ld, ';');
 	if (!p.name)
-		obd_ptx_fail(ld, "a .param variable without a name");
+		obd_ptx_fail(ld, "a .param declaration has no name");
 	struct obd_symbol *s = obd_sym_add(ld, p.name, p.name_size, OBD_SYM_PARAM);
 
 	s->type = p.type;
@@ -253,7 +253,8 @@ static void parse_body(struct obd_loader *ld)
 
 		ld->b->line = t->line;
 		if (t->kind == OBD_TOK_END)
-			obd_ptx_fail(ld, "the text ends inside function %s", ld->b->func->name);
+			obd_ptx_fail(
+				ld, "unexpected end of text in function %s", ld->b->func->name);
 		if (obd_tok_accept(ld, '{')) {
 			obd_sym_push(ld);
 		} else if (obd_tok_accept(ld, '}')) {
@@ -317,7 +318,7 @@ static void body_skip(struct obd_loader *ld, uint32_t scope, const struct obd_le
 		obd_sym_pop(ld);
 	for (ld->lex = *start; depth; obd_tok_next(ld)) {
 		if (obd_tok(ld)->kind == OBD_TOK_END)
-			obd_ptx_fail(ld, "the text ends inside function %s", f->name);
+			obd_ptx_fail(ld, "unexpected end of text in function %s", f->name);
 		if (obd_tok_is(obd_tok(ld), '{'))
 			depth++;
 		else if (obd_tok_is(obd_tok(ld), '}') && --depth == 0)

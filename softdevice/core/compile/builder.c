@@ -31,13 +31,15 @@ uint32_t obd_vreg_range(struct obd_builder *b, enum obd_reg_class cls, uint32_t 
 	uint32_t first = b->n_vregs;
 
 	if (count > OBD_MAX_REGISTERS - b->n_vregs)
-		obd_ptx_fail(b->ld, "more than %u registers in one function", OBD_MAX_REGISTERS);
+		obd_ptx_fail(
+			b->ld, "a function declares more than %u registers", OBD_MAX_REGISTERS);
 	while (b->n_vregs + count > b->cap_vregs) {
 		uint32_t fresh = b->cap_vregs ? b->cap_vregs * 2 : 256;
 		struct obd_vreg *p = realloc(b->vregs, fresh * sizeof(*p));
 
 		if (!p)
-			obd_ptx_fail_with(b->ld, CUDA_ERROR_OUT_OF_MEMORY, "out of memory");
+			obd_ptx_fail_with(b->ld, CUDA_ERROR_OUT_OF_MEMORY,
+				"out of memory while the module is compiled");
 		b->vregs = p;
 		b->cap_vregs = fresh;
 	}

@@ -39,6 +39,6 @@ uint32_t obd_by_type(struct obd_builder *b, const struct obd_stmt *s, const stru
 		break;
 	}
 	if (!op && !(o->u16 == 0 && t == OBD_T_NONE))
-		obd_bad(b, s, "no such type");
+		obd_invalid(b, s, "invalid type for this instruction");
 	return op;
 }

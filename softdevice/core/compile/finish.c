@@ -43,8 +43,7 @@ static void write_insn(struct obd_builder *b, uint32_t i, struct obd_insn *out)
 	out->u.imm = l->imm;
 	if (l->flags & OBD_BRANCH) {
 		if (b->labels.at[l->imm] == OBD_NONE)
-			obd_ptx_fail(b->ld,
-				"a branch to a label that is not defined, in function %s, line %u",
+			obd_ptx_fail(b->ld, "branch to an undefined label in function %s, line %u",
 				b->func->name, l->line);
 		out->u.imm = b->labels.at[l->imm] - i;
 	}
@@ -87,7 +86,7 @@ void obd_build_finish(struct obd_builder *b)
 	f->n_slots = obd_regalloc(b, 2 + n_args + n_rets);
 	if (f->n_slots > OBD_MAX_SLOTS)
 		obd_ptx_refuse(b->ld,
-			"function %s needs %u register slots, the software device has %u", f->name,
+			"function %s needs %u register slots; the software device has %u", f->name,
 			f->n_slots, OBD_MAX_SLOTS);
 	f->code = obd_ptx_alloc(b->ld, b->n_code * sizeof(*f->code));
 	f->lines = obd_ptx_alloc(b->ld, b->n_code * sizeof(*f->lines));
@@ -119,8 +118,8 @@ void obd_build_finish(struct obd_builder *b)
 		for (uint32_t k = 0; k < n; k++, i++) {
 			if (b->labels.at[b->tables[i]] == OBD_NONE)
 				obd_ptx_fail(b->ld,
-					"a branch table names a label that is not defined, in "
-					"function %s",
+					"a .branchtargets table of function %s names an undefined "
+					"label",
 					f->name);
 			f->tables[i] = b->labels.at[b->tables[i]];
 		}

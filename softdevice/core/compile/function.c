@@ -25,7 +25,8 @@ static struct obd_func *new_func(struct obd_loader *ld, const char *name, uint32
 	obd_ptx_grow(ld, &p->funcs, &ld->cap_funcs, p->n_funcs, sizeof(*p->funcs), 1u << 24);
 	f->name = obd_arena_copy(ld->arena, name, size);
 	if (!f->name)
-		obd_ptx_fail_with(ld, CUDA_ERROR_OUT_OF_MEMORY, "out of memory");
+		obd_ptx_fail_with(
+			ld, CUDA_ERROR_OUT_OF_MEMORY, "out of memory while the module is compiled");
 	f->index = p->n_funcs;
 	p->funcs[p->n_funcs++] = f;
 	return f;
@@ -76,7 +77,7 @@ static void parse_limits(struct obd_loader *ld, struct obd_function_head *h)
  * blocks of max_threads threads fits in a register file of 65536 registers, of which a warp takes a
  * multiple of 256. Warps are allocated in groups of four.
  */
-static uint32_t guess_registers(
+static uint32_t estimate_registers(
 	uint32_t virtual, uint32_t max_threads, const struct obd_function_head *h)
 {
 	uint64_t regs = virtual / 2 + 8, most = 255;
@@ -106,7 +107,7 @@ static void layout_kernel(struct obd_loader *ld, struct obd_entry *e, struct obd
 		out[i] = (struct obd_param){ (uint32_t)at, params[i].bytes };
 		at += params[i].bytes;
 		if (at > OBD_KERNEL_MAX_PARAM_BYTES)
-			obd_ptx_fail(ld, "a kernel with more than %u bytes of parameters",
+			obd_ptx_fail(ld, "the parameters of a kernel take more than %u bytes",
 				OBD_KERNEL_MAX_PARAM_BYTES);
 	}
 	k->n_params = n;
@@ -132,10 +133,10 @@ static void check_redeclaration(struct obd_loader *ld, const struct obd_symbol *
 	const struct obd_function_decl *d, uint32_t args, uint32_t rets)
 {
 	if (s->kind != OBD_SYM_FUNC)
-		obd_ptx_fail(ld, "%.*s is no function", OBD_TEXT_ARG(s->name, s->size));
+		obd_ptx_fail(ld, "%.*s is already declared, and is not a function",
+			OBD_TEXT_ARG(s->name, s->size));
 	if (d->func->n_arg_words != args || d->func->n_ret_words != rets)
-		obd_ptx_fail(
-			ld, "function %s is declared with other parameters before", d->func->name);
+		obd_ptx_fail(ld, "function %s was declared with other parameters", d->func->name);
 }
 
 static struct obd_function_decl *declare_function(struct obd_loader *ld,
@@ -200,7 +201,7 @@ void obd_function_parse(struct obd_loader *ld, struct obd_function_head *h)
 	struct obd_token name = *obd_tok(ld);
 
 	if (name.kind != OBD_TOK_WORD)
-		obd_ptx_fail(ld, "a function's name expected");
+		obd_tok_unexpected(ld, "a function name");
 	obd_tok_next(ld);
 	if (obd_tok_is(obd_tok(ld), '('))
 		params = obd_decl_params(ld, &n_params);
@@ -213,7 +214,7 @@ void obd_function_parse(struct obd_loader *ld, struct obd_function_head *h)
 	if (obd_tok_accept(ld, ';'))
 		return;
 	if (!obd_tok_is(obd_tok(ld), '{'))
-		obd_ptx_fail(ld, "a function's body or ';' expected");
+		obd_tok_unexpected(ld, "a function body or ';'");
 	obd_tok_next(ld);
 	struct obd_builder *b = ld->builder;
 	bool discard = d->func->defined;
@@ -240,7 +241,7 @@ void obd_function_parse(struct obd_loader *ld, struct obd_function_head *h)
 	if (h->is_entry && !discard) {
 		struct obd_kernel *k = &ld->prog->entries[ld->prog->n_entries - 1].pub;
 
-		k->registers = guess_registers(b->registers, k->max_threads, h);
+		k->registers = estimate_registers(b->registers, k->max_threads, h);
 		k->local_bytes = b->func->local_bytes;
 	}
 	ld->b = NULL;

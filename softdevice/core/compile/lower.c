@@ -8,27 +8,28 @@
 #include "softdevice/core/ptx/token.h"
 #include "softdevice/core/ptx/unimplemented.h"
 
-void obd_bad(struct obd_builder *b, const struct obd_stmt *s, const char *what)
+void obd_invalid(struct obd_builder *b, const struct obd_stmt *s, const char *what)
 {
 	obd_ptx_fail(b->ld, "%.*s: %s", OBD_TEXT_ARG(s->op, s->op_size), what);
 }
 
-void obd_lacks(struct obd_builder *b, const struct obd_stmt *s, const char *what)
+void obd_unsupported(struct obd_builder *b, const struct obd_stmt *s, const char *what)
 {
 	obd_ptx_refuse(b->ld, "%.*s: %s is not supported by the software device",
 		OBD_TEXT_ARG(s->op, s->op_size), what);
 }
 
-void obd_want(struct obd_builder *b, const struct obd_stmt *s, uint32_t least, uint32_t most)
+void obd_operand_count(
+	struct obd_builder *b, const struct obd_stmt *s, uint32_t least, uint32_t most)
 {
 	if (s->n_opd < least || s->n_opd > most)
-		obd_bad(b, s, "wrong number of operands");
+		obd_invalid(b, s, "wrong number of operands");
 }
 
 enum obd_type obd_type_at(struct obd_builder *b, const struct obd_stmt *s, uint32_t i)
 {
 	if (i >= s->n_types)
-		obd_bad(b, s, "a type is missing");
+		obd_invalid(b, s, "missing type, such as .u32");
 	return s->types[i];
 }
 
@@ -134,7 +135,7 @@ static uint32_t symbol_value(struct obd_builder *b, const struct obd_operand *o,
 
 			if (at + sym->count * 4ull > OBD_MAX_LOCAL_BYTES)
 				obd_ptx_fail(b->ld,
-					"more than %u bytes of local memory in a function",
+					"a function uses more than %u bytes of local memory",
 					OBD_MAX_LOCAL_BYTES);
 			sym->spilled = true;
 			sym->offset = at;
@@ -149,7 +150,9 @@ static uint32_t symbol_value(struct obd_builder *b, const struct obd_operand *o,
 		return w;
 	}
 	default:
-		obd_ptx_fail(b->ld, "%.*s is not defined", OBD_TEXT_ARG(sym->name, sym->size));
+		obd_ptx_fail(b->ld,
+			"operand %.*s is not a declared variable, parameter or function",
+			OBD_TEXT_ARG(sym->name, sym->size));
 	}
 }
 
@@ -176,8 +179,9 @@ uint32_t obd_src_of(struct obd_builder *b, const struct obd_operand *o, enum obd
 			obd_emit(b, OBD_OP_lo_64, v, o->vreg, OBD_NONE, OBD_NONE);
 			return v;
 		}
-		obd_ptx_fail(
-			b->ld, "an operand's register is of another kind than the instruction");
+		obd_ptx_fail(b->ld,
+			"the register class of an operand does not match the type of the "
+			"instruction");
 	}
 	case OBD_OPD_IMM:
 	case OBD_OPD_F32:
@@ -201,7 +205,7 @@ uint32_t obd_src_of(struct obd_builder *b, const struct obd_operand *o, enum obd
 			return v;
 		}
 		if (want != OBD_CLASS_32 && want != OBD_CLASS_64)
-			obd_ptx_fail(b->ld, "a special register does not fit here");
+			obd_ptx_fail(b->ld, "a special register cannot be an operand of this type");
 		v = obd_vreg_new(b, wide ? OBD_CLASS_64 : OBD_CLASS_32);
 		obd_emit(b, wide ? OBD_OP_sreg64 : OBD_OP_sreg32, v, OBD_NONE, OBD_NONE, OBD_NONE)
 			->e_raw = (uint16_t)o->value;
@@ -216,7 +220,8 @@ uint32_t obd_src_of(struct obd_builder *b, const struct obd_operand *o, enum obd
 	case OBD_OPD_SYMBOL:
 		return symbol_value(b, o, t);
 	default:
-		obd_ptx_fail(b->ld, "an operand is of the wrong kind");
+		obd_ptx_fail(b->ld,
+			"an operand is not a register, constant, special register or symbol");
 	}
 }
 
@@ -224,7 +229,7 @@ static const struct obd_operand *operand(
 	struct obd_builder *b, const struct obd_stmt *s, uint32_t i)
 {
 	if (i >= s->n_opd)
-		obd_bad(b, s, "an operand is missing");
+		obd_invalid(b, s, "missing operand");
 	return &s->opd[i];
 }
 
@@ -238,10 +243,10 @@ uint32_t obd_dst_of(struct obd_builder *b, const struct obd_operand *o, enum obd
 	if (o->kind == OBD_OPD_SINK)
 		return obd_temp(b, t);
 	if (o->kind != OBD_OPD_REG)
-		obd_ptx_fail(b->ld, "the result must be a register");
+		obd_ptx_fail(b->ld, "the destination must be a register");
 	if (obd_type_class(o->type) != obd_type_class(t))
-		obd_ptx_fail(b->ld,
-			"the result's register is of another size than the instruction's result");
+		obd_ptx_fail(
+			b->ld, "the destination register does not have the size of the result");
 	return o->vreg;
 }
 

@@ -23,15 +23,16 @@ uint32_t obd_dst_of(struct obd_builder *b, const struct obd_operand *o, enum obd
 uint32_t obd_pred(struct obd_builder *b, const struct obd_stmt *s, uint32_t i, bool *ret_negated);
 uint32_t obd_pred_value(struct obd_builder *b, const struct obd_stmt *s, uint32_t i);
 uint32_t obd_temp(struct obd_builder *b, enum obd_type t);
-void obd_want(struct obd_builder *b, const struct obd_stmt *s, uint32_t least, uint32_t most);
+void obd_operand_count(
+	struct obd_builder *b, const struct obd_stmt *s, uint32_t least, uint32_t most);
 enum obd_type obd_type_at(struct obd_builder *b, const struct obd_stmt *s, uint32_t i);
 /* Ends the load with an error: the instruction is not valid PTX. */
-_Noreturn void obd_bad(struct obd_builder *b, const struct obd_stmt *s, const char *what);
+_Noreturn void obd_invalid(struct obd_builder *b, const struct obd_stmt *s, const char *what);
 /*
  * Refuses the function (obd_ptx_refuse): the form of the instruction is valid PTX that this device
  * does not implement.
  */
-_Noreturn void obd_lacks(struct obd_builder *b, const struct obd_stmt *s, const char *what);
+_Noreturn void obd_unsupported(struct obd_builder *b, const struct obd_stmt *s, const char *what);
 
 typedef void (*obd_lower_fn)(struct obd_builder *b, struct obd_stmt *s, uint32_t arg);
 struct obd_opcode {

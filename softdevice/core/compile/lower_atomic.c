@@ -34,7 +34,7 @@ static uint32_t atom_op(struct obd_builder *b, const struct obd_stmt *s)
 		default:
 			break;
 		}
-	obd_bad(b, s, "the operation is missing");
+	obd_invalid(b, s, "missing operation, such as .add");
 }
 
 static void check_atom(
@@ -75,7 +75,7 @@ static void check_atom(
 	if (t == OBD_T_F32 && obd_q(s, OBD_Q_v2))
 		ok = op == OBD_ATOM_ADD;
 	if (!ok)
-		obd_bad(b, s, "no such operation for this type");
+		obd_invalid(b, s, "invalid operation for this type");
 }
 
 /* which: 0 atom, 1 red */
@@ -87,8 +87,8 @@ static void lower_atom(struct obd_builder *b, struct obd_stmt *s, uint32_t which
 	const struct obd_operand *values, *results = NULL;
 
 	if (obd_q(s, OBD_Q_async) || obd_q(s, OBD_Q_bulk))
-		obd_lacks(b, s, "an asynchronous reduction");
-	obd_want(b, s, at + 2, at + 4);
+		obd_unsupported(b, s, "an asynchronous reduction");
+	obd_operand_count(b, s, at + 2, at + 4);
 	check_atom(b, s, op, t);
 	values = obd_value_elements(b, s, at + 1, &n);
 	if (!which)
@@ -109,7 +109,7 @@ static void lower_atom(struct obd_builder *b, struct obd_stmt *s, uint32_t which
 			: N;
 
 		if (n > 1 && d == base)
-			obd_bad(b, s, "a result is the address of the others");
+			obd_invalid(b, s, "a destination register is also the address register");
 		struct obd_lin *l = obd_emit(b, OBD_OP_atom, d, base, v, c);
 
 		l->imm = offset + i * bytes;

@@ -20,17 +20,17 @@ static void lower_logic(struct obd_builder *b, struct obd_stmt *s, uint32_t whic
 	enum obd_type t = obd_type_at(b, s, 0);
 	bool unary = which >= NOT;
 
-	obd_want(b, s, unary ? 2 : 3, unary ? 2 : 3);
+	obd_operand_count(b, s, unary ? 2 : 3, unary ? 2 : 3);
 	if (t == OBD_T_PRED) {
 		if (which == CNOT)
-			obd_bad(b, s, "no such type");
+			obd_invalid(b, s, "invalid type for this instruction");
 		uint32_t x = obd_pred_value(b, s, 1), y = unary ? N : obd_pred_value(b, s, 2);
 
 		obd_emit(b, opsp[which], obd_dst(b, s, 0, t), x, y, N);
 		return;
 	}
 	if (obd_type_float(t))
-		obd_bad(b, s, "no such type");
+		obd_invalid(b, s, "invalid type for this instruction");
 	bool wide = obd_type_class(t) == OBD_CLASS_64;
 	uint32_t op = wide ? ops64[which] : ops32[which];
 
@@ -47,7 +47,7 @@ static void lower_shift(struct obd_builder *b, struct obd_stmt *s, uint32_t whic
 	enum obd_type t = obd_type_at(b, s, 0);
 	uint32_t op;
 
-	obd_want(b, s, 3, 3);
+	obd_operand_count(b, s, 3, 3);
 	if (which)
 		op = obd_by_type(b, s, &op_shr, t);
 	else
@@ -64,7 +64,7 @@ static void lower_shf(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	bool left = obd_q(s, OBD_Q_l), wrap = obd_q(s, OBD_Q_wrap);
 
 	(void)arg;
-	obd_want(b, s, 4, 4);
+	obd_operand_count(b, s, 4, 4);
 	obd_emit(b,
 		left           ? (wrap ? OBD_OP_shf_lw : OBD_OP_shf_lc)
 			: wrap ? OBD_OP_shf_rw
@@ -80,7 +80,7 @@ static void lower_bfe(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	enum obd_type t = obd_type_at(b, s, 0);
 
 	(void)arg;
-	obd_want(b, s, 4, 4);
+	obd_operand_count(b, s, 4, 4);
 	obd_emit(b, obd_by_type(b, s, &op, t), obd_dst(b, s, 0, t), obd_src(b, s, 1, t),
 		obd_src(b, s, 2, OBD_T_U32), obd_src(b, s, 3, OBD_T_U32));
 }
@@ -90,7 +90,7 @@ static void lower_bfi(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	enum obd_type t = obd_type_at(b, s, 0);
 
 	(void)arg;
-	obd_want(b, s, 5, 5);
+	obd_operand_count(b, s, 5, 5);
 	uint32_t d = obd_dst(b, s, 0, t), x = obd_src(b, s, 1, t), y = obd_src(b, s, 2, t);
 	uint32_t pos = obd_src(b, s, 3, OBD_T_U32), len = obd_src(b, s, 4, OBD_T_U32);
 	struct obd_lin *l =
@@ -105,7 +105,7 @@ static void lower_szext(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	enum obd_type t = obd_type_at(b, s, 0);
 
 	(void)arg;
-	obd_want(b, s, 3, 3);
+	obd_operand_count(b, s, 3, 3);
 	obd_emit(b, obd_type_signed(t) ? OBD_OP_szext_s32 : OBD_OP_szext_u32, obd_dst(b, s, 0, t),
 		obd_src(b, s, 1, t), obd_src(b, s, 2, OBD_T_U32), N)
 		->e_raw = obd_q(s, OBD_Q_wrap);
@@ -114,7 +114,7 @@ static void lower_szext(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 static void lower_bmsk(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	(void)arg;
-	obd_want(b, s, 3, 3);
+	obd_operand_count(b, s, 3, 3);
 	obd_emit(b, obd_q(s, OBD_Q_wrap) ? OBD_OP_bmsk_wrap : OBD_OP_bmsk_clamp,
 		obd_dst(b, s, 0, OBD_T_B32), obd_src(b, s, 1, OBD_T_U32),
 		obd_src(b, s, 2, OBD_T_U32), N);
@@ -129,7 +129,7 @@ static void lower_count(struct obd_builder *b, struct obd_stmt *s, uint32_t whic
 	enum obd_type t = obd_type_at(b, s, 0);
 	bool wide = obd_type_class(t) == OBD_CLASS_64;
 
-	obd_want(b, s, 2, 2);
+	obd_operand_count(b, s, 2, 2);
 	obd_emit(b, ops[which][wide], obd_dst(b, s, 0, which == BREV ? t : OBD_T_U32),
 		obd_src(b, s, 1, t), N, N);
 }
@@ -143,14 +143,14 @@ static void lower_bfind(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	enum obd_type t = obd_type_at(b, s, 0);
 
 	(void)arg;
-	obd_want(b, s, 2, 2);
+	obd_operand_count(b, s, 2, 2);
 	obd_emit(b, obd_by_type(b, s, obd_q(s, OBD_Q_shiftamt) ? &shift : &find, t),
 		obd_dst(b, s, 0, OBD_T_U32), obd_src(b, s, 1, t), N, N);
 }
 
 static void lower_three32(struct obd_builder *b, struct obd_stmt *s, uint32_t op)
 {
-	obd_want(b, s, 4, 4);
+	obd_operand_count(b, s, 4, 4);
 	obd_emit(b, op, obd_dst(b, s, 0, OBD_T_B32), obd_src(b, s, 1, OBD_T_B32),
 		obd_src(b, s, 2, OBD_T_B32), obd_src(b, s, 3, OBD_T_B32));
 }
@@ -173,9 +173,9 @@ static void lower_prmt(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 static void lower_lop3(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	(void)arg;
-	obd_want(b, s, 5, 6);
+	obd_operand_count(b, s, 5, 6);
 	if (s->opd[4].kind != OBD_OPD_IMM)
-		obd_bad(b, s, "the table must be a number");
+		obd_invalid(b, s, "the look-up table must be a constant");
 	uint32_t d = obd_dst(b, s, 0, OBD_T_B32);
 
 	obd_emit(b, OBD_OP_lop3, d, obd_src(b, s, 1, OBD_T_B32), obd_src(b, s, 2, OBD_T_B32),
@@ -207,12 +207,12 @@ static void lower_video(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	bool set = (arg & 7) == 6;
 	uint32_t cmp = 0, what;
 
-	obd_want(b, s, 4, 4);
+	obd_operand_count(b, s, 4, 4);
 	if (set) {
 		at = dt;
 		cmp = s->n_order ? (uint32_t)s->order[0] - OBD_Q_eq : 6;
 		if (cmp > 5)
-			obd_bad(b, s, "a comparison is missing");
+			obd_invalid(b, s, "missing comparison operator, such as .lt");
 	}
 	what = arg | (uint32_t)obd_type_signed(at) << 4 | (uint32_t)obd_q(s, OBD_Q_sat) << 5 |
 		(uint32_t)obd_q(s, OBD_Q_add) << 6 | cmp << 8;

@@ -68,7 +68,7 @@ static void compare_float(struct obd_builder *b, const struct obd_stmt *s, uint3
 		op = un;
 		break;
 	default:
-		obd_bad(b, s, "no such comparison");
+		obd_invalid(b, s, "invalid comparison operator for this type");
 	}
 	obd_emit(b, op, p, swap ? y : x, swap ? x : y, N)->e_raw = neg;
 }
@@ -121,7 +121,7 @@ static void compare(struct obd_builder *b, const struct obd_stmt *s, uint32_t cm
 		swap = true;
 		break;
 	default:
-		obd_bad(b, s, "no such comparison");
+		obd_invalid(b, s, "invalid comparison operator for this type");
 	}
 	obd_emit(b, op, p, swap ? y : x, swap ? x : y, N)->e_raw = neg;
 }
@@ -130,7 +130,7 @@ static void compare(struct obd_builder *b, const struct obd_stmt *s, uint32_t cm
  * Prepares a source for comparison: widens 16-bit signed, f16 and bf16 values and flushes
  * subnormals. half: of a packed pair, 0 the low one, 1 the high one.
  */
-static uint32_t comparable(struct obd_builder *b, const struct obd_stmt *s, uint32_t i,
+static uint32_t comparison_source(struct obd_builder *b, const struct obd_stmt *s, uint32_t i,
 	enum obd_type t, uint32_t half, enum obd_type *ret_type)
 {
 	uint32_t v = obd_src(b, s, i, t), w;
@@ -186,23 +186,24 @@ static uint32_t bool_op(const struct obd_stmt *s)
 
 /*
  * Emits the comparison of operands 1 and 2, combined with operand 3 if there is a boolean operator.
- * Returns the predicate. *ret_other is the same with the comparison negated.
+ * Returns the predicate. *ret_negated is the same with the comparison negated.
  */
 static uint32_t comparison(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t,
-	uint32_t half, bool want_other, uint32_t *ret_other)
+	uint32_t half, bool with_negated, uint32_t *ret_negated)
 {
 	uint32_t combine = bool_op(s), p = obd_temp(b, OBD_T_PRED), r;
 	enum obd_type ct;
 
 	if (!s->n_order)
-		obd_bad(b, s, "a comparison is missing");
-	obd_want(b, s, combine ? 4 : 3, combine ? 4 : 3);
-	uint32_t x = comparable(b, s, 1, t, half, &ct), y = comparable(b, s, 2, t, half, &ct);
+		obd_invalid(b, s, "missing comparison operator, such as .lt");
+	obd_operand_count(b, s, combine ? 4 : 3, combine ? 4 : 3);
+	uint32_t x = comparison_source(b, s, 1, t, half, &ct),
+		 y = comparison_source(b, s, 2, t, half, &ct);
 
 	compare(b, s, s->order[0], ct, p, x, y);
-	if (want_other) {
-		*ret_other = obd_temp(b, OBD_T_PRED);
-		obd_emit(b, OBD_OP_pnot, *ret_other, p, N, N);
+	if (with_negated) {
+		*ret_negated = obd_temp(b, OBD_T_PRED);
+		obd_emit(b, OBD_OP_pnot, *ret_negated, p, N, N);
 	}
 	if (!combine)
 		return p;
@@ -210,11 +211,11 @@ static uint32_t comparison(struct obd_builder *b, const struct obd_stmt *s, enum
 	uint32_t q = obd_temp(b, OBD_T_PRED);
 
 	obd_emit(b, combine, q, p, r, N);
-	if (want_other) {
+	if (with_negated) {
 		uint32_t o = obd_temp(b, OBD_T_PRED);
 
-		obd_emit(b, combine, o, *ret_other, r, N);
-		*ret_other = o;
+		obd_emit(b, combine, o, *ret_negated, r, N);
+		*ret_negated = o;
 	}
 	return q;
 }
@@ -230,7 +231,8 @@ static void lower_setp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	/* write the comparison directly to the destination */
 	if (!bool_op(s) && !second && !pair && s->n_order && s->n_opd == 3) {
 		enum obd_type ct;
-		uint32_t x = comparable(b, s, 1, t, 0, &ct), y = comparable(b, s, 2, t, 0, &ct);
+		uint32_t x = comparison_source(b, s, 1, t, 0, &ct),
+			 y = comparison_source(b, s, 2, t, 0, &ct);
 
 		compare(b, s, s->order[0], ct, d, x, y);
 		return;
@@ -271,7 +273,7 @@ static void lower_set(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		return;
 	}
 	if (obd_type_class(dt) != OBD_CLASS_32)
-		obd_bad(b, s, "the result has 16 or 32 bits");
+		obd_invalid(b, s, "the type of the result must have 16 or 32 bits");
 	uint32_t p = comparison(b, s, t, 0, false, NULL);
 
 	obd_emit(b, OBD_OP_selp_32, d, obd_const_new(b, OBD_CLASS_32, one, NULL), zero, p);
@@ -283,7 +285,7 @@ static void lower_selp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	bool negated;
 
 	(void)arg;
-	obd_want(b, s, 4, 4);
+	obd_operand_count(b, s, 4, 4);
 	uint32_t x = obd_src(b, s, 1, t), y = obd_src(b, s, 2, t), p = obd_pred(b, s, 3, &negated);
 
 	obd_emit(b, obd_type_class(t) == OBD_CLASS_64 ? OBD_OP_selp_64 : OBD_OP_selp_32,
@@ -296,7 +298,7 @@ static void lower_slct(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	bool wide = obd_type_class(t) == OBD_CLASS_64;
 
 	(void)arg;
-	obd_want(b, s, 4, 4);
+	obd_operand_count(b, s, 4, 4);
 	uint32_t x = obd_src(b, s, 1, t), y = obd_src(b, s, 2, t), c = obd_src(b, s, 3, ct),
 		 d = obd_dst(b, s, 0, t);
 

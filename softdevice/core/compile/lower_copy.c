@@ -15,7 +15,7 @@ static void lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 
 	(void)arg;
 	if (!obd_q(s, OBD_Q_async) || obd_q(s, OBD_Q_bulk))
-		obd_lacks(b, s, "a form other than cp.async of 4, 8 or 16 bytes");
+		obd_unsupported(b, s, "a form other than cp.async of 4, 8 or 16 bytes");
 	if (obd_q(s, OBD_Q_commit_group) || obd_q(s, OBD_Q_wait_group) || obd_q(s, OBD_Q_wait_all))
 		return;
 	/*
@@ -23,7 +23,7 @@ static void lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	 * adds a pending arrival and then arrives, which has no effect.
 	 */
 	if (obd_q(s, OBD_Q_arrive)) {
-		obd_want(b, s, 1, 1);
+		obd_operand_count(b, s, 1, 1);
 		if (!obd_q(s, OBD_Q_noinc))
 			return;
 		dk = obd_address_space(s);
@@ -34,15 +34,16 @@ static void lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		arrive->e_raw = (uint16_t)(OBD_MBAR_ARRIVE | (dk == OBD_KIND_SHARED ? 16 : 0));
 		return;
 	}
-	obd_want(b, s, 3, 5);
+	obd_operand_count(b, s, 3, 5);
 	uint32_t d = obd_address(b, &s->opd[0], &dk, &doff),
 		 a = obd_address(b, &s->opd[1], &sk, &soff);
 
 	if (s->opd[2].kind != OBD_OPD_IMM || dk != OBD_KIND_SHARED || sk != OBD_KIND_GLOBAL)
-		obd_bad(b, s, "copies go from global to shared memory and have a constant size");
+		obd_invalid(b, s,
+			"a copy must go from global to shared memory and have a constant size");
 	n = (uint32_t)s->opd[2].value;
 	if (n != 4 && n != 8 && n != 16)
-		obd_bad(b, s, "a copy has 4, 8 or 16 bytes");
+		obd_invalid(b, s, "the copy size must be 4, 8 or 16 bytes");
 	take = obd_const32(b, n);
 	if (s->n_opd > 3 && s->opd[3].kind == OBD_OPD_REG && s->opd[3].type == OBD_T_PRED) {
 		/* if the predicate is true, the source is ignored */

@@ -10,9 +10,9 @@ static void lower_bra(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	uint32_t guard = b->guard;
 
 	(void)arg;
-	obd_want(b, s, 1, 1);
+	obd_operand_count(b, s, 1, 1);
 	if (s->opd[0].kind != OBD_OPD_SYMBOL || s->opd[0].sym->kind != OBD_SYM_LABEL)
-		obd_bad(b, s, "a label expected");
+		obd_invalid(b, s, "the operand must be a label");
 	b->guard = N;
 	obd_build_branch(b, s->opd[0].sym->index, guard, b->guard_negated);
 }
@@ -22,10 +22,10 @@ static void lower_brx(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	uint32_t label = obd_build_skip_begin(b), index;
 
 	(void)arg;
-	obd_want(b, s, 2, 2);
+	obd_operand_count(b, s, 2, 2);
 	index = obd_src(b, s, 0, OBD_T_U32);
 	if (s->opd[1].kind != OBD_OPD_SYMBOL || s->opd[1].sym->kind != OBD_SYM_TARGETS)
-		obd_bad(b, s, "a .branchtargets table expected");
+		obd_invalid(b, s, "the second operand must be a .branchtargets table");
 	struct obd_lin *l = obd_emit_raw(b, OBD_OP_brx);
 
 	l->a = index;
@@ -52,7 +52,9 @@ static uint32_t push_words(struct obd_builder *b, const struct obd_stmt *s,
 			return 1;
 		}
 		if (o->kind != OBD_OPD_REG || obd_type_class(o->type) != OBD_CLASS_32)
-			obd_bad(b, s, "a result must be a .param variable or a 32-bit register");
+			obd_invalid(b, s,
+				"the result of a call must be a .param variable or a 32-bit "
+				"register");
 		obd_build_list(b, o->vreg);
 		return 1;
 	}
@@ -78,12 +80,13 @@ static void lower_call(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	if (s->n_opd && s->opd[0].kind == OBD_OPD_LIST)
 		rets = &s->opd[at++];
 	if (at >= s->n_opd)
-		obd_bad(b, s, "a function expected");
+		obd_invalid(b, s, "missing function operand");
 	f = &s->opd[at++];
 	if (at < s->n_opd && s->opd[at].kind == OBD_OPD_LIST)
 		args = &s->opd[at++];
 	if (f->kind != OBD_OPD_REG && (f->kind != OBD_OPD_SYMBOL || f->sym->kind != OBD_SYM_FUNC))
-		obd_bad(b, s, "a function or a register with a function's address expected");
+		obd_invalid(b, s,
+			"the callee must be a function, or a register with the address of one");
 	if (f->kind == OBD_OPD_REG)
 		target = obd_src_of(b, f, OBD_T_U64);
 	list = b->n_calls;
@@ -92,19 +95,21 @@ static void lower_call(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	for (uint32_t i = 0; args && i < args->n_items; i++)
 		n += push_words(b, s, &args->items[i], false);
 	if (n > OBD_MAX_WORDS)
-		obd_bad(b, s, "too many arguments");
+		obd_invalid(b, s, "too many arguments");
 	b->calls[list] = n;
 	n = 0;
 	for (uint32_t i = 0; rets && i < rets->n_items; i++)
 		n += push_words(b, s, &rets->items[i], true);
 	if (n > OBD_MAX_WORDS)
-		obd_bad(b, s, "too many results");
+		obd_invalid(b, s, "too many results");
 	b->calls[list + 1] = n;
 	if (f->kind == OBD_OPD_SYMBOL) {
 		const struct obd_func *fn = b->ld->prog->funcs[f->sym->index];
 
 		if (b->calls[list] != fn->n_arg_words || n > fn->n_ret_words)
-			obd_bad(b, s, "the arguments do not fit the function");
+			obd_invalid(b, s,
+				"the arguments or results do not match the declaration of the "
+				"function");
 	}
 	struct obd_lin *l = obd_emit_raw(b, target == N ? OBD_OP_call : OBD_OP_call_ind);
 
@@ -126,7 +131,7 @@ static void lower_end(struct obd_builder *b, struct obd_stmt *s, uint32_t op)
 {
 	uint32_t label;
 
-	obd_want(b, s, 0, 0);
+	obd_operand_count(b, s, 0, 0);
 	if (op == OBD_OP_trap) {
 		obd_emit(b, op, N, N, N, N)->e_raw = s->op[0] == 'b';
 		return;
@@ -141,7 +146,7 @@ static void lower_nanosleep(struct obd_builder *b, struct obd_stmt *s, uint32_t 
 	uint32_t label = obd_build_skip_begin(b);
 
 	(void)arg;
-	obd_want(b, s, 1, 1);
+	obd_operand_count(b, s, 1, 1);
 	obd_emit_raw(b, OBD_OP_nanosleep);
 	obd_build_skip_end(b, label);
 }
@@ -154,12 +159,12 @@ static void lower_alloca(struct obd_builder *b, struct obd_stmt *s, uint32_t arg
 	uint64_t align = 16;
 
 	(void)arg;
-	obd_want(b, s, 2, 3);
+	obd_operand_count(b, s, 2, 3);
 	if (s->n_opd > 2) {
 		align = s->opd[2].value;
 		if (s->opd[2].kind != OBD_OPD_IMM || !align || align > 4096 ||
 			(align & (align - 1)))
-			obd_bad(b, s, "an alignment is a power of two up to 4096");
+			obd_invalid(b, s, "the alignment must be a power of two not above 4096");
 	}
 	uint32_t size = obd_src(b, s, 1, OBD_T_U64), d = obd_dst(b, s, 0, t),
 		 w = obd_type_class(t) == OBD_CLASS_64 ? d : obd_temp(b, OBD_T_U64);
@@ -173,7 +178,7 @@ static void lower_alloca(struct obd_builder *b, struct obd_stmt *s, uint32_t arg
 /* which: 0 save, 1 restore */
 static void lower_stack(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
 {
-	obd_want(b, s, 1, 1);
+	obd_operand_count(b, s, 1, 1);
 	if (which)
 		obd_emit(b, OBD_OP_stack_restore, N, obd_src(b, s, 0, OBD_T_U64), N, N);
 	else

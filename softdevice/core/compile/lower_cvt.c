@@ -146,7 +146,7 @@ static void lower_pair(
 			 dt, st, mode_of(s), obd_q(s, OBD_Q_satfinite), 0, obd_q(s, OBD_Q_relu));
 	uint32_t a = obd_src(b, s, 1, st), second = s->n_opd > 2 ? obd_src(b, s, 2, st) : a;
 
-	obd_want(b, s, is_pair(st) ? 2 : 3, is_pair(st) ? 2 : 3);
+	obd_operand_count(b, s, is_pair(st) ? 2 : 3, is_pair(st) ? 2 : 3);
 	obd_emit(b, OBD_OP_cvt, d, a, second, N)->imm = code;
 }
 
@@ -162,22 +162,22 @@ static void lower_cvt(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		lower_pair(b, s, dt, st);
 		return;
 	}
-	obd_want(b, s, 2, 2);
+	obd_operand_count(b, s, 2, 2);
 	if (s->opd[0].kind == OBD_OPD_SINK)
 		return;
 	if (s->opd[0].kind != OBD_OPD_REG)
-		obd_bad(b, s, "the result must be a register");
+		obd_invalid(b, s, "the destination must be a register");
 	if (st == OBD_T_PRED || dt == OBD_T_PRED || st == OBD_T_B128 || dt == OBD_T_B128)
-		obd_bad(b, s, "no such type");
+		obd_invalid(b, s, "invalid type for this instruction");
 	enum obd_type dreg = s->opd[0].type;
 	uint32_t v = obd_src(b, s, 1, st), d = s->opd[0].vreg, r = d;
 
 	if (obd_type_class(dreg) != OBD_CLASS_32 && obd_type_class(dreg) != OBD_CLASS_64)
-		obd_bad(b, s, "the result's register does not fit");
+		obd_invalid(b, s, "the destination register has the wrong type");
 	if (obd_type_class(dreg) != obd_type_class(dt)) /* a narrow value in a wide register */
 		r = obd_temp(b, dt);
 	if (obd_type_class(dreg) == OBD_CLASS_32 && obd_type_class(dt) == OBD_CLASS_64)
-		obd_bad(b, s, "the result's register is too small");
+		obd_invalid(b, s, "the destination register is too small");
 	bool ints = !obd_type_float(dt) && !obd_type_float(st);
 
 	if (ints && !sat) {

@@ -40,7 +40,7 @@ static void finish32(struct obd_builder *b, const struct obd_stmt *s, uint32_t d
  * Does the statement need several operations? The result then needs a register of its own, which is
  * not also a source.
  */
-static bool needs_more(const struct obd_stmt *s)
+static bool needs_result_register(const struct obd_stmt *s)
 {
 	return obd_q(s, OBD_Q_ftz) || obd_q(s, OBD_Q_sat) || obd_q(s, OBD_Q_relu) ||
 		obd_q(s, OBD_Q_xorsign);
@@ -64,16 +64,16 @@ static void arithmetic32(struct obd_builder *b, const struct obd_stmt *s, uint32
 		[OBD_ARITH_MUL] = OBD_OP_mul_ftz_f32,
 		[OBD_ARITH_MAD] = OBD_OP_fma_ftz_f32,
 		[OBD_ARITH_FMA] = OBD_OP_fma_ftz_f32 };
-	bool three = which == OBD_ARITH_MAD || which == OBD_ARITH_FMA,
+	bool has_c = which == OBD_ARITH_MAD || which == OBD_ARITH_FMA,
 	     more = obd_q(s, OBD_Q_sat) || obd_q(s, OBD_Q_relu);
 	uint32_t d = obd_dst(b, s, 0, OBD_T_F32), r = more ? obd_temp(b, OBD_T_F32) : d;
 	/* mixed precision, such as add.f32.f16 */
 	enum obd_type other = s->n_types > 1 ? s->types[1] : OBD_T_F32;
 	uint32_t x = obd_src(b, s, 1, other), y, z = N;
 
-	obd_want(b, s, three ? 4 : 3, three ? 4 : 3);
-	y = obd_src(b, s, 2, three ? other : OBD_T_F32);
-	if (three)
+	obd_operand_count(b, s, has_c ? 4 : 3, has_c ? 4 : 3);
+	y = obd_src(b, s, 2, has_c ? other : OBD_T_F32);
+	if (has_c)
 		z = obd_src(b, s, 3, OBD_T_F32);
 	if (other == OBD_T_F16 || other == OBD_T_BF16) {
 		uint32_t op = other == OBD_T_F16 ? OBD_OP_cvt_f32_f16 : OBD_OP_cvt_f32_bf16,
@@ -81,7 +81,7 @@ static void arithmetic32(struct obd_builder *b, const struct obd_stmt *s, uint32
 
 		obd_emit(b, op, w, x, N, N);
 		x = w;
-		if (three) {
+		if (has_c) {
 			w = obd_temp(b, OBD_T_F32);
 			obd_emit(b, op, w, y, N, N);
 			y = w;
@@ -107,11 +107,11 @@ static void arithmetic64(struct obd_builder *b, const struct obd_stmt *s, uint32
 		[OBD_ARITH_DIV] = OBD_OP_div_f64,
 		[OBD_ARITH_MIN] = OBD_OP_min_f64,
 		[OBD_ARITH_MAX] = OBD_OP_max_f64 };
-	bool three = which == OBD_ARITH_MAD || which == OBD_ARITH_FMA;
+	bool has_c = which == OBD_ARITH_MAD || which == OBD_ARITH_FMA;
 	uint32_t x = obd_src(b, s, 1, OBD_T_F64), y = obd_src(b, s, 2, OBD_T_F64),
-		 z = three ? obd_src(b, s, 3, OBD_T_F64) : N;
+		 z = has_c ? obd_src(b, s, 3, OBD_T_F64) : N;
 
-	obd_want(b, s, three ? 4 : 3, three ? 4 : 3);
+	obd_operand_count(b, s, has_c ? 4 : 3, has_c ? 4 : 3);
 	set_rounding(b, s);
 	obd_emit(b, ops[which], obd_dst(b, s, 0, OBD_T_F64), x, y, z);
 	b->round = OBD_RN;
@@ -121,7 +121,7 @@ static void divide32(struct obd_builder *b, const struct obd_stmt *s)
 {
 	uint32_t x = source32(b, s, 1), y = source32(b, s, 2), d = obd_dst(b, s, 0, OBD_T_F32);
 
-	obd_want(b, s, 3, 3);
+	obd_operand_count(b, s, 3, 3);
 	set_rounding(b, s);
 	obd_emit(b, obd_q(s, OBD_Q_approx) ? OBD_OP_divfast_f32 : OBD_OP_div_f32, d, x, y, N);
 	finish32(b, s, d);
@@ -136,8 +136,8 @@ static void minmax32(struct obd_builder *b, const struct obd_stmt *s, bool max)
 	uint32_t x = source32(b, s, 1), y = source32(b, s, 2), d = obd_dst(b, s, 0, OBD_T_F32),
 		 sign = N, r;
 
-	obd_want(b, s, 3, 4);
-	r = needs_more(s) || s->n_opd == 4 ? obd_temp(b, OBD_T_F32) : d;
+	obd_operand_count(b, s, 3, 4);
+	r = needs_result_register(s) || s->n_opd == 4 ? obd_temp(b, OBD_T_F32) : d;
 	/* compare the magnitudes; the result gets the product of the signs */
 	if (obd_q(s, OBD_Q_xorsign)) {
 		uint32_t ax = obd_temp(b, OBD_T_F32), ay = obd_temp(b, OBD_T_F32);
@@ -187,14 +187,14 @@ static void arithmetic_half(
 		[OBD_ARITH_FMA] = OBD_OP_fma_h,
 		[OBD_ARITH_MIN] = OBD_OP_min_h,
 		[OBD_ARITH_MAX] = OBD_OP_max_h };
-	bool three = which == OBD_ARITH_MAD || which == OBD_ARITH_FMA, ftz = obd_q(s, OBD_Q_ftz);
+	bool has_c = which == OBD_ARITH_MAD || which == OBD_ARITH_FMA, ftz = obd_q(s, OBD_Q_ftz);
 	uint16_t format = obd_half_format(t);
-	uint32_t d = obd_dst(b, s, 0, t), r = obd_temp(b, t), v[3] = { N, N, N }, n = three ? 3 : 2;
+	uint32_t d = obd_dst(b, s, 0, t), r = obd_temp(b, t), v[3] = { N, N, N }, n = has_c ? 3 : 2;
 	uint32_t op = which < sizeof(ops) / sizeof(ops[0]) ? ops[which] : 0;
 
-	obd_want(b, s, n + 1, n + 1);
+	obd_operand_count(b, s, n + 1, n + 1);
 	if (!op)
-		obd_bad(b, s, "no such type");
+		obd_invalid(b, s, "invalid type for this instruction");
 	if (obd_q(s, OBD_Q_NaN))
 		op = which == OBD_ARITH_MIN ? OBD_OP_minnan_h : OBD_OP_maxnan_h;
 	for (uint32_t i = 0; i < n; i++) {
@@ -241,7 +241,7 @@ static void sign_op(
 	uint32_t d = obd_dst(b, s, 0, t), x = obd_src(b, s, 1, t);
 	uint64_t bits = t == OBD_T_F16 || t == OBD_T_BF16 ? 0x8000 : 0x80008000;
 
-	obd_want(b, s, 2, 2);
+	obd_operand_count(b, s, 2, 2);
 	switch (t) {
 	case OBD_T_F32:
 		x = source32(b, s, 1);
@@ -293,7 +293,7 @@ void obd_lower_float2(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
 		arithmetic_half(b, s, which, t);
 		return;
 	default:
-		obd_bad(b, s, "no such type");
+		obd_invalid(b, s, "invalid type for this instruction");
 	}
 }
 
@@ -307,10 +307,10 @@ static void lower_unary(struct obd_builder *b, struct obd_stmt *s, uint32_t whic
 	bool approx = obd_q(s, OBD_Q_approx);
 	uint32_t d = obd_dst(b, s, 0, t), op;
 
-	obd_want(b, s, 2, 2);
+	obd_operand_count(b, s, 2, 2);
 	if (t == OBD_T_F64) {
 		if (which > RSQRT)
-			obd_bad(b, s, "no such type");
+			obd_invalid(b, s, "invalid type for this instruction");
 		op = which == RCP             ? (approx ? OBD_OP_rcpfast_f64 : OBD_OP_rcp_f64)
 			: which == SQRT       ? OBD_OP_sqrt_f64
 			: obd_q(s, OBD_Q_ftz) ? OBD_OP_rsqrtfast_f64
@@ -326,7 +326,7 @@ static void lower_unary(struct obd_builder *b, struct obd_stmt *s, uint32_t whic
 		if ((which != EX2 && which != TANH) ||
 			(t != OBD_T_F16 && t != OBD_T_BF16 && t != OBD_T_F16X2 &&
 				t != OBD_T_BF16X2))
-			obd_bad(b, s, "no such type");
+			obd_invalid(b, s, "invalid type for this instruction");
 		half_op(b, which == EX2 ? OBD_OP_ex2_h : OBD_OP_tanh_h, obd_half_format(t), d,
 			obd_src(b, s, 1, t), N, N);
 		return;
@@ -349,7 +349,7 @@ static void lower_copysign(struct obd_builder *b, struct obd_stmt *s, uint32_t a
 	enum obd_type t = obd_type_at(b, s, 0);
 
 	(void)arg;
-	obd_want(b, s, 3, 3);
+	obd_operand_count(b, s, 3, 3);
 	obd_emit(b, t == OBD_T_F64 ? OBD_OP_copysign_f64 : OBD_OP_copysign_f32, obd_dst(b, s, 0, t),
 		obd_src(b, s, 1, t), obd_src(b, s, 2, t), N);
 }
@@ -365,7 +365,7 @@ static void lower_testp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 					       : 5;
 
 	(void)arg;
-	obd_want(b, s, 2, 2);
+	obd_operand_count(b, s, 2, 2);
 	obd_emit(b, OBD_OP_testp, obd_dst(b, s, 0, OBD_T_PRED), obd_src(b, s, 1, t), N, N)->e_raw =
 		(uint16_t)(what | (t == OBD_T_F64 ? 8u : 0u));
 }

@@ -27,7 +27,7 @@ static void carry(struct obd_builder *b, const struct obd_stmt *s, uint32_t out,
 	enum obd_type t = obd_type_at(b, s, 0);
 	bool cc = obd_q(s, OBD_Q_cc);
 
-	obd_want(b, s, 3, 3);
+	obd_operand_count(b, s, 3, 3);
 	obd_emit(b, take ? (cc ? both : in) : out, obd_dst(b, s, 0, t), obd_src(b, s, 1, t),
 		obd_src(b, s, 2, t), N);
 }
@@ -48,16 +48,16 @@ static void lower_addsub(struct obd_builder *b, struct obd_stmt *s, uint32_t whi
 			carry(b, s, wide ? OBD_OP_subcc_64 : OBD_OP_subcc_32, 0, 0, false);
 		return;
 	}
-	obd_want(b, s, 3, 3);
+	obd_operand_count(b, s, 3, 3);
 	uint32_t op = t == OBD_T_U16X2 || t == OBD_T_S16X2
 		? OBD_OP_addh_u16x2
 		: obd_by_type(b, s, which == OBD_ARITH_ADD ? &op_add : &op_sub, t);
 
 	if (op == OBD_OP_addh_u16x2 && which == OBD_ARITH_SUB)
-		obd_bad(b, s, "no such type");
+		obd_invalid(b, s, "invalid type for this instruction");
 	if (obd_q(s, OBD_Q_sat)) {
 		if (t != OBD_T_S32)
-			obd_bad(b, s, ".sat needs .s32");
+			obd_invalid(b, s, ".sat requires type .s32");
 		op = which == OBD_ARITH_ADD ? OBD_OP_addsat_s32 : OBD_OP_subsat_s32;
 	}
 	obd_emit(b, op, obd_dst(b, s, 0, t), obd_src(b, s, 1, t), obd_src(b, s, 2, t), N);
@@ -83,14 +83,14 @@ static void lower_mul(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
 		obd_lower_float2(b, s, which);
 		return;
 	}
-	obd_want(b, s, 3, 3);
+	obd_operand_count(b, s, 3, 3);
 	uint32_t x = obd_src(b, s, 1, t), y = obd_src(b, s, 2, t);
 
 	if (obd_q(s, OBD_Q_wide)) {
 		bool is16 = obd_type_bytes(t) == 2, sign = obd_type_signed(t);
 
 		if (obd_type_bytes(t) > 4)
-			obd_bad(b, s, ".wide needs a 16- or 32-bit type");
+			obd_invalid(b, s, ".wide requires a 16- or 32-bit type");
 		obd_emit(b,
 			is16           ? (sign ? OBD_OP_mulw_s16 : OBD_OP_mul_u32)
 				: sign ? OBD_OP_mulw_s32
@@ -109,7 +109,7 @@ static uint32_t mad_carry_op(
 	     sign = obd_type_signed(t);
 
 	if (obd_type_bytes(t) < 4)
-		obd_bad(b, s, "carry needs a 32- or 64-bit type");
+		obd_invalid(b, s, "carry requires a 32- or 64-bit type");
 	if (!hi)
 		return wide
 			? (in ? (out ? OBD_OP_madcloccc_64 : OBD_OP_madcloc_64) : OBD_OP_madlocc_64)
@@ -134,7 +134,7 @@ static void lower_mad(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
 		obd_lower_float2(b, s, OBD_ARITH_MAD);
 		return;
 	}
-	obd_want(b, s, 4, 4);
+	obd_operand_count(b, s, 4, 4);
 	uint32_t x = obd_src(b, s, 1, t), y = obd_src(b, s, 2, t);
 
 	if (obd_q(s, OBD_Q_wide)) {
@@ -143,7 +143,7 @@ static void lower_mad(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
 		uint32_t z = obd_src(b, s, 3, wt), d = obd_dst(b, s, 0, wt);
 
 		if (obd_type_bytes(t) > 4 || which || cc)
-			obd_bad(b, s, ".wide does not go with this");
+			obd_invalid(b, s, ".wide cannot be combined with .cc or madc");
 		if (is16) {
 			uint32_t m = obd_temp(b, OBD_T_U32);
 
@@ -172,9 +172,9 @@ static void lower_mul24(struct obd_builder *b, struct obd_stmt *s, uint32_t whic
 	bool sign = obd_type_signed(t), hi = obd_q(s, OBD_Q_hi);
 	uint32_t d = obd_dst(b, s, 0, t), m = which ? obd_temp(b, t) : d;
 
-	obd_want(b, s, 3 + which, 3 + which);
+	obd_operand_count(b, s, 3 + which, 3 + which);
 	if (obd_type_bytes(t) != 4)
-		obd_bad(b, s, "needs a 32-bit type");
+		obd_invalid(b, s, "needs a 32-bit type");
 	obd_emit(b,
 		hi             ? (sign ? OBD_OP_mul24hi_s32 : OBD_OP_mul24hi_u32)
 			: sign ? OBD_OP_mul24lo_s32
@@ -186,7 +186,7 @@ static void lower_mul24(struct obd_builder *b, struct obd_stmt *s, uint32_t whic
 }
 
 /* Extends 16-bit signed operands to 32 bits. */
-static uint32_t widened(
+static uint32_t source_sign_extended(
 	struct obd_builder *b, const struct obd_stmt *s, uint32_t i, enum obd_type t)
 {
 	uint32_t v = obd_src(b, s, i, t), w;
@@ -210,8 +210,9 @@ static void lower_divrem(struct obd_builder *b, struct obd_stmt *s, uint32_t whi
 		obd_lower_float2(b, s, OBD_ARITH_DIV);
 		return;
 	}
-	obd_want(b, s, 3, 3);
-	uint32_t d = obd_dst(b, s, 0, t), x = widened(b, s, 1, t), y = widened(b, s, 2, t);
+	obd_operand_count(b, s, 3, 3);
+	uint32_t d = obd_dst(b, s, 0, t), x = source_sign_extended(b, s, 1, t),
+		 y = source_sign_extended(b, s, 2, t);
 
 	obd_emit(b, obd_by_type(b, s, which == OBD_ARITH_DIV ? &div : &rem, t), d, x, y, N);
 	if (obd_type_is16(t)) {
@@ -227,7 +228,7 @@ static void lower_minmax(struct obd_builder *b, struct obd_stmt *s, uint32_t whi
 		obd_lower_float2(b, s, which);
 		return;
 	}
-	obd_want(b, s, 3, 4);
+	obd_operand_count(b, s, 3, 4);
 	uint32_t d = obd_dst(b, s, 0, t), op;
 
 	if (t == OBD_T_U16X2)
@@ -252,7 +253,7 @@ static void lower_absneg(struct obd_builder *b, struct obd_stmt *s, uint32_t whi
 		obd_lower_float2(b, s, which);
 		return;
 	}
-	obd_want(b, s, 2, 2);
+	obd_operand_count(b, s, 2, 2);
 	obd_emit(b, obd_by_type(b, s, which == OBD_ARITH_ABS ? &abs_op : &neg_op, t),
 		obd_dst(b, s, 0, t), obd_src(b, s, 1, t), N, N);
 }
@@ -262,7 +263,7 @@ static void lower_sad(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	enum obd_type t = obd_type_at(b, s, 0);
 
 	(void)arg;
-	obd_want(b, s, 4, 4);
+	obd_operand_count(b, s, 4, 4);
 	obd_emit(b, obd_by_type(b, s, &op_sad, t), obd_dst(b, s, 0, t), obd_src(b, s, 1, t),
 		obd_src(b, s, 2, t), obd_src(b, s, 3, t));
 }

@@ -65,7 +65,7 @@ static uint32_t mma_type(struct obd_builder *b, const struct obd_stmt *s, enum o
 	case OBD_T_S32:
 		return OBD_MMA_S32;
 	default:
-		obd_lacks(b, s, "this element type");
+		obd_unsupported(b, s, "this element type");
 	}
 }
 
@@ -75,7 +75,7 @@ static void push_fragment(struct obd_builder *b, const struct obd_stmt *s, uint3
 	const struct obd_operand *o = &s->opd[i];
 
 	if (o->kind == OBD_OPD_LIST ? o->n_items != want : want != 1)
-		obd_bad(b, s, "a fragment has another number of registers");
+		obd_invalid(b, s, "a fragment has the wrong number of registers for this shape");
 	for (uint32_t k = 0; k < want; k++) {
 		const struct obd_operand *r = o->kind == OBD_OPD_LIST ? &o->items[k] : o;
 
@@ -89,7 +89,7 @@ static void lower_mma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	enum obd_type dt, at, bt, ct;
 
 	(void)arg;
-	obd_want(b, s, 4, 4);
+	obd_operand_count(b, s, 4, 4);
 	for (uint32_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
 		if (has_word(s, shapes[i].name)) {
 			shape = shapes[i].shape;
@@ -99,7 +99,7 @@ static void lower_mma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	/* the layouts of A and B: the only ones that these shapes have */
 	if (shape == OBD_MMA_SHAPES || !has_word(s, "row") || !has_word(s, "col") ||
 		s->n_words != (has_word(s, "kind::f8f6f4") ? 4u : 3u))
-		obd_lacks(b, s, "this shape");
+		obd_unsupported(b, s, "this shape");
 	dt = obd_type_at(b, s, 0);
 	at = obd_type_at(b, s, 1);
 	bt = obd_type_at(b, s, 2);
@@ -114,7 +114,7 @@ static void lower_mma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 
 	if (dt != ct || !sum_ok || bytes != (bt == OBD_T_TF32 ? 4 : obd_type_bytes(bt)) ||
 		(m * k) % (32 * per) || (8 * k) % (32 * per) || (m == 8 && !f64 && !integer))
-		obd_bad(b, s, "these types do not go with the shape");
+		obd_invalid(b, s, "invalid combination of types and shape");
 	enum obd_type in_reg = f64 ? OBD_T_F64 : OBD_T_B32, out_reg = f64 ? OBD_T_F64 : OBD_T_B32;
 	uint32_t na = m * k / 32 / per, nb = 8 * k / 32 / per, nc = m * 8 / 32 / (f16_sum ? 2 : 1);
 
@@ -149,16 +149,16 @@ static void lower_ldmatrix(struct obd_builder *b, struct obd_stmt *s, uint32_t w
 		 kind = obd_q(s, OBD_Q_shared), offset, base, list;
 	uint32_t label = obd_build_skip_begin(b);
 
-	obd_want(b, s, 2, 2);
+	obd_operand_count(b, s, 2, 2);
 	if (!n || !has_word(s, "m8n8") || obd_type_at(b, s, 0) != OBD_T_B16)
-		obd_lacks(b, s, "a form other than .m8n8 of .b16");
+		obd_unsupported(b, s, "a form other than .m8n8.b16");
 	gather_warp(b);
 	base = obd_address(b, &s->opd[which ? 0 : 1], &kind, &offset);
 	if ((int32_t)offset > INT16_MAX || (int32_t)offset < INT16_MIN || kind > 1) {
 		uint32_t v = obd_vreg_new(b, kind == 1 ? OBD_CLASS_32 : OBD_CLASS_64);
 
 		if (kind > 1)
-			obd_bad(b, s, "the rows lie in shared memory");
+			obd_invalid(b, s, "the rows must be in shared memory");
 		obd_emit(b, kind ? OBD_OP_add_u32 : OBD_OP_add_u64, v, base,
 			obd_const_new(b, kind ? OBD_CLASS_32 : OBD_CLASS_64,
 				(uint64_t)(int64_t)(int32_t)offset, NULL),
@@ -201,19 +201,19 @@ static void lower_mbarrier(struct obd_builder *b, struct obd_stmt *s, uint32_t a
 	else if (has_word(s, "pending_count"))
 		op = OBD_MBAR_PENDING;
 	else
-		obd_lacks(b, s, "this form");
+		obd_unsupported(b, s, "this form");
 	if (has_word(s, "expect_tx"))
-		obd_lacks(b, s, "a transaction count");
+		obd_unsupported(b, s, "a transaction count");
 	switch (op) {
 	case OBD_MBAR_PENDING:
-		obd_want(b, s, 2, 2);
+		obd_operand_count(b, s, 2, 2);
 		d = obd_dst(b, s, 0, OBD_T_U32);
 		c = obd_src(b, s, 1, OBD_T_B64);
 		break;
 	case OBD_MBAR_INIT:
 	case OBD_MBAR_INVAL:
 		at = 0;
-		obd_want(b, s, op == OBD_MBAR_INIT ? 2 : 1, op == OBD_MBAR_INIT ? 2 : 1);
+		obd_operand_count(b, s, op == OBD_MBAR_INIT ? 2 : 1, op == OBD_MBAR_INIT ? 2 : 1);
 		if (op == OBD_MBAR_INIT)
 			x = obd_src(b, s, 1, OBD_T_U32);
 		break;
@@ -221,14 +221,14 @@ static void lower_mbarrier(struct obd_builder *b, struct obd_stmt *s, uint32_t a
 	case OBD_MBAR_ARRIVE_DROP:
 		/* the state operand is optional when the result is a sink */
 		at = s->n_opd && s->opd[0].kind == OBD_OPD_ADDRESS ? 0 : 1;
-		obd_want(b, s, at + 1, at + 2);
+		obd_operand_count(b, s, at + 1, at + 2);
 		x = s->n_opd > at + 1 ? obd_src(b, s, at + 1, OBD_T_U32)
 				      : obd_const_new(b, OBD_CLASS_32, 1, NULL);
 		if (at && s->opd[0].kind != OBD_OPD_SINK)
 			d = obd_dst(b, s, 0, OBD_T_B64);
 		break;
 	default: /* a time-out operand may follow; it is ignored */
-		obd_want(b, s, 3, 4);
+		obd_operand_count(b, s, 3, 4);
 		d = obd_dst(b, s, 0, OBD_T_PRED);
 		c = obd_src(b, s, 2, parity ? OBD_T_U32 : OBD_T_B64);
 		break;
@@ -236,7 +236,7 @@ static void lower_mbarrier(struct obd_builder *b, struct obd_stmt *s, uint32_t a
 	if (op != OBD_MBAR_PENDING)
 		base = obd_address(b, &s->opd[at], &kind, &offset);
 	if (kind > 1)
-		obd_bad(b, s, "the barrier lies in shared memory");
+		obd_invalid(b, s, "the barrier object must be in shared memory");
 	struct obd_lin *l = obd_emit(b, OBD_OP_mbarrier, d, base, x, c);
 
 	l->imm = offset;

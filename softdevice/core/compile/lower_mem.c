@@ -47,7 +47,7 @@ static void load_element(struct obd_builder *b, const struct obd_stmt *s, struct
 	if (bytes == 16) {
 		d = obd_dst_of(b, o, OBD_T_B128);
 		if (d == a.base)
-			obd_bad(b, s, "the result is its own address");
+			obd_invalid(b, s, "the destination register is also the address register");
 		emit_load(b, &a, 8, d, 0);
 		a.offset += 8;
 		emit_load(b, &a, 8, d, 1);
@@ -58,9 +58,9 @@ static void load_element(struct obd_builder *b, const struct obd_stmt *s, struct
 		return;
 	}
 	if (o->kind != OBD_OPD_REG || o->type == OBD_T_PRED || o->type == OBD_T_B128)
-		obd_bad(b, s, "the result must be a register");
+		obd_invalid(b, s, "the destination must be a register");
 	if (bytes == 8 && obd_type_class(o->type) != OBD_CLASS_64)
-		obd_bad(b, s, "the result's register is too small");
+		obd_invalid(b, s, "the destination register is too small");
 	d = o->vreg;
 	if (!obd_value_needs_extension(t, o->type)) {
 		emit_load(b, &a, bytes, d, 0);
@@ -78,7 +78,7 @@ static void lower_ld(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	const struct obd_operand *list;
 
 	(void)arg;
-	obd_want(b, s, 2, 4);
+	obd_operand_count(b, s, 2, 4);
 	list = obd_value_elements(b, s, 0, &n);
 	const struct obd_operand *o = &s->opd[1];
 
@@ -132,9 +132,9 @@ static void lower_st(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	const struct obd_operand *list;
 
 	(void)arg;
-	obd_want(b, s, 2, 4);
+	obd_operand_count(b, s, 2, 4);
 	if (obd_q(s, OBD_Q_async) || obd_q(s, OBD_Q_bulk))
-		obd_lacks(b, s, "an asynchronous store");
+		obd_unsupported(b, s, "an asynchronous store");
 	list = obd_value_elements(b, s, 1, &n);
 	const struct obd_operand *o = &s->opd[0];
 

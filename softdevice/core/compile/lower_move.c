@@ -12,7 +12,7 @@ static void unpack(struct obd_builder *b, const struct obd_stmt *s, enum obd_typ
 	uint32_t n = list->n_items, v = obd_src(b, s, 1, t), bits;
 
 	if (n != 2 && n != 4)
-		obd_bad(b, s, "a vector has 2 or 4 elements here");
+		obd_invalid(b, s, "a vector operand must have 2 or 4 elements");
 	bits = obd_type_bytes(t) * 8 / n;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct obd_operand *o = &list->items[i];
@@ -22,7 +22,8 @@ static void unpack(struct obd_builder *b, const struct obd_stmt *s, enum obd_typ
 			continue;
 		if (t == OBD_T_B128) {
 			if (n != 2)
-				obd_bad(b, s, "a 128-bit value has two halves");
+				obd_invalid(
+					b, s, "a vector for a 128-bit value must have 2 elements");
 			l = obd_emit(b, OBD_OP_mov_64, obd_dst_of(b, o, OBD_T_B64), v, N, N);
 			l->a_half = (uint8_t)i;
 			continue;
@@ -41,10 +42,10 @@ static void pack(struct obd_builder *b, const struct obd_stmt *s, enum obd_type 
 	uint32_t n = list->n_items, d = obd_dst(b, s, 0, t), bytes = obd_type_bytes(t), part[4];
 
 	if ((n != 2 && n != 4) || bytes < n)
-		obd_bad(b, s, "a vector has 2 or 4 elements here");
+		obd_invalid(b, s, "a vector operand must have 2 or 4 elements");
 	if (t == OBD_T_B128) {
 		if (n != 2)
-			obd_bad(b, s, "a 128-bit value has two halves");
+			obd_invalid(b, s, "a vector for a 128-bit value must have 2 elements");
 		for (uint32_t i = 0; i < 2; i++)
 			obd_emit(b, OBD_OP_mov_64, d, obd_src_of(b, &list->items[i], OBD_T_B64), N,
 				N)
@@ -63,7 +64,7 @@ static void lower_mov(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	enum obd_type t = obd_type_at(b, s, 0);
 
 	(void)arg;
-	obd_want(b, s, 2, 2);
+	obd_operand_count(b, s, 2, 2);
 	if (s->opd[0].kind == OBD_OPD_LIST) {
 		unpack(b, s, t);
 		return;
@@ -90,9 +91,9 @@ static void lower_cvta(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	uint32_t op = OBD_OP_mov_64;
 
 	(void)arg;
-	obd_want(b, s, 2, 2);
+	obd_operand_count(b, s, 2, 2);
 	if (obd_type_class(t) != OBD_CLASS_64)
-		obd_bad(b, s, "addresses have 64 bits");
+		obd_invalid(b, s, "an address must have a 64-bit type");
 	if (obd_q(s, OBD_Q_shared))
 		op = to ? OBD_OP_to_shared : OBD_OP_cvta_shared;
 	else if (obd_q(s, OBD_Q_local) || (obd_q(s, OBD_Q_param) && !b->is_entry))
@@ -114,7 +115,7 @@ static void lower_isspacep(struct obd_builder *b, struct obd_stmt *s, uint32_t a
 						: 4;
 
 	(void)arg;
-	obd_want(b, s, 2, 2);
+	obd_operand_count(b, s, 2, 2);
 	obd_emit(
 		b, OBD_OP_isspacep, obd_dst(b, s, 0, OBD_T_PRED), obd_src(b, s, 1, OBD_T_U64), N, N)
 		->e_raw = (uint16_t)space;
@@ -126,14 +127,14 @@ static void lower_mapa(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	enum obd_type t = obd_type_at(b, s, 0);
 
 	(void)arg;
-	obd_want(b, s, 3, 3);
+	obd_operand_count(b, s, 3, 3);
 	obd_value_move(b, t, obd_dst(b, s, 0, t), obd_src(b, s, 1, t));
 }
 
 static void lower_getctarank(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	(void)arg;
-	obd_want(b, s, 2, 2);
+	obd_operand_count(b, s, 2, 2);
 	obd_value_move(b, OBD_T_U32, obd_dst(b, s, 0, OBD_T_U32), obd_const32(b, 0));
 }
 

@@ -31,7 +31,7 @@ static void lower_shfl(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	uint32_t label = obd_build_skip_begin(b);
 
 	(void)arg;
-	obd_want(b, s, sync ? 5 : 4, sync ? 5 : 4);
+	obd_operand_count(b, s, sync ? 5 : 4, sync ? 5 : 4);
 	uint32_t a = obd_src(b, s, 1, OBD_T_B32), x = obd_src(b, s, 2, OBD_T_U32),
 		 c = obd_src(b, s, 3, OBD_T_U32);
 	uint32_t members = sync ? obd_src(b, s, 4, OBD_T_U32) : N;
@@ -50,7 +50,7 @@ static void lower_vote(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	uint32_t label = obd_build_skip_begin(b);
 
 	(void)arg;
-	obd_want(b, s, sync ? 3 : 2, sync ? 3 : 2);
+	obd_operand_count(b, s, sync ? 3 : 2, sync ? 3 : 2);
 	uint32_t p = obd_pred_value(b, s, 1), members = sync ? obd_src(b, s, 2, OBD_T_U32) : N;
 
 	if (ballot)
@@ -70,7 +70,7 @@ static void lower_match(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	uint32_t label = obd_build_skip_begin(b);
 
 	(void)arg;
-	obd_want(b, s, 3, 3);
+	obd_operand_count(b, s, 3, 3);
 	uint32_t a = obd_src(b, s, 1, t), members = obd_src(b, s, 2, OBD_T_U32);
 
 	emit_sync(b, kind, obd_dst(b, s, 0, OBD_T_B32), a, N, N, members, all ? s->opd[0].pair : N);
@@ -84,7 +84,7 @@ static void lower_redux(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	uint32_t kind, label = obd_build_skip_begin(b);
 
 	(void)arg;
-	obd_want(b, s, 3, 3);
+	obd_operand_count(b, s, 3, 3);
 	if (max || obd_q(s, OBD_Q_min))
 		kind = f32     ? (max ? OBD_SYNC_REDUX_FMAX : OBD_SYNC_REDUX_FMIN)
 			: max  ? (sign ? OBD_SYNC_REDUX_MAX_S : OBD_SYNC_REDUX_MAX_U)
@@ -96,7 +96,7 @@ static void lower_redux(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 			: obd_q(s, OBD_Q_or)  ? OBD_SYNC_REDUX_OR
 					      : OBD_SYNC_REDUX_XOR;
 	if (obd_type_class(t) != OBD_CLASS_32)
-		obd_bad(b, s, "no such type");
+		obd_invalid(b, s, "invalid type for this instruction");
 	uint32_t a = obd_src(b, s, 1, t);
 
 	if (f32 && obd_q(s, OBD_Q_abs)) {
@@ -112,7 +112,7 @@ static void lower_redux(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 static void lower_activemask(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	(void)arg;
-	obd_want(b, s, 1, 1);
+	obd_operand_count(b, s, 1, 1);
 	obd_emit(b, OBD_OP_activemask, obd_dst(b, s, 0, OBD_T_B32), N, N, N);
 }
 
@@ -121,7 +121,7 @@ static void lower_elect(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	uint32_t label = obd_build_skip_begin(b);
 
 	(void)arg;
-	obd_want(b, s, 2, 2);
+	obd_operand_count(b, s, 2, 2);
 	uint32_t d = s->opd[0].kind == OBD_OPD_SINK ? N : obd_dst(b, s, 0, OBD_T_B32);
 
 	emit_sync(b, OBD_SYNC_ELECT, d, N, N, N, obd_src(b, s, 1, OBD_T_U32), s->opd[0].pair);
@@ -146,7 +146,7 @@ static void barrier_red(struct obd_builder *b, struct obd_stmt *s)
 	uint32_t id, count, p, d;
 	struct obd_lin *l;
 
-	obd_want(b, s, 3, 4);
+	obd_operand_count(b, s, 3, 4);
 	id = obd_src(b, s, 1, OBD_T_U32);
 	count = three ? obd_src(b, s, 2, OBD_T_U32) : N;
 	p = obd_pred_value(b, s, s->n_opd - 1);
@@ -161,7 +161,7 @@ static void lower_bar(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 
 	(void)arg;
 	if (obd_q(s, OBD_Q_warp)) {
-		obd_want(b, s, 1, 1);
+		obd_operand_count(b, s, 1, 1);
 		emit_sync(b, OBD_SYNC_WARP, N, N, N, N, obd_src(b, s, 0, OBD_T_U32), N);
 	} else if (obd_q(s, OBD_Q_cluster)) {
 		cluster_barrier(b, s);
@@ -170,7 +170,7 @@ static void lower_bar(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	} else {
 		bool arrive = obd_q(s, OBD_Q_arrive);
 
-		obd_want(b, s, arrive ? 2 : 0, 2);
+		obd_operand_count(b, s, arrive ? 2 : 0, 2);
 		id = s->n_opd ? obd_src(b, s, 0, OBD_T_U32)
 			      : obd_const_new(b, OBD_CLASS_32, 0, NULL);
 		count = s->n_opd > 1 ? obd_src(b, s, 1, OBD_T_U32) : N;

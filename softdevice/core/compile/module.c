@@ -20,12 +20,14 @@ static void parse_version(struct obd_loader *ld)
 	if (obd_tok(ld)->kind == OBD_TOK_F64)
 		memcpy(&v, &obd_tok(ld)->value, sizeof(v));
 	if (!(v >= 1.0 && v < 100.0))
-		obd_ptx_fail(ld, ".version needs a number such as 8.0");
+		obd_ptx_fail(ld, "expected a number such as 8.0 after .version");
 	uint32_t version = (uint32_t)(v * 10 + 0.5);
 
 	if (version > 99)
 		obd_ptx_fail_with(ld, CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
-			"PTX version %u.%u is newer than this driver", version / 10, version % 10);
+			"PTX version %u.%u is newer than 9.9, the last that this driver reads: "
+			"compile with an older CUDA toolkit",
+			version / 10, version % 10);
 	if (version > ld->prog->ptx_version)
 		ld->prog->ptx_version = version;
 	obd_tok_next(ld);
@@ -38,7 +40,7 @@ static void parse_target(struct obd_loader *ld)
 		struct obd_token *t = obd_tok(ld);
 
 		if (t->kind != OBD_TOK_WORD)
-			obd_ptx_fail(ld, ".target needs a name such as sm_75");
+			obd_ptx_fail(ld, "expected an architecture such as sm_75 after .target");
 		if (t->size > 3 && memcmp(t->text, "sm_", 3) == 0) {
 			uint32_t arch = 0;
 
@@ -48,8 +50,9 @@ static void parse_target(struct obd_loader *ld)
 				arch = arch * 10 + (uint32_t)(t->text[i] - '0');
 			if (arch > ld->prog->env.compute_capability)
 				obd_ptx_fail_with(ld, CUDA_ERROR_NO_BINARY_FOR_GPU,
-					"the module is for sm_%u, the device is sm_%u", arch,
-					ld->prog->env.compute_capability);
+					"the module is for sm_%u and the device is sm_%u: compile "
+					"for the device's architecture or an older one",
+					arch, ld->prog->env.compute_capability);
 			if (arch > ld->prog->target_arch)
 				ld->prog->target_arch = arch;
 		}
@@ -75,7 +78,7 @@ static void parse_alias(struct obd_loader *ld)
 			  *t = obd_sym_find(ld, obd_tok(ld)->text, obd_tok(ld)->size);
 
 	if (!s || !t || s->kind != OBD_SYM_FUNC || t->kind != OBD_SYM_FUNC)
-		obd_ptx_fail(ld, ".alias needs two functions that are declared before");
+		obd_ptx_fail(ld, ".alias names a function that is not declared before it");
 	obd_tok_next(ld);
 	obd_tok_expect(ld, ';');
 	ld->prog->funcs[s->decl->func->index] = t->decl->func;
@@ -120,8 +123,7 @@ void obd_module_parse(struct obd_loader *ld)
 		if (obd_tok_accept(ld, ';'))
 			continue;
 		if (obd_tok(ld)->kind != OBD_TOK_DOT)
-			obd_ptx_fail(
-				ld, "a directive expected before '%.*s'", OBD_TOK_ARG(obd_tok(ld)));
+			obd_tok_unexpected(ld, "a directive");
 		if (obd_tok_dot_is(ld, "version")) {
 			parse_version(ld);
 		} else if (obd_tok_dot_is(ld, "target")) {
@@ -129,7 +131,9 @@ void obd_module_parse(struct obd_loader *ld)
 		} else if (obd_tok_dot_is(ld, "address_size")) {
 			obd_tok_next(ld);
 			if (obd_tok_integer(ld) != 64)
-				obd_ptx_fail(ld, "only 64-bit modules are supported");
+				obd_ptx_fail(ld,
+					"32-bit modules are not supported: compile for 64-bit "
+					"addresses (-m64)");
 		} else if (obd_skip_directive(ld)) {
 			continue;
 		} else if (obd_tok_dot_is(ld, "alias")) {
@@ -139,5 +143,5 @@ void obd_module_parse(struct obd_loader *ld)
 		}
 	}
 	if (!ld->prog->ptx_version)
-		obd_ptx_fail(ld, "no .version directive");
+		obd_ptx_fail(ld, "the text has no .version directive");
 }

@@ -13,7 +13,7 @@ static void load_words(struct obd_builder *b, const struct obd_stmt *s,
 	uint32_t bytes = obd_type_bytes(t), w, raw;
 
 	if (at % (bytes > 4 ? 4 : bytes) || at + bytes > sym->count * 4ull)
-		obd_bad(b, s, "the access leaves the parameter");
+		obd_invalid(b, s, "access outside the parameter");
 	if (o->kind == OBD_OPD_SINK)
 		return;
 	w = sym->vreg + (uint32_t)(at / 4);
@@ -22,7 +22,7 @@ static void load_words(struct obd_builder *b, const struct obd_stmt *s,
 		return;
 	}
 	if (bytes > 8 || o->kind != OBD_OPD_REG)
-		obd_bad(b, s, "no such access to a parameter");
+		obd_invalid(b, s, "invalid type or operand for an access to a parameter");
 	raw = w;
 	if (bytes < 4) {
 		struct obd_lin *l;
@@ -42,11 +42,11 @@ static void load_kernel(struct obd_builder *b, const struct obd_stmt *s,
 	struct obd_lin *l;
 
 	if (at + bytes > sym->bytes)
-		obd_bad(b, s, "the access leaves the parameter");
+		obd_invalid(b, s, "access outside the parameter");
 	if (o->kind == OBD_OPD_SINK)
 		return;
 	if (o->kind != OBD_OPD_REG)
-		obd_bad(b, s, "the result must be a register");
+		obd_invalid(b, s, "the destination must be a register");
 	at += sym->offset;
 	if (bytes == 8) {
 		obd_emit(b, OBD_OP_param64, obd_dst_of(b, o, OBD_T_B64), N, N, N)->imm =
@@ -54,7 +54,7 @@ static void load_kernel(struct obd_builder *b, const struct obd_stmt *s,
 		return;
 	}
 	if (bytes > 8)
-		obd_bad(b, s, "no such access to a parameter");
+		obd_invalid(b, s, "invalid type or operand for an access to a parameter");
 	raw = obd_value_needs_extension(t, o->type) ? obd_vreg_new(b, OBD_CLASS_32)
 						    : obd_dst_of(b, o, OBD_T_B32);
 	l = obd_emit(b, OBD_OP_param32, raw, N, N, N);
@@ -73,7 +73,7 @@ void obd_param_load(struct obd_builder *b, const struct obd_stmt *s, enum obd_ty
 		uint64_t at = (uint64_t)a->offset + i * obd_type_bytes(t);
 
 		if (a->offset < 0 || at > OBD_KERNEL_MAX_PARAM_BYTES)
-			obd_bad(b, s, "the access leaves the parameter");
+			obd_invalid(b, s, "access outside the parameter");
 		if (a->sym->kind == OBD_SYM_PARAM)
 			load_words(b, s, a->sym, at, t, &list[i]);
 		else
@@ -87,7 +87,7 @@ static void store_words(struct obd_builder *b, const struct obd_stmt *s,
 	uint32_t bytes = obd_type_bytes(t), v = obd_src_of(b, o, t), w;
 
 	if (at % (bytes > 4 ? 4 : bytes) || at + bytes > sym->count * 4ull)
-		obd_bad(b, s, "the access leaves the parameter");
+		obd_invalid(b, s, "access outside the parameter");
 	w = sym->vreg + (uint32_t)(at / 4);
 	if (bytes == 8) {
 		obd_emit(b, OBD_OP_lo_64, w, v, N, N);
@@ -102,7 +102,7 @@ static void store_words(struct obd_builder *b, const struct obd_stmt *s,
 		l->e_raw = (uint16_t)(at % 4 * 8);
 		l->imm = bytes == 1 ? 0xff : 0xffff;
 	} else {
-		obd_bad(b, s, "no such access to a parameter");
+		obd_invalid(b, s, "invalid type or operand for an access to a parameter");
 	}
 }
 
@@ -113,7 +113,7 @@ void obd_param_store(struct obd_builder *b, const struct obd_stmt *s, enum obd_t
 
 	for (uint32_t i = 0; i < n; i++) {
 		if (a->offset < 0 || a->offset > (int64_t)OBD_KERNEL_MAX_PARAM_BYTES)
-			obd_bad(b, s, "the access leaves the parameter");
+			obd_invalid(b, s, "access outside the parameter");
 		store_words(b, s, a->sym, (uint64_t)a->offset + i * obd_type_bytes(t), t, &list[i]);
 	}
 }

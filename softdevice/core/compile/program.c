@@ -19,8 +19,8 @@
 struct reach {
 	struct obd_program *p;
 	uint8_t *seen;
-	uint8_t *gone;   /* used by has_cycle */
-	uint32_t *order; /* functions reached, without duplicates */
+	uint8_t *removed; /* used by has_cycle */
+	uint32_t *order;  /* functions reached, without duplicates */
 	uint32_t n;
 	bool indirect;
 };
@@ -80,8 +80,8 @@ static void shared_collect(struct obd_loader *ld, struct obd_entry *e, const str
 	 */
 	if (n > ld->shared_refs_left)
 		obd_ptx_fail(ld,
-			"the kernels of this module refer to shared variables more than %u times "
-			"in all",
+			"the kernels of the module refer to shared variables more than %u times in "
+			"total",
 			MAX_SHARED_REFS);
 	ld->shared_refs_left -= (uint32_t)n;
 	e->shared = n ? obd_ptx_alloc(ld, n * sizeof(*e->shared)) : NULL;
@@ -171,10 +171,10 @@ static uint32_t *stack_depths(struct obd_loader *ld)
 static bool has_cycle(const struct reach *r)
 {
 	const struct obd_program *p = r->p;
-	uint8_t *gone = r->gone;
+	uint8_t *removed = r->removed;
 
 	for (uint32_t k = 0; k < r->n; k++)
-		gone[r->order[k]] = 0;
+		removed[r->order[k]] = 0;
 	for (uint32_t pass = 0; pass < 64; pass++) {
 		bool changed = false, left = false;
 
@@ -182,11 +182,11 @@ static bool has_cycle(const struct reach *r)
 			uint32_t i = r->order[n];
 			bool waits = false;
 
-			if (gone[i])
+			if (removed[i])
 				continue;
 			for (uint32_t k = 0; k < p->funcs[i]->n_callees; k++)
-				waits |= !gone[p->funcs[i]->callees[k]];
-			gone[i] = !waits;
+				waits |= !removed[p->funcs[i]->callees[k]];
+			removed[i] = !waits;
 			changed |= !waits;
 			left |= waits;
 		}
@@ -206,7 +206,7 @@ static void layout_kernels(struct obd_loader *ld)
 
 	ld->shared_refs_left = MAX_SHARED_REFS;
 	r.seen = obd_ptx_scratch(ld, p->n_funcs + 1);
-	r.gone = obd_ptx_scratch(ld, p->n_funcs + 1);
+	r.removed = obd_ptx_scratch(ld, p->n_funcs + 1);
 	r.order = obd_ptx_scratch(ld, (p->n_funcs + 1) * sizeof(uint32_t));
 	for (uint32_t i = 0; i < p->n_entries; i++) {
 		struct obd_entry *e = &p->entries[i];
@@ -242,7 +242,7 @@ static void resolve_builtins(struct obd_loader *ld)
 			continue;
 		f->builtin = OBD_BUILTIN_UNRESOLVED;
 		why = obd_ptx_alloc(ld, size);
-		snprintf(why, size, "it calls %s, which nothing defines", f->name);
+		snprintf(why, size, "it calls the undefined function %s", f->name);
 		f->refused = why;
 	}
 }
@@ -286,7 +286,7 @@ CUresult obd_program_load(const char *text, size_t size, const struct obd_env *e
 	ld->log_size = log_size;
 	if (setjmp(ld->fail) == 0) {
 		if (size > OBD_PTX_MAX_TEXT)
-			obd_ptx_fail(ld, "the text is longer than %u bytes", OBD_PTX_MAX_TEXT);
+			obd_ptx_fail(ld, "the PTX text is longer than %u bytes", OBD_PTX_MAX_TEXT);
 		obd_lex_init(&ld->lex, text, size);
 		obd_module_parse(ld);
 		resolve_builtins(ld);

@@ -434,7 +434,8 @@ uint32_t obd_regalloc(struct obd_builder *b, uint32_t first_slot)
 	free(s.from);
 	free(s.to);
 	if (!ok)
-		obd_ptx_fail_with(b->ld, CUDA_ERROR_OUT_OF_MEMORY, "out of memory");
+		obd_ptx_fail_with(b->ld, CUDA_ERROR_OUT_OF_MEMORY,
+			"out of memory while the module is compiled");
 	/*
 	 * A predicate is a single word. The first two slots of a frame hold 64 predicates; further
 	 * ones are stored after all other slots.

@@ -22,7 +22,8 @@ static uint64_t symbol_address(struct obd_loader *ld, const struct obd_symbol *s
 		return OBD_CODE_TAG | ((uint64_t)s->index << 4);
 	if (!s->addr) {
 		ld->lex.tok.line = line;
-		obd_ptx_fail(ld, "variable %.*s is declared .extern and nothing defines it",
+		obd_ptx_fail(ld,
+			"undefined variable %.*s: it is declared .extern and has no definition",
 			OBD_TEXT_ARG(s->name, s->size));
 	}
 	return (uint64_t)(uintptr_t)s->addr;

@@ -35,7 +35,7 @@ static struct obd_lin *emit_strong(struct obd_builder *b, uint32_t op, const str
 }
 
 /* Number of elements per access: all of them if they fit. */
-static uint32_t together(const struct obd_strong *a, uint32_t bytes)
+static uint32_t elements_per_access(const struct obd_strong *a, uint32_t bytes)
 {
 	uint32_t n = ATOMIC_MAX_BYTES / bytes;
 
@@ -65,8 +65,8 @@ static uint32_t part_of(
 void obd_strong_load(struct obd_builder *b, const struct obd_stmt *s, const struct obd_strong *a,
 	const struct obd_operand *list)
 {
-	uint32_t bytes = obd_type_bytes(a->type), step = together(a, bytes), whole = step * bytes,
-		 raw[ELEMENTS_MAX];
+	uint32_t bytes = obd_type_bytes(a->type), step = elements_per_access(a, bytes),
+		 whole = step * bytes, raw[ELEMENTS_MAX];
 
 	if (bytes == 16) {
 		emit_strong(b, OBD_OP_ld_strong, a, 0, 16, obd_dst_of(b, &list[0], OBD_T_B128), N);
@@ -86,8 +86,8 @@ void obd_strong_load(struct obd_builder *b, const struct obd_stmt *s, const stru
 void obd_strong_store(struct obd_builder *b, const struct obd_stmt *s, const struct obd_strong *a,
 	const struct obd_operand *list)
 {
-	uint32_t bytes = obd_type_bytes(a->type), step = together(a, bytes), whole = step * bytes,
-		 part[ELEMENTS_MAX];
+	uint32_t bytes = obd_type_bytes(a->type), step = elements_per_access(a, bytes),
+		 whole = step * bytes, part[ELEMENTS_MAX];
 
 	(void)s;
 	for (uint32_t i = 0; i < a->n; i++)

@@ -100,9 +100,9 @@ void obd_value_put(struct obd_builder *b, const struct obd_stmt *s, enum obd_typ
 	if (o->kind == OBD_OPD_SINK)
 		return;
 	if (o->kind != OBD_OPD_REG || o->type == OBD_T_PRED || o->type == OBD_T_B128)
-		obd_bad(b, s, "the result must be a register");
+		obd_invalid(b, s, "the destination must be a register");
 	if (obd_type_bytes(t) == 8 && obd_type_class(o->type) != OBD_CLASS_64)
-		obd_bad(b, s, "the result's register is too small");
+		obd_invalid(b, s, "the destination register is too small");
 	if (obd_value_needs_extension(t, o->type))
 		obd_value_extend(b, t, o->type, o->vreg, raw);
 	else
@@ -119,15 +119,15 @@ const struct obd_operand *obd_value_elements(
 	const struct obd_operand *o;
 
 	if (i >= s->n_opd)
-		obd_bad(b, s, "an operand is missing");
+		obd_invalid(b, s, "missing operand");
 	o = &s->opd[i];
 	*ret_n = want;
 	if (o->kind != OBD_OPD_LIST) {
 		if (want != 1)
-			obd_bad(b, s, "a vector in { } expected");
+			obd_invalid(b, s, ".v2, .v4 and .v8 require a vector operand in { }");
 		return o;
 	}
 	if (o->n_items != want)
-		obd_bad(b, s, "the vector has another number of elements");
+		obd_invalid(b, s, "the number of elements in { } does not match .v2, .v4 or .v8");
 	return o->items;
 }

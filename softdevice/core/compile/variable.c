@@ -31,7 +31,7 @@ static void parse_attribute(struct obd_loader *ld, struct variable *v)
 	obd_tok_expect(ld, '(');
 	for (uint32_t depth = 1; depth; obd_tok_next(ld)) {
 		if (obd_tok(ld)->kind == OBD_TOK_END)
-			obd_ptx_fail(ld, "the text ends inside an attribute");
+			obd_ptx_fail(ld, "unexpected end of text in an attribute");
 		if (obd_tok_dot_is(ld, "managed"))
 			v->managed = true;
 		depth += obd_tok_is(obd_tok(ld), '(');
@@ -51,8 +51,9 @@ static void parse_head(struct obd_loader *ld, struct variable *v)
 			uint64_t a = obd_tok(ld)->kind == OBD_TOK_INT ? obd_tok(ld)->value : 0;
 
 			if (!a || a > MAX_ALIGN || (a & (a - 1)))
-				obd_ptx_fail(
-					ld, "an alignment is a power of two up to %u", MAX_ALIGN);
+				obd_ptx_fail(ld,
+					"the alignment must be a power of two not above %u",
+					MAX_ALIGN);
 			v->align = (uint32_t)a;
 			obd_tok_next(ld);
 		} else if (obd_tok_dot_is(ld, "attribute")) {
@@ -73,7 +74,7 @@ static void parse_head(struct obd_loader *ld, struct variable *v)
 		}
 	}
 	if (!v->type)
-		obd_ptx_fail(ld, "a variable without a type");
+		obd_ptx_fail(ld, "a variable declaration has no type");
 }
 
 static void parse_name(struct obd_loader *ld, struct variable *v)
@@ -81,7 +82,7 @@ static void parse_name(struct obd_loader *ld, struct variable *v)
 	uint32_t dims = 0;
 
 	if (obd_tok(ld)->kind != OBD_TOK_WORD)
-		obd_ptx_fail(ld, "a variable's name expected");
+		obd_tok_unexpected(ld, "a variable name");
 	v->name = *obd_tok(ld);
 	obd_tok_next(ld);
 	v->bytes = (uint64_t)obd_type_bytes(v->type) * v->lanes;
@@ -91,7 +92,7 @@ static void parse_name(struct obd_loader *ld, struct variable *v)
 	while (obd_tok_accept(ld, '[')) {
 		v->is_array = true;
 		if (++dims > MAX_DIMS)
-			obd_ptx_fail(ld, "more than %u array dimensions", MAX_DIMS);
+			obd_ptx_fail(ld, "an array has more than %u dimensions", MAX_DIMS);
 		if (obd_tok_accept(ld, ']')) {
 			v->unsized = true;
 			continue;
@@ -100,7 +101,7 @@ static void parse_name(struct obd_loader *ld, struct variable *v)
 
 		obd_tok_expect(ld, ']');
 		if (n > MAX_BYTES || (n && v->bytes > MAX_BYTES / n))
-			obd_ptx_fail(ld, "a variable of more than %llu bytes",
+			obd_ptx_fail(ld, "a variable takes more than %llu bytes",
 				(unsigned long long)MAX_BYTES);
 		v->bytes *= n;
 	}
@@ -123,7 +124,7 @@ static void put(
 	if (!in->at)
 		return;
 	if ((size_t)(in->end - in->at) < in->cell)
-		obd_ptx_fail(in->ld, "more initial values than the variable holds");
+		obd_ptx_fail(in->ld, "more initial values than the variable has elements");
 	memcpy(in->at, p, in->cell);
 	if (sym) {
 		obd_reloc_add(in->ld,
@@ -153,7 +154,7 @@ static void put_symbol(struct init *in, uint64_t mask)
 	struct obd_symbol *s = obd_sym_find(ld, obd_tok(ld)->text, obd_tok(ld)->size);
 
 	if (!s || (s->kind != OBD_SYM_GLOBAL && s->kind != OBD_SYM_FUNC))
-		obd_ptx_fail(ld, "initial value %.*s is no variable or function",
+		obd_ptx_fail(ld, "initial value %.*s is not a declared variable or function",
 			OBD_TOK_ARG(obd_tok(ld)));
 	obd_tok_next(ld);
 	if (generic)
@@ -208,8 +209,8 @@ static void put_number(struct init *in)
 			memcpy(cell, &f, 4);
 		else
 			obd_ptx_fail(ld,
-				"a floating-point value for a variable that is neither .f32 nor "
-				".f64");
+				"a floating-point initial value requires a variable of type .f32 "
+				"or .f64");
 		obd_tok_next(ld);
 	} else {
 		uint64_t v = obd_expr_parse(ld);
@@ -235,7 +236,8 @@ static void parse_values(struct init *in)
 		while (obd_tok_accept(ld, '{'))
 			depth++;
 		if (depth > MAX_DIMS + 1)
-			obd_ptx_fail(ld, "initial values nested too deep");
+			obd_ptx_fail(
+				ld, "initial values nested more than %u levels deep", MAX_DIMS + 1);
 		if (!obd_tok_is(obd_tok(ld), '}')) {
 			uint64_t mask = ~0ull;
 
@@ -258,7 +260,7 @@ static void parse_values(struct init *in)
 			depth--;
 	} while (obd_tok_accept(ld, ','));
 	if (depth)
-		obd_ptx_fail(ld, "'}' expected behind the initial values");
+		obd_ptx_fail(ld, "expected '}' after the initial values");
 }
 
 /* ---- state spaces ---- */
@@ -290,7 +292,8 @@ static void add_global(
 	g->name = obd_arena_copy(ld->arena, s->name, s->size);
 	if (!g->name) {
 		g->name = "";
-		obd_ptx_fail_with(ld, CUDA_ERROR_OUT_OF_MEMORY, "out of memory");
+		obd_ptx_fail_with(
+			ld, CUDA_ERROR_OUT_OF_MEMORY, "out of memory while the module is compiled");
 	}
 	if (is_const)
 		p->const_bytes += (uint32_t)v->bytes;
@@ -343,7 +346,8 @@ static void shared_variable(struct obd_loader *ld, struct variable *v)
 	if (s && s->kind == OBD_SYM_SHARED && s->scope == ld->scope)
 		return; /* the variable is declared .extern in several modules */
 	if (v->bytes > OBD_BLOCK_MAX_SHARED && !v->unsized)
-		obd_ptx_fail(ld, "a shared variable of more than %u bytes", OBD_BLOCK_MAX_SHARED);
+		obd_ptx_fail(
+			ld, "a .shared variable takes more than %u bytes", OBD_BLOCK_MAX_SHARED);
 	s = obd_sym_add(ld, v->name.text, v->name.size, OBD_SYM_SHARED);
 	obd_ptx_grow(ld, &p->shared, &ld->cap_shared, p->n_shared, sizeof(*p->shared), 1u << 20);
 	s->index = p->n_shared;
@@ -361,11 +365,11 @@ static void local_variable(struct obd_loader *ld, struct variable *v)
 	struct obd_symbol *s;
 
 	if (!ld->b)
-		obd_ptx_fail(ld, ".local variables belong inside functions");
+		obd_ptx_fail(ld, "a .local variable is declared outside a function");
 	uint64_t at = ((uint64_t)ld->b->local_bytes + v->align - 1) & ~(uint64_t)(v->align - 1);
 
 	if (v->unsized || at + v->bytes > OBD_MAX_LOCAL_BYTES)
-		obd_ptx_fail(ld, "more than %u bytes of local memory in a function",
+		obd_ptx_fail(ld, "a function uses more than %u bytes of local memory",
 			OBD_MAX_LOCAL_BYTES);
 	s = obd_sym_add(ld, v->name.text, v->name.size, OBD_SYM_LOCAL);
 	s->offset = at;

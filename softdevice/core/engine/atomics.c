@@ -306,8 +306,8 @@ void obd_atomic(struct obd_warp *w, const struct obd_insn *in, char *regs, uint3
 		break;
 	}
 	if (!ok)
-		obd_fault_raise(w, in, m, CUDA_ERROR_ILLEGAL_INSTRUCTION,
-			"an atomic operation that does not exist");
+		obd_fault_raise(
+			w, in, m, CUDA_ERROR_ILLEGAL_INSTRUCTION, "invalid atomic operation");
 }
 
 void obd_load_strong(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)

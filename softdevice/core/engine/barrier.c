@@ -88,13 +88,13 @@ const struct obd_insn *obd_barrier(
 	id = kind == OBD_BAR_CLUSTER_WAIT ? OBD_BARRIER_CLUSTER : id_reg[lane];
 	if (kind != OBD_BAR_CLUSTER_WAIT && id >= OBD_BARRIER_CLUSTER)
 		obd_fault_raise(
-			w, in, m, CUDA_ERROR_ILLEGAL_INSTRUCTION, "a barrier's number is above 15");
+			w, in, m, CUDA_ERROR_ILLEGAL_INSTRUCTION, "barrier number above 15");
 	struct obd_barrier *b = &w->cta->barriers[id];
 	uint32_t n = in->b == OBD_NO_SLOT ? 0 : n_reg[lane];
 
 	if (n > OBD_BLOCK_MAX_THREADS)
 		obd_fault_raise(w, in, m, CUDA_ERROR_ILLEGAL_INSTRUCTION,
-			"a barrier's thread count is above 1024");
+			"barrier thread count above 1024");
 	if (kind >= OBD_BAR_RED_POPC && kind <= OBD_BAR_RED_OR) {
 		uint32_t p = (((uint32_t *)(void *)regs)[in->c] ^ (in->u.imm ? ~0u : 0)) & m;
 

@@ -125,8 +125,8 @@ static void report_deadlock(struct obd_cta *c)
 			continue;
 		w->cur = &w->paths[0];
 		obd_fault_raise(w, w->cur->pc, w->cur->mask, CUDA_ERROR_LAUNCH_FAILED,
-			"deadlock: every thread of the block waits at a barrier or for lanes that "
-			"never come");
+			"deadlock: all live threads of the block wait at barriers or for other "
+			"lanes of their warp");
 	}
 }
 

@@ -16,7 +16,7 @@
 static _Thread_local struct obd_worker *current_worker;
 static _Thread_local volatile uintptr_t signal_address;
 static struct sigaction old_segv, old_bus;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_once_t install_once = PTHREAD_ONCE_INIT;
 
 static void chain(const struct sigaction *old, int sig, siginfo_t *info, void *context)
 {
@@ -62,7 +62,7 @@ static void install(void)
 
 void obd_fault_install(void)
 {
-	pthread_once(&once, install);
+	pthread_once(&install_once, install);
 }
 
 void obd_fault_enter(struct obd_worker *wk)
@@ -87,17 +87,17 @@ void obd_fault_leave(void)
 }
 
 /* True for the one caller that may write launch->fault. */
-static bool take(struct obd_launch *l)
+static bool claim_fault(struct obd_launch *l)
 {
 	return !atomic_exchange(&l->fault_taken, 1);
 }
 
-static void stop(struct obd_launch *l)
+static void stop_launch(struct obd_launch *l)
 {
 	atomic_store(&l->stop, 1);
 }
 
-static void place(
+static void set_location(
 	struct obd_fault *f, const struct obd_warp *w, const struct obd_insn *in, uint32_t lane)
 {
 	memcpy(f->block, w->cta->ctaid, sizeof(f->block));
@@ -126,8 +126,8 @@ static void describe_access(struct obd_warp *w, const struct obd_insn *in, uint3
 	struct obd_launch *l = w->cta->launch;
 	struct obd_fault *f = &l->fault;
 
-	if (take(l)) {
-		place(f, w, in, lane);
+	if (claim_fault(l)) {
+		set_location(f, w, in, lane);
 		f->result = misaligned ? CUDA_ERROR_MISALIGNED_ADDRESS : CUDA_ERROR_ILLEGAL_ADDRESS;
 		f->address = a;
 		f->access_bytes = size;
@@ -140,10 +140,10 @@ static void describe_access(struct obd_warp *w, const struct obd_insn *in, uint3
 			f->thread[1], f->thread[2], f->block[0], f->block[1], f->block[2],
 			l->entry->pub.name, f->ptx_line);
 	}
-	stop(l);
+	stop_launch(l);
 }
 
-static _Noreturn void leave(struct obd_warp *w)
+static _Noreturn void leave_worker(struct obd_warp *w)
 {
 	struct obd_worker *wk = w->worker;
 
@@ -192,7 +192,7 @@ void obd_fault_access(struct obd_warp *w, const struct obd_insn *in, uint32_t m,
 		}
 	}
 	describe_access(w, in, lane, (uintptr_t)w->addr[lane], size, write, misaligned);
-	leave(w);
+	leave_worker(w);
 }
 
 void obd_fault_memcheck(
@@ -212,7 +212,7 @@ void obd_fault_memcheck(
 			continue;
 		if (!env->check(env->user, a, size)) {
 			describe_access(w, in, i, a, size, write, false);
-			leave(w);
+			leave_worker(w);
 		}
 	}
 }
@@ -223,8 +223,8 @@ void obd_fault_raise(struct obd_warp *w, const struct obd_insn *in, uint32_t m, 
 	struct obd_launch *l = w->cta->launch;
 	struct obd_fault *f = &l->fault;
 
-	if (take(l)) {
-		place(f, w, in, m ? (uint32_t)__builtin_ctz(m) : 0);
+	if (claim_fault(l)) {
+		set_location(f, w, in, m ? (uint32_t)__builtin_ctz(m) : 0);
 		f->result = result;
 		snprintf(f->text, sizeof(f->text),
 			"%.110s, by thread (%u,%u,%u) in block (%u,%u,%u), kernel %.60s, PTX line "
@@ -232,8 +232,8 @@ void obd_fault_raise(struct obd_warp *w, const struct obd_insn *in, uint32_t m, 
 			what, f->thread[0], f->thread[1], f->thread[2], f->block[0], f->block[1],
 			f->block[2], l->entry->pub.name, f->ptx_line);
 	}
-	stop(l);
-	leave(w);
+	stop_launch(l);
+	leave_worker(w);
 }
 
 /* The size and the direction of a memory instruction. */
@@ -308,22 +308,21 @@ void obd_fault_from_signal(struct obd_worker *wk)
 
 void obd_fault_abort(struct obd_launch *l)
 {
-	if (take(l)) {
+	if (claim_fault(l)) {
 		l->fault.result = CUDA_ERROR_LAUNCH_TIMEOUT;
 		snprintf(l->fault.text, sizeof(l->fault.text),
-			"kernel %.60s was stopped from outside", l->entry->pub.name);
+			"kernel %.60s was stopped by the host before its end", l->entry->pub.name);
 	}
-	stop(l);
+	stop_launch(l);
 }
 
 void obd_fault_memory(struct obd_launch *l)
 {
-	if (take(l)) {
+	if (claim_fault(l)) {
 		l->fault.result = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 		snprintf(l->fault.text, sizeof(l->fault.text),
-			"out of memory for the blocks of kernel %.60s: %u bytes of shared memory "
-			"each",
+			"out of memory for a block of kernel %.60s with %u bytes of shared memory",
 			l->entry->pub.name, l->shared_size);
 	}
-	stop(l);
+	stop_launch(l);
 }

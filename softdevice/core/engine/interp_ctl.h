@@ -86,8 +86,8 @@ HANDLER(H_exit)
 
 HANDLER(H_trap)
 {
-	obd_fault_raise(w, in, m, CUDA_ERROR_LAUNCH_FAILED,
-		in->e ? "a breakpoint was reached" : "a trap instruction was reached");
+	obd_fault_raise(
+		w, in, m, CUDA_ERROR_LAUNCH_FAILED, in->e ? "brkpt executed" : "trap executed");
 }
 
 HANDLER(H_nanosleep)

@@ -381,7 +381,7 @@ HANDLER(H_stack_restore)
 	{
 		if (pa[i] > w->sp[i])
 			obd_fault_raise(w, in, lane_bit[i], CUDA_ERROR_HARDWARE_STACK_ERROR,
-				"stackrestore to a place above the stack");
+				"stackrestore: the address is above the stack pointer");
 		w->sp[i] = (u32)pa[i];
 	}
 	NEXT_H;
@@ -400,7 +400,7 @@ HANDLER(H_alloca)
 
 		if (size > w->stack_bytes || at + size > w->stack_bytes)
 			obd_fault_raise(w, in, lane_bit[i], CUDA_ERROR_HARDWARE_STACK_ERROR,
-				"alloca: the thread's stack is full");
+				"alloca failed: the local memory of the thread is used up");
 		w->sp[i] = (u32)((at + size + 15) & ~15ull);
 		if (w->sp[i] > w->stack_bytes)
 			w->sp[i] = w->stack_bytes;

@@ -120,7 +120,7 @@ void obd_mma(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t
 
 	if (m != OBD_FULL_MASK)
 		obd_fault_raise(w, in, m, CUDA_ERROR_ILLEGAL_INSTRUCTION,
-			"mma needs all 32 lanes of the warp");
+			"mma executed by fewer than 32 lanes of the warp");
 	for (uint32_t lane = 0; lane < OBD_LANES; lane++) {
 		uint32_t group = lane / 4, quad = lane % 4;
 
@@ -158,7 +158,7 @@ void obd_ldmatrix(struct obd_warp *w, const struct obd_insn *in, char *regs, uin
 
 	if (m != OBD_FULL_MASK)
 		obd_fault_raise(w, in, m, CUDA_ERROR_ILLEGAL_INSTRUCTION,
-			"ldmatrix and stmatrix need all 32 lanes of the warp");
+			"ldmatrix or stmatrix executed by fewer than 32 lanes of the warp");
 	for (uint32_t k = 0; k < n; k++)
 		for (uint32_t lane = 0; lane < OBD_LANES; lane++) {
 			uint32_t *word = &reg32(regs, list[k])[lane], v = 0;

@@ -152,15 +152,17 @@ static CUresult check_shape(const struct obd_grid *g, struct obd_fault *ret_faul
 	for (int i = 0; i < 3; i++) {
 		if (!g->grid[i] || !g->block[i] || g->block[i] > OBD_BLOCK_MAX_THREADS)
 			return refuse(ret_fault, CUDA_ERROR_INVALID_VALUE,
-				"a grid or block dimension is 0 or too large", name);
+				"a grid or block dimension is 0, or a block dimension is above "
+				"1024",
+				name);
 		threads *= g->block[i];
 	}
 	if (threads > OBD_BLOCK_MAX_THREADS)
 		return refuse(ret_fault, CUDA_ERROR_INVALID_VALUE,
-			"more than 1024 threads in a block", name);
+			"the block has more than 1024 threads", name);
 	if ((uint64_t)g->kernel->static_shared + g->dynamic_shared > OBD_BLOCK_MAX_SHARED)
 		return refuse(ret_fault, CUDA_ERROR_INVALID_VALUE,
-			"more than 227 KiB of shared memory", name);
+			"static and dynamic shared memory together exceed 227 KiB", name);
 	return CUDA_SUCCESS;
 }
 
@@ -187,7 +189,7 @@ CUresult obd_grid_run(
 	l.params = env->scratch_alloc(env->user, block, PARAM_ALIGN);
 	if (!l.params)
 		return refuse(ret_fault, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
-			"no memory for the parameters", grid->kernel->name);
+			"out of device memory for the parameters", grid->kernel->name);
 	memset(l.params, 0, block);
 	if (grid->kernel->param_bytes)
 		memcpy(l.params, grid->params, grid->kernel->param_bytes);

@@ -80,7 +80,7 @@ static void do_assert(struct obd_warp *w, const struct obd_insn *in, const char 
 			fwrite(text, 1, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1,
 				stderr);
 	}
-	obd_fault_raise(w, in, m, CUDA_ERROR_ASSERT, "a device-side assertion failed");
+	obd_fault_raise(w, in, m, CUDA_ERROR_ASSERT, "device-side assertion failed");
 }
 
 static void do_printf(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
@@ -158,7 +158,7 @@ void obd_rt_call(struct obd_warp *w, const struct obd_insn *in, const struct obd
 	default: {
 		char what[110];
 
-		snprintf(what, sizeof(what), "a call of %.60s, which no module defines", f->name);
+		snprintf(what, sizeof(what), "call of the undefined function %.60s", f->name);
 		obd_fault_raise(w, in, m, CUDA_ERROR_INVALID_PC, what);
 	}
 	}

@@ -169,23 +169,24 @@ static void match(uint32_t kind, uint32_t mask, struct obd_sync_io *io)
 }
 
 /*
- * The result that is the same for all lanes: the value, and *ret_truth for votes. For an empty mask
- * the value is 0 and *ret_truth is that of a vote without lanes.
+ * The result that is the same for all lanes: the value, and *ret_predicate for votes. For an empty mask
+ * the value is 0 and *ret_predicate is that of a vote without lanes.
  */
-static uint32_t joint(uint32_t kind, uint32_t mask, const struct obd_sync_io *io, bool *ret_truth)
+static uint32_t common_result(
+	uint32_t kind, uint32_t mask, const struct obd_sync_io *io, bool *ret_predicate)
 {
 	uint32_t p = io->pin & mask;
 
-	*ret_truth = false;
+	*ret_predicate = false;
 	switch (kind) {
 	case OBD_SYNC_VOTE_ALL:
-		*ret_truth = p == mask;
+		*ret_predicate = p == mask;
 		return 0;
 	case OBD_SYNC_VOTE_ANY:
-		*ret_truth = p != 0;
+		*ret_predicate = p != 0;
 		return 0;
 	case OBD_SYNC_VOTE_UNI:
-		*ret_truth = p == mask || p == 0;
+		*ret_predicate = p == mask || p == 0;
 		return 0;
 	case OBD_SYNC_VOTE_BALLOT:
 		return p;
@@ -206,7 +207,7 @@ void obd_sync_compute_outside(
 {
 	uint32_t kind = in->e, bit = 1u << lane;
 	struct obd_sync_io with;
-	bool truth;
+	bool predicate;
 
 	if (kind == OBD_SYNC_WARP)
 		return;
@@ -221,14 +222,14 @@ void obd_sync_compute_outside(
 		io->pred = (io->pred & ~bit) | (with.pred & bit);
 		return;
 	}
-	io->out[lane] = joint(kind, members, io, &truth);
-	io->pred = (io->pred & ~bit) | (truth ? bit : 0);
+	io->out[lane] = common_result(kind, members, io, &predicate);
+	io->pred = (io->pred & ~bit) | (predicate ? bit : 0);
 }
 
 void obd_sync_compute(const struct obd_insn *in, uint32_t mask, struct obd_sync_io *io)
 {
 	uint32_t kind = in->e, v;
-	bool truth;
+	bool predicate;
 
 	if (kind == OBD_SYNC_WARP)
 		return;
@@ -240,10 +241,10 @@ void obd_sync_compute(const struct obd_insn *in, uint32_t mask, struct obd_sync_
 		match(kind, mask, io);
 		return;
 	}
-	v = joint(kind, mask, io, &truth);
+	v = common_result(kind, mask, io, &predicate);
 	for (uint32_t r = mask; r; r &= r - 1)
 		io->out[__builtin_ctz(r)] = v;
-	io->pred = (io->pred & ~mask) | (kind == OBD_SYNC_ELECT ? 1u << v : truth ? mask : 0);
+	io->pred = (io->pred & ~mask) | (kind == OBD_SYNC_ELECT ? 1u << v : predicate ? mask : 0);
 }
 
 void obd_sync_scatter(

@@ -75,7 +75,7 @@ const struct obd_insn *obd_warp_branch_table(
 		}
 		if (i >= n)
 			obd_fault_raise(w, in, same, CUDA_ERROR_INVALID_PC,
-				"brx.idx: the index lies outside the table");
+				"brx.idx: index outside the .branchtargets table");
 		if (same == p->mask)
 			p->pc = f->code + table[1 + i];
 		else {
@@ -102,16 +102,15 @@ const struct obd_insn *obd_warp_call(struct obd_warp *w, const struct obd_insn *
 		return OBD_LEAVE;
 	}
 	if (!f->defined)
-		obd_fault_raise(w, in, m, CUDA_ERROR_INVALID_PC,
-			"a call of a function that no module defines");
+		obd_fault_raise(w, in, m, CUDA_ERROR_INVALID_PC, "call of an undefined function");
 	if (p->frame->depth >= OBD_MAX_CALL_DEPTH)
 		obd_fault_raise(w, in, m, CUDA_ERROR_HARDWARE_STACK_ERROR,
-			"stack overflow: too many calls inside each other");
+			"stack overflow: calls nested more than 4096 levels deep");
 	struct obd_frame *fr = obd_frame_get(w->worker, f);
 
 	if (!fr)
 		obd_fault_raise(w, in, m, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
-			"out of memory for a call's registers");
+			"out of memory for the registers of a call");
 	const uint16_t *list = p->frame->func->call_ops + in->u.imm;
 	uint32_t n_args = list[0] < f->n_arg_words ? list[0] : f->n_arg_words;
 
@@ -128,7 +127,8 @@ const struct obd_insn *obd_warp_call(struct obd_warp *w, const struct obd_insn *
 		if (w->sp[l] > w->stack_bytes) {
 			obd_frame_put(w->worker, fr);
 			obd_fault_raise(w, in, 1u << l, CUDA_ERROR_HARDWARE_STACK_ERROR,
-				"stack overflow in a device function");
+				"stack overflow: a call needs more local memory than the thread "
+				"has");
 		}
 	}
 	fr->parent = p->frame;
@@ -165,7 +165,7 @@ const struct obd_insn *obd_warp_call_indirect(
 
 	if ((t >> 48) != OBD_CODE_TAG >> 48 || (t & 15) || index >= prog->n_funcs)
 		obd_fault_raise(w, in, same, CUDA_ERROR_INVALID_PC,
-			"an indirect call of something that is no function");
+			"indirect call of an address that is not a function");
 	struct obd_path *p = w->cur;
 
 	p->pc = in;
@@ -238,7 +238,8 @@ static void sync_outside(struct obd_warp *w, const struct obd_insn *in, uint32_t
 {
 	if (w->memcheck)
 		obd_fault_raise(w, in, outside, CUDA_ERROR_LAUNCH_FAILED,
-			"a member mask without the lane that names it, which PTX does not define");
+			"the member mask does not include the executing lane (undefined behaviour "
+			"in PTX)");
 	for (uint32_t r = outside; r; r &= r - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(r);
 
@@ -353,7 +354,7 @@ static bool complete_syncs(struct obd_warp *w)
 
 /* ---- scheduling ---- */
 
-static bool before(const struct obd_path *a, const struct obd_path *b)
+static bool runs_before(const struct obd_path *a, const struct obd_path *b)
 {
 	if (a->frame->depth != b->frame->depth)
 		return a->frame->depth > b->frame->depth;
@@ -365,7 +366,7 @@ static bool before(const struct obd_path *a, const struct obd_path *b)
  * nvcc generates, this makes lanes reconverge. Paths with the same pc and frame are merged. Paths
  * that have used their turn are skipped. NULL: no path can run.
  */
-static struct obd_path *pick(struct obd_warp *w)
+static struct obd_path *pick_path(struct obd_warp *w)
 {
 	struct obd_path *best = NULL;
 
@@ -376,7 +377,7 @@ static struct obd_path *pick(struct obd_warp *w)
 
 		if (p->state != OBD_PATH_RUN || p->yielded)
 			continue;
-		if (!best || before(p, best))
+		if (!best || runs_before(p, best))
 			best = p;
 	}
 	if (!best)
@@ -435,7 +436,7 @@ void obd_warp_run(struct obd_warp *w)
 	int64_t left = TURN_WARP;
 
 	for (;;) {
-		struct obd_path *p = pick(w);
+		struct obd_path *p = pick_path(w);
 
 		if (!p) {
 			bool waited = clear_yields(w);

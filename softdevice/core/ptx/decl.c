@@ -15,7 +15,7 @@ void obd_decl_param(struct obd_loader *ld, struct obd_param_decl *p)
 	*p = (struct obd_param_decl){ .align = 1 };
 	p->is_register = obd_tok_dot_is(ld, "reg");
 	if (!p->is_register && !obd_tok_dot_is(ld, "param"))
-		obd_ptx_fail(ld, "a parameter starts with .param or .reg");
+		obd_tok_unexpected(ld, ".param or .reg");
 	obd_tok_next(ld);
 	for (; obd_tok(ld)->kind == OBD_TOK_DOT; obd_tok_next(ld)) {
 		if (obd_tok_dot_is(ld, "align")) {
@@ -23,7 +23,8 @@ void obd_decl_param(struct obd_loader *ld, struct obd_param_decl *p)
 			p->align = (uint32_t)obd_tok(ld)->value;
 			if (obd_tok(ld)->kind != OBD_TOK_INT || !p->align || p->align > 4096 ||
 				(p->align & (p->align - 1)))
-				obd_ptx_fail(ld, "an alignment is a power of two up to 4096");
+				obd_ptx_fail(
+					ld, "the alignment must be a power of two not above 4096");
 		} else if (obd_tok_dot_is(ld, "ptr") || obd_tok_dot_is(ld, "global") ||
 			obd_tok_dot_is(ld, "shared") || obd_tok_dot_is(ld, "local") ||
 			obd_tok_dot_is(ld, "const") || obd_tok_dot_is(ld, "generic")) {
@@ -50,7 +51,7 @@ void obd_decl_param(struct obd_loader *ld, struct obd_param_decl *p)
 		}
 	}
 	if (!p->type)
-		obd_ptx_fail(ld, "a parameter without a type");
+		obd_ptx_fail(ld, "a parameter has no type");
 	if (obd_tok(ld)->kind == OBD_TOK_WORD) {
 		p->name = obd_tok(ld)->text;
 		p->name_size = obd_tok(ld)->size;
@@ -65,7 +66,7 @@ void obd_decl_param(struct obd_loader *ld, struct obd_param_decl *p)
 		obd_tok_expect(ld, ']');
 		p->is_array = true;
 		if (n > OBD_KERNEL_MAX_PARAM_BYTES || bytes * n > OBD_KERNEL_MAX_PARAM_BYTES)
-			obd_ptx_fail(ld, "a parameter of more than %u bytes",
+			obd_ptx_fail(ld, "a parameter takes more than %u bytes",
 				OBD_KERNEL_MAX_PARAM_BYTES);
 		bytes *= n;
 	}
@@ -86,7 +87,7 @@ struct obd_param_decl *obd_decl_params(struct obd_loader *ld, uint32_t *ret_n)
 			obd_tok_expect(ld, ',');
 		obd_decl_param(ld, &p);
 		if (n >= MAX_PARAMS)
-			obd_ptx_fail(ld, "more than %u parameters", MAX_PARAMS);
+			obd_ptx_fail(ld, "a function has more than %u parameters", MAX_PARAMS);
 		if (n == cap) {
 			struct obd_param_decl *fresh =
 				obd_ptx_scratch(ld, (cap ? cap * 2 : 8) * sizeof(*fresh));
@@ -110,7 +111,7 @@ uint32_t obd_decl_words(struct obd_loader *ld, const struct obd_param_decl *p, u
 	for (uint32_t i = 0; i < n; i++)
 		words += p[i].words;
 	if (words > OBD_MAX_WORDS)
-		obd_ptx_fail(
-			ld, "a function with more than %u bytes of parameters", OBD_MAX_WORDS * 4);
+		obd_ptx_fail(ld, "the parameters of a function take more than %u bytes",
+			OBD_MAX_WORDS * 4);
 	return words;
 }

@@ -99,7 +99,8 @@ static uint64_t primary(struct obd_loader *ld, uint32_t depth)
 	uint64_t v;
 
 	if (depth > MAX_EXPR_DEPTH)
-		obd_ptx_fail(ld, "a constant expression is nested too deep");
+		obd_ptx_fail(ld, "a constant expression is nested more than %u levels deep",
+			MAX_EXPR_DEPTH);
 	if (obd_tok_accept(ld, '-'))
 		return 0 - primary(ld, depth + 1);
 	if (obd_tok_accept(ld, '+'))

@@ -58,7 +58,8 @@ void *obd_ptx_alloc(struct obd_loader *ld, size_t size)
 	void *p = obd_arena_alloc(ld->arena, size);
 
 	if (!p)
-		obd_ptx_fail_with(ld, CUDA_ERROR_OUT_OF_MEMORY, "out of memory");
+		obd_ptx_fail_with(
+			ld, CUDA_ERROR_OUT_OF_MEMORY, "out of memory while the module is compiled");
 	return p;
 }
 
@@ -67,7 +68,8 @@ void *obd_ptx_scratch(struct obd_loader *ld, size_t size)
 	void *p = obd_arena_alloc(ld->scratch, size);
 
 	if (!p)
-		obd_ptx_fail_with(ld, CUDA_ERROR_OUT_OF_MEMORY, "out of memory");
+		obd_ptx_fail_with(
+			ld, CUDA_ERROR_OUT_OF_MEMORY, "out of memory while the module is compiled");
 	return p;
 }
 
@@ -80,12 +82,15 @@ void obd_ptx_grow(struct obd_loader *ld, void *array_pointer, uint32_t *cap, uin
 	if (n < *cap)
 		return;
 	if (n >= most)
-		obd_ptx_fail(ld, "the function is too large");
+		obd_ptx_fail(ld,
+			"a table of the compiler would exceed %u entries: the module is too large",
+			most);
 	uint32_t fresh = *cap ? *cap * 2 : 64;
 
 	p = realloc(p, fresh * size);
 	if (!p)
-		obd_ptx_fail_with(ld, CUDA_ERROR_OUT_OF_MEMORY, "out of memory");
+		obd_ptx_fail_with(
+			ld, CUDA_ERROR_OUT_OF_MEMORY, "out of memory while the module is compiled");
 	memcpy(array_pointer, &p, sizeof(p));
 	*cap = fresh;
 }

@@ -88,7 +88,7 @@ static void parse_list(struct obd_loader *ld, struct obd_operand *o, uint16_t cl
 		if (o->n_items && !obd_tok_accept(ld, ','))
 			obd_tok_unexpected(ld, "','");
 		if (o->n_items >= 1024)
-			obd_ptx_fail(ld, "more than 1024 operands");
+			obd_ptx_fail(ld, "an operand list has more than 1024 elements");
 		if (o->n_items == cap) {
 			struct obd_operand *fresh =
 				obd_ptx_scratch(ld, (cap ? cap * 2 : 4) * sizeof(*fresh));
@@ -128,7 +128,7 @@ static void parse_operand(struct obd_loader *ld, struct obd_operand *o, uint32_t
 {
 	*o = (struct obd_operand){ .vreg = OBD_NONE, .pair = OBD_NONE };
 	if (depth > 3)
-		obd_ptx_fail(ld, "operands nested too deep");
+		obd_ptx_fail(ld, "operand lists nested more than 3 levels deep");
 	struct obd_token *t = obd_tok(ld);
 
 	if (obd_tok_is(t, '!')) {

@@ -108,7 +108,8 @@ static void parse_guard(struct obd_loader *ld, struct obd_stmt *s)
 	obd_tok_next(ld);
 	o.vreg = obd_sym_register(ld, name.text, name.size, &o.type);
 	if (o.vreg == OBD_NONE || o.type != OBD_T_PRED)
-		obd_ptx_fail(ld, "%.*s is no predicate", OBD_TOK_ARG(&name));
+		obd_ptx_fail(ld, "the guard %.*s is not a declared predicate register",
+			OBD_TOK_ARG(&name));
 	s->guard = o.vreg;
 }
 
@@ -134,7 +135,8 @@ void obd_stmt_parse(struct obd_loader *ld, struct obd_stmt *s)
 		if (s->n_opd && !obd_tok_accept(ld, ','))
 			obd_tok_unexpected(ld, "',' or ';'");
 		if (s->n_opd >= OBD_MAX_OPERANDS)
-			obd_ptx_fail(ld, "more than %u operands", OBD_MAX_OPERANDS);
+			obd_ptx_fail(
+				ld, "an instruction has more than %u operands", OBD_MAX_OPERANDS);
 		struct obd_operand *o = &s->opd[s->n_opd];
 
 		if (is_call && obd_tok_is(obd_tok(ld), '(')) {

@@ -77,12 +77,12 @@ struct obd_symbol *obd_sym_add(
 void obd_sym_push(struct obd_loader *ld)
 {
 	if (ld->scope + 1 >= OBD_MAX_SCOPES)
-		obd_ptx_fail(ld, "more than %u blocks { } inside each other", OBD_MAX_SCOPES);
+		obd_ptx_fail(ld, "blocks { } nested more than %u levels deep", OBD_MAX_SCOPES);
 	ld->scopes[++ld->scope] = NULL;
 }
 
 /* Passes a label that its block used but did not define to the enclosing block. */
-static void hand_outward(struct obd_loader *ld, const struct obd_symbol *s)
+static void pass_to_outer_scope(struct obd_loader *ld, const struct obd_symbol *s)
 {
 	for (struct obd_symbol *o = ld->buckets[s->hash & (ld->n_buckets - 1)]; o;
 		o = o->next_bucket)
@@ -112,7 +112,7 @@ void obd_sym_pop(struct obd_loader *ld)
 	if (ld->scope >= 1 && ld->labels)
 		for (struct obd_symbol *s = list; s; s = s->next_scope)
 			if (s->kind == OBD_SYM_LABEL && ld->labels->at[s->index] == OBD_NONE)
-				hand_outward(ld, s);
+				pass_to_outer_scope(ld, s);
 }
 
 uint32_t obd_sym_register(

@@ -24,7 +24,7 @@ bool obd_tok_accept(struct obd_loader *ld, uint16_t ch)
 
 void obd_tok_unexpected(struct obd_loader *ld, const char *wanted)
 {
-	obd_ptx_fail(ld, "%s expected before '%.*s'", wanted, OBD_TOK_ARG(&ld->lex.tok));
+	obd_ptx_fail(ld, "expected %s before '%.*s'", wanted, OBD_TOK_ARG(&ld->lex.tok));
 }
 
 void obd_tok_expect(struct obd_loader *ld, uint16_t ch)

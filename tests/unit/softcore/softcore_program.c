@@ -28,15 +28,15 @@ TEST(refuses_with_line_and_reason)
 		"unknown register %r5");
 	refused(HEAD ".entry k() { .reg .b32 %r<2>; add.u32.frob %r1, %r1, 1; }",
 		CUDA_ERROR_INVALID_PTX, "unknown qualifier .frob of add");
-	refused(HEAD ".entry k() { bra NOWHERE; }", CUDA_ERROR_INVALID_PTX,
-		"label that is not defined");
+	refused(HEAD ".entry k() { bra NOWHERE; }", CUDA_ERROR_INVALID_PTX, "undefined label");
 	refused(HEAD ".entry k() { L: L: ret; }", CUDA_ERROR_INVALID_PTX, "defined twice");
-	refused(HEAD ".entry k() { ret;", CUDA_ERROR_INVALID_PTX, "text ends inside function k");
+	refused(HEAD ".entry k() { ret;", CUDA_ERROR_INVALID_PTX,
+		"unexpected end of text in function k");
 	refused(HEAD ".global .b8 a[4] = {1,2,3,4,5};", CUDA_ERROR_INVALID_PTX,
 		"more initial values");
 	refused(HEAD ".extern .global .u32 gone; .entry k() { .reg .b64 %d<2>; mov.u64 %d1, gone; "
 		     "ret; }",
-		CUDA_ERROR_INVALID_PTX, "nothing defines it");
+		CUDA_ERROR_INVALID_PTX, "has no definition");
 	refused(HEAD ".entry k(.param .align 4 .b8 p[40000]) { ret; }", CUDA_ERROR_INVALID_PTX,
 		"more than 32764 bytes");
 	refused(HEAD ".entry k() { .reg .b32 %r<2000000>; ret; }", CUDA_ERROR_INVALID_PTX,
@@ -69,12 +69,12 @@ TEST(marks_kernels_that_reach_what_is_missing)
 		NULL);
 	CHECK(strstr(obd_program_kernel(p, "word")->refused, "qualifier .e2m1x2 of cvt") != NULL);
 	CHECK(strstr(obd_program_kernel(p, "calls")->refused,
-		      "it calls absent, which nothing defines") != NULL);
+		      "it calls the undefined function absent") != NULL);
 	CHECK(obd_program_kernel(p, "good")->refused == NULL);
 	device_end(p);
 	/* The text after a function that was skipped is parsed normally. */
 	refused(HEAD ".entry k() { wmma.mma.sync x; ", CUDA_ERROR_INVALID_PTX,
-		"text ends inside function k");
+		"unexpected end of text in function k");
 	refused(HEAD ".entry k() { wmma.mma.sync x; } .entry j() { frobnicate; }",
 		CUDA_ERROR_INVALID_PTX, "unknown instruction frobnicate");
 }
@@ -86,11 +86,12 @@ TEST(nests_without_recursion)
 		text, sizeof(text), HEAD ".entry k() { .reg .b32 %%r<2>; mov.u32 %%r1, ");
 
 	memset(text + n, '(', 100000);
-	refused(text, CUDA_ERROR_INVALID_PTX, "nested too deep");
+	refused(text, CUDA_ERROR_INVALID_PTX,
+		"a constant expression is nested more than 64 levels deep");
 	n = (size_t)snprintf(text, sizeof(text), HEAD ".entry k() ");
 	memset(text + n, 0, sizeof(text) - n);
 	memset(text + n, '{', 100000);
-	refused(text, CUDA_ERROR_INVALID_PTX, "inside each other");
+	refused(text, CUDA_ERROR_INVALID_PTX, "blocks { } nested more than 64 levels deep");
 }
 
 TEST(describes_its_kernels)

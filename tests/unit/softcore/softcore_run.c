@@ -460,7 +460,7 @@ TEST(member_masks_without_their_lane)
 	CHECK_INT(obd_program_load(text, strlen(text), &env, &p, load_log, sizeof(load_log)),
 		CUDA_SUCCESS);
 	CHECK_INT(device_run(p, "k", 1, 32, &out), CUDA_ERROR_LAUNCH_FAILED);
-	CHECK(strstr(fault.text, "a member mask without the lane that names it") != NULL);
+	CHECK(strstr(fault.text, "the member mask does not include the executing lane") != NULL);
 	device_end(p);
 }
 
