@@ -2,6 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "base/option_help.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -268,9 +269,12 @@ static void commands_print(const struct ob_command *command, FILE *out)
 void ob_help_print(const struct ob_command *command, FILE *out)
 {
 	usage_print(command, out);
-	if (command->about || !command->commands) {
+	if (command->about) {
 		fputc('\n', out);
-		paragraphs(out, command->about ? command->about : command->summary);
+		paragraphs(out, command->about);
+	} else if (!command->commands) {
+		fprintf(out, "\n%c%s.\n", toupper((unsigned char)command->summary[0]),
+			command->summary + 1);
 	}
 	operands_print(command, out);
 	if (command->commands)

@@ -36,11 +36,7 @@
 
 extern const struct ob_command obx_run_command, obx_check_command, obx_info_command,
 	obx_bench_command, obx_top_command, obx_config_command, obx_token_command, obx_cert_command,
-	obx_rqa_command;
-
-int obx_kzg_main(int argc, char **argv);
-int obx_msm_main(int argc, char **argv);
-int obx_ntt_main(int argc, char **argv);
+	obx_kzg_command, obx_msm_command, obx_ntt_command, obx_rqa_command;
 
 /* Returns the value of OBX_SERVER_OPTION, or the default if it is NULL or empty. Never NULL. */
 const char *obx_server_url(const char *given);
@@ -58,16 +54,5 @@ bool obx_look_for_file(const char *name, char *ret_path, size_t size);
  */
 int obx_usage_error(const char *verb, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/*
- * Reports an invalid option: prints whether it lacks its value or does not exist, and suggests the
- * nearest existing one. Returns OBX_EXIT_USAGE. verb: such as "token" or "rqa sweep". The known
- * options are those in the output of the verb's --help.
- */
-int obx_option_unknown(const char *verb, const char *word);
-/*
- * The same for a name from a fixed list, such as the verbs of a verb. what: such as "verb" or
- * "action".
- */
-int obx_word_unknown(
-	const char *verb, const char *what, const char *word, const char *const *names, size_t n);
+
 #endif

@@ -92,119 +92,9 @@ int obx_usage_error(const char *verb, const char *format, ...)
 	return OBX_EXIT_USAGE;
 }
 
-/* ---- suggestions, for the verbs that read their options themselves ---- */
-
-#define NEAR         3u /* the most changes between a word and its suggestion */
-#define OPTION_BYTES 64u
-
-/* Whether `name` is nearer than `*best` to the word that was typed. */
-static bool nearer(const char *word, const char *name, unsigned *best)
-{
-	unsigned distance = ob_text_distance(word, name);
-
-	if (distance >= *best || distance >= strlen(name))
-		return false;
-	*best = distance;
-	return true;
-}
-
-int obx_word_unknown(
-	const char *verb, const char *what, const char *word, const char *const *names, size_t n)
-{
-	const char *meant = NULL;
-	unsigned best = NEAR;
-
-	for (size_t i = 0; i < n; i++)
-		if (nearer(word, names[i], &best))
-			meant = names[i];
-	return meant ? obx_usage_error(verb, "there is no %s '%.60s'; did you mean '%s'?", what,
-			       word, meant)
-		     : obx_usage_error(verb, "there is no %s '%.60s'", what, word);
-}
-
-static const struct ob_command outboard;
-
-/* Returns what `outboard VERB --help` prints; the caller frees it. NULL: out of memory. */
-static char *help_of(const char *verb)
-{
-	char words[OPTION_BYTES], *text = NULL, *argv[5] = { (char *)(uintptr_t) "outboard" },
-				  *rest = NULL;
-	FILE *kept = stdout, *memory;
-	size_t size;
-	int argc = 1;
-
-	snprintf(words, sizeof words, "%s", verb);
-	for (char *word = strtok_r(words, " ", &rest); word && argc < 3;
-		word = strtok_r(NULL, " ", &rest))
-		argv[argc++] = word;
-	argv[argc++] = (char *)(uintptr_t) "--help";
-	memory = open_memstream(&text, &size);
-	if (!memory)
-		return NULL;
-	stdout = memory;
-	ob_command_run(&outboard, argc, argv);
-	stdout = kept;
-	fclose(memory);
-	return text;
-}
-
-/*
- * Finds the option in the verb's --help that is nearest to the typed word; "" when none is near.
- * Returns the number of changes between them.
- */
-static unsigned option_nearest(const char *verb, const char *word, char ret_meant[OPTION_BYTES])
-{
-	OB_CLEANUP(ob_freep) char *help = help_of(verb);
-	char name[OPTION_BYTES], asked[OPTION_BYTES];
-	unsigned best = NEAR;
-
-	ret_meant[0] = '\0';
-	snprintf(asked, sizeof asked, "%.*s", (int)strcspn(word, "="), word);
-	for (const char *at = help; at && (at = strstr(at, "--")) != NULL; at += 2) {
-		size_t n = 2 + strspn(at + 2, "abcdefghijklmnopqrstuvwxyz0123456789-");
-
-		if (n > 2 && n < sizeof name &&
-			snprintf(name, sizeof name, "%.*s", (int)n, at) > 0 &&
-			nearer(asked, name, &best))
-			memcpy(ret_meant, name, sizeof name);
-	}
-	return best;
-}
-
-static int option_refuse(const char *verb, const char *word, const char *meant)
-{
-	if (word[0] != '-')
-		return obx_usage_error(verb, "unexpected '%.60s'", word);
-	return meant[0]
-		? obx_usage_error(verb, "there is no option %.60s; did you mean %s?", word, meant)
-		: obx_usage_error(verb, "there is no option %.60s", word);
-}
-
-int obx_option_unknown(const char *verb, const char *word)
-{
-	char meant[OPTION_BYTES];
-
-	if (option_nearest(verb, word, meant) == 0) /* the option exists, so its value is missing */
-		return obx_usage_error(verb, "%.60s needs a value", word);
-	return option_refuse(verb, word, meant);
-}
-
 /* ---- the tree of commands ---- */
 
 static int completions_main(int argc, char **argv);
-
-static const struct ob_command kzg = { .name = "outboard kzg",
-	.group = OBX_GROUP_COMPUTE,
-	.summary = "KZG commitments, proofs and cells of blobs",
-	.main = obx_kzg_main },
-			       msm = { .name = "outboard msm",
-				       .group = OBX_GROUP_COMPUTE,
-				       .summary = "multi-scalar products of files",
-				       .main = obx_msm_main },
-			       ntt = { .name = "outboard ntt",
-				       .group = OBX_GROUP_COMPUTE,
-				       .summary = "number-theoretic transforms of files",
-				       .main = obx_ntt_main };
 
 static const struct ob_operand shell_operand[] = {
 	{ .name = "SHELL",
@@ -237,8 +127,8 @@ static const struct ob_command outboard = {
 	.version = version,
 	.commands = (const struct ob_command *const[]){ &obx_run_command, &obx_check_command,
 		&obx_info_command, &obx_top_command, &obx_config_command, &obx_bench_command,
-		&obx_token_command, &obx_cert_command, &completions, &kzg, &msm, &ntt,
-		&obx_rqa_command, NULL },
+		&obx_token_command, &obx_cert_command, &completions, &obx_kzg_command,
+		&obx_msm_command, &obx_ntt_command, &obx_rqa_command, NULL },
 };
 
 static int completions_main(int argc, char **argv)
@@ -250,18 +140,6 @@ static int completions_main(int argc, char **argv)
 		return code;
 	ob_completions_print(&outboard, shell, stdout);
 	return 0;
-}
-
-/* Whether --help is among the arguments of a verb that only looks for it in the first place. */
-static bool help_wanted(int argc, char **argv)
-{
-	bool wanted = false;
-
-	if (argc < 3 || ob_words_find("kzg|msm|ntt", argv[1]) < 0)
-		return false;
-	for (int i = 2; i < argc; i++)
-		wanted |= strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0;
-	return wanted;
 }
 
 /* A command whose output could not be written has failed. */
@@ -281,9 +159,5 @@ int main(int argc, char **argv)
 {
 	ob_log_set_name("outboard");
 	snprintf(version, sizeof version, "%s, protocol %u", OB_VERSION, OBP_VERSION);
-	if (help_wanted(argc, argv)) {
-		argv[2] = (char *)(uintptr_t) "--help";
-		argc = 3;
-	}
 	return output_end(ob_command_run(&outboard, argc, argv));
 }

@@ -9,7 +9,6 @@
 #include "compute/command/devices.h"
 #include "compute/command/progress.h"
 #include "compute/msm/tune.h"
-#include "compute/pool/pool.h"
 #include "tools/command.h"
 
 #define OPEN_SECONDS 0.3 /* approximate time until a GPU has its context and kernels */
@@ -36,28 +35,13 @@ static bool is_list(const char *text)
 	}
 }
 
-bool obx_devices_take(struct obx_devices *d, const char *option, const char *value, int *ret_code)
+enum ob_err obx_devices_take_list(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
 {
-	if (strcmp(option, "--driver") == 0) {
-		d->driver = value;
-		return true;
-	}
-	if (strcmp(option, "--device") == 0) {
-		d->list = value;
-		if (is_list(value))
-			return true;
-		*ret_code = obx_usage_error(d->verb,
-			"--device is auto, cpu or gpu, or a list such as gpu:0,cpu:4, not '%s'",
-			value);
-		return false;
-	}
-	if (strcmp(option, "--threads") != 0)
-		return false;
-	if (ob_text_parse_number(value, 1, OBK_POOL_MAX_THREADS, &d->threads))
-		return true;
-	*ret_code = obx_usage_error(d->verb, "--threads is a number from 1 to %d, not '%s'",
-		OBK_POOL_MAX_THREADS, value);
-	return false;
+	(void)option;
+	(void)ret_cause;
+	*(const char **)target = text;
+	return is_list(text) ? OB_ERR_NONE : OB_ERR_ARGUMENT;
 }
 
 static double threads_of(const struct obx_devices *d)

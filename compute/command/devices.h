@@ -14,7 +14,9 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "base/options.h"
 #include "compute/engine/outboard.h"
+#include "compute/pool/pool.h"
 #include "compute/pool/pool.h"
 
 struct obx_devices {
@@ -28,18 +30,28 @@ struct obx_devices {
 	struct outboard_error attempt;
 };
 
-/* The lines of a usage text that describe these options; ends with a newline. */
-#define OBX_DEVICES_USAGE                                                                        \
-	"--device D: auto (where it is done first, the default), cpu, gpu, or a list such as "   \
-	"gpu:0,cpu:4. --driver F: another CUDA driver library than\n"                            \
-	"libcuda.so.1. --threads N: of the CPU, default all. --stats: what each device did, on " \
-	"stderr.\n"
+/* The entries of an option table for these options; field: the struct in the verb's settings. */
+#define OBX_DEVICES_OPTIONS(settings, field)                                                      \
+	{ .name = "Devices", .kind = OB_HEADING },                                                \
+		{ OB_OPTION("device", OB_PARSED, settings, field.list), .arg = "D",               \
+			.take = obx_devices_take_list, .words = "auto|cpu|gpu",                   \
+			.takes = "auto, cpu or gpu, or a list such as gpu:0,cpu:4",               \
+			.fallback = "auto",                                                       \
+			.help = "auto (where it is done first), cpu, gpu, or a list such as "     \
+				"gpu:0,cpu:4" },                                                  \
+		{ OB_OPTION("driver", OB_FILE, settings, field.driver), .arg = "FILE",            \
+			.fallback = "libcuda.so.1", .help = "the CUDA driver library" },          \
+		{ OB_OPTION("threads", OB_NUMBER, settings, field.threads), .arg = "N", .min = 1, \
+			.max = OBK_POOL_MAX_THREADS, .fallback = "all",                           \
+			.help = "threads of the CPU" },                                           \
+	{                                                                                         \
+		OB_OPTION("stats", OB_FLAG, settings, field.stats),                               \
+			.help = "print on stderr what each device did"                            \
+	}
 
-/*
- * Takes one of its options and its value. False: it is another option, or, if *ret_code is not 0,
- * the value is wrong and a message was printed.
- */
-bool obx_devices_take(struct obx_devices *d, const char *option, const char *value, int *ret_code);
+/* Takes the value of --device; target: `list`. */
+enum ob_err obx_devices_take_list(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause);
 /*
  * Opens the context. cpu_seconds: estimated time of the work on the CPU. If it is shorter than the
  * time to open GPUs, auto does not use them. False: a message was printed, and *ret_code is the

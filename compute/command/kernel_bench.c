@@ -14,86 +14,15 @@
 #include "tools/command.h"
 #include "tools/plot.h"
 
-#define TABLE_MAX_MIB 65536u
-
-/*
- * Takes one option with its value. False: it is another option, or the value is wrong: then a
- * message was printed and *ret_code is set.
- */
-static bool take_option(struct obx_kernel_bench *b, const char *name, const char *value,
-	unsigned low, unsigned high, int *ret_code)
+int obx_kernel_bench_parse(const struct ob_command *command, void *settings,
+	struct obx_kernel_bench *b, int argc, char **argv)
 {
-	uint64_t number;
-	const struct {
-		const char *name;
-		unsigned *at;
-		uint64_t min, max;
-	} numbers[] = { { "--from", &b->from, low, high }, { "--to", &b->to, low, high },
-		{ "--runs", &b->runs, 1, OBX_KERNEL_RUNS_MAX } };
+	int code = ob_options_parse(command, settings, argc, argv);
 
-	for (unsigned i = high ? 0 : 2; i < ob_count(numbers); i++) {
-		if (strcmp(name, numbers[i].name) != 0)
-			continue;
-		if (!ob_text_parse_number(value, numbers[i].min, numbers[i].max, &number)) {
-			*ret_code = obx_usage_error(b->verb,
-				"%s is a number from %u to %u, not '%s'", name,
-				(unsigned)numbers[i].min, (unsigned)numbers[i].max, value);
-			return false;
-		}
-		*numbers[i].at = (unsigned)number;
-		return true;
-	}
-	if (strcmp(name, "--table") == 0) {
-		if (ob_text_parse_number(value, 0, TABLE_MAX_MIB, &b->table))
-			return true;
-		*ret_code = obx_usage_error(b->verb,
-			"--table is a number of MiB up to %u, not '%s'", TABLE_MAX_MIB, value);
-		return false;
-	}
-	if (strcmp(name, "--plot") == 0) {
-		b->plot = value;
-		return true;
-	}
-	return obx_devices_take(&b->asked, name, value, ret_code);
-}
-
-bool obx_kernel_bench_help(int argc, char **argv)
-{
-	bool asked = false;
-
-	for (int a = 2; a < argc; a++)
-		asked |= strcmp(argv[a], "--help") == 0 || strcmp(argv[a], "-h") == 0;
-	return asked;
-}
-
-int obx_kernel_bench_options(struct obx_kernel_bench *b, int argc, char **argv, int first,
-	unsigned low, unsigned high, bool (*more)(void *arg, const char *option, const char *value),
-	void *arg)
-{
 	b->asked.verb = b->verb;
-	for (int a = first; a < argc; a++) {
-		int code = 0;
-
-		if (strcmp(argv[a], "--json") == 0) {
-			b->json = true;
-			continue;
-		}
-		if (strcmp(argv[a], "--stats") == 0) {
-			b->asked.stats = true;
-			continue;
-		}
-		if (a + 1 == argc)
-			return obx_option_unknown(b->verb, argv[a]);
-		if (!take_option(b, argv[a], argv[a + 1], low, high, &code) && !code &&
-			!(more && more(arg, argv[a], argv[a + 1])))
-			code = obx_option_unknown(b->verb, argv[a]);
-		if (code)
-			return code;
-		a++;
-	}
-	if (b->from > b->to)
-		return obx_usage_error(b->verb, "--from %u is above --to %u", b->from, b->to);
-	return 0;
+	if (code == OB_OPTIONS_GO && b->from > b->to)
+		return ob_usage_error(command, "--from %u is above --to %u", b->from, b->to);
+	return code;
 }
 
 /* Gets the name and properties of the first GPU. */

@@ -11,11 +11,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/command_line.h"
 #include "compute/command/devices.h"
 #include "compute/gpu/gpu.h"
 
 #define OBX_KERNEL_ROWS_MAX 32
 #define OBX_KERNEL_RUNS_MAX 101
+#define OBX_TABLE_MAX_MIB   65536
 
 enum obx_side { OBX_CPU, OBX_GPU, OBX_SIDES };
 
@@ -43,19 +45,38 @@ struct obx_kernel_bench {
 	unsigned n;
 };
 
+/* The settings of a bench that has no options of its own; the same address as `b`. */
+struct obx_kernel_bench_alone {
+	struct obx_kernel_bench b;
+};
+
 /* Does the work once on one side. False: it failed, and a message was printed. */
 typedef bool obx_kernel_work(void *arg, enum obx_side side);
 
-/* Whether --help or -h is among the arguments of `outboard VERB bench`. */
-bool obx_kernel_bench_help(int argc, char **argv);
-/*
- * Parses options [first, argc) of a bench: --from and --to (log2 of sizes, within low..high; high
- * 0: not allowed), --runs, --json, --stats, --plot, --table and those of obx_devices. `more` is
- * called for other options (NULL: there are none). Returns 0 or an exit code.
- */
-int obx_kernel_bench_options(struct obx_kernel_bench *b, int argc, char **argv, int first,
-	unsigned low, unsigned high, bool (*more)(void *arg, const char *option, const char *value),
-	void *arg);
+/* The entries of a bench's option table; field: the struct obx_kernel_bench in its settings. */
+#define OBX_KERNEL_BENCH_SIZES(settings, field, largest, from_text, to_text)                  \
+	{ OB_OPTION("from", OB_NUMBER, settings, field.from), .arg = "N", .max = (largest),   \
+		.fallback = (from_text), .help = "smallest size: 2^N" },                      \
+	{                                                                                     \
+		OB_OPTION("to", OB_NUMBER, settings, field.to), .arg = "N", .max = (largest), \
+								.fallback = (to_text),        \
+								.help = "largest size: 2^N"   \
+	}
+#define OBX_KERNEL_BENCH_OPTIONS(settings, field)                                                 \
+	{ OB_OPTION("runs", OB_NUMBER, settings, field.runs), .arg = "N", .min = 1,               \
+		.max = OBX_KERNEL_RUNS_MAX, .fallback = "5", .help = "print medians of N runs" }, \
+		{ OB_OPTION("table", OB_NUMBER, settings, field.table), .arg = "MIB",             \
+			.max = OBX_TABLE_MAX_MIB,                                                 \
+			.help = "memory for tables of the points, on each side, in MiB" },        \
+		{ OB_OPTION("json", OB_FLAG, settings, field.json),                               \
+			.help = "print one JSON object" },                                        \
+		{ OB_OPTION("plot", OB_FILE, settings, field.plot), .arg = "FILE",                \
+			.help = "write a plot (SVG)" },                                           \
+		OBX_DEVICES_OPTIONS(settings, field.asked)
+
+/* Parses the options of a bench into settings, of which b is a part. As ob_options_parse. */
+int obx_kernel_bench_parse(const struct ob_command *command, void *settings,
+	struct obx_kernel_bench *b, int argc, char **argv);
 /*
  * Opens both sides. --device cpu: only the CPU. auto: works without a GPU; gpu: fails without one.
  * Returns 0 or an exit code.

@@ -22,7 +22,6 @@
 #define POINT_BYTES     OUTBOARD_COMMITMENT_BYTES
 #define MAX_CELLS_BYTES ((size_t)OUTBOARD_CELLS * OUTBOARD_CELL_BYTES)
 #define MAX_FILE_BLOBS  4096
-#define TABLE_MAX_MIB   65536
 #define COMMIT_SECONDS  0.02 /* estimate for one thread, for a commitment or a proof */
 /* for the proofs of cells; the CPU computes the points for them for GPUs too */
 #define CELLS_SECONDS   0.15
@@ -36,41 +35,6 @@ struct options {
 	struct obx_devices device;
 	struct outboard_kzg *kzg;
 };
-
-static int usage(FILE *out)
-{
-	fprintf(out,
-		"usage: outboard kzg ACTION --setup FILE ...\n"
-		"       outboard kzg bench --setup FILE [--window 2..10] [--blobs N] [--table MIB] "
-		"[--runs N] [--plot F.svg]\n\n"
-		"KZG commitments over BLS12-381 as in EIP-4844 and EIP-7594. FILE: a trusted setup "
-		"in c-kzg-4844's text.\n\n"
-		"  commit  --blob F                                the commitment\n"
-		"  commit  --blobs F                               the commitments of all blobs in "
-		"the file\n"
-		"  prove   --blob F --z X                          the proof and the value at z\n"
-		"  prove   --blob F --commitment X                 the proof of the blob\n"
-		"  prove   --blobs F --commitments F               the proofs of all blobs in the "
-		"file\n"
-		"  verify  --commitment X --z X --y X --proof X    exit code 0 if valid, 1 if not\n"
-		"  verify  --blob F --commitment X --proof X       likewise\n"
-		"  verify-batch --blobs F --commitments F --proofs F          as many blobs as the "
-		"file holds, all at once\n"
-		"  cells   --blob F --out F                        writes the 128 cells; prints "
-		"their 128 proofs\n"
-		"  recover --cells F --indices 0,5,.. --out F      all cells from at least 64, "
-		"which F holds one after the other\n"
-		"  verify-cells --commitment X --cells F --indices 0,5,.. --proofs F    cells of "
-		"one blob\n"
-		"  verify-cells --commitments F --cells F --indices 0,5,.. --proofs F   cells of "
-		"many blobs; F: a commitment for each cell\n\n"
-		"X: hex, with or without 0x. F: a file, raw or hex. --json prints one object. "
-		"--table MIB: memory for a table of the setup, on each device.\n" OBX_DEVICES_USAGE
-		"GPUs do commit, prove and cells; the rest is the CPU's.\n"
-		"--verify: what commit, prove, cells and recover computed is proven and checked by "
-		"pairings before it is given out.\n");
-	return out == stdout ? 0 : OBX_EXIT_USAGE;
-}
 
 /*
  * Prints the results for n blobs: under the name in JSON, else as lines, without the name if there
@@ -407,6 +371,7 @@ static const struct {
 	const char *name;
 	int (*run)(struct options *o);
 } actions[] = {
+	/* in the order of `commands` */
 	{ "commit", commit },
 	{ "prove", prove },
 	{ "verify", verify },
@@ -415,61 +380,6 @@ static const struct {
 	{ "verify-batch", verify_batch },
 	{ "verify-cells", verify_cells },
 };
-
-/* Takes the options after the action; returns 0 or an exit code. */
-static int take_options(struct options *o, int argc, char **argv)
-{
-	const struct {
-		const char *name, **value;
-	} texts[] = {
-		{ "--setup", &o->setup },
-		{ "--blob", &o->blob },
-		{ "--commitment", &o->commitment },
-		{ "--proof", &o->proof },
-		{ "--z", &o->z },
-		{ "--y", &o->y },
-		{ "--cells", &o->cells },
-		{ "--indices", &o->indices },
-		{ "--out", &o->out },
-		{ "--blobs", &o->blobs },
-		{ "--commitments", &o->commitments },
-		{ "--proofs", &o->proofs },
-	};
-	const struct {
-		const char *name;
-		bool *at;
-	} flags[] = { { "--json", &o->json }, { "--verify", &o->verify },
-		{ "--stats", &o->device.stats } };
-
-	for (int a = 2; a < argc; a++) {
-		const char **value = NULL;
-		bool *flag = NULL;
-		int code = 0;
-
-		for (size_t i = 0; i < ob_count(texts); i++)
-			value = strcmp(argv[a], texts[i].name) == 0 ? texts[i].value : value;
-		for (size_t i = 0; i < ob_count(flags); i++)
-			flag = strcmp(argv[a], flags[i].name) == 0 ? flags[i].at : flag;
-		if (flag) {
-			*flag = true;
-			continue;
-		}
-		if (a + 1 == argc)
-			return obx_option_unknown(NAME, argv[a]);
-		if (value)
-			*value = argv[a + 1];
-		else if (strcmp(argv[a], "--table") == 0 &&
-			!ob_text_parse_number(argv[a + 1], 0, TABLE_MAX_MIB, &o->table))
-			return obx_usage_error(NAME,
-				"--table is a number of MiB up to %d, not '%s'", TABLE_MAX_MIB,
-				argv[a + 1]);
-		else if (strcmp(argv[a], "--table") != 0 &&
-			!obx_devices_take(&o->device, argv[a], argv[a + 1], &code))
-			return code ? code : obx_option_unknown(NAME, argv[a]);
-		a++;
-	}
-	return 0;
-}
 
 /* Estimates, from the size of the file of blobs, the CPU time of the part that GPUs can do. */
 static double guess(const struct options *o)
@@ -489,47 +399,109 @@ static double guess(const struct options *o)
 				   : (double)sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-int obx_kzg_main(int argc, char **argv)
+static int action_main(int argc, char **argv);
+
+static const struct ob_option options[] = {
+	{ OB_OPTION("setup", OB_FILE, struct options, setup), .arg = "FILE",
+		.help = "a trusted setup in c-kzg-4844's text" },
+	{ OB_OPTION("blob", OB_FILE, struct options, blob), .arg = "FILE", .help = "one blob" },
+	{ OB_OPTION("blobs", OB_FILE, struct options, blobs), .arg = "FILE",
+		.help = "blobs, one after the other" },
+	{ OB_OPTION("commitment", OB_TEXT, struct options, commitment), .arg = "HEX",
+		.help = "one commitment" },
+	{ OB_OPTION("commitments", OB_FILE, struct options, commitments), .arg = "FILE",
+		.help = "a commitment for each blob or cell" },
+	{ OB_OPTION("proof", OB_TEXT, struct options, proof), .arg = "HEX", .help = "one proof" },
+	{ OB_OPTION("proofs", OB_FILE, struct options, proofs), .arg = "FILE",
+		.help = "a proof for each blob or cell" },
+	{ OB_OPTION("z", OB_TEXT, struct options, z), .arg = "HEX",
+		.help = "where the polynomial is evaluated" },
+	{ OB_OPTION("y", OB_TEXT, struct options, y), .arg = "HEX", .help = "its value there" },
+	{ OB_OPTION("cells", OB_FILE, struct options, cells), .arg = "FILE",
+		.help = "cells, one after the other" },
+	{ OB_OPTION("indices", OB_TEXT, struct options, indices), .arg = "0,5,...",
+		.help = "which cells these are" },
+	{ OB_OPTION("out", OB_FILE, struct options, out), .arg = "FILE",
+		.help = "where cells are written" },
+	{ OB_OPTION("table", OB_NUMBER, struct options, table), .arg = "MIB",
+		.max = OBX_TABLE_MAX_MIB,
+		.help = "memory for a table of the setup, on each device, in MiB" },
+	{ OB_OPTION("verify", OB_FLAG, struct options, verify),
+		.help = "check by pairings what commit, prove, cells and recover computed before "
+			"it is given out" },
+	{ OB_OPTION("json", OB_FLAG, struct options, json), .help = "print one JSON object" },
+	OBX_DEVICES_OPTIONS(struct options, device),
+	{ 0 },
+};
+
+#define HEX_AND_FILES                                                                           \
+	"HEX: with or without 0x. Files: raw or hex. GPUs do commit, prove and cells; the CPU " \
+	"does "                                                                                 \
+	"the rest."
+#define ACTION(word, text, usage_text)                                                  \
+	{                                                                               \
+		.name = "outboard kzg " word, .summary = (text), .usage = (usage_text), \
+		.notes = HEX_AND_FILES, .options = options, .main = action_main         \
+	}
+
+static const struct ob_command commands[] = {
+	ACTION("commit", "commitments of blobs",
+		"--setup FILE --blob FILE [OPTION]...\n--setup FILE --blobs FILE [OPTION]..."),
+	ACTION("prove", "proofs of blobs, or a proof and the value at a point",
+		"--setup FILE --blob FILE --z HEX [OPTION]...\n"
+		"--setup FILE --blob FILE --commitment HEX [OPTION]...\n"
+		"--setup FILE --blobs FILE --commitments FILE [OPTION]..."),
+	ACTION("verify", "check a proof; exit code 0 if it is valid, 1 if not",
+		"--setup FILE --commitment HEX --z HEX --y HEX --proof HEX [OPTION]...\n"
+		"--setup FILE --blob FILE --commitment HEX --proof HEX [OPTION]..."),
+	ACTION("cells", "write the 128 cells of a blob, print their 128 proofs",
+		"--setup FILE --blob FILE --out FILE [OPTION]..."),
+	ACTION("recover", "all cells from at least 64",
+		"--setup FILE --cells FILE --indices 0,5,... --out FILE [OPTION]..."),
+	ACTION("verify-batch", "check the proofs of many blobs at once",
+		"--setup FILE --blobs FILE --commitments FILE --proofs FILE [OPTION]..."),
+	ACTION("verify-cells", "check cells of one blob or of many",
+		"--setup FILE --commitment HEX --cells FILE --indices 0,5,... --proofs FILE "
+		"[OPTION]...\n"
+		"--setup FILE --commitments FILE --cells FILE --indices 0,5,... --proofs FILE "
+		"[OPTION]..."),
+};
+
+static int action_main(int argc, char **argv)
 {
-	struct options o = { .device.verb = NAME };
-	struct outboard_kzg_options options = { 0 };
-	int (*run)(struct options *) = NULL;
+	struct options o = { .action = argv[0], .device.verb = NAME };
+	struct outboard_kzg_options setup = { 0 };
 	struct outboard_error error;
+	size_t i = 0;
 	int code;
 
-	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
-		return usage(stdout);
-	if (argc > 1 && strcmp(argv[1], "bench") == 0)
-		return obx_kernel_bench_help(argc, argv) ? usage(stdout)
-							 : obx_kzg_bench(argc, argv);
-	for (size_t i = 0; argc > 1 && i < ob_count(actions); i++) {
-		if (strcmp(argv[1], actions[i].name) == 0)
-			run = actions[i].run;
-	}
-	if (!run && argc > 1) {
-		const char *names[ob_count(actions)];
-
-		for (size_t i = 0; i < ob_count(actions); i++)
-			names[i] = actions[i].name;
-		return obx_word_unknown(NAME, "action", argv[1], names, ob_count(names));
-	}
-	if (!run)
-		return obx_usage_error(NAME, "an action is missing");
-	o.action = argv[1];
-	code = take_options(&o, argc, argv);
-	if (code)
+	while (strcmp(actions[i].name, argv[0]) != 0) /* one of them, or it would not be called */
+		i++;
+	code = ob_options_parse(&commands[i], &o, argc, argv);
+	if (code != OB_OPTIONS_GO)
 		return code;
 	if (!o.setup)
-		return obx_usage_error(NAME, "--setup is missing: the file of a trusted setup");
+		return ob_usage_error(
+			&commands[i], "--setup is missing: the file of a trusted setup");
 	if (!obx_devices_open(&o.device, guess(&o), &code))
 		return code;
-	options.table_bytes = o.table << 20;
-	if (outboard_kzg_load_file(o.device.context, o.setup, &options, &o.kzg, &error) !=
+	setup.table_bytes = o.table << 20;
+	if (outboard_kzg_load_file(o.device.context, o.setup, &setup, &o.kzg, &error) !=
 		OUTBOARD_OK)
 		code = obx_devices_refused(&o.device, &error);
 	else
-		code = run(&o);
+		code = actions[i].run(&o);
 	outboard_kzg_free(o.kzg);
 	obx_devices_close(&o.device);
 	return code;
 }
+
+const struct ob_command obx_kzg_command = {
+	.name = "outboard kzg",
+	.group = OBX_GROUP_COMPUTE,
+	.summary = "KZG commitments, proofs and cells of blobs",
+	.about = "KZG commitments over BLS12-381 as in EIP-4844 and EIP-7594.",
+	.commands = (const struct ob_command *const[]){ &commands[0], &commands[1], &commands[2],
+		&commands[3], &commands[4], &commands[5], &commands[6], &obx_kzg_bench_command,
+		NULL },
+};

@@ -205,20 +205,6 @@ static void fill_blobs(uint8_t *blobs, size_t n)
 	}
 }
 
-static bool take_setup(void *arg, const char *option, const char *value)
-{
-	struct bench *b = arg;
-
-	if (strcmp(option, "--window") == 0)
-		return ob_text_parse_number(value, 2, CELL_WINDOW_MAX, &b->window);
-	if (strcmp(option, "--blobs") == 0)
-		return ob_text_parse_number(value, 1, BLOBS_MAX, &b->blob_count);
-	if (strcmp(option, "--setup") != 0)
-		return false;
-	b->setup = value;
-	return true;
-}
-
 static bool run_rows(struct bench *b)
 {
 	char all[32], all_cells[48];
@@ -290,7 +276,19 @@ static bool open_sides(struct bench *b)
 	return true;
 }
 
-int obx_kzg_bench(int argc, char **argv)
+static const struct ob_option options[] = {
+	{ OB_OPTION("setup", OB_FILE, struct bench, setup), .arg = "FILE",
+		.help = "a trusted setup in c-kzg-4844's text" },
+	{ OB_OPTION("window", OB_NUMBER, struct bench, window), .arg = "N", .min = 2,
+		.max = CELL_WINDOW_MAX, .fallback = "8",
+		.help = "bits of the windows of the table for proofs of cells" },
+	{ OB_OPTION("blobs", OB_NUMBER, struct bench, blob_count), .arg = "N", .min = 1,
+		.max = BLOBS_MAX, .fallback = "8", .help = "blobs of the batches" },
+	OBX_KERNEL_BENCH_OPTIONS(struct bench, b),
+	{ 0 },
+};
+
+static int bench_main(int argc, char **argv)
 {
 	char what[80];
 	int code;
@@ -298,13 +296,14 @@ int obx_kzg_bench(int argc, char **argv)
 	bench = (struct bench){
 		.b = { .verb = NAME, .what = what, .runs = 5 }, .window = 8, .blob_count = 8
 	};
-	code = obx_kernel_bench_options(&bench.b, argc, argv, 2, 0, 0, take_setup, &bench);
-	if (code)
+	code = obx_kernel_bench_parse(&obx_kzg_bench_command, &bench, &bench.b, argc, argv);
+	if (code != OB_OPTIONS_GO)
 		return code;
 	snprintf(what, sizeof what, "one blob, cell proofs by a table of windows of %u bits",
 		(unsigned)bench.window);
 	if (!bench.setup)
-		return obx_usage_error(NAME, "--setup is missing: the file of a trusted setup");
+		return ob_usage_error(
+			&obx_kzg_bench_command, "--setup is missing: the file of a trusted setup");
 	code = obx_kernel_bench_open(&bench.b);
 	if (!code)
 		code = open_sides(&bench) && run_rows(&bench) ? obx_kernel_bench_show(&bench.b)
@@ -317,3 +316,11 @@ int obx_kzg_bench(int argc, char **argv)
 	free(bench.blobs);
 	return code;
 }
+
+const struct ob_command obx_kzg_bench_command = {
+	.name = "outboard kzg bench",
+	.summary = "time the operations by the CPU and a GPU, and compare the results",
+	.usage = "--setup FILE [OPTION]...",
+	.options = options,
+	.main = bench_main,
+};

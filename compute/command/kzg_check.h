@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "base/options.h"
 #include "compute/engine/outboard.h"
 
 /*
@@ -21,6 +22,6 @@ bool obx_kzg_check_proof(struct outboard_kzg *kzg, const uint8_t *blob, const ui
 	const uint8_t *z, const uint8_t *y, const uint8_t *proof);
 bool obx_kzg_check_cells(struct outboard_kzg *kzg, const uint8_t *cells, const uint8_t *proofs);
 
-int obx_kzg_bench(int argc, char **argv);
+extern const struct ob_command obx_kzg_bench_command;
 
 #endif

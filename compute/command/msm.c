@@ -28,47 +28,6 @@ struct options {
 	struct obx_devices device;
 };
 
-static int usage(FILE *out)
-{
-	fprintf(out,
-		"usage: outboard msm --points F --scalars F [options]\n"
-		"       outboard msm gen --n N --points F --scalars F [--seed N] [--uncompressed] "
-		"[--hex]\n"
-		"       outboard msm bench [--from N] [--to N] [--runs N] [--table MIB] [--plot "
-		"F.svg]\n"
-		"       outboard msm tune [--to N]\n"
-		"       outboard msm calibrate [--seconds N]\n\n"
-		"The sum of scalar times point over G1 of BLS12-381. Points: 48 bytes compressed "
-		"or 96 uncompressed (ZCash, IETF), told apart by the first\n"
-		"byte; scalars: 32 bytes, the highest first; both raw, or as text in hex, one item "
-		"a line.\n\n"
-		"  --out F         writes the sum there, raw\n"
-		"  --uncompressed  points are written with both coordinates\n"
-		"  --hex           files are written as text\n"
-		"  --le            raw scalars have their lowest byte first\n"
-		"  --canonical     refuses scalars at or above the group's order r; else they "
-		"count as the integers they are\n"
-		"  --trust         does not check that points are in the group of order r (they "
-		"are on the curve in any case)\n"
-		"  --batch N       N products: the file holds N times as many scalars as there are "
-		"points\n"
-		"  --verify        computes again in a second way, more slowly, and compares\n"
-		"  --table MIB     memory for shifted copies of the points, on each device: a "
-		"batch, or a bench, becomes faster\n"
-		"  gen             writes points with known logarithms and random scalars, and "
-		"prints the sum that is right\n"
-		"  bench           times products of 2^from to 2^to points by the CPU and a GPU, "
-		"compares the sums, and tells the GPU's way\n"
-		"  tune            measures up to 2^N points which window is best on this CPU and "
-		"keeps it in %s\n"
-		"  calibrate       measures every device for N seconds, and what a GPU's products "
-		"go by, keeps it there and says from what\n"
-		"                  size on a GPU is preferred\n\n" OBX_DEVICES_USAGE
-		"--json prints one object. Long work shows a bar.\n",
-		"XDG_CACHE_HOME/outboard");
-	return out == stdout ? 0 : OBX_EXIT_USAGE;
-}
-
 static int refused(const struct obk_fault *fault)
 {
 	fprintf(stderr, "outboard msm: %s\n", fault->text);
@@ -379,24 +338,41 @@ static bool bench_size(struct obx_kernel_bench *b, struct bench *work,
 	return fine;
 }
 
-static int bench(int argc, char **argv)
+static const struct ob_option bench_options[] = {
+	OBX_KERNEL_BENCH_SIZES(struct obx_kernel_bench_alone, b, BENCH_MAX_LOG, "8", "16"),
+	OBX_KERNEL_BENCH_OPTIONS(struct obx_kernel_bench_alone, b),
+	{ 0 },
+};
+
+static int bench_main(int argc, char **argv);
+
+static const struct ob_command bench_command = {
+	.name = "outboard msm bench",
+	.summary = "time MSMs by the CPU and a GPU, and compare the sums",
+	.about = "Times MSMs of 2^from to 2^to points by the CPU and a GPU, compares the sums, and "
+		 "prints how the GPU computed them.",
+	.options = bench_options,
+	.main = bench_main,
+};
+
+static int bench_main(int argc, char **argv)
 {
 	struct obx_kernel_bench b = { .verb = NAME,
 		.what = "multi-scalar products over G1 of BLS12-381, bases loaded before",
 		.from = 8,
 		.to = 16,
 		.runs = 5 };
-	int code = obx_kernel_bench_options(&b, argc, argv, 2, 0, BENCH_MAX_LOG, NULL, NULL);
+	int code = obx_kernel_bench_parse(&bench_command, &b, &b, argc, argv);
 	size_t n = (size_t)1 << b.to;
-	struct obk_g1_affine *points = code ? NULL : malloc(n * sizeof(*points));
-	uint8_t *scalars = code ? NULL : malloc(n * OBK_SCALAR_BYTES);
+	struct obk_g1_affine *points = code != OB_OPTIONS_GO ? NULL : malloc(n * sizeof(*points));
+	uint8_t *scalars = code != OB_OPTIONS_GO ? NULL : malloc(n * OBK_SCALAR_BYTES);
 	struct bench work = { .b = &b,
 		.msm = { .scalar_format = OUTBOARD_SCALAR_BE, .scalars = scalars } };
 	uint64_t state = 1;
 	struct obk_fr log;
 	bool fine = true;
 
-	if (code)
+	if (code != OB_OPTIONS_GO)
 		return code;
 	code = OBX_EXIT_UNWELL;
 	if (!points || !scalars || !make_points(points, n, 12345, 67891)) {
@@ -416,114 +392,135 @@ out:
 	return code;
 }
 
-static int tune(struct options *o)
+static const struct ob_option options[] = {
+	{ OB_OPTION("points", OB_FILE, struct options, points), .arg = "FILE",
+		.help = "points: 48 bytes compressed or 96 uncompressed (ZCash, IETF), told apart "
+			"by "
+			"the first byte" },
+	{ OB_OPTION("scalars", OB_FILE, struct options, scalars), .arg = "FILE",
+		.help = "scalars: 32 bytes, the highest first" },
+	{ OB_OPTION("out", OB_FILE, struct options, out), .arg = "FILE",
+		.help = "write the sum there, raw" },
+	{ OB_OPTION("batch", OB_NUMBER, struct options, batch), .arg = "N", .min = 1,
+		.max = OBK_MSM_MAX_BATCH, .fallback = "1",
+		.help = "N products: the file holds N times as many scalars as there are points" },
+	{ OB_OPTION("table", OB_NUMBER, struct options, table), .arg = "MIB",
+		.max = OBX_TABLE_MAX_MIB,
+		.help = "memory for shifted copies of the points, on each device, in MiB: a batch "
+			"becomes faster" },
+	{ OB_OPTION("verify", OB_FLAG, struct options, verify),
+		.help = "compute again in a second way, more slowly, and compare" },
+	{ OB_OPTION("json", OB_FLAG, struct options, json), .help = "print one JSON object" },
+	{ .name = "Formats", .kind = OB_HEADING },
+	{ OB_OPTION("uncompressed", OB_FLAG, struct options, uncompressed),
+		.help = "write points with both coordinates" },
+	{ OB_OPTION("hex", OB_FLAG, struct options, hex), .help = "write files as text" },
+	{ OB_OPTION("le", OB_FLAG, struct options, le),
+		.help = "raw scalars have their lowest byte first" },
+	{ OB_OPTION("canonical", OB_FLAG, struct options, canonical),
+		.help = "refuse scalars at or above the group's order r; else they count as the "
+			"integers they are" },
+	{ OB_OPTION("trust", OB_FLAG, struct options, trust),
+		.help = "do not check that points are in the group of order r (they are on the "
+			"curve in any case)" },
+	{ .name = "gen, tune and calibrate", .kind = OB_HEADING },
+	{ OB_OPTION("n", OB_NUMBER, struct options, n), .arg = "N", .min = 1,
+		.max = OBK_MSM_MAX_POINTS, .help = "gen: points" },
+	{ OB_OPTION("seed", OB_NUMBER, struct options, seed), .arg = "N", .max = UINT64_MAX,
+		.fallback = "1", .help = "gen: seed of the random numbers" },
+	{ OB_OPTION("to", OB_NUMBER, struct options, to), .arg = "N", .min = 6,
+		.max = OBK_TUNE_LARGEST, .fallback = OB_VALUE_TEXT(OBK_TUNE_LARGEST),
+		.help = "tune: measure up to 2^N points" },
+	{ OB_OPTION("seconds", OB_NUMBER, struct options, seconds), .arg = "N", .min = 1,
+		.max = 3600, .fallback = "10", .help = "calibrate: measure for N seconds" },
+	OBX_DEVICES_OPTIONS(struct options, device),
+	{ 0 },
+};
+
+static const struct ob_command gen_command, tune_command, calibrate_command;
+
+static int parse(
+	const struct ob_command *command, struct options *ret_options, int argc, char **argv)
 {
-	return obx_msm_tune(&o->device, (unsigned)o->to, o->json);
-}
-
-static int calibrate(struct options *o)
-{
-	return obx_msm_calibrate(&o->device, (double)o->seconds, o->json);
-}
-
-static bool take(struct options *o, const char *name, const char *value, int *ret_code)
-{
-	const struct {
-		const char *name, **at;
-	} texts[] = { { "--points", &o->points }, { "--scalars", &o->scalars },
-		{ "--out", &o->out } };
-	const struct {
-		const char *name;
-		uint64_t *at, min, max;
-	} numbers[] = {
-		{ "--seed", &o->seed, 0, UINT64_MAX },
-		{ "--n", &o->n, 1, OBK_MSM_MAX_POINTS },
-		{ "--batch", &o->batch, 1, OBK_MSM_MAX_BATCH },
-		{ "--to", &o->to, 6, OBK_TUNE_LARGEST },
-		{ "--table", &o->table, 0, 65536 },
-		{ "--seconds", &o->seconds, 1, 3600 },
-	};
-
-	for (size_t i = 0; i < ob_count(texts); i++) {
-		if (strcmp(name, texts[i].name) == 0) {
-			*texts[i].at = value;
-			return true;
-		}
-	}
-	for (size_t i = 0; i < ob_count(numbers); i++) {
-		if (strcmp(name, numbers[i].name) != 0)
-			continue;
-		if (!ob_text_parse_number(value, numbers[i].min, numbers[i].max, numbers[i].at))
-			*ret_code =
-				obx_usage_error(NAME, "%s is a number from %llu to %llu, not '%s'",
-					name, (unsigned long long)numbers[i].min,
-					(unsigned long long)numbers[i].max, value);
-		return true;
-	}
-	return obx_devices_take(&o->device, name, value, ret_code) || *ret_code;
-}
-
-static bool take_flag(struct options *o, const char *name)
-{
-	const struct {
-		const char *name;
-		bool *at;
-	} flags[] = {
-		{ "--json", &o->json },
-		{ "--verify", &o->verify },
-		{ "--trust", &o->trust },
-		{ "--canonical", &o->canonical },
-		{ "--hex", &o->hex },
-		{ "--uncompressed", &o->uncompressed },
-		{ "--le", &o->le },
-		{ "--stats", &o->device.stats },
-	};
-
-	for (size_t i = 0; i < ob_count(flags); i++) {
-		if (strcmp(name, flags[i].name) == 0) {
-			*flags[i].at = true;
-			return true;
-		}
-	}
-	return false;
-}
-
-int obx_msm_main(int argc, char **argv)
-{
-	static const struct {
-		const char *name;
-		int (*run)(struct options *o);
-	} actions[] = { { "gen", gen }, { "tune", tune }, { "calibrate", calibrate } };
-	struct options o = {
+	*ret_options = (struct options){
 		.seed = 1, .batch = 1, .to = OBK_TUNE_LARGEST, .seconds = 10, .device.verb = NAME
 	};
-	int (*action)(struct options *) = run;
-	int first = 1, code = 0;
-
-	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
-		return usage(stdout);
-	if (argc > 1 && argv[1][0] != '-') {
-		if (strcmp(argv[1], "bench") == 0)
-			return obx_kernel_bench_help(argc, argv) ? usage(stdout)
-								 : bench(argc, argv);
-		action = NULL;
-		for (size_t i = 0; i < ob_count(actions); i++)
-			action = strcmp(argv[1], actions[i].name) == 0 ? actions[i].run : action;
-		if (!action)
-			return obx_word_unknown(NAME, "action", argv[1],
-				(const char *const[]){ "gen", "tune", "calibrate", "bench" }, 4);
-		first = 2;
-	}
-	for (int a = first; a < argc; a++) {
-		if (take_flag(&o, argv[a]))
-			continue;
-		if (a + 1 == argc || !take(&o, argv[a], argv[a + 1], &code))
-			return obx_option_unknown(NAME, argv[a]);
-		if (code)
-			return code;
-		a++;
-	}
-	if (action == gen && (!o.n || !o.points || !o.scalars))
-		return obx_usage_error(NAME, "gen needs --n, --points and --scalars");
-	return action(&o);
+	return ob_options_parse(command, ret_options, argc, argv);
 }
+
+static int msm_main(int argc, char **argv)
+{
+	struct options o;
+	int code = parse(&obx_msm_command, &o, argc, argv);
+
+	return code == OB_OPTIONS_GO ? run(&o) : code;
+}
+
+static int gen_main(int argc, char **argv)
+{
+	struct options o;
+	int code = parse(&gen_command, &o, argc, argv);
+
+	if (code != OB_OPTIONS_GO)
+		return code;
+	if (!o.n || !o.points || !o.scalars)
+		return ob_usage_error(&gen_command, "gen needs --n, --points and --scalars");
+	return gen(&o);
+}
+
+static int tune_main(int argc, char **argv)
+{
+	struct options o;
+	int code = parse(&tune_command, &o, argc, argv);
+
+	return code == OB_OPTIONS_GO ? obx_msm_tune(&o.device, (unsigned)o.to, o.json) : code;
+}
+
+static int calibrate_main(int argc, char **argv)
+{
+	struct options o;
+	int code = parse(&calibrate_command, &o, argc, argv);
+
+	return code == OB_OPTIONS_GO ? obx_msm_calibrate(&o.device, (double)o.seconds, o.json)
+				     : code;
+}
+
+static const struct ob_command gen_command = {
+	.name = "outboard msm gen",
+	.summary = "write points with known logarithms and random scalars, print the right sum",
+	.usage = "--n N --points FILE --scalars FILE [OPTION]...",
+	.options = options,
+	.main = gen_main,
+};
+
+static const struct ob_command tune_command = {
+	.name = "outboard msm tune",
+	.summary = "measure which window is best on this CPU",
+	.about = "Measures which window is best on this CPU for up to 2^N points, and keeps it in "
+		 "XDG_CACHE_HOME/outboard.",
+	.options = options,
+	.main = tune_main,
+};
+
+static const struct ob_command calibrate_command = {
+	.name = "outboard msm calibrate",
+	.summary = "measure every device",
+	.about = "Measures every device, and what a GPU's MSMs depend on, keeps it in "
+		 "XDG_CACHE_HOME/outboard and prints from what size on a GPU is preferred.",
+	.options = options,
+	.main = calibrate_main,
+};
+
+const struct ob_command obx_msm_command = {
+	.name = "outboard msm",
+	.group = OBX_GROUP_COMPUTE,
+	.summary = "multi-scalar multiplication of files",
+	.usage = "--points FILE --scalars FILE [OPTION]...\nVERB [OPTION]...",
+	.about =
+		"The sum of scalar times point over G1 of BLS12-381. Files are raw, or text in hex "
+		"with one item a line. Long work shows a bar.",
+	.options = options,
+	.commands = (const struct ob_command *const[]){ &gen_command, &bench_command, &tune_command,
+		&calibrate_command, NULL },
+	.main = msm_main,
+};

@@ -17,30 +17,14 @@
 #include "tools/command.h"
 
 #define NAME      "ntt"
+#define LOG_ALL   UINT32_MAX
 #define MAX_BYTES (OBK_NTT_MAX_BATCH * OBK_FR_BYTES)
-
-static int usage(FILE *out)
-{
-	fprintf(out,
-		"usage: outboard ntt --in FILE --out FILE [--log-n N] [--inverse] [--order "
-		"nn|nr|rn|rr] [--coset HEX] [--verify] [--json]\n"
-		"       outboard ntt bench [--from N] [--to N] [--runs N] [--json] [--plot "
-		"F.svg]\n\n"
-		"Transforms elements of the scalar field of BLS12-381, 32 bytes each, the highest "
-		"first. FILE: raw or hex in, raw out.\n"
-		"--log-n N: transforms of 2^N elements, as many as the file holds; default: the "
-		"whole file is one.\n"
-		"--order: natural or bit-reversed, in and out. --coset: the shift, 32 bytes.\n"
-		"--verify: the polynomial's value at a random point, from what went in and from "
-		"what came out, must be one.\n" OBX_DEVICES_USAGE
-		"bench times transforms of 2^from to 2^to elements by the CPU and a GPU, from host "
-		"memory to host memory, and compares the results.\n");
-	return out == stdout ? 0 : OBX_EXIT_USAGE;
-}
 
 struct options {
 	const char *in, *out;
-	bool json, have_log, check;
+	uint32_t log_n; /* LOG_ALL: the whole file is one transform */
+	bool json, check;
+	struct obk_fr coset;
 	struct obk_ntt_job job; /* the requested transform, without a pool */
 	struct obx_devices device;
 };
@@ -119,7 +103,8 @@ static int run(struct options *o)
 	if (!x)
 		goto out;
 	elements = n / OBK_FR_BYTES;
-	while (!o->have_log && (size_t)1 << o->job.log_n < elements)
+	o->job.log_n = o->log_n == LOG_ALL ? 0 : o->log_n;
+	while (o->log_n == LOG_ALL && (size_t)1 << o->job.log_n < elements)
 		o->job.log_n++;
 	if (n % OBK_FR_BYTES || !elements || elements & (((size_t)1 << o->job.log_n) - 1)) {
 		fprintf(stderr,
@@ -154,84 +139,79 @@ out:
 	return code;
 }
 
-/* Takes one option with its value; returns 0 or an exit code. */
-static int take(struct options *o, const char *option, const char *value, struct obk_fr *coset)
+static enum ob_err take_inverse(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
 {
-	static const char *const orders[] = { "nn", "nr", "rn", "rr" };
+	(void)option;
+	(void)text;
+	(void)ret_cause;
+	((struct options *)target)->job.direction = OBK_NTT_INVERSE;
+	return OB_ERR_NONE;
+}
+
+static enum ob_err take_coset(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
+{
+	struct options *o = target;
 	uint8_t shift[OBK_FR_BYTES];
-	unsigned order = 0;
-	uint64_t number;
-	int code = 0;
 	size_t n;
 
-	if (strcmp(option, "--in") == 0) {
-		o->in = value;
-	} else if (strcmp(option, "--out") == 0) {
-		o->out = value;
-	} else if (strcmp(option, "--log-n") == 0) {
-		o->have_log = true;
-		if (!ob_text_parse_number(value, 0, OBK_NTT_MAX_LOG_N, &number))
-			return obx_usage_error(NAME, "--log-n is a number from 0 to %d, not '%s'",
-				OBK_NTT_MAX_LOG_N, value);
-		o->job.log_n = (unsigned)number;
-	} else if (strcmp(option, "--coset") == 0) {
-		if (!obx_input_hex(value, strlen(value), shift, sizeof shift, &n) ||
-			n != sizeof shift || !obk_fr_from_bytes(coset, shift))
-			return obx_usage_error(
-				NAME, "--coset is not 32 bytes of hex below the field's prime");
-		o->job.coset = coset;
-	} else if (strcmp(option, "--order") == 0) {
-		while (order < ob_count(orders) && strcmp(value, orders[order]) != 0)
-			order++;
-		if (order == ob_count(orders))
-			return obx_usage_error(NAME, "--order is nn, nr, rn or rr");
-		o->job.order = order;
-	} else if (!obx_devices_take(&o->device, option, value, &code) && !code) {
-		return obx_option_unknown(NAME, option);
-	}
-	return code;
+	(void)option;
+	(void)ret_cause;
+	if (!obx_input_hex(text, strlen(text), shift, sizeof shift, &n) || n != sizeof shift ||
+		!obk_fr_from_bytes(&o->coset, shift))
+		return OB_ERR_ARGUMENT;
+	o->job.coset = &o->coset;
+	return OB_ERR_NONE;
 }
 
-static bool take_flag(struct options *o, const char *name)
+static const struct ob_option options[] = {
+	{ OB_OPTION("in", OB_FILE, struct options, in), .arg = "FILE",
+		.help = "elements of 32 bytes, the highest first; raw or hex" },
+	{ OB_OPTION("out", OB_FILE, struct options, out), .arg = "FILE",
+		.help = "where the result goes, raw" },
+	{ OB_OPTION("log-n", OB_NUMBER, struct options, log_n), .arg = "N",
+		.max = OBK_NTT_MAX_LOG_N, .fallback = "the whole file is one transform",
+		.help = "transforms of 2^N elements, as many as the file holds" },
+	{ .name = "inverse",
+		.kind = OB_PARSED,
+		.take = take_inverse,
+		.help = "the inverse transform" },
+	{ OB_OPTION("order", OB_CHOICE, struct options, job.order), .arg = "nn|nr|rn|rr",
+		.words = "nn|nr|rn|rr", .fallback = "nn",
+		.help = "order of the elements in and out: n: natural, r: bit-reversed" },
+	{ .name = "coset",
+		.kind = OB_PARSED,
+		.take = take_coset,
+		.arg = "HEX",
+		.takes = "32 bytes of hex below the field's prime",
+		.help = "the shift of a coset, 32 bytes" },
+	{ OB_OPTION("verify", OB_FLAG, struct options, check),
+		.help = "compare the polynomial's value at a random point, computed from the input "
+			"and from the result" },
+	{ OB_OPTION("json", OB_FLAG, struct options, json), .help = "print one JSON object" },
+	OBX_DEVICES_OPTIONS(struct options, device),
+	{ 0 },
+};
+
+static int ntt_main(int argc, char **argv)
 {
-	const struct {
-		const char *name;
-		bool *at;
-	} flags[] = { { "--json", &o->json }, { "--verify", &o->check },
-		{ "--stats", &o->device.stats } };
+	struct options o = { .log_n = LOG_ALL, .job.order = OBK_NTT_NN, .device.verb = NAME };
+	int code = ob_options_parse(&obx_ntt_command, &o, argc, argv);
 
-	for (size_t i = 0; i < ob_count(flags); i++) {
-		if (strcmp(name, flags[i].name) == 0) {
-			*flags[i].at = true;
-			return true;
-		}
-	}
-	if (strcmp(name, "--inverse") != 0)
-		return false;
-	o->job.direction = OBK_NTT_INVERSE;
-	return true;
+	if (code != OB_OPTIONS_GO)
+		return code;
+	return o.in && o.out ? run(&o)
+			     : ob_usage_error(&obx_ntt_command, "--in and --out are needed");
 }
 
-int obx_ntt_main(int argc, char **argv)
-{
-	struct options o = { .job.order = OBK_NTT_NN, .device.verb = NAME };
-	struct obk_fr coset;
-	int code;
-
-	if (argc > 1 && strcmp(argv[1], "bench") == 0)
-		return obx_kernel_bench_help(argc, argv) ? usage(stdout)
-							 : obx_ntt_bench(argc, argv);
-	for (int a = 1; a < argc; a++) {
-		if (strcmp(argv[a], "--help") == 0 || strcmp(argv[a], "-h") == 0)
-			return usage(stdout);
-		if (take_flag(&o, argv[a]))
-			continue;
-		if (a + 1 == argc)
-			return obx_option_unknown(NAME, argv[a]);
-		code = take(&o, argv[a], argv[a + 1], &coset);
-		if (code)
-			return code;
-		a++;
-	}
-	return o.in && o.out ? run(&o) : obx_usage_error(NAME, "--in and --out are needed");
-}
+const struct ob_command obx_ntt_command = {
+	.name = "outboard ntt",
+	.group = OBX_GROUP_COMPUTE,
+	.summary = "number-theoretic transforms of files",
+	.usage = "--in FILE --out FILE [OPTION]...\nbench [OPTION]...",
+	.about = "Transforms elements of the scalar field of BLS12-381.",
+	.options = options,
+	.commands = (const struct ob_command *const[]){ &obx_ntt_bench_command, NULL },
+	.main = ntt_main,
+};

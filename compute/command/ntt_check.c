@@ -149,7 +149,13 @@ static bool bench_size(struct obx_kernel_bench *b, struct bench *w, unsigned log
 	return fine;
 }
 
-int obx_ntt_bench(int argc, char **argv)
+static const struct ob_option options[] = {
+	OBX_KERNEL_BENCH_SIZES(struct obx_kernel_bench_alone, b, OBK_NTT_MAX_LOG_N, "10", "18"),
+	OBX_KERNEL_BENCH_OPTIONS(struct obx_kernel_bench_alone, b),
+	{ 0 },
+};
+
+static int bench_main(int argc, char **argv)
 {
 	struct obx_kernel_bench b = { .verb = NAME,
 		.what = "forward transforms over Fr of BLS12-381, natural order in, bit-reversed "
@@ -157,12 +163,13 @@ int obx_ntt_bench(int argc, char **argv)
 		.from = 10,
 		.to = 18,
 		.runs = 5 };
-	int code = obx_kernel_bench_options(&b, argc, argv, 2, 0, OBK_NTT_MAX_LOG_N, NULL, NULL);
+	int code = obx_kernel_bench_parse(&obx_ntt_bench_command, &b, &b, argc, argv);
 	struct bench w = { .b = &b };
 	bool fine = true;
 
-	if (!code)
-		code = obx_kernel_bench_open(&b);
+	if (code != OB_OPTIONS_GO)
+		return code;
+	code = obx_kernel_bench_open(&b);
 	for (unsigned side = 0; side < OBX_SIDES && !code; side++) {
 		w.data[side] = b.side[side] ? malloc(sizeof(*w.data[side]) << b.to) : NULL;
 		if (b.side[side] && !w.data[side]) {
@@ -182,3 +189,13 @@ int obx_ntt_bench(int argc, char **argv)
 	free(w.data[OBX_GPU]);
 	return code;
 }
+
+const struct ob_command obx_ntt_bench_command = {
+	.name = "outboard ntt bench",
+	.summary = "time transforms by the CPU and a GPU, and compare the results",
+	.about = "Times transforms of 2^from to 2^to elements by the CPU and a GPU, from host "
+		 "memory "
+		 "to host memory, and compares the results.",
+	.options = options,
+	.main = bench_main,
+};

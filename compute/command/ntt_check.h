@@ -4,6 +4,7 @@
 #ifndef OBX_NTT_CHECK_H
 #define OBX_NTT_CHECK_H
 
+#include "base/options.h"
 #include "compute/ntt/ntt.h"
 
 /*
@@ -15,6 +16,6 @@
 bool obx_ntt_agrees(
 	const struct obk_ntt_job *job, const struct obk_fr *in, const struct obk_fr *out);
 
-int obx_ntt_bench(int argc, char **argv);
+extern const struct ob_command obx_ntt_bench_command;
 
 #endif

@@ -253,7 +253,7 @@ TEST(help_has_80_columns)
 	CHECK_STR(text,
 		"usage: prog verb [OPTION]... FILE\n"
 		"\n"
-		"do it\n"
+		"Do it.\n"
 		"\n"
 		"Options:\n"
 		"  --json          print JSON\n"
