@@ -123,37 +123,53 @@ static bool size_sweep(struct obx_bandwidth *bandwidth, struct sweep *sweep, uns
 
 /* ---- results ---- */
 
-static void print_size(const struct sweep *s, unsigned i, bool json, bool comma)
+static void json_size(struct ob_json *json, const struct sweep *s, unsigned i, const char *size)
 {
-	static const char *const directions[DIRECTIONS] = { "HtoD", "DtoH" },
-				 *const keys[DIRECTIONS] = { "up", "down" };
-	char text[32];
+	static const char *const keys[DIRECTIONS] = { "up", "down" };
 
-	ob_text_print_size((uint64_t)s->sizes[i], text, sizeof text);
-	if (json) {
-		printf("%s\n  {\"name\": \"bandwidth: %s\", \"bytes\": %.0f, \"unit\": \"GB/s\"",
-			comma ? "," : "", text, s->sizes[i]);
-		for (unsigned d = 0; d < DIRECTIONS; d++) {
-			printf(", \"%s\": %.5g", keys[d], s->rate[d][OBX_PLAIN][i]);
-			for (unsigned l = 1; l < LINES; l++)
-				printf(", \"%s_%s\": %.5g", way_names[l], keys[d],
-					s->rate[d][l][i]);
+	ob_json_break(json);
+	ob_json_object(json, NULL);
+	ob_json_textf(json, "name", "bandwidth: %s", size);
+	ob_json_fixed(json, "bytes", s->sizes[i], 0);
+	ob_json_text(json, "unit", "GB/s");
+	for (unsigned d = 0; d < DIRECTIONS; d++) {
+		ob_json_double(json, keys[d], s->rate[d][OBX_PLAIN][i], 5);
+		for (unsigned l = 1; l < LINES; l++) {
+			char key[32];
+
+			snprintf(key, sizeof key, "%s_%s", way_names[l], keys[d]);
+			ob_json_double(json, key, s->rate[d][l][i], 5);
 		}
-		printf("}");
-	} else {
-		if (i == 0)
-			printf("%12s %44s %44s\n%12s", "GB/s", "to the device", "from the device",
-				"");
-		for (unsigned d = 0; i == 0 && d < DIRECTIONS; d++)
-			printf("      %10s %8s %8s %8s    ", way_names[BARE], way_names[OBX_PLAIN],
-				way_names[OBX_PACKED], way_names[OBX_STRIPED]);
-		printf("%s%12s", i ? "" : "\n", text);
-		for (unsigned d = 0; d < DIRECTIONS; d++)
-			printf(" %s %10.3f %8.3f %8.3f %8.3f    ", directions[d],
-				s->rate[d][BARE][i], s->rate[d][OBX_PLAIN][i],
-				s->rate[d][OBX_PACKED][i], s->rate[d][OBX_STRIPED][i]);
-		putchar('\n');
 	}
+	ob_json_end(json);
+}
+
+static void text_size(const struct sweep *s, unsigned i, const char *size)
+{
+	static const char *const directions[DIRECTIONS] = { "HtoD", "DtoH" };
+
+	if (i == 0)
+		printf("%12s %44s %44s\n%12s", "GB/s", "to the device", "from the device", "");
+	for (unsigned d = 0; i == 0 && d < DIRECTIONS; d++)
+		printf("      %10s %8s %8s %8s    ", way_names[BARE], way_names[OBX_PLAIN],
+			way_names[OBX_PACKED], way_names[OBX_STRIPED]);
+	printf("%s%12s", i ? "" : "\n", size);
+	for (unsigned d = 0; d < DIRECTIONS; d++)
+		printf(" %s %10.3f %8.3f %8.3f %8.3f    ", directions[d], s->rate[d][BARE][i],
+			s->rate[d][OBX_PLAIN][i], s->rate[d][OBX_PACKED][i],
+			s->rate[d][OBX_STRIPED][i]);
+	putchar('\n');
+}
+
+static void print_size(const struct sweep *s, unsigned i, struct ob_json *json)
+{
+	char size[32];
+
+	ob_text_print_size((uint64_t)s->sizes[i], size, sizeof size);
+	if (json)
+		json_size(json, s, i, size);
+	else
+		text_size(s, i, size);
 	fflush(stdout);
 }
 
@@ -230,7 +246,7 @@ static bool failed(void)
 }
 
 static bool sweep_run(struct obx_bandwidth *bandwidth, struct sweep *sweep, unsigned rounds,
-	struct obx_bare *bare, bool json, bool any_row)
+	struct obx_bare *bare, struct ob_json *json)
 {
 	for (unsigned l = 0; l < OBX_WAYS; l++)
 		for (unsigned k = 0; k < WARM_COPIES * DIRECTIONS; k++)
@@ -240,13 +256,13 @@ static bool sweep_run(struct obx_bandwidth *bandwidth, struct sweep *sweep, unsi
 		sweep->sizes[i] = (double)(4096u << 2 * i);
 		if (!size_sweep(bandwidth, sweep, i, rounds, bare))
 			return failed();
-		print_size(sweep, i, json, any_row || i);
+		print_size(sweep, i, json);
 	}
 	return true;
 }
 
 int obx_bandwidth_run(struct obx_bandwidth *bandwidth, const struct obt_url *url, unsigned rounds,
-	bool json, bool any_row, const char *plot)
+	struct ob_json *json, const char *plot)
 {
 	char sentence[400], up[120], down[120];
 	struct sweep sweep;
@@ -255,18 +271,22 @@ int obx_bandwidth_run(struct obx_bandwidth *bandwidth, const struct obt_url *url
 
 	if (!obx_bare_open(&bare, url, false))
 		return OBX_EXIT_UNWELL;
-	ran = sweep_run(bandwidth, &sweep, ob_min(rounds, ROUNDS_MAX), &bare, json, any_row);
+	ran = sweep_run(bandwidth, &sweep, ob_min(rounds, ROUNDS_MAX), &bare, json);
 	obx_bare_close(&bare);
 	if (!ran)
 		return OBX_EXIT_UNWELL;
 	sentence_make(&sweep, sentence, sizeof sentence);
 	best_text(&sweep, UP, up, sizeof up);
 	best_text(&sweep, DOWN, down, sizeof down);
-	if (json)
-		printf(",\n  {\"name\": \"bandwidth: verdict\", \"text\": \"%s\", \"best\": \"%s; "
-		       "%s\"}",
-			sentence, up, down);
-	else
+	if (json) {
+		ob_json_break(json);
+		ob_json_object(json, NULL);
+		ob_json_text(json, "name", "bandwidth: verdict");
+		ob_json_text(json, "text", sentence);
+		ob_json_textf(json, "best", "%s; %s", up, down);
+		ob_json_end(json);
+	} else {
 		printf("\n%s\nBest for large copies on this link: %s; %s.\n", sentence, up, down);
+	}
 	return plot && !plot_write(plot, sentence, &sweep) ? OBX_EXIT_UNWELL : 0;
 }

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 
+#include "base/json.h"
 #include "tools/lines.h"
 #include "transport/url.h"
 
@@ -25,9 +26,9 @@ struct obx_bandwidth {
  * To be called before this process has a session. OUTBOARD_SERVER names the server. False: errno.
  */
 bool obx_bandwidth_start(struct obx_bandwidth *bandwidth);
-/* json, any_row, plot: as for obx_latency_run. Returns the exit code. */
+/* json, plot: as for obx_latency_run. Returns the exit code. */
 int obx_bandwidth_run(struct obx_bandwidth *bandwidth, const struct obt_url *url, unsigned rounds,
-	bool json, bool any_row, const char *plot);
+	struct ob_json *json, const char *plot);
 void obx_bandwidth_stop(struct obx_bandwidth *bandwidth);
 
 #endif

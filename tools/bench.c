@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/cuda_types.h"
+#include "base/json.h"
 #include "base/opt.h"
 #include "base/text.h"
 #include "tools/bare.h"
@@ -71,7 +72,8 @@ struct bench {
 	struct ob_words command;
 	const char *url_text;
 	struct obt_url url;
-	bool json, any_row;
+	bool json;
+	struct ob_json array; /* with --json: the rows */
 	const char *plot;
 	unsigned n_samples;
 	void *library;
@@ -110,18 +112,22 @@ static double median(double *values, unsigned n)
 static void row(struct bench *b, const char *name, double ours, double bare, const char *unit)
 {
 	if (b->json) {
-		printf("%s\n  {\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\"",
-			b->any_row ? "," : "", name, ours, unit);
-		if (bare >= 0)
-			printf(", \"bare\": %.6g, \"ratio\": %.4g", bare, ours / bare);
-		printf("}");
+		ob_json_break(&b->array);
+		ob_json_object(&b->array, NULL);
+		ob_json_text(&b->array, "name", name);
+		ob_json_double(&b->array, "value", ours, 6);
+		ob_json_text(&b->array, "unit", unit);
+		if (bare >= 0) {
+			ob_json_double(&b->array, "bare", bare, 6);
+			ob_json_double(&b->array, "ratio", ours / bare, 4);
+		}
+		ob_json_end(&b->array);
 	} else if (bare >= 0) {
 		printf("%-36s %12.3f %-8s bare %10.3f   ratio %.3f\n", name, ours, unit, bare,
 			ours / bare);
 	} else {
 		printf("%-36s %12.3f %-8s\n", name, ours, unit);
 	}
-	b->any_row = true;
 	fflush(stdout);
 }
 
@@ -313,7 +319,8 @@ static void bench_latency(struct bench *b)
 		median(ours50, b->rounds), median(bare50, b->rounds), "us");
 	row(b, spin ? "sync call, spinning: 99%" : "sync call, sleeping: 99%",
 		median(ours99, b->rounds), median(bare99, b->rounds), "us");
-	b->code |= obx_latency_run(b->library, &b->url, b->n_samples, b->json, b->any_row, b->plot);
+	b->code |= obx_latency_run(
+		b->library, &b->url, b->n_samples, b->json ? &b->array : NULL, b->plot);
 }
 
 static void bench_bulk(struct bench *b, CUdeviceptr device, uint8_t *host)
@@ -406,9 +413,8 @@ static void bench_bandwidth(struct bench *b)
 		*(uint64_t *)(s.host + i) = i * 0x9e3779b97f4a7c15ull;
 	need(cu.cuMemAlloc_v2(&s.device, BULK_BYTES), "cuMemAlloc");
 	bench_bulk(b, s.device, s.host);
-	b->code |=
-		obx_bandwidth_run(&b->bandwidth, &b->url, b->rounds, b->json, b->any_row, b->plot);
-	b->any_row = true;
+	b->code |= obx_bandwidth_run(
+		&b->bandwidth, &b->url, b->rounds, b->json ? &b->array : NULL, b->plot);
 	obx_bandwidth_stop(&b->bandwidth);
 	row(b, "HtoD 4 KiB", rate_of(b, call_small, &s, SMALL_COPIES), -1, "M/s");
 	need(cu.cuMemFree_v2(s.device), "cuMemFree");
@@ -472,8 +478,10 @@ static int measure(struct bench *b, const char *what, char **command)
 		return ob_usage_error(&obx_bench_command, "the server's address '%s': %s",
 			b->url_text, cause.text);
 	setenv("OUTBOARD_SERVER", b->url_text, 1);
-	if (b->json)
-		printf("[");
+	if (b->json) {
+		ob_json_begin(&b->array, stdout, OB_JSON_SPACED);
+		ob_json_array(&b->array, NULL);
+	}
 	if (strcmp(what, "startup") == 0) {
 		bench_startup(b, command);
 	} else {
@@ -490,8 +498,10 @@ static int measure(struct bench *b, const char *what, char **command)
 		if (all || strcmp(what, "objects") == 0)
 			bench_objects(b);
 	}
-	if (b->json)
-		puts("\n]");
+	if (b->json) {
+		ob_json_end(&b->array);
+		putchar('\n');
+	}
 	return b->code;
 }
 

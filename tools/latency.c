@@ -403,20 +403,38 @@ static void sentence_make(const struct obx_latency_row *sync, const struct obx_l
 
 static const char *const part_names[OBX_PARTS] = { "client", "wire", "queue", "driver" };
 
-static void json_row(const struct obx_latency_row *row, bool comma)
+static void json_row(struct ob_json *json, const struct obx_latency_row *row)
 {
-	printf("%s\n  {\"name\": \"latency: %s\", \"call\": \"%s\", \"unit\": \"us\", \"samples\": "
-	       "%u, "
-	       "\"p50\": %.3f, \"p90\": %.3f, \"p99\": %.3f, \"max\": %.3f, "
-	       "\"split\": %s",
-		comma ? "," : "", row->name, row->what, row->samples, row->p50, row->p90, row->p99,
-		row->max, row->split ? "true" : "false");
+	ob_json_break(json);
+	ob_json_object(json, NULL);
+	ob_json_textf(json, "name", "latency: %s", row->name);
+	ob_json_text(json, "call", row->what);
+	ob_json_text(json, "unit", "us");
+	ob_json_uint(json, "samples", row->samples);
+	ob_json_fixed(json, "p50", row->p50, 3);
+	ob_json_fixed(json, "p90", row->p90, 3);
+	ob_json_fixed(json, "p99", row->p99, 3);
+	ob_json_fixed(json, "max", row->max, 3);
+	ob_json_bool(json, "split", row->split);
 	for (unsigned p = 0; p < OBX_PARTS; p++)
-		printf(", \"%s\": %.3f", part_names[p], row->part[p]);
-	printf(", \"histogram\": [");
+		ob_json_fixed(json, part_names[p], row->part[p], 3);
+	ob_json_array(json, "histogram");
 	for (unsigned b = 0; b < OBX_LATENCY_BUCKETS; b++)
-		printf("%s%u", b ? ", " : "", row->histogram[b]);
-	printf("]}");
+		ob_json_uint(json, NULL, row->histogram[b]);
+	ob_json_end(json);
+	ob_json_end(json);
+}
+
+static void json_rows(
+	struct ob_json *json, const struct obx_latency_row *rows, unsigned n, const char *sentence)
+{
+	for (unsigned i = 0; i < n; i++)
+		json_row(json, &rows[i]);
+	ob_json_break(json);
+	ob_json_object(json, NULL);
+	ob_json_text(json, "name", "latency: verdict");
+	ob_json_text(json, "text", sentence);
+	ob_json_end(json);
 }
 
 static void text_histogram(const struct obx_latency_row *row)
@@ -451,7 +469,7 @@ static void text_rows(const struct obx_latency_row *rows, unsigned n)
 	}
 }
 
-int obx_latency_run(void *library, const struct obt_url *url, unsigned n, bool json, bool any_row,
+int obx_latency_run(void *library, const struct obt_url *url, unsigned n, struct ob_json *json,
 	const char *plot)
 {
 	struct obx_latency_row rows[CLASSES + 1];
@@ -466,15 +484,12 @@ int obx_latency_run(void *library, const struct obt_url *url, unsigned n, bool j
 		row_fill(&rows[c], &classes[c], samples[c], n);
 	bare_fill(&rows[CLASSES], n);
 	sentence_make(&rows[2], &rows[CLASSES], sentence, sizeof sentence);
-	if (json)
-		for (unsigned i = 0; i <= CLASSES; i++)
-			json_row(&rows[i], any_row || i);
-	else
+	if (json) {
+		json_rows(json, rows, CLASSES + 1, sentence);
+	} else {
 		text_rows(rows, CLASSES + 1);
-	if (json)
-		printf(",\n  {\"name\": \"latency: verdict\", \"text\": \"%s\"}", sentence);
-	else
 		printf("\n%s\n", sentence);
+	}
 	if (plot && !obx_plot_latency(plot, rows, CLASSES + 1, sentence)) {
 		fprintf(stderr, "outboard bench: %s: %s\n", plot, strerror(errno));
 		return OBX_EXIT_UNWELL;

@@ -19,6 +19,7 @@
 
 #include <stdbool.h>
 
+#include "base/json.h"
 #include "tools/latency_row.h"
 #include "transport/url.h"
 
@@ -26,10 +27,10 @@
 
 /*
  * Measures through `library`, an open client library with a session and a current context. json:
- * rows are printed as members of an array that the caller has begun (any_row: a comma comes first).
+ * NULL, or the array to which the rows are added.
  * plot: path of the SVG to write, or NULL. Returns the exit code.
  */
-int obx_latency_run(void *library, const struct obt_url *url, unsigned samples, bool json,
-	bool any_row, const char *plot);
+int obx_latency_run(void *library, const struct obt_url *url, unsigned samples,
+	struct ob_json *json, const char *plot);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "loadbalancer/ask.h"
 #include "tools/command.h"
@@ -198,70 +199,81 @@ static void text_print(const struct top *top)
 
 /* ---- JSON ---- */
 
-static void json_text(const char *key, const char *text, const char *end)
-{
-	printf("\"%s\": \"", key);
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			putchar('\\');
-		putchar((unsigned char)*text < 0x20 ? '?' : *text);
-	}
-	printf("\"%s", end);
-}
-
-static void json_session(const struct top *top, const struct obp_load_session *s)
+static void json_session(
+	struct ob_json *json, const struct top *top, const struct obp_load_session *s)
 {
 	struct rates r = rates_of(top, s);
 
-	printf("    {\"id\": \"%016llx\", \"pid\": %llu, ", (unsigned long long)s->id,
-		(unsigned long long)s->pid);
-	json_text("program", s->program, ", ");
-	json_text("client", s->client, ", ");
-	json_text("conduct", obp_throttle_name(s->throttle), ", ");
-	printf("\"age_seconds\": %.3f, \"idle_seconds\": %.3f, \"memory_bytes\": %llu, "
-	       "\"memory_limit_bytes\": %llu, ",
-		(double)s->age_ns / 1e9, (double)s->idle_ns / 1e9, (unsigned long long)s->memory,
-		(unsigned long long)s->memory_limit);
-	printf("\"calls\": %llu, \"replies\": %llu, \"bytes_in\": %llu, \"bytes_out\": %llu, ",
-		(unsigned long long)s->calls, (unsigned long long)s->replies,
-		(unsigned long long)s->bytes_in, (unsigned long long)s->bytes_out);
-	printf("\"calls_per_second\": %.1f, \"bytes_per_second\": %.1f, \"device_seconds\": %.6f, "
-	       "\"throttled_seconds\": %.6f, ",
-		r.calls, r.bytes, (double)s->device_ns / 1e9, (double)s->throttled_ns / 1e9);
-	printf("\"share\": %.6f, \"priority\": %u, \"refusals\": %llu}",
-		s->share / (double)OBP_SHARE_ALL, s->priority, (unsigned long long)s->refusals);
+	ob_json_break(json);
+	ob_json_object(json, NULL);
+	ob_json_textf(json, "id", "%016llx", (unsigned long long)s->id);
+	ob_json_uint(json, "pid", s->pid);
+	ob_json_text(json, "program", s->program);
+	ob_json_text(json, "client", s->client);
+	ob_json_text(json, "conduct", obp_throttle_name(s->throttle));
+	ob_json_fixed(json, "age_seconds", (double)s->age_ns / 1e9, 3);
+	ob_json_fixed(json, "idle_seconds", (double)s->idle_ns / 1e9, 3);
+	ob_json_uint(json, "memory_bytes", s->memory);
+	ob_json_uint(json, "memory_limit_bytes", s->memory_limit);
+	ob_json_uint(json, "calls", s->calls);
+	ob_json_uint(json, "replies", s->replies);
+	ob_json_uint(json, "bytes_in", s->bytes_in);
+	ob_json_uint(json, "bytes_out", s->bytes_out);
+	ob_json_fixed(json, "calls_per_second", r.calls, 1);
+	ob_json_fixed(json, "bytes_per_second", r.bytes, 1);
+	ob_json_fixed(json, "device_seconds", (double)s->device_ns / 1e9, 6);
+	ob_json_fixed(json, "throttled_seconds", (double)s->throttled_ns / 1e9, 6);
+	ob_json_fixed(json, "share", s->share / (double)OBP_SHARE_ALL, 6);
+	ob_json_uint(json, "priority", s->priority);
+	ob_json_uint(json, "refusals", s->refusals);
+	ob_json_end(json);
+}
+
+static void json_device(struct ob_json *json, const struct obp_load_device *d)
+{
+	ob_json_break(json);
+	ob_json_object(json, NULL);
+	ob_json_text(json, "name", d->name);
+	ob_json_uint(json, "memory_bytes", d->total);
+	ob_json_uint(json, "used_bytes", d->used);
+	ob_json_uint(json, "sharers", d->sharers);
+	ob_json_uint(json, "units", d->units);
+	ob_json_uint(json, "capability", d->capability);
+	ob_json_end(json);
 }
 
 static void json_print(const struct top *top)
 {
 	const struct obp_load *l = &top->now;
+	struct ob_json json;
 
-	printf("{\"schema\": %d, ", SCHEMA);
-	json_text("server", top->url_text, ", ");
-	json_text("version", l->version, ", ");
-	json_text("driver", l->driver, ", ");
-	printf("\"draining\": %s, \"sessions\": %u, \"max_sessions\": %u, \"warm\": %u, "
-	       "\"starting\": %u, \"busy_ratio\": %.3f, \"uptime_seconds\": %.3f, "
-	       "\"sessions_total\": %llu, \"refused_total\": %llu,\n  \"devices\": [",
-		l->draining ? "true" : "false", l->sessions, l->max_sessions, l->warm, l->starting,
-		l->busy / 1000.0, (double)l->uptime_ns / 1e9, (unsigned long long)l->sessions_total,
-		(unsigned long long)l->refused_total);
-	for (uint32_t i = 0; i < l->n_devices; i++) {
-		const struct obp_load_device *d = &l->devices[i];
-
-		printf("%s\n    {", i ? "," : "");
-		json_text("name", d->name, ", ");
-		printf("\"memory_bytes\": %llu, \"used_bytes\": %llu, \"sharers\": %u, \"units\": "
-		       "%u, \"capability\": %u}",
-			(unsigned long long)d->total, (unsigned long long)d->used, d->sharers,
-			d->units, d->capability);
-	}
-	printf("],\n  \"listed\": [");
-	for (uint32_t i = 0; i < l->n_sessions; i++) {
-		printf("%s\n", i ? "," : "");
-		json_session(top, &l->listed[i]);
-	}
-	printf("]}\n");
+	ob_json_begin(&json, stdout, OB_JSON_SPACED);
+	ob_json_object(&json, NULL);
+	ob_json_uint(&json, "schema", SCHEMA);
+	ob_json_text(&json, "server", top->url_text);
+	ob_json_text(&json, "version", l->version);
+	ob_json_text(&json, "driver", l->driver);
+	ob_json_bool(&json, "draining", l->draining);
+	ob_json_uint(&json, "sessions", l->sessions);
+	ob_json_uint(&json, "max_sessions", l->max_sessions);
+	ob_json_uint(&json, "warm", l->warm);
+	ob_json_uint(&json, "starting", l->starting);
+	ob_json_fixed(&json, "busy_ratio", l->busy / 1000.0, 3);
+	ob_json_fixed(&json, "uptime_seconds", (double)l->uptime_ns / 1e9, 3);
+	ob_json_uint(&json, "sessions_total", l->sessions_total);
+	ob_json_uint(&json, "refused_total", l->refused_total);
+	ob_json_break(&json);
+	ob_json_array(&json, "devices");
+	for (uint32_t i = 0; i < l->n_devices; i++)
+		json_device(&json, &l->devices[i]);
+	ob_json_end(&json);
+	ob_json_break(&json);
+	ob_json_array(&json, "listed");
+	for (uint32_t i = 0; i < l->n_sessions; i++)
+		json_session(&json, top, &l->listed[i]);
+	ob_json_end(&json);
+	ob_json_end(&json);
+	putchar('\n');
 	fflush(stdout);
 }
 
