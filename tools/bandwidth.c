@@ -239,9 +239,7 @@ static bool plot_write(const char *plot, const char *title, struct sweep *s)
 
 static bool failed(void)
 {
-	fprintf(stderr,
-		"outboard bench: a copy failed; 'outboard check' tells whether the server is "
-		"well\n");
+	fprintf(stderr, "outboard bench: a copy failed; 'outboard check' tests the server\n");
 	return false;
 }
 

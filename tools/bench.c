@@ -137,8 +137,7 @@ static void need(CUresult result, const char *what)
 	if (result == CUDA_SUCCESS)
 		return;
 	fprintf(stderr,
-		"outboard bench: %s returned CUDA error %d; 'outboard check' tells whether the "
-		"server is well\n",
+		"outboard bench: %s returned CUDA error %d; 'outboard check' tests the server\n",
 		what, (int)result);
 	exit(OBX_EXIT_UNWELL);
 }

@@ -137,10 +137,11 @@ static int check_main(int argc, char **argv)
 			(double)look.ping_ns[look.pings * 99 / 100] / 1e3, look.pings);
 	code = look.pings == PINGS && welcome->n_devices ? 0 : OBX_EXIT_UNWELL;
 	if (look.pings < PINGS)
-		printf("verdict     the session broke after %u pings: look at the server's log\n",
+		printf("verdict     the session ended after %u pings: read the server's log\n",
 			look.pings);
 	else if (!welcome->n_devices)
-		printf("verdict     the server has no device: start it with --driver soft, or mend "
+		printf("verdict     the server has no device: start it with --driver soft, or "
+		       "repair "
 		       "its CUDA driver\n");
 	else if (look.ping_ns[look.pings / 2] > 25 * OB_MS)
 		printf("verdict     works, but far away: programs that wait for each kernel will "

@@ -130,8 +130,8 @@ static bool failed(CUresult result, const char *what)
 {
 	if (result != CUDA_SUCCESS)
 		fprintf(stderr,
-			"outboard bench: %s returned CUDA error %d; 'outboard check' tells whether "
-			"the server is well\n",
+			"outboard bench: %s returned CUDA error %d; 'outboard check' tests the "
+			"server\n",
 			what, (int)result);
 	return result != CUDA_SUCCESS;
 }
@@ -174,7 +174,8 @@ static bool open_calls(void *library)
 		times = NULL;
 	if (!times)
 		fprintf(stderr,
-			"outboard bench: this server takes no times; only the whole is measured\n");
+			"outboard bench: this server does not report times: the parts of a call "
+			"are not shown\n");
 	return true;
 }
 

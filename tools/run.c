@@ -123,10 +123,10 @@ static bool use_library(const char *file, bool may_preload)
 		join("LD_LIBRARY_PATH", folder, true);
 	} else if (!takes) {
 		fprintf(stderr,
-			"outboard run: the loader takes no blank, colon, semicolon or $ in %s, and "
-			"no link to it can be made in %s: %s. "
-			"Let XDG_RUNTIME_DIR name a folder of yours, or install Outboard "
-			"elsewhere\n",
+			"outboard run: the dynamic loader accepts no blank, colon, semicolon or $ "
+			"in a path, "
+			"and %s has one. A link to it cannot be made in %s: %s. Set "
+			"XDG_RUNTIME_DIR to a folder of yours, or install Outboard elsewhere\n",
 			path, folder, strerror(errno));
 		return false;
 	}
