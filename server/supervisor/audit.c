@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,11 +11,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/terminal.h"
 
-#define LINE_BYTES 4096u
-#define ENDS_BYTES 256u /* bytes of a line reserved for what follows an overlong text */
+#define TEXT_BYTES 319u  /* of a text in a line; longer ones are cut */
+#define LINE_BYTES 8064u /* four texts of characters that are escaped by six bytes, and the rest */
 #define PATH_BYTES 4096u
 
 static struct audit {
@@ -32,7 +32,8 @@ static struct audit {
 
 struct line {
 	char text[LINE_BYTES];
-	size_t n;
+	FILE *file; /* writes to text */
+	struct ob_json json;
 };
 
 /* ---- files ---- */
@@ -90,64 +91,53 @@ enum ob_err obs_audit_open(
 
 /* ---- lines ---- */
 
-static __attribute__((format(printf, 2, 3))) void put(struct line *line, const char *format, ...)
-{
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(line->text + line->n, LINE_BYTES - 4 - line->n, format, args);
-	va_end(args);
-	if (n > 0 && (size_t)n < LINE_BYTES - 4 - line->n)
-		line->n += (size_t)n;
-}
-
-/* Escapes what JSON or a terminal would interpret: names come from clients. */
+/* A text may come from a client, so it is cut: escaped, it takes up to six times as many bytes. */
 static void put_text(struct line *line, const char *key, const char *text)
 {
-	put(line, ",\"%s\":\"", key);
-	for (; *text && line->n < LINE_BYTES - ENDS_BYTES; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c == '"' || c == '\\')
-			put(line, "\\%c", c);
-		else if (c < ' ' || c == 0x7f)
-			put(line, "\\u%04x", c);
-		else
-			put(line, "%c", c);
-	}
-	put(line, "\"");
+	ob_json_textf(&line->json, key, "%.*s", (int)TEXT_BYTES, text);
 }
 
-static void begin(struct line *line, const char *event)
+/* False: there is no memory for the line. */
+static bool begin(struct line *line, const char *event)
 {
 	time_t now = time(NULL);
 	struct tm utc;
 	char text[32];
 
+	line->file = fmemopen(line->text, sizeof line->text, "w");
+	if (!line->file) {
+		complain("cannot be written");
+		return false;
+	}
 	gmtime_r(&now, &utc);
 	strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-	line->n = 0;
-	put(line, "{\"time\":\"%s\",\"event\":\"%s\"", text, event);
+	ob_json_begin(&line->json, line->file, OB_JSON_COMPACT);
+	ob_json_object(&line->json, NULL);
+	ob_json_text(&line->json, "time", text);
+	ob_json_text(&line->json, "event", event);
+	return true;
 }
 
-static void begin_session(struct line *line, const char *event, uint64_t id)
+static bool begin_session(struct line *line, const char *event, uint64_t id)
 {
-	begin(line, event);
-	put(line, ",\"session\":\"%016llx\"", (unsigned long long)id);
+	if (!begin(line, event))
+		return false;
+	ob_json_textf(&line->json, "session", "%016llx", (unsigned long long)id);
+	return true;
 }
 
 static void finish(struct line *line)
 {
+	size_t size;
 	ssize_t n;
 
-	/*
-	 * Removes what put_text leaves: bytes that are not UTF-8, control characters beyond ASCII.
-	 */
-	line->n = ob_text_clean(line->text, line->n);
-	memcpy(line->text + line->n, "}\n", 2);
-	line->n += 2;
-	if (audit.written && audit.written + line->n > audit.size)
+	ob_json_end(&line->json);
+	size = (size_t)ftell(line->file);
+	fclose(line->file);
+	/* Removes control characters beyond ASCII, which JSON permits in a text. */
+	size = ob_text_clean(line->text, size);
+	line->text[size++] = '\n';
+	if (audit.written && audit.written + size > audit.size)
 		file_rotate();
 	/* a rotation may have failed to open the file, for lack of descriptors */
 	else if (audit.fd < 0 && !file_open())
@@ -155,7 +145,7 @@ static void finish(struct line *line)
 	if (audit.fd < 0)
 		return;
 	do
-		n = write(audit.fd, line->text, line->n);
+		n = write(audit.fd, line->text, size);
 	while (n < 0 && errno == EINTR);
 	if (n < 0) {
 		complain("cannot be written");
@@ -170,14 +160,13 @@ void obs_audit_opened(uint64_t id, const struct obs_identity *identity, const ch
 {
 	struct line line;
 
-	if (!audit.path)
+	if (!audit.path || !begin_session(&line, "open", id))
 		return;
-	begin_session(&line, "open", id);
 	put_text(&line, "who", identity->who);
 	put_text(&line, "from", identity->from);
 	put_text(&line, "transport", transport);
 	put_text(&line, "program", program);
-	put(&line, ",\"pid\":%llu", (unsigned long long)pid);
+	ob_json_uint(&line.json, "pid", pid);
 	put_text(&line, "device", device);
 	finish(&line);
 }
@@ -187,13 +176,13 @@ void obs_audit_closed(
 {
 	struct line line;
 
-	if (!audit.path)
+	if (!audit.path || !begin_session(&line, "close", id))
 		return;
-	begin_session(&line, "close", id);
 	put_text(&line, "who", who);
-	put(&line, ",\"seconds\":%.3f,\"calls\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu",
-		counts->seconds, (unsigned long long)counts->calls,
-		(unsigned long long)counts->bytes_in, (unsigned long long)counts->bytes_out);
+	ob_json_fixed(&line.json, "seconds", counts->seconds, 3);
+	ob_json_uint(&line.json, "calls", counts->calls);
+	ob_json_uint(&line.json, "bytes_in", counts->bytes_in);
+	ob_json_uint(&line.json, "bytes_out", counts->bytes_out);
 	put_text(&line, "how", reason);
 	finish(&line);
 }
@@ -202,9 +191,8 @@ void obs_audit_killed(uint64_t id, const char *reason)
 {
 	struct line line;
 
-	if (!audit.path)
+	if (!audit.path || !begin_session(&line, "killed", id))
 		return;
-	begin_session(&line, "killed", id);
 	put_text(&line, "how", reason);
 	finish(&line);
 }
@@ -215,12 +203,11 @@ static void refused_write(const char *from, const char *who, const char *reason,
 
 	ob_info("%u connection%s from %s (%s) refused: %s", count, count == 1 ? "" : "s", from, who,
 		reason);
-	if (!audit.path)
+	if (!audit.path || !begin(&line, "refused"))
 		return;
-	begin(&line, "refused");
 	put_text(&line, "who", who);
 	put_text(&line, "from", from);
-	put(&line, ",\"count\":%u", count);
+	ob_json_uint(&line.json, "count", count);
 	put_text(&line, "how", reason);
 	finish(&line);
 }
