@@ -64,30 +64,39 @@ static void write_insn(struct obd_builder *b, uint32_t i, struct obd_insn *out)
 		out->c = (uint16_t)l->g;
 }
 
-void obd_build_finish(struct obd_builder *b)
+/* Follows the labels that stand for labels of an outer scope. */
+static void resolve_aliases(struct obd_builder *b)
+{
+	uint32_t *at = b->labels.at;
+
+	for (uint32_t i = 0; i < b->labels.n; i++)
+		for (uint32_t hops = 0;
+			at[i] != OBD_NONE && at[i] & OBD_LABEL_ALIAS && hops < OBD_MAX_SCOPES;
+			hops++)
+			at[i] = at[at[i] & ~OBD_LABEL_ALIAS];
+}
+
+static void assign_slots(struct obd_builder *b)
 {
 	struct obd_func *f = b->func;
-	uint32_t n_args = f->n_arg_words, n_rets = f->n_ret_words;
 
-	b->guard = OBD_NONE;
-	b->round = OBD_RN;
-	obd_emit_raw(b, OBD_OP_ret)->flags = OBD_STOP;
-	for (uint32_t i = 0; i < b->labels.n; i++)
-		for (uint32_t hops = 0; b->labels.at[i] != OBD_NONE &&
-			b->labels.at[i] & OBD_LABEL_ALIAS && hops < OBD_MAX_SCOPES;
-			hops++)
-			b->labels.at[i] = b->labels.at[b->labels.at[i] & ~OBD_LABEL_ALIAS];
 	f->arg_slot = 2;
-	f->ret_slot = 2 + n_args;
-	for (uint32_t i = 0; i < n_args; i++)
+	f->ret_slot = 2 + f->n_arg_words;
+	for (uint32_t i = 0; i < f->n_arg_words; i++)
 		b->vregs[b->arg_vreg + i].slot = f->arg_slot + i;
-	for (uint32_t i = 0; i < n_rets; i++)
+	for (uint32_t i = 0; i < f->n_ret_words; i++)
 		b->vregs[b->ret_vreg + i].slot = f->ret_slot + i;
-	f->n_slots = obd_regalloc(b, 2 + n_args + n_rets);
+	f->n_slots = obd_regalloc(b, f->ret_slot + f->n_ret_words);
 	if (f->n_slots > OBD_MAX_SLOTS)
 		obd_ptx_refuse(b->ld,
 			"function %s needs %u register slots; the software device has %u", f->name,
 			f->n_slots, OBD_MAX_SLOTS);
+}
+
+static void write_code(struct obd_builder *b)
+{
+	struct obd_func *f = b->func;
+
 	f->code = obd_ptx_alloc(b->ld, b->n_code * sizeof(*f->code));
 	f->lines = obd_ptx_alloc(b->ld, b->n_code * sizeof(*f->lines));
 	f->n_code = b->n_code;
@@ -95,35 +104,56 @@ void obd_build_finish(struct obd_builder *b)
 		write_insn(b, i, &f->code[i]);
 		f->lines[i] = b->code[i].line;
 	}
+}
+
+static void write_consts(struct obd_builder *b)
+{
+	struct obd_func *f = b->func;
+
 	f->consts = obd_ptx_alloc(b->ld, (b->n_consts + 1) * sizeof(*f->consts));
+	f->n_consts = b->n_consts;
 	for (uint32_t i = 0; i < b->n_consts; i++) {
-		f->consts[i] = (struct obd_const){ b->vregs[b->consts[i].vreg].slot,
-			b->consts[i].cls == OBD_CLASS_64, b->consts[i].value };
-		if (b->consts[i].sym) {
+		const struct obd_const_ref *c = &b->consts[i];
+
+		f->consts[i] = (struct obd_const){ b->vregs[c->vreg].slot, c->cls == OBD_CLASS_64,
+			c->value };
+		if (c->sym)
 			obd_reloc_add(b->ld,
-				(struct obd_reloc){ .sym = b->consts[i].sym,
+				(struct obd_reloc){ .sym = c->sym,
 					.func = f,
 					.const_index = i,
-					.offset = (int64_t)b->consts[i].value,
+					.offset = (int64_t)c->value,
 					.mask = ~0ull,
 					.line = b->line });
-		}
 	}
-	f->n_consts = b->n_consts;
+}
+
+/* Branch tables: for each table its length, then the instructions' indices. */
+static void write_tables(struct obd_builder *b)
+{
+	struct obd_func *f = b->func;
+
 	f->tables = copy_to_program(b, b->tables, b->n_tables, sizeof(uint32_t));
 	f->n_tables = b->n_tables;
 	for (uint32_t i = 0; i < b->n_tables;) {
 		uint32_t n = b->tables[i++];
 
 		for (uint32_t k = 0; k < n; k++, i++) {
-			if (b->labels.at[b->tables[i]] == OBD_NONE)
+			f->tables[i] = b->labels.at[b->tables[i]];
+			if (f->tables[i] == OBD_NONE)
 				obd_ptx_fail(b->ld,
 					"a .branchtargets table of function %s names an undefined "
 					"label",
 					f->name);
-			f->tables[i] = b->labels.at[b->tables[i]];
 		}
 	}
+}
+
+/* Operand lists of calls: the numbers of arguments and results, then their slots. */
+static void write_calls(struct obd_builder *b)
+{
+	struct obd_func *f = b->func;
+
 	f->call_ops = obd_ptx_alloc(b->ld, (b->n_calls + 1) * sizeof(uint16_t));
 	f->n_call_ops = b->n_calls;
 	for (uint32_t i = 0; i < b->n_calls;) {
@@ -135,6 +165,21 @@ void obd_build_finish(struct obd_builder *b)
 			f->call_ops[i + 2 + k] = (uint16_t)b->vregs[b->calls[i + 2 + k]].slot;
 		i += 2 + n;
 	}
+}
+
+void obd_build_finish(struct obd_builder *b)
+{
+	struct obd_func *f = b->func;
+
+	b->guard = OBD_NONE;
+	b->round = OBD_RN;
+	obd_emit_raw(b, OBD_OP_ret)->flags = OBD_STOP;
+	resolve_aliases(b);
+	assign_slots(b);
+	write_code(b);
+	write_consts(b);
+	write_tables(b);
+	write_calls(b);
 	f->callees = copy_to_program(b, b->callees, b->n_callees, sizeof(uint32_t));
 	f->n_callees = b->n_callees;
 	f->shared_refs = copy_to_program(b, b->shared_refs, b->n_shared_refs, sizeof(uint32_t));

@@ -184,11 +184,8 @@ static struct obd_entry *new_entry(struct obd_loader *ld, struct obd_func *f)
 	return e;
 }
 
-void obd_function_parse(struct obd_loader *ld, struct obd_function_head *h)
+static void skip_attributes(struct obd_loader *ld)
 {
-	struct obd_param_decl *params = NULL, *rets = NULL;
-	uint32_t n_params = 0, n_rets = 0;
-
 	while (obd_tok_dot_is(ld, "attribute")) {
 		obd_tok_next(ld);
 		obd_tok_expect(ld, '(');
@@ -196,6 +193,51 @@ void obd_function_parse(struct obd_loader *ld, struct obd_function_head *h)
 			obd_tok_next(ld);
 		obd_tok_expect(ld, ')');
 	}
+}
+
+/* Compiles the body, from the token after its '{' on. */
+static void define(
+	struct obd_loader *ld, struct obd_function_decl *d, const struct obd_function_head *h)
+{
+	struct obd_builder *b = ld->builder;
+	bool discard = d->func->defined;
+	struct obd_func *target = d->func;
+
+	if (discard && !d->is_weak)
+		obd_ptx_fail(ld, "function %s is defined twice", d->func->name);
+	/* the first of several weak definitions is used; the others are parsed but discarded */
+	if (discard)
+		*(target = obd_ptx_scratch(ld, sizeof(*target))) = *d->func;
+	else
+		d->func->builtin = OBD_BUILTIN_NONE;
+	obd_build_init(b, ld, target);
+	b->decl = d;
+	b->is_entry = h->is_entry;
+	ld->b = b; /* freed at the end of the load if it ends early */
+	ld->labels = &b->labels;
+	if (h->is_entry && !discard) {
+		struct obd_entry *e = new_entry(ld, d->func);
+
+		layout_kernel(ld, e, d->params, d->n_params, h);
+	}
+	obd_body_parse(ld, d, h->is_entry);
+	if (h->is_entry && !discard) {
+		struct obd_kernel *k = &ld->prog->entries[ld->prog->n_entries - 1].pub;
+
+		k->registers = estimate_registers(b->registers, k->max_threads, h);
+		k->local_bytes = b->func->local_bytes;
+	}
+	ld->b = NULL;
+	ld->labels = NULL;
+	obd_build_fini(b);
+}
+
+void obd_function_parse(struct obd_loader *ld, struct obd_function_head *h)
+{
+	struct obd_param_decl *params = NULL, *rets = NULL;
+	uint32_t n_params = 0, n_rets = 0;
+
+	skip_attributes(ld);
 	if (!h->is_entry && obd_tok_is(obd_tok(ld), '('))
 		rets = obd_decl_params(ld, &n_rets);
 	struct obd_token name = *obd_tok(ld);
@@ -216,35 +258,5 @@ void obd_function_parse(struct obd_loader *ld, struct obd_function_head *h)
 	if (!obd_tok_is(obd_tok(ld), '{'))
 		obd_tok_unexpected(ld, "a function body or ';'");
 	obd_tok_next(ld);
-	struct obd_builder *b = ld->builder;
-	bool discard = d->func->defined;
-	struct obd_func *target = d->func;
-
-	if (discard && !d->is_weak)
-		obd_ptx_fail(ld, "function %s is defined twice", d->func->name);
-	/* the first of several weak definitions is used; the others are parsed but discarded */
-	if (discard)
-		*(target = obd_ptx_scratch(ld, sizeof(*target))) = *d->func;
-	else
-		d->func->builtin = OBD_BUILTIN_NONE;
-	obd_build_init(b, ld, target);
-	b->decl = d;
-	b->is_entry = h->is_entry;
-	ld->b = b; /* freed at the end of the load if it ends early */
-	ld->labels = &b->labels;
-	if (h->is_entry && !discard) {
-		struct obd_entry *e = new_entry(ld, d->func);
-
-		layout_kernel(ld, e, params, n_params, h);
-	}
-	obd_body_parse(ld, d, h->is_entry);
-	if (h->is_entry && !discard) {
-		struct obd_kernel *k = &ld->prog->entries[ld->prog->n_entries - 1].pub;
-
-		k->registers = estimate_registers(b->registers, k->max_threads, h);
-		k->local_bytes = b->func->local_bytes;
-	}
-	ld->b = NULL;
-	ld->labels = NULL;
-	obd_build_fini(b);
+	define(ld, d, h);
 }

@@ -9,29 +9,51 @@
 
 #define N OBD_NONE
 
+/*
+ * cp.async.mbarrier.arrive: the copies are already done. Without .noinc the instruction adds a
+ * pending arrival and then arrives, which has no effect.
+ */
+static void arrive(struct obd_builder *b, const struct obd_stmt *s)
+{
+	uint32_t kind = obd_address_space(s), offset, address;
+	struct obd_lin *l;
+
+	obd_operand_count(b, s, 1, 1);
+	if (!obd_q(s, OBD_Q_noinc))
+		return;
+	address = obd_address(b, &s->opd[0], &kind, &offset);
+	l = obd_emit(b, OBD_OP_mbarrier, N, address, obd_const32(b, 1), N);
+	l->imm = offset;
+	l->e_raw = (uint16_t)(OBD_MBAR_ARRIVE | (kind == OBD_KIND_SHARED ? 16 : 0));
+}
+
+/* The bytes to read; the rest of the copy's size is filled with zeros. */
+static uint32_t source_bytes(struct obd_builder *b, const struct obd_stmt *s, uint32_t size)
+{
+	uint32_t bytes;
+
+	if (s->n_opd <= 3 || obd_type_class(s->opd[3].type) == OBD_CLASS_64)
+		return obd_const32(b, size);
+	if (s->opd[3].kind != OBD_OPD_REG || s->opd[3].type != OBD_T_PRED)
+		return obd_src(b, s, 3, OBD_T_U32);
+	/* if the predicate is true, the source is ignored */
+	bytes = obd_vreg_new(b, OBD_CLASS_32);
+	obd_emit(b, OBD_OP_selp_32, bytes, obd_const32(b, 0), obd_const32(b, size),
+		obd_pred_value(b, s, 3));
+	return bytes;
+}
+
 static void lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
-	uint32_t dk = OBD_KIND_SHARED, sk = OBD_KIND_GLOBAL, doff, soff, n, take;
+	uint32_t dk = OBD_KIND_SHARED, sk = OBD_KIND_GLOBAL, doff, soff, n, bytes;
 
 	(void)arg;
 	if (!obd_q(s, OBD_Q_async) || obd_q(s, OBD_Q_bulk))
 		obd_unsupported(b, s, "a form other than cp.async of 4, 8 or 16 bytes");
 	if (obd_q(s, OBD_Q_commit_group) || obd_q(s, OBD_Q_wait_group) || obd_q(s, OBD_Q_wait_all))
 		return;
-	/*
-	 * cp.async.mbarrier.arrive: the copies are already done. Without .noinc the instruction
-	 * adds a pending arrival and then arrives, which has no effect.
-	 */
 	if (obd_q(s, OBD_Q_arrive)) {
-		obd_operand_count(b, s, 1, 1);
-		if (!obd_q(s, OBD_Q_noinc))
-			return;
-		dk = obd_address_space(s);
-		uint32_t bar = obd_address(b, &s->opd[0], &dk, &doff);
-		struct obd_lin *arrive = obd_emit(b, OBD_OP_mbarrier, N, bar, obd_const32(b, 1), N);
-
-		arrive->imm = doff;
-		arrive->e_raw = (uint16_t)(OBD_MBAR_ARRIVE | (dk == OBD_KIND_SHARED ? 16 : 0));
+		arrive(b, s);
 		return;
 	}
 	obd_operand_count(b, s, 3, 5);
@@ -44,15 +66,7 @@ static void lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	n = (uint32_t)s->opd[2].value;
 	if (n != 4 && n != 8 && n != 16)
 		obd_invalid(b, s, "the copy size must be 4, 8 or 16 bytes");
-	take = obd_const32(b, n);
-	if (s->n_opd > 3 && s->opd[3].kind == OBD_OPD_REG && s->opd[3].type == OBD_T_PRED) {
-		/* if the predicate is true, the source is ignored */
-		take = obd_vreg_new(b, OBD_CLASS_32);
-		obd_emit(b, OBD_OP_selp_32, take, obd_const32(b, 0), obd_const32(b, n),
-			obd_pred_value(b, s, 3));
-	} else if (s->n_opd > 3 && obd_type_class(s->opd[3].type) != OBD_CLASS_64) {
-		take = obd_src(b, s, 3, OBD_T_U32);
-	}
+	bytes = source_bytes(b, s, n);
 	if (doff) {
 		uint32_t w = obd_vreg_new(b, OBD_CLASS_32);
 
@@ -66,7 +80,7 @@ static void lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 			obd_const_new(b, OBD_CLASS_64, (uint64_t)(int64_t)(int32_t)soff, NULL), N);
 		a = w;
 	}
-	struct obd_lin *l = obd_emit(b, OBD_OP_copy_async, N, a, take, N);
+	struct obd_lin *l = obd_emit(b, OBD_OP_copy_async, N, a, bytes, N);
 
 	l->d = d;
 	l->flags |= OBD_USE_D;

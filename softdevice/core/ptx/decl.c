@@ -8,6 +8,53 @@
 
 #define MAX_PARAMS 4096u
 
+/* Steps over .ptr and what describes the memory that a pointer parameter points to. */
+static bool skip_pointee(struct obd_loader *ld)
+{
+	if (!obd_tok_dot_is(ld, "ptr"))
+		return false;
+	for (obd_tok_next(ld); obd_tok(ld)->kind == OBD_TOK_DOT; obd_tok_next(ld))
+		if (obd_tok_dot_is(ld, "align"))
+			obd_tok_next(ld);
+	return true;
+}
+
+static uint32_t parse_align(struct obd_loader *ld)
+{
+	uint64_t align = obd_tok(ld)->value;
+
+	if (obd_tok(ld)->kind != OBD_TOK_INT || !align || align > 4096 || (align & (align - 1)))
+		obd_ptx_fail(ld, "the alignment must be a power of two not above 4096");
+	return (uint32_t)align;
+}
+
+/* Reads alignment, state spaces and type, which precede the name. */
+static void parse_param_head(struct obd_loader *ld, struct obd_param_decl *p)
+{
+	for (; obd_tok(ld)->kind == OBD_TOK_DOT; obd_tok_next(ld)) {
+		if (obd_tok_dot_is(ld, "align")) {
+			obd_tok_next(ld);
+			p->align = parse_align(ld);
+			continue;
+		}
+		if (obd_tok_dot_is(ld, "ptr") || obd_tok_dot_is(ld, "global") ||
+			obd_tok_dot_is(ld, "shared") || obd_tok_dot_is(ld, "local") ||
+			obd_tok_dot_is(ld, "const") || obd_tok_dot_is(ld, "generic"))
+			continue;
+		p->type = obd_type_named(obd_tok(ld)->text, obd_tok(ld)->size);
+		if (!p->type)
+			obd_ptx_fail(ld, "unknown parameter type .%.*s", OBD_TOK_ARG(obd_tok(ld)));
+		struct obd_lex save = ld->lex;
+
+		obd_tok_next(ld);
+		if (skip_pointee(ld))
+			break;
+		ld->lex = save;
+	}
+	if (!p->type)
+		obd_ptx_fail(ld, "a parameter has no type");
+}
+
 void obd_decl_param(struct obd_loader *ld, struct obd_param_decl *p)
 {
 	uint64_t bytes;
@@ -17,41 +64,7 @@ void obd_decl_param(struct obd_loader *ld, struct obd_param_decl *p)
 	if (!p->is_register && !obd_tok_dot_is(ld, "param"))
 		obd_tok_unexpected(ld, ".param or .reg");
 	obd_tok_next(ld);
-	for (; obd_tok(ld)->kind == OBD_TOK_DOT; obd_tok_next(ld)) {
-		if (obd_tok_dot_is(ld, "align")) {
-			obd_tok_next(ld);
-			p->align = (uint32_t)obd_tok(ld)->value;
-			if (obd_tok(ld)->kind != OBD_TOK_INT || !p->align || p->align > 4096 ||
-				(p->align & (p->align - 1)))
-				obd_ptx_fail(
-					ld, "the alignment must be a power of two not above 4096");
-		} else if (obd_tok_dot_is(ld, "ptr") || obd_tok_dot_is(ld, "global") ||
-			obd_tok_dot_is(ld, "shared") || obd_tok_dot_is(ld, "local") ||
-			obd_tok_dot_is(ld, "const") || obd_tok_dot_is(ld, "generic")) {
-			continue;
-		} else {
-			enum obd_type t = obd_type_named(obd_tok(ld)->text, obd_tok(ld)->size);
-
-			if (!t)
-				obd_ptx_fail(ld, "unknown parameter type .%.*s",
-					OBD_TOK_ARG(obd_tok(ld)));
-			p->type = t;
-			/* the alignment after .ptr is that of the memory pointed to */
-			struct obd_lex save = ld->lex;
-
-			obd_tok_next(ld);
-			if (obd_tok_dot_is(ld, "ptr")) {
-				for (obd_tok_next(ld); obd_tok(ld)->kind == OBD_TOK_DOT;
-					obd_tok_next(ld))
-					if (obd_tok_dot_is(ld, "align"))
-						obd_tok_next(ld);
-				break;
-			}
-			ld->lex = save;
-		}
-	}
-	if (!p->type)
-		obd_ptx_fail(ld, "a parameter has no type");
+	parse_param_head(ld, p);
 	if (obd_tok(ld)->kind == OBD_TOK_WORD) {
 		p->name = obd_tok(ld)->text;
 		p->name_size = obd_tok(ld)->size;
