@@ -274,32 +274,6 @@ static enum ob_err transform(struct call *c, struct obk_gpu_buffer *buffer, stru
 	return err;
 }
 
-static enum ob_err check(const struct obk_ntt_job *job, bool data, unsigned max_log_n,
-	size_t max_elements, struct obk_fault *fault)
-{
-	if (!job)
-		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "there is no job");
-	if (job->log_n > max_log_n)
-		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM,
-			"a transform of 2^%u elements is beyond the largest, 2^%u", job->log_n,
-			max_log_n);
-	if (job->batch > max_elements >> job->log_n)
-		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM,
-			"%zu transforms of 2^%u elements are more than %zu elements: split the "
-			"batch",
-			job->batch, job->log_n, max_elements);
-	if ((unsigned)job->direction > OBK_NTT_INVERSE || (unsigned)job->order > OBK_NTT_RR)
-		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM,
-			"the direction %u or the order %u is none of the named ones",
-			(unsigned)job->direction, (unsigned)job->order);
-	if (job->coset && obk_fr_is_zero(job->coset))
-		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM,
-			"the shift of the coset is zero; give any other element");
-	if (job->batch && !data)
-		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "there is no data");
-	return OB_ERR_NONE;
-}
-
 /*
  * Waits, also after an error, because no work may be pending on buffers that are given back. An
  * earlier error is the one that is returned.
@@ -360,7 +334,8 @@ enum ob_err obk_ntt_gpu_run(struct obk_ntt_gpu *domain, const struct obk_ntt_job
 	struct obk_fr *data, struct obk_fault *fault)
 {
 	struct call c = { .domain = domain, .job = job, .fault = fault };
-	enum ob_err err = check(job, data != NULL, OBK_NTT_MAX_LOG_N, OBK_NTT_MAX_BATCH, fault);
+	enum ob_err err =
+		obk_ntt_check(job, data != NULL, OBK_NTT_MAX_LOG_N, OBK_NTT_MAX_BATCH, fault);
 
 	return err ? err : run(&c, data);
 }
@@ -371,7 +346,7 @@ enum ob_err obk_ntt_gpu_run_device(struct obk_ntt_gpu *domain, const struct obk_
 	struct call c = {
 		.domain = domain, .job = job, .data = data, .stream = stream, .fault = fault
 	};
-	enum ob_err err = check(job, data != 0, OBK_NTT_GPU_MAX_LOG_N, MAX_ELEMENTS, fault);
+	enum ob_err err = obk_ntt_check(job, data != 0, OBK_NTT_GPU_MAX_LOG_N, MAX_ELEMENTS, fault);
 
 	if (!err && data % 16)
 		err = obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM,

@@ -324,20 +324,20 @@ static bool tile_network(struct run *r, const struct obk_fr *by)
 	return true;
 }
 
-static enum ob_err check(
-	const struct obk_ntt_job *job, const struct obk_fr *data, struct obk_fault *fault)
+enum ob_err obk_ntt_check(const struct obk_ntt_job *job, bool data, unsigned max_log_n,
+	size_t max_elements, struct obk_fault *fault)
 {
 	if (!job)
 		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "there is no job");
-	if (job->log_n > OBK_NTT_MAX_LOG_N)
+	if (job->log_n > max_log_n)
 		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM,
 			"a transform of 2^%u elements is beyond the largest, 2^%u", job->log_n,
-			OBK_NTT_MAX_LOG_N);
-	if (job->batch > OBK_NTT_MAX_BATCH >> job->log_n)
+			max_log_n);
+	if (job->batch > max_elements >> job->log_n)
 		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM,
 			"%zu transforms of 2^%u elements are more than %zu elements: split the "
 			"batch",
-			job->batch, job->log_n, OBK_NTT_MAX_BATCH);
+			job->batch, job->log_n, max_elements);
 	if ((unsigned)job->direction > OBK_NTT_INVERSE || (unsigned)job->order > OBK_NTT_RR)
 		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM,
 			"the direction %u or the order %u is none of the named ones",
@@ -365,7 +365,8 @@ enum ob_err obk_ntt_run(const struct obk_ntt_job *job, struct obk_fr *data, stru
 {
 	struct run r = { .job = job, .data = data };
 	struct obk_fr by = obk_fr_one, shift = obk_fr_one;
-	enum ob_err err = check(job, data, fault);
+	enum ob_err err =
+		obk_ntt_check(job, data != NULL, OBK_NTT_MAX_LOG_N, OBK_NTT_MAX_BATCH, fault);
 	bool before, after;
 
 	if (err || job->batch == 0)

@@ -44,4 +44,11 @@ struct obk_ntt_job {
 enum ob_err obk_ntt_run(
 	const struct obk_ntt_job *job, struct obk_fr *data, struct obk_fault *fault);
 
+/*
+ * Refuses what no device can transform: OB_ERR_ARGUMENT, OB_ERR_LIMIT. data: there is some.
+ * max_log_n and max_elements are the limits of the device.
+ */
+enum ob_err obk_ntt_check(const struct obk_ntt_job *job, bool data, unsigned max_log_n,
+	size_t max_elements, struct obk_fault *fault);
+
 #endif
