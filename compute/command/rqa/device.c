@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "compute/command/progress.h"
 
 #define NAME_BYTES 96
 
@@ -113,19 +114,6 @@ void obx_device_shared_read(
 	}
 	*ret_state = s->state;
 	pthread_mutex_unlock(&s->lock);
-}
-
-uint64_t obx_memory_resident(void)
-{
-	FILE *file = fopen("/proc/self/statm", "re");
-	unsigned long long pages = 0;
-
-	if (file) {
-		if (fscanf(file, "%*u %llu", &pages) != 1)
-			pages = 0;
-		fclose(file);
-	}
-	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 static void read_cpu(struct obx_device_watch *w, struct obx_device_state *s)

@@ -49,7 +49,4 @@ void obx_device_shared_fini(struct obx_device_shared *shared);
 void obx_device_shared_read(
 	struct obx_device_shared *shared, double period, struct obx_device_state *ret_state);
 
-/* Resident memory of this process in bytes, from /proc; 0 if unknown. */
-uint64_t obx_memory_resident(void);
-
 #endif

@@ -145,22 +145,6 @@ const char *obx_number_group(uint64_t value, char *ret_text)
 	return ret_text;
 }
 
-const char *obx_time_print(double seconds, char *ret_text, size_t size)
-{
-	unsigned long long s;
-
-	if (!(seconds >= 0) || seconds > 1e9) {
-		snprintf(ret_text, size, "-:--");
-		return ret_text;
-	}
-	s = (unsigned long long)(seconds + 0.5);
-	if (s >= 3600)
-		snprintf(ret_text, size, "%llu:%02llu:%02llu", s / 3600, s / 60 % 60, s % 60);
-	else
-		snprintf(ret_text, size, "%llu:%02llu", s / 60, s % 60);
-	return ret_text;
-}
-
 void obx_csv_print(FILE *file, const char *text)
 {
 	if (!strpbrk(text, ",\"\r\n")) {

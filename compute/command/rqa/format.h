@@ -25,8 +25,6 @@ size_t obx_number_print(double value, int digits, char *ret_text);
 size_t obx_number_exact(double value, char *ret_text);
 /* "1,234,567". ret_text has OBX_NUMBER_MAX bytes. Returns ret_text. */
 const char *obx_number_group(uint64_t value, char *ret_text);
-/* "0:07", "12:40", "3:05:00"; "-:--" when not known. Returns ret_text. */
-const char *obx_time_print(double seconds, char *ret_text, size_t size);
 /* Quoted as RFC 4180 asks when it holds a comma, a quote or a line end. */
 void obx_csv_print(FILE *file, const char *text);
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/thread.h"
+#include "compute/command/progress.h"
 #include "compute/command/rqa/device.h"
 #include "compute/command/rqa/format.h"
 

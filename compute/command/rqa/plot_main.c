@@ -8,9 +8,9 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "compute/command/progress.h"
 #include "compute/command/rqa/format.h"
 #include "compute/command/rqa/heat.h"
-#include "compute/command/rqa/meter.h"
 #include "compute/command/rqa/rqa.h"
 #include "compute/command/rqa/setup.h"
 #include "compute/command/rqa/setup_options.h"
@@ -22,18 +22,18 @@
 struct job {
 	struct obx_setup setup;
 	const char *path, *cross_path, *joint_path, *other_path, *out_path, *heat, *x, *y, *where;
-	enum obx_meter_mode progress;
+	enum obx_progress_mode progress;
 	uint64_t size;
 	bool mean, joint;
-	struct obx_meter meter;
+	struct obx_progress meter;
 };
 
 static int on_progress(void *arg, const struct obk_rqa_progress *p)
 {
 	struct job *job = arg;
 
-	obx_meter_show(&job->meter, p->total ? (double)p->done / (double)p->total : 1, p->elapsed,
-		p->eta, "plotting", false);
+	obx_progress_show(&job->meter, p->total ? (double)p->done / (double)p->total : 1,
+		p->elapsed, p->eta, "plotting", false);
 	return obx_rqa_stop;
 }
 
@@ -120,7 +120,7 @@ static bool draw_plot(struct job *job, const struct obk_rqa_series *x,
 		colours[i] = pixels[i] * 0x10101u;
 	figure.colours = colours;
 	labels(job, options, columns, rows, &figure);
-	obx_meter_clear(&job->meter);
+	obx_progress_clear(&job->meter);
 	return obx_figure_write(&figure, job->out_path, error);
 }
 
@@ -238,7 +238,7 @@ static int parse(struct job *job, int argc, char **argv)
 		return ob_usage_error(command, "%s", error.text);
 	job->joint = job->joint_path;
 	job->other_path = job->joint ? job->joint_path : job->cross_path;
-	obx_meter_init(&job->meter, job->progress);
+	obx_progress_init(&job->meter, job->progress);
 	return OB_OPTIONS_GO;
 }
 
@@ -259,7 +259,7 @@ static int plot_main(int argc, char **argv)
 	obx_rqa_catch_signals();
 	if (job->heat ? plot_heat(job, &error) : plot_series(job, &error))
 		return 0;
-	obx_meter_clear(&job->meter);
+	obx_progress_clear(&job->meter);
 	fprintf(stderr, "outboard rqa plot: %s\n", error.text);
 	return obx_rqa_stop ? OBX_EXIT_STOPPED : OBX_EXIT_UNWELL;
 }

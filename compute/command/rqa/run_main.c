@@ -9,8 +9,8 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "compute/command/progress.h"
 #include "compute/command/rqa/format.h"
-#include "compute/command/rqa/meter.h"
 #include "compute/command/rqa/out.h"
 #include "compute/command/rqa/rqa.h"
 #include "compute/command/rqa/setup.h"
@@ -30,12 +30,12 @@ struct job {
 	struct obx_setup setup;
 	const char *path, *cross, *joint, *other_path, *state, *out_path;
 	enum form form;
-	enum obx_meter_mode progress;
+	enum obx_progress_mode progress;
 	uint64_t window, step;
 	int digits;
 	struct obx_table table, other;
 	struct obx_out out;
-	struct obx_meter meter;
+	struct obx_progress meter;
 	/* a result for each mode */
 	double values[OBX_SETUP_MODES_MAX][OBK_RQA_MEASURE_COUNT];
 	int status[OBX_SETUP_MODES_MAX];
@@ -53,8 +53,8 @@ static int on_progress(void *arg, const struct obk_rqa_progress *p)
 	snprintf(text, sizeof text, "%s  %.2g of %.2g cells, %.2g a second",
 		job->setup.modes[job->mode].name, (double)p->done, (double)p->total,
 		p->elapsed > 0 ? (double)p->done / p->elapsed : 0);
-	obx_meter_show(&job->meter, p->total ? (double)p->done / (double)p->total : 1, p->elapsed,
-		p->eta, text, p->total && p->done == p->total);
+	obx_progress_show(&job->meter, p->total ? (double)p->done / (double)p->total : 1,
+		p->elapsed, p->eta, text, p->total && p->done == p->total);
 	return obx_rqa_stop;
 }
 
@@ -227,7 +227,7 @@ static void note_rate(struct job *job, const struct obk_rqa_result *result)
 
 		if (fabs(rate->reached - rate->asked) <= RATE_NEAR * rate->asked)
 			continue;
-		obx_meter_clear(&job->meter);
+		obx_progress_clear(&job->meter);
 		fprintf(stderr,
 			"outboard rqa run: %s%s: note: asked for the recurrence rate %.6g, reached "
 			"%.6g; many distances are equal, and no radius gives a rate between %.6g "
@@ -312,7 +312,7 @@ static void run_modes(struct job *job)
 		int status = job->status[job->mode] = measure_mode(job, job->reasons[job->mode]);
 		const char *reason = job->reasons[job->mode];
 
-		obx_meter_clear(&job->meter);
+		obx_progress_clear(&job->meter);
 		if (status != OBK_RQA_OK) {
 			job->failed = true;
 			fprintf(stderr, "outboard rqa run: %s: %s\n",
@@ -392,7 +392,7 @@ static int parse(struct job *job, int argc, char **argv)
 	job->other_path = job->joint ? job->joint : job->cross;
 	if (job->other_path)
 		job->setup.options.kind = job->joint ? OBK_RQA_JOINT : OBK_RQA_CROSS;
-	obx_meter_init(&job->meter, job->progress);
+	obx_progress_init(&job->meter, job->progress);
 	return OB_OPTIONS_GO;
 }
 

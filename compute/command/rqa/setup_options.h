@@ -126,7 +126,7 @@
 			OBX_SETUP_OPTION_NUMBER){ OB_OPTION("radius", OB_PARSED, settings, field), \
 			.arg = "NUMBER", .take = obx_setup_take_option, .hidden = true },
 
-/* enum obx_meter_mode */
+/* enum obx_progress_mode */
 #define OBX_PROGRESS_OPTION(settings, field)                                \
 	{ OB_OPTION("progress", OB_CHOICE, settings, field), .arg = "WHEN", \
 		.words = "auto|always|never", .fallback = "auto",           \

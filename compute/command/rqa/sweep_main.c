@@ -9,9 +9,9 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "compute/command/progress.h"
 #include "compute/command/rqa/device.h"
 #include "compute/command/rqa/format.h"
-#include "compute/command/rqa/meter.h"
 #include "compute/command/rqa/rqa.h"
 #include "compute/command/rqa/sweep.h"
 #include "compute/command/rqa/setup.h"
@@ -22,12 +22,12 @@
 
 struct command {
 	struct obx_sweep *sweep;
-	struct obx_meter meter;
+	struct obx_progress meter;
 	unsigned reasons; /* reported so far */
 	/* options; those of the sweep are moved to it */
 	bool json, fresh;
 	const char *folder, *out, *pattern;
-	enum obx_meter_mode progress;
+	enum obx_progress_mode progress;
 	uint32_t writes, digits;
 	struct obx_setup setup;
 	struct obx_grid grid;
@@ -46,7 +46,7 @@ static void on_event(void *arg, const struct obx_sweep_event *event)
 		snprintf(text, sizeof text, "reading file %s of %s",
 			obx_number_group(event->current, rows),
 			obx_number_group(event->total, total));
-		obx_meter_show(&c->meter, (double)event->current / (double)event->total, 0, NAN,
+		obx_progress_show(&c->meter, (double)event->current / (double)event->total, 0, NAN,
 			text, false);
 		break;
 	case OBX_SWEEP_FAILED:
@@ -55,12 +55,12 @@ static void on_event(void *arg, const struct obx_sweep_event *event)
 				c->sweep->out);
 		if (c->reasons > REASONS_SHOWN)
 			break;
-		obx_meter_clear(&c->meter);
+		obx_progress_clear(&c->meter);
 		fprintf(stderr, "failed: %s\n", event->text);
 		break;
 	case OBX_SWEEP_WRITING:
 		snprintf(text, sizeof text, "writing %s", event->text);
-		obx_meter_show(&c->meter, 1, event->elapsed, NAN, text, false);
+		obx_progress_show(&c->meter, 1, event->elapsed, NAN, text, false);
 		break;
 	case OBX_SWEEP_STARTED:
 	case OBX_SWEEP_PROGRESS:
@@ -68,7 +68,7 @@ static void on_event(void *arg, const struct obx_sweep_event *event)
 			obx_number_group(n->done + n->skipped + n->failed, rows),
 			obx_number_group(n->total, total), obx_number_group(n->failed, failed),
 			event->elapsed > 0 ? event->cells / event->elapsed : 0, event->signature);
-		obx_meter_show(&c->meter, event->share, event->elapsed, event->eta, text, false);
+		obx_progress_show(&c->meter, event->share, event->elapsed, event->eta, text, false);
 		break;
 	}
 }
@@ -107,7 +107,7 @@ static int print_outcome(struct command *c, bool good, const char *problem)
 		: n->failed ? OBX_EXIT_UNWELL
 			    : 0;
 
-	obx_meter_clear(&c->meter);
+	obx_progress_clear(&c->meter);
 	if (c->json) {
 		print_json(sweep, good ? NULL : problem);
 	}
@@ -205,7 +205,7 @@ static bool apply(struct command *c)
 	sweep->fresh = c->fresh;
 	sweep->writes = c->writes;
 	sweep->digits = (int)c->digits;
-	obx_meter_init(&c->meter, c->progress);
+	obx_progress_init(&c->meter, c->progress);
 	return set_text(&sweep->folder, c->folder) && (!c->out || set_text(&sweep->out, c->out)) &&
 		(!c->pattern || set_text(&sweep->pattern, c->pattern));
 }
