@@ -113,13 +113,13 @@ void obx_devices_print_stats(FILE *out, const struct outboard_device *s)
 		(unsigned long long)s->pieces, (unsigned long long)s->items, s->busy);
 	if (s->kind == OUTBOARD_GPU)
 		fprintf(out,
-			"; memory: %.1f MiB at most, %.1f in use, %.1f kept, %llu of %llu requests "
-			"met from what was kept",
+			"; memory: peak %.1f MiB, %.1f in use, %.1f cached, %llu of %llu requests "
+			"served from the cache",
 			(double)s->pool_peak / 0x1p20, (double)s->pool_used / 0x1p20,
 			(double)s->pool_kept / 0x1p20, (unsigned long long)s->pool_reused,
 			(unsigned long long)s->pool_requests);
 	if (s->failures)
-		fprintf(out, "; %llu failures, %llu tried again, the breaker opened %llu times",
+		fprintf(out, "; %llu failures, %llu retries, paused %llu times",
 			(unsigned long long)s->failures, (unsigned long long)s->retries,
 			(unsigned long long)s->opened);
 	fprintf(out, "\n");
@@ -140,8 +140,8 @@ void obx_devices_report(const struct obx_devices *d, char *ret_names)
 				ret_names + n, OBX_DEVICES_NAMES - n, "%s%s", n ? "," : "", s.name);
 		if (s.failures)
 			fprintf(stderr,
-				"outboard %s: %s failed %llu times%s%s; other attempts or devices "
-				"did its work\n",
+				"outboard %s: %s failed %llu times%s%s; retries or other devices "
+				"completed its work\n",
 				d->verb, s.name, (unsigned long long)s.failures,
 				d->attempt.status ? ", at first with " : "",
 				d->attempt.status ? d->attempt.text : "");

@@ -78,9 +78,7 @@ uint8_t *obx_input_file(const char *verb, const char *path, size_t max, size_t *
 		if (n < room && obx_input_hex(data, n, out, max, ret_bytes))
 			goto done;
 		if (n > max) {
-			fprintf(stderr,
-				"outboard %s: %s is longer than the %zu bytes expected, and not "
-				"their hex\n",
+			fprintf(stderr, "outboard %s: %s is neither %zu bytes long nor their hex\n",
 				verb, path, max);
 			goto fail;
 		}

@@ -133,9 +133,9 @@ bool obx_kernel_bench_row(struct obx_kernel_bench *b, const char *name, double s
 			return false;
 		if (stepped_in(b->side[OBX_GPU])) {
 			fprintf(stderr,
-				"outboard %s: the GPU failed at %s, and the CPU did its work: "
-				"there is nothing to compare; --device cpu measures\n"
-				"the CPU alone\n",
+				"outboard %s: the GPU failed at %s and the CPU completed the work, "
+				"so there is nothing to compare; use --device cpu\nto measure the "
+				"CPU alone\n",
 				b->verb, name);
 			return false;
 		}
@@ -197,8 +197,7 @@ void obx_kernel_bench_differ(const struct obx_kernel_bench *b, const char *name)
 {
 	fprintf(stderr,
 		"outboard %s: CPU and GPU have different results for %s: this machine or this "
-		"program is at fault; try OUTBOARD_OPT=-all,\n"
-		"and report it\n",
+		"program is faulty; try OUTBOARD_OPT=-all,\nand report it\n",
 		b->verb, name);
 }
 

@@ -20,8 +20,7 @@ static bool agreed(const char *what, int status, bool valid, const struct outboa
 		return true;
 	fprintf(stderr,
 		"outboard kzg: %s that was just computed does not verify%s%s: this machine or this "
-		"program is at fault; try OUTBOARD_OPT=-all, and\n"
-		"report it\n",
+		"program is faulty; try OUTBOARD_OPT=-all, and\nreport it\n",
 		what, status != OUTBOARD_OK ? ": " : "", status != OUTBOARD_OK ? error->text : "");
 	return false;
 }

@@ -91,9 +91,9 @@ static int verify(const struct options *o, const struct obx_list *points,
 		obx_progress_end(&bar);
 		if (fine && !obk_g1_affine_equal(&again, &sums[i])) {
 			fprintf(stderr,
-				"outboard msm: product %zu computed in a second way is another "
-				"point: this machine or this program is at fault; try\n"
-				"OUTBOARD_OPT=-all, and report it\n",
+				"outboard msm: product %zu: a second algorithm gave a different "
+				"point: this machine or this program is at fault; "
+				"try\nOUTBOARD_OPT=-all, and report it\n",
 				i);
 			fine = false;
 		}
@@ -418,8 +418,8 @@ static const struct ob_option options[] = {
 	{ OB_OPTION("le", OB_FLAG, struct options, le),
 		.help = "raw scalars have their lowest byte first" },
 	{ OB_OPTION("canonical", OB_FLAG, struct options, canonical),
-		.help = "refuse scalars at or above the group's order r; else they count as the "
-			"integers they are" },
+		.help = "refuse scalars at or above the group's order r; otherwise they are used "
+			"as integers" },
 	{ OB_OPTION("trust", OB_FLAG, struct options, trust),
 		.help = "do not check that points are in the group of order r (they are on the "
 			"curve in any case)" },

@@ -27,17 +27,18 @@ static uint8_t *read_all(const char *path, size_t *ret_bytes)
 		fprintf(stderr, "outboard msm: %s cannot be read: %s\n", path, strerror(errno));
 	} else if (!S_ISREG(info.st_mode) || info.st_size == 0) {
 		fprintf(stderr, "outboard msm: %s is %s: it needs at least one item\n", path,
-			S_ISREG(info.st_mode) ? "empty" : "no regular file");
+			S_ISREG(info.st_mode) ? "empty" : "not a regular file");
 	} else if ((size_t)info.st_size > MAX_FILE_BYTES) {
 		fprintf(stderr,
-			"outboard msm: %s has more than the %zu items of one product: split it\n",
+			"outboard msm: %s has more than %zu items, the maximum of one product: "
+			"split it\n",
 			path, OBK_MSM_MAX_POINTS);
 	} else {
 		*ret_bytes = (size_t)info.st_size;
 		data = malloc(*ret_bytes + 1);
 		if (!data || fread(data, 1, *ret_bytes, f) != *ret_bytes) {
 			fprintf(stderr, "outboard msm: %s cannot be read: %s\n", path,
-				data ? "it became shorter meanwhile" : "no memory");
+				data ? "it was truncated while it was read" : "no memory");
 			free(data);
 			data = NULL;
 		}

@@ -29,8 +29,8 @@ int obx_msm_tune(const struct obx_devices *devices, unsigned largest, bool as_js
 		fprintf(stderr, "outboard msm: %s\n", fault.text);
 	if (!obk_tune_path(path, sizeof path)) {
 		fprintf(stderr,
-			"outboard msm: there is no place for the profile: set XDG_CACHE_HOME or "
-			"HOME to a folder\n");
+			"outboard msm: there is no folder for the profile: set XDG_CACHE_HOME or "
+			"HOME\n");
 		return OBX_EXIT_UNWELL;
 	}
 	/* store the current profile first, to detect at once a folder that is not writable */

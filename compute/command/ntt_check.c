@@ -94,8 +94,8 @@ bool obx_ntt_agrees(
 	if (obk_fr_equal(&have, &want))
 		return true;
 	fprintf(stderr,
-		"outboard ntt: the transform does not verify: this machine or this program is at "
-		"fault; try OUTBOARD_OPT=-all, and report it\n");
+		"outboard ntt: the transform does not verify: this machine or this program is "
+		"faulty; try OUTBOARD_OPT=-all, and report it\n");
 	return false;
 }
 

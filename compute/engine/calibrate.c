@@ -325,8 +325,8 @@ int outboard_calibrate(struct outboard *context, double seconds, struct outboard
 		adopt(c, curves);
 		if (c->profile[0] && !obv_profile_write(c->profile, c->machine, curves, c->count))
 			status = obv_fail(error, OUTBOARD_IO, OUTBOARD_NO_ITEM,
-				"the profile %.300s cannot be written: %s; it is used while this "
-				"context lives",
+				"the profile %.300s cannot be written: %s; it is used until this "
+				"context is closed",
 				c->profile, strerror(errno));
 	}
 	free(curves);

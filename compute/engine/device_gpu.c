@@ -167,7 +167,7 @@ static void keep_tuning(const struct obv_gpu *g, struct session *s)
 	struct obk_fault fault;
 
 	if (g->keep && obk_msm_gpu_tune_store(s->gpu, &fault))
-		ob_warn("GPU %u: %s; it is used while this process lives", g->ordinal, fault.text);
+		ob_warn("GPU %u: %s; it is used until this process ends", g->ordinal, fault.text);
 }
 
 /*
@@ -663,7 +663,8 @@ int obv_device_gpu_open(const char *driver, unsigned ordinal, uint64_t memory, b
 	pthread_mutex_init(&g->lock, NULL);
 #ifdef OBV_MSM_GPU
 	if (obk_msm_gpu_tune_load(g->session->gpu, &fault))
-		ob_warn("GPU %u: %s; products go by a guess until then", ordinal, fault.text);
+		ob_warn("GPU %u: %s; until then, plans of products are estimates", ordinal,
+			fault.text);
 #endif
 	info = obk_gpu_info(g->session->gpu);
 	*ret_backend = (struct obv_backend){ .ops = &gpu_ops,

@@ -146,8 +146,8 @@ static int no_device(const struct obv_job *job, struct outboard_error *error)
 			(context->device[i].backend.operations >> job->operation & 1);
 	return any
 		? obv_fail(error, OUTBOARD_DEVICE, OUTBOARD_NO_ITEM,
-			  "every device that could do this has failed and rests: try again in some "
-			  "seconds, or open a context with a CPU")
+			  "every device that could do this has failed and is paused: try again in "
+			  "a few seconds, or open a context with a CPU")
 		: obv_fail(error, OUTBOARD_UNSUPPORTED, OUTBOARD_NO_ITEM,
 			  "no device of this context can do this: open one with a CPU in its list");
 }

@@ -316,7 +316,7 @@ int outboard_msm_plan(struct outboard_bases *bases, uint32_t device, uint64_t co
 	b = &bases->context->device[device].backend;
 	if (!b->ops->plan)
 		return obv_fail(error, OUTBOARD_UNSUPPORTED, OUTBOARD_NO_ITEM,
-			"%s is no GPU: its ways of doing products are not told", b->name);
+			"%s is not a GPU: only GPUs have plans", b->name);
 	return b->ops->plan(b->self, bases, (size_t)count, (size_t)batch, ret_plan, error);
 }
 

@@ -189,8 +189,8 @@ static bool read_lines(char *text, const char *machine, struct obv_curves *curve
 		memcpy(read[i].key, curves[i].key, sizeof(read[i].key));
 	line = strsep(&rest, "\n");
 	if (read && (!line || strcmp(line, "outboard-profile 1") != 0)) {
-		*ret_why = "the profile is none, or of another version: run outboard_calibrate "
-			   "again, or remove it";
+		*ret_why = "this file is not a profile, or is of another version: run "
+			   "outboard_calibrate again, or remove it";
 		whole = false;
 	}
 	while (read && whole && (line = strsep(&rest, "\n")) != NULL) {
@@ -207,7 +207,7 @@ static bool read_lines(char *text, const char *machine, struct obv_curves *curve
 		}
 	}
 	if (whole && !known)
-		*ret_why = "the profile is another machine's, or of other devices: run "
+		*ret_why = "the profile belongs to another machine or to other devices: run "
 			   "outboard_calibrate";
 	for (unsigned i = 0; read && whole && known && i < n; i++)
 		for (unsigned op = 0; read[i].measured && op < OUTBOARD_OP_COUNT; op++) {

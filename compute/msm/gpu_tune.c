@@ -141,7 +141,8 @@ static enum ob_err set(const struct obk_gpu *gpu, const struct obk_msm_gpu_tunin
 	pthread_mutex_unlock(&lock);
 	if (!k)
 		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM,
-			"%d GPUs have profiles, as many as may", OBK_MSM_GPU_TUNE_MAX_DEVICES);
+			"the profile already has the maximum of %d GPUs",
+			OBK_MSM_GPU_TUNE_MAX_DEVICES);
 	return OB_ERR_NONE;
 }
 
@@ -312,8 +313,7 @@ enum ob_err obk_msm_gpu_tune_store(const struct obk_gpu *gpu, struct obk_fault *
 		return OB_ERR_NONE;
 	if (!obk_msm_gpu_tune_path(gpu, path, sizeof(path)))
 		return obk_fault_set(fault, OB_ERR_IO, OBK_FAULT_NO_ITEM,
-			"there is no place for the GPU's profile: set XDG_CACHE_HOME or HOME to a "
-			"folder");
+			"there is no folder for the GPU's profile: set XDG_CACHE_HOME or HOME");
 	key_of(gpu, key);
 	before = use_plain();
 	n = obk_profile_append(lines, 0, "group %zu\n", t.group);

@@ -242,8 +242,8 @@ int obk_rqa_result_measures(const struct obk_rqa_result *result,
 			return status;
 		if (!same_counts(&result->options, options))
 			return obk_rqa_fail(ret_error, OBK_RQA_ARGUMENT, 0, 0,
-				"these options need another run: only shortest lines and the "
-				"options of how measures are formed may differ");
+				"these options need a new run: after a run only the shortest lines "
+				"and the options of how measures are computed may change");
 	}
 	status = obk_rqa_counts_measures(
 		&result->counts, options ? options : &result->options, result->radius, values);

@@ -110,7 +110,7 @@ bool obx_files_list(struct obx_files *files, const char *folder, const char *pat
 			error, "the folder %s cannot be opened: %s", folder, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
 		return obx_error_set(
-			error, "%s is no folder; for one file use 'outboard rqa run'", folder);
+			error, "%s is not a folder; for one file use 'outboard rqa run'", folder);
 	while (length > 1 && folder[length - 1] == '/')
 		length--;
 	files->folder = strndup(folder, length);

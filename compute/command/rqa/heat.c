@@ -79,7 +79,7 @@ static bool add_point(struct obx_heat *h, double x, double y, double value, stru
 	size_t cell;
 
 	if (i < 0 || k < 0)
-		return obx_error_set(error, "more than %d values of %s; a heat map is for fewer",
+		return obx_error_set(error, "more than %d values of %s, the maximum of a heat map",
 			OBX_HEAT_SIDE_MAX, i < 0 ? h->x_name : h->y_name);
 	if (isnan(value))
 		return true;
@@ -335,7 +335,7 @@ bool obx_heat_read(struct obx_heat *h, const char *path, const char *measure, co
 		used++;
 	}
 	return used ? true
-		    : obx_error_set(error, "%s: no row that is done fits%s%s", path,
+		    : obx_error_set(error, "%s: no completed row matches%s%s", path,
 			      where ? " --where " : "", where ? where : "");
 }
 

@@ -409,7 +409,7 @@ static enum MHD_Result answer_post(struct obx_page *page, struct MHD_Connection 
 		(origin &&
 			(strncmp(origin, "http://", 7) != 0 || strcasecmp(origin + 7, host) != 0)))
 		return send_error(connection, MHD_HTTP_FORBIDDEN, "",
-			"this request does not come from the page");
+			"this request was not sent by the page: load the page again");
 	if (request->too_long)
 		return send_error(
 			connection, MHD_HTTP_CONTENT_TOO_LARGE, "", "the form is too long");

@@ -231,7 +231,7 @@ static int parse(struct job *job, int argc, char **argv)
 	if (code != OB_OPTIONS_GO)
 		return code;
 	if (!job->out_path)
-		return ob_usage_error(command, "--out is missing: where the picture goes");
+		return ob_usage_error(command, "--out is missing: name a file for the picture");
 	if ((job->x || job->y || job->where) && !job->heat)
 		return ob_usage_error(command, "--x, --y and --where go with --heat");
 	if (!obx_setup_finish(&job->setup, &error))

@@ -42,7 +42,7 @@
 	WORDS(settings, field, "precision", WORD, AT(precision), "auto|f64|f32",                 \
 		"f64 has exact ties; auto takes f64 up to 20,000 samples and f32 above")         \
 	WORDS(settings, field, "scale", WORD, AT(scale), "none|zscore|unit",                     \
-		"each column first brought to mean 0 and deviation 1, or to 0..1")               \
+		"scales each column to mean 0 and deviation 1, or to 0..1, first")               \
 	WORDS(settings, field, "categorical", WORD, AT(categorical), "no|yes",                   \
 		"values are codes: recurrent when equal")                                        \
 	NUMBER(settings, field, "theiler", THEILER, 0, "N", 0, OBK_RQA_MAX_LENGTH,               \
@@ -74,14 +74,14 @@
 	WORDS(settings, field, "border", WORD, AT(border), "none|dibo|censi|kelo",               \
 		"correction for diagonal lines cut off by the border")                           \
 	WORDS(settings, field, "times", WORD, AT(times), "white|start|midpoint",                 \
-		"how recurrence times are told")                                                 \
+		"how recurrence times are counted")                                              \
 	WORDS(settings, field, "trend", WORD, AT(trend), "fit|weighted", "how TREND is formed")  \
 	NUMBER(settings, field, "trend-margin", WHOLE, AT(trend_margin), "N", 0,                 \
 		OBK_RQA_MAX_LENGTH, "diagonals at the corner left out of TREND")                 \
 	NUMBER(settings, field, "percent", REAL, AT(percent), "NUMBER", 1, 100,                  \
 		"1: RR, DET and LAM are shares; 100: per cent")                                  \
 	WORDS(settings, field, "quirk-last-column", QUIRK, AT(quirks), "no|yes",                 \
-		"as pyunicorn 0.5: the last column's final line is dropped")                     \
+		"as pyunicorn 0.5: drops the final line of the last column")                     \
 	WORDS(settings, field, "missing", OWN, MINE(table.missing), "error|drop|gap",            \
 		"empty cells and NaN: refused, rows dropped, or kept as gaps that never recur")  \
 	WORDS(settings, field, "constant", OWN, MINE(allow_constant), "refuse|allow",            \

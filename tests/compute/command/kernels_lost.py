@@ -101,7 +101,7 @@ def main():
                     name = ' '.join(words[:2 if words[0] == 'kzg' else 1]) + ', ' + point
                     check(f'{name}: the server was killed in the middle', held, out + err)
                     check(f'{name}: the right result all the same', code == 0 and right(out), f'{code} {out} {err}')
-                    check(f'{name}: what happened is said', re.search(rf'outboard {words[0]}: gpu:0 failed \d+ times.*other attempts or devices did its work', err), err)
+                    check(f'{name}: what happened is said', re.search(rf'outboard {words[0]}: gpu:0 failed \d+ times.*retries or other devices completed its work', err), err)
         recurrence(tmp)
     print(f'{len(bad)} wrong')
     return 1 if bad else 0

@@ -203,7 +203,7 @@ def places(at):
     says(1, 'no file that fits *.csv', 'sweep', folder, '--grid', GRID)
     says(1, 'cannot be opened', 'sweep', at / 'nowhere', '--grid', GRID)
     file = write(folder / 'a.csv', WAVE)
-    says(1, 'is no folder', 'sweep', file, '--grid', GRID)
+    says(1, 'is not a folder', 'sweep', file, '--grid', GRID)
     says(1, 'name another place with --out', 'sweep', folder, '--grid', GRID, '--out', '/proc/none')
     says(1, 'name another place with --out', 'sweep', folder, '--grid', GRID, '--out', file)
     says(1, 'cannot be written', 'run', file, '--out', '/proc/none/x.json')

@@ -130,7 +130,7 @@ def heat(at):
     rqa('plot', results, '--heat', 'ENT', '--x', 'tau', '--y', 'lmin', '--size', 16, '--out', png)
     png_size(png)
     check('a measure that is not there', "no column 'FOO'" in rqa('plot', results, '--heat', 'FOO', '--out', png, code=1).stderr)
-    check('no row fits', 'no row that is done fits' in rqa('plot', results, '--heat', 'RR', '--where', 'mode=3D', '--out', png, code=1).stderr)
+    check('no row fits', 'no completed row matches' in rqa('plot', results, '--heat', 'RR', '--where', 'mode=3D', '--out', png, code=1).stderr)
 
 
 def missing(at):

@@ -155,7 +155,7 @@ TEST(measures_again_without_counting)
 		CHECK(again[i] == fresh[i] || (isnan(again[i]) && isnan(fresh[i])));
 	changed.radius = 0.4;
 	CHECK_INT(obk_rqa_result_measures(result, &changed, again, &error), OBK_RQA_ARGUMENT);
-	CHECK(strstr(error.text, "another run"));
+	CHECK(strstr(error.text, "need a new run"));
 	obk_rqa_result_free(result);
 }
 
