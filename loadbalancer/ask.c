@@ -107,7 +107,7 @@ enum ob_err obl_list_parse(
 	}
 	if (n == 0)
 		return ob_cause_set(ret_cause, OB_ERR_URL,
-			"it names no server; write tcp://host:14800 or a list of such addresses "
+			"it names no server; write tls://host:14800 or a list of such addresses "
 			"with commas between them");
 	*ret_n = n;
 	return OB_ERR_NONE;

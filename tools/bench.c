@@ -555,7 +555,7 @@ static int bench_main(int argc, char **argv)
 const struct ob_command obx_bench_command = {
 	.name = "outboard bench",
 	.group = OBX_GROUP_REMOTE,
-	.summary = "measure calls: launch, latency, bandwidth, startup",
+	.summary = "measure the cost of launches, calls, copies and starts",
 	.usage = "launch|latency|bandwidth|objects|all [OPTION]...\n"
 		 "startup [OPTION]... -- COMMAND [ARG]...",
 	.about = "Measures the cost of calls through the client library; startup: the time of a "

@@ -39,8 +39,10 @@ static void print_connect(const struct obt_failure *f, char *ret, size_t size)
 	case ECONNREFUSED:
 		snprintf(ret, size,
 			"cannot reach %s: %s: nothing listens there. Start a server there with "
-			"'outboard-server --listen %s', or " ELSEWHERE,
-			f->text, says, f->text);
+			"'outboard-server --listen %s%s', or " ELSEWHERE,
+			f->text, says, f->text,
+			f->url->scheme == OBT_TLS ? " --tls-cert FILE --tls-key FILE --tokens FILE"
+						  : "");
 		break;
 	case ENOENT:
 		snprintf(ret, size,

@@ -35,7 +35,8 @@ static enum ob_err parse_tcp(const char *rest, struct obt_url *url, struct ob_ca
 	}
 	if (n == 0 || n >= sizeof url->host)
 		return ob_cause_set(ret_cause, OB_ERR_URL,
-			"the host is missing or too long; write tcp://host:14800");
+			"the host is missing or too long; write tls://host:14800 or "
+			"tcp://host:14800");
 	memcpy(url->host, host, n);
 	url->host[n] = 0;
 	if (!port) {
@@ -44,7 +45,8 @@ static enum ob_err parse_tcp(const char *rest, struct obt_url *url, struct ob_ca
 	}
 	if (!ob_text_parse_number(port, 0, 65535, &number))
 		return ob_cause_set(ret_cause, OB_ERR_URL,
-			"the port is not a number from 0 to 65535; write tcp://host:14800");
+			"the port is not a number from 0 to 65535; write tls://host:14800 or "
+			"tcp://host:14800");
 	snprintf(url->port, sizeof url->port, "%u", (unsigned)number);
 	return OB_ERR_NONE;
 }
@@ -66,7 +68,8 @@ static enum ob_err parse(const char *text, struct obt_url *url, struct ob_cause 
 {
 	if (!text || !*text || strlen(text) > OBT_URL_MAX)
 		return ob_cause_set(ret_cause, OB_ERR_URL,
-			"the address is empty or too long; write tcp://host:14800 or unix:/path");
+			"the address is empty or too long; write tls://host:14800, "
+			"tcp://127.0.0.1:14800 or unix:/path");
 	if (strncmp(text, "tcp://", 6) == 0) {
 		url->scheme = OBT_TCP;
 		return parse_tcp(text + 6, url, ret_cause);
@@ -82,8 +85,8 @@ static enum ob_err parse(const char *text, struct obt_url *url, struct ob_cause 
 		return parse_path(text + 4, url, ret_cause);
 	}
 	return ob_cause_set(ret_cause, OB_ERR_URL,
-		"it must start with tcp://, tls://, unix: or shm:; write tcp://host:14800 or "
-		"unix:/path");
+		"it must start with tls://, tcp://, unix: or shm:; write tls://host:14800, "
+		"tcp://127.0.0.1:14800 or unix:/path");
 }
 
 enum ob_err obt_url_parse(const char *text, struct obt_url *ret, struct ob_cause *ret_cause)

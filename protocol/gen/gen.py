@@ -146,6 +146,7 @@ def main():
             with open(os.path.join(options.seeds, name), 'wb') as f:
                 f.write(data)
         return 0
+    os.makedirs(options.out, exist_ok=True)
     for name in options.only or OUTPUTS:
         text = emit_docs.calls_md(spec, coverage(options.coverage)) if name == 'calls.md' else OUTPUTS[name](spec)
         write_if_changed(os.path.join(options.out, name), text)

@@ -122,7 +122,7 @@ class Parser:
     def parse_handle(self, where):
         ctype = self.name('a handle type')
         if ctype not in self.spec.types.handles and ctype not in NUMBER_HANDLES:
-            raise SpecError(where, f'base/cuda_types.h has no handle {ctype}')
+            raise SpecError(where, f'base/cuda_types.h has no handle {ctype}: add it there, as in cuda.h')
         self.spec.handles[ctype] = self.name('a kind')
         self.spec.errors[ctype] = 'CUDA_ERROR_INVALID_HANDLE'
         if self.accept('else'):
@@ -134,7 +134,7 @@ class Parser:
     def parse_struct(self, where):
         ctype = self.name('a struct type')
         if ctype not in self.spec.types.structs:
-            raise SpecError(where, f'base/cuda_types.h has no struct {ctype}')
+            raise SpecError(where, f'base/cuda_types.h has no struct {ctype}: add it there, as in cuda.h')
         if ctype in self.spec.structs:
             raise SpecError(where, f'the struct {ctype} was already given')
         struct = self.spec.structs[ctype] = Struct(where, ctype)
@@ -167,7 +167,7 @@ class Parser:
         if device and member.base not in ('int', 'CUdevice'):
             raise SpecError(where, f"{struct.name}: '{member.path}' is marked device but is no int")
         if not self.spec.types.knows(member.base):
-            raise SpecError(where, f"{struct.name}: base/cuda_types.h has no type '{member.base}'")
+            raise SpecError(where, f"{struct.name}: base/cuda_types.h has no type '{member.base}': add it there, as in cuda.h")
         if self.accept('['):
             member.count = self.number('a number of elements', 2, 256)
             self.expect(']')
@@ -321,7 +321,7 @@ class Parser:
         if p.device and p.base != 'int':
             raise SpecError(where, f"{call.name}: '{p.name}' is marked device but is no int")
         if not self.spec.types.knows(p.base):
-            raise SpecError(where, f"{call.name}: base/cuda_types.h has no type '{p.base}'")
+            raise SpecError(where, f"{call.name}: base/cuda_types.h has no type '{p.base}': add it there, as in cuda.h")
         return p
 
     # ---- operations ----

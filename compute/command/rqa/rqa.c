@@ -58,8 +58,8 @@ static const struct ob_command options_command = { .name = "outboard rqa options
 const struct ob_command obx_rqa_command = {
 	.name = "outboard rqa",
 	.group = OBX_GROUP_COMPUTE,
-	.summary = "recurrence quantification: one series, sweeps over grids of parameters, "
-		   "plots, a page",
+	.summary = "recurrence quantification: one series, sweeps over parameters, plots, a page "
+		   "in the browser",
 	.about = "Recurrence quantification analysis.",
 	.commands = (const struct ob_command *const[]){ &obx_rqa_run_command,
 		&obx_rqa_sweep_command, &obx_rqa_plot_command, &obx_rqa_serve_command,

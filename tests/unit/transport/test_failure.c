@@ -48,6 +48,9 @@ TEST(each_cause_has_its_words)
 		"server there "
 		"with 'outboard-server --listen tcp://gpu1:14800', or name another server with "
 		"--server or OUTBOARD_SERVER");
+	CHECK(strstr(say(OB_ERR_CONNECT, ECONNREFUSED, "tls://gpu1:14800", false, NULL),
+		"'outboard-server --listen tls://gpu1:14800 --tls-cert FILE --tls-key FILE "
+		"--tokens FILE', or"));
 	CHECK_STR(say(OB_ERR_CONNECT, ENOENT, near, false, NULL),
 		"cannot reach unix:/run/gpu: No such file or directory: there is no such socket on "
 		"this "
