@@ -37,8 +37,6 @@ INTS = {
 }
 # Endings of functions that return a text which is not an error: it names or describes a value.
 TEXTS = ('_name', '_text', '_what', '_brief')
-# What an option takes is a part of a usage error, which the parser of options prints.
-OPTIONS = ('server/common/options.', 'server/common/config.')
 
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
 FUNCTION = re.compile(r'^(?:static inline )?(int|ssize_t|const char \*|char \*|enum \w+)[ ]?\*?(\w+)\(', re.M)
