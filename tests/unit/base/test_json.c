@@ -176,7 +176,7 @@ TEST(doubles_are_read_again_exactly)
 TEST(depth_up_to_the_maximum)
 {
 	struct ob_json json = begin(OB_JSON_COMPACT);
-	char want[4 * OB_JSON_DEPTH_MAX], *to = want;
+	char want[4 * OB_JSON_DEPTH_MAX + 1], *to = want;
 
 	for (unsigned i = 0; i < OB_JSON_DEPTH_MAX; i++) {
 		if (i % 2)
