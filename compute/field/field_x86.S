@@ -4,6 +4,7 @@
  * Fp and Fr on x86-64: additions by carry chains, Montgomery products with mulx and two independent carry chains (adcx, adox).
  * A product scans b limb by limb: t += a * b[i], then t += m * modulus with m chosen so that the lowest limb vanishes; that limb's register
  * becomes the highest one of the next row. The moduli leave the top bit free, so n + 1 limbs never overflow.
+ * Additions and subtractions are written out for each field and size: they differ in the registers that hold the limbs.
  * System V calling convention: rdi = r, rsi = a, rdx = b. Results are written after all operands were read.
  */
 #if defined(__x86_64__)

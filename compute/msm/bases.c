@@ -161,7 +161,7 @@ size_t obk_msm_stride(const struct obk_msm_bases_args *args)
 	return args->stride ? args->stride : point_bytes(args);
 }
 
-static enum ob_err check_args(const struct obk_msm_bases_args *args, struct obk_fault *fault)
+enum ob_err obk_msm_bases_check(const struct obk_msm_bases_args *args, struct obk_fault *fault)
 {
 	size_t bytes = point_bytes(args);
 
@@ -188,7 +188,7 @@ enum ob_err obk_msm_bases_new(const struct obk_msm_bases_args *args,
 	struct reading r = { .args = args, .stride = obk_msm_stride(args) };
 	struct obk_msm_bases *b;
 	struct obk_g1_affine p;
-	enum ob_err err = check_args(args, fault);
+	enum ob_err err = obk_msm_bases_check(args, fault);
 
 	if (err)
 		return err;

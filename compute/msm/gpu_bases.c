@@ -7,6 +7,7 @@
 #include "compute/msm/gpu_bases_inside.h"
 #include "compute/msm/gpu_kernels.h"
 #include "compute/msm/gpu_tune.h"
+#include "compute/msm/plan.h"
 
 #define SLAB      ((size_t)1 << 16) /* points that are decoded together */
 /* points whose denominators are in memory at the same time: 384 MiB */
@@ -293,37 +294,13 @@ static enum ob_err make(struct making *m, struct obk_fault *fault)
 	return err;
 }
 
-static enum ob_err check_args(
-	const struct obk_msm_bases_args *args, size_t *ret_stride, struct obk_fault *fault)
-{
-	size_t bytes = args->format == OBK_POINT_COMPRESSED ? OBK_G1_COMPRESSED_BYTES
-							    : OBK_G1_UNCOMPRESSED_BYTES;
-
-	if (args->format > OBK_POINT_UNCOMPRESSED || args->trust > OBK_TRUST_SUBGROUP)
-		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM,
-			"the format or the trust in the points is none of the listed values");
-	if (args->count > OBK_MSM_MAX_POINTS)
-		return obk_fault_set(fault, OB_ERR_LIMIT, OBK_FAULT_NO_ITEM,
-			"%zu points are more than %zu: split them", args->count,
-			OBK_MSM_MAX_POINTS);
-	if (args->count && !args->points)
-		return obk_fault_set(
-			fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM, "the points are missing");
-	if (args->stride && (args->stride < bytes || args->stride > 4096))
-		return obk_fault_set(fault, OB_ERR_ARGUMENT, OBK_FAULT_NO_ITEM,
-			"a stride of %zu does not hold a point of %zu bytes, or is above 4096",
-			args->stride, bytes);
-	*ret_stride = args->stride ? args->stride : bytes;
-	return OB_ERR_NONE;
-}
-
 enum ob_err obk_msm_gpu_bases_make(struct obk_gpu *gpu, const struct obk_msm_bases_args *args,
 	const struct obk_msm_gpu_choice *choice, struct obk_msm_gpu_bases **ret_bases,
 	struct obk_fault *fault)
 {
-	struct making m = { .args = args, .choice = choice };
+	struct making m = { .args = args, .choice = choice, .stride = obk_msm_stride(args) };
 	struct obk_msm_gpu_bases *b;
-	enum ob_err err = check_args(args, &m.stride, fault);
+	enum ob_err err = obk_msm_bases_check(args, fault);
 
 	if (err)
 		return err;

@@ -34,6 +34,8 @@ struct obk_msm_bases {
 
 /* Bytes from one point of the caller to the next. */
 size_t obk_msm_stride(const struct obk_msm_bases_args *args);
+/* OB_ERR_ARGUMENT, OB_ERR_LIMIT: the points cannot be bases. Does not read the points. */
+enum ob_err obk_msm_bases_check(const struct obk_msm_bases_args *args, struct obk_fault *fault);
 
 /* The shape of a product. */
 struct obk_plan {

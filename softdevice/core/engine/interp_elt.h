@@ -2,7 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * Handlers of the operations that work on each lane separately, two for each line of ops_elt.h and
- * ops_carry.h: F_ writes all lanes, M_ those of the mask. Included by interp.c.
+ * ops_carry.h: F_ writes all lanes, M_ those of the mask. There is a macro for each number of
+ * operands: a macro of C cannot repeat lines for each of its arguments. Included by interp.c.
  */
 
 #define ELT1(name, td, ta, value)                                    \
