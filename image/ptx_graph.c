@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/hash.h"
 
 #define NODE_MAX (1u << 20)
 #define EDGE_MAX (8u << 20)
@@ -27,11 +28,7 @@ static struct node *node_at(const struct obi_ptx_graph *graph, uint32_t index)
 
 static uint32_t *hash_slot(struct obi_ptx_graph *graph, const char *name, size_t size)
 {
-	uint32_t h = 2166136261u;
-
-	for (size_t i = 0; i < size; i++)
-		h = (h ^ (uint8_t)name[i]) * 16777619u;
-	return &graph->hash[(h ^ h >> 15) % OBI_PTX_GRAPH_BUCKETS];
+	return &graph->hash[ob_hash(OB_HASH_START, name, size) % OBI_PTX_GRAPH_BUCKETS];
 }
 
 static struct node *node_find(struct obi_ptx_graph *graph, const char *name, size_t size)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/hash.h"
 
 /* ---- instructions ---- */
 
@@ -109,11 +110,8 @@ static bool opcode_plain(const char *text, size_t size)
 /* Looks the opcode up among those already found plain first; most are repeated. */
 static bool opcode_check(struct obi_plain *plain, const char *text, size_t size)
 {
-	uint32_t h = 2166136261u;
+	size_t h = ob_hash(OB_HASH_START, text, size) % OBI_PLAIN_SEEN;
 
-	for (size_t i = 0; i < size; i++)
-		h = (h ^ (uint8_t)text[i]) * 16777619u;
-	h = (h ^ h >> 15) % OBI_PLAIN_SEEN;
 	if (plain->seen[h].size == size && memcmp(plain->seen[h].text, text, size) == 0)
 		return true;
 	if (!opcode_plain(text, size))

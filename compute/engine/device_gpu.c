@@ -20,7 +20,7 @@
 #include "compute/gpu/gpu.h"
 #include "compute/kzg/gpu.h"
 #include "compute/msm/gpu.h"
-#include "compute/msm/gpu_how.h"
+#include "compute/msm/gpu_predict.h"
 #include "compute/msm/gpu_measure.h"
 #include "compute/msm/gpu_tune.h"
 #include "compute/ntt/gpu.h"
@@ -477,30 +477,30 @@ static int gpu_plan(void *self, struct outboard_bases *b, size_t n, size_t batch
 	struct session *s = session_ref(g);
 	struct copy *at = copy_ref(g, s, b);
 	struct obk_msm_gpu_info info = { 0 };
-	struct obk_msm_gpu_how how;
+	struct obk_msm_gpu_prediction prediction;
 	struct obk_fault fault;
 	size_t table;
 	enum ob_err err;
 
 	if (at) {
 		obk_msm_gpu_bases_info(at->bases, &info);
-		err = obk_msm_gpu_how(at->bases, n, batch, &how, &fault);
+		err = obk_msm_gpu_predict(at->bases, n, batch, &prediction, &fault);
 	} else {
 		err = table_room(s, b->count, b->table_bytes, &table, &fault);
 		err = err ? err
-			  : obk_msm_gpu_how_new(s->gpu, b->count, b->trust != OBK_TRUST_CURVE,
-				    table, n, batch, &info, &how, &fault);
+			  : obk_msm_gpu_predict_new(s->gpu, b->count, b->trust != OBK_TRUST_CURVE,
+				    table, n, batch, &info, &prediction, &fault);
 	}
 	if (!err)
 		*ret_plan = (struct outboard_plan){ .method = info.multiples ? OUTBOARD_MULTIPLES
 				: info.shifts > 1                            ? OUTBOARD_COPIES
 									     : OUTBOARD_BUCKETS,
-			.window = how.plan.window,
+			.window = prediction.plan.window,
 			.copies = info.shifts,
-			.measured = how.measured,
-			.group = how.products,
+			.measured = prediction.measured,
+			.group = prediction.products,
 			.bytes = at ? info.bytes : 0,
-			.seconds = how.seconds };
+			.seconds = prediction.seconds };
 	if (at)
 		copy_free(&at->link);
 	session_unref(s);

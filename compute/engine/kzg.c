@@ -99,7 +99,7 @@ static int blob_at_fault(const struct kzg_job *k, uint64_t i, enum ob_err err,
  * True if an earlier piece has a bad blob: the result of the call is then that of the earlier
  * piece.
  */
-static bool moot(struct kzg_job *k, const struct obv_piece *piece)
+static bool superseded(struct kzg_job *k, const struct obv_piece *piece)
 {
 	return atomic_load_explicit(&k->bad, memory_order_relaxed) < piece->first;
 }
@@ -117,7 +117,8 @@ static void bad_piece(struct kzg_job *k, const struct obv_piece *piece)
 static int each(struct kzg_job *k, const struct obk_kzg *kzg, struct obv_piece *piece,
 	struct outboard_error *error)
 {
-	for (uint64_t i = piece->first; i < piece->first + piece->count && !moot(k, piece); i++) {
+	for (uint64_t i = piece->first; i < piece->first + piece->count && !superseded(k, piece);
+		i++) {
 		const uint8_t *blob = k->blobs + i * OBK_KZG_BLOB_BYTES;
 		struct obk_fault fault = { .item = OBK_FAULT_NO_ITEM };
 		enum ob_err err;
@@ -244,7 +245,7 @@ static void *prepare(void *arg)
 }
 
 /* ahead: on a separate thread, if one can be started, until prepared() joins it. */
-static void set_out(struct preparation *p, uint64_t first, size_t n, bool ahead)
+static void preparation_start(struct preparation *p, uint64_t first, size_t n, bool ahead)
 {
 	p->first = first;
 	p->n = n;
@@ -374,9 +375,9 @@ static int on_gpu(struct kzg_job *k, struct obv_piece *piece, struct obv_device 
 	struct outboard_error *error)
 {
 	/* the transforms for cells take as long for one blob as for this many */
-	size_t few = k->verb == PROVE_BLOBS ? AHEAD_BLOBS : GPU_BLOBS;
-	bool ahead = ob_opt_on(OB_OPT_AHEAD) && piece->count > few;
-	size_t room = ob_min(piece->count, ahead ? few : GPU_BLOBS), done = 0;
+	size_t at_once = k->verb == PROVE_BLOBS ? AHEAD_BLOBS : GPU_BLOBS;
+	bool ahead = ob_opt_on(OB_OPT_AHEAD) && piece->count > at_once;
+	size_t room = ob_min(piece->count, ahead ? at_once : GPU_BLOBS), done = 0;
 	struct preparation p[2] = { 0 };
 	struct obk_g1_affine *sums =
 		malloc(room * (k->verb == CELLS ? OBK_KZG_CELLS : 1) * sizeof(*sums));
@@ -387,14 +388,15 @@ static int on_gpu(struct kzg_job *k, struct obv_piece *piece, struct obv_device 
 	for (unsigned i = 0; i < 1u + ahead && status == OUTBOARD_OK; i++)
 		status = preparation_init(&p[i], k, room, error);
 	if (status == OUTBOARD_OK && piece->count)
-		set_out(&p[0], piece->first, room, false);
-	for (unsigned turn = 0; status == OUTBOARD_OK && done < piece->count && !moot(k, piece);
+		preparation_start(&p[0], piece->first, room, false);
+	for (unsigned turn = 0;
+		status == OUTBOARD_OK && done < piece->count && !superseded(k, piece);
 		turn = ahead ? 1 - turn : 0) {
 		size_t end = done + p[turn].n, next = ob_min(piece->count - end, room);
 
 		status = prepared(&p[turn], error);
 		if (status == OUTBOARD_OK && ahead && next)
-			set_out(&p[1 - turn], piece->first + end, next, true);
+			preparation_start(&p[1 - turn], piece->first + end, next, true);
 		if (status == OUTBOARD_OK)
 			status = sum_blobs(&p[turn], device, sums, error);
 		if (status == OUTBOARD_OK)
@@ -405,8 +407,8 @@ static int on_gpu(struct kzg_job *k, struct obv_piece *piece, struct obv_device 
 				&k->job, piece->index, (double)done / (double)piece->count) &&
 			next)
 			status = OUTBOARD_CANCELLED;
-		if (!ahead && next && status == OUTBOARD_OK && !moot(k, piece))
-			set_out(&p[0], piece->first + end, next, false);
+		if (!ahead && next && status == OUTBOARD_OK && !superseded(k, piece))
+			preparation_start(&p[0], piece->first + end, next, false);
 	}
 	preparation_fini(&p[0]);
 	preparation_fini(&p[1]);

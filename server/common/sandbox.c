@@ -68,10 +68,11 @@ const char *obs_sandbox_mode_name(enum obs_sandbox_mode mode)
 }
 
 /*
- * A user id that nobody has, other than `not`, and different for servers with different cache
- * directories.
+ * A user id that nobody has, other than `taken`, and different for servers with different cache
+ * directories. The hash is FNV-1a of 32 bits. It never changes: files in the cache directory belong
+ * to the user.
  */
-static uid_t user_dynamic(const char *salt, uid_t not )
+static uid_t user_dynamic(const char *salt, uid_t taken)
 {
 	const unsigned n = OBS_USER_LAST - OBS_USER_FIRST + 1;
 	uint32_t hash = 2166136261u;
@@ -81,7 +82,7 @@ static uid_t user_dynamic(const char *salt, uid_t not )
 		hash = (hash ^ (uint8_t)*salt) * 16777619u;
 	for (unsigned i = 0; i < n; i++) {
 		uid = OBS_USER_FIRST + (hash + i) % n;
-		if (uid != not &&!getpwuid(uid) && !getgrgid(uid))
+		if (uid != taken && !getpwuid(uid) && !getgrgid(uid))
 			break;
 	}
 	return uid;

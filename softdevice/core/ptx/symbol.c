@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "softdevice/core/ptx/token.h"
 
 #define FIRST_BUCKETS     1024u
@@ -11,11 +12,7 @@
 
 static uint32_t hash(const char *name, uint32_t size)
 {
-	uint32_t h = 2166136261u;
-
-	for (uint32_t i = 0; i < size; i++)
-		h = (h ^ (uint8_t)name[i]) * 16777619u;
-	return h;
+	return (uint32_t)ob_hash(OB_HASH_START, name, size);
 }
 
 static void rehash(struct obd_loader *ld, uint32_t n)

@@ -11,7 +11,7 @@
 #include "base/opt.h"
 #include "compute/gpu/gpu_inside.h"
 #include "compute/msm/gpu.h"
-#include "compute/msm/gpu_how.h"
+#include "compute/msm/gpu_predict.h"
 #include "compute/msm/gpu_measure.h"
 #include "compute/msm/gpu_tune.h"
 #include "compute/msm/msm.h"
@@ -453,7 +453,7 @@ static void check_groups(struct obk_gpu *gpu, const struct obk_msm_gpu_bases *ba
 	uint64_t all[BATCH][POINTS][4];
 	struct obk_msm_job job = { .count = POINTS, .scalars = all, .batch = BATCH };
 	struct obk_msm_gpu_tuning t;
-	struct obk_msm_gpu_how how;
+	struct obk_msm_gpu_prediction prediction;
 
 	for (unsigned i = 0; i < BATCH * POINTS; i++)
 		memcpy(all[i / POINTS][i % POINTS], scalars[(i + i / POINTS) % POINTS],
@@ -464,8 +464,8 @@ static void check_groups(struct obk_gpu *gpu, const struct obk_msm_gpu_bases *ba
 	/* two products with windows of three bits, more with wider ones */
 	t.group = 2 * POINTS * 85;
 	CHECK_INT(obk_msm_gpu_tuning_set(gpu, &t, &fault), OB_ERR_NONE);
-	CHECK_INT(obk_msm_gpu_how(bases, POINTS, BATCH, &how, &fault), OB_ERR_NONE);
-	CHECK_INT(how.products, 2);
+	CHECK_INT(obk_msm_gpu_predict(bases, POINTS, BATCH, &prediction, &fault), OB_ERR_NONE);
+	CHECK_INT(prediction.products, 2);
 	CHECK_INT(obk_msm_gpu_run(bases, &job, 0, have, &fault), OB_ERR_NONE);
 	for (unsigned i = 0; i < BATCH; i++)
 		CHECK(obk_g1_affine_equal(&have[i], &want[i]));
@@ -483,7 +483,7 @@ TEST(a_device_is_measured)
 	struct obk_msm_job job = { .count = POINTS, .scalars = scalars, .batch = 1 };
 	struct obk_msm_gpu_tuning t, guess;
 	struct obk_msm_gpu_bases *bases;
-	struct obk_msm_gpu_how how;
+	struct obk_msm_gpu_prediction prediction;
 	bool done;
 
 	setenv("OUTBOARD_SOFT_SMS", "1", 1);
@@ -516,9 +516,9 @@ TEST(a_device_is_measured)
 	CHECK(done);
 	obk_msm_gpu_tuning_get(gpu, &t);
 	CHECK(t.window[obk_tune_log(POINTS)] >= 3);
-	CHECK_INT(obk_msm_gpu_how(bases, POINTS, 1, &how, &fault), OB_ERR_NONE);
-	CHECK(how.measured && how.plan.window == t.window[obk_tune_log(POINTS)] &&
-		how.products == 1 && how.seconds > 0);
+	CHECK_INT(obk_msm_gpu_predict(bases, POINTS, 1, &prediction, &fault), OB_ERR_NONE);
+	CHECK(prediction.measured && prediction.plan.window == t.window[obk_tune_log(POINTS)] &&
+		prediction.products == 1 && prediction.seconds > 0);
 	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e6, false, &done, &fault),
 		OB_ERR_NONE);
 	CHECK(!done); /* once */
@@ -527,7 +527,7 @@ TEST(a_device_is_measured)
 	CHECK(done); /* or when it is asked for */
 	CHECK_INT(obk_msm_gpu_run(bases, &job, 0, &have, &fault), OB_ERR_NONE);
 	CHECK(obk_g1_affine_equal(&have, &want));
-	CHECK_INT(obk_msm_gpu_how(bases, POINTS + 1, 1, &how, &fault), OB_ERR_ARGUMENT);
+	CHECK_INT(obk_msm_gpu_predict(bases, POINTS + 1, 1, &prediction, &fault), OB_ERR_ARGUMENT);
 	check_groups(gpu, bases, &args, scalars);
 	obk_msm_gpu_bases_free(bases);
 	obk_gpu_close(gpu);
@@ -542,7 +542,7 @@ TEST(windows_fit_the_memory)
 	enum { COUNT = 1 << 16, WIDE = 16 };
 	struct obk_msm_gpu_tuning t;
 	struct obk_msm_gpu_info info;
-	struct obk_msm_gpu_how how;
+	struct obk_msm_gpu_prediction prediction;
 	struct obk_gpu *gpu;
 
 	setenv("OUTBOARD_SOFT_MEMORY", "96M", 1);
@@ -552,13 +552,14 @@ TEST(windows_fit_the_memory)
 	t.measured = true;
 	t.window[obk_tune_log(COUNT)] = WIDE;
 	CHECK_INT(obk_msm_gpu_tuning_set(gpu, &t, &fault), OB_ERR_NONE);
-	CHECK_INT(obk_msm_gpu_how_new(gpu, COUNT, true, 0, COUNT, 1, &info, &how, &fault),
+	CHECK_INT(
+		obk_msm_gpu_predict_new(gpu, COUNT, true, 0, COUNT, 1, &info, &prediction, &fault),
 		OB_ERR_NONE);
-	CHECK_INT(how.count, COUNT);
+	CHECK_INT(prediction.count, COUNT);
 	if (obk_gpu_info(gpu)->memory <= (size_t)96 << 20)
-		CHECK(how.plan.window < WIDE && how.plan.window > WIDE / 2);
+		CHECK(prediction.plan.window < WIDE && prediction.plan.window > WIDE / 2);
 	else
-		CHECK_INT(how.plan.window, WIDE);
+		CHECK_INT(prediction.plan.window, WIDE);
 	obk_gpu_close(gpu);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-#include "compute/msm/gpu_how.h"
+#include "compute/msm/gpu_predict.h"
 
 #include "compute/msm/gpu_layout.h"
 #include "compute/msm/gpu_tune.h"
 
-enum ob_err obk_msm_gpu_how(const struct obk_msm_gpu_bases *b, size_t n, size_t batch,
-	struct obk_msm_gpu_how *ret_how, struct obk_fault *fault)
+enum ob_err obk_msm_gpu_predict(const struct obk_msm_gpu_bases *b, size_t n, size_t batch,
+	struct obk_msm_gpu_prediction *ret_prediction, struct obk_fault *fault)
 {
 	struct obk_msm_job job = { .count = n, .batch = batch };
 	struct obk_msm_gpu_tuning tuning;
@@ -28,7 +28,7 @@ enum ob_err obk_msm_gpu_how(const struct obk_msm_gpu_bases *b, size_t n, size_t 
 	obk_gpu_leave(b->gpu);
 	work.plan = l.plan;
 	if (!err)
-		*ret_how = (struct obk_msm_gpu_how){ .plan = l.plan,
+		*ret_prediction = (struct obk_msm_gpu_prediction){ .plan = l.plan,
 			.products = work.products,
 			.count = count,
 			.measured = tuning.measured,
@@ -37,13 +37,13 @@ enum ob_err obk_msm_gpu_how(const struct obk_msm_gpu_bases *b, size_t n, size_t 
 	return err;
 }
 
-enum ob_err obk_msm_gpu_how_new(struct obk_gpu *gpu, size_t count, bool order_r, size_t table_bytes,
-	size_t n, size_t batch, struct obk_msm_gpu_info *ret_info, struct obk_msm_gpu_how *ret_how,
-	struct obk_fault *fault)
+enum ob_err obk_msm_gpu_predict_new(struct obk_gpu *gpu, size_t count, bool order_r,
+	size_t table_bytes, size_t n, size_t batch, struct obk_msm_gpu_info *ret_info,
+	struct obk_msm_gpu_prediction *ret_prediction, struct obk_fault *fault)
 {
 	struct obk_msm_gpu_bases b = { .gpu = gpu, .count = count, .order_r = order_r };
 
 	obk_msm_gpu_table_plan(&b, table_bytes);
 	obk_msm_gpu_bases_info(&b, ret_info);
-	return obk_msm_gpu_how(&b, n, batch, ret_how, fault);
+	return obk_msm_gpu_predict(&b, n, batch, ret_prediction, fault);
 }

@@ -4,14 +4,14 @@
  * Predicts how products on a GPU would be computed, and how long they would take. Any thread; the
  * functions call obk_gpu_enter themselves.
  */
-#ifndef OBK_MSM_GPU_HOW_H
-#define OBK_MSM_GPU_HOW_H
+#ifndef OBK_MSM_GPU_PREDICT_H
+#define OBK_MSM_GPU_PREDICT_H
 
 #include "compute/msm/gpu_bases.h"
 #include "compute/msm/plan.h"
 
 /* How `batch` products of the first n points (1..the number of bases) would be computed now. */
-struct obk_msm_gpu_how {
+struct obk_msm_gpu_prediction {
 	struct obk_plan plan;
 	/*
 	 * products processed together; points of a product processed together, fewer than n if
@@ -26,10 +26,10 @@ struct obk_msm_gpu_how {
  * The same for a handle of `count` points that does not exist yet, with the largest table that
  * table_bytes allows. ret_info as for obk_msm_gpu_bases_info.
  */
-enum ob_err obk_msm_gpu_how_new(struct obk_gpu *gpu, size_t count, bool order_r, size_t table_bytes,
-	size_t n, size_t batch, struct obk_msm_gpu_info *ret_info, struct obk_msm_gpu_how *ret_how,
-	struct obk_fault *fault);
-enum ob_err obk_msm_gpu_how(const struct obk_msm_gpu_bases *bases, size_t n, size_t batch,
-	struct obk_msm_gpu_how *ret_how, struct obk_fault *fault);
+enum ob_err obk_msm_gpu_predict_new(struct obk_gpu *gpu, size_t count, bool order_r,
+	size_t table_bytes, size_t n, size_t batch, struct obk_msm_gpu_info *ret_info,
+	struct obk_msm_gpu_prediction *ret_prediction, struct obk_fault *fault);
+enum ob_err obk_msm_gpu_predict(const struct obk_msm_gpu_bases *bases, size_t n, size_t batch,
+	struct obk_msm_gpu_prediction *ret_prediction, struct obk_fault *fault);
 
 #endif
