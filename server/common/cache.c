@@ -60,6 +60,15 @@ static bool usage_map(struct obs_cache *cache)
 	return true;
 }
 
+/* Network file systems may refuse to lock a directory. */
+static bool lock_works(int dir)
+{
+	if (flock(dir, LOCK_SH | LOCK_NB) != 0)
+		return errno == EWOULDBLOCK;
+	flock(dir, LOCK_UN);
+	return true;
+}
+
 void obs_cache_open(struct obs_cache *cache, const char *path, uint64_t limit)
 {
 	obs_cache_open_for(cache, path, limit, 0);
@@ -96,6 +105,10 @@ void obs_cache_open_for(struct obs_cache *cache, const char *path, uint64_t limi
 		ob_warn("uploads are not kept: %s is not a directory that only this user can write "
 			"to",
 			chosen);
+	else if (!lock_works(cache->top))
+		ob_warn("uploads are not kept: %s cannot be locked: %s; name a directory on a "
+			"local file system with --cache",
+			chosen, strerror(errno));
 	else if (owner_set(cache, cache->top, st.st_uid) && usage_map(cache))
 		return;
 	else
@@ -203,6 +216,24 @@ static bool is_named(enum obs_cache_kind kind, const void *data, uint64_t size, 
 	return memcmp(digest, name, sizeof digest) == 0;
 }
 
+/*
+ * Removes a file that should have `size` bytes. Under the lock, so that no sweep leaves the file
+ * out of its count and has its bytes subtracted once more. Without the lock, and if the file has
+ * another size now, too many bytes stay counted until the next sweep.
+ */
+static void damaged_remove(struct obs_cache *cache, const char *file, uint64_t size)
+{
+	bool locked = obs_cache_lock(cache, LOCK_EX);
+	struct stat st;
+
+	if (fstatat(cache->dir, file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		unlinkat(cache->dir, file, 0) == 0 && locked)
+		atomic_fetch_sub(
+			&cache->usage->bytes, obs_cache_charge(ob_min((uint64_t)st.st_size, size)));
+	if (locked)
+		obs_cache_unlock(cache);
+}
+
 bool obs_cache_read(struct obs_cache *cache, enum obs_cache_kind kind,
 	const uint8_t name[OBS_CACHE_NAME_BYTES], void *dst, uint64_t size)
 {
@@ -223,29 +254,47 @@ bool obs_cache_read(struct obs_cache *cache, enum obs_cache_kind kind,
 		return true;
 	}
 	ob_warn("upload %s in the cache is damaged and is removed", file);
-	unlinkat(cache->dir, file, 0);
-	atomic_fetch_sub(&cache->usage->bytes, obs_cache_charge((uint64_t)st.st_size));
+	damaged_remove(cache, file, size);
+	return false;
+}
+
+/* Reserves `bytes`, under the shared lock. The count never exceeds the limit, not even briefly. */
+static bool reserve(struct obs_cache *cache, uint64_t bytes)
+{
+	uint64_t counted = atomic_load(&cache->usage->bytes);
+
+	do {
+		if (bytes > cache->limit || counted > cache->limit - bytes)
+			return false;
+	} while (!atomic_compare_exchange_weak(&cache->usage->bytes, &counted, counted + bytes));
+	return true;
+}
+
+/* True: the shared lock is held and `bytes` are reserved. */
+static bool lock_and_reserve(struct obs_cache *cache, uint64_t bytes)
+{
+	if (!obs_cache_lock(cache, LOCK_SH))
+		return false;
+	if (reserve(cache, bytes))
+		return true;
+	obs_cache_unlock(cache);
 	return false;
 }
 
 /*
- * Counts `bytes` more, if the limit allows it. False: the limit is reached, or another process is
- * making room just now.
+ * The same; makes room if there is none. It tries again even if it could evict nothing itself:
+ * while it waited for the lock, another process may have made room.
  */
 static bool room_take(struct obs_cache *cache, uint64_t bytes)
 {
 	if (bytes > cache->limit / 2)
 		return false;
-	if (atomic_fetch_add(&cache->usage->bytes, bytes) + bytes <= cache->limit)
+	if (lock_and_reserve(cache, bytes))
 		return true;
-	atomic_fetch_sub(&cache->usage->bytes, bytes);
-	if (!obs_cache_make_room(cache)) {
-		atomic_store_explicit(&cache->usage->wanted, 1, memory_order_relaxed);
-		return false;
-	}
-	if (atomic_fetch_add(&cache->usage->bytes, bytes) + bytes <= cache->limit)
+	obs_cache_make_room(cache);
+	if (lock_and_reserve(cache, bytes))
 		return true;
-	atomic_fetch_sub(&cache->usage->bytes, bytes);
+	atomic_store_explicit(&cache->usage->wanted, 1, memory_order_relaxed);
 	return false;
 }
 
@@ -286,6 +335,7 @@ void obs_cache_put(struct obs_cache *cache, enum obs_cache_kind kind,
 	file_name(kind, name, file);
 	if (!file_write(cache, file, data, size))
 		atomic_fetch_sub(&cache->usage->bytes, charge);
+	obs_cache_unlock(cache);
 }
 
 void obs_cache_sweep(struct obs_cache *cache)

@@ -11,9 +11,9 @@
  *
  * A tenant is the identity that a client has proved. A worker opens only its own client's folder,
  * so that nobody learns what others have uploaded. A file is written under another name and renamed
- * when complete; what is read is checked against its name before use. The total stays below a
- * limit: whoever exceeds it evicts the files that were used longest ago, of all tenants, until an
- * eighth is free.
+ * when complete; what is read is checked against its name before use. An upload's bytes are
+ * reserved before its file is created, so that the total never exceeds the limit: whoever finds no
+ * room evicts the files that were used longest ago, of all tenants, until an eighth is free.
  *
  * Owner: the session; executor only. The supervisor has one of its own, without a tenant, for
  * counting.

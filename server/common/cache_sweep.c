@@ -89,12 +89,8 @@ static bool tenant_look(struct sweep *sweep, int top, const char *tenant)
 			continue;
 		}
 		if (strlen(found->d_name) < OBS_CACHE_FILE_NAME - 1) {
-			/*
-			 * A temporary file. Its worker may still be writing, or may have been
-			 * killed.
-			 */
-			if (st.st_mtim.tv_sec + OBS_CACHE_STALE_S < time(NULL))
-				unlinkat(dirfd(dir), found->d_name, 0);
+			/* Half written: its worker was killed, or it would hold the lock. */
+			unlinkat(dirfd(dir), found->d_name, 0);
 			continue;
 		}
 		ok = strlen(found->d_name) > OBS_CACHE_FILE_NAME - 1 ||
@@ -137,12 +133,12 @@ static int by_use(const void *a, const void *b)
 	return x->used_ns < y->used_ns ? -1 : x->used_ns > y->used_ns;
 }
 
-static void entry_remove(const struct entry *entry, int top)
+static bool entry_remove(const struct entry *entry, int top)
 {
 	char path[sizeof entry->tenant + sizeof entry->file];
 
 	snprintf(path, sizeof path, "%s/%s", entry->tenant, entry->file);
-	unlinkat(top, path, 0);
+	return unlinkat(top, path, 0) == 0 || errno == ENOENT;
 }
 
 static int by_tenant(const void *a, const void *b)
@@ -175,12 +171,14 @@ static uint64_t part_shrink(struct sweep *sweep, const struct part *part, uint64
 {
 	uint64_t evicted = 0;
 
-	for (; evicted < part->n && bytes > 0; evicted++) {
-		const struct entry *entry = &sweep->list[part->first + evicted];
+	for (size_t i = 0; i < part->n && bytes > 0; i++) {
+		const struct entry *entry = &sweep->list[part->first + i];
 
-		entry_remove(entry, top);
+		if (!entry_remove(entry, top))
+			continue;
 		sweep->bytes -= entry->size;
 		bytes -= ob_min(bytes, entry->size);
+		evicted++;
 	}
 	return evicted;
 }
@@ -228,44 +226,40 @@ static uint64_t evict(struct sweep *sweep, int top, uint64_t target)
 }
 
 /*
- * Under the lock, in a sandbox, where one tenant's folder is visible: evicts an eighth of the limit
- * from that, but only what exceeds its equal share. A tenant below its share evicts nothing for
- * others that fill the cache: the supervisor makes room, and this upload is not cached.
+ * Under the exclusive lock, in a sandbox, where one tenant's folder is visible: evicts an eighth of
+ * the limit from that, but only what exceeds its equal share. A tenant below its share evicts
+ * nothing for others that fill the cache: the supervisor makes room, and this upload is not cached.
  */
-static bool own_make_room(struct obs_cache *cache)
+static void own_make_room(struct obs_cache *cache)
 {
 	struct sweep sweep = { .owner = cache->owner };
 	uint64_t before, evicted = 0, fair = atomic_load(&cache->usage->fair);
 	struct part part;
 
-	if (cache->dir < 0 || !tenant_look(&sweep, cache->top, cache->tenant) || sweep.n == 0) {
-		free(sweep.list);
-		return false;
+	if (cache->dir >= 0 && tenant_look(&sweep, cache->top, cache->tenant) && sweep.n > 0) {
+		qsort(sweep.list, sweep.n, sizeof *sweep.list, by_tenant);
+		part = part_at(&sweep, 0);
+		before = sweep.bytes;
+		if (part.held > fair)
+			evicted = part_shrink(&sweep, &part,
+				ob_min(cache->limit / 8, part.held - fair), cache->top);
+		atomic_fetch_sub(&cache->usage->bytes, before - sweep.bytes);
+		atomic_fetch_add(&cache->usage->evicted, evicted);
+		atomic_store(&cache->usage->wanted, 1);
 	}
-	qsort(sweep.list, sweep.n, sizeof *sweep.list, by_tenant);
-	part = part_at(&sweep, 0);
-	before = sweep.bytes;
-	if (part.held > fair)
-		evicted = part_shrink(
-			&sweep, &part, ob_min(cache->limit / 8, part.held - fair), cache->top);
-	atomic_fetch_sub(&cache->usage->bytes, before - sweep.bytes);
-	atomic_fetch_add(&cache->usage->evicted, evicted);
-	atomic_store(&cache->usage->wanted, 1);
 	free(sweep.list);
-	return evicted > 0;
 }
 
 /*
- * Another process usually makes room within milliseconds, and what is not cached meanwhile is lost:
- * so wait for the lock. A process that never releases it costs others LOCK_MS once in
- * LOCK_PAUSE_MS.
+ * A sweep usually takes milliseconds, and what is not cached meanwhile is lost: so wait for the
+ * lock. A process that never releases it costs others LOCK_MS once in LOCK_PAUSE_MS.
  */
-static bool lock_take(struct obs_cache *cache)
+bool obs_cache_lock(struct obs_cache *cache, int how)
 {
 	const struct timespec moment = { .tv_nsec = 1000000 };
 	uint64_t now = ob_clock_ns(), deadline = now + LOCK_MS * OB_MS;
 
-	while (flock(cache->top, LOCK_EX | LOCK_NB) != 0) {
+	while (flock(cache->top, how | LOCK_NB) != 0) {
 		if (errno != EWOULDBLOCK || now < cache->no_wait_until)
 			return false;
 		if (ob_clock_ns() > deadline) {
@@ -277,42 +271,34 @@ static bool lock_take(struct obs_cache *cache)
 	return true;
 }
 
-bool obs_cache_make_room(struct obs_cache *cache)
+void obs_cache_unlock(struct obs_cache *cache)
+{
+	flock(cache->top, LOCK_UN);
+}
+
+void obs_cache_make_room(struct obs_cache *cache)
 {
 	struct sweep sweep = { .owner = cache->owner };
-	uint64_t evicted = 0, target = cache->limit - cache->limit / 8, counted;
-	bool ok;
+	uint64_t evicted = 0, target = cache->limit - cache->limit / 8;
 
-	if (!lock_take(cache))
-		return false;
-	counted = atomic_load(&cache->usage->bytes);
-	ok = all_look(&sweep, cache->top);
-	if (ok) {
+	if (!obs_cache_lock(cache, LOCK_EX))
+		return;
+	if (all_look(&sweep, cache->top)) {
 		if (sweep.n)
 			qsort(sweep.list, sweep.n, sizeof *sweep.list, by_tenant);
 		atomic_store(&cache->usage->fair, fair_part(&sweep, target));
-	}
-	if (ok && sweep.bytes > cache->limit - cache->limit / 16) {
-		evicted = evict(&sweep, cache->top, target);
-		ob_debug("upload cache: %llu files evicted, %llu bytes left",
-			(unsigned long long)evicted, (unsigned long long)sweep.bytes);
-	}
-	/*
-	 * Applied as a difference: what other workers count meanwhile stays counted, at worst twice
-	 * until the next sweep.
-	 */
-	if (ok)
-		atomic_fetch_add(&cache->usage->bytes, sweep.bytes - counted);
-	atomic_fetch_add(&cache->usage->evicted, evicted);
-	if (ok)
+		if (sweep.bytes > cache->limit - cache->limit / 16) {
+			evicted = evict(&sweep, cache->top, target);
+			ob_debug("upload cache: %llu files evicted, %llu bytes left",
+				(unsigned long long)evicted, (unsigned long long)sweep.bytes);
+		}
+		/* Not a difference to the old count: nothing is reserved under this lock. */
+		atomic_store(&cache->usage->bytes, sweep.bytes);
+		atomic_fetch_add(&cache->usage->evicted, evicted);
 		atomic_store(&cache->usage->wanted, 0); /* all tenants were visible */
-	/*
-	 * Still under the lock: otherwise a file removed by one sweep could be subtracted by
-	 * another too.
-	 */
-	if (!ok)
-		ok = own_make_room(cache);
-	flock(cache->top, LOCK_UN);
+	} else {
+		own_make_room(cache);
+	}
+	obs_cache_unlock(cache);
 	free(sweep.list);
-	return ok;
 }

@@ -7,6 +7,7 @@
 #include "server/common/cache.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>
@@ -14,6 +15,7 @@
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -22,8 +24,39 @@
 #include "tests/waiting.h"
 #include "transport/tree.h"
 
-#define CHUNK (256u << 10)
-#define LIMIT (16ull << 20)
+#define CHUNK   (256u << 10)
+#define LIMIT   (16ull << 20)
+#define WRITERS 3u
+
+/*
+ * The linker passes the server's calls of renameat here. before_rename, if set, runs while a file
+ * is written completely but not yet visible under its name.
+ */
+int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to);
+int __real_renameat(int from_dir, const char *from, int to_dir, const char *to);
+
+static void (*before_rename)(void);
+
+int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to)
+{
+	if (before_rename)
+		before_rename();
+	return __real_renameat(from_dir, from, to_dir, to);
+}
+
+/* Its calls of flock fail with this error, as on a file system without locks. */
+static int flock_error;
+
+int __wrap_flock(int fd, int how);
+int __real_flock(int fd, int how);
+
+int __wrap_flock(int fd, int how)
+{
+	if (!flock_error)
+		return __real_flock(fd, how);
+	errno = flock_error;
+	return -1;
+}
 
 static char top[] = "/tmp/outboard-cache-test-XXXXXX";
 static uint8_t data[CHUNK], back[CHUNK];
@@ -220,6 +253,95 @@ TEST(the_count_is_made_anew)
 	folder_remove();
 }
 
+static void sweep_now(void)
+{
+	struct obs_cache other;
+
+	obs_cache_open(&other, top, LIMIT);
+	other.no_wait_until = UINT64_MAX; /* the writer waits for this function */
+	obs_cache_sweep(&other);
+	obs_cache_close(&other);
+}
+
+/*
+ * A sweep sees the file of an upload that is being written, or it does not. Its bytes are counted
+ * exactly once in both cases.
+ */
+TEST(a_sweep_does_not_forget_what_is_being_written)
+{
+	struct obs_cache cache;
+	uint8_t name[32];
+	int fd;
+
+	folder();
+	obs_cache_open(&cache, top, LIMIT);
+	obs_cache_enter(&cache, "alice");
+	for (unsigned i = 0; i < 3; i++) {
+		chunk_make(i, name);
+		before_rename = i == 1 ? sweep_now : NULL;
+		obs_cache_put(&cache, OBS_CACHE_CHUNK, name, data, sizeof data);
+		CHECK_INT(obs_cache_find(&cache, OBS_CACHE_CHUNK, name), sizeof data);
+		CHECK_INT(bytes_of(&cache), (i + 1) * CHUNK);
+	}
+	before_rename = NULL;
+	sweep_now();
+	CHECK_INT(bytes_of(&cache), 3 * CHUNK);
+	/* What a killed worker left half written is removed. */
+	fd = openat(cache.dir, "n1", O_WRONLY | O_CREAT | O_EXCL, 0600);
+	CHECK(fd >= 0 && write(fd, data, sizeof data) == sizeof data);
+	close(fd);
+	sweep_now();
+	CHECK_INT(faccessat(cache.dir, "n1", F_OK, 0), -1);
+	CHECK_INT(bytes_of(&cache), 3 * CHUNK);
+	obs_cache_close(&cache);
+	folder_remove();
+}
+
+static uint64_t bytes_found;
+
+static int bytes_add(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
+	if (type == FTW_F && strcmp(path + walk->base, "usage") != 0)
+		bytes_found += (uint64_t)st->st_size;
+	return 0;
+}
+
+/* Acts as the supervisor while workers write. The directory's bytes never exceed the limit. */
+TEST(the_limit_holds_while_many_write_and_sweep)
+{
+	struct obs_cache cache;
+	uint8_t name[32];
+	pid_t pid;
+
+	folder();
+	for (unsigned w = 0; w < WRITERS; w++) {
+		pid = fork();
+		CHECK(pid >= 0);
+		if (pid > 0)
+			continue;
+		obs_cache_open(&cache, top, LIMIT);
+		obs_cache_enter(&cache, w ? "alice" : "bob");
+		for (unsigned i = 0; i < 200; i++) {
+			chunk_make(w << 16 | i, name);
+			obs_cache_put(&cache, OBS_CACHE_CHUNK, name, data, sizeof data);
+		}
+		_exit(0);
+	}
+	obs_cache_open(&cache, top, LIMIT);
+	for (unsigned left = WRITERS; left > 0; left -= waitpid(-1, NULL, WNOHANG) > 0) {
+		obs_cache_sweep(&cache);
+		CHECK(bytes_of(&cache) <= LIMIT);
+		/* No writer is at work under this lock: what lies there has been counted. */
+		CHECK_INT(flock(cache.top, LOCK_EX), 0);
+		bytes_found = 0;
+		CHECK_INT(nftw(top, bytes_add, 8, FTW_PHYS), 0);
+		CHECK_INT(bytes_found, bytes_of(&cache));
+		CHECK_INT(flock(cache.top, LOCK_UN), 0);
+	}
+	obs_cache_close(&cache);
+	folder_remove();
+}
+
 static void *lock_end(void *fd)
 {
 	let_pass(50000,
@@ -348,6 +470,11 @@ TEST(where_there_is_no_place)
 	obs_cache_open(&cache, top, LIMIT);
 	CHECK_INT(cache.top, -1);
 	CHECK_INT(chmod(top, 0755), 0);
+	/* A file system without locks, on which the limit could not be enforced. */
+	flock_error = EBADF;
+	obs_cache_open(&cache, top, LIMIT);
+	flock_error = 0;
+	CHECK_INT(cache.top, -1);
 	obs_cache_open(&cache, top, LIMIT);
 	CHECK(cache.top >= 0);
 	obs_cache_close(&cache);
