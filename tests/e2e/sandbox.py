@@ -55,7 +55,7 @@ def scene(folder, user):
     """Files that a worker must not reach; the environment that names them to the driver."""
     paths = {name: folder / name for name in ('KEY', 'TOKENS', 'OTHER', 'OUTSIDE', 'SOCKET')}
     (folder / 'cache').mkdir(mode=0o700)
-    paths['OTHER'] = folder / 'cache' / ('f' * 32) / 'secret'
+    paths['OTHER'] = folder / 'cache' / ('f' * 32) / ('c' + 'f' * 64)  # as an upload is named: the server removes others
     paths['OTHER'].parent.mkdir(mode=0o700)
     for name in ('KEY', 'TOKENS', 'OTHER'):
         paths[name].write_text('secret')
