@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Generic pointers, functions with structs and many arguments, local arrays, and queries of address
- * spaces.
+ * Generic pointers, functions with struct arguments and many arguments, local arrays, and queries
+ * of address spaces.
  */
 #include "check.h"
 
@@ -87,7 +87,7 @@ __global__ void everywhere(const int *in, long long *out)
 	r[5] = __isGlobal(in) + 2 * __isShared(shared_words) + 4 * __isLocal(local_words) +
 		8 * __isShared(in) + 16 * __isGlobal(shared_words) + 32 * __isGlobal(global_words);
 	r[6] = constant_words[i % 8] + sum_of(constant_words, 1 + i % 8);
-	/* Bytes of a word, through pointers of other types. */
+	/* Reads the bytes of a word through pointers of other types. */
 	unsigned word = 0x01020304u * (unsigned)(i % 50);
 	const unsigned char *bytes = (const unsigned char *)&word;
 	unsigned short halves[2];

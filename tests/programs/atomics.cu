@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Every atomic on global and shared memory, for each type; sums and extremes are exact, exchanges
- * lose nothing.
+ * Every atomic operation on global and shared memory, for each type. Sums, minima and maxima must
+ * be exact, and exchanges must not lose a value.
  */
 #include "check.h"
 #include <vector>

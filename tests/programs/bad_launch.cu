@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Launches that CUDA refuses: at the launch itself, with the documented error, which
- * cudaGetLastError returns once; the kernel does not run and the next correct launch does.
+ * Launches that CUDA refuses. The launch itself returns the documented error, and cudaGetLastError
+ * returns it once. The kernel does not run; the next correct launch does.
  */
 #include "check.h"
 

@@ -44,7 +44,7 @@ int main()
 	REFUSED(cudaMemsetAsync(gone, 0, BYTES, 0));
 	puts("null and freed pointers refused");
 
-	/* Far beyond the end; a little beyond it may be inside the same page of memory. */
+	/* Far beyond the end: an address just beyond it may be in the same page of memory. */
 	REFUSED(cudaMemcpy(live, host, (size_t)1 << 44, cudaMemcpyHostToDevice));
 	REFUSED(cudaMemset(live, 0, (size_t)1 << 44));
 	REFUSED(cudaFree(gone));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Barriers: with a count, numbered ones for parts of a block, arrive without waiting, and threads
- * that have exited.
+ * Barriers: with a thread count, numbered ones for parts of a block, arrival without waiting, and
+ * with threads that have exited.
  */
 #include "check.h"
 
@@ -55,7 +55,7 @@ __global__ void barriers(int *out)
 	}
 	__syncthreads();
 
-	/* Threads meet in the middle of divergent code of one warp. */
+	/* Threads of one warp synchronise inside divergent code. */
 	if (i & 1)
 		__syncwarp(0xaaaaaaaau);
 	else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * bfloat16, scalar and in pairs; needs compute capability 8.0, below it the header computes by way
- * of float.
+ * Arithmetic in bfloat16, scalar and in pairs. Needs compute capability 8.0: for older devices the
+ * header computes in float.
  */
 #include <cuda_bf16.h>
 #include "small_float.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Threads are cancelled inside waiting calls. The other threads must continue, whatever locks the
- * cancelled ones held.
+ * Threads are cancelled inside waiting calls. The other threads must continue, even if a cancelled
+ * thread held locks.
  */
 #include "driver.h"
 #include <pthread.h>

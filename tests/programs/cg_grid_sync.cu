@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Cooperative launch: blocks pass values to each other across grid barriers, as many blocks as the
- * device can hold.
+ * Cooperative launch with up to as many blocks as the device can hold: blocks exchange values
+ * across grid barriers.
  */
 #include "check.h"
 #include <cooperative_groups.h>
@@ -72,7 +72,7 @@ int main()
 		CU(cudaFree(next));
 	}
 
-	/* More blocks than fit at once are refused, at the launch. */
+	/* A launch of more blocks than fit on the device at once is refused. */
 	unsigned *out;
 	CU(cudaMalloc(&out, 4));
 	CU(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, too_late, THREADS, 0));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Cooperative groups: tiles of every size, coalesced groups, labelled and binary partitions,
- * reductions on tiles.
+ * Cooperative groups: tiles of every size, coalesced groups, labeled_partition and
+ * binary_partition, reductions on tiles.
  */
 #include "check.h"
 #include <cooperative_groups.h>

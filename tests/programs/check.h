@@ -5,8 +5,8 @@
  * checks, a checksum, a small random generator, and the final result. A program prints only what
  * must be the same on every device: no names, addresses, times or counts.
  *
- * It is not tests/test.h, because these are programs as users write them: built by nvcc, without
- * this project's headers, and run whole, directly and over each transport.
+ * The programs do not use tests/test.h. They represent user programs: built by nvcc without this
+ * project's headers, and run as whole programs, directly and over each transport.
  */
 #ifndef TESTS_PROGRAMS_CHECK_H
 #define TESTS_PROGRAMS_CHECK_H
@@ -29,7 +29,7 @@ static inline const char *check_text(check_code code)
 #else
 #include <cuda.h>
 typedef CUresult check_code;
-/* No call of the driver: some programs are not linked with it. */
+/* Must not call the driver: some programs are not linked with it. */
 static inline const char *check_text(check_code code)
 {
 	return code == CUDA_SUCCESS ? "success" : "error";

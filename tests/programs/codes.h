@@ -2,8 +2,9 @@
 /* Copyright The Outboard Authors */
 /*
  * With OUTBOARD_TEST_CODES in the environment a program writes a line to stderr for each call whose
- * error code is to be compared. `run.py --mode same` compares these lines between a device in the
- * process and one behind a server. So codes are compared even where a program accepts several.
+ * error code is to be compared. `run.py --mode same` runs the program on a device in its own
+ * process and through a server and compares these lines, even where a program accepts several
+ * codes.
  */
 #ifndef TESTS_PROGRAMS_CODES_H
 #define TESTS_PROGRAMS_CODES_H

@@ -66,7 +66,7 @@ int main()
 		OK(got[i] == host(values, now, i, 1000, 0.75f));
 	printf("first run  %016llx\n", (unsigned long long)checksum(got, sizeof(got)));
 
-	/* A part of the table, through an offset, on a stream. */
+	/* Copies a part of the table, at an offset, on a stream. */
 	for (int i = 8; i < COUNT; i++)
 		values[i] = -i * i;
 	CU(cudaMemcpyToSymbolAsync(table, values + 8, (COUNT - 8) * sizeof(int), 8 * sizeof(int),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Copies of rectangles and boxes with pitches and offsets, in all directions, waiting or not,
- * against a host model.
+ * 2D and 3D copies with pitches and offsets, in all directions, synchronous and asynchronous. The
+ * results are compared with a model on the host.
  */
 #include "check.h"
 #include <vector>
@@ -103,7 +103,7 @@ static void boxes()
 	CU(cudaFree(copy.ptr));
 }
 
-/* cudaMemcpyDefault: the direction comes from the pointers. */
+/* cudaMemcpyDefault: CUDA finds the direction from the pointers. */
 static void directions()
 {
 	enum { COUNT = 3000 };
@@ -122,7 +122,7 @@ static void directions()
 		OK(back[i] == host[(i + COUNT - 10) % COUNT]);
 	CU(cudaMemcpy(back.data(), host.data(), COUNT * 4, cudaMemcpyDefault));
 	OK(back == host);
-	/* Large and at odd offsets. */
+	/* A large copy at odd offsets. */
 	std::vector<byte> large(5000001), again(large.size());
 	byte *c;
 	for (size_t i = 0; i < large.size(); i++)

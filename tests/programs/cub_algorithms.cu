@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* CUB's device-wide algorithms with their two-phase temporary storage, on a stream of our own. */
+/* CUB's device-wide algorithms with their two-phase temporary storage, on a created stream. */
 #include "check.h"
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
@@ -11,7 +11,7 @@
 
 static const int LENGTH = 12345;
 
-/* Every CUB call is made twice: once for the size of its temporary storage, once to work. */
+/* Calls CUB twice: the first call returns the size of the temporary storage, the second runs. */
 #define CUB(call)                                  \
 	do {                                       \
 		void *temp = nullptr;              \

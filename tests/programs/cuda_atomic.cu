@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * libcu++: cuda::atomic in three scopes with acquire and release, atomic_ref, a message passed
- * between blocks.
+ * libcu++: cuda::atomic in three scopes with acquire and release, atomic_ref, and messages between
+ * blocks.
  */
 #include "check.h"
 #include <cuda/atomic>
@@ -34,7 +34,7 @@ __global__ void count(cuda::atomic<unsigned, cuda::thread_scope_device> *total, 
 	largest.fetch_max((unsigned long long)id << 35, cuda::memory_order_relaxed);
 }
 
-/* Block 0 sends, block 1 adds up; no other synchronisation. */
+/* Block 0 sends, block 1 sums. Their only synchronisation is the mailbox. */
 __global__ void pass_on(mail *box, long long *sum)
 {
 	if (threadIdx.x)

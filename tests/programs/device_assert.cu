@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * assert on the device: the message, error 710 at the next synchronisation, and at every call after
- * it.
+ * assert on the device: the message, and error 710 at the next synchronisation and at every later
+ * call.
  */
 #undef NDEBUG
 #include "check.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Each kind of fault in a child process of its own, the parent never touching CUDA: the error is
- * the one CUDA names.
+ * Each kind of device fault, in a separate child process: the error is the one that CUDA documents.
+ * The parent never uses CUDA.
  */
 #include "check.h"
 #include <sys/wait.h>
@@ -68,7 +68,7 @@ int main()
 			_exit(child(fault));
 		OK(pid > 0 && waitpid(pid, &status, 0) == pid);
 		OK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-		/* Not the error's name: asking the runtime for it may already start it. */
+		/* Prints no error name: the runtime call for it may initialise the runtime. */
 		printf("%s: %d\n", FAULT[fault].name, (int)FAULT[fault].error);
 	}
 	return verdict("device_faults");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * malloc, free, new and delete on the device: linked lists grown in parallel, kept from one launch
- * to the next.
+ * malloc, free, new and delete on the device: threads build linked lists in parallel, which remain
+ * from one launch to the next.
  */
 #include "check.h"
 
@@ -36,7 +36,7 @@ __global__ void sum_and_free(unsigned *sum)
 	int id = blockIdx.x * blockDim.x + threadIdx.x;
 	unsigned total = 0, place = 1;
 
-	/* Each list is freed by another thread than the one that made it. */
+	/* A different thread than the one that made a list frees it. */
 	for (node *n = list[(id + 33) % LISTS]; n;) {
 		node *next = n->next;
 		total += n->value * place++;

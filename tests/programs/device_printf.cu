@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * printf on the device: every conversion, strings, many arguments, its return value, whole lines
- * from many threads.
+ * printf on the device: every conversion, strings, many arguments, the return value, and unbroken
+ * lines from many threads.
  */
 #include <unistd.h>
 
@@ -50,7 +50,7 @@ __global__ void much()
 			i, threadIdx.x);
 }
 
-/* More than any one message carries: every line of every thread arrives once. */
+/* More output than fits one message: every line of every thread arrives exactly once. */
 static void much_at_once(void)
 {
 	static bool seen[MUCH_THREADS * MUCH_LINES];

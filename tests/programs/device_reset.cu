@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * cudaDeviceReset: all memory goes, everything can be made again; also the texts of errors and
- * calls before the first use.
+ * cudaDeviceReset frees all memory, and all objects can be made again. Also the texts of errors,
+ * and calls before the first use of the device.
  */
 #include "check.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Double and float arithmetic in all four rounding modes against the host's, conversions, and the
- * functions of math.h.
+ * Double and float arithmetic in all four rounding modes, compared with the host's; conversions;
+ * the functions of math.h.
  */
 #include "check.h"
 #include <cfenv>
@@ -90,7 +90,7 @@ int main()
 		b[i] = ((double)random_next(&seed) * 4294967296.0 + random_next(&seed)) /
 				2305843009213693952.0 -
 			4;
-		/* Halves, for the ties of rint. */
+		/* Integers plus 0.5, to test ties in rint. */
 		a[i] = i % 16 ? a[i] : rint(a[i]) + 0.5;
 	}
 	CU(cudaMalloc(&device_a, LENGTH * 8));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Shared by the programs that use the driver API, in addition to check.h: calls by name, and the
- * device code that the build puts beside the program.
+ * Shared by the programs that use the driver API, in addition to check.h: looks up calls by name
+ * and reads the device code that the build writes to the folder of the program.
  */
 #ifndef TESTS_PROGRAMS_DRIVER_H
 #define TESTS_PROGRAMS_DRIVER_H
@@ -28,7 +28,7 @@ static inline void *driver_entry(const char *name)
 	return at;
 }
 
-/* Returns the path of a file beside this program; valid until the next call. */
+/* Returns the path of a file in this program's folder; valid until the next call. */
 static inline const char *beside(const char *file)
 {
 	static char path[4096];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Batches of copies: rows between host and device memory with several sets of attributes, boxes,
- * and refused batches: the error names the wrong copy, and no copy of the batch is made.
+ * Batches of copies: rows between host and device memory with several sets of attributes, and 3D
+ * copies. A refused batch returns the index of the wrong copy and makes none of its copies.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -28,7 +28,7 @@ static void *other_thread(void *argument)
 }
 
 /*
- * More contexts at a time than a thread may push. Nothing of them may remain after they are
+ * More contexts at a time than a thread may push. All their resources must be freed when they are
  * destroyed.
  */
 static void many_contexts(CUdevice device)
@@ -82,7 +82,7 @@ int main(void)
 	OK(got_device == device);
 	CU(cuMemAlloc(&a, 1024));
 	CU(cuMemsetD8(a, 7, 1024));
-	/* The next context has its own default stream, which does not wait for this one's. */
+	/* Another context has its own default stream, which does not wait for this context's. */
 	CU(cuCtxSynchronize());
 
 	/* A created context becomes current; popping it restores the primary one. */
@@ -94,7 +94,7 @@ int main(void)
 	CU(cuCtxGetApiVersion(own, &version));
 	OK(version >= 3010);
 	CU(cuMemAlloc(&b, 1024));
-	/* All contexts of a process share one address space; copies may cross. */
+	/* All contexts of a process share one address space; copies between them are allowed. */
 	CU(cuMemcpyDtoD(b, a, 1024));
 	unsigned char byte = 0;
 	CU(cuMemcpyDtoH(&byte, b + 1023, 1));
@@ -110,7 +110,7 @@ int main(void)
 	CU(cuCtxGetCurrent(&current));
 	OK(current == own);
 
-	/* Pointer attributes report the context of memory. */
+	/* A pointer attribute reports the context that owns the memory. */
 	CUcontext of = NULL;
 	CU(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_CONTEXT, a));
 	OK(of == primary);
@@ -127,7 +127,7 @@ int main(void)
 	CU(cuCtxDestroy(second));
 	CU(cuCtxGetCurrent(&current));
 	OK(current == own);
-	/* A context's end frees what it owned. */
+	/* Destroying a context frees its memory. */
 	CU(cuCtxDestroy(own));
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH(&byte, b, 1));
 	CU(cuCtxSetCurrent(primary));

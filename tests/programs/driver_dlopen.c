@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The driver API with nothing of CUDA linked: libcuda.so.1 by dlopen, names by dlsym; arguments as
- * array and as buffer.
+ * The driver API without any CUDA library linked: libcuda.so.1 by dlopen, calls by dlsym; kernel
+ * arguments as an array and in one buffer.
  */
 #include "driver.h"
 #include <dlfcn.h>
@@ -81,7 +81,7 @@ int main(void)
 	OK(wrong == 0);
 	printf("array  %016llx\n", (unsigned long long)checksum(got, sizeof(got)));
 
-	/* The same in one buffer, laid out as the kernel's parameters are. */
+	/* The same arguments in one buffer, in the layout of the kernel's parameters. */
 	struct {
 		char a;
 		short b;

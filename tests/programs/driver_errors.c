@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Modules that cannot be loaded, names that are not there, handles and arguments that are wrong;
- * names of errors.
+ * Modules that cannot be loaded, names that do not exist, wrong handles and arguments; names of
+ * errors.
  */
 #include "driver.h"
 
@@ -32,12 +32,12 @@ int main(void)
 		"%s.visible .entry f()\n{\n\tmov.u32 %%r1, 0;\n\tret;\n}\n", HEADER);
 	EXPECT(CUDA_ERROR_INVALID_PTX, cuModuleLoadData(&module, source));
 	EXPECT(CUDA_ERROR_FILE_NOT_FOUND, cuModuleLoad(&module, "/no/such/file.ptx"));
-	/* Machine code alone, for a device that nobody here has. */
+	/* Machine code without PTX, for a device other than the one under test. */
 	void *machine_code = read_beside("driver_kernels.sass.fatbin");
 	EXPECT(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&module, machine_code));
 	free(machine_code);
 
-	/* Loading with a log, and a module that is good. */
+	/* Loading with a log, and a valid module. */
 	char log[1000] = "", errors[1000] = "";
 	CUjit_option options[] = { CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
 		CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };

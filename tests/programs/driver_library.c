@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Libraries and kernels without a context: load once, launch by CUkernel or CUfunction, globals,
- * names, attributes.
+ * Libraries and kernels, which belong to no context: loaded once, launched as CUkernel or
+ * CUfunction; globals, names, attributes.
  */
 #include "driver.h"
 
@@ -76,8 +76,8 @@ int main(void)
 	CU(cuLaunchKernelEx(&config, (CUfunction)saxpy, args, NULL));
 	CU(cuMemcpyDtoH(got, y, sizeof(got)));
 	/*
-	 * The first 64 values were overwritten by counts: they are the integer 1, a tiny number as
-	 * float.
+	 * The first 64 values were overwritten by counts: the integer 1, which is a tiny number as
+	 * a float.
 	 */
 	OK(got[10] == 5.0f && got[255] == 382.5f);
 	CU(cuLibraryUnload(library));

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A hundred modules made of generated PTX: loaded, each run, looked up by name, unloaded in another
- * order.
+ * A hundred modules of generated PTX: all are loaded, run, looked up by name, and unloaded in a
+ * different order.
  */
 #include "driver.h"
 
 enum { MODULES = 100, THREADS = 32, ROUNDS = 2 };
 
 /*
- * Kernel k_<n>(out): out[tid] = state * factor + tid, state = state + 1, for a factor and a state
- * of its own.
+ * Kernel k_<n>(out): out[tid] = state * factor + tid, state = state + 1. Each module has its own
+ * factor and state.
  */
 static void write_ptx(char *to, size_t size, int number)
 {
@@ -94,7 +94,7 @@ int main(void)
 		CU(cuModuleUnload(module[m]));
 		module[m] = NULL;
 	}
-	/* The room is used again; the modules still loaded have kept their state. */
+	/* A new module may reuse the freed memory; the remaining modules have kept their state. */
 	write_ptx(ptx, sizeof(ptx), 5000);
 	CUmodule late;
 	CUfunction late_function;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Memory through the driver API: wide memsets, pitched ones, ranges, unified copies, copies of
- * rectangles and boxes.
+ * Memory through the driver API: memsets of 16 and 32 bits and with a pitch, address ranges,
+ * unified copies, 2D and 3D copies.
  */
 #include "driver.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Queries of devices, contexts, modules, libraries and functions; occupancy; the calls' old ABIs by
+ * Queries of devices, contexts, modules, libraries and functions; occupancy; old ABIs of calls by
  * their exported names.
  */
 #include "driver.h"
@@ -25,7 +25,7 @@ static int attribute(CUdevice device, CUdevice_attribute which)
 	return value;
 }
 
-/* The call may not be offered; if it is, it must succeed. */
+/* The driver need not support the call; if it does, the call must succeed. */
 static int offered(CUresult status)
 {
 	OK(status == CUDA_SUCCESS || status == CUDA_ERROR_NOT_SUPPORTED);
@@ -158,7 +158,7 @@ static void contexts(CUdevice device)
 	EXPECT(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, cuCtxEnablePeerAccess(primary, 0));
 	EXPECT(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, cuCtxDisablePeerAccess(primary));
 
-	/* Attached once more, so only the second detach ends it. */
+	/* Attached a second time, so that only the second detach destroys it. */
 	CU(attach(&same, 0));
 	OK(same == made);
 	CU(detach(made));

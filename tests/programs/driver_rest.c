@@ -58,7 +58,7 @@ static void peers(CUcontext here, CUcontext there, CUstream stream)
 	CU(cuMemcpyDtoH(to, dst, BOX));
 	OK(memcmp(to, want, BOX) == 0);
 
-	/* The other way, from the context that is not current. */
+	/* In the other direction, from the context that is not current. */
 	box.srcDevice = dst;
 	box.srcContext = there;
 	box.dstDevice = src;

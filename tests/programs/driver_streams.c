@@ -72,7 +72,7 @@ int main(void)
 	CU(cuStreamQuery(stream));
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuEventCreate(&end, 0x1000));
 
-	/* The same call by its name and version. */
+	/* The same call, found by name and version. */
 	CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
 		unsigned, CUstream, void **, void **) = NULL;
 	CUresult (*alloc)(CUdeviceptr *, size_t) = NULL;

@@ -2,8 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * Virtual memory management: a range that is reserved once and grows by mapping memory into it, as
- * allocators of machine learning frameworks do; one piece of memory at two addresses; memory that
- * outlives its handle; what the calls refuse.
+ * in allocators of machine learning frameworks; one allocation mapped at two addresses; memory that
+ * remains after its handle is released; refused calls.
  */
 #include "driver.h"
 
@@ -54,7 +54,7 @@ static void properties(void)
 	printf("granularity divides 2 MiB %d\n", PAGE % least == 0);
 }
 
-/* The range grows by a piece at a time; a kernel and copies see one array. */
+/* The range grows by one allocation at a time; a kernel and copies use it as one array. */
 static void growing(CUfunction add)
 {
 	CUmemGenericAllocationHandle pieces[PIECES];
@@ -87,7 +87,7 @@ static void growing(CUfunction add)
 	OK(base == p + PAGE && size == PAGE);
 	CU(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p));
 	OK(ordinal == 0);
-	/* A mapped piece cannot be freed as an allocation, nor its addresses be given back. */
+	/* cuMemFree cannot free mapped memory, and its addresses cannot be released. */
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemFree(p));
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(p, 1024 * PAGE));
 	CU(cuMemUnmap(p, 2 * PAGE)); /* two mappings in one call */
@@ -99,7 +99,7 @@ static void growing(CUfunction add)
 	CU(cuMemAddressFree(p, 1024 * PAGE));
 }
 
-/* One memory at two addresses, one of them for reading. It stays when its handle is released. */
+/* Memory mapped at two addresses, one of them read-only, remains after its handle is released. */
 static void aliases(void)
 {
 	CUmemGenericAllocationHandle handle = create(2 * PAGE);
@@ -177,7 +177,7 @@ static void refused(void)
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(p, 2 * PAGE));
 }
 
-/* Memory comes back, whichever goes last. */
+/* Memory is freed by the last of release and unmap, in either order. */
 static void nothing_lost(void)
 {
 	size_t before, after, total;

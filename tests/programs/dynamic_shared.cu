@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Dynamic shared memory: several arrays carved from one block, 60 KB after opting in, and the
- * refusals around it.
+ * Dynamic shared memory: several arrays in one allocation, 60 KB after opting in, and sizes that
+ * are refused.
  */
 #include "check.h"
 #include <vector>
@@ -25,7 +25,7 @@ __global__ void reverse(const int *in, int *out, int count)
 		out[i] = values[order[i]];
 }
 
-/* A walk over all of the large array: every word is written by one thread and read by another. */
+/* Uses all of the large array: every word is written by one thread and read by another. */
 __global__ void walk(unsigned *out, int words)
 {
 	__shared__ volatile unsigned seed;
@@ -66,7 +66,7 @@ int main()
 		OK(got[i] == in[count - 1 - i]);
 	printf("reversed %d %d %d\n", got[0], got[1], got[2]);
 
-	/* Not without asking first. */
+	/* Refused without cudaFuncSetAttribute. */
 	walk<<<1, THREADS, LARGE>>>(device_sums, words);
 	EXPECT(cudaErrorInvalidValue, cudaGetLastError());
 	EXPECT(cudaErrorInvalidValue,

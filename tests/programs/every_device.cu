@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Every device in turn: set, allocate, compute, copy to every device and to itself; wrong ordinals
- * are refused.
+ * For each device: makes it current, allocates, computes, and copies to every device and to itself.
+ * Wrong ordinals are refused.
  */
 #include "check.h"
 #include <thread>

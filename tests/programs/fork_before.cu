@@ -2,8 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * A program that forks before it uses CUDA: the parent and two children work independently at the
- * same time. A child made after CUDA was used must work or get an error; it must not hang or
- * disturb its parent.
+ * same time. A child forked after CUDA was used must work or get an error; it must not hang or
+ * affect its parent.
  */
 #include "check.h"
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Function pointers: a table on the device, an address fetched by the host, recursion, a dense
+ * Function pointers: a table on the device, an address that the host reads, recursion, a dense
  * switch, divergent calls.
  */
 #include "check.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Half precision, scalar and in pairs. */
+/* Arithmetic in half precision, scalar and in pairs. */
 #include <cuda_fp16.h>
 #include "small_float.h"
 

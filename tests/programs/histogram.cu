@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * 256-bin histogram with atomics on global memory, and on shared memory merged at the end of each
- * block.
+ * 256-bin histogram with atomics on global memory, and with atomics on shared memory that each
+ * block adds to global memory at its end.
  */
 #include "check.h"
 #include <vector>
@@ -36,7 +36,7 @@ int main()
 	uint32_t seed = 3;
 
 	for (unsigned char &x : in) {
-		/* The product of two dice is uneven: some bins are crowded. */
+		/* A product of two random numbers: an uneven distribution, with contention on some bins. */
 		x = (unsigned char)((random_next(&seed) >> 28) * (random_next(&seed) >> 28));
 		want[x]++;
 	}

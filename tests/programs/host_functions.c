@@ -11,8 +11,8 @@
 #include <time.h>
 
 /*
- * long enough that a call that does not wait returns before; a call that waits passes on a machine
- * of any speed
+ * A call that does not wait must return within this time. A call that waits passes the test on a
+ * machine of any speed.
  */
 #define HOLD_MS 200
 

@@ -346,8 +346,8 @@ static void unload_at_exit(void)
 }
 
 /*
- * Nothing may wait after the driver's own exit handlers have run, including unloading by the
- * runtime's handlers.
+ * After the driver's exit handlers have run, no call may wait, including the calls by which the
+ * runtime's handlers unload modules.
  */
 static int ends_while_a_kernel_runs(const struct row *row)
 {

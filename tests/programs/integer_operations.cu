@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Integer instructions on edge values and random ones: bit counts, permutes, funnel shifts, high
- * products, division, video.
+ * Integer instructions on edge values and random ones: bit counts, byte permutes, funnel shifts,
+ * high halves of products, division, video instructions.
  */
 #include "check.h"
 #include <vector>

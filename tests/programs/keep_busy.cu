@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Works for as many seconds as it is told (default: a short while): something to kill at any
- * moment, or to run beside.
+ * Launches kernels for the number of seconds in its first argument (default 0.3). Other tests kill
+ * it, or run it at the same time as another program.
  */
 #include "check.h"
 #include <ctime>

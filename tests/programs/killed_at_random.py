@@ -17,12 +17,12 @@ import run as programs  # noqa: E402
 import waiting  # noqa: E402
 
 KILLS = 20
-EARLY = 150  # kills while a program introduces itself to the server
-GONE_WITHIN = waiting.AT_ONCE  # long before the server gives a lost client up (--grace)
+EARLY = 150  # kills during the handshake with the server
+GONE_WITHIN = waiting.AT_ONCE  # seconds; much shorter than the grace period (--grace)
 
 
 def descendants(pid):
-    """Process ids of all children, grandchildren and so on."""
+    """Returns the process ids of all descendants."""
     children = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -42,8 +42,8 @@ def descendants(pid):
 
 
 def busy(pids):
-    """Each process with its number of sockets: a session holds some, a warm worker that waits for
-    one has fewer."""
+    """Returns each process and its number of sockets. A worker with a session has more sockets than
+    a warm worker."""
     sessions = []
     for pid in pids:
         try:
@@ -55,8 +55,8 @@ def busy(pids):
 
 
 def settle(server, idle, limit):
-    """Waits until the server's processes hold no more sockets than at rest; the seconds it took, or
-    None."""
+    """Waits until the server's processes have no more sockets than when idle. Returns the seconds
+    it took, or None at the limit."""
     begin = time.monotonic()
     if waiting.until(lambda: sum(count for _, count in busy(descendants(server))) <= idle, limit):
         return time.monotonic() - begin
@@ -80,8 +80,8 @@ def main():
         if code != 0:
             print(f"FAIL keep_busy does not run at all: {code}\n{out}{err}")
             return 1
-        # What the server holds at rest, after its first session: what it holds for three seconds
-        # without a change.
+        # The number of sockets of the idle server: constant for three seconds after the first
+        # session.
         held = []
         waiting.until(lambda: held.append(sum(count for _, count in busy(descendants(server)))) or len(held) > 60 and len(set(held[-60:])) == 1, every=0.05)
         idle = held[-1]

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Kernel parameters at the classic limit: 4096 bytes in structs by value, of mixed sizes and
- * alignments, also unaligned.
+ * Kernel parameters of 4096 bytes, the limit before CUDA 12.1: structs by value of various sizes
+ * and alignments, also unaligned.
  */
 #include "check.h"
 

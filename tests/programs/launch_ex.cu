@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * cudaLaunchKernelEx: plain, cooperative, with priority and programmatic serialisation; and
- * launches by cudaLaunchKernel.
+ * cudaLaunchKernelEx: without attributes, cooperative, with priority, with programmatic
+ * serialisation; and launches by cudaLaunchKernel.
  */
 #include "check.h"
 #include <cooperative_groups.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Code that no compiler takes, beside code that is good: the runtime loads it at its first use, and
- * that call fails, each time; nothing else does. lazy_ptx_broken.cu holds the bad code; only its
- * PTX is embedded, so nobody has looked at it before.
+ * Invalid code in a program with valid code. The runtime loads the invalid code at its first use:
+ * that call fails each time it is made, and no other call fails. lazy_ptx_broken.cu contains the
+ * invalid code; only its PTX is embedded, so that no build step rejects it.
  */
 #include "check.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Conway's Game of Life on a torus: 24 generations, one launch each, boards swapped; a glider must
- * come back.
+ * Conway's Game of Life on a torus: 24 generations, one launch each, with two boards that are
+ * swapped. A glider must return to its start.
  */
 #include "check.h"
 #include <vector>

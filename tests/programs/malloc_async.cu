@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * cudaMallocAsync: order with the stream's work, use on other streams behind an event, the default
+ * cudaMallocAsync: order with the stream's work, use on other streams after an event, the default
  * pool and its limits.
  */
 #include "check.h"
@@ -42,8 +42,8 @@ int main()
 	CU(cudaEventCreate(&event));
 
 	/*
-	 * The memory of one round may be that of the round before: its kernel must have finished
-	 * with it.
+	 * A round may get the memory of the previous round, whose kernel must have finished by
+	 * then.
 	 */
 	CU(cudaMallocAsync(&sum, sizeof(got), first));
 	CU(cudaMemsetAsync(sum, 0, sizeof(got), first));
@@ -53,7 +53,7 @@ int main()
 		add<<<LENGTH / 256, 256, 0, first>>>(sum, data, 20);
 		CU(cudaFreeAsync(data, first));
 	}
-	/* Made on one stream, used on a second, freed on the first. */
+	/* Allocated on one stream, used on a second, freed on the first. */
 	CU(cudaMallocAsync(&data, sizeof(got), first));
 	start<<<LENGTH / 256, 256, 0, first>>>(data, 5);
 	CU(cudaEventRecord(event, first));
@@ -90,7 +90,7 @@ int main()
 	OK(used >= sizeof(got));
 	CU(cudaMallocFromPoolAsync(&data, sizeof(got), pool, second));
 	CU(cudaFreeAsync(data, second));
-	CU(cudaFree(sum)); /* also allowed */
+	CU(cudaFree(sum)); /* cudaFree may free memory of cudaMallocAsync */
 	CU(cudaStreamSynchronize(second));
 	CU(cudaMemPoolTrimTo(pool, 0));
 	EXPECT(cudaErrorMemoryAllocation, cudaMallocAsync(&data, (size_t)1 << 50, first));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Mandelbrot set in fixed point (exact on every device) and in float; the picture is printed as
- * characters.
+ * Mandelbrot set in fixed point (exact on every device) and in float. The program prints the
+ * picture as characters.
  */
 #include "check.h"
 #include <vector>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Matrix product through 16 x 16 shared tiles, for sizes that are no multiple of the tile; 2-D grid
- * and block.
+ * Matrix product through 16 x 16 shared tiles, for sizes that are not multiples of the tile size;
+ * 2-D grid and blocks.
  */
 #include "check.h"
 #include <cmath>
@@ -52,7 +52,7 @@ int main()
 	CU(cudaGetLastError());
 	CU(cudaMemcpy(c.data(), device_c, c.size() * 4, cudaMemcpyDeviceToHost));
 
-	/* The fused products in the same order give the same bits on the host. */
+	/* On the host, fused multiply-adds in the same order give the same bits. */
 	int wrong = 0;
 	for (int row = 0; row < ROWS; row++)
 		for (int column = 0; column < COLUMNS; column++) {

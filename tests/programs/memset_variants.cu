@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* cudaMemset in all its forms: odd addresses and lengths, rectangles and boxes, waiting or not. */
+/* All forms of cudaMemset: odd addresses and lengths, 2D and 3D, synchronous and asynchronous. */
 #include "check.h"
 #include <algorithm>
 #include <vector>
@@ -28,7 +28,7 @@ int main()
 			CU(cudaMemsetAsync(device + start, value, length, stream));
 		else
 			CU(cudaMemset(device + start, value, length));
-		/* cudaMemset does not wait either, and is not ordered before the stream. */
+		/* cudaMemset does not wait either, and has no order with respect to the stream. */
 		CU(cudaDeviceSynchronize());
 		memset(want.data() + start, value, length);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Pi and a normal distribution with cuRAND's header-only device generators; equal seeds give equal
- * streams anywhere.
+ * Pi and a normal distribution with cuRAND's header-only device generators. Equal seeds give equal
+ * sequences on every device.
  */
 #include "check.h"
 #include <curand_kernel.h>
@@ -18,7 +18,7 @@ template <typename State> __global__ void throw_darts(unsigned long long *inside
 
 	curand_init(1234, id, 0, &state);
 	for (int i = 0; i < DRAWS; i++) {
-		/* 16-bit integers: the count is exact, whatever the rounding. */
+		/* 16-bit integers: the count does not depend on rounding. */
 		unsigned draw = curand(&state), x = draw >> 16, y = draw & 0xffff;
 		if (id == 0 && i < NUMBERS)
 			first[i] = draw;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * 384-bit Montgomery products and inverses (BLS12-381 base field), once with 32-bit carry chains in
- * PTX, once with 128-bit integers in C++. The expected values were computed with Python's integers.
+ * 384-bit Montgomery products and inverses (BLS12-381 base field), with 32-bit carry chains in PTX
+ * and with 128-bit integers in C++. The expected values were computed with Python's integers.
  */
 #include "check.h"
 #include "montgomery_cases.h"
@@ -51,7 +51,7 @@ __device__ void multiply_add(uint32_t (&t)[LIMBS + 2], const uint32_t (&a)[LIMBS
 		"r"(a[7]), "r"(a[8]), "r"(a[9]), "r"(a[10]), "r"(a[11]), "r"(b));
 }
 
-/* r = t - prime if that is not negative, else t; the borrow of a sub.cc chain decides. */
+/* r = t - prime if that is not negative, else t, by the borrow of a sub.cc chain. */
 __device__ void reduce_once(uint32_t (&r)[LIMBS], const uint32_t *t, const uint32_t (&p)[LIMBS])
 {
 	uint32_t d[LIMBS], borrow;
@@ -169,7 +169,7 @@ __global__ void products(
 		out[i][k] = r[k];
 }
 
-/* Fermat: x^(p-2), 381 squarings and a product for each set bit. */
+/* Fermat's little theorem: x^(p-2), by 381 squarings and a product for each set bit. */
 template <typename Field>
 __global__ void inverses(const uint32_t (*a)[LIMBS], uint32_t (*out)[LIMBS])
 {

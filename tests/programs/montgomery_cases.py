@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Writes montgomery_cases.h: operands modulo the BLS12-381 base field prime and what Python's
-integers make of them."""
+"""Writes montgomery_cases.h: operands modulo the BLS12-381 base field prime, and the products and
+inverses that Python's integers give."""
 
 import random
 import sys

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * All-pairs gravity with tiles of bodies in shared memory; leapfrog steps must keep momentum and
- * match the host.
+ * All-pairs gravity with tiles of bodies in shared memory. The leapfrog steps must conserve
+ * momentum and match the host.
  */
 #include "check.h"
 #include <cmath>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Number theoretic transform modulo the Goldilocks prime 2^64 - 2^32 + 1, forward and back, and a
- * product of polynomials.
+ * Number-theoretic transform modulo the Goldilocks prime 2^64 - 2^32 + 1, forward and inverse, and
+ * a product of polynomials.
  */
 #include "check.h"
 #include <vector>
@@ -23,7 +23,7 @@ static __device__ word subtract(word a, word b)
 	return a >= b ? a - b : a + (PRIME - b);
 }
 
-/* 2^64 = 2^32 - 1 and 2^96 = -1, so a 128-bit product reduces with two additions. */
+/* Modulo the prime, 2^64 = 2^32 - 1 and 2^96 = -1: two additions reduce a 128-bit product. */
 static __host__ __device__ word multiply(word a, word b)
 {
 #ifdef __CUDA_ARCH__

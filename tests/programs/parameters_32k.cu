@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Kernel parameters at the limit since CUDA 12.1: 32,764 bytes, on compute capability 7.0 and
+ * Kernel parameters of 32,764 bytes: the limit since CUDA 12.1, for compute capability 7.0 and
  * newer.
  */
 #include "check.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The default stream per thread (built with --default-stream per-thread, or named explicitly): each
- * thread's calls keep their order among themselves, and the legacy stream, named explicitly, still
- * orders all of them.
+ * The per-thread default stream (built with --default-stream per-thread, or passed explicitly): the
+ * calls of one thread keep their order. The legacy stream, passed explicitly, still waits for all
+ * of them.
  */
 #include "check.h"
 #include <thread>
@@ -33,7 +33,7 @@ static void work(unsigned me, unsigned *data, unsigned *result)
 	CU(cudaMemcpyAsync(
 		result, data, sizeof(start), cudaMemcpyDeviceToHost, cudaStreamPerThread));
 	CU(cudaStreamSynchronize(cudaStreamPerThread));
-	/* A thread's stream ends with the thread; the next thread gets its own. */
+	/* A thread's stream ends with the thread; the next thread gets a new one. */
 }
 
 int main()
@@ -60,7 +60,7 @@ int main()
 			(unsigned long long)checksum(results.data(), results.size() * 4));
 	}
 
-	/* The legacy stream waits for the thread's stream and the thread's stream for it. */
+	/* The legacy stream and the thread's stream wait for each other. */
 	CU(cudaMemsetAsync(data, 0, sizeof(got), cudaStreamPerThread));
 	for (unsigned i = 1; i <= 30; i++)
 		step<<<1, LENGTH, 0, i % 2 ? cudaStreamPerThread : cudaStreamLegacy>>>(data, 5, i);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Pinned memory: the ways to get it, asynchronous copies in both directions on several streams,
- * flags, registration.
+ * Pinned memory: all calls that allocate it, asynchronous copies in both directions on several
+ * streams, flags, registration.
  */
 #include "check.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Results of cudaPointerGetAttributes for device, pinned, registered and ordinary memory, at its
- * start and inside.
+ * Results of cudaPointerGetAttributes for device, pinned, registered and ordinary memory: for a
+ * pointer to its start and for one into its middle.
  */
 #include "check.h"
 

@@ -2,8 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * Two threads print some megabytes from kernels, each in its own stream, and synchronise now and
- * then: while one fetches the output, the other's kernels continue. Every line must be printed
- * once. The program reads its own output from a file.
+ * then. While one thread fetches the output, the kernels of the other continue. Every line must be
+ * printed exactly once. The program redirects its output to a file and reads it back.
  */
 #include "check.h"
 #include <pthread.h>

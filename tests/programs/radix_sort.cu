@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Stable radix sort of key and value, 4 bits a pass, with ballots for the rank inside a warp. */
+/* Stable radix sort of keys and values, 4 bits per pass. Ballots give the rank inside a warp. */
 #include "check.h"
 #include <algorithm>
 #include <utility>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Sum and maximum of an array: a tree in shared memory, warp shuffles, and one atomic a block. All
- * three must agree.
+ * Sum and maximum of an array by three methods: a tree in shared memory, warp shuffles, and one
+ * atomic per block. The results must be equal.
  */
 #include "check.h"
 #include <vector>

@@ -3,8 +3,8 @@
 /*
  * Calls that must fail, each printed with its error code: code that cannot be loaded, launches,
  * destroyed handles, memory, contexts, and the results of every group of calls after a kernel has
- * failed. Each group runs in a separate process. Where an error is asynchronous the program waits
- * for it, so that it does not depend on time which call returns it.
+ * failed. Each group runs in a separate process. The program waits for asynchronous errors, so that
+ * always the same call returns them.
  */
 #include "driver.h"
 #include "../fatbin.h"
@@ -92,8 +92,8 @@ static void bad_code_at_once(void)
 		TRY(cuLibraryLoadData(&library, TEXTS[i], NULL, NULL, 0, NULL, NULL, 0));
 	}
 	/*
-	 * The same without a container: loaded and so refused at the call. Repeated, because a failed
-	 * load must leave no state.
+	 * The same without a container: the call loads the code and therefore fails. Repeated,
+	 * because a failed load must leave no state.
 	 */
 	for (int i = 0; i < 3; i++) {
 		TRY(cuModuleLoadData(&bad, ptx(UNKNOWN)));
@@ -348,7 +348,7 @@ static void wrong_memory(void)
 	TRY(cuMemGetInfo(&size, NULL));
 	TRY(cuMemsetD8Async(memory + 256, 0, 1, NULL));
 	TRY(cuMemGetAddressRange(&p, &size, (CUdeviceptr)(uintptr_t)host));
-	/* the call is printed as it is written */
+	/* TRY prints the source text of the call, so its layout must not change */
 	/* clang-format off */
 	TRY(cuPointerGetAttribute(&p, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)host));
 	/* clang-format on */
@@ -487,8 +487,8 @@ static void after_a_failure(void)
 }
 
 /*
- * An error of a context ends with it: the next context works, whether it is created or the primary
- * one after a reset.
+ * A failed kernel affects only its own context: the next context works, whether it is created or
+ * the primary one after a reset.
  */
 static void next_context(void)
 {

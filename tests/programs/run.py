@@ -29,7 +29,7 @@ SKIPPED = 77
 
 
 class Program:
-    """One binary: a program in one of its variants."""
+    """A binary: a program in one of its variants."""
 
     def __init__(self, name, variant, binary, checks):
         self.name, self.variant, self.binary = name, variant, binary
@@ -47,7 +47,7 @@ class Program:
 
 
 def read_list():
-    """All binaries of programs.list, in its order."""
+    """Returns all binaries of programs.list, in its order."""
     programs = []
     with open(os.path.join(HERE, "programs.list"), encoding="utf-8") as table:
         for line in table:
@@ -64,7 +64,7 @@ def stop(process):
     """Ends a process and its children, and waits for it."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    with contextlib.suppress(subprocess.TimeoutExpired):  # one that the kernel holds on to does not end
+    with contextlib.suppress(subprocess.TimeoutExpired):  # uninterruptible in the kernel
         process.wait(10)
 
 
@@ -73,13 +73,13 @@ PR_SET_PDEATHSIG = 1
 
 
 def end_with_us():
-    """In a child: asks it to end when the thread that started it ends, however that comes about."""
+    """Called in a child: the kernel sends it SIGTERM when the thread that started it ends."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class Server:
-    """An outboard-server on a free port or a socket in a directory of its own; `driver` as its
-    option takes it."""
+    """An outboard-server on a free port, or on a socket in a temporary directory. `driver` is the
+    value of its option."""
 
     def __init__(self, build, transport, wait=20.0, options=(), driver="soft"):
         self.directory = tempfile.TemporaryDirectory(prefix="outboard-programs-")
@@ -107,8 +107,8 @@ class Server:
         self.url = found[1]
 
     def secure(self, build):
-        """A certificate and a token of its own; what clients need for them is left in the
-        environment."""
+        """Makes a certificate and a token. Sets self.environment for clients and returns the
+        server's options."""
         outboard = os.path.join(build, "tools", "outboard")
         cert, key, tokens = (os.path.join(self.directory.name, name) for name in ("cert.pem", "key.pem", "tokens"))
         subprocess.run([outboard, "cert", "--cert", cert, "--key", key], check=True, stdout=subprocess.DEVNULL)
@@ -121,7 +121,7 @@ class Server:
             return log.read()
 
     def stop(self):
-        """Asks the server to end, then ends it; whatever it has started goes with it."""
+        """Stops the server and its child processes: by SIGTERM, and then by force."""
         if self.process.poll() is None:
             self.process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -137,10 +137,10 @@ class Place:
         self.build, self.mode = build, mode
         self.server = self.directory = None
         self.environment = dict(os.environ, LC_ALL="C")
-        self.environment.setdefault("OUTBOARD_TIMEOUT", "60")  # seconds: a loaded machine is not what is tested
-        self.search(os.path.join(build, "lib"))  # there in a bundle: the libraries it brought
+        self.environment.setdefault("OUTBOARD_TIMEOUT", "60")  # seconds; long enough for a loaded machine
+        self.search(os.path.join(build, "lib"))  # exists in a bundle only: its libraries
         if preload := self.environment.get("OUTBOARD_TEST_PRELOAD"):
-            self.environment["LD_PRELOAD"] = preload  # a sanitizer's runtime must come first in a program that was built without it
+            self.environment["LD_PRELOAD"] = preload  # a program without the sanitizer must load its runtime first
         self.prefix = []
         if mode == "native" and not driver:
             return
@@ -159,14 +159,14 @@ class Place:
         self.prefix = [os.path.join(build, "tools", "outboard"), "run", "--server", url, "--"]
 
     def search(self, folder):
-        """Libraries are looked for in this folder first, if there is such a one."""
+        """Makes the loader search this folder first, if it exists."""
         if os.path.isdir(folder):
             path = self.environment.get("LD_LIBRARY_PATH")
             self.environment["LD_LIBRARY_PATH"] = folder + (":" + path if path else "")
 
     def binary(self, name):
-        """A built program. A sanitized build runs the programs of a plain one: what is instrumented
-        is our libraries, not what nvcc makes."""
+        """Returns the path of a program. A sanitized build runs the programs of a plain build:
+        only the libraries are instrumented, not the output of nvcc."""
         return os.path.join(os.environ.get("OUTBOARD_TEST_PROGRAMS") or os.path.join(self.build, "tests", "programs"), name)
 
     def command(self, *command):
@@ -183,7 +183,7 @@ class Place:
 
 
 def run(place, command, timeout):
-    """Exit code (None: time is up), what it wrote to stdout and stderr."""
+    """Runs a command. Returns its exit code (None: timed out), stdout and stderr."""
     process = place.start(*command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         out, err = process.communicate(timeout=timeout)
@@ -199,13 +199,13 @@ def run(place, command, timeout):
 
 
 def observe(place, program, timeout):
-    """Exit code (None: time is up), the lines it printed, what it wrote to stderr."""
+    """Runs a program. Returns its exit code (None: timed out), the lines of stdout, and stderr."""
     code, out, err = run(place, [place.binary(program.binary)], timeout)
     return code, sorted(out.splitlines()) if program.sorted else out.splitlines(), err
 
 
 def complaints_of(program, code, lines, err, timeout, record=False):
-    """A list of complaints; none means that the program did what it must."""
+    """Returns a list of complaints, empty if exit code and output are as expected."""
     complaints = []
     if code is None:
         complaints.append(f"not finished after {timeout:g} s")
@@ -229,20 +229,21 @@ def complaints_of(program, code, lines, err, timeout, record=False):
     return complaints
 
 
-# Switches that could change when an error is told: every call waits for its result; no code is
-# trusted; nothing is answered by the client.
+# OUTBOARD_OPT values that could change which call returns an error: every call waits for its
+# result; no code is trusted; the client answers no call itself.
 SAME_WAYS = ("", "-async", "-trust", "-local")
 
 
 def codes_of(place, program, timeout):
-    """Exit code, output, what went wrong, and the code of each call that the program notes."""
+    """Runs a program. Returns (exit code, output, code of each call that it reports), and the other
+    lines of stderr."""
     code, lines, err = observe(place, program, timeout)
     notes = [line for line in err.splitlines() if line.startswith("code: ")]
     return (code, lines, notes), [line for line in err.splitlines() if not line.startswith("code: ")]
 
 
 def difference(here, there):
-    """One line about the first thing that is not the same."""
+    """Returns one line about the first difference."""
     for what, a, b in (("output", here[1], there[1]), ("codes", here[2], there[2])):
         if a != b:
             at = next((i for i, pair in enumerate(zip(a, b)) if pair[0] != pair[1]), min(len(a), len(b)))
@@ -251,7 +252,7 @@ def difference(here, there):
 
 
 class SamePlaces:
-    """A device in the process, and one server behind which programs run in several ways."""
+    """Runs programs on a device in their own process, and in several ways through one server."""
 
     def __init__(self, build):
         self.direct = Place(build, "direct")
@@ -264,7 +265,7 @@ class SamePlaces:
             place.environment["OUTBOARD_TEST_CODES"] = "1"
 
     def check(self, program, timeout):
-        """Runs a program everywhere; a list of complaints."""
+        """Runs a program in all places. Returns a list of complaints."""
         here, err = codes_of(self.direct, program, timeout)
         complaints = complaints_of(program, here[0], here[1], "\n".join(err), timeout)
         if not here[2] and not here[1]:
@@ -281,7 +282,7 @@ class SamePlaces:
 
 
 def check(place, program, timeout, record):
-    """Runs a program; a list of complaints."""
+    """Runs a program. Returns a list of complaints."""
     binary = place.binary(program.binary)
     if not os.path.exists(binary):
         return [f"{binary} is not built"]

@@ -57,7 +57,7 @@ __global__ void add_offsets(unsigned *out, const unsigned *offset, int length)
 }
 
 /*
- * Blocks take their number from an atomic counter, so that the block waited for has always started.
+ * A block takes its number from an atomic counter, so the block that it waits for has started.
  */
 __global__ void scan_chained(const unsigned *in, unsigned *out, unsigned *ticket,
 	volatile unsigned *ready, volatile unsigned *running, int length)

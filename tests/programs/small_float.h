@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Arithmetic in a 16-bit float type against rounding done in double on the host. Included by
- * half_arithmetic.cu and bfloat16_arithmetic.cu, which name the type; the results are exact, so
- * every bit is compared.
+ * Tests arithmetic in a 16-bit float type. The host computes in double and rounds. Included by
+ * half_arithmetic.cu and bfloat16_arithmetic.cu, which define the type. The expected results are
+ * exact, so every bit is compared.
  */
 #ifndef TESTS_PROGRAMS_SMALL_FLOAT_H
 #define TESTS_PROGRAMS_SMALL_FLOAT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Locks taken by the threads of one warp against each other, which needs threads that make progress
- * independently, and a queue between blocks: producers and consumers in one launch.
+ * Spin locks for which the threads of one warp compete; this needs independent progress of threads.
+ * Also a queue between blocks: producers and consumers in one launch.
  */
 #include "check.h"
 

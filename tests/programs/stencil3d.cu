@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * 7-point heat stencil in three dimensions, 3-D grid and block, planes kept in registers along z;
- * exact in integers.
+ * 7-point heat stencil in three dimensions with 3-D grid and blocks. Planes along z are kept in
+ * registers. Integer arithmetic makes the results exact.
  */
 #include "check.h"
 #include <vector>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Streams that wait for each other's events, timing, flags, queries, and what is refused. */
+/* Streams that wait for each other's events, timing, flags, queries, and refused calls. */
 #include "check.h"
 #include <vector>
 
 enum { LENGTH = 1024, STREAMS = 4, ROUNDS = 6, SLOW = 3000 };
 
-/* Slow on purpose: who does not wait for it reads old values. */
+/* Slow, so that a stream that does not wait for it reads old values. */
 __global__ void slow_step(unsigned *data, unsigned factor, unsigned add, int repeat)
 {
 	unsigned x = data[blockIdx.x * blockDim.x + threadIdx.x];
@@ -68,7 +68,7 @@ static void chain_of_streams()
 	CU(cudaFree(data));
 }
 
-/* The legacy default stream waits for blocking streams and they for it, with no event at all. */
+/* The legacy default stream and blocking streams wait for each other without events. */
 static void legacy_default_stream()
 {
 	cudaStream_t stream;

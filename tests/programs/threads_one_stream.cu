@@ -33,7 +33,7 @@ static std::vector<int> owner(STEPS);
 static unsigned *data, *scratch;
 static cudaStream_t stream;
 
-/* One step on the device; the same on the host is host_step. */
+/* Enqueues one step on the device. host_step computes the same on the host. */
 static void enqueue(int step)
 {
 	unsigned number = (unsigned)step;
@@ -45,7 +45,7 @@ static void enqueue(int step)
 		CU(cudaGetLastError());
 		break;
 	case 2: {
-		/* Pageable memory that is not valid any more after the call. */
+		/* Pageable memory that becomes invalid after the call. */
 		std::vector<unsigned> local(LENGTH, number * 77);
 		CU(cudaMemcpyAsync(
 			scratch, local.data(), LENGTH * 4, cudaMemcpyHostToDevice, stream));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The first CUDA program everybody writes, with a length that no block size divides. */
+/* Vector addition, with a length that is not a multiple of the block size. */
 #include "check.h"
 
 static const int LENGTH = 50021;

@@ -25,7 +25,7 @@ __global__ void operations(unsigned *out)
 	double d = __shfl_sync(all, (double)id * 1.5, 31 - (int)lane);
 	r[8] = (unsigned)(d * 2);
 
-	/* Two halves of a warp that exchange values only within each half. */
+	/* Even and odd SIMD lanes diverge and exchange values only within their half of the warp. */
 	if (lane & 1) {
 		r[9] = __ballot_sync(0xaaaaaaaau, lane > 15);
 		r[10] = __shfl_sync(0xaaaaaaaau, id, 31);
