@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Atomics under contention, and messages between blocks. Every thread of several blocks works on
- * the same few places; operations that commute leave a result that does not depend on the order.
+ * Atomics under contention, and messages between blocks. All threads of several blocks operate on
+ * the same few memory locations. The operations commute, so the result does not depend on the
+ * order.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 
 #define BLOCKS  8u
 #define THREADS 128u
-#define EACH    8u /* operations of a thread */
+#define EACH    8u /* operations per thread */
 #define PLACES  5u
 #define TOTAL   (BLOCKS * THREADS * EACH)
 
@@ -55,9 +56,9 @@ enum place { IN_GLOBAL, IN_SHARED, IN_GENERIC, N_WHERE };
 static const char *const where_names[] = { "global", "shared", "generic" };
 
 /*
- * Operand k of thread i is at p0 + (i * EACH + k) * 8, its place is (i + k) % PLACES. Places are 8
- * bytes. p1: places in global memory, set by the host; p3: those of each block when they are
- * shared, copied in from p1 first and out at the end.
+ * Operand k of thread i is at p0 + (i * EACH + k) * 8; its location is number (i + k) % PLACES. A
+ * location has 8 bytes. p1: the locations in global memory, set by the host. p3: the final values
+ * of each block if the locations are in shared memory; they are first copied from p1.
  */
 /* clang-format off */
 static char *contended_text(const struct contended *c, enum place where, bool red)
@@ -107,7 +108,7 @@ static uint64_t contended_operand(struct pt_rng *rng, const struct contended *c)
 				pt_num_from_int(pt_rng_next(rng) & 1, pt_rng_below(rng, 1000));
 			return pt_num_pack(pt_type_format(c->type), n, PT_RN, false, NULL);
 		}
-		/* seldom enough that sums stay below the last exact integer, 2048 and 256 */
+		/* often 0, so that sums stay below the largest exact integer, 2048 or 256 */
 		if (pt_rng_below(rng, c->type == PT_F16 || c->type == PT_F16X2 ? 2 : 16))
 			return 0;
 		return ones[c->type] & (pt_rng_next(rng) & 1 ? 0xffff : UINT64_MAX);
@@ -115,7 +116,7 @@ static uint64_t contended_operand(struct pt_rng *rng, const struct contended *c)
 	case K_DEC:
 		return 1000;
 	case K_AND:
-		/* seldom a zero, so that some bits are left in the end */
+		/* mostly all ones, so that some bits remain set at the end */
 		return pt_rng_below(rng, 100) ? UINT64_MAX
 					      : ~(UINT64_C(1) << pt_rng_below(rng, 64));
 	default:
@@ -205,8 +206,8 @@ static bool run_contended(struct pt_run *run)
 }
 
 /*
- * What atomics return: tickets are all different; exchanges pass each value on exactly once; a
- * compare-and-swap loop loses nothing.
+ * Return values of atomics: all tickets differ; exchanges return each value exactly once; a
+ * compare-and-swap loop loses no update.
  */
 /* clang-format off */
 static const char returns_text[] =
@@ -295,8 +296,8 @@ static bool run_loops(struct pt_run *run)
 }
 
 /*
- * Block 0 writes, then raises a flag; the others see the flag, then must see the data. One protocol
- * a kernel.
+ * Block 0 writes data, then sets a flag. Blocks that have read the flag must read the new data. One
+ * protocol per kernel.
  */
 /* clang-format off */
 #define MESSAGE(name, raise, look) \

@@ -19,7 +19,7 @@
 
 /* clang-format off */
 static const char barriers_text[] =
-        /* every round each thread reads what a far thread wrote in the round before */
+        /* in each round every thread reads what a distant thread wrote in the previous round */
         PT_ENTRY("rounds") "{\n" SHARED PT_PROLOGUE MY_SLOT
         "	mov.u32 %r10, %t;\n	mov.u32 %r11, 0;\nL:\n	st.shared.u32 [%r60], %r10;\n	bar.sync 0;\n"
         "	add.u32 %r1, %t, 37;\n	rem.u32 %r1, %r1, %r63;\n	mad.lo.u32 %r1, %r1, 4, %r61;\n"
@@ -28,7 +28,7 @@ static const char barriers_text[] =
         "	setp.lt.u32 %q1, %r11, 20;\n	@%q1 bra L;\n"
         OUT2
         /*
- * each half of the block uses another barrier; the number and the count of threads are in registers
+ * each half of the block uses a different barrier; barrier number and thread count are in registers
  */
         PT_ENTRY("halves") "{\n" SHARED PT_PROLOGUE MY_SLOT
         "	shr.u32 %r1, %r63, 1;\n	setp.ge.u32 %q1, %t, %r1;\n	selp.u32 %r2, 9, 4, %q1;\n"
@@ -62,7 +62,7 @@ static const char barriers_text[] =
         "	selp.u32 %r11, 1, 0, %q2;\n	@%q3 or.b32 %r11, %r11, 2;\n	@%q4 or.b32 %r11, %r11, 4;\n"
         "	@%q5 or.b32 %r11, %r11, 8;\n"
         "	shl.b32 %r3, %r3, 8;\n	or.b32 %r11, %r11, %r3;\n" OUT2
-        /* the two sides of a divergent branch meet at one barrier from different places */
+        /* both sides of a divergent branch wait at the same barrier, in different instructions */
         PT_ENTRY("sides") "{\n" SHARED PT_PROLOGUE MY_SLOT
         "	mov.u32 %r10, 0;\n	mov.u32 %r11, 0;\n	and.b32 %r1, %t, 5;\n"
         "	setp.eq.u32 %q1, %r1, 0;\n	st.shared.u32 [%r60], %t;\n"
@@ -71,13 +71,13 @@ static const char barriers_text[] =
         "SIDE:\n	mul.lo.u32 %r2, %t, 3;\n	st.shared.u32 [%r60], %r2;\n	barrier.sync 0;\n"
         "READ:\n	sub.u32 %r3, %r63, 1;\n	sub.u32 %r3, %r3, %t;\n	mad.lo.u32 %r3, %r3, 4, %r61;\n"
         "	ld.shared.u32 %r10, [%r3];\n" OUT2
-        /* whole warps, and the tail of one, leave before the barrier */
+        /* whole warps, and the last lanes of one, exit before the barrier */
         PT_ENTRY("gone") "{\n" SHARED PT_PROLOGUE MY_SLOT
         "	mov.u32 %r11, 1;\n	setp.ge.u32 %q1, %t, 72;\n	@%q1 exit;\n"
         "	st.shared.u32 [%r60], %t;\n	bar.sync 0;\n"
         "	mov.u32 %r3, 71;\n	sub.u32 %r3, %r3, %t;\n	mad.lo.u32 %r3, %r3, 4, %r61;\n"
         "	ld.shared.u32 %r10, [%r3];\n	bar.sync 0;\n" OUT2
-        /* the newer spelling, with a count */
+        /* the newer form, barrier.cta, with a thread count */
         PT_ENTRY("cta") "{\n" SHARED PT_PROLOGUE MY_SLOT
         "	st.shared.u32 [%r60], %i;\n	barrier.cta.sync.aligned 0;\n	xor.b32 %r1, %t, 63;\n"
         "	mad.lo.u32 %r1, %r1, 4, %r61;\n"
@@ -212,7 +212,7 @@ static bool run_cta(struct pt_run *run)
 	return pt_run_same32(run, "word", got, want, 512);
 }
 
-/* All index registers in a 3-D grid of 3-D blocks; 28 words a thread. */
+/* All index registers in a 3-D grid of 3-D blocks; 28 words per thread. */
 #define WORDS 28u
 /* clang-format off */
 static const char registers_text[] =
@@ -337,8 +337,8 @@ static bool run_time(struct pt_run *run)
 }
 
 /*
- * Blocks that wait for each other: each for the block before it (any number of them), or all for
- * all (cooperative launch).
+ * Blocks that wait for each other: each for the previous block (any number of blocks), or each for
+ * all others (cooperative launch).
  */
 /* clang-format off */
 static const char waiting_text[] =
@@ -357,8 +357,8 @@ static const char waiting_text[] =
         "W:\n	ld.relaxed.gpu.global.u32 %r1, [%p1];\n	setp.lt.u32 %q2, %r1, %r2;\n	@%q2 bra W;\n	fence.acq_rel.gpu;\n"
         "WAITED:\n	bar.sync 0;\n"
         /*
- * the value of the neighbour in this round; a second array so that the next round does not
- * overwrite it
+ * reads the value of the neighbour in this round; the rounds use two arrays alternately, so that
+ * the next round does not overwrite the value
  */
         "	add.u32 %r3, %r62, 1;\n	rem.u32 %r3, %r3, %r10;\n	mad.wide.u32 %l2, %r3, 4, %p0;\n"
         "	ld.relaxed.gpu.global.u32 %r4, [%l2];\n"

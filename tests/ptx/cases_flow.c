@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Control flow. Most cases are one kernel that maps an input word of each thread to an output word
- * along a path that depends on the word, and the same function in C.
+ * Control flow. In most cases a kernel maps an input word of each thread to an output word on a
+ * path that depends on the word; the reference is the same function in C.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #define N_THREADS 1000u
 #define BLOCK     96u
 
-/* %r1 the input, %r2 the output (0 first), threads beyond N_THREADS gone. */
+/* %r1: input; %r2: output, initially 0. Threads beyond N_THREADS exit. */
 /* clang-format off */
 #define LOAD \
 	PT_PROLOGUE "	setp.ge.u32 %q15, %i, 1000;\n	@%q15 ret;\n	mad.wide.u32 %p0, %i, 4, %p0;\n" \
@@ -65,7 +65,7 @@ static uint32_t nested(uint32_t x, uint32_t i)
 	return r + i;
 }
 
-/* Steps of the 3n+1 walk: trip counts from 0 to over a hundred in one warp. */
+/* Number of steps of the 3n+1 sequence: loop counts from 0 to over 100 in one warp. */
 /* clang-format off */
 #define WALK \
 	"	and.b32 %r1, %r1, 1023;\n	add.u32 %r1, %r1, 1;\nLOOP:\n	setp.eq.u32 %q1, %r1, 1;\n" \
@@ -83,7 +83,7 @@ static uint32_t walk(uint32_t x, uint32_t i)
 	return n;
 }
 
-/* Two nested loops, both counts from data, with a break and a continue. */
+/* Two nested loops with counts that depend on data, a break and a continue. */
 /* clang-format off */
 #define NESTED_LOOPS \
 	"	and.b32 %r3, %r1, 15;\n	shr.u32 %r4, %r1, 4;\n	and.b32 %r4, %r4, 15;\n	mov.u32 %r5, 0;\n" \
@@ -114,8 +114,8 @@ static uint32_t nested_loops(uint32_t x, uint32_t i)
 }
 
 /*
- * Jumps into the middle of a loop from outside, and out of it to two places: no structured program
- * has this graph.
+ * Jumps from outside into the middle of a loop, and out of it to two places: an irreducible control
+ * flow graph.
  */
 /* clang-format off */
 #define TANGLED \
@@ -153,7 +153,7 @@ out2:
 	return r * 11;
 }
 
-/* SIMD lanes leave at four places, by ret and by exit; the others continue. */
+/* SIMD lanes end at four places, by ret and by exit; the others continue. */
 /* clang-format off */
 #define EARLY \
 	"	st.global.u32 [%p1], %r1;\n	and.b32 %r3, %r1, 3;\n	setp.eq.u32 %q1, %r3, 0;\n	@%q1 ret;\n" \
@@ -207,8 +207,7 @@ static uint32_t table(uint32_t x, uint32_t i)
 }
 
 /*
- * Functions: scalars and a structure in, a structure out, a call under a guard, one without
- * results.
+ * Functions: scalar and struct parameters, a struct result, a guarded call, a call without results.
  */
 /* clang-format off */
 static const char calls_text[] =
@@ -250,7 +249,7 @@ static uint32_t calls(uint32_t x, uint32_t i)
 	(void)i;
 	uint32_t r = 2 * x + (x & 0xffff) + x;
 	if (x & 4) {
-		/* swap gives {x, 0} in front and {r, x} reversed behind */
+		/* swap returns {x, 0}, then {r, x} in reverse order */
 		r = x * 3 + r + x * 7;
 	}
 	r -= x;
@@ -258,8 +257,8 @@ static uint32_t calls(uint32_t x, uint32_t i)
 }
 
 /*
- * A table of functions, another one in each lane; and the same function reached by two of its
- * entries.
+ * Calls through a table of functions, with different entries in each lane; two entries have the
+ * same function.
  */
 /* clang-format off */
 static const char indirect_text[] =
@@ -297,7 +296,7 @@ static uint32_t indirect(uint32_t x, uint32_t i)
 	}
 }
 
-/* Recursion in two functions that call each other, depth by lane. */
+/* Recursion of two functions that call each other, with a different depth in each lane. */
 /* clang-format off */
 static const char recursion_text[] =
         ".func (.param .b32 r) even(.param .b32 n);\n"
@@ -387,8 +386,7 @@ static uint32_t scopes(uint32_t x, uint32_t i)
 }
 
 /*
- * What compilers write around the code: launch bounds, debug information, weak and aliased
- * functions.
+ * Directives that compilers emit: launch bounds, debug information, weak and aliased functions.
  */
 /* clang-format off */
 static const char directives_text[] =
@@ -460,7 +458,7 @@ static const char spin_text[] =
         "	ld.volatile.global.u32 %r2, [%p0];\n	add.u32 %r2, %r2, 1;\n	st.volatile.global.u32 [%p0], %r2;\n"
         "	membar.gl;\n	atom.global.release.gpu.exch.b32 %r1, [lock], 0;\n"
         "	add.u32 %r3, %r3, 1;\n	setp.lt.u32 %q2, %r3, 3;\n	@%q2 bra TURN;\n	ret;\n}\n"
-        /* the critical section inside the loop, as compilers write it */
+        /* the critical section is inside the loop, as compilers emit it */
         PT_ENTRY("flag") "{\n" PT_PROLOGUE "	mov.u32 %r3, 0;\n"
         "AGAIN:\n	setp.ne.u32 %q3, %r3, 0;\n	@%q3 bra DONE;\n"
         "	atom.global.cas.b32 %r1, [lock], 0, 1;\n	setp.ne.u32 %q1, %r1, 0;\n	@%q1 bra AGAIN;\n"
@@ -506,7 +504,7 @@ static bool run_wait(struct pt_run *run)
 	return pt_run_same32(run, "upwards", got, want, 96);
 }
 
-/* A sum over a million numbers by a grid-stride loop, guarded at the end. */
+/* A sum of a million numbers by a grid-stride loop with a bounds check at the end. */
 /* clang-format off */
 static const char stride_text[] =
         PT_ENTRY("stride") "{\n" PT_PROLOGUE "	mov.u32 %r1, %nctaid.x;\n	mul.lo.u32 %r1, %r1, %r63;\n	cvt.u32.u64 %r2, %p2;\n"

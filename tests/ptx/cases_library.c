@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What matrix libraries use: mma, ldmatrix, cp.async, mbarrier. The operands are small integers, so
- * that every sum is exact whatever its order. A driver that does not know one of these opcodes
- * refuses the module; the case counts as not offered.
+ * Opcodes of matrix libraries: mma, ldmatrix, cp.async, mbarrier. The operands are small integers,
+ * so every sum is exact in any order. A driver without one of these opcodes refuses the module; the
+ * case is then reported as "not offered".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "tests/ptx/groups.h"
 #include "tests/ptx/run.h"
 
-/* D = A * B + C with A 16 x k, B k x 8; fragments as the manual draws them. */
+/* D = A * B + C with A 16 x k, B k x 8; fragments as in the manual's figures. */
 struct mma {
 	const char *name;
 	unsigned k, bits; /* of an element of A and B */
@@ -60,7 +60,7 @@ static unsigned c_registers(const struct mma *m)
 	return m->c == PT_F16 ? 2 : 4;
 }
 
-/* A round in memory: 32 lanes x (4 of A, 2 of B, 4 of C) words; the result 32 x 4. */
+/* Each round has 32 lanes x (4 of A, 2 of B, 4 of C) words in memory; the result has 32 x 4. */
 static char *mma_text(const struct mma *m)
 {
 	struct pt_text t = { 0 };
@@ -93,7 +93,7 @@ static char *mma_text(const struct mma *m)
 	return t.p;
 }
 
-/* Where element e of lane's fragment stands in its matrix. */
+/* Row and column in the matrix of element e of the lane's fragment. */
 static void place_a(const struct mma *m, unsigned lane, unsigned e, unsigned *row, unsigned *column)
 {
 	unsigned w = per_register(m), reg = e / w;
@@ -241,7 +241,7 @@ static bool run_ldmatrix(struct pt_run *run)
 	return pt_run_ok(run);
 }
 
-/* Copies of every size, zeros behind a short source, groups waited for one by one. */
+/* Copies of every size, zero fill after a short source, waits for one group at a time. */
 static const char cp_async_text[] = PT_ENTRY(
 	"copy") "{\n	.shared .align 16 .b8 place[4096];\n" PT_PROLOGUE
 		"	mov.u32 %r1, place;\n	mad.lo.u32 %r1, %t, 64, %r1;\n	mad.wide.u32 %l1, "
@@ -289,7 +289,7 @@ static bool run_cp_async(struct pt_run *run)
 	return pt_run_ok(run);
 }
 
-/* Phases of an mbarrier that all threads arrive at, waited for by parity and by token. */
+/* Phases of an mbarrier: all threads arrive, and wait by parity and by token. */
 static const char mbarrier_text[] = PT_ENTRY(
 	"phases") "{\n	.shared .align 8 .b64 bar;\n	.shared .align 4 .u32 s[128];\n" PT_PROLOGUE
 		  "	mov.u32 %r1, bar;\n	setp.ne.u32 %q1, %t, 0;\n	@!%q1 "

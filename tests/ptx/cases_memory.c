@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Memory that rows cannot reach: module variables and their initialisers, parameters, dynamic
- * shared memory, arrays in local.
+ * Memory that rows cannot test: module variables and their initialisers, parameters, dynamic shared
+ * memory, arrays in local memory.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static bool run_const_lanes(struct pt_run *run)
 }
 
 /*
- * The host finds a variable by name, reads its first value, and what it writes is what the kernel
+ * The host finds a variable by name, reads its initial value and writes a new one, which the kernel
  * reads.
  */
 static bool run_symbols(struct pt_run *run)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What kernels ask of the device runtime: printf, malloc, free, assert; and the errors that end a
- * context.
+ * The device runtime: printf, malloc, free, assert; and the errors that make a context unusable.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -142,7 +141,7 @@ static bool run_print(struct pt_run *run)
 	return pt_run_same32(run, "vprintf's result", &got, &want, 1);
 }
 
-/* The C library formats the same conversion by conversion. */
+/* The reference: the C library formats the same text, one conversion at a time. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 static unsigned print_conversion(
@@ -207,7 +206,7 @@ static bool check_print(struct pt_run *run, const char *out, const char *err)
 	return same;
 }
 
-/* Many threads print under divergence; each line comes out whole and once, the order is open. */
+/* Many threads print in divergent code. Each line must be whole and appear once, in any order. */
 static char *crowd_text(void)
 {
 	struct pt_text t = { 0 };
@@ -256,8 +255,8 @@ static bool check_crowd(struct pt_run *run, const char *out, const char *err)
 }
 
 /*
- * The heap: blocks do not overlap, outlive the kernel, can be freed by another one; too much gives
- * null.
+ * The heap: blocks do not overlap, outlive the kernel and can be freed by another kernel; a request
+ * that is too large gives null.
  */
 /* clang-format off */
 static const char heap_text[] =
@@ -317,8 +316,8 @@ static bool run_heap(struct pt_run *run)
 }
 
 /*
- * Statements that end the context, and how. %l1 is the parameter p0: a good buffer; %q1 holds in
- * one thread.
+ * Statements that make the context unusable, and the error. %l1 is the parameter p0, a valid
+ * buffer; %q1 is true in one thread.
  */
 static const struct fault {
 	const char *name, *text;
@@ -361,7 +360,7 @@ static bool after_fault(struct pt_run *run, CUresult want)
 	CUdeviceptr p = 0;
 	CUresult again = run->d->ctx_sync(), alloc = run->d->mem_alloc(&p, 64);
 	if (run->error != want && !(want == CUDA_ERROR_UNKNOWN && run->error))
-		return false; /* the message already says which error it was */
+		return false; /* run->message already contains the error */
 	if (again != run->error || alloc != run->error)
 		return pt_run_fail(run, "after error %d later calls gave %d and %d",
 			(int)run->error, (int)again, (int)alloc);
@@ -433,7 +432,7 @@ static bool check_assert(struct pt_run *run, const char *out, const char *err)
 	return strstr(err, want) ? true : pt_run_fail(run, "stderr: \"%.300s\"", err);
 }
 
-/* Texts that are no PTX: refused when loaded, and nothing else changes. */
+/* Texts that are not PTX: loading fails without other effects. */
 static const struct {
 	const char *name, *text;
 	CUresult want;
@@ -475,7 +474,7 @@ static bool run_refusal(struct pt_run *run)
 	CUresult r = pt_driver_load(run->d, refusals[run->c->arg[0]].text, &module);
 	if (!r)
 		run->d->module_unload(module);
-	/* a driver may see in the first bytes that this is no image of any kind */
+	/* a driver may find by the first bytes that this is not an image of any kind */
 	if (r != refusals[run->c->arg[0]].want &&
 		!(r == CUDA_ERROR_INVALID_IMAGE && run->c->arg[0] < 2))
 		return pt_run_fail(run, "cuModuleLoadDataEx gave %d, expected %d", (int)r,

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Warp-wide operations. One kernel a case: each lane has operands a, b, c; each warp a member mask.
- * The operation runs
- *   split     lanes of the mask, and then the others with the complement, at two places of the
- *             program
- *   together  both sets at one place, each lane with the mask of its set
- *   alone     lanes of the mask only, under a guard of the branch; the others keep their poison
- *   outside   lanes of the mask only, each with the mask but for itself: not defined by the ISA, so
- *             the software device's behaviour alone
- * and warp_reference.h says what each set answers.
+ * Warp-wide operations. One kernel per case: each lane has operands a, b, c; each warp a member
+ * mask. The operation runs
+ *   split     in lanes of the mask, then in the others with the complement, at two program points
+ *   together  in both sets at one program point, each lane with the mask of its set
+ *   alone     in lanes of the mask only, after a guarded branch; the others keep the poison value
+ *   outside   in lanes of the mask only, each with the mask without itself: not defined by the ISA,
+ *             so tested on the software device only
+ * warp_reference.h computes the expected results of each set.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -71,7 +70,7 @@ static uint32_t pick_members(struct pt_rng *rng, unsigned warp)
 	return warp < sizeof shapes / sizeof shapes[0] ? shapes[warp] : (uint32_t)pt_rng_next(rng);
 }
 
-/* c of a shuffle: the forms that CUDA's __shfl makes, and any. */
+/* c of a shuffle: the values that CUDA's __shfl uses, and random ones. */
 static uint32_t pick_c(struct pt_rng *rng, unsigned warp)
 {
 	static const uint32_t forms[] = { 0x1f, 0, 0x181f, 0x1800, 0x1c1f, 0x100f, 0x1e01, 0x1f1f };
@@ -87,7 +86,7 @@ static void pick_operands(struct pt_run *run, const struct pt_warp_op *op, uint3
 			uint32_t *x = in + (w * 32 + l) * 4;
 			uint32_t random = (uint32_t)pt_value(&run->rng, PT_B32, PT_ANY, 0);
 			/*
-			 * few values, and in every third warp all lanes or all lanes of a set alike
+			 * few values; in every third warp, all lanes of a set have the same value
 			 */
 			uint32_t few = w % 3 == 0 ? ((members >> l) & 1 || w % 2 ? same : ~same)
 						  : (uint32_t)pt_rng_next(&run->rng);
@@ -101,7 +100,7 @@ static void pick_operands(struct pt_run *run, const struct pt_warp_op *op, uint3
 	}
 }
 
-/* Lanes are judged by what the members say. */
+/* Compares the results in lanes with the reference for the given members. */
 static bool judge_lanes(struct pt_run *run, const struct pt_warp_op *op, const uint32_t *in,
 	const uint32_t *got, unsigned w, uint32_t members, uint32_t lanes)
 {
@@ -138,7 +137,8 @@ static bool judge_set(struct pt_run *run, const struct pt_warp_op *op, const uin
 }
 
 /*
- * Each lane of the set by what the others say: of shuffles, the lane is a source like the others.
+ * Compares each lane of the set with the reference for the other members. For shuffles the lane
+ * itself is also a member, because it is a source like the others.
  */
 static void judge_outside(struct pt_run *run, const struct pt_warp_op *op, const uint32_t *in,
 	const uint32_t *got, unsigned w, uint32_t members)
@@ -159,7 +159,7 @@ static bool run_op(struct pt_run *run)
 	enum mode mode = (enum mode)run->c->arg[1];
 	size_t threads = WARPS / BLOCK_WARPS * BLOCK_WARPS * 32;
 	if (mode == OUTSIDE && strncmp(run->d->name, "Outboard", 8) != 0)
-		return true; /* nothing to hold another device to */
+		return true; /* other devices may behave differently */
 	uint32_t *in = pt_alloc(WARPS * 32 * 4 * sizeof *in),
 		 *got = pt_alloc(WARPS * 32 * 2 * sizeof *got);
 	pick_operands(run, op, in);
@@ -189,8 +189,8 @@ static bool run_op(struct pt_run *run)
 }
 
 /*
- * activemask and the lane registers in diverged code; elect chooses one lane; bar.warp.sync joins
- * before a shuffle.
+ * activemask and the lane registers in diverged code; elect chooses one lane; bar.warp.sync
+ * reconverges before a shuffle.
  */
 /* clang-format off */
 static const char misc_text[] =
@@ -212,8 +212,8 @@ static const char misc_text[] =
         "	st.global.v2.u32 [%p1], {%r1, %r2};\n	st.global.v2.u32 [%p1+8], {%r3, %r4};\n"
         "	st.global.v2.u32 [%p1+16], {%r5, %r6};\n	ret;\n}\n"
         /*
-         * lanes write to shared memory in turn of their loops' lengths, meet, and read their
-         * neighbour
+         * lanes write to shared memory after loops of different lengths, synchronise, and read
+         * the value of their neighbour
          */
         PT_ENTRY("meet") "{\n	.shared .align 4 .u32 place[128];\n" PT_PROLOGUE
         "	mov.u32 %r1, place;\n	mad.lo.u32 %r1, %t, 4, %r1;\n	and.b32 %r2, %t, 31;\n"
@@ -335,7 +335,7 @@ static bool run_left(struct pt_run *run)
 	pt_run_get(run, b, got, sizeof got);
 	for (uint32_t i = 0; i < 128; i++) {
 		bool gone = i % 4 == 2;
-		/* lane 3's partner has left: its value is open */
+		/* lane 3's partner has exited: the value is undefined */
 		want[i * 2] = gone ? 0xa5a5a5a5 : i % 4 == 3 ? got[i * 2] : i ^ 1;
 		want[i * 2 + 1] = gone ? 0xa5a5a5a5 : 0x88888888;
 	}

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Rows: operands, kernels, comparison.
+ * Rows: makes the operands and the kernels and compares the results.
  *
  * Each kernel executes its opcode up to six times over the same operands and stores as many sets of
  * results:
- *   full       all lanes that are left in the warp (the last one is partly empty)
- *   branch     lanes of a random mask, the others jump over it
+ *   full       all lanes of the warp (the last warp is partly empty)
+ *   branch     lanes of a random mask; the others jump over the statements
  *   guard      @%m on every statement
  *   nguard     @!%m
- *   immediate  one operand is a constant of the program
+ *   immediate  one operand is a constant in the PTX
  *   in place   the destination is also the first operand; under a guard
- * Where lanes do not execute, the destination must keep what it held: a poison value, or the
- * operand.
+ * Lanes that do not execute must keep the value of the destination: a poison value, or the operand.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -90,7 +89,7 @@ static void emit_prologue(const struct pt_row *row, struct pt_text *t)
 	}
 }
 
-/* One statement that declares no registers or memory: its operands can be replaced. */
+/* Whether the row is one statement without declarations, so that operands can be replaced. */
 static bool simple(const struct pt_row *row)
 {
 	return !row->no_guard && !row->decl && !strchr(row->body, '\n') &&
@@ -105,7 +104,7 @@ static unsigned row_hash(const struct pt_row *row)
 	return h >> 4;
 }
 
-/* The operand that the immediate variant replaces and its value; false when the row has none. */
+/* Finds the operand that the immediate variant replaces, and its value; false if there is none. */
 static bool immediate_of(const struct pt_row *row, unsigned *ret_k, uint64_t *ret_value)
 {
 	if (!simple(row) || row->n_in < 2 || strncmp(row->name, "cvt", 3) == 0 ||
@@ -135,7 +134,7 @@ static void emit_literal(struct pt_text *t, enum pt_type type, uint64_t v)
 		pt_text_add(t, "0x%" PRIx64, v);
 }
 
-/* The body with every occurrence of one register replaced. */
+/* Emits the body with every occurrence of one register replaced. */
 static void emit_replaced(struct pt_text *t, const char *body, const char *old, const char *new)
 {
 	size_t n = strlen(old);
@@ -173,7 +172,7 @@ static bool is_active(unsigned v, bool m)
 	return v == FULL || v == IMMEDIATE || (v == NGUARD ? !m : m);
 }
 
-/* Every statement of the body with a prefix. */
+/* Emits every statement of the body with a prefix. */
 static void emit_body(const struct pt_row *row, struct pt_text *t, const char *prefix)
 {
 	for (const char *p = row->body; *p;) {
@@ -186,7 +185,7 @@ static void emit_body(const struct pt_row *row, struct pt_text *t, const char *p
 	}
 }
 
-/* Predicates have no third value to be poisoned with: variants alternate between false and true. */
+/* A predicate has no third value to use as poison: variants alternate between false and true. */
 static void emit_poison(const struct pt_row *row, struct pt_text *t, unsigned variant)
 {
 	for (unsigned k = 0; k < row->n_out; k++) {
@@ -278,8 +277,8 @@ struct operands {
 };
 
 /*
- * One packed or plain 16-bit operand: every value there is. Two or three: all tuples of edges
- * first, then random ones.
+ * One packed or scalar 16-bit operand: all values. Two or three operands: all tuples of edge
+ * values, then random ones.
  */
 static void make_operands(struct pt_suite *s, const struct pt_row *row, struct operands *o)
 {
@@ -308,7 +307,7 @@ static void make_operands(struct pt_suite *s, const struct pt_row *row, struct o
 		}
 		if (all && i < EXHAUSTIVE)
 			in[0] = i;
-		/* bits beyond a narrow operand must not matter */
+		/* random upper bits: the device must ignore those beyond a narrow operand */
 		for (unsigned k = 0; k < row->n_in; k++) {
 			if (pt_type_bits(row->in[k]) == 8 && !all)
 				in[k] |= (pt_rng_next(&rng) & 0xff) << 8;
@@ -350,7 +349,7 @@ static bool close_enough(const struct pt_row *row, enum pt_type t, uint64_t got,
 	if (isnan(want) || isnan(g))
 		return isnan(want) && isnan(g);
 	if (isinf(want) || isinf(g)) {
-		/* at the very top a bound of some ulps reaches infinity */
+		/* close to the largest finite number, the tolerance includes infinity */
 		double top =
 			pt_num_double(pt_num_unpack(pt_type_format(t), pt_type_format(t)->inf - 1));
 		return g == want ||
@@ -376,7 +375,7 @@ static bool right(const struct pt_row *row, const struct pt_want *want, unsigned
 		(want->has_alt && same_bits(row, t, got, want->alt[k]));
 }
 
-/* What a lane that does not execute variant v holds in result k. */
+/* The value of result k in a lane that does not execute variant v. */
 static uint64_t idle_value(const struct pt_row *row, const uint64_t *in, unsigned v, unsigned k)
 {
 	return v == IN_PLACE ? in[0] & pt_mask(reg_bits(row->in[0])) : poison_of(row->out[k], v);
@@ -408,7 +407,7 @@ static char *describe(const struct pt_row *row, const uint64_t *in, const struct
 	return t.p;
 }
 
-/* What variant v should give for one tuple. */
+/* The expected results of variant v for one tuple. */
 static void reference(
 	const struct pt_row *row, const uint64_t *in, unsigned v, struct pt_want *want)
 {
@@ -441,7 +440,7 @@ static void judge_tuple(const struct pt_row *row, const struct operands *o, cons
 		for (unsigned k = 0; k < row->n_out; k++) {
 			uint64_t got = out[(i * VARIANTS + v) * row->n_out + k];
 			unsigned bits = reg_bits(row->out[k]);
-			/* above the result the buffer's own fill must be left */
+			/* the bytes above the result must still have the buffer's fill value */
 			bool fill = bits == 64 || got >> bits == pt_mask(64) / 255 * 0xa5 >> bits;
 			uint64_t value = got & pt_mask(bits);
 			if (fill &&
@@ -458,7 +457,7 @@ static void judge_tuple(const struct pt_row *row, const struct operands *o, cons
 	}
 }
 
-/* NULL or what is wrong first. */
+/* Returns a message about the first wrong result, or NULL. */
 static char *judge(const struct pt_row *row, const struct operands *o, const uint64_t *out)
 {
 	struct finding found = { 0 };
@@ -514,7 +513,7 @@ static CUresult execute(struct pt_driver *d, CUmodule module, size_t index,
 	return r;
 }
 
-/* False when the context is gone. */
+/* Returns false if the context has failed. */
 static bool run_row(struct pt_suite *s, CUmodule module, size_t index, const struct pt_row *row)
 {
 	struct operands o;
@@ -533,7 +532,7 @@ static bool run_row(struct pt_suite *s, CUmodule module, size_t index, const str
 	return r == CUDA_SUCCESS;
 }
 
-/* A module that does not load is split, so that one unknown opcode fails alone. */
+/* Splits a module that does not load, so that only the row with an unknown opcode fails. */
 static void run_batch(struct pt_suite *s, struct pt_row *const *rows, size_t n)
 {
 	struct pt_text text = { 0 };

@@ -33,7 +33,7 @@ uint64_t pt_float_write(
 			alt = bits & sign;
 	}
 	if (v.kind != PT_NAN && (modifiers & (PT_SAT | PT_RELU)) && (bits & sign)) {
-		/* whether -0 counts as below 0 is left open */
+		/* the ISA does not say whether -0 is below 0 */
 		alt = bits == sign ? sign : 0;
 		bits = 0;
 	}

@@ -9,7 +9,7 @@
 
 #include "tests/ptx/suite.h"
 
-/* name, what */
+/* name, description */
 /* clang-format off */
 #define PT_GROUPS(X) \
 	X(integer, "integer arithmetic") \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * ptx-conformance: every PTX opcode the software device promises, against references written from
- * the PTX ISA manual, on any CUDA driver library. Exit status: 0 all right, 1 differences, 2 wrong
- * use, 77 nothing to test with.
+ * ptx-conformance: runs every PTX opcode that the software device supports on any CUDA driver
+ * library and compares the results with references written from the PTX ISA manual. Exit status: 0
+ * success, 1 differences, 2 wrong usage, 77 no driver library to test.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -52,12 +52,12 @@ static void on_alarm(int signal_number)
 	static const char text[] = "\nFAIL: a kernel did not end in time; the run stops here\n";
 	(void)signal_number;
 	if (write(STDOUT_FILENO, text, sizeof text - 1) < 0) {
-		/* the error cannot be reported */
+		/* ignored: the error cannot be reported */
 	}
 	_exit(1);
 }
 
-/* ptxas over one text. True when it accepts it. */
+/* Runs ptxas on a text. Returns whether ptxas accepts it. */
 static bool assemble(struct pt_suite *s, const char *text)
 {
 	char path[] = "/tmp/ptx-conformance-XXXXXX";

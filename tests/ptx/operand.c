@@ -171,7 +171,7 @@ static void float_edges(struct list *l, const struct pt_float_format *f, bool fe
 		sign | (inf + f->has_inf) };
 	for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
 		put(l, rest[i], bits);
-	/* powers of two around the integer types' ends, for conversions */
+	/* powers of two around the limits of the integer types, for conversions */
 	for (int e = 6; e <= 64; e = e < 8 ? e + 1
 			: e < 15           ? 15
 			: e < 17           ? e + 1
@@ -265,7 +265,7 @@ static uint64_t random_float(struct pt_rng *r, const struct pt_float_format *f, 
 		return bits & mask;
 	case 1: /* close to the earlier operand: cancellation */
 		return ((near & ~pt_mask(frac)) ^ (bits & sign)) | fraction;
-	case 2: /* subnormal or nearly so */
+	case 2: /* subnormal, or a small normal number */
 		return (bits & sign) | ((uint64_t)pt_rng_below(r, 3) << frac) | fraction;
 	default: { /* within 2^12 of one */
 		int64_t e = (int64_t)pt_rng_below(r, 25) - 12;

@@ -44,7 +44,7 @@ enum pt_type {
 enum pt_domain {
 	PT_ANY,
 	PT_SHIFT,    /* shift counts: near the widths, and very large ones */
-	PT_BYTE,     /* bit position or length as in bfe: 0 to 255, mostly small */
+	PT_BYTE,     /* bit position or length, as in bfe: 0 to 255, mostly small */
 	PT_LANE,     /* 0 to 31 */
 	PT_NONZERO,  /* divisors */
 	PT_NEAR,     /* -64 to 64 */
@@ -75,12 +75,11 @@ uint64_t pt_mask(unsigned bits);
 int64_t pt_sext(uint64_t v, unsigned bits);
 
 /*
- * Returns the edge values; few: a shorter list for rows with three operands. The list is in static
- * storage.
+ * Returns the edge values, in static storage. few: a shorter list, for rows with three operands.
  */
 const uint64_t *pt_edges(enum pt_type t, enum pt_domain d, bool few, size_t *ret_n);
 
-/* Returns a random value; near: an earlier operand; some values are chosen close to it. */
+/* Returns a random value. near: an earlier operand; some values are chosen close to it. */
 uint64_t pt_value(struct pt_rng *r, enum pt_type t, enum pt_domain d, uint64_t near);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Approximate functions: special operands give the results of the manual's tables, the others lie
- * within its error bound. arg: function, modifiers.
+ * Approximate functions: special operands must give the results of the manual's tables, the others
+ * a result within its error bound. arg: function, modifiers.
  */
 #include <float.h>
 #include <math.h>
@@ -66,7 +66,7 @@ static void ref_div_approx(const struct pt_row *row, const uint64_t *in, struct 
 	ref_approx(row, in, want);
 	double b = fabs(operand(row, in[1]));
 	want->open = b < 0x1p-126 ? b != 0 : b > 0x1p126 && b < INFINITY;
-	/* the bound holds where nothing overflows or underflows on the way */
+	/* the bound applies only if no step overflows or underflows */
 	if (fabs(want->real[0]) < 0x1p-126 && want->real[0] != 0)
 		want->open = true;
 }
@@ -106,7 +106,7 @@ static void add_f32(struct pt_suite *s)
 			char name[64];
 			snprintf(name, sizeof name, "%s%s.f32", f32_functions[i].name,
 				ftz ? ".ftz" : "");
-			/* a flushed or subnormal result is off by less than its own quantum */
+			/* adds the error of a flushed (2^-126) or subnormal (2^-149) result */
 			double absolute = f32_functions[i].absolute + (ftz ? 0x1p-126 : 0x1p-149);
 			row(s, f32_functions[i].f, f32_functions[i].types, name, ftz ? PT_FTZ : 0,
 				f32_functions[i].rel, absolute);
@@ -162,7 +162,7 @@ static void add_special(struct pt_suite *s)
 }
 
 /*
- * The low word of rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 is zero; the high word is a gross
+ * The low word of rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 is zero; the high word is a coarse
  * approximation.
  */
 static void ref_gross(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
@@ -217,7 +217,7 @@ void pt_group_approx(struct pt_suite *s)
 	add_f32(s);
 	add_special(s);
 	add_f64(s);
-	/* sin and cos farther out: the manual's bound within 100 pi */
+	/* sin and cos of larger operands: the manual gives a bound within 100 pi */
 	for (int i = 0; i < 2; i++) {
 		const char *op = i ? "cos" : "sin";
 		struct pt_row *r = pt_row_add(

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Atomics as rows: each thread has a separate place. The values before and after the operation are
- * compared, with edge values as operands. arg: operation, whether the place is in global memory.
+ * Atomics as rows: each thread has a separate memory location. The values before and after the
+ * operation are compared, with edge values as operands. arg: operation, whether the location is in
+ * global memory.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ enum op { ADD, MIN, MAX, INC, DEC, AND, OR, XOR, EXCH, CAS };
 static const char *const op_names[] = { "add", "min", "max", "inc", "dec", "and", "or", "xor",
 	"exch", "cas" };
 
-/* How a place is addressed; as in rows_memory.c, 16 own bytes. */
+/* How to address the location: 16 bytes for each thread, as in rows_memory.c. */
 static const struct {
 	const char *name, *qualifier, *base, *decl, *set_up;
 } places[] = {
@@ -41,8 +42,8 @@ static bool less(enum pt_type t, uint64_t a, uint64_t b)
 }
 
 /*
- * f32 additions in global memory flush subnormals by the manual, elsewhere they do not; both are
- * taken.
+ * By the manual, f32 additions flush subnormals in global memory and not elsewhere. Both results
+ * are accepted.
  */
 static uint64_t float_sum(enum pt_type t, uint64_t a, uint64_t b, uint64_t *ret_flushed)
 {
@@ -123,8 +124,8 @@ static void ref_red(const struct pt_row *row, const uint64_t *in, struct pt_want
 }
 
 /*
- * The stored value is compared with edges of the same list, so equal pairs occur; a compare operand
- * that never matched would test little.
+ * cas: the stored value and the compare operand are from the same list of edge values, so that
+ * equal pairs occur.
  */
 static void add(struct pt_suite *s, size_t place, enum op op, enum pt_type t, const char *order,
 	const char *suffix)

@@ -36,7 +36,7 @@ static void ref_logic(const struct pt_row *row, const uint64_t *in, struct pt_wa
 	}
 }
 
-/* Counts at or above the width shift everything out; the count is an unsigned 32-bit number. */
+/* The count is an unsigned 32-bit number. Counts >= the width shift out all bits. */
 static void ref_shift(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
 {
 	unsigned w = width(row);
@@ -230,7 +230,7 @@ static void ref_mov(const struct pt_row *row, const uint64_t *in, struct pt_want
 	want->out[0] = in[0];
 }
 
-/* Elements of arg[0] bits: pack joins the inputs, unpack takes the one input apart. */
+/* Elements of arg[0] bits: pack joins the inputs, unpack splits the single input. */
 static void ref_pack(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
 {
 	for (unsigned i = 0; i < row->n_in; i++)
@@ -288,7 +288,7 @@ static void add_shifts(struct pt_suite *s)
 	}
 }
 
-/* All 256 truth tables, four in a row. */
+/* All 256 truth tables, four per row. */
 static void add_lop3(struct pt_suite *s)
 {
 	for (int table = 0; table < 256; table += 4) {

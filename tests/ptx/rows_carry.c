@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Carry chains. The carry flag shows in a following addc (subc) of zeros: d1 is the carry, or minus
- * the borrow. A chain's carry-in comes from adding an operand to itself, which carries its top bit.
+ * Carry chains. An addc (subc) of zeros reads the carry flag: d1 is the carry, or minus the borrow.
+ * To set a chain's carry-in, an operand is added to itself: the carry is its top bit.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static void ref_mad_cc(const struct pt_row *row, const uint64_t *in, struct pt_w
 	sum(row, part, in[2], row->arg[1] ? top(row, in[3]) : 0, want);
 }
 
-/* A guarded instruction sets the flag in its lanes only. */
+/* A guarded instruction sets the flag only in the lanes that execute it. */
 static void ref_guarded_cc(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
 {
 	want->out[0] = top(row, in[2] ? in[1] : in[0]);
@@ -107,7 +107,7 @@ static void add_type(struct pt_suite *s, const char *t)
 				t, p, t, t));
 		r->arg[0] = part;
 		r->arg[1] = 1;
-		/* without .cc; d1 is then computed alone, by the same chain with .cc */
+		/* without .cc; d1 then comes from a separate chain with .cc */
 		r = row(s, ref_mad_cc, t, 4, pt_format("madc.%s.%s", p, t),
 			pt_format("add.cc.%s %%t0, %%e, %%e;\nmadc.%s.%s %%d0, %%a, %%b, %%c;\n"
 				  "add.cc.%s %%t0, %%e, %%e;\nmadc.%s.cc.%s %%t0, %%a, %%b, "
@@ -118,7 +118,7 @@ static void add_type(struct pt_suite *s, const char *t)
 	}
 }
 
-/* Numbers of n limbs: a and b in, the result out; text for one limb width. */
+/* Arithmetic on numbers of n limbs: a and b in, the result out; PTX for one limb width. */
 enum wide_op { WIDE_ADD, WIDE_SUB, WIDE_MUL };
 
 struct wide {
@@ -141,7 +141,7 @@ static void emit_wide_sum(struct pt_text *t, const struct wide *w)
 	pt_text_add(t, "%%x%u, 0, 0;\n", w->limbs);
 }
 
-/* Row by row: all low halves in one chain, all high halves in another one limb further up. */
+/* For each row, one chain adds all low halves, a second one all high halves one limb higher. */
 static void emit_wide_product(struct pt_text *t, const struct wide *w)
 {
 	unsigned n = w->limbs, bits = w->bits;
@@ -192,7 +192,7 @@ static char *wide_text(const struct wide *w)
 #define WIDE_THREADS   2048u
 #define WIDE_MAX_LIMBS 12u
 
-/* Schoolbook on 32-bit digits, whatever the kernel's limbs are: the bytes are the same. */
+/* Schoolbook method on 32-bit digits, for any limb width of the kernel: the bytes are the same. */
 static void wide_reference(const struct wide *w, const uint32_t *a, const uint32_t *b, uint32_t *x)
 {
 	unsigned n = w->limbs * w->bits / 32;

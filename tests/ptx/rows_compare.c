@@ -101,8 +101,8 @@ static bool combine(const struct pt_row *row, bool t, bool c)
 }
 
 /*
- * The second predicate is the combination of the negated comparison; for packed operands it is the
- * upper element's.
+ * The second predicate combines the negated comparison; for packed operands it is the result of the
+ * upper element.
  */
 static void ref_setp(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
 {

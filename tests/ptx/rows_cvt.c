@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Conversions. arg: destination type, source type, rounding, modifiers. Narrow integers sit in
- * 16-bit registers: a source's upper bits do not count, a destination is extended by its own
+ * Conversions. arg: destination type, source type, rounding, modifiers. Narrow integers are in
+ * 16-bit registers: the upper bits of a source are ignored, a destination is extended by its own
  * signedness.
  */
 #include <stdio.h>
@@ -24,7 +24,7 @@ static enum pt_type from(const struct pt_row *row)
 	return (enum pt_type)row->arg[1];
 }
 
-/* A value of the destination type as it stands in its register. */
+/* A value of the destination type, extended to its register. */
 static uint64_t extended(const struct pt_row *row, uint64_t v)
 {
 	unsigned bits = pt_type_bits(to(row));
@@ -69,9 +69,9 @@ static void ref_int_float(const struct pt_row *row, const uint64_t *in, struct p
 }
 
 /*
- * Clamped. NaN gives 0 when neither side has 64 bits, else the top bit alone. (For destinations
- * narrower than 32 bits from f64 that value is 1 << (width - 1); 0 is taken as well, since
- * converting by way of 32 bits gives it.)
+ * Clamps to the range of the destination. NaN gives 0 if neither type has 64 bits, else only the
+ * top bit. (From f64 to destinations narrower than 32 bits that is 1 << (width - 1). 0 is also
+ * accepted, because a conversion through 32 bits gives 0.)
  */
 static void ref_float_int(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
 {
@@ -94,7 +94,7 @@ static void ref_float_int(const struct pt_row *row, const uint64_t *in, struct p
 	want->out[0] = extended(row, (uint64_t)clamp(to(row), x.neg ? -v : v));
 }
 
-/* .ftz is about f32 alone: subnormals of the other side stay. */
+/* .ftz applies to f32 only: subnormals of the other type remain. */
 static int modifiers(const struct pt_row *row, enum pt_type side)
 {
 	return side == PT_F32 ? row->arg[3] : row->arg[3] & ~PT_FTZ;
@@ -113,7 +113,7 @@ static void ref_float_float(const struct pt_row *row, const uint64_t *in, struct
 	want->has_alt = want->alt[0] != want->out[0];
 }
 
-/* .rni and its like within one type: an integral value of the same type. */
+/* .rni, .rzi, .rmi, .rpi within one type: an integral value of the same type. */
 static void ref_integral(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
 {
 	struct pt_num x = pt_num_round(
@@ -122,7 +122,7 @@ static void ref_integral(const struct pt_row *row, const uint64_t *in, struct pt
 	want->has_alt = want->alt[0] != want->out[0];
 }
 
-/* Two scalars into a packed result, a into the upper half; or the elements of a packed operand. */
+/* Packs two scalars, a into the upper half; or converts the elements of a packed operand. */
 static void ref_packed(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
 {
 	unsigned bits = pt_type_bits(row->out[0]) / 2;
@@ -136,7 +136,7 @@ static void ref_packed(const struct pt_row *row, const uint64_t *in, struct pt_w
 	want->has_alt = want->alt[0] != want->out[0];
 }
 
-/* 19 significant bits on top; what stands below is left open. */
+/* The result is in the upper 19 bits. The bits below are undefined. */
 static void ref_tf32(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
 {
 	struct pt_num x = pt_num_unpack(&pt_f32, in[0]);
@@ -206,7 +206,7 @@ static void add_int_float(struct pt_suite *s)
 	}
 }
 
-/* Widening has no rounding. */
+/* A conversion to a wider format has no rounding modifier. */
 static void add_float_float(struct pt_suite *s)
 {
 	static const char *const integral[] = { ".rni", ".rzi", ".rmi", ".rpi" };

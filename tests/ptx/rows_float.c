@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * Rounded arithmetic of f32 and f64, and of f16, bf16 and their packed forms (groups float and
- * half): one reference over the formats. arg: operation, rounding, modifiers.
+ * half). All formats use the same reference. arg: operation, rounding, modifiers.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,8 +79,8 @@ static void ref_arithmetic(const struct pt_row *row, const uint64_t *in, struct 
 }
 
 /*
- * The manual's rules of min and max: a NaN loses unless .NaN; +0 is above -0; both NaN give the
- * canonical NaN.
+ * min and max by the manual: a NaN operand is ignored unless .NaN is given; +0 > -0; two NaN
+ * operands give the canonical NaN.
  */
 static uint64_t minmax(
 	const struct pt_row *row, enum pt_type t, const uint64_t *in, uint64_t *ret_alt)
@@ -234,7 +234,7 @@ void pt_group_float(struct pt_suite *s)
 			pt_row_add(s, ref_testp, spec, "testp.%s.%s", testp_names[k], n)->arg[0] =
 				k;
 	}
-	/* mad is fma where rounding is named */
+	/* mad with a rounding modifier is the same as fma */
 	for (int rm = PT_RN; rm <= PT_RP; rm++) {
 		for (int i = 0; i < 2; i++) {
 			struct pt_row *r = row(s, ref_arithmetic, both[i], 3, "mad",

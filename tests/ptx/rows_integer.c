@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Integer arithmetic. arg[0] of a row is its operand type; results are truncated to the destination
- * by the comparison.
+ * Integer arithmetic. arg[0] of a row is its operand type. The comparison truncates results to the
+ * destination's width.
  */
 #include <stdlib.h>
 
@@ -112,7 +112,7 @@ static void ref_sad(const struct pt_row *row, const uint64_t *in, struct pt_want
 	want->out[0] = store(row, (pt_i128)in[2] + (d < 0 ? -d : d));
 }
 
-/* Division by zero, and the one quotient that does not fit, are left open. */
+/* The ISA does not define division by zero and the one quotient that overflows. */
 static bool division_open(const struct pt_row *row, const uint64_t *in)
 {
 	unsigned w = pt_type_bits(type_of(row));

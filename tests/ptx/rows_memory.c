@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * Loads and stores as rows: every width and extension in every space, vector forms, qualifiers. %pi
- * is the address of the tuple in global memory, so operands can be read there and written there.
+ * is the address of the operand tuple in global memory, so kernels can read and write it there.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +13,12 @@
 enum space { GLOBAL, SHARED, LOCAL, GENERIC_GLOBAL, GENERIC_SHARED, GENERIC_LOCAL, N_SPACES };
 
 /*
- * Statements that put an address of 16 own bytes into %at (%as for shared), and how instructions
- * name the space and the place.
+ * Statements that put the address of the thread's 16 bytes into %at (%as for shared), and the
+ * qualifier and base with which instructions address them.
  */
 static const struct {
 	const char *name, *qualifier, *base, *decl, *set_up;
-	bool copy; /* the operands have to be stored there first */
+	bool copy; /* the kernel must store the operands there first */
 } spaces[N_SPACES] = {
 	[GLOBAL] = { "global", ".global", "%pi", ".reg .b64 %at, %v<4>;", "", false },
 	[SHARED] = { "shared", ".shared", "%as",
@@ -41,7 +41,7 @@ static const struct {
 		"mov.u64 %at, own;\ncvta.local.u64 %at, %at;\n", true },
 };
 
-/* The operands, two words of 64 bits, as bytes. */
+/* Reads bits at a byte offset in the operands, two words of 64 bits. */
 static uint64_t bytes_at(const uint64_t *in, unsigned offset, unsigned bits)
 {
 	uint8_t b[16];
@@ -125,7 +125,7 @@ static void add_store(struct pt_suite *s, enum space sp, enum pt_type t, unsigne
 	if (lanes > 1)
 		snprintf(vec, sizeof vec, ".v%u", lanes);
 	snprintf(types, sizeof types, "b64,b64:b64,b64,b%u,b%u", bits, bits);
-	/* global memory holds what the variant before has stored */
+	/* global memory contains what the previous variant has stored */
 	if (!spaces[sp].copy)
 		pt_text_add(&body, "st.global.v2.b64 [%%pi], {%%a, %%b};\n");
 	pt_text_add(&body, "%sst%s%s%s.%s [%s+%u], ", before, modifier, spaces[sp].qualifier, vec,
@@ -201,7 +201,7 @@ static void ref_first(const struct pt_row *row, const uint64_t *in, struct pt_wa
 	want->out[0] = in[0];
 }
 
-/* Cache operators and hints change nothing but speed. */
+/* Cache operators and hints only change the speed. */
 static void add_hints(struct pt_suite *s)
 {
 	static const char *const loads[] = {
@@ -238,7 +238,7 @@ static void add_hints(struct pt_suite *s)
 	}
 }
 
-/* arg: the answer */
+/* arg: the expected result */
 static void ref_answer(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
 {
 	(void)in;
@@ -259,7 +259,7 @@ static void add_addresses(struct pt_suite *s)
 			r->decl = spaces[generic[of]].decl;
 			r->arg[0] = of == asked;
 		}
-		/* to generic and back is where it was */
+		/* converting an address to and from generic does not change it */
 		struct pt_row *r = pt_row_add(s, ref_answer, "pred:b64", "cvta.to.%s", names[of]);
 		free(r->body);
 		r->body = pt_format("%scvta.to.%s.u64 %%v1, %%at;\ncvta.%s.u64 %%v1, "

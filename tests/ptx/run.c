@@ -150,7 +150,7 @@ static void run_here(struct pt_run *run)
 	alarm(0);
 }
 
-/* Read both pipes to their ends, or until the time is up. */
+/* Reads both pipes to their ends. Returns false at the time limit or if poll fails. */
 static bool drain(int fd[2], struct pt_text text[2])
 {
 	struct pollfd p[2] = { { fd[0], POLLIN, 0 }, { fd[1], POLLIN, 0 } };

@@ -22,7 +22,7 @@ static int msb_of(pt_u128 m)
 	return hi ? 127 - __builtin_clzll(hi) : 63 - __builtin_clzll(lo);
 }
 
-/* m * 2^-s with everything lost gathered in the lowest bit */
+/* Returns m * 2^-s; the lowest bit is the OR of itself and all bits shifted out. */
 static pt_u128 shift_jam(pt_u128 m, int s)
 {
 	if (s <= 0)
@@ -62,8 +62,8 @@ struct pt_num pt_num_from_int(bool neg, uint64_t magnitude)
 }
 
 /*
- * Whether a magnitude with the given dropped part is to be rounded away from zero. half is 0 below,
- * 1 at, 2 above the middle.
+ * Whether to round a magnitude away from zero. half: the dropped part is 0 below, 1 at, 2 above the
+ * middle.
  */
 static bool rounds_up(enum pt_rounding rm, bool neg, bool odd, bool inexact, int half)
 {
@@ -82,7 +82,7 @@ static bool rounds_up(enum pt_rounding rm, bool neg, bool odd, bool inexact, int
 	return false;
 }
 
-/* mant * 2^-s as an integer, s > 0 */
+/* mant * 2^-s, rounded to an integer; s > 0 */
 static pt_u128 shift_round(pt_u128 m, int s, enum pt_rounding rm, bool neg)
 {
 	if (s > 127)
@@ -115,8 +115,8 @@ uint64_t pt_num_pack(const struct pt_float_format *f, struct pt_num x, enum pt_r
 	pt_u128 m = quantum <= x.exp ? x.mant << (x.exp - quantum)
 				     : shift_round(x.mant, quantum - x.exp, rm, x.neg);
 	/*
-	 * The hidden bit, where there is one, adds one to the exponent field; a carry out of the
-	 * fraction does so again.
+	 * The hidden bit of a normal number adds one to the exponent field, and so does a carry out
+	 * of the fraction.
 	 */
 	pt_u128 bits = m + (tiny ? 0 : ((pt_u128)(top - f->emin) << (f->precision - 1)));
 	if (bits > max) {
@@ -146,7 +146,7 @@ struct pt_num pt_num_add(struct pt_num a, struct pt_num b, enum pt_rounding rm)
 	if (a.kind == PT_ZERO || b.kind == PT_ZERO)
 		return a.kind == PT_ZERO ? b : a;
 	int ta = a.exp + msb_of(a.mant), tb = b.exp + msb_of(b.mant);
-	/* Room for a carry above, 106 exact bits of the larger operand and a sticky bit below. */
+	/* Room for a carry, 106 exact bits of the larger operand and a sticky bit. */
 	int base = (ta > tb ? ta : tb) - 120;
 	pt_u128 ma = shift_jam(a.mant, base - a.exp), mb = shift_jam(b.mant, base - b.exp);
 	struct pt_num r = { PT_FINITE, a.neg, base, 0 };
@@ -209,7 +209,7 @@ struct pt_num pt_num_sqrt(struct pt_num a)
 			root >>= 1;
 		}
 	}
-	/* one more bit, for the sticky one */
+	/* one more bit: the sticky bit */
 	return (struct pt_num){ PT_FINITE, false, (a.exp - up) / 2 - 1, (root << 1) | (n != 0) };
 }
 

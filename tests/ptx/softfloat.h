@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * pt_num: a binary floating-point number, held exactly, of any format that PTX has, and the
- * operations on it.
+ * pt_num: an exact binary floating-point number of any PTX format, and the operations on it.
  *
  * An operation returns a value on the correct side of every rounding boundary of the formats below:
  * exact, or with a sticky lowest bit. pt_num_pack rounds it once. So all rounding modes of all
- * formats use the same code, which shares nothing with the device under test. Plain values, no
+ * formats use the same code, and none of it is code of the device under test. Plain values, no
  * ownership, any thread.
  *
  * Sticky results must not be used as operands. Operands have at most 64 bits of significand (fma's
@@ -35,9 +34,9 @@ enum pt_rounding { PT_RN, PT_RZ, PT_RM, PT_RP, PT_RNA };
 
 struct pt_float_format {
 	int width;     /* bits */
-	int precision; /* bits of significand with the hidden one */
+	int precision; /* bits of the significand, including the hidden bit */
 	int emin;      /* exponent of the smallest normal number */
-	uint64_t inf;  /* magnitude bits of infinity; of NaN where has_inf is false */
+	uint64_t inf;  /* magnitude bits of infinity; of NaN if has_inf is false */
 	bool has_inf;
 };
 
@@ -48,13 +47,13 @@ struct pt_num pt_num_from_int(bool neg, uint64_t magnitude);
 
 /*
  * Rounds to a format. NaN becomes the quiet NaN with all fraction bits set. Overflow follows the
- * rounding mode; with satfinite it gives the largest finite number. *ret_tiny (may be NULL): before
- * rounding the number was not zero and smaller than the smallest normal number.
+ * rounding mode; with satfinite it gives the largest finite number. *ret_tiny (may be NULL):
+ * whether the number before rounding was not zero and smaller than the smallest normal number.
  */
 uint64_t pt_num_pack(const struct pt_float_format *f, struct pt_num x, enum pt_rounding rm,
 	bool satfinite, bool *ret_tiny);
 
-/* rm decides only the sign of an exact zero sum. */
+/* rm only determines the sign of an exact zero sum. */
 struct pt_num pt_num_add(struct pt_num a, struct pt_num b, enum pt_rounding rm);
 struct pt_num pt_num_mul(struct pt_num a, struct pt_num b);
 struct pt_num pt_num_div(struct pt_num a, struct pt_num b);
@@ -64,7 +63,7 @@ struct pt_num pt_num_neg(struct pt_num a);
 /* Rounds to an integral value; keeps the sign of a zero result. */
 struct pt_num pt_num_round(struct pt_num a, enum pt_rounding rm);
 
-/* -1, 0, 1; 2 when unordered. */
+/* Returns -1, 0 or 1; 2 if unordered. */
 int pt_num_compare(struct pt_num a, struct pt_num b);
 
 /* Nearest double: exact for every format up to f64. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Compares the reference arithmetic with that of this machine. With a wrong reference, a correct
+ * Compares the reference arithmetic with the host's. With a wrong reference, the tests of a correct
  * device would fail.
  */
 #include <fenv.h>
@@ -29,7 +29,7 @@ static float as_float(uint64_t u)
 	return f;
 }
 
-/* volatile keeps the compiler from computing before the rounding mode is set */
+/* volatile: the compiler must not compute before the rounding mode is set */
 static uint64_t machine64(int op, uint64_t a, uint64_t b, uint64_t c)
 {
 	volatile double x = as_double(a), y = as_double(b), z = as_double(c), r = 0;

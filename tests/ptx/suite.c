@@ -26,7 +26,7 @@ static void bad_spec(const char *types)
 	abort();
 }
 
-/* "s32,u32/shift" up to end into at most PT_MAX_OPERANDS operands */
+/* Parses types such as "s32,u32/shift" up to end; at most PT_MAX_OPERANDS. */
 static unsigned parse_types(
 	const char *spec, const char *p, const char *end, enum pt_type *t, enum pt_domain *d)
 {

@@ -6,7 +6,7 @@
  * A *row* is one opcode with its qualifiers, its operand types and a scalar reference;
  * elementwise.c generates the kernel and the operands. A *case* is a separate kernel with a
  * function that launches it and checks the result: memory, control flow, warps, blocks, atomics,
- * the device runtime. The groups' functions (groups.h) make both; the suite owns them. One thread.
+ * the device runtime. The functions in groups.h make both; the suite owns them. One thread.
  */
 #ifndef OB_TESTS_PTX_SUITE_H
 #define OB_TESTS_PTX_SUITE_H
@@ -32,7 +32,7 @@ struct pt_want {
 	uint64_t alt[PT_MAX_OPERANDS]; /* also correct; the caller sets it to out before the call */
 	bool has_alt;
 	double real[PT_MAX_OPERANDS]; /* used instead of out in rows with a tolerance */
-	/* the ISA does not define the result: the operands are executed, any result is accepted */
+	/* the ISA does not define the result: the opcode is executed, any result is accepted */
 	bool open;
 };
 
@@ -40,7 +40,7 @@ struct pt_want {
 typedef void pt_ref_fn(const struct pt_row *row, const uint64_t *in, struct pt_want *want);
 
 struct pt_row {
-	char *name; /* unique; the opcode as written, plus a note where two rows share it */
+	char *name; /* unique: the opcode, and a note if two rows have the same opcode */
 	const char *group;
 	/* statements separated by newlines; registers %d0.. out, %a %b %c %e in; owned */
 	char *body;
@@ -50,7 +50,7 @@ struct pt_row {
 	enum pt_domain domain[PT_MAX_OPERANDS];
 	pt_ref_fn *ref;
 	int arg[PT_MAX_ARGS]; /* for the reference */
-	/* A tolerance when one is not 0: |got - real| <= rel * |real| + abs. */
+	/* If not both 0, a tolerance: |got - real| <= rel * |real| + abs. */
 	double rel, abs;
 	uint64_t care;   /* bits of the results that are compared; 0: all */
 	bool strict_nan; /* the ISA defines the NaN's bits: compare them too */
@@ -63,11 +63,11 @@ struct pt_case {
 	char *ptx; /* module text without the header; owned; NULL: none */
 	bool (*run)(struct pt_run *run);
 	/*
-	 * Runs in a separate child process, because it ends the context or prints. Then check tests
-	 * what the child wrote.
+	 * Runs in a separate child process, because it makes the context unusable or prints. Then
+	 * the function check tests what the child printed.
 	 */
 	bool child;
-	bool optional; /* a driver may refuse the module: it does not support it, no failure */
+	bool optional; /* a driver need not support the module: a refusal is no failure */
 	bool (*check)(struct pt_run *run, const char *out, const char *err);
 	int arg[PT_MAX_ARGS];
 };

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 struct pt_text {
-	char *p; /* NUL-terminated once anything was added, else NULL */
+	char *p; /* NULL until something is added, then NUL-terminated */
 	size_t len, cap;
 };
 

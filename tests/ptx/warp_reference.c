@@ -35,7 +35,7 @@ static void shuffle(const struct pt_warp_lanes *in, struct pt_warp_answers *out,
 		if (!p)
 			j = lane;
 		out->p[lane] = p;
-		/* a source lane outside the set gives an undefined value */
+		/* the value from a source lane that is not a member is undefined */
 		if ((in->members >> (j & 31)) & 1)
 			out->d[lane] = in->a[j & 31];
 		else

@@ -20,8 +20,8 @@ struct pt_warp_lanes {
 };
 
 /*
- * Results d and predicates p of the member lanes. A bit in skip: the ISA does not define d of that
- * SIMD lane.
+ * Results d and predicates p of the member lanes. skip: bit mask of the SIMD lanes whose d the ISA
+ * does not define.
  */
 struct pt_warp_answers {
 	uint32_t d[32], p[32], skip;
@@ -30,8 +30,8 @@ struct pt_warp_answers {
 typedef void pt_warp_fn(const struct pt_warp_lanes *in, struct pt_warp_answers *out);
 
 /*
- * Operands of the text: %r1 %r2 %r3 = a b c, %l1 = b:a, %q1 = a is odd, %r4 = members; results %r10
- * and %q10.
+ * Registers that text uses: operands %r1 %r2 %r3 = a b c, %l1 = b:a, %q1 = a is odd, %r4 = members;
+ * results %r10 and %q10.
  */
 struct pt_warp_op {
 	const char *name, *text;
