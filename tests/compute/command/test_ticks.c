@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The numbers of an axis: 1, 2 or 5 times a power of ten, inside the axis, not too many. */
+/*
+ * The ticks of an axis are multiples of 1, 2 or 5 times a power of ten, inside the axis, and few.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +11,7 @@
 #include "compute/command/rqa/ticks.h"
 #include "tests/test.h"
 
-/* The texts with blanks between them. */
+/* Returns the texts separated by blanks. */
 static const char *texts(const struct obx_tick *ticks, unsigned n)
 {
 	static char all[OBX_TICKS_MAX * 25];
@@ -88,7 +90,7 @@ TEST(cells)
 	CHECK_INT(n, 12);
 	values[0] = 2;
 	values[1] = 3;
-	values[2] = 7; /* no equal distances: every second one */
+	values[2] = 7; /* unequal distances: a tick at every second value */
 	n = obx_ticks_cells(values, 3, 2, ticks);
 	CHECK(strcmp(texts(ticks, n), "2 7") == 0);
 	n = obx_ticks_cells(values, 1, 12, ticks);

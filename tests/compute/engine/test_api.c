@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/*
- * The library as a program sees it: outboard.h alone. Also compiled as C++ by the test of the
- * installed files.
- */
+/* Tests the library through outboard.h only. installed.py also compiles this file as C++. */
 #include <math.h>
 #include <pthread.h>
 
@@ -88,7 +85,7 @@ TEST(formats_of_points_and_scalars)
 TEST(bad_points_are_named)
 {
 	struct outboard *ob = open_list("cpu:2");
-	/* (0, 2) is on the curve and not in G1. */
+	/* (0, 2) is on the curve but not in G1. */
 	static uint8_t outside[3][96] = { { 0x40 } };
 	struct outboard_points args = { .points = points, .count = N };
 	struct outboard_bases *bases = NULL;
@@ -202,7 +199,7 @@ TEST(contexts_and_devices)
 	o = (struct outboard_options){ .devices = "cpu:1", .backoff = -1 };
 	CHECK_INT(outboard_open(&o, &ob, &error), OUTBOARD_ARGUMENT);
 	CHECK_INT(outboard_open(NULL, NULL, &error), OUTBOARD_ARGUMENT);
-	/* Automatic: without a driver the CPU alone. */
+	/* Automatic choice of devices: without a driver, only the CPU. */
 	o = (struct outboard_options){
 		.threads = 1, .driver = "/nowhere/libcuda.so", .profile = ""
 	};
@@ -250,7 +247,7 @@ TEST(transforms_there_and_back)
 	CHECK_INT(outboard_ntt_run(ntt, data, 1, OUTBOARD_ON(7), NULL, &error), OUTBOARD_ARGUMENT);
 	outboard_ntt_free(ntt);
 	outboard_ntt_free(inverse);
-	/* Two elements: their sum and difference. */
+	/* The transform of two elements is their sum and their difference. */
 	memset(data, 0, 64);
 	data[0][0][0] = 5;
 	data[0][1][0] = 3;
@@ -322,7 +319,10 @@ TEST(kzg_by_handle)
 	CHECK_INT(valid, 1);
 	CHECK_INT(outboard_kzg_recover(kzg, indices, cells, 63, again, NULL, NULL, &error),
 		OUTBOARD_ARGUMENT);
-	/* with one damaged: 65 and 128 are refused and nothing is written, 64 are another blob's */
+	/*
+	 * with one damaged cell: 65 and 128 cells are refused and nothing is written; 64 cells give
+	 * another blob
+	 */
 	for (uint64_t i = 0; i < OUTBOARD_CELLS; i++)
 		rising[i] = i;
 	memcpy(damaged, cells, sizeof(cells));
@@ -350,7 +350,7 @@ TEST(kzg_by_handle)
 	outboard_close(ob);
 }
 
-/* ---- recurrence ---- */
+/* ---- recurrence quantification ---- */
 
 #define SERIES 30
 #define LENGTH 120
@@ -366,7 +366,8 @@ static int gather(void *arg, const struct outboard_rqa_row *rows, uint32_t count
 {
 	struct gathered *g = (struct gathered *)arg;
 
-	CHECK(pthread_mutex_trylock(&g->lock) == 0); /* one at a time */
+	CHECK(pthread_mutex_trylock(&g->lock) ==
+		0); /* the library calls this function from one thread at a time */
 	for (uint32_t i = 0; i < count; i++) {
 		const struct outboard_rqa_row *r = &rows[i];
 
@@ -417,7 +418,7 @@ TEST(series_once_sweeps_streamed)
 	}
 	data[11][50] = NAN;
 	CHECK_INT(outboard_series_new(ob, series, SERIES, &set, &error), OUTBOARD_OK);
-	memset(data, 0, sizeof(data)); /* it was copied */
+	memset(data, 0, sizeof(data)); /* the library has its own copy */
 	CHECK_INT(outboard_rqa_options_new("nobody", &options, &error), OUTBOARD_ARGUMENT);
 	CHECK(strstr(error.text, "pyrqa") != NULL);
 	CHECK_INT(outboard_rqa_options_new(NULL, &options, &error), OUTBOARD_OK);
@@ -434,7 +435,7 @@ TEST(series_once_sweeps_streamed)
 	CHECK_INT(g.failed, 12);
 	for (unsigned i = 0; i < SERIES * 12; i++)
 		CHECK_INT((&g.seen[0][0][0][0])[i], 1);
-	/* The same number by a single run. */
+	/* A single run gives the same number. */
 	CHECK_INT(outboard_rqa_options_set(options, "m", "2", &error), OUTBOARD_OK);
 	CHECK_INT(outboard_rqa_options_set(options, "eps", "0.2", &error), OUTBOARD_OK);
 	CHECK(outboard_rqa_measure_count() <= 64);
@@ -449,7 +450,7 @@ TEST(series_once_sweeps_streamed)
 	CHECK_INT(outboard_rqa_options_set(options, "kind", "cross", &error), OUTBOARD_OK);
 	CHECK_INT(outboard_rqa_run(set, 3, 4, options, values, NULL, &error), OUTBOARD_OK);
 	CHECK_INT(outboard_rqa_options_set(options, "kind", "auto", &error), OUTBOARD_OK);
-	/* A callback that has seen enough. */
+	/* A callback that ends the sweep. */
 	memset(g.seen, 0, sizeof(g.seen));
 	g.rows = g.failed = 0;
 	g.stop_after = 20;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Calls that go on while the program does something else, that are stopped, or that lack memory;
- * what a calibration leaves.
+ * Asynchronous calls, cancelled calls, calls without enough memory; files that a calibration
+ * writes.
  */
 #include <malloc.h>
 #include <math.h>
@@ -37,7 +37,7 @@ TEST(tickets)
 
 		CHECK_INT(outboard_msm_run(bases, &m, &call, &error), OUTBOARD_OK);
 	}
-	outboard_bases_free(bases); /* goes when the calls are done */
+	outboard_bases_free(bases); /* the calls keep a reference until they end */
 	outboard_cancel(ticket[3]);
 	for (unsigned i = 0; i < 3; i++) {
 		CHECK_INT(outboard_wait(ticket[i], 60, &error), OUTBOARD_OK);
@@ -62,7 +62,7 @@ static int stop_at_once(void *arg, double done)
 	return 1;
 }
 
-/* The points (1 .. N) G again and again. */
+/* MANY points: (1 .. N) G, repeated. */
 static struct outboard_bases *many_points(struct outboard *ob, uint8_t (*numbers)[32])
 {
 	struct outboard_points args = {
@@ -97,8 +97,8 @@ static struct outboard_bases *many_points(struct outboard *ob, uint8_t (*numbers
 }
 
 /*
- * What is under way stops, by its ticket, its callback or its time; nothing is written, and the
- * device goes on with the next call.
+ * A running call can be ended by its ticket, its callback or its timeout. Nothing is written, and
+ * the device executes the next call.
  */
 TEST(a_product_under_way_stops)
 {
@@ -134,7 +134,7 @@ TEST(a_product_under_way_stops)
 			outboard_cancel(ticket);
 		}
 		status = outboard_wait(ticket, -1, &error);
-		/* a thread was away for so long that the product was done */
+		/* this thread was not scheduled until the product was done: repeat */
 		if (way && status == OUTBOARD_OK && again++ < 10) {
 			outboard_ticket_free(ticket);
 			way--;
@@ -201,8 +201,8 @@ TEST(a_transform_under_way_stops)
 }
 
 /*
- * The address space in use, in pages, once threads have dropped what they drop after a call's end:
- * the same a tenth of a second long.
+ * Returns the address space in use, in pages, after it has not changed for a tenth of a second:
+ * threads still free memory after a call's end.
  */
 static unsigned long pages_at_rest(void)
 {
@@ -222,10 +222,10 @@ static unsigned long pages_at_rest(void)
 }
 
 /*
- * With little address space left a call says so and leaves what it was given alone; the context
- * goes on.
+ * With little address space left, a call returns an error and does not change its results. The
+ * context remains usable.
  */
-#define LONG 1000000 /* samples: a run's counters do not fit into 8 MiB */
+#define LONG 1000000 /* samples; the counters of a run do not fit into 8 MiB */
 
 TEST(lack_of_memory_is_told_and_passes)
 {
@@ -251,7 +251,7 @@ TEST(lack_of_memory_is_told_and_passes)
 
 	if (TEST_SANITIZED)
 		TEST_SKIP("a sanitizer's allocator ends the program instead");
-	/* no arenas of the threads' own, which have address space set aside */
+	/* no arenas per thread, because they reserve address space */
 	mallopt(M_ARENA_MAX, 1);
 	alarm(TIMEOUT_S);
 	ob = open_list("cpu:1");
@@ -274,8 +274,8 @@ TEST(lack_of_memory_is_told_and_passes)
 		data[32] == 0);
 	CHECK_INT(outboard_rqa_run(set, 0, OUTBOARD_NO_ITEM, options, values, NULL, &error),
 		OUTBOARD_NO_MEMORY);
-	CHECK(error.item == OUTBOARD_NO_ITEM); /* no fault of the series */
-	/* what is small fits, and with room again what is large */
+	CHECK(error.item == OUTBOARD_NO_ITEM); /* the error is not caused by a series */
+	/* a small call succeeds; once the limit is lifted, a large one does */
 	m = (struct outboard_msm){ .scalars = scalars, .count = N, .result = have };
 	CHECK_INT(outboard_msm_run(bases, &m, NULL, &error), OUTBOARD_OK);
 	CHECK(memcmp(have, want, sizeof(have)) == 0);

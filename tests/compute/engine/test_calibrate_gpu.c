@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What calibration keeps of how a GPU does products.
- *     test_service_calibrate_gpu DRIVER     DRIVER is the software device's library, or
- *                                           OUTBOARD_TEST_LIBCUDA when set
+ * Profiles of a GPU's MSM that calibration stores.
+ *     test_service_calibrate_gpu DRIVER     DRIVER is the software device's library;
+ *                                           OUTBOARD_TEST_LIBCUDA overrides it
  */
 #include "outboard.h"
 #include "../../test.h"
@@ -21,9 +21,7 @@ static int calibrate(void)
 	return 0;
 }
 
-/*
- * With the switch off nothing is measured of how products are done, calibration asked for or not.
- */
+/* With the switch `tune` off, calibration does not measure the GPU's MSM and stores no profile. */
 TEST(calibration_may_be_switched_off)
 {
 	char folder[] = "/tmp/ob-service-XXXXXX", command[512];
@@ -33,7 +31,7 @@ TEST(calibration_may_be_switched_off)
 	CHECK(mkdtemp(folder) != NULL);
 	setenv("XDG_CACHE_HOME", folder, 1);
 	for (unsigned on = 0; on < 2; on++) {
-		/* a process of its own, since switches are read when the library is loaded */
+		/* a separate process, because the library reads switches when it is loaded */
 		snprintf(command, sizeof(command), "OUTBOARD_OPT=%s /proc/%d/exe '%s' calibrate",
 			on ? "tune" : "-tune", (int)getpid(), driver);
 		CHECK_INT(system(command), 0);

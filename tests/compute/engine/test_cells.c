@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Cell proofs as jobs with GPUs that are none: their sums and transforms are the CPU's, they fail
- * when told to, and count. What real ones compute is tests/compute/kernels/test_kzg_gpu.c's matter, with
- * fewer points than a setup has.
+ * Cell proofs as jobs on fake GPUs. The fakes compute sums and transforms on the CPU, fail on
+ * request and count their runs. tests/compute/kernels/test_kzg_gpu.c tests the results of real
+ * devices, with fewer points than a setup has.
  */
 #include "base/check.h"
 #include "base/opt.h"
@@ -14,24 +14,22 @@
 #include "compute/engine/engine.h"
 #include "tests/test.h"
 
-#define BLOBS        3
-#define BATCH        64 /* compute/engine/kzg.c's, of blobs */
-#define TWO_BATCHES  (BATCH + 6)
-#define MANY         (2 * BATCH + 2) /* each of two preparations is used, and one of them again */
+#define BLOBS       3
+#define BATCH       64 /* blobs in a batch, as in compute/engine/kzg.c */
+#define TWO_BATCHES (BATCH + 6)
+#define MANY \
+	(2 * BATCH + 2) /* three batches: both preparation buffers are used, one of them twice */
 #define CELLS_BYTES  ((size_t)OUTBOARD_CELLS * OUTBOARD_CELL_BYTES)
 #define PROOFS_BYTES ((size_t)OUTBOARD_CELLS * OUTBOARD_COMMITMENT_BYTES)
 
 struct fake {
-	_Atomic int spared;   /* after so many */
-	_Atomic int failures; /* so many more runs fail */
-	int status;           /* with this */
+	_Atomic int spared;   /* runs that succeed before the failures */
+	_Atomic int failures; /* number of further runs that fail */
+	int status;           /* the status with which they fail */
 	_Atomic int ran, blobs, most, window;
 };
 
-/*
- * While it is shut, sums wait in front of it, and so does a thread that prepares the next batch
- * meanwhile.
- */
+/* While `shut` is set, sums wait, and so does the thread that prepares the next batch. */
 struct gate {
 	_Atomic bool shut;
 	_Atomic int summing, preparing;
@@ -52,7 +50,7 @@ static void fake_close(void *self)
 	(void)self;
 }
 
-/* Blobs here have few coefficients, so few scalars are not 0. */
+/* The blobs of this test have few coefficients, so few scalars are not 0. */
 static void prove(const struct obv_cells_work *work, size_t blob, struct obk_g1_affine *ret)
 {
 	static struct obk_g1 sums[OBK_FK20_COLUMNS];
@@ -77,7 +75,7 @@ static void prove(const struct obv_cells_work *work, size_t blob, struct obk_g1_
 	obk_g1_to_affine_batch(ret, sums, OBK_FK20_COLUMNS, scratch);
 }
 
-/* What all scalars of a sum decide stands for it. */
+/* Replaces each sum by a point that depends on all of its scalars. */
 static void stand_in(const struct obv_cells_work *work, size_t blob, struct obk_g1_affine *ret)
 {
 	for (size_t i = 0; i < OBK_FK20_COLUMNS; i++) {
@@ -130,7 +128,10 @@ static int fake_many_cells(void *self, const struct obv_cells_work *work, struct
 	return status;
 }
 
-/* Who asks for the CPU's threads and is no device's own prepares a batch ahead. */
+/*
+ * A thread that asks for the CPU's threads and is not a device's thread is preparing the next
+ * batch.
+ */
 static struct obk_pool *gated_pool(void *self)
 {
 	bool device = false;
@@ -150,8 +151,8 @@ static const struct obv_backend_ops fake_many_ops = { .close = fake_close,
 	.cells = fake_many_cells };
 
 /*
- * The CPU holds the setup and makes the scalars; it may not step in, for its own table takes long
- * to make.
+ * The CPU holds the setup and computes the scalars. It is not used as a fallback, because making
+ * its table takes long.
  */
 static struct outboard *open_devices(const struct obv_backend_ops *ops, unsigned threads)
 {
@@ -175,7 +176,7 @@ static struct outboard *open_devices(const struct obv_backend_ops *ops, unsigned
 	return context;
 }
 
-/* Between calls: who may be given work. */
+/* Sets which devices may be given work. Called between calls. */
 static void let(struct outboard *context, bool gpus, bool cpu)
 {
 	for (unsigned i = 0; i < 3; i++)
@@ -204,8 +205,8 @@ static struct outboard_device device_of(struct outboard *context, unsigned i)
 }
 
 /*
- * Values of c0 x^700 + c1 x^(64 + b) of each: some proofs that are no infinity. The elements' order
- * is that of the roots' bits backwards.
+ * Blob b has the values of x^700 + x^(64 + b), so that some proofs are not infinity. The elements
+ * are in bit-reversed order of the roots.
  */
 static void make_blobs(void)
 {
@@ -228,7 +229,7 @@ static void make_blobs(void)
 	}
 }
 
-/* By pairings, which are the CPU's. */
+/* Checks the proofs by pairings, which the CPU computes. */
 static void check_valid(struct outboard *context, struct outboard_kzg *kzg, uint64_t n)
 {
 	static uint8_t commitments[OUTBOARD_CELLS][OUTBOARD_COMMITMENT_BYTES];
@@ -274,7 +275,10 @@ static void fail_next(int first, int second, int status)
 	}
 }
 
-/* One test: a setup and the points behind cell proofs take seconds. */
+/*
+ * One test for all cases, because loading a setup and computing its points for cell proofs take
+ * seconds.
+ */
 TEST(cell_proofs_on_gpus)
 {
 	struct outboard_error error = { 0 };
@@ -287,7 +291,7 @@ TEST(cell_proofs_on_gpus)
 	kzg = load_setup(context, 10);
 	let(context, true, false);
 	make_blobs();
-	/* a failure is tried again in place */
+	/* after one failure the same device repeats the work */
 	fail_next(1, 0, OUTBOARD_DEVICE);
 	CHECK_INT(outboard_kzg_cells(kzg, blobs[0], BLOBS, cells[0], proofs[0], NULL, &error),
 		OUTBOARD_OK);
@@ -295,26 +299,26 @@ TEST(cell_proofs_on_gpus)
 		fakes[0].window == 8);
 	CHECK(device_of(context, 0).failures == 1 && device_of(context, 0).pieces >= 1);
 	check_valid(context, kzg, BLOBS);
-	/* two: another device does it; cells are not asked for */
+	/* after two failures another device does it; cells are not requested */
 	fail_next(2, 0, OUTBOARD_DEVICE);
 	CHECK_INT(outboard_kzg_cells(kzg, blobs[0], 1, NULL, proofs[0], NULL, &error), OUTBOARD_OK);
 	CHECK(fakes[0].ran == 2 && fakes[1].ran == 1 && fakes[1].blobs == 1 &&
 		proofs[0][0] != 0xaa);
-	/* too little memory goes elsewhere at once */
+	/* too little memory: another device does it at once */
 	fail_next(1, 0, OUTBOARD_NO_MEMORY);
 	CHECK_INT(outboard_kzg_cells(kzg, blobs[0], 1, cells[0], proofs[0], NULL, &error),
 		OUTBOARD_OK);
 	CHECK(fakes[0].ran == 1 && fakes[1].ran == 1);
 	check_valid(context, kzg, 1);
 	/*
-	 * nobody can: the device's own word, and nothing is written, nor are the cells that the CPU
-	 * had made
+	 * all devices fail: the error has the device's text, and nothing is written, not even the
+	 * cells that the CPU had computed
 	 */
 	fail_next(1, 1, OUTBOARD_NO_MEMORY);
 	CHECK_INT(outboard_kzg_cells(kzg, blobs[0], 2, cells[0], proofs[0], NULL, &error),
 		OUTBOARD_NO_MEMORY);
 	CHECK(strstr(error.text, "told to fail") && untouched());
-	/* the bad element is named as the CPU names it, before a device is asked */
+	/* the error names the bad element as on the CPU, before any device gets work */
 	fail_next(0, 0, OUTBOARD_DEVICE);
 	blobs[1][9 * 32] = 0xff;
 	CHECK_INT(outboard_kzg_cells(kzg, blobs[0], BLOBS, cells[0], proofs[0], NULL, &error),
@@ -326,8 +330,8 @@ TEST(cell_proofs_on_gpus)
 		OUTBOARD_ARGUMENT);
 	CHECK(error.item == 9 && fakes[0].ran + fakes[1].ran == 0 && untouched());
 	/*
-	 * cells without proofs, and all with the switch off, are the CPU's alone, which here does
-	 * nothing
+	 * only the CPU computes cells without proofs, and everything with the switch off; in this
+	 * context it gets no work
 	 */
 	CHECK_INT(outboard_kzg_cells(kzg, blobs[0], 1, cells[0], NULL, NULL, &error),
 		OUTBOARD_UNSUPPORTED);
@@ -340,8 +344,8 @@ TEST(cell_proofs_on_gpus)
 }
 
 /*
- * Few values of each are not 0; no two blobs have the same. Alone, each goes without a batch: what
- * comes of many is to be that.
+ * Each blob has few values that are not 0, and no two blobs are equal. The expected results are
+ * computed blob by blob, without batches.
  */
 static void make_many(struct outboard_kzg *kzg)
 {
@@ -375,7 +379,7 @@ static int prove_many(struct outboard_kzg *kzg, uint64_t n, bool with_cells,
 		many_proofs[0], call, error);
 }
 
-/* From this blob on. */
+/* True if the results from blob `first` on are unchanged. */
 static bool many_untouched(size_t first)
 {
 	bool fine = true;
@@ -387,14 +391,14 @@ static bool many_untouched(size_t first)
 	return fine;
 }
 
-/* So many, and no more. */
+/* True if the first n results are right and the others unchanged. */
 static bool many_as_wanted(size_t n)
 {
 	return memcmp(many_cells, want_cells, n * CELLS_BYTES) == 0 &&
 		memcmp(many_proofs, want_proofs, n * PROOFS_BYTES) == 0 && many_untouched(n);
 }
 
-/* The device's second batch fails: all are done again, there or elsewhere. */
+/* The device's second batch fails: all batches are repeated, on this device or on another. */
 static void check_many_retried(struct outboard_kzg *kzg, uint64_t n, int status)
 {
 	int batches = (int)((n + BATCH - 1) / BATCH), count = (int)n;
@@ -412,7 +416,7 @@ static void check_many_retried(struct outboard_kzg *kzg, uint64_t n, int status)
 	CHECK(fakes[0].most == BATCH && many_as_wanted(n));
 }
 
-/* The second batch has one that is no blob: the first is done, no later one. */
+/* The second batch has an invalid blob: the first batch may run, no later one. */
 static void check_many_bad(struct outboard_kzg *kzg)
 {
 	struct outboard_error error;
@@ -433,7 +437,7 @@ static void wait_for(const _Atomic int *what)
 	CHECK_INT(*what, 1);
 }
 
-/* While the device has the first batch and the second, with `ahead`, is being prepared. */
+/* Cancels while the device has the first batch and, with `ahead`, the second is being prepared. */
 static void check_many_cancelled(struct outboard *context, struct outboard_kzg *kzg, bool ahead)
 {
 	struct outboard_ticket *ticket = NULL;
@@ -477,7 +481,7 @@ TEST(many_cell_proofs_on_gpus)
 		check_many_retried(kzg, TWO_BATCHES, OUTBOARD_NO_MEMORY);
 	}
 	check_many_retried(kzg, MANY, OUTBOARD_DEVICE);
-	/* nothing fails; cells are not asked for */
+	/* nothing fails; cells are not requested */
 	fail_next(0, 0, OUTBOARD_DEVICE);
 	CHECK_INT(prove_many(kzg, MANY, false, NULL, &error), OUTBOARD_OK);
 	CHECK(fakes[0].ran == 3 && fakes[0].blobs == MANY && fakes[1].ran == 0);

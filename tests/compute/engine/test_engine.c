@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The engine with devices that fail when told to: retries, breakers, moving, sharing, cancelling.
- * The devices here do no arithmetic; what a job's pieces do is counted.
+ * The engine with fake devices that fail on request: retries, breakers, moving work to another
+ * device, sharing, cancelling. The fakes do no arithmetic; the test counts how often each item is
+ * done.
  */
 #include <time.h>
 
@@ -11,10 +12,10 @@
 #include "tests/test.h"
 
 struct fake {
-	_Atomic int failures; /* so many more runs fail */
-	_Atomic int status;   /* with this */
+	_Atomic int failures; /* number of further runs that fail */
+	_Atomic int status;   /* the status with which they fail */
 	_Atomic int ran, revived;
-	_Atomic int millis; /* a run takes that long */
+	_Atomic int millis; /* duration of a run */
 	_Atomic int reported;
 	const _Atomic int *after; /* a run waits until this is not 0 */
 	bool revives;
@@ -39,12 +40,12 @@ static const struct obv_backend_ops fake_ops = { .close = fake_close, .revive = 
 
 struct count_job {
 	struct obv_job job;
-	_Atomic int *done; /* of each item */
+	_Atomic int *done; /* how often each item was done */
 	_Atomic int finished;
 	uint64_t bad; /* this item is refused */
 };
 
-static _Atomic int meeting; /* devices that are still missing */
+static _Atomic int meeting; /* devices that have not got a piece yet */
 
 static int count_run(struct obv_job *job, struct obv_piece *piece, struct obv_device *device,
 	struct outboard_error *error)
@@ -154,7 +155,10 @@ TEST(pieces_of_a_batch_run_once_on_several_devices)
 	CHECK_INT(fakes[0].closed + fakes[1].closed + fakes[2].closed, 3);
 }
 
-/* Each piece waits until all devices have one: that never comes about one after the other. */
+/*
+ * Each piece waits until all devices have one. If the devices ran in sequence, it would wait
+ * forever.
+ */
 TEST(devices_work_at_the_same_time)
 {
 	struct outboard_options o = { .strategy = OUTBOARD_EQUAL };
@@ -212,18 +216,21 @@ TEST(a_device_that_keeps_failing_hands_over_and_rests)
 	CHECK_INT(d.opened, 1);
 	CHECK_INT(d.failures, 3);
 	CHECK(d.moved_out > 0);
-	/* Open: it is left alone. */
+	/* The breaker is open: the device gets no work. */
 	fakes[0].ran = 0;
 	CHECK_INT(run_items(context, 10, OUTBOARD_NO_ITEM, NULL, NULL), OUTBOARD_OK);
 	CHECK_INT(fakes[0].ran, 0);
-	/* After the pause: one piece on trial, which fails in reviving and goes elsewhere. */
+	/*
+	 * After the pause the device gets one piece as a trial. Its revival fails, and another
+	 * device does the piece.
+	 */
 	pause_over(context, 0);
 	memset(done, 0, sizeof(done));
 	CHECK_INT(run_items(context, 2, OUTBOARD_NO_ITEM, NULL, NULL), OUTBOARD_OK);
 	check_each_once(2);
 	CHECK_INT(fakes[0].revived, 1);
 	CHECK_INT(device_of(context, 0).opened, 2);
-	/* It is well again. */
+	/* The device works again. */
 	pause_over(context, 0);
 	fakes[0].failures = 0;
 	fakes[0].revives = true;
@@ -287,7 +294,7 @@ TEST(queued_work_moves_from_hot_to_cold)
 	unsigned moved = 0;
 
 	/*
-	 * All tickets are for device 0 at first, which does nothing before the other one has done
+	 * All tickets are for device 0 at first, which waits until the other device has done
 	 * something.
 	 */
 	fakes[0].after = &fakes[1].ran;
@@ -352,7 +359,9 @@ TEST(callbacks_come_in_order_and_end)
 		.arg = &t,
 		.strategy = OUTBOARD_EQUAL + 1 };
 
-	/* else both may report at the end, which is told once */
+	/*
+	 * otherwise both devices may report at the end, which gives only one call of the callback
+	 */
 	fakes[0].after = &fakes[1].reported;
 	CHECK_INT(run_items(context, 64, OUTBOARD_NO_ITEM, &call, NULL), OUTBOARD_OK);
 	CHECK(t.progress >= 2 && t.last == 1);
@@ -387,7 +396,7 @@ TEST(cancelling_drops_what_is_queued)
 	CHECK_INT(outboard_wait(a, WAITING_LONG_S, NULL), OUTBOARD_OK);
 	outboard_ticket_free(a);
 	outboard_ticket_free(b);
-	/* Freeing is cancelling. */
+	/* Freeing a ticket cancels its call. */
 	CHECK_INT(run_items(context, 1000, OUTBOARD_NO_ITEM, &other, NULL), OUTBOARD_OK);
 	outboard_ticket_free(b);
 	outboard_close(context);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * GPUs of the service by a real driver library: the software device here, a card with libcuda.so.1.
- * The first argument is the driver's path.
+ * GPUs of the service with a real driver library: the software device in the suite, libcuda.so.1 on
+ * a machine with a GPU. The first argument is the driver's path.
  *
  *     test_service_gpu DRIVER         results, recurrence, device memory, several devices, too
  *                                     little memory
- *     test_service_gpu DRIVER lost    prints "ready", waits for a line, and expects the device to
- *                                     have died meanwhile: the CPU takes over
+ *     test_service_gpu DRIVER lost    prints "ready", waits for a line, and expects that the device
+ *                                     has failed meanwhile: the CPU takes over
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -63,7 +63,7 @@ static int product(struct outboard_bases *bases, const void *s, uint64_t batch, 
 	return outboard_msm_run(bases, &m, NULL, error);
 }
 
-/* Points, scalars and their sums by the CPU. */
+/* Makes points and scalars, and computes their sums on the CPU. */
 static void prepare(uint8_t (*want)[48])
 {
 	struct outboard *ob = open_list("cpu:1", 0);
@@ -76,7 +76,7 @@ static void prepare(uint8_t (*want)[48])
 		.result_format = OUTBOARD_POINT_MONTGOMERY };
 	uint64_t x = 88172645463325252u;
 
-	alarm(200); /* the software device on a busy machine */
+	alarm(200); /* for the software device on a busy machine */
 	for (unsigned i = 0; i < sizeof(scalars); i++) {
 		x ^= x << 13;
 		x ^= x >> 7;
@@ -135,8 +135,8 @@ TEST(products_and_transforms_equal_the_cpus)
 }
 
 /*
- * What a product took of a GPU that did nothing before it, with points for it alone, or by a
- * handle.
+ * Returns the statistics of a fresh GPU after one product, with points given for this call (once)
+ * or by a handle.
  */
 static struct outboard_device taken(uint64_t table_bytes, bool once, uint8_t (*ret)[48])
 {
@@ -157,7 +157,7 @@ static struct outboard_device taken(uint64_t table_bytes, bool once, uint8_t (*r
 		CHECK_INT(outboard_msm_run(bases, &m, NULL, NULL), OUTBOARD_OK);
 		outboard_bases_free(bases);
 	}
-	/* dropped, by the device's thread once it is done with the call */
+	/* the device's thread frees the bases when it has finished the call */
 	UNTIL(device_of(gpu, 0).pool_used == 0);
 	d = device_of(gpu, 0);
 	outboard_close(gpu);
@@ -246,8 +246,8 @@ static struct outboard_plan plan_of(struct outboard_bases *bases)
 }
 
 /*
- * A handle of 2^14 points has a device that nothing is known of measured, if the context may keep
- * that; the next context knows it from the start.
+ * A handle of 2^14 points makes the library measure a device without a profile, if the context may
+ * store the profile. The next context loads it when it is opened.
  */
 static int large_upload(void)
 {
@@ -287,8 +287,8 @@ static int large_upload(void)
 }
 
 /*
- * A process of its own with these switches, which are read when the library is loaded. Its exit
- * status.
+ * Runs this program in a new process with these switches, because the library reads them when it is
+ * loaded. Returns its exit status.
  */
 static int with_switches(const char *switches, const char *what)
 {
@@ -301,7 +301,7 @@ static int with_switches(const char *switches, const char *what)
 
 TEST(a_large_upload_is_measured)
 {
-	if (!TEST_SANITIZED) /* minutes there; test_msm_tune measures a smaller device */
+	if (!TEST_SANITIZED) /* minutes with one; test_msm_tune measures a smaller device */
 		CHECK_INT(with_switches("tune", "upload"), 0);
 }
 
@@ -360,8 +360,8 @@ static struct outboard_kzg *load_setup(struct outboard *ob)
 }
 
 /*
- * For the software device's sake: blobs of few elements that are not 0, and a point at which their
- * quotients have few too, a root of unity.
+ * To keep the software device fast, the blobs have few elements that are not 0, and z is a root of
+ * unity, at which their quotients have few such elements too.
  */
 TEST(commitments_and_proofs_equal_the_cpus)
 {
@@ -379,7 +379,7 @@ TEST(commitments_and_proofs_equal_the_cpus)
 				31);
 	memset(blobs[2], 0, sizeof(blobs[2])); /* the polynomial 0 */
 	z[31] = 1;
-	if (getenv("OUTBOARD_TEST_LIBCUDA")) /* a card, that does any in no time */
+	if (getenv("OUTBOARD_TEST_LIBCUDA")) /* a GPU is fast for any blob */
 		for (unsigned i = 0; i < sizeof(blobs[0]); i++)
 			blobs[0][i] = i % 32 ? (uint8_t)(i * i >> 7) : 0;
 	for (unsigned side = 0; side < 2; side++) {
@@ -401,7 +401,7 @@ TEST(commitments_and_proofs_equal_the_cpus)
 				  proofs[side][1], &valid, NULL, &error),
 			OUTBOARD_OK);
 		CHECK_INT(valid, 1);
-		/* The bad one is named in the same words. */
+		/* The error text for a bad blob is the same. */
 		blobs[1][9 * 32] = 0xff;
 		CHECK_INT(outboard_kzg_commit(
 				  kzg, blobs[0], BLOBS, commitments[side][0], NULL, &error),
@@ -419,7 +419,7 @@ TEST(commitments_and_proofs_equal_the_cpus)
 		if (side) {
 			CHECK(device_of(ob, 0).kind == OUTBOARD_GPU &&
 				device_of(ob, 0).failures == 0);
-			/* the verification, which no GPU does */
+			/* the verification, which always runs on the CPU */
 			CHECK_INT(device_of(ob, 1).pieces, 1);
 		}
 		outboard_kzg_free(kzg);
@@ -431,8 +431,8 @@ TEST(commitments_and_proofs_equal_the_cpus)
 }
 
 /*
- * More blobs than a batch takes where scalars are made ahead (with -ahead, fewer than one).
- * Constant polynomials, whose quotients are 0, but for one.
+ * More blobs than one batch has when scalars are computed ahead; with the switch -ahead, fewer than
+ * one batch. All polynomials but one are constant, so their quotients are 0.
  */
 TEST(blobs_of_several_batches)
 {
@@ -445,7 +445,9 @@ TEST(blobs_of_several_batches)
 
 	alarm(200);
 	for (unsigned b = 0; b < BLOBS; b++) {
-		/* of the polynomial 0; a proof may be asked for beside any point */
+		/*
+		 * the commitment to the polynomial 0; prove_blobs accepts any point as commitment
+		 */
 		commitments[b][0] = 0xc0;
 		for (unsigned i = 0; i < 4096; i++)
 			blobs[b][32 * i + 31] = (uint8_t)b;
@@ -480,7 +482,7 @@ TEST(blobs_of_several_batches)
 	outboard_close(ob);
 }
 
-/* The device has no memory left: somebody else does it, and the device stays in use. */
+/* The device has no memory left: another device does the work, and the device remains in use. */
 #define SERIES 5
 #define LENGTH 90
 
@@ -505,10 +507,10 @@ static int gather(void *arg, const struct outboard_rqa_row *rows, uint32_t count
 	return 0;
 }
 
-/* What a device counts combination by combination, and in one pass over all. */
+/* Measures for which a device counts each combination separately, and all in one pass. */
 static const char *const sweep_wants[] = { "vertical,white,times,trend", "vertical" };
 
-/* A sweep and a run. */
+/* Runs a sweep and a single analysis. */
 static void recurrence_on(
 	struct outboard *ob, const char *want, struct gathered *ret, double *ret_values)
 {
@@ -550,7 +552,7 @@ static void recurrence_on(
 	outboard_series_free(set);
 }
 
-/* The same on the devices of a list; the pieces that GPUs did. */
+/* Does the same on the devices of a list. Returns the number of pieces that GPUs did. */
 static uint64_t recurrence(
 	const char *devices, const char *want, struct gathered *ret, double *ret_values)
 {
@@ -623,7 +625,7 @@ TEST(too_little_memory_goes_to_the_cpu)
 		device_of(ob, 1).pieces > 0);
 	for (unsigned i = 0; i < 2; i++) {
 		recurrence("cpu:1", sweep_wants[i], &cpu, values[0]);
-		/* what the device kept for later was freed when there was too little */
+		/* fill up again, because the device freed its pooled memory when it ran short */
 		fill_up(alloc);
 		recurrence_on(ob, sweep_wants[i], &gpu, values[1]);
 		CHECK(memcmp(&cpu, &gpu, sizeof(cpu)) == 0 &&
@@ -640,7 +642,7 @@ static int lost(void)
 	static struct gathered rows[2], again;
 	struct outboard_error error = { 0 };
 	double values[2][64] = { { 0 } };
-	/* one for each kind of sweep: the first to fail opens a context's breaker */
+	/* a context for each kind of sweep, because the first failure opens a context's breaker */
 	struct outboard *obs[2], *ob;
 	struct outboard_bases *bases;
 	char line[16];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The service's arithmetic: shares, scores, relief, breaker, backoff, measured speeds. */
+/* Parts of the engine: shares, scores, relief, breaker, backoff, measured speeds. */
 #include <math.h>
 
 #include "compute/engine/breaker.h"
@@ -66,7 +66,7 @@ TEST(split_dynamic_looks_at_loads)
 	CHECK_INT(parts[0], 50);
 	CHECK_INT(parts[1], 0);
 	CHECK_INT(parts[2], 50);
-	/* Everybody busy: no reason to prefer one. */
+	/* All devices are equally busy, so the shares are equal. */
 	split(OUTBOARD_DYNAMIC, 9, 3, scores, full);
 	CHECK_INT(parts[0], 3);
 	split(OUTBOARD_SINGLE, 9, 3, scores, loads);
@@ -143,7 +143,7 @@ TEST(breaker_opens_waits_tries_and_closes)
 	CHECK(obv_breaker_begin(&b, now + 50 * MS, &trial) && trial);
 	CHECK_INT(b.state, OUTBOARD_HALF_OPEN);
 	CHECK(!obv_breaker_ready(&b, now + 60 * MS));
-	/* The trial fails: twice the pause. */
+	/* The trial fails: the pause doubles. */
 	CHECK(obv_breaker_failure(&b, now + 60 * MS));
 	CHECK(!obv_breaker_ready(&b, now + 159 * MS));
 	CHECK(obv_breaker_begin(&b, now + 160 * MS, &trial) && trial);
@@ -202,12 +202,14 @@ TEST(thresholds)
 	cpu.seconds[20] = 100;
 	gpu.seconds[0] = 1e-2;
 	gpu.seconds[20] = 0.09;
-	/* cpu: 1e-4 x 2^x, gpu: nearly flat: equal where 2^x is about a hundred. */
+	/*
+	 * The CPU takes 1e-4 * 2^x, the GPU an almost constant time: equal where 2^x is about 100.
+	 */
 	CHECK_INT(obv_curve_threshold(&gpu, &cpu, OUTBOARD_OP_MSM), 256);
 	CHECK(obv_curve_threshold(&cpu, &cpu, OUTBOARD_OP_MSM) == UINT64_MAX);
 }
 
-/* A device that knows of sizes from 2^10 on how long they take: 3 ms each. */
+/* A device that predicts a time only for sizes from 2^10 on: *device, here 3 ms. */
 static double from_1024(void *device, uint32_t operation, double size)
 {
 	CHECK(operation == OUTBOARD_OP_MSM);

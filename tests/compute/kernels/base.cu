@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Kernels for the test of compute/gpu. */
+/* Kernels for test_gpu.c, the test of compute/gpu. */
 
 extern "C" __global__ void base_add(unsigned n, unsigned *a, unsigned value)
 {
