@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Proofs of cells on a GPU against the clock: sums and transforms of 1 to 256 blobs, their scalars
- * in host memory. The first and the last blob of a call are compared with the CPU's proofs.
+ * Times proofs of cells on a GPU: sums and transforms of 1 to 256 blobs, with scalars in host
+ * memory. The first and the last blob of a call are compared with the CPU's proofs.
  *
  *     obk-cells-bench [-l LIBRARY] [-g GPU] [-r REPEATS] [-c LOG_COLUMNS] [-w WINDOW] [-b BLOBS]
  *
- * -c: 2^7 columns of 64 terms are a blob's, fewer are for trying this out; -w: bits of a digit (8); -b: the most blobs of a call (256).
+ * -c: a blob has 2^7 columns of 64 terms; smaller values are for quick trials. -w: bits of a digit
+ * (8). -b: the largest number of blobs in a call (256).
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -117,7 +118,7 @@ static void bench(const struct obk_fk20_gpu_args *args, size_t most)
 		now_ms() - start, info.depth);
 	printf("| blobs | ms | ms a blob |\n|---|---|---|\n");
 	for (size_t blobs = 1; blobs <= most; blobs *= 4) {
-		/* the first finds memory and is not counted */
+		/* the first run allocates memory and is not counted */
 		for (unsigned i = 0; i <= repeats; i++) {
 			start = now_ms();
 			need(obk_fk20_gpu_prove(fk, scalars, blobs, proofs, pool, &fault));

@@ -109,7 +109,7 @@ EXPANDED_TEST(T(batch_inversion_and_powers))
 	}
 	for (unsigned i = 0; i < LIMBS; i++)
 		e[i] = UINT64_MAX;
-	F(from_plain)(&t, e); /* reduces any number of LIMBS limbs */
+	F(from_plain)(&t, e); /* reduces a number of LIMBS limbs that may be m or more */
 	F(to_plain)(e, &t);
 	CHECK(F(plain_is_canonical)(e));
 	F(add)(&t, &t, &F(one));

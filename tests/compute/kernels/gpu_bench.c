@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The kernels on a GPU against the clock: rates of the arithmetic, multi-scalar products and
- * transforms, from host memory and from the device's. Every product is compared with its known
- * result, every transform with the way back.
+ * Times the kernels on a GPU: rates of the arithmetic, multi-scalar products and transforms, with
+ * data in host memory and in device memory. Every product is compared with its known result, and
+ * every transform is checked by its inverse.
  *
  *     obk-gpu-bench [-l LIBRARY] [-g GPU] [-r REPEATS] [-m LOG LOG] [-n LOG LOG] [-t SIZE] [-w]
  *
- * -m, -n: the smallest and the largest product and transform (10 24, 12 24); -t: memory for tables of bases (48G); -w: every window, for choosing them.
+ * -m, -n: log2 of the smallest and the largest product and transform (10 24, 12 24). -t: memory for
+ * tables of bases (48G). -w: times every window, to choose among them.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -29,8 +30,8 @@ static const struct obk_gpu_image micro = { "the rates", obk_micro_image_start, 
 	4, micro_names };
 
 /*
- * What is aimed at on an H200, in ms, by log of the size: from 2^8 and from 2^12 on in twos; 0: no
- * aim.
+ * Target times on an H200 in ms: products of 2^8, 2^10, ... points and transforms of 2^12, 2^14,
+ * ... elements. 0: no target.
  */
 static const double msm_aim[] = { 0.10, 0.12, 0.15, 0.35, 0.65, 2.1, 6.5, 24, 88, 325 },
 		    ntt_aim[] = { 0.012, 0, 0.03, 0, 0.27, 1.1, 4.6, 19 };
@@ -143,7 +144,8 @@ static double time_product(const struct obk_msm_gpu_bases *bases, size_t n, unsi
 	double ms[MAX_REPEATS];
 	struct obk_g1_affine have;
 
-	for (unsigned i = 0; i <= repeats; i++) { /* the first finds memory and is not counted */
+	for (unsigned i = 0; i <= repeats;
+		i++) { /* the first allocates memory and is not counted */
 		double start = now_ms();
 
 		need(obk_msm_gpu_run(bases, &job, device, &have, &fault));
@@ -319,7 +321,7 @@ static void bench_transforms(unsigned low, unsigned high)
 	obk_ntt_gpu_free(domain);
 }
 
-/* Operations of `each` a step and thread, 10^9 a second. */
+/* Returns 10^9 operations per second; each thread does `each` operations per step. */
 static double rate(unsigned kernel, unsigned each, CUdeviceptr points_at, CUdeviceptr data,
 	unsigned blocks, unsigned n, CUstream stream)
 {

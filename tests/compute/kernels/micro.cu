@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* One operation after the other in every thread, for the rates that all else is measured by. */
+/* Each thread repeats one operation. gpu_bench.c measures the rates of the arithmetic with them. */
 #include "compute/curve/g1.cuh"
 
 template <class T> static __device__ void products(unsigned n, T *data)
@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(128) micro_fr(unsigned n, obk_fr *d
 	products(n, data);
 }
 
-/* The points of blocks of 256 in turn; data has room for what every thread found. */
+/* Each thread adds points out of 256 in turn; data has room for the sum of every thread. */
 extern "C" __global__ void __launch_bounds__(128, 3)
 	micro_add(unsigned n, const obk_g1_affine *points, obk_g1 *data)
 {
@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(128, 3)
 	data[i] = sum;
 }
 
-/* 32 x 32 -> 64 bits, eight independent chains a thread. */
+/* Multiplies 32 x 32 -> 64 bits, in eight independent chains per thread. */
 extern "C" __global__ void __launch_bounds__(128) micro_wide(unsigned n, uint64_t *data)
 {
 	unsigned i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obk-msm-bench [-t threads] [-r runs] [-b library of blst] [-n] [from] [to] Products of 2^from ..
- * 2^to points, medians in milliseconds, each run of ours next to one of blst's if there is a
- * library of it.
- *   ready   bases loaded before, no table          once   bases handed over with the call
- *   table   fixed bases with shifted copies, 8 times the memory; left out with -n, for making it
- *           takes long
- * blst on several threads: the points in as many parts, each with its Pippenger, the parts' sums
- * added.
+ *     obk-msm-bench [-t threads] [-r runs] [-b library of blst] [-n] [from] [to]
+ *
+ * Times products of 2^from .. 2^to points: medians in milliseconds. Each of our runs is followed by
+ * one of blst if its library is given.
+ *
+ *     ready   bases loaded before
+ *     once    bases given with the call
+ *     table   fixed bases with shifted copies, 8 times the memory. -n omits this column, because
+ *             making the table takes long
+ *
+ * blst on several threads: the points are divided into as many parts, each part is computed by
+ * Pippenger's method, and the sums of the parts are added.
  */
 #include <dlfcn.h>
 #include <getopt.h>
@@ -115,7 +119,9 @@ static void run_rival(struct setup *s)
 	blst.to_affine(&s->result, &s->part[0]);
 }
 
-/* Points (k + i d) G, fast to make; any set of different points times the same. */
+/*
+ * Makes points (k + i d) G, which is fast. The times are the same for any set of different points.
+ */
 static void make_points(struct setup *s, size_t n)
 {
 	struct obk_g1 *sums = malloc(n * sizeof(*sums)), run;

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * msm_large [-t threads] sizes FROM TO    products of 2^FROM .. 2^TO points of known logarithms,
- *                                         random scalars: 256 bytes a point and about a gigabyte
- * msm_large [-t threads] [-u LOG] once FROM TO   the same with points given for the call only: 128
- *                                                bytes a point and two gigabytes
- *           with -u there are 2^LOG different points, mapped again and again: 2^26 of them then need 2 GiB, and 96 bytes for each different one
- * msm_large [-t threads] groups           more buckets than are worked on together
- * msm_large [-t threads] [-l LIMIT] hard LOG_N
- *           scalars and bases that are made to hurt; with -l none may take more than LIMIT times the processor time of random ones
+ *     msm_large [-t threads] sizes FROM TO
+ *         products of 2^FROM .. 2^TO points with known logarithms and random scalars; needs 256
+ *         bytes per point and about 1 GB
+ *     msm_large [-t threads] [-u LOG] once FROM TO
+ *         the same with points given for the call only; needs 128 bytes per point and 2 GB. -u:
+ *         only 2^LOG different points, mapped repeatedly: 2^26 points then need 2 GiB, and 96 bytes
+ *         for each different one
+ *     msm_large [-t threads] groups
+ *         more buckets than are processed together
+ *     msm_large [-t threads] [-l LIMIT] hard LOG_N
+ *         adversarial scalars and bases. -l: none may take more than LIMIT times the processor time
+ *         of random ones
+ *
  * P_i = (k + i d) G, so the sum of s_i P_i is (sum of s_i log_i mod r) G, which OpenSSL computes.
  * Exits with 1 at the first wrong sum.
  */
@@ -30,8 +35,8 @@
 static struct input {
 	size_t n, different;
 	struct obk_g1_affine *points;
-	struct obk_fr log, step; /* of the first point, and of all the next */
-	struct obk_fr *logs;     /* where they differ from that; or NULL */
+	struct obk_fr log, step; /* logarithm of the first point; difference to the next */
+	struct obk_fr *logs; /* all logarithms, if they do not follow from log and step; or NULL */
 	uint64_t (*scalars)[4];
 	struct obk_pool *pool;
 	uint64_t state;
@@ -48,7 +53,9 @@ static void *room(size_t n, size_t each)
 	return p;
 }
 
-/* Room for n points, of which the first in.different lie there again and again. */
+/*
+ * Returns address space for n points in which the first in.different points are mapped repeatedly.
+ */
 static void *points_room(size_t n)
 {
 	size_t bytes = in.different * sizeof(struct obk_g1_affine);
@@ -87,7 +94,7 @@ static void random_scalars(void)
 	}
 }
 
-/* 2^different points, or n if those are fewer. */
+/* Makes min(2^different, n) different points. */
 static void make(size_t n, unsigned different, bool keep_logs)
 {
 	struct obk_g1 *sums = room(BLOCK, sizeof(*sums)), run, t;
@@ -152,8 +159,8 @@ static void expected(uint8_t want[96])
 }
 
 /*
- * The best of `runs` in ms of processor time; wrong sums end the program. once: bases for each call
- * only.
+ * Returns the shortest of `runs` runs in ms of processor time. A wrong sum ends the program. once:
+ * with bases for each call only.
  */
 static double check(
 	const char *what, enum obk_trust trust, unsigned window, unsigned runs, bool once)

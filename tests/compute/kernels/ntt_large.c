@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * ntt_large [-t threads] [-r] FROM TO   transforms of 2^FROM .. 2^TO elements, natural order on
- *                                       both sides, or bit-reversed between with -r
- * Outputs at some places are compared with the polynomial's value there, by Horner's rule, and the
- * inverse must give the input back. Elements follow from their index, so that nothing but the data
- * itself is kept: 32 bytes an element. Prints seconds by the clock. Exits with 1 at the first wrong
- * element.
+ *     ntt_large [-t threads] [-r] FROM TO
+ *
+ * Transforms of 2^FROM .. 2^TO elements, in natural order on both sides; with -r the output of the
+ * forward transform is in bit-reversed order. Some output elements are compared with the value of
+ * the polynomial, computed by Horner's rule, and the inverse must return the input. Each element is
+ * computed from its index, so only the data needs memory: 32 bytes per element. Prints the time in
+ * seconds. Exits with 1 at the first wrong element.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static struct obk_fr element(uint64_t seed)
 	return x;
 }
 
-/* The values at w^place[i] of the polynomial whose coefficients are the elements. */
+/* Computes the values at w^place[i] of the polynomial whose coefficients are the elements. */
 static void values(unsigned log_n, const uint64_t place[PLACES], struct obk_fr value[PLACES])
 {
 	struct obk_fr root, at[PLACES], x;

@@ -6,7 +6,7 @@
 #include "tests/compute/kernels/oracle.h"
 #include "tests/test.h"
 
-/* TEST pastes its argument: it has to be expanded before. */
+/* TEST pastes its argument, so a macro in it must be expanded first. */
 #define EXPANDED_TEST(name) TEST(name)
 
 #define F(name) obk_fp_##name

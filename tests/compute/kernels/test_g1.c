@@ -184,7 +184,7 @@ TEST(wrong_encodings_are_refused)
 	memcpy(bytes, good, 48);
 	do
 		bytes[47]++;
-	/* about every second x belongs to no point */
+	/* about half of all x belong to no point */
 	while (obk_g1_decode_compressed(&p, bytes, 0, &fault) == OB_ERR_NONE);
 	CHECK(strstr(fault.text, "not on the curve"));
 	memset(bytes, 0, 96);
@@ -203,8 +203,8 @@ TEST(wrong_encodings_are_refused)
 }
 
 /*
- * Points of the curve by rising x: hardly any is in G1, whose cofactor has 126 bits. r P decides
- * who is.
+ * Points of the curve with rising x. Almost none is in G1, because the cofactor has 126 bits. P is
+ * in G1 if r P is infinity.
  */
 TEST(points_outside_the_subgroup_are_found)
 {
@@ -221,7 +221,7 @@ TEST(points_outside_the_subgroup_are_found)
 		obk_g1_mul(&t, &p, obk_fr_modulus.l, 255);
 		CHECK_INT(obk_g1_in_subgroup(&p), obk_g1_is_infinity(&t));
 		outside += !obk_g1_is_infinity(&t);
-		/* h P is inside */
+		/* h P is in G1 */
 		obk_g1_mul(
 			&t, &p, (const uint64_t[]){ 0x8c00aaab0000aaab, 0x396c8c005555e156 }, 128);
 		obk_g1_to_affine(&p, &t);

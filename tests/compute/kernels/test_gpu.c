@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Drivers, devices, images and memory as the kernel services use them.
- *     test_kernels_gpu DRIVER     DRIVER is the software device's library, or OUTBOARD_TEST_LIBCUDA
- *                                 when set
+ * Drivers, devices, images and memory as the GPU parts of the kernels use them.
+ *     test_kernels_gpu DRIVER     DRIVER is the software device's library; OUTBOARD_TEST_LIBCUDA
+ *                                 overrides it
  */
 #include "base/opt.h"
 #include "compute/gpu/gpu.h"
@@ -74,7 +74,7 @@ struct adding {
 	unsigned calls;
 };
 
-/* Adds one to what arrived. */
+/* Adds 1 to each number that was uploaded. */
 static enum ob_err add_one(void *arg, size_t first, size_t bytes)
 {
 	struct adding *a = arg;
@@ -87,8 +87,8 @@ static enum ob_err add_one(void *arg, size_t first, size_t bytes)
 }
 
 /*
- * Four full pieces and some: each is there before the kernel that works on it, and its room is not
- * filled again before it left.
+ * Four full pieces and a short one. Each piece is uploaded before the kernel that uses it runs, and
+ * its staging buffer is not reused before its copy has finished.
  */
 TEST(an_upload_in_pieces)
 {
@@ -147,7 +147,7 @@ TEST(memory_is_used_again)
 	CHECK_INT(obk_gpu_take(gpu, 99000, &c, &fault), OB_ERR_NONE);
 	CHECK(c.at == at);
 	obk_gpu_give(gpu, &c);
-	/* that buffer is too large for so little */
+	/* the free buffer is not reused for a much smaller size */
 	CHECK_INT(obk_gpu_take(gpu, 1000, &c, &fault), OB_ERR_NONE);
 	CHECK(c.at != at);
 	obk_gpu_stats(gpu, &stats);

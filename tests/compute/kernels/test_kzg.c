@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Every reference vector of c-kzg-4844, then what they do not try: bad setups, threads, tables,
+ * Every reference vector of c-kzg-4844, then cases without vectors: bad setups, threads, tables,
  * limits.
  */
 #include "base/opt.h"
@@ -10,7 +10,7 @@
 #include "tests/compute/kernels/vectors.h"
 #include "tests/test.h"
 
-#define TIMEOUT_S 280 /* seconds of work on a machine of its own, minutes on one that is busy */
+#define TIMEOUT_S 280 /* takes seconds on an idle machine, minutes on a busy one */
 
 static struct vectors v;
 
@@ -40,7 +40,10 @@ static size_t count(const char *name)
 	return vectors_field(&v, name, 0)->count;
 }
 
-/* The vector wants a refusal: an error, or bytes that are no argument of the function at all. */
+/*
+ * Checks that the call was refused if and only if the vector expects it. fits: false if the input
+ * does not have the size of an argument, which counts as refused.
+ */
 static void check_refused(bool fits, enum ob_err err, const struct obk_fault *fault)
 {
 	bool want = vectors_field(&v, "output", 0)->null;
@@ -326,7 +329,8 @@ static void refuse_setup(const char *text, size_t length, size_t item, const cha
 	}
 }
 
-#define LAGRANGE(i) (8 + (size_t)(i)*97) /* behind "4096\n65\n", a line each */
+#define LAGRANGE(i) \
+	(8 + (size_t)(i)*97) /* offset of point i: after "4096\n65\n", one line per point */
 
 TEST(bad_setups)
 {
@@ -353,7 +357,7 @@ TEST(bad_setups)
 	memcpy(copy, text, n);
 	copy[g2 + 193 * 3] = '0';
 	refuse_setup(copy, n, 3, "G2 point 3");
-	/* two points change places: each is fine, together they are not */
+	/* two points swapped: each is valid, but the setup is not */
 	memcpy(copy, text, n);
 	memcpy(keep, copy + LAGRANGE(1), 96);
 	memcpy(copy + LAGRANGE(1), copy + LAGRANGE(2), 96);
@@ -376,7 +380,7 @@ TEST(bad_setups)
 	free(copy);
 }
 
-/* Threads, other windows and tables: the same bytes. Then cells that lie. */
+/* Threads and other windows and tables give the same bytes. Then damaged cells. */
 TEST(tables_and_threads)
 {
 	static uint8_t blob[OBK_KZG_BLOB_BYTES], other[sizeof proofs], c[2][48], back[sizeof cells];
@@ -407,7 +411,10 @@ TEST(tables_and_threads)
 	ob_opt_set(OB_OPT_CELLS, true);
 	for (unsigned i = 0; i < OBK_KZG_CELLS; i++)
 		indices[i] = i;
-	/* 65 cells: one too many, so a lie is seen; 64 and it is another blob */
+	/*
+	 * 65 cells are one more than needed, so damage is detected; 64 damaged cells give another
+	 * blob
+	 */
 	CHECK_INT(obk_kzg_recover(tuned, indices, cells, 65, back, NULL, NULL), OB_ERR_NONE);
 	CHECK(memcmp(cells, back, sizeof cells) == 0);
 	cells[5 * OBK_KZG_CELL_BYTES + 31] ^= 1;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Proofs of cells on a device against the CPU's, bit for bit, with fewer points than a trusted
- * setup has, whose tables the software device would make for long.
- *     test_kernels_kzg_gpu DRIVER     DRIVER is the software device's library, or
- *                                     OUTBOARD_TEST_LIBCUDA when set
+ * Proofs of cells on a device, compared with the CPU's bit for bit. They have fewer points than a
+ * trusted setup, because making its tables takes too long on the software device.
+ *     test_kernels_kzg_gpu DRIVER     DRIVER is the software device's library;
+ *                                     OUTBOARD_TEST_LIBCUDA overrides it
  */
 #include "compute/kzg/g1_ntt.h"
 #include "compute/kzg/gpu.h"
@@ -18,7 +18,7 @@
 static struct obk_g1_affine points[MOST];
 static struct obk_fr scalars[BLOBS * MOST];
 
-/* Multiples of the generator and numbers below r. */
+/* Makes multiples of the generator and scalars below r. */
 static void make_input(size_t n, size_t blobs)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -33,7 +33,7 @@ static void make_input(size_t n, size_t blobs)
 			(uint64_t[4]){ random64(), random64(), random64(), random64() >> 2 });
 }
 
-/* Sums term by term, then the CPU's transforms. */
+/* Computes the expected proofs: sums term by term, then the CPU's transforms. */
 static void expect(
 	unsigned log_columns, unsigned terms, const struct obk_fr *k, struct obk_g1_affine *ret)
 {
@@ -78,8 +78,8 @@ static void compare(const struct obk_fk20_gpu_args *args, size_t blobs)
 }
 
 /*
- * A root is enough for the software device, as programs are tried by themselves below; a card has
- * all of them.
+ * On the software device 2^2 columns are enough, because the tests below check the programs of all
+ * roots. A GPU gets all 2^7 columns.
  */
 TEST(numbers_of_blobs_and_terms)
 {
@@ -87,7 +87,7 @@ TEST(numbers_of_blobs_and_terms)
 
 	open_device();
 	make_input((size_t)1 << log_columns, BLOBS);
-	/* more than a warp's eight pairs */
+	/* more than the eight pairs of a warp */
 	compare(
 		&(struct obk_fk20_gpu_args){
 			.points = points, .log_columns = log_columns, .terms = 1, .window = 4 },
@@ -101,7 +101,7 @@ TEST(digits)
 {
 	open_device();
 	make_input(8, 1);
-	/* 0, 1, r - 1 and numbers whose digits are all at an edge */
+	/* 0, 1, r - 1 and numbers whose digits are all edge values */
 	scalars[0] = obk_fr_zero;
 	scalars[1] = obk_fr_one;
 	obk_fr_sub(&scalars[2], &obk_fr_zero, &obk_fr_one);
@@ -112,7 +112,7 @@ TEST(digits)
 
 		obk_fr_from_plain(&scalars[i], (uint64_t[4]){ all, all, all, all >> 2 });
 	}
-	/* 255 bits are a whole number of these; of four, elsewhere, they are not */
+	/* 5 divides 255; the windows of 4 bits in the other tests do not */
 	compare(
 		&(struct obk_fk20_gpu_args){
 			.points = points, .log_columns = 1, .terms = 4, .window = 5 },
@@ -121,8 +121,8 @@ TEST(digits)
 }
 
 /*
- * What additions are not made for: sums that are equal, opposite and infinity, in one block and in
- * one warp with sums that are not.
+ * Special cases of addition: sums that are equal, opposite or infinity, in one block and one warp
+ * with other sums.
  */
 TEST(special_sums)
 {
@@ -150,7 +150,9 @@ TEST(special_sums)
 	obk_gpu_close(gpu);
 }
 
-/* What the device does with the two points of a pair, by the CPU's arithmetic. */
+/*
+ * Interprets a program on the two points of a pair, as the device does, with the CPU's arithmetic.
+ */
 static void interpret(
 	const struct obk_fk20_programs *p, size_t program, struct obk_g1 *a, struct obk_g1 *b)
 {
@@ -187,7 +189,8 @@ static void interpret(
 }
 
 /*
- * A blob's transforms by all of its programs, at the size that is too long for the software device.
+ * Computes a blob's transforms by its programs at full size, which takes too long on the software
+ * device.
  */
 TEST(programs_are_the_transforms)
 {
@@ -221,8 +224,9 @@ TEST(programs_are_the_transforms)
 }
 
 /*
- * A multiplication by a root: 127 doublings, and an addition for every six digits of either half. A
- * quarter of a turn is (x, x) in halves, x of 64 bits.
+ * A program multiplies by a root of unity: 127 doublings, and an addition for every six digits of
+ * either half of the scalar. For the root of order 4 (a quarter of a turn) the halves are (x, x),
+ * with x of 64 bits.
  */
 TEST(programs_are_short)
 {
@@ -244,7 +248,7 @@ TEST(programs_are_short)
 	obk_fk20_programs_free(&p);
 }
 
-/* So little memory that blobs go one by one; then too little even for that. */
+/* Memory for one blob at a time only, then too little for one. */
 TEST(short_of_memory)
 {
 	static struct obk_g1_affine have[3 * 4], want[3 * 4];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Every way of adding many points against the complete additions one by one, all special cases in
- * all lanes.
+ * Every implementation of many additions, compared with complete additions one by one. All special
+ * cases occur in all SIMD lanes.
  */
 #include "compute/curve/lanes.h"
 #include "tests/compute/kernels/oracle.h"
@@ -13,15 +13,17 @@
 
 #if defined(__x86_64__)
 /*
- * The implementation for IFMA with its two instructions made of others, for processors without
- * them.
+ * The implementation for AVX-512 IFMA with its two instructions emulated by others, for processors
+ * without them.
  */
 extern const struct obk_lanes obk_lanes_ifma_emulated;
 #endif
 
 static struct obk_g1_affine points[POINTS];
 
-/* The implementations of the list, and those for tests only; NULL at the end. */
+/*
+ * Returns the l-th implementation: first those of the list, then those for tests only, then NULL.
+ */
 static const struct obk_lanes *nth(unsigned l)
 {
 	unsigned listed = 0;
@@ -35,7 +37,7 @@ static const struct obk_lanes *nth(unsigned l)
 	return l < listed ? obk_lanes_list[l] : NULL;
 }
 
-/* i G for small i, multiples far away, infinity. */
+/* Points i G for small i, large multiples, and infinity. */
 static void make_points(void)
 {
 	struct obk_g1 t;
@@ -67,7 +69,7 @@ static void reference(struct obk_g1_affine *r, const struct obk_g1_affine *from,
 	obk_g1_to_affine(r, &t);
 }
 
-/* How many different points come up: few make every pair special, many none. */
+/* kinds: the number of different points. With few every pair is a special case, with many none. */
 static void run(
 	const struct obk_lanes *lanes, unsigned first, unsigned kinds, size_t n, uint64_t *state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Products against OpenSSL's generic curve where they are small, by the bases' known logarithms
- * where they are not: P_i = k_i G makes the sum of s_i P_i equal (sum of s_i k_i mod r) G.
+ * Small products are compared with OpenSSL's generic curve, larger ones by the known logarithms of
+ * the bases: with P_i = k_i G the sum of s_i P_i is (sum of s_i k_i mod r) G.
  */
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -10,7 +10,7 @@
 #include "base/opt.h"
 #include "tests/compute/kernels/msm_points.h"
 
-/* Every way there is to compute one product: lanes, halves, tables, trust, threads. */
+/* Computes one product in every way: SIMD lanes, halves of scalars, tables, trust, threads. */
 static void every_way(
 	const struct obk_g1_affine *p, const uint64_t (*s)[4], size_t n, const uint8_t want[96])
 {
@@ -156,7 +156,7 @@ TEST(sizes_and_windows)
 	obk_pool_free(pool);
 }
 
-/* The scalars that break careless window code. */
+/* Edge cases of splitting scalars into windows. */
 static void adversarial_scalars(unsigned first, unsigned end)
 {
 	static uint64_t s[SOME][4];
@@ -183,7 +183,7 @@ static void adversarial_scalars(unsigned first, unsigned end)
 					(uint64_t[4]){ 0x123456789abcdef0, 77, 0xfedcba9876543210,
 						0x1122334455667788 },
 					sizeof(s[i]));
-			if (kind == 7) /* digits of half a window, whatever its size */
+			if (kind == 7) /* digits of half a window, for every window size */
 				memset(s[i], i % 2 ? 0x80 : 0x7f, sizeof(s[i]));
 			if (kind == 8)
 				s[i][i % 4] = (uint64_t)1 << i % 64;
@@ -217,7 +217,7 @@ TEST(adversarial_scalars_second_half)
 	adversarial_scalars(7, 14);
 }
 
-/* Bases all equal, opposite in turn, infinity among them, one point in every bucket. */
+/* Bases that are all equal, alternately opposite, partly infinity; one point in every bucket. */
 TEST(adversarial_bases)
 {
 	static struct obk_g1_affine p[SOME];
@@ -241,7 +241,7 @@ TEST(adversarial_bases)
 				p[i] = (struct obk_g1_affine){ .x = obk_fp_zero };
 				logs[i] = obk_fr_zero;
 			}
-			/* the same digits everywhere: one hot bucket a window */
+			/* the same digits in all scalars: one hot bucket per window */
 			if (kind == 1 || kind == 5)
 				memcpy(s[i], s[0], sizeof(s[i]));
 		}
@@ -250,10 +250,7 @@ TEST(adversarial_bases)
 	}
 }
 
-/*
- * Points of the curve outside G1: r P is not infinity there, and scalars count as the integers they
- * are.
- */
+/* Points of the curve outside G1: r P is not infinity, so scalars must not be reduced modulo r. */
 TEST(points_outside_the_subgroup)
 {
 	static struct obk_g1_affine p[12];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Products in ranges, stopped, short of memory; errors name the item. */
+/* Products in ranges, cancelled products, too little memory; errors name the item. */
 #include <stdatomic.h>
 #include <sys/resource.h>
 
@@ -34,7 +34,7 @@ TEST(ranges_make_the_whole)
 	expected(want[0], s, 0, COUNT);
 	expected(want[1], s + COUNT, 0, COUNT);
 	for (unsigned i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-		size_t n = i ? COUNT : 50; /* points one by one are slow */
+		size_t n = i ? COUNT : 50; /* ranges of few points are slow */
 
 		job.range = ranges[i];
 		job.batch = 1;
@@ -55,7 +55,7 @@ TEST(ranges_make_the_whole)
 			CHECK(memcmp(have, want[k], 96) == 0);
 		}
 	}
-	/* what is wrong far behind is named as the caller counts it */
+	/* an error in a later range has the item's index in the whole call */
 	job.range = 1000;
 	memcpy(s[COUNT + 1456], obk_fr_modulus.l, 32);
 	CHECK_INT(obk_msm_run(b, &job, r, &fault), OB_ERR_ARGUMENT);
@@ -73,7 +73,7 @@ TEST(ranges_make_the_whole)
 	obk_msm_bases_free(b);
 }
 
-/* Says no so many times. */
+/* Returns false *arg times, then true. */
 static bool count_down(void *arg)
 {
 	return atomic_fetch_sub_explicit((_Atomic long *)arg, 1, memory_order_relaxed) <= 0;
@@ -128,10 +128,7 @@ TEST(a_product_stops_wherever_it_is)
 	obk_pool_free(pool);
 }
 
-/*
- * Address space that is left for more than a product's usual needs, but not for those of a window
- * that is far too wide.
- */
+/* Leaves address space for a usual product but not for one with a far too wide window. */
 TEST(out_of_memory_is_told_and_passes)
 {
 	static uint64_t s[SOME][4];

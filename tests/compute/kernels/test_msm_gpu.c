@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Multi-scalar products on a device against the CPU's, bit for bit.
- *     test_kernels_msm_gpu DRIVER     DRIVER is the software device's library, or
- *                                     OUTBOARD_TEST_LIBCUDA when set
+ * Multi-scalar products on a device, compared with the CPU's bit for bit.
+ *     test_kernels_msm_gpu DRIVER     DRIVER is the software device's library;
+ *                                     OUTBOARD_TEST_LIBCUDA overrides it
  */
 #include "base/opt.h"
 #include "compute/msm/gpu_bases_inside.h"
@@ -19,7 +19,10 @@
 static struct obk_g1_affine points[MOST];
 static uint64_t scalars[MOST][4];
 
-/* k, k + 1, .. times the generator; every seventh negated, every eleventh infinity. */
+/*
+ * Makes successive multiples of the generator; every seventh is negated, every eleventh is
+ * infinity.
+ */
 static void make_points(size_t n)
 {
 	static struct obk_g1 sum[MOST];
@@ -45,16 +48,16 @@ struct choice {
 	unsigned window;
 	enum obk_trust trust;
 	enum obk_scalar_format format;
-	bool multiples; /* of 4 bits */
+	bool multiples; /* use a table of all multiples of 4-bit digits */
 };
 
-/* whatever the model thinks */
+/* a fixed choice, in place of that of the model */
 static const struct obk_msm_gpu_choice of_four_bits = { .multiples = true,
 	.window = 4,
 	.shift = 4,
 	.copies = 1 };
 
-/* n points on both sides. */
+/* Compares products of n points on the device and on the CPU. */
 static void compare(size_t n, size_t batch, const struct choice *choice)
 {
 	struct obk_msm_bases_args args = { .points = points,
@@ -112,8 +115,8 @@ static void set_scalars(size_t n, const uint64_t k[4], uint64_t add)
 }
 
 /*
- * Numbers whose digits are all the same or all at an edge: scalars 0, 1, r - 1, r, r + 1, 2^256 -
- * 1, and windows of 0x80, 0x7f, 0x81 at eight bits.
+ * Scalars whose digits are all the same or all edge values: 0, 1, r - 1, r, r + 1, 2^256 - 1, and
+ * digits 0x80, 0x7f and 0x81 for windows of eight bits.
  */
 static void set_extreme(size_t n, unsigned which)
 {
@@ -135,7 +138,7 @@ static void set_extreme(size_t n, unsigned which)
 	case 5:
 		set_scalars(n, (uint64_t[4]){ UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX }, 0);
 		break;
-	case 9: /* half of r and its neighbours: where a number is halved */
+	case 9: /* half of r and its neighbours, where splitting into halves changes */
 		set_scalars(n,
 			(uint64_t[4]){ 0x7fffffff80000000, 0xa9ded2017fff2dff, 0x199cec0404d0ec02,
 				0x39f6d3a994cebea4 },
@@ -148,7 +151,7 @@ static void set_extreme(size_t n, unsigned which)
 	}
 }
 
-/* The points of a blob, and what is asked of it, by buckets. */
+/* The points of a blob, by buckets. */
 TEST(a_blob)
 {
 	open_device();
@@ -158,8 +161,8 @@ TEST(a_blob)
 }
 
 /*
- * The same by all multiples of digits of four bits, the narrowest. To make the table takes longest,
- * so fifteen warps of sixteen have nothing but infinity.
+ * The same by a table of all multiples of digits of four bits, the narrowest. Making the table
+ * takes longest, so fifteen of sixteen warps have only infinity.
  */
 TEST(a_blob_by_multiples)
 {
@@ -194,8 +197,8 @@ TEST(a_blob_by_multiples)
 }
 
 /*
- * More scalars than go in a piece of an upload: in pieces and in one, the last scalar among those
- * that count.
+ * More scalars than one piece of an upload holds, uploaded in pieces and at once. The last scalar
+ * is one of those that are not 0.
  */
 TEST(scalars_in_pieces)
 {
@@ -259,9 +262,9 @@ TEST(extreme_scalars)
 }
 
 /*
- * One hot bucket: every scalar and every point the same, so that sums double; then points that
- * cancel; then infinity alone; then every scalar the same, and last nothing of that. What it costs
- * is test_msm_gpu_steps.c's matter.
+ * One hot bucket: all scalars and all points equal, so that sums double; then points that cancel;
+ * then only infinity; then only the scalars equal; then none of that. test_msm_gpu_steps.c measures
+ * what these cases cost.
  */
 TEST(extreme_points)
 {
@@ -297,8 +300,9 @@ static uint64_t launches_of(size_t n, const struct choice *choice)
 }
 
 /*
- * The last sums by one lane a point and by four: buckets of random scalars; one hot bucket of one
- * point, whose heads are equal; of a point and its negative, whose heads are opposite or infinite.
+ * The last sums with one thread per point and with four: buckets of random scalars; one hot bucket
+ * with one point, whose partial sums are equal; one with a point and its negative, whose partial
+ * sums are opposite or infinity.
  */
 static void check_tails(unsigned processors, bool all_by_four)
 {
@@ -322,7 +326,7 @@ static void check_tails(unsigned processors, bool all_by_four)
 			ob_opt_set(OB_OPT_TAILS, on);
 			launches[on] = launches_of(70, &buckets);
 		}
-		/* the software device: smaller rests, so more launches before them */
+		/* on the software device the tails are smaller, so more launches precede them */
 		if (obk_gpu_info(gpu)->processors == processors)
 			CHECK((launches[1] > launches[0]) == all_by_four);
 	}
@@ -334,14 +338,14 @@ TEST(tails)
 	check_tails(64, true);
 }
 
-TEST(tails_of_few_processors) /* most sums are too many for four lanes each */
+TEST(tails_of_few_processors) /* for most steps there are too many sums for four threads each */
 {
 	check_tails(1, false);
 }
 
 /*
- * The tree of all multiples, with points that are the same or opposite, so that its levels double
- * and cancel.
+ * The tree of sums from a table of all multiples, with equal or opposite points, so that sums
+ * double and cancel on its levels.
  */
 TEST(tails_of_multiples)
 {
@@ -373,7 +377,7 @@ TEST(tails_of_multiples)
 	obk_gpu_close(gpu);
 }
 
-/* The same points by multiples. */
+/* The points of extreme_points by a table of multiples. */
 TEST(extreme_points_by_multiples)
 {
 	const size_t table = (size_t)64 * 64 * 8 * sizeof(points[0]);
@@ -445,7 +449,7 @@ TEST(tables_of_multiples)
 	}
 	make_points(9);
 	job = (struct obk_msm_job){ .count = 3, .scalars = scalars, .batch = 3 };
-	check_ok(obk_msm_gpu_run(bases, &job, 0, batch, &fault)); /* the bases as they were */
+	check_ok(obk_msm_gpu_run(bases, &job, 0, batch, &fault)); /* the same bases */
 	args.table_bytes = 0;
 	args.points = kept;
 	check_ok(obk_msm_once(&args, &job, expected, &fault));
@@ -484,7 +488,7 @@ TEST(batches_and_scalars_on_the_device)
 	obk_gpu_close(gpu);
 }
 
-/* So little memory that the points are taken in pieces; then too little even for that. */
+/* Memory for the points in pieces only, then too little for one piece. */
 TEST(short_of_memory)
 {
 	struct obk_msm_bases_args args = {
@@ -504,7 +508,7 @@ TEST(short_of_memory)
 	check_ok(obk_gpu_enter(gpu, &fault));
 	check_ok(obk_gpu_room(gpu, &room, &fault));
 	check_ok(obk_gpu_take(gpu, (room - (2 << 20)) / 16 * 15, &hog, &fault));
-	for (size_t take = room / 2; take > 1 << 18; take /= 2) { /* what its rounding left */
+	for (size_t take = room / 2; take > 1 << 18; take /= 2) { /* take what rounding left */
 		struct obk_gpu_buffer more;
 
 		check_ok(obk_gpu_room(gpu, &room, &fault));
@@ -547,7 +551,7 @@ TEST(encoded_points)
 	encoded[21][0] = 0;
 	CHECK(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault) != OB_ERR_NONE);
 	CHECK(fault.item == 17 || fault.item == 21);
-	args.first = 1000; /* what the first point counts as */
+	args.first = 1000; /* index of the first point in errors */
 	CHECK(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault) != OB_ERR_NONE);
 	CHECK(fault.item == 1017 || fault.item == 1021);
 	obk_gpu_close(gpu);
@@ -588,7 +592,7 @@ TEST(bad_input)
 	CHECK_INT(obk_msm_gpu_run(bases, &wrong, 0, &result, &fault), OB_ERR_ARGUMENT);
 	obk_msm_gpu_bases_free(bases);
 
-	/* on the curve outside G1: the first x from 1 on with a root */
+	/* a point outside G1: the first x >= 1 that belongs to a point of the curve */
 	for (;; obk_fp_add(&outside.x, &outside.x, &obk_fp_one)) {
 		obk_fp_sqr(&t, &outside.x);
 		obk_fp_mul(&t, &t, &outside.x);

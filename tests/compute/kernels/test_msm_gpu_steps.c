@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What scalars that are made to hurt cost on a GPU, by instructions that the software device
- * counts: the longest warp of every launch, which is what a hot bucket would make long, and all
- * lanes together.
+ * Cost of adversarial scalars on a GPU, in instructions counted by the software device: those of
+ * the longest warp of every launch, which a hot bucket would make long, and those of all threads.
  *     test_kernels_msm_gpu_steps DRIVER     DRIVER is the software device with its counters
  *                                           (counted.c)
  */
@@ -17,7 +16,7 @@
 #define N      320
 #define WINDOW 7
 
-/* The worst that is allowed, over what random scalars take. */
+/* Largest allowed ratio to the count for random scalars: of the longest warps, of all threads. */
 #define LONGEST 2.0
 #define ALL     1.1
 
@@ -52,9 +51,7 @@ enum { RANDOM, EQUAL, HOT, ZEROES, ONES, LARGEST, SHAPES };
 static const char *const names[SHAPES] = { "random", "all equal", "one hot bucket", "zeroes",
 	"ones", "r - 1" };
 
-/*
- * HOT: random but for one digit, which three of four have in common, in the middle of the number.
- */
+/* HOT: random scalars, but three of four have the same digit in one window in the middle. */
 static void make_scalars(unsigned shape)
 {
 	uint64_t equal[4] = { 0x123456789abcdef1, 0x8877665544332211, 0x7f7f7f7f7f7f7f7f,
@@ -114,7 +111,7 @@ static void check_costs(size_t table_bytes)
 	struct cost random = { 0 };
 	void *library;
 
-	alarm(200); /* the software device on a busy machine */
+	alarm(200); /* for the software device on a busy machine */
 	CHECK_INT(obk_gpu_driver_open(driver_path, &driver, &fault), OB_ERR_NONE);
 	library = dlopen(driver_path, RTLD_NOW | RTLD_NOLOAD);
 	CHECK(library != NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What products go by on a GPU: the model's arithmetic, choices, profiles, and measuring a device.
- *     test_kernels_msm_tune DRIVER     DRIVER is the software device's library, or
- *                                      OUTBOARD_TEST_LIBCUDA when set
+ * Tuning of products on a GPU: the model of times, choices, profiles, and measuring a device.
+ *     test_kernels_msm_tune DRIVER     DRIVER is the software device's library;
+ *                                      OUTBOARD_TEST_LIBCUDA overrides it
  */
 #include <math.h>
 #include <sys/stat.h>
@@ -19,7 +19,7 @@
 
 static struct obk_fault fault;
 
-/* A card of which nothing is known but this. */
+/* Returns the guess for a GPU of which only this is known. */
 static struct obk_msm_gpu_tuning guess_of(unsigned processors, unsigned clock_khz)
 {
 	struct obk_gpu_info info = { .processors = processors, .clock_khz = clock_khz };
@@ -39,8 +39,8 @@ static struct obk_msm_gpu_work work_of(size_t n, size_t products, unsigned windo
 }
 
 /*
- * Products of many shapes, as a device with weights `true_` would take them, each `off` too long or
- * too short by turns.
+ * Makes samples of many shapes with the times of a device with weights `true_`, alternately too
+ * long and too short by the share `off`.
  */
 static size_t make_samples(
 	const struct obk_msm_gpu_tuning *true_, double off, struct obk_msm_gpu_sample samples[32])
@@ -98,7 +98,7 @@ TEST(weights_are_found_again)
 	}
 }
 
-/* Times that are off by a twentieth still tell times of other shapes within a sixth. */
+/* Samples with errors of 1/20 predict the times of other shapes within 1/6. */
 TEST(noise_is_borne)
 {
 	struct obk_msm_gpu_tuning true_ = guess_of(108, 1410000), fitted = guess_of(108, 1410000);
@@ -129,7 +129,7 @@ TEST(one_sample_tells_the_pace)
 	sample.seconds = 100 * obk_msm_gpu_seconds(&guess, &sample.work);
 	obk_msm_gpu_fit(&slow, basics, &sample, 1);
 	CHECK(fabs(obk_msm_gpu_seconds(&slow, &sample.work) / sample.seconds - 1) < 0.01);
-	/* in proportion */
+	/* the weights change in proportion */
 	ratio = slow.weights.of[OBK_MSM_ENTRY] / guess.weights.of[OBK_MSM_ENTRY];
 	CHECK(ratio > 50);
 	CHECK(fabs(slow.weights.of[OBK_MSM_GATHER] / guess.weights.of[OBK_MSM_GATHER] / ratio - 1) <
@@ -137,7 +137,7 @@ TEST(one_sample_tells_the_pace)
 	CHECK(fabs(slow.weights.of[OBK_MSM_BUCKET] / guess.weights.of[OBK_MSM_BUCKET] / ratio - 1) <
 		0.2);
 	CHECK(slow.weights.of[OBK_MSM_TRIP] == guess.weights.of[OBK_MSM_TRIP]);
-	/* no sample, no profile */
+	/* without samples nothing is measured */
 	slow = guess;
 	obk_msm_gpu_fit(&slow, basics, &sample, 0);
 	CHECK(!slow.measured && memcmp(&slow, &guess, sizeof(slow)) == 0);
@@ -159,7 +159,7 @@ TEST(choices)
 			struct obk_plan plan;
 
 			obk_msm_gpu_plan(&t, &plan, 1, 0, true, n, 1);
-			/* more points, no smaller windows */
+			/* more points never give a smaller window */
 			CHECK(plan.window >= last && plan.window <= OBK_MSM_GPU_MAX_WINDOW);
 			last = plan.window;
 			for (unsigned mib = 0; mib <= 18; mib++) {
@@ -180,14 +180,17 @@ TEST(choices)
 	}
 }
 
-/* The size of what is worked on together: all of a batch if it may be, else as even as can be. */
+/*
+ * Products computed together: the whole batch if it fits, else groups that are as equal as
+ * possible.
+ */
 TEST(groups)
 {
 	struct obk_msm_gpu_tuning t = guess_of(132, 1980000);
 
 	CHECK_INT(obk_msm_gpu_group(&t, 4096, 20, 100), 100);
 	t.group = 4096 * 20 * 16;
-	/* seven groups, not six of 16 and one of 4 */
+	/* seven almost equal groups, not six of 16 and one of 4 */
 	CHECK_INT(obk_msm_gpu_group(&t, 4096, 20, 100), 15);
 	CHECK_INT(obk_msm_gpu_group(&t, 4096, 20, 16), 16);
 	CHECK_INT(obk_msm_gpu_group(&t, 4096, 20, 17), 9);
@@ -226,7 +229,7 @@ static struct obk_gpu fake_gpu(
 
 static void own_cache(void)
 {
-	ob_opt_set(OB_OPT_TUNE, true); /* also where all switches are off */
+	ob_opt_set(OB_OPT_TUNE, true); /* even if the suite runs with all switches off */
 	CHECK(mkdtemp(folder) != NULL);
 	setenv("XDG_CACHE_HOME", folder, 1);
 }
@@ -239,7 +242,7 @@ static void drop_cache(const struct obk_gpu *a, const struct obk_gpu *b)
 		if (obk_msm_gpu_tune_path(i ? b : a, path, sizeof(path)))
 			unlink(path);
 	snprintf(path, sizeof(path), "%s/outboard", folder);
-	CHECK_INT(rmdir(path), 0); /* nothing else was left there */
+	CHECK_INT(rmdir(path), 0); /* fails if other files remain */
 	CHECK_INT(rmdir(folder), 0);
 }
 
@@ -286,8 +289,8 @@ TEST(profiles_come_back)
 	CHECK(back.group == ta.group && back.threads == ta.threads &&
 		memcmp(back.window, ta.window, sizeof(ta.window)) == 0);
 	/*
-	 * a second card of the kind goes by the same; one of another kind or driver, or behind a
-	 * server, does not
+	 * a second GPU of the same model uses this profile; one of another model or driver, or
+	 * behind a server, does not
 	 */
 	CHECK_INT(obk_msm_gpu_tune_load(&twin, &fault), OB_ERR_NONE);
 	CHECK_INT(obk_msm_gpu_tune_load(&b, &fault), OB_ERR_NONE);
@@ -298,7 +301,7 @@ TEST(profiles_come_back)
 	obk_msm_gpu_tuning_get(&b, &back);
 	CHECK_INT(back.window[14], 9);
 	CHECK(guessed(&other) && guessed(&remote));
-	/* the switch */
+	/* the switch `tune` off */
 	ob_opt_set(OB_OPT_TUNE, false);
 	CHECK(guessed(&a));
 	obk_msm_gpu_tune_clear();
@@ -309,8 +312,8 @@ TEST(profiles_come_back)
 }
 
 /*
- * Weights and windows do not overwrite one another, and a kind of card is measured by one thread at
- * a time.
+ * Storing weights keeps the windows and vice versa. Only one thread at a time measures a model of
+ * GPU.
  */
 TEST(two_cards_of_a_kind)
 {
@@ -322,7 +325,7 @@ TEST(two_cards_of_a_kind)
 
 	ob_opt_set(OB_OPT_TUNE, true);
 	obk_msm_gpu_tuning_set_window(&a, 14, 11);
-	CHECK(guessed(&a)); /* a window alone is no profile */
+	CHECK(guessed(&a)); /* a window without weights is not a profile */
 	t.measured = true;
 	CHECK_INT(obk_msm_gpu_tuning_set_weights(&a, &t, &fault), OB_ERR_NONE);
 	obk_msm_gpu_tuning_set_window(&a, 14, 11);
@@ -348,7 +351,7 @@ static void write_text(const char *path, const char *text, size_t n)
 	fclose(f);
 }
 
-/* Every byte in turn changed, and every length: damaged or of something else, never taken. */
+/* A profile with any byte changed, or cut short, is not used. */
 TEST(damaged_profiles_are_not_taken)
 {
 	static struct obk_gpu_driver driver = { .version = 13000 };
@@ -391,7 +394,7 @@ TEST(damaged_profiles_are_not_taken)
 		write_text(path, text, i);
 		CHECK_INT(obk_msm_gpu_tune_load(&a, &fault), OB_ERR_ARGUMENT);
 	}
-	/* another card's in its place */
+	/* the profile of another GPU under this name */
 	write_text(path_b, text, n);
 	CHECK_INT(obk_msm_gpu_tune_load(&b, &fault), OB_ERR_NONE);
 	CHECK(guessed(&b));
@@ -422,7 +425,7 @@ static struct obk_gpu *open_device(void)
 	const struct obk_gpu_driver *driver;
 	struct obk_gpu *gpu;
 
-	alarm(200); /* the software device on a busy machine */
+	alarm(200); /* for the software device on a busy machine */
 	if (obk_gpu_driver_open(getenv("OUTBOARD_TEST_LIBCUDA"), &driver, &fault))
 		TEST_SKIP("%s", fault.text);
 	CHECK_INT(obk_gpu_open(driver, 0, &gpu, &fault), OB_ERR_NONE);
@@ -444,7 +447,7 @@ static void make_points(struct obk_g1_affine points[POINTS], uint64_t scalars[PO
 			scalars[i][j] = 0x9e3779b97f4a7c15u * (4 * i + j + 1);
 }
 
-/* A batch in groups as small as a profile says, with the sums it has in one. */
+/* A batch in groups of the size in the profile has the same sums as in one group. */
 static void check_groups(struct obk_gpu *gpu, const struct obk_msm_gpu_bases *bases,
 	const struct obk_msm_bases_args *args, const uint64_t scalars[POINTS][4])
 {
@@ -461,7 +464,7 @@ static void check_groups(struct obk_gpu *gpu, const struct obk_msm_gpu_bases *ba
 	CHECK_INT(obk_msm_once(args, &job, want, &fault), OB_ERR_NONE);
 	obk_msm_gpu_guess(obk_gpu_info(gpu), &t);
 	t.measured = true;
-	/* two products with windows of three bits, more with wider ones */
+	/* room for two products with windows of three bits, for more with wider ones */
 	t.group = 2 * POINTS * 85;
 	CHECK_INT(obk_msm_gpu_tuning_set(gpu, &t, &fault), OB_ERR_NONE);
 	CHECK_INT(obk_msm_gpu_predict(bases, POINTS, BATCH, &prediction, &fault), OB_ERR_NONE);
@@ -471,7 +474,7 @@ static void check_groups(struct obk_gpu *gpu, const struct obk_msm_gpu_bases *ba
 		CHECK(obk_g1_affine_equal(&have[i], &want[i]));
 }
 
-/* A short measurement, a window that is timed, and the same sum as ever by both. */
+/* Measures the device briefly and times windows; the sums remain the same. */
 TEST(a_device_is_measured)
 {
 	struct obk_gpu *gpu;
@@ -492,7 +495,7 @@ TEST(a_device_is_measured)
 	make_points(points, scalars);
 	CHECK_INT(obk_msm_once(&args, &job, &want, &fault), OB_ERR_NONE);
 	CHECK_INT(obk_msm_gpu_bases_new(gpu, &args, &bases, &fault), OB_ERR_NONE);
-	/* of a device that was not measured windows are not timed */
+	/* windows are not timed on a device that was not measured */
 	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e6, false, &done, &fault),
 		OB_ERR_NONE);
 	CHECK(!done && guessed(gpu));
@@ -502,12 +505,12 @@ TEST(a_device_is_measured)
 	CHECK(t.measured && t.threads == guess.threads);
 	for (unsigned i = 0; i < OBK_MSM_WEIGHTS; i++)
 		CHECK(t.weights.of[i] > 0 && t.weights.of[i] < 1);
-	if (TEST_SANITIZED) { /* some dozen products more, which test_msm_gpu runs as well */
+	if (TEST_SANITIZED) { /* the rest runs dozens of products, as test_msm_gpu does */
 		obk_msm_gpu_bases_free(bases);
 		obk_gpu_close(gpu);
 		return;
 	}
-	/* too long by what was measured */
+	/* by the measured weights it would exceed the time limit */
 	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e-9, false, &done, &fault),
 		OB_ERR_NONE);
 	CHECK(!done);
@@ -521,10 +524,10 @@ TEST(a_device_is_measured)
 		prediction.products == 1 && prediction.seconds > 0);
 	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e6, false, &done, &fault),
 		OB_ERR_NONE);
-	CHECK(!done); /* once */
+	CHECK(!done); /* already timed */
 	CHECK_INT(obk_msm_gpu_tune_window(bases, POINTS, NULL, 1e6, true, &done, &fault),
 		OB_ERR_NONE);
-	CHECK(done); /* or when it is asked for */
+	CHECK(done); /* timed again on request */
 	CHECK_INT(obk_msm_gpu_run(bases, &job, 0, &have, &fault), OB_ERR_NONE);
 	CHECK(obk_g1_affine_equal(&have, &want));
 	CHECK_INT(obk_msm_gpu_predict(bases, POINTS + 1, 1, &prediction, &fault), OB_ERR_ARGUMENT);
@@ -534,8 +537,8 @@ TEST(a_device_is_measured)
 }
 
 /*
- * A window of which the buckets alone are more than the device has memory for gives way to the
- * widest that fits.
+ * If the buckets of the chosen window exceed the device's memory, the widest window that fits is
+ * used.
  */
 TEST(windows_fit_the_memory)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Transforms against the sum that defines them where that is affordable, by a value at one point
- * and by their inverses where it is not.
+ * Small transforms are compared with the sum that defines them, large ones by values at some points
+ * and by their inverses.
  */
 #include <stdatomic.h>
 
@@ -11,7 +11,7 @@
 #include "compute/ntt/reverse.h"
 #include "tests/test.h"
 
-/* two seconds of work on a machine of its own, a minute on one that is busy */
+/* takes two seconds on an idle machine, a minute on a busy one */
 #define TIMEOUT_S 110
 
 static uint64_t state = 0x2545f4914f6cdd1du;
@@ -68,7 +68,7 @@ static size_t place(size_t i, unsigned log_n, bool reversed)
 	return reversed ? obk_ntt_reverse_bits((uint32_t)i, log_n) : i;
 }
 
-/* `points` values of every transform of the batch, all of them if the size is small. */
+/* Checks `points` values of every transform of the batch, or all of them if the size is small. */
 static void check_size(unsigned log_n, size_t batch, enum obk_ntt_order order,
 	const struct obk_fr *coset, struct obk_pool *pool, size_t points)
 {
@@ -134,7 +134,7 @@ TEST(middle_sizes_with_threads)
 	obk_pool_free(pool);
 }
 
-/* Beyond the table of roots. */
+/* Larger than the table of roots. */
 TEST(large_size)
 {
 	struct obk_pool *pool;
@@ -145,9 +145,7 @@ TEST(large_size)
 	obk_pool_free(pool);
 }
 
-/*
- * The tiles and the plain network, bit for bit, with numbers at the ends of the range among them.
- */
+/* The implementation in tiles and the plain network give the same bits, also for edge values. */
 TEST(tiles_are_the_network)
 {
 	static const unsigned sizes[] = { 6, 7, 9, 12, 13 };
@@ -205,7 +203,7 @@ TEST(reversal)
 	}
 }
 
-/* The product of two polynomials, school-book and by transforms. */
+/* The product of two polynomials by the schoolbook method and by transforms. */
 TEST(convolution)
 {
 	struct obk_fr *a = fill(256), *b = fill(256), want[256], t;
@@ -237,7 +235,7 @@ static bool count_down(void *arg)
 	return atomic_fetch_sub_explicit((_Atomic long *)arg, 1, memory_order_relaxed) <= 0;
 }
 
-/* Both networks, with a coset and the orders turned back: every loop there is. */
+/* Both networks, with a coset and all orders, so that every loop is stopped once. */
 TEST(a_transform_stops_wherever_it_is)
 {
 	_Atomic long left;

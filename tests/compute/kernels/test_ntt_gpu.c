@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Transforms on a device against the CPU's, bit for bit.
- *     test_kernels_ntt_gpu DRIVER     DRIVER is the software device's library, or
- *                                     OUTBOARD_TEST_LIBCUDA when set
+ * Transforms on a device, compared with the CPU's bit for bit.
+ *     test_kernels_ntt_gpu DRIVER     DRIVER is the software device's library;
+ *                                     OUTBOARD_TEST_LIBCUDA overrides it
  */
 #include "compute/ntt/gpu.h"
 #include "tests/compute/kernels/gpu_test.h"
@@ -89,7 +89,7 @@ TEST(three_passes)
 	stop();
 }
 
-/* What larger transforms do with the whole table. */
+/* A small table of roots takes the path on which larger transforms use the whole table. */
 TEST(roots_beyond_the_table)
 {
 	start();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The tower and the pairing by their laws: inverses, powers of p, orders, bilinearity; G2 by its
- * order and its encoding.
+ * The tower of fields and the pairing, tested by algebraic laws: inverses, powers of p, orders,
+ * bilinearity. G2 is tested by its order and its encoding.
  */
 #include "compute/curve/pairing.h"
 #include "tests/test.h"
@@ -56,7 +56,7 @@ TEST(fp2_laws)
 		obk_fp2_neg(&t, &u);
 		CHECK(obk_fp2_equal(&u, &a) || obk_fp2_equal(&t, &a));
 		CHECK(obk_fp2_is_large(&u) != obk_fp2_is_large(&t));
-		obk_fp2_mul_xi(&t, &s); /* xi is no square */
+		obk_fp2_mul_xi(&t, &s); /* xi is not a square */
 		CHECK(!obk_fp2_sqrt(&u, &t));
 		obk_fp2_inv(&t, &a);
 		obk_fp2_mul(&t, &t, &a);
@@ -180,7 +180,7 @@ TEST(bilinear)
 	const struct obk_g2_lines *list[3] = { &lines[0], &lines[1], &lines[2] };
 	struct obk_fp12 e, f;
 
-	/* e(G, H)^6 = e(2 G, 3 H), and not one */
+	/* e(G, H)^6 = e(2 G, 3 H), and it is not 1 */
 	multiples(&p[0], &q, 1, 1);
 	obk_g2_lines_make(&lines[0], &q);
 	obk_pairing_product(&e, p, list, 1);
@@ -195,7 +195,7 @@ TEST(bilinear)
 	obk_fp12_sqr_cyclotomic(&f, &e);
 	obk_fp12_sqr(&e, &e);
 	CHECK(obk_fp12_equal(&e, &f));
-	/* e(5 G, 7 H) e(-35 G, H) = 1; with another number it is not */
+	/* e(5 G, 7 H) e(-35 G, H) = 1, and not 1 with another factor */
 	multiples(&p[0], &q, 5, 7);
 	obk_g2_lines_make(&lines[0], &q);
 	multiples(&p[1], &q, 35, 1);
@@ -206,7 +206,7 @@ TEST(bilinear)
 	multiples(&p[1], &q, 36, 1);
 	obk_g1_affine_neg(&p[1], &p[1]);
 	CHECK(!obk_pairing_product_is_one(p, list, 2));
-	/* infinity on either side contributes one */
+	/* a pair with infinity on either side contributes the factor 1 */
 	memset(&q, 0, sizeof q);
 	obk_g2_lines_make(&lines[2], &q);
 	p[2] = obk_g1_generator;

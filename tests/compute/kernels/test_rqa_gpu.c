@@ -2,8 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * Recurrence on a device: the same integers as on the CPU, for every kind, norm, window and
- * precision. The library to use is the first libcuda.so.1 that the loader finds; the build's test
- * gives it the software device.
+ * precision. Uses the first libcuda.so.1 that the loader finds; in the suite it is the software
+ * device.
  */
 #include <math.h>
 #include <unistd.h>
@@ -86,7 +86,7 @@ TEST(device_counts_as_the_processor)
 		int status;
 
 		options_draw(&o);
-		/* of one slab or a few: lines cross bands */
+		/* bands of one slab or of a few, so that lines cross bands */
 		gpu.gpu_band = round % 3 ? 1 + below(4000) : 0;
 		x.length = 20 + below(round == 7 ? 330 : 90) + (o.m - 1) * o.tau;
 		y.length = 20 + below(90) + (o.m - 1) * o.tau;
@@ -114,8 +114,8 @@ TEST(device_counts_as_the_processor)
 }
 
 /*
- * Diagonal and vertical lines alone, of a symmetric plot: from one triangle, in tiles; lengths
- * around a tile's edges, and several rows of tiles.
+ * Only diagonal and vertical lines, of a symmetric plot: computed from one triangle, in tiles.
+ * Lengths near the edges of a tile, and several rows of tiles.
  */
 TEST(one_triangle_has_all_lines)
 {
@@ -134,7 +134,7 @@ TEST(one_triangle_has_all_lines)
 
 		options_draw(&o);
 		o.kind = round % 7 == 5 ? OBK_RQA_JOINT : OBK_RQA_AUTO;
-		o.m = round % 5 == 4 ? 9 : o.m; /* more (delay, channel) than a tile has room for */
+		o.m = round % 5 == 4 ? 9 : o.m; /* more pairs (delay, channel) than fit a tile */
 		o.want = round % 4 == 3
 			? 0
 			: OBK_RQA_WANT_VERTICAL | (round % 4 == 2 ? OBK_RQA_WANT_TREND : 0);
@@ -158,8 +158,8 @@ TEST(one_triangle_has_all_lines)
 }
 
 /*
- * The Euclidean norm in tiles, told nearly first: offsets and scales at which that still does, must
- * not, and has gaps.
+ * The Euclidean norm in tiles, decided by approximate distances first. The offsets and scales
+ * include some for which approximation must be off. Some series have gaps.
  */
 TEST(near_results_are_exact)
 {
@@ -195,7 +195,7 @@ TEST(near_results_are_exact)
 	}
 }
 
-/* In single precision it would be infinite, and two of them no distance apart or NaN. */
+/* In single precision the sample would be infinite, and the distance of two such samples NaN. */
 TEST(a_sample_beyond_floats_is_refused_alike)
 {
 	double data[60];
@@ -229,12 +229,12 @@ static int within_the_whole(void *arg, const struct obk_rqa_progress *progress)
 	return 0;
 }
 
-/* bands: pieces it goes through. */
+/* bands: the number of pieces of the run. */
 static void stop_and_go(unsigned length, uint32_t want, unsigned bands)
 {
 	static double a[600];
 	char path[] = "/tmp/obk-rqa-gpu-XXXXXX";
-	obk_rqa_flag cancel = 1; /* is seen after each band */
+	obk_rqa_flag cancel = 1; /* the run reads it after each band */
 	struct obk_rqa_series x = { .name = "x", .data = a, .length = length, .channels = 1 };
 	struct obk_rqa_control cpu = { .device = OBK_RQA_DEVICE_CPU },
 			       gpu = { .device = OBK_RQA_DEVICE_CUDA,
@@ -278,9 +278,9 @@ static void stop_and_go(unsigned length, uint32_t want, unsigned bands)
 
 TEST(a_stopped_run_goes_on_where_it_was)
 {
-	stop_and_go(200, OBK_RQA_WANT_ALL & ~OBK_RQA_WANT_NETWORK, 6); /* 192 rows, 32 at a time */
+	stop_and_go(200, OBK_RQA_WANT_ALL & ~OBK_RQA_WANT_NETWORK, 6); /* 192 rows, 32 per band */
 	ob_opt_set(OB_OPT_BANDS, true);
-	stop_and_go(600, OBK_RQA_WANT_VERTICAL, 3); /* 592, 256 at a time */
+	stop_and_go(600, OBK_RQA_WANT_VERTICAL, 3); /* 592 rows, 256 per band */
 }
 
 /* ---- sweeps ---- */
@@ -397,7 +397,7 @@ TEST(sweeps_are_the_same_to_the_last_bit)
 	}
 	data[3][20] = NAN;
 	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &o);
-	o.missing = 1; /* the last series has a gap, which the device leaves to the CPU */
+	o.missing = 1; /* the last series has a gap: the CPU computes it, not the device */
 	sweeps_agree(series, 4, &o, &grid, false);
 	o.want = OBK_RQA_WANT_VERTICAL;
 	o.theiler_vert = 2;
@@ -406,7 +406,7 @@ TEST(sweeps_are_the_same_to_the_last_bit)
 	o.precision = OBK_RQA_PRECISION_F32;
 	grid.modes = NULL;
 	sweeps_agree(series, 3, &o, &grid, false);
-	/* More radii than a block takes, and more lines than one block does. */
+	/* More radii, and then more lines, than one block processes. */
 	grid.radius_count = 70;
 	grid.m_count = grid.tau_count = 1;
 	sweeps_agree(series, 1, &o, &grid, false);
@@ -415,7 +415,7 @@ TEST(sweeps_are_the_same_to_the_last_bit)
 	sweeps_agree(series, 1, &o, &grid, false);
 }
 
-/* Each is a plane of its own on the device. */
+/* Each use of a column is a separate plane on the device. */
 TEST(a_mode_may_name_a_column_again)
 {
 	static double data[2][90];
@@ -449,8 +449,9 @@ TEST(a_mode_may_name_a_column_again)
 }
 
 /*
- * Histograms of all m and radii of the long one would take more than 1 GiB; its neighbours are done
- * on the device, two at a time: in several batches, the later of which find their series there.
+ * Histograms of all m and radii of the long series would take more than 1 GiB, so the CPU computes
+ * it. The device computes the other two in several batches; later batches find their series on the
+ * device.
  */
 TEST(a_unit_too_large_is_none_of_the_devices)
 {
@@ -485,7 +486,10 @@ TEST(a_unit_too_large_is_none_of_the_devices)
 	sweeps_agree(series, SERIES, &o, &grid, true);
 }
 
-/* Planes of all of them take more than the software device has then; those of a batch do not. */
+/*
+ * The planes of all series need more memory than the software device has here; those of a batch
+ * fit.
+ */
 TEST(series_that_do_not_fit_together_go_with_their_batches)
 {
 	enum { MS = 4096, SERIES = 2000 };
@@ -526,7 +530,7 @@ TEST(series_that_do_not_fit_together_go_with_their_batches)
 	sweeps_agree(series, SERIES, &o, &grid, true);
 }
 
-/* Bytes that a sweep of that many delays sends to a device. */
+/* Returns the bytes that a sweep of `taus` delays sends to a device. */
 static uint64_t sweep_upload(uint32_t taus)
 {
 	static double data[2 * 2000];
@@ -555,7 +559,7 @@ static uint64_t sweep_upload(uint32_t taus)
 		.series = &x, .series_count = 1, .options = &o, .grid = &grid, .rows = rows_keep
 	};
 
-	ob_opt_set(OB_OPT_LEVELS, true); /* or each combination is a run of its own */
+	ob_opt_set(OB_OPT_LEVELS, true); /* otherwise each combination is a separate run */
 	table.grid = &grid;
 	fill(data, 2 * 2000, 2);
 	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &o);
@@ -594,6 +598,6 @@ TEST(what_a_device_cannot_do_is_said)
 int main(int argc, char **argv)
 {
 	if (getenv("OUTBOARD_TEST_LIBCUDA"))
-		test_fds_allowed = 4096; /* a card's driver keeps files open */
+		test_fds_allowed = 4096; /* NVIDIA's driver keeps files open */
 	return test_main(argc, argv);
 }

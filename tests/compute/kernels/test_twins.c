@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The GPU's field and curve operations against the CPU's, limb for limb.
- *     test_kernels_twins PTX DRIVER     DRIVER is the software device's library, or
- *                                       OUTBOARD_TEST_LIBCUDA when set
+ * The GPU's field and curve operations, compared with the CPU's limb for limb.
+ *     test_kernels_twins PTX DRIVER     DRIVER is the software device's library;
+ *                                       OUTBOARD_TEST_LIBCUDA overrides it
  */
 #include <stdlib.h>
 
@@ -48,8 +48,8 @@ static CUdeviceptr upload(const void *data, size_t bytes)
 }
 
 /*
- * Kernel `name` over n items, `lanes` threads each: up to three inputs, one output that is copied
- * back.
+ * Runs kernel `name` over n items with `lanes` threads each: up to three inputs, and one output
+ * that is copied back.
  */
 static void run_lanes(const char *name, unsigned lanes, unsigned op, unsigned n,
 	const void *const in[3], const size_t size[3], void *out, size_t out_size)
@@ -80,7 +80,7 @@ static void run(const char *name, unsigned op, unsigned n, const void *const in[
 	run_lanes(name, 1, op, n, in, size, out, out_size);
 }
 
-/* Random numbers below 2^bits of the top limb, every fourth made of extreme limbs. */
+/* Makes a number below the modulus: random, of extreme limbs for every fourth i, 0, 1 or m - 1. */
 static void element(
 	uint64_t *l, unsigned limbs, const uint64_t *modulus, unsigned i, uint64_t *state)
 {
@@ -100,7 +100,7 @@ static void element(
 	}
 }
 
-/* What operation `op` of twin_fp gives here. */
+/* Computes operation `op` of twin_fp on the CPU. */
 static void fp_here(unsigned op, struct obk_fp *ret, const struct obk_fp *a, const struct obk_fp *b)
 {
 	struct obk_fp t;
@@ -163,7 +163,7 @@ TEST(fr_on_the_device_is_fr_here)
 	}
 }
 
-/* Points with all kinds of denominators, equal and opposite ones and infinity on both sides. */
+/* Points with various denominators; equal and opposite points, and infinity on both sides. */
 TEST(sums_on_the_device_are_sums_here)
 {
 	static struct obk_g1 p[POINTS], q[POINTS], r[POINTS];
@@ -214,10 +214,11 @@ static void change_denominators(struct obk_g1 *p, const struct obk_fp *l)
 }
 
 /*
- * Four lanes a point, and one. Every pair of 0, 1, .. 6 and their negatives times the generator,
- * with equal and with different denominators: among the eight points of a warp some are infinite,
- * equal and opposite, the rest neither; then warps of nothing but infinity, equal, or opposite
- * points. Not a multiple of eight, so a warp is not full.
+ * Additions with four threads per point, and with one. Every pair of 0, 1, .. 6 times the generator
+ * and their negatives, with equal and with different denominators: in some warps a few of the eight
+ * points are infinite, equal or opposite and the others are not; other warps have only infinity,
+ * equal, or opposite points. The number of points is not a multiple of eight, so one warp is not
+ * full.
  */
 TEST(sums_by_four_lanes_are_sums_here)
 {

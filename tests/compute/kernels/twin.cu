@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * One thread an operation, so that the CPU can check each; and one operation a kernel, for counting
- * instructions.
+ * One operation per thread, so that the test can compare each with the CPU; and kernels with a
+ * single operation, for counting instructions.
  */
 #include "compute/curve/g1_four.cuh"
 
@@ -15,7 +15,7 @@ template <class T> __device__ void operate(unsigned op, unsigned n, const T *a, 
 	r[i] = op == 0 ? a[i] + b[i] : op == 1 ? a[i] - b[i] : a[i] * b[i];
 }
 
-/* Also 3: a^2; 4: a b + (a + b) a */
+/* Operations 0 to 2 are those of operate(); 3: a^2; 4: a b + (a + b) a. */
 extern "C" __global__ void twin_fp(
 	unsigned op, unsigned n, const obk_fp *a, const obk_fp *b, obk_fp *r)
 {
@@ -47,8 +47,7 @@ extern "C" __global__ void twin_g1(unsigned op, unsigned n, const obk_g1 *p, con
 }
 
 /*
- * The sum with four lanes a point; r[i] = p[i] + q[i], and whoever has nothing to add takes part
- * with infinity.
+ * r[i] = p[i] + q[i] with four threads per point. Threads without a point take part with infinity.
  */
 extern "C" __global__ void twin_g1_four(
 	unsigned op, unsigned n, const obk_g1 *p, const obk_g1 *q, obk_g1 *r)

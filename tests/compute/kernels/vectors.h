@@ -17,7 +17,7 @@
 struct vector_field {
 	char name[32];
 	size_t count;
-	bool null, truth;  /* the value `null`; the value `true` */
+	bool null, truth;  /* the field has the value `null`; the value `true` */
 	uint64_t *numbers; /* [count] of a list of numbers */
 	uint8_t *bytes;    /* [count x length] if all values have one length */
 	size_t length;     /* 0 if lengths differ */
