@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The sum 1 G + 2 G + ... + 8 G with G the generator of G1 of BLS12-381, on whatever devices there
- * are; compute/docs/SERVICE.md explains it.
+ * Computes 1 G + 2 G + ... + 8 G with G the generator of G1 of BLS12-381, on all available devices.
+ * compute/docs/SERVICE.md explains it.
  *
  *     cc -o msm msm.c $(pkg-config --cflags --libs outboard) && ./msm
  */

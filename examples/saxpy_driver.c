@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * y = a x + y in plain C with the driver API and a kernel written in PTX: needs no CUDA toolkit,
+ * y = a x + y in plain C with the driver API and a kernel written in PTX. Needs no CUDA toolkit,
  * only libcuda.so.1 at run time.
  *   cc saxpy_driver.c -o saxpy_driver -I/usr/local/cuda/include -ldl    (with the toolkit's header)
- *   cc saxpy_driver.c -o saxpy_driver -I.. -ldl                         (with ours)
+ *   cc saxpy_driver.c -o saxpy_driver -I.. -ldl                         (with our header)
  */
 #if __has_include(<cuda.h>)
 #include <cuda.h>
@@ -48,7 +48,7 @@ static const char KERNEL[] =
 	"	ret;\n"
 	"}\n";
 
-/* The calls this program makes, fetched by name; the numbers are the versions of the interface. */
+/* The calls of this program, found by name. The numbers are the versions of their ABI. */
 static struct {
 	CUresult (*init)(unsigned flags);
 	CUresult (*device_get)(CUdevice *device, int ordinal);

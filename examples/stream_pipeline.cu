@@ -2,8 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * Three streams share the work: while one copies a piece to the device, another computes, and a
- * third copies results back. Copies overlap with kernels because the memory is pinned. An event at
- * each end measures the duration.
+ * third copies results back. Copies overlap with kernels because the memory is pinned. Events at
+ * the start and the end measure the duration.
  */
 #include <cmath>
 #include <cstdio>
@@ -58,7 +58,10 @@ int main()
 		CHECK(cudaMemcpyAsync(out + piece * PIECE, device_out[s], bytes,
 			cudaMemcpyDeviceToHost, stream[s]));
 	}
-	/* The end is reached when all streams are done: the first stream waits for the others. */
+	/*
+	 * The first stream waits for the others, so that its last event marks the end of all
+	 * streams.
+	 */
 	for (int s = 1; s < STREAMS; s++) {
 		CHECK(cudaEventRecord(done[s], stream[s]));
 		CHECK(cudaStreamWaitEvent(stream[0], done[s]));

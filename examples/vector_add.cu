@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Adds two vectors on the device. The place to start. */
+/* Adds two vectors on the device. The simplest example. */
 #include <cstdio>
 #include <cstdlib>
 #include <cuda_runtime.h>

@@ -138,7 +138,7 @@ static void set_extreme(size_t n, unsigned which)
 	case 5:
 		set_scalars(n, (uint64_t[4]){ UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX }, 0);
 		break;
-	case 9: /* half of r and its neighbours, where splitting into halves changes */
+	case 9: /* half of r and its neighbours: above it k becomes -(r - k) */
 		set_scalars(n,
 			(uint64_t[4]){ 0x7fffffff80000000, 0xa9ded2017fff2dff, 0x199cec0404d0ec02,
 				0x39f6d3a994cebea4 },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What overhead.py compares with: the same calls in C. Prints the seconds of each call.
+ * The calls that overhead.py compares with Python's, in C. Prints the seconds of each call.
  *     overhead rqa N RUNS | msm POINTS SCALARS N RUNS
  */
 #include <math.h>

@@ -15,7 +15,7 @@ static double value_of(const struct obk_rqa_series *s, unsigned t, unsigned c)
 static double distance_f64(const struct obk_rqa_series *x, unsigned i,
 	const struct obk_rqa_series *y, unsigned j, const struct obk_rqa_options *o, int norm)
 {
-	volatile double sum = 0; /* volatile: no contraction, whatever the compiler is told */
+	volatile double sum = 0; /* volatile: no fused multiply-add with any compiler options */
 
 	for (unsigned lag = 0; lag < o->m; lag++)
 		for (unsigned c = 0; c < x->channels; c++) {
@@ -270,7 +270,7 @@ static void tell_network(struct brute *b, const struct obk_rqa_options *o)
 
 static void tell_trend(struct brute *b, const struct obk_rqa_options *o)
 {
-	/* [from, to) */
+	/* the range [from, to) */
 	long n = b->n1 < b->n2 ? b->n1 : b->n2, from = o->theiler_diag,
 	     to = n - (long)o->trend_margin;
 	double mean_k = 0, mean_rate = 0, above = 0, below = 0,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Every histogram and every measure against the second opinion, over random series, sizes and
- * options, on every instruction set this machine has.
+ * Every histogram and every measure, compared with the independent reference in brute.c, over
+ * random series, sizes and options, on every instruction set of this machine.
  */
 #include <math.h>
 
@@ -29,8 +29,8 @@ static const unsigned sizes[] = { 2, 3, 5, 31, 32, 33, 63, 64, 65, 66, 127, 128,
 	257, 300 };
 
 /*
- * Values on a coarse grid, so that distances tie with the radius; smooth, noisy, constant or
- * periodic.
+ * Makes values on a coarse grid, so that some distances equal the radius: smooth, noisy, constant
+ * or periodic.
  */
 static void fill(double *data, unsigned count, unsigned kind)
 {
@@ -115,7 +115,7 @@ static void same_values(const double *have, const double *want)
 	}
 }
 
-/* Diagonal and vertical lines alone, which take another way: verticals with the diagonals. */
+/* Compares runs of only diagonal and vertical lines, which count both in one pass. */
 static void compare_lines(const struct obk_rqa_series *x, const struct obk_rqa_series *y,
 	const struct obk_rqa_options *o, const struct brute *b,
 	const struct obk_rqa_control *control)
@@ -169,7 +169,8 @@ static void compare(const struct obk_rqa_series *x, const struct obk_rqa_series 
 			same_histogram(result, OBK_RQA_HIST_PROFILE, b.profile,
 				b.symmetric ? b.n1 : b.n1 + b.n2 - 1);
 		CHECK_INT(obk_rqa_result_measures(result, NULL, values, &error), OBK_RQA_OK);
-		if (o->triangle != OBK_RQA_BOTH && !b.symmetric) /* the other half was not walked */
+		if (o->triangle != OBK_RQA_BOTH &&
+			!b.symmetric) /* the other triangle was not counted */
 			values[OBK_RQA_TREND] = b.value[OBK_RQA_TREND] = NAN;
 		same_values(values, b.value);
 		obk_rqa_result_free(result);
@@ -244,8 +245,8 @@ static void same_result(const struct obk_rqa_result *a, const struct obk_rqa_res
 }
 
 /*
- * The same with a switch off and on, which it is left; false, and no results: this CPU lacks the
- * instruction set.
+ * Runs with a switch off, then on; the switch remains on. Returns false, and no results, if this
+ * CPU lacks the instruction set.
  */
 static bool off_and_on(enum ob_opt opt, const struct obk_rqa_series *x,
 	const struct obk_rqa_series *y, const struct obk_rqa_options *o,
@@ -269,8 +270,8 @@ static bool off_and_on(enum ob_opt opt, const struct obk_rqa_series *x,
 }
 
 /*
- * Coarse numbers decide most cells, exact ones the rest; the wide range of scales makes every share
- * of that.
+ * The sieve decides most cells with coarse numbers, the exact walk decides the rest. The wide range
+ * of scales gives every ratio of the two.
  */
 TEST(sieve_and_exact_walk_agree)
 {
@@ -308,8 +309,7 @@ TEST(sieve_and_exact_walk_agree)
 }
 
 /*
- * Several bands, each some threads' work; lines that cross them, series that never leave their
- * place among them.
+ * Several bands, each for several threads. Lines cross bands; some series are constant or periodic.
  */
 TEST(bands_and_columns_agree)
 {

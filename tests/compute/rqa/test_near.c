@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What a device that looks nearly first gets: the sums it takes, taken here, are within the slack
- * of the CPU's, and where that decides too little it is off.
+ * The data for devices that decide cells by approximate distances first: the device's sums,
+ * computed here, are within the slack of the CPU's, and the method is off where it would decide too
+ * few cells.
  */
 #include <math.h>
 
@@ -55,7 +56,7 @@ static bool case_near(struct case_of *c)
 	return near;
 }
 
-/* d^2 as the CPU has it, in the precision of the plot. */
+/* Computes d^2 as the CPU does, in the precision of the plot. */
 static double square(const struct obk_rqa_plot *plot, uint64_t i, uint64_t j)
 {
 	double sum = 0;
@@ -78,7 +79,7 @@ static double square(const struct obk_rqa_plot *plot, uint64_t i, uint64_t j)
 	return plot->f64 ? sum : (double)sum_f32;
 }
 
-/* And as kernel_near.cuh. */
+/* Computes the approximate limit - d^2 as kernel_near.cuh does. */
 static float nearly(const struct case_of *c, uint64_t i, uint64_t j)
 {
 	const struct obk_rqa_plot *plot = &c->matrix.plot[0];
@@ -98,8 +99,8 @@ static bool whole(const struct obk_rqa_plot *plot, uint64_t i)
 }
 
 /*
- * No cell beyond the slack has the wrong sign. Returns the largest |t - (limit - d^2)| of cells
- * near the limit, for which the bound is, as a share of it.
+ * Checks that no cell beyond the slack has the wrong sign. Returns the largest |t - (limit - d^2)|
+ * of cells near the limit, to which the bound applies, as a share of the slack.
  */
 static double share_of_slack(const struct case_of *c)
 {
@@ -155,7 +156,7 @@ TEST(nothing_is_further_off_than_the_slack)
 	}
 	fprintf(stderr, "%u of %u near, at most %.3f of the slack\n", on, rounds, most);
 	CHECK(on > rounds / 2);
-	CHECK(most > 0.01); /* a slack that is far too wide is wrong, too */
+	CHECK(most > 0.01); /* a slack that is far too wide is an error, too */
 }
 
 static bool near_of(struct case_of *c)
@@ -175,7 +176,7 @@ TEST(it_is_off_where_it_decides_too_little)
 		c.data[t] = (double)t * 0.01;
 	c.o.radius = 0.2;
 	CHECK(near_of(&c));
-	c.o.radius = 1e-4; /* of floats around one */
+	c.o.radius = 1e-4; /* too small for floats near 1 */
 	CHECK(!near_of(&c));
 	c.o.radius = 0;
 	CHECK(!near_of(&c));
@@ -184,17 +185,17 @@ TEST(it_is_off_where_it_decides_too_little)
 	c.o.radius = 1e200;
 	CHECK(!near_of(&c));
 	c.o.radius = 0.2;
-	c.data[50] = 1e6; /* one far away takes the others' digits */
+	c.data[50] = 1e6; /* a distant sample costs the others their precision */
 	CHECK(!near_of(&c));
-	c.data[50] = 1e300; /* beyond floats */
+	c.data[50] = 1e300; /* exceeds the range of float */
 	CHECK(!near_of(&c));
 	c.o.radius = 1e299;
 	CHECK(!near_of(&c));
 }
 
 /*
- * A gap is a 0 in the planes: it says nothing about the range. Nor do samples that are only in
- * vectors with gaps.
+ * A gap is a 0 in the planes and does not affect the range. Nor do samples that are only in vectors
+ * with gaps.
  */
 TEST(gaps_do_not_turn_it_off)
 {
@@ -218,10 +219,10 @@ TEST(gaps_do_not_turn_it_off)
 	CHECK(!near_of(&c));
 	for (unsigned t = 0; t < 100; t++)
 		c.data[t] = NAN;
-	CHECK(near_of(&c)); /* of no vector nothing is wrong */
+	CHECK(near_of(&c)); /* without vectors there is nothing to turn it off */
 }
 
-/* Planes of floats that are not finite come from nowhere, but if they did. */
+/* Planes with floats that are not finite cannot occur in practice. */
 TEST(a_sample_that_is_not_finite_turns_it_off)
 {
 	static struct case_of c;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Numbers that other tools printed, each under the preset of that tool, to all the digits they
- * printed.
+ * Numbers that other tools printed, computed with the preset of each tool and compared to all
+ * printed digits.
  */
 #include <math.h>
 
@@ -25,7 +25,10 @@ static void rossler_read(void)
 	fclose(file);
 }
 
-/* The printed number, give or take half its last digit and the rounding of a few additions. */
+/*
+ * Checks the printed number, within half a unit of its last digit and the rounding of a few
+ * additions.
+ */
 static void same_printed(const char *what, double have, const char *printed)
 {
 	const char *point = strchr(printed, '.');
@@ -124,7 +127,7 @@ TEST(pyunicorn_old)
 		OBK_RQA_PRESET_PYUNICORN_05, OBK_RQA_NORM_MAX, 0, OBK_RQA_QUIRK_RR_VERTICAL);
 }
 
-/* Values printed by three conventions for the first and the last series. */
+/* Values that follow three conventions, printed for the first and the last series. */
 TEST(three_conventions)
 {
 	static const struct {
@@ -217,8 +220,8 @@ static void same_counts(
 }
 
 /*
- * Any matrix is a cross recurrence matrix: a channel per column, 1 in y where the column is, 0.5 in
- * x where the cell is set; radius 0.6 in the maximum norm.
+ * Any matrix can be made as a cross recurrence matrix with a channel per column: y has 1 in the
+ * column's channel, x has 0.5 where the cell is set; radius 0.6 in the maximum norm.
  */
 TEST(julia_analytic)
 {
@@ -319,8 +322,8 @@ TEST(julia_analytic)
 }
 
 /*
- * An undirected graph as an auto recurrence matrix: 1 in the node's own channel, 0.5 in those of
- * its neighbours.
+ * An undirected graph as an auto recurrence matrix: each node has 1 in its own channel and 0.5 in
+ * those of its neighbours.
  */
 static void network_measures(const char *const *rows, unsigned n, double *v)
 {
@@ -402,7 +405,7 @@ TEST(pyunicorn_small)
 	CHECK(v[OBK_RQA_LMAX] == 9 && v[OBK_RQA_VMAX] == 10 && v[OBK_RQA_WMAX] == 0);
 }
 
-/* Whole matrices, drawn as pixels: row 0 of the picture is the last vector. */
+/* Compares whole matrices, drawn as pixels. Row 0 of the picture is the last vector. */
 static void matrix_check(unsigned channels, int norm, double radius, const char *const *want)
 {
 	double data[60];
@@ -434,8 +437,8 @@ TEST(pyunicorn_matrices)
 }
 
 /*
- * pucicu/rp: a sine of ten periods, two coordinates 25 samples apart; RR to TT, the longest lines,
- * recurrence times, network.
+ * pucicu/rp: a sine of ten periods, m = 2, tau = 25; RR to TT, the longest lines, recurrence times,
+ * network measures.
  */
 TEST(rp_sine)
 {
@@ -462,7 +465,10 @@ TEST(rp_sine)
 		same_printed(obk_rqa_measure_name(measure[i]), v[measure[i]], want[i]);
 }
 
-/* nonlinearTseries: a ramp recurs with itself only; a radius beyond it fills the plot. */
+/*
+ * nonlinearTseries: each value of a ramp recurs only with itself; a radius above its range fills
+ * the plot.
+ */
 TEST(ramp)
 {
 	static double data[11];

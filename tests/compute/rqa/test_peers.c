@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Mistakes that other tools make or made, each as a test that this one does not make it; and series
- * whose answers are known on paper.
+ * Mistakes that other tools make or made: each test checks that this library does not make one.
+ * Also series whose results are known in closed form.
  */
 #include <math.h>
 
@@ -25,7 +25,7 @@ static int row_keep(void *arg, const struct obk_rqa_row *rows, uint32_t count)
 {
 	double(*det)[3] = arg;
 
-	/* Filed under the values a row names, wherever it stands. */
+	/* Stored by the values in the row, not by its position. */
 	for (uint32_t r = 0; r < count; r++)
 		det[(int)(rows[r].radius * 10 + 0.5)][rows[r].lmin - 2] =
 			rows[r].values[OBK_RQA_DET];
@@ -33,8 +33,8 @@ static int row_keep(void *arg, const struct obk_rqa_row *rows, uint32_t count)
 }
 
 /*
- * A peer writes DET of (radius, lmin) into the slot of (lmin, radius) as soon as both lists are
- * longer than one.
+ * Another tool stores DET of (radius, lmin) in the slot of (lmin, radius) if both lists have more
+ * than one entry.
  */
 TEST(lists_in_any_order_keep_their_labels)
 {
@@ -68,8 +68,8 @@ TEST(lists_in_any_order_keep_their_labels)
 }
 
 /*
- * A peer's fast path reads memory nobody wrote when (m - 1) tau exceeds 992, divides RR by (n -
- * 1)^2 and leaves ENTR and Lmax out.
+ * Another tool's fast path reads uninitialised memory when (m - 1) tau exceeds 992, divides RR by
+ * (n - 1)^2, and omits ENTR and Lmax.
  */
 TEST(long_delays)
 {
@@ -99,7 +99,7 @@ TEST(long_delays)
 	}
 }
 
-/* A peer rounds double distances to float in the maximum norm. */
+/* Another tool rounds double distances to float in the maximum norm. */
 TEST(double_distances_stay_double)
 {
 	static const double data[] = { 0, 1 + 1e-12, 0, 1 - 1e-12 };
@@ -117,7 +117,7 @@ TEST(double_distances_stay_double)
 	}
 }
 
-/* A peer compares squares with eps * eps, which decides ties by the rounding of that product. */
+/* Another tool compares squares with eps * eps, so the rounding of that product decides ties. */
 TEST(ties_are_decided_by_the_distance)
 {
 	struct obk_rqa_options o;
@@ -147,8 +147,8 @@ TEST(ties_are_decided_by_the_distance)
 }
 
 /*
- * Denominators for wide Theiler windows, two closed forms of peers: a full plot is full whatever
- * the window.
+ * Denominators for wide Theiler windows: other tools use two closed forms. A full plot has RR = 1
+ * for every window.
  */
 TEST(theiler_denominators)
 {
@@ -160,7 +160,7 @@ TEST(theiler_denominators)
 	for (unsigned w = 0; w < 40; w++) {
 		o.theiler_rr = o.theiler_diag = o.theiler_vert = w;
 		CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, NULL), OBK_RQA_OK);
-		/* the two corners are lines of one */
+		/* the two corners are lines of length 1 */
 		CHECK(v[OBK_RQA_RR] == 1 &&
 			fabs(v[OBK_RQA_DET] * v[OBK_RQA_POINTS] - (v[OBK_RQA_POINTS] - 2)) < 1e-9);
 		CHECK(v[OBK_RQA_POINTS] ==
@@ -171,7 +171,7 @@ TEST(theiler_denominators)
 	CHECK(isnan(v[OBK_RQA_RR]) && isnan(v[OBK_RQA_DET]) && v[OBK_RQA_LMAX] == 0);
 }
 
-/* Cells beyond 2^31 and 2^32: peers count them in 32 bits. */
+/* More than 2^31 and 2^32 cells, which other tools count in 32 bits. */
 TEST(more_cells_than_32_bits_hold)
 {
 	unsigned n = TEST_SLOWER > 1 ? 47000 : 66000;
@@ -191,7 +191,7 @@ TEST(more_cells_than_32_bits_hold)
 }
 
 /*
- * A smooth series recurs with its own neighbourhood: without a window the first diagonal is one
+ * Neighbouring samples of a smooth series recur: without a Theiler window the first diagonal is one
  * line.
  */
 TEST(smooth_series_need_a_window)
@@ -239,7 +239,10 @@ TEST(periodic_orbit)
 	CHECK(v[OBK_RQA_DET] == 1 && v[OBK_RQA_L] == (double)N / 2 && v[OBK_RQA_LMAX] == N - P &&
 		v[OBK_RQA_LAM] == 0 && v[OBK_RQA_VMAX] == 1);
 	CHECK(fabs(v[OBK_RQA_ENTR] - log(N / P - 1)) < 1e-14);
-	/* The corrections: none left; all as long as the longest; one a triangle. */
+	/*
+	 * The border corrections leave: no line; all lines, which are as long as the longest; one
+	 * line per triangle.
+	 */
 	o.border = OBK_RQA_BORDER_DIBO;
 	CHECK_INT(obk_rqa_result_measures(result, &o, v, NULL), OBK_RQA_OK);
 	CHECK(isnan(v[OBK_RQA_L]) && v[OBK_RQA_LMAX] == 0 && v[OBK_RQA_ENTR] == 0);
@@ -252,7 +255,7 @@ TEST(periodic_orbit)
 	obk_rqa_result_free(result);
 }
 
-/* Border corrections over lines listed one by one. */
+/* Border corrections, computed from a list of all lines. */
 TEST(border_corrections)
 {
 	static struct brute b;
@@ -329,7 +332,7 @@ TEST(constant_series)
 	CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, &error), OBK_RQA_CONSTANT);
 }
 
-/* Independent uniform numbers: two of them are nearer than eps with probability 2 eps - eps^2. */
+/* Independent uniform numbers: the distance of two is below eps with probability 2 eps - eps^2. */
 TEST(uniform_noise)
 {
 	static double data[4000];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What surrounds counting: radii relative to the data, kinds, windows, plots, errors, cancelling,
+ * Everything but counting: radii relative to the data, kinds, windows, plots, errors, cancelling,
  * resuming.
  */
 #include <fcntl.h>
@@ -60,7 +60,10 @@ TEST(radius_by_recurrence_rate)
 		CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, NULL), OBK_RQA_OK);
 		CHECK(v[OBK_RQA_RADIUS] == sorted[place] && v[OBK_RQA_RR] >= o.radius &&
 			v[OBK_RQA_RR] < o.radius + 4. / n / n);
-		/* With the strict test: the value at that place, and what lies below it. */
+		/*
+		 * With the strict test: the radius is the value at that rank, and RR counts the
+		 * values below it.
+		 */
 		o.test = OBK_RQA_TEST_LT;
 		CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, NULL), OBK_RQA_OK);
 		CHECK(v[OBK_RQA_RADIUS] == sorted[(unsigned)floor(o.radius * n * n)] &&
@@ -104,10 +107,7 @@ TEST(radius_by_spread_and_distance)
 	CHECK(fabs(radius - 0.2 * sum / 90000) < 1e-12);
 }
 
-/*
- * A cross plot of a series with itself is its auto plot, and a joint plot of a series with itself
- * too.
- */
+/* The cross plot and the joint plot of a series with itself are equal to its auto plot. */
 TEST(kinds_agree)
 {
 	struct obk_rqa_options o;
@@ -242,7 +242,7 @@ TEST(plots)
 	CHECK_INT(obk_rqa_plot(&x, &y, &o, 301, 1, 0, NULL, pixels, &error), OBK_RQA_ARGUMENT);
 }
 
-/* A range of 65 units in the last place, whose middle is none of these numbers. */
+/* A range of 65 units in the last place; its middle is not a floating-point number. */
 TEST(a_middle_that_is_rounded_cuts_nothing_off)
 {
 	static double steps[700];
@@ -263,7 +263,7 @@ TEST(a_middle_that_is_rounded_cuts_nothing_off)
 	CHECK(v[0][OBK_RQA_POINTS] == v[1][OBK_RQA_POINTS]);
 }
 
-/* Each wrong input has its own status, and the text names what and where. */
+/* Each wrong input has its own status, and the text names the error and its place. */
 TEST(errors_say_what_and_where)
 {
 	struct obk_rqa_options o;
@@ -292,7 +292,7 @@ TEST(errors_say_what_and_where)
 	CHECK(v[OBK_RQA_LMAX] == 282);
 	series_make(7);
 	data[23] = -1e300;
-	for (int missing = 0; missing < 2; missing++) { /* it is no gap */
+	for (int missing = 0; missing < 2; missing++) { /* infinity is not a gap */
 		o.missing = missing;
 		o.precision = OBK_RQA_PRECISION_F32;
 		CHECK_INT(obk_rqa_measure(&x, NULL, &o, NULL, v, &error), OBK_RQA_NOT_FINITE);
@@ -364,9 +364,9 @@ TEST(errors_say_what_and_where)
 #endif
 
 /*
- * Set when the state of a run has been written. The library's rename is this one, because the
- * program is linked with the library's archive: a run that is cancelled in it has written its state
- * and has work left, however fast the machine is.
+ * Set when the state of a run has been written. The program is linked with the static library, so
+ * the library calls the rename() of this file. A run that is cancelled in it has written its state
+ * and still has work left, on a machine of any speed.
  */
 static obk_rqa_flag cancel;
 static bool cancel_when_saved;
@@ -380,7 +380,7 @@ int rename(const char *from, const char *to)
 	return failed;
 }
 
-/* Bounds of the counts that a run reports, also after it was resumed. */
+/* Checks the bounds of the counts that a run reports, also after it was resumed. */
 static int check_progress(void *arg, const struct obk_rqa_progress *progress)
 {
 	(void)arg;
@@ -419,7 +419,7 @@ static unsigned resume_from(const char *path, uint32_t want)
 	CHECK_INT(obk_rqa_measure(&series, NULL, &o, NULL, whole, &error), OBK_RQA_OK);
 	cancel_when_saved = true;
 	while (status == OBK_RQA_CANCELLED) {
-		/* which makes this round one that goes on */
+		/* after the first round a state exists, so the run resumes */
 		CHECK((access(path, F_OK) == 0) == (stopped > 0));
 		cancel = 0;
 		status = obk_rqa_measure(&series, NULL, &o, &control, parts, &error);
@@ -441,7 +441,7 @@ TEST(stopped_runs_resume)
 	CHECK(resume_from(path,
 		      OBK_RQA_WANT_VERTICAL | OBK_RQA_WANT_WHITE | OBK_RQA_WANT_TIMES |
 			      OBK_RQA_WANT_TREND) >= 2);
-	CHECK(resume_from(path, OBK_RQA_WANT_VERTICAL) >= 1); /* two pieces: eight bands */
+	CHECK(resume_from(path, OBK_RQA_WANT_VERTICAL) >= 1); /* two pieces of eight bands */
 }
 
 TEST(foreign_and_damaged_files_are_refused)
@@ -473,7 +473,7 @@ TEST(foreign_and_damaged_files_are_refused)
 	CHECK(strstr(error.text, "another series"));
 	o.radius = 0.5;
 	file = open(path, O_WRONLY | O_CLOEXEC);
-	CHECK(file >= 0 && pwrite(file, "\x33", 1, 0) == 1 && close(file) == 0); /* a GPU's */
+	CHECK(file >= 0 && pwrite(file, "\x33", 1, 0) == 1 && close(file) == 0); /* a GPU's state */
 	CHECK_INT(obk_rqa_measure(&series, NULL, &o, &control, v, &error), OBK_RQA_STATE);
 	CHECK(strstr(error.text, "another device"));
 	file = open(path, O_WRONLY | O_CLOEXEC);

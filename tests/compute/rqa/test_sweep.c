@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* A sweep is a loop of single runs, row by row and to the last bit; what fails, fails alone. */
+/* Each row of a sweep equals a single run to the last bit. A failure affects only its own rows. */
 #include <malloc.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -134,8 +134,8 @@ static int progress_check(void *arg, const struct obk_rqa_progress *progress)
 }
 
 /*
- * Without the pass over all radii each combination is a run of its own, which takes long: the short
- * series then, whatever a test itself switches off.
+ * Number of series. With the switch `levels` off each combination is a separate run, which takes
+ * long, so only the short series are used. The first call decides, before a test changes switches.
  */
 static unsigned series_count(void)
 {
@@ -164,7 +164,7 @@ static void sweep_check(struct seen *seen, int isa, unsigned threads)
 	CHECK_INT(seen->rows, series_count() * 3 * 5 * 3 * 9 * 4);
 	CHECK(seen->checked > 16 * series_count() / TEST_SLOWER && seen->reports > 0 &&
 		seen->last_done == seen->cells);
-	/* m 10 with tau 7 needs 65 samples, 46 and 64 are too few. */
+	/* m 10 with tau 7 needs 65 samples; the series with 46 and 64 are too short. */
 	CHECK_INT(seen->failed, 2 * 3 * 9 * 4);
 }
 
@@ -260,8 +260,8 @@ static void space_limit(uint64_t bytes)
 }
 
 /*
- * radii; with LONG samples a dimension's counters take 4.8 MB, and 13 of the 16 dimensions go at
- * once
+ * number of radii; with LONG samples the counters of a dimension take 4.8 MB, and 13 of the 16
+ * dimensions are counted together
  */
 #define MANY 4000u
 #define LONG 300u
@@ -284,7 +284,10 @@ static int rows_tight(void *arg, const struct obk_rqa_row *rows, uint32_t count)
 	return 0;
 }
 
-/* Fewer threads share a task then; where memory ends in the middle of it, no row is given twice. */
+/*
+ * With little memory fewer threads share a task. If memory runs out in the middle of a task, no row
+ * is delivered twice.
+ */
 TEST(little_memory)
 {
 	static double radius[MANY], line[LONG];
@@ -296,8 +299,8 @@ TEST(little_memory)
 
 	if (TEST_SLOWER > 1)
 		TEST_SKIP("a sanitizer needs the address space");
-	test_needs("levels,simd"); /* one pass counts all radii: it is what takes the memory */
-	mallopt(M_MMAP_THRESHOLD, 1 << 20); /* what is freed is gone */
+	test_needs("levels,simd");          /* the pass that counts all radii needs the memory */
+	mallopt(M_MMAP_THRESHOLD, 1 << 20); /* freed memory returns to the system */
 	for (unsigned r = 0; r < MANY; r++)
 		radius[r] = 0.001 * (1 + r);
 	for (unsigned t = 0; t < LONG; t++)
@@ -311,7 +314,7 @@ TEST(little_memory)
 		struct obk_rqa_control control = { .threads = closed ? 1 : 4, .arg = &tight };
 		struct obk_rqa_sweep sweep = { &x, 1, &o, &narrow, rows_tight, NULL };
 
-		/* the counters of one thread, 64 MiB, and all else */
+		/* room for the counters of one thread, 64 MiB, and for everything else */
 		space_limit(space_used() + (110u << 20));
 		CHECK_INT(obk_rqa_sweep(&sweep, &control, &error), OBK_RQA_OK);
 		for (unsigned i = 0; i < 16; i++)
@@ -331,7 +334,8 @@ TEST(strict_radius_and_float)
 }
 
 /*
- * What the one pass cannot do, and everything with the switch off, goes combination by combination.
+ * Sweeps that one pass cannot do, and all sweeps with the switch off, run each combination
+ * separately.
  */
 TEST(combination_by_combination)
 {
@@ -361,15 +365,15 @@ TEST(skipped_and_failed_are_told_apart)
 	struct obk_rqa_error error;
 
 	series_make();
-	/* the second channel: still the whole series is refused, whatever the mode */
+	/* in the second channel: the whole series is refused in every mode */
 	data[1][2 * 30 + 1] = NAN;
 	obk_rqa_options_preset(OBK_RQA_PRESET_GAZE, &seen.options);
 	CHECK_INT(obk_rqa_sweep(&sweep, &control, &error), OBK_RQA_OK);
 	CHECK_INT(seen.rows, SERIES * 3 * 5 * 3 * 9 * 4);
 	CHECK(seen.skipped > 0 && seen.failed > 0 && seen.skipped + seen.failed < seen.rows);
 	/*
-	 * series 1 is wanted for m 2, 10 and 2: all of these failed; series 0 and 2 (even) are
-	 * wanted for odd m only, which fit.
+	 * series 1 is wanted for m 2, 10 and 2, which all fail; series 0 and 2 (even) only for odd
+	 * m, which fit.
 	 */
 	CHECK_INT(seen.failed, 3 * 3 * 3 * 9 * 4);
 }
