@@ -175,7 +175,7 @@ void log_wait_add(struct log_wait *wait);
 void log_wait_for(struct log_wait *wait);
 /*
  * Reads the available bytes; the caller holds the receive right. `block`: if there are none, sleeps
- * up to the stream's time-out.
+ * up to the stream's time-out. Does nothing while the connection is down.
  */
 void log_read_some(bool block);
 void log_recv_release(void);

@@ -372,7 +372,14 @@ void log_read_some(bool block)
 	size_t size;
 	void *data;
 
-	if (items_take() || log_broken() || !log_stream_ours())
+	/*
+	 * The thread that had the receive right may have given up within a large reply, because the
+	 * connection broke. Nothing more is read before the new connection, which brings the whole
+	 * reply again.
+	 */
+	if (log_down())
+		return;
+	if (items_take() || log_broken() || log_down() || !log_stream_ours())
 		return;
 	obp_conn_space(&obc_log_state.conn, &data, &size);
 	done = stream->ops->recv(stream, data, size, block);
