@@ -219,8 +219,16 @@ static int run_main(int argc, char **argv)
 	if (!prepare(s.command.list[0], s.direct ? "liboutboard-softdevice.so" : LIBRARY))
 		return OBX_EXIT_UNWELL;
 	execvp(s.command.list[0], s.command.list);
-	fprintf(stderr, "outboard run: %s: %s\n", s.command.list[0], strerror(errno));
-	return errno == ENOENT ? 127 : 126;
+	code = errno == ENOENT ? 127 : 126;
+	if (code == 127 && !strchr(s.command.list[0], '/'))
+		fprintf(stderr,
+			"outboard run: %s: not found in PATH; for a program in this directory "
+			"write "
+			"./%s\n",
+			s.command.list[0], s.command.list[0]);
+	else
+		fprintf(stderr, "outboard run: %s: %s\n", s.command.list[0], strerror(errno));
+	return code;
 }
 
 const struct ob_command obx_run_command = {

@@ -32,6 +32,7 @@ CASES = [
     (['run', '--server'], 2, 'err', 'needs a value'),
     (['run', '--server', 'http://x', '--', 'true'], 2, 'err', 'tcp://'),
     (['run', '--server', NOWHERE, '--', '/no/such/program'], 127, 'err', 'No such file'),
+    (['run', '--server', NOWHERE, '--', 'no-such-program'], 127, 'err', 'not found in PATH; for a program in this directory write ./no-such-program'),
     (['run', '--server', NOWHERE, '--', '/etc/passwd'], 126, 'err', 'Permission denied'),
     (['run', '--server', NOWHERE, '--', 'sh', '-c', 'exit 7'], 7, 'out', ''),
     (['run', '--server', NOWHERE, '--', 'sh', '-c', 'kill -9 $$'], -signal.SIGKILL, 'out', ''),
