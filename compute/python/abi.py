@@ -4,8 +4,8 @@
 
     abi.py HEADER > _abi.py
 
-The header is regular: no bit fields, no unions, no nested structs. A declaration that this program
-cannot translate ends it with a message, so that nothing is left out silently.
+The header is regular: no bit fields, no unions, no nested structs. The program exits with
+an error at a declaration that it cannot translate, so that nothing is left out silently.
 tests/compute/python/test_abi.py compares the result with the C compiler's view of the header.
 """
 import pathlib
@@ -33,7 +33,7 @@ class HeaderError(Exception):
 
 
 def plain(text: str) -> str:
-    """The header without comments, preprocessor lines, const and line ends."""
+    """The header without comments, preprocessor lines, const and line breaks."""
     text = re.sub(r'/\*.*?\*/', ' ', text, flags=re.S)
     text = re.sub(r'\\\n', ' ', text)
     text = re.sub(r'^#.*$', '', text, flags=re.M)
@@ -57,7 +57,7 @@ def enums(text: str) -> dict[str, dict[str, str]]:
 
 
 def typed(base: str, stars: str) -> str:
-    """A C type as an expression of ctypes."""
+    """The ctypes expression for a C type."""
     if base == 'void':
         kind, stars = 'ctypes.c_void_p', stars[1:]
     elif base == 'char' and stars:
@@ -74,7 +74,7 @@ def typed(base: str, stars: str) -> str:
 
 
 def parts(text: str, separator: str) -> list[str]:
-    """Splits at separators that stand outside of all parentheses."""
+    """Splits at separators outside all parentheses."""
     depth, found = 0, ['']
     for letter in text:
         depth += (letter == '(') - (letter == ')')
@@ -86,7 +86,7 @@ def parts(text: str, separator: str) -> list[str]:
 
 
 def declared(text: str) -> tuple[str, str]:
-    """The name and type of a parameter or of the first name of a field."""
+    """The name and ctypes type of a parameter, or of the first name that a field declares."""
     call = CALLBACK.fullmatch(text)
     if call:
         arguments = [declared(item)[1] for item in parts(call['arguments'], ',')]
@@ -113,12 +113,12 @@ def fields(body: str) -> list[tuple[str, str]]:
 
 
 def opaque(text: str) -> list[str]:
-    """Names of the structs that the header declares and does not define."""
+    """Names of the structs that the header declares but does not define."""
     return re.findall(r'\bstruct (\w+);', text)
 
 
 def handle_pointers(kind: str, handles: list[str]) -> str:
-    """An opaque struct is represented by its address, so one level of pointers is gone."""
+    """Removes one level of pointers from handles: the class of an opaque struct is its address."""
     for name in handles:
         kind = kind.replace(f'ctypes.POINTER({name})', name)
     return kind
@@ -151,7 +151,7 @@ def annotation(kind: str) -> str:
 
 
 def translate(header: str) -> str:
-    """The text of _abi.py."""
+    """The source text of _abi.py."""
     text = plain(header)
     handles = opaque(text)
     out = [HEAD]

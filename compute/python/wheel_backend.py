@@ -4,11 +4,12 @@
 
     wheel_backend.py LIBRARY WHEEL
 
-LIBRARY is the built liboutboard.so, WHEEL the file to write. The same module is the backend of pip
-(PEP 517): `pip wheel --config-settings library=LIBRARY compute/python`.
+LIBRARY is the built liboutboard.so, WHEEL the file to write. The module is also a build backend
+for pip (PEP 517): `pip wheel --config-settings library=LIBRARY compute/python`.
 
-The wheel has the modules, `_abi.py` made from outboard.h, and the library. Its tag says that any
-Python 3 can use it, on Linux and on the processor of the library. Equal inputs give an equal file.
+The wheel has the modules, `_abi.py` made from outboard.h, and the library. Its tag names
+any Python 3, Linux and the processor architecture of the library. The same inputs give the same
+file, byte for byte.
 """
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ import abi
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 MACHINES = {62: 'x86_64', 183: 'aarch64'}  # e_machine of ELF
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of every file in the wheel
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the modification time of every file in the wheel
 LIBRARY_MODE, FILE_MODE = 0o100755, 0o100644
 
 
@@ -40,7 +41,7 @@ def version() -> str:
 
 
 def machine(library: pathlib.Path) -> str:
-    """The processor of a library."""
+    """The processor architecture of a library."""
     head = library.read_bytes()[:20]
     if head[:4] != b'\x7fELF':
         sys.exit(f'{library} is no ELF library: name the liboutboard.so that the build has made')
@@ -65,7 +66,7 @@ def hashed(data: bytes) -> str:
 
 
 def contents(library: pathlib.Path, tag: str) -> dict[str, bytes]:
-    """Names in the wheel and what they hold."""
+    """The contents of each file in the wheel, by name."""
     project = tomllib.loads((HERE / 'pyproject.toml').read_text(encoding='utf-8'))['project']
     package = HERE / 'outboard_compute'
     files = {f'outboard_compute/{path.name}': path.read_bytes()
@@ -84,13 +85,13 @@ def contents(library: pathlib.Path, tag: str) -> dict[str, bytes]:
 
 
 def name_of(library: pathlib.Path) -> tuple[str, str]:
-    """The name of the wheel's file, and the tag in it."""
+    """The file name of the wheel, and the tag in it."""
     tag = f'py3-none-linux_{machine(library)}'
     return f'outboard_compute-{version()}-{tag}.whl', tag
 
 
 def write(library: pathlib.Path, wheel: pathlib.Path) -> None:
-    """Writes the wheel, whole or not at all."""
+    """Writes the wheel under another name and renames it, so that it is complete or absent."""
     part = wheel.with_name(wheel.name + '.part')
     with zipfile.ZipFile(part, 'w', zipfile.ZIP_DEFLATED) as archive:
         for name, data in contents(library, name_of(library)[1]).items():
@@ -116,7 +117,7 @@ def build_wheel(wheel_directory: str, config_settings: dict | None = None,
 
 
 def build_sdist(sdist_directory: str, config_settings: dict | None = None) -> str:
-    """Called by pip. The package cannot be built without the C library, so there is none."""
+    """Called by pip. Always fails: the package cannot be built without the C library."""
     sys.exit('outboard-compute has no source package: build the wheel with `ninja -C build wheel`')
 
 

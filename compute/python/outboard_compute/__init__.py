@@ -3,7 +3,7 @@
 """Recurrence quantification, MSM, NTT and KZG on all CPUs and GPUs of a machine.
 
 The modules are `rqa`, `msm`, `ntt` and `kzg`. Calls take and return numpy arrays, release the GIL,
-and are ended by Ctrl-C. The types of numbers, errors and devices are described in
+and can be interrupted by Ctrl-C. Number types, errors and devices are described in
 compute/docs/PYTHON.md of the Outboard repository.
 """
 from . import kzg, msm, ntt, rqa

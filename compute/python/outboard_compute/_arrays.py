@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Arguments as C-contiguous numpy arrays.
+"""Converts arguments to C-contiguous numpy arrays.
 
-An array that is C-contiguous and of the wanted dtype is passed as it is. Another layout of the same
-dtype is copied. A dtype that does not fit is an error, because a silent conversion would change
-numbers: the text names the argument, what was given and what is wanted.
+An array that is C-contiguous and has the expected dtype is passed without a copy. An array of
+another layout is copied. Another dtype is an error, because a silent conversion would change
+numbers. The error text names the argument, what was given and what is expected.
 """
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Limbs: TypeAlias = NDArray[np.uint64]
 Buffer: TypeAlias = bytes | bytearray | memoryview | Octets
 """Bytes, or a uint8 array whose last axis is one item."""
 Format = Literal['little', 'big', 'montgomery']
-"""How a 256-bit number is stored; enum outboard_scalar_format."""
+"""How a 256-bit number is stored: see enum outboard_scalar_format."""
 FORMATS = get_args(Format)
 WIDTH = 32  # bytes of a scalar or field element
 R = 0x73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001
-"""The order of the group, and the prime of the scalar field."""
+"""The order of G1, which is the modulus of the scalar field."""
 
 
 def refuse(text: str, item: int | None = None) -> ArgumentError:
@@ -36,7 +36,7 @@ def refuse(text: str, item: int | None = None) -> ArgumentError:
 
 
 def given(value: object) -> str:
-    """How an error text calls what was given."""
+    """Describes a value for an error text."""
     if isinstance(value, np.ndarray):
         return f'a {value.dtype} array of shape {value.shape}'
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -65,7 +65,7 @@ def octets(name: str, value: object, width: int, what: str) -> Octets:
 
 
 def items(name: str, value: object, width: int, what: str) -> tuple[Octets, bool]:
-    """As octets(), as a list of items of two axes, and whether one item alone was given."""
+    """Like octets(), but always of shape (n, width); and whether a single item was given."""
     array = octets(name, value, width, what)
     if array.ndim > 2:
         raise refuse(f'{name} is {given(array)}: one or two axes are wanted, items of {width} bytes')
@@ -78,7 +78,7 @@ def same_count(name: str, array: NDArray[Any], count: int, of: str) -> None:
 
 
 def integers(name: str, values: Iterable[int], order: Literal['little', 'big'] = 'little') -> Octets:
-    """Integers of 0 to 2^256 - 1 as 32 bytes each."""
+    """Encodes integers from 0 to 2^256 - 1 as 32 bytes each."""
     packed = bytearray()
     for index, value in enumerate(values):
         try:
@@ -94,7 +94,7 @@ def is_integers(value: object) -> TypeGuard[Sequence[int]]:
 
 
 def numbers(name: str, value: object, byteorder: Literal['little', 'big']) -> tuple[NDArray[Any], int]:
-    """256-bit numbers and their enum outboard_scalar_format; the last axis of the array is a number."""
+    """256-bit numbers, as an array whose last axis is one number, and their scalar format."""
     index_in('byteorder', byteorder, ('little', 'big'))
     if is_integers(value):
         return integers(name, value, byteorder), FORMATS.index(byteorder)
@@ -110,7 +110,7 @@ def numbers(name: str, value: object, byteorder: Literal['little', 'big']) -> tu
 
 
 def writable(name: str, value: object, like: NDArray[Any]) -> NDArray[Any]:
-    """Checks an array for results."""
+    """Checks an array that results are written to."""
     if not isinstance(value, np.ndarray) or value.dtype != like.dtype or value.shape != like.shape or \
             not value.flags.c_contiguous or not value.flags.writeable or not value.flags.aligned:
         raise refuse(f'{name} is {given(value)}: a writable C-contiguous {like.dtype} array of shape '
@@ -119,10 +119,10 @@ def writable(name: str, value: object, like: NDArray[Any]) -> NDArray[Any]:
 
 
 def address(array: NDArray[Any]) -> ctypes.c_void_p:
-    """Where the data lies. The caller keeps the array alive."""
+    """The address of the data. The caller must keep the array alive."""
     return ctypes.c_void_p(array.ctypes.data)
 
 
 def byte_pointer(array: Octets | None) -> Any:
-    """The same for a parameter that is a uint8_t pointer; None is NULL."""
+    """The address of the data as a uint8_t pointer; NULL for None."""
     return None if array is None else ctypes.cast(address(array), ctypes.POINTER(ctypes.c_uint8))

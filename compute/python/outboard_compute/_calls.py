@@ -3,7 +3,7 @@
 """Runs calls of the C library so that Ctrl-C, a progress function and an event can end them.
 
 Every long call is made with a ticket. The calling thread waits for it in short slices and runs
-Python code between them, so that Python's signal handlers run and callbacks need no other thread.
+Python code between them: Python's signal handlers and the callbacks. No other thread is needed.
 """
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from ._library import lib
 from ._words import Strategy, index_in
 from .errors import ArgumentError, Status, cancelled, from_c
 
-SLICE = 0.1  # seconds between two looks at signals and events
-PATIENCE = 0.5  # seconds that a cancelled call may take to end before a thread waits for it instead
+SLICE = 0.1  # seconds between two checks for signals and events
+PATIENCE = 0.5  # seconds to wait for the end of a cancelled call; after that another thread waits
 CLOSING = 'the call was cancelled because its context or handle was closed'
 
 T = TypeVar('T')
 
-# What running calls work with, by the address of the ticket's object. An exception of a signal handler
-# can skip the end of run(); then memory that the library still uses stays referenced here.
+# The objects that running calls use, by the id() of the ticket. If an exception of a signal handler
+# skips the end of run(), memory that the library still uses stays referenced here.
 _held: dict[int, tuple[object, ...]] = {}
 
 
 class CallOptions(TypedDict, total=False):
-    """Keywords of every call that may take long.
+    """Keyword arguments of every call that may take long.
 
     timeout: seconds, after which the call ends with TimedOutError.
     progress: called with a number from 0 to 1 ten times a second, in the calling thread, and
-    with 1 at the end. An exception that it raises cancels the call and reaches the caller.
+    with 1 at the end. An exception that it raises cancels the call and is raised to the caller.
     cancel: an event; once it is set, by any thread, the call ends with CancelledError.
     strategy: how this call is divided among devices; None: the context's strategy.
     """
@@ -49,7 +49,8 @@ def run(core: Core, function: Callable[..., int], *arguments: Any, keep: object,
         options: CallOptions) -> None:
     """Calls `function(handle, *arguments, call, error)` and waits for its end.
 
-    keep: what the arguments point to; it is referenced until the C library has ended the call.
+    keep: the objects that the arguments point to; they stay referenced until the C library has
+    ended the call.
     """
     ticket, error = _abi.outboard_ticket(), _abi.outboard_error()
     call = _abi.outboard_call(ticket=ctypes.pointer(ticket), timeout=_seconds(options.get('timeout')),
@@ -80,7 +81,7 @@ def _seconds(timeout: float | None) -> float:
 
 
 def _strategy(word: Strategy | None) -> int:
-    """The value of outboard_call.strategy: 0 stands for the context's."""
+    """The value of outboard_call.strategy: 0 is the context's strategy."""
     return 0 if word is None else 1 + index_in('strategy', word, get_args(Strategy))
 
 
@@ -96,7 +97,7 @@ def _wait(core: Core, ticket: _abi.outboard_ticket, error: _abi.outboard_error,
         status: int = lib.outboard_wait(ticket, SLICE, ctypes.byref(error))
         if status != _abi.OUTBOARD_TIMEOUT:
             return status
-        if lib.outboard_poll(ticket, None):  # not the slice is over but the call
+        if lib.outboard_poll(ticket, None):  # the call has ended, not only the slice
             return int(lib.outboard_wait(ticket, -1.0, ctypes.byref(error)))
         if progress:
             lib.outboard_poll(ticket, ctypes.byref(done))
@@ -104,7 +105,7 @@ def _wait(core: Core, ticket: _abi.outboard_ticket, error: _abi.outboard_error,
 
 
 def _attempts(ticket: _abi.outboard_ticket) -> tuple[str, ...]:
-    """What each attempt of a device said that failed."""
+    """The error text of each failed attempt of a device."""
     texts: list[str] = []
     attempt = _abi.outboard_error()
     while ticket and lib.outboard_ticket_attempt(ticket, len(texts), ctypes.byref(attempt)) == _abi.OUTBOARD_OK:
@@ -113,14 +114,14 @@ def _attempts(ticket: _abi.outboard_ticket) -> tuple[str, ...]:
 
 
 def _free(ticket: _abi.outboard_ticket, core: Core) -> None:
-    """Waits for the end of the call."""
+    """Waits for the end of the call and frees its ticket."""
     lib.outboard_ticket_free(ticket)
     del _held[id(ticket)]
     core.release()
 
 
 def _release(ticket: _abi.outboard_ticket, core: Core) -> None:
-    """Frees the ticket. A cancelled call that does not end soon is left to a thread."""
+    """Frees the ticket. If a cancelled call does not end soon, a new thread waits for it."""
     if not ticket or lib.outboard_wait(ticket, PATIENCE, None) != _abi.OUTBOARD_TIMEOUT or \
             lib.outboard_poll(ticket, None):
         _free(ticket, core)
@@ -130,9 +131,10 @@ def _release(ticket: _abi.outboard_ticket, core: Core) -> None:
 
 
 def interruptible(work: Callable[[], T], undo: Callable[[T], None], keep: object = None) -> T:
-    """Runs a call that has no ticket. In the main thread Ctrl-C leaves it to a thread of its own.
+    """Runs a call that has no ticket.
 
-    undo: frees the result of a call that was left. keep: what the call works with.
+    A call from the main thread runs in a thread of its own. After Ctrl-C that thread finishes it.
+    undo: frees the result of a call that was interrupted. keep: the objects that the call uses.
     """
     if threading.current_thread() is not threading.main_thread():
         return work()
@@ -143,7 +145,7 @@ def interruptible(work: Callable[[], T], undo: Callable[[T], None], keep: object
     def body(_: object) -> None:
         try:
             results.append(work())
-        except BaseException as error:  # raised again by the caller
+        except BaseException as error:  # raised again in the calling thread
             errors.append(error)
         with lock:
             over.set()

@@ -2,8 +2,9 @@
 # Copyright The Outboard Authors
 """Lifetimes of the objects of the C library.
 
-A `Core` holds the address of one C object. It is freed when it was closed and no call uses it, and
-a parent not before its children: a context may be closed while other threads use its handles.
+A `Core` holds the address of one C object. The object is freed once the `Core` is closed and no
+call uses it. A parent is freed after its children, so a context may be closed while other threads
+use its handles.
 """
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ class Core:
         return self._pointer
 
     def release(self) -> None:
-        """Ends what acquire() began. The last user of a closed object frees it."""
+        """Ends the use that acquire() registered. The last user of a closed object frees it."""
         with self._lock:
             self._users -= 1
             last = self._users == 0
@@ -57,7 +58,7 @@ class Core:
             self.parent.release()
 
     def close(self) -> None:
-        """No new users from now on. Running calls with the object cancel themselves."""
+        """Refuses new users. Running calls that use the object are cancelled."""
         with self._lock:
             if self.closed:
                 return
@@ -65,7 +66,7 @@ class Core:
         self.release()
 
     def ends(self) -> bool:
-        """True if the object, or what it belongs to, was closed."""
+        """True if the object or one of its parents was closed."""
         return self.closed or (self.parent is not None and self.parent.ends())
 
 
@@ -79,11 +80,11 @@ class Handle:
 
     def _own(self, core: Core) -> None:
         self._core = core
-        # At the end of the process the system takes everything back.
+        # Not at exit of the process: the operating system frees everything then.
         weakref.finalize(self, core.close).atexit = False
 
     def close(self) -> None:
-        """Frees what the object holds. A second call does nothing."""
+        """Closes the object and frees its resources. A second call does nothing."""
         self._core.close()
 
     @property

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Loads the shared library that lies in this package, and declares its functions."""
+"""Loads the shared library of this package and declares its functions."""
 from __future__ import annotations
 
 import ctypes
@@ -33,7 +33,7 @@ def _load() -> ctypes.CDLL:
 
 
 lib: Any = _load()
-"""Each function of outboard.h. A call releases the GIL until the function returns."""
+"""The functions of outboard.h. A call releases the GIL until the function returns."""
 
 
 def version() -> str:
@@ -43,7 +43,7 @@ def version() -> str:
 
 
 def call(function: Any, *arguments: Any) -> None:
-    """Calls a function whose last argument is the struct for errors; raises its error."""
+    """Calls a function whose last parameter is an outboard_error; raises the error it reports."""
     error = _abi.outboard_error()
     status: int = function(*arguments, ctypes.byref(error))
     if status != _abi.OUTBOARD_OK:

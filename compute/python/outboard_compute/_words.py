@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Words that stand for the numbers of the C library's enums."""
+"""Words for the values of the C library's enums."""
 from __future__ import annotations
 
 from typing import Literal
@@ -12,7 +12,7 @@ Strategy = Literal['auto', 'single', 'equal', 'proportional', 'dynamic']
 
 
 def index_in(name: str, value: str, words: tuple[str, ...]) -> int:
-    """The number of a word in a list of words; an error that names the argument otherwise."""
+    """The index of a word in `words`. An unknown word raises an error that names the argument."""
     if value not in words:
         raise ArgumentError(f'{name} is {value!r}: it must be one of {", ".join(words)}', Status.ARGUMENT)
     return words.index(value)

@@ -64,13 +64,13 @@ class Context(Handle):
     """Opens devices. Any number of threads may use one context.
 
     devices: "auto" (all GPUs and the CPU), "cpu", "gpu", or a list such as "gpu:0,cpu:8".
-    threads: threads of a CPU device without a number; 0: one for each processor.
+    threads: threads of a CPU device for which `devices` gives no number; 0: one for each processor.
     fallback: use the CPU when all GPUs of a list without a CPU fail.
     profile: file of measured speeds; None: the one that `calibrate` wrote, "": none.
     driver: path of the CUDA driver library; None: libcuda.so.1.
     retries: how often a device repeats a piece of work that failed; None: 2.
-    The other arguments, in seconds, bytes or numbers, are those of struct outboard_options; 0 is
-    its default.
+    The other arguments, in seconds, bytes or numbers, are fields of struct outboard_options; 0
+    selects the default.
     """
 
     def __init__(self, devices: str = 'auto', *, threads: int = 0, strategy: Strategy = 'auto',
@@ -97,7 +97,7 @@ class Context(Handle):
 
     @property
     def devices(self) -> list[Device]:
-        """The devices in the order of the list, with their statistics until now."""
+        """The devices in the order of the list, with their current statistics."""
         pointer = self._core.acquire()
         try:
             found = []
@@ -150,7 +150,7 @@ _default_lock = threading.Lock()
 
 
 def default_context() -> Context:
-    """The context of calls that name none: all devices, opened at the first use.
+    """The context of calls that do not name one: all devices, opened at the first use.
 
     After fork() the child opens its own. If the default context was closed, a new one is opened.
     """

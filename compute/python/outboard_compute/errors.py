@@ -27,10 +27,10 @@ class Status(enum.IntEnum):
 class OutboardError(Exception):
     """A call of the C library failed.
 
-    ``status`` is the library's code and ``text`` its sentence: the item at fault, what is wrong with
+    ``status`` is the library's code and ``text`` its message: the item at fault, what is wrong with
     it, what to do. ``item`` is the index of the first item at fault (point, scalar, element, blob,
-    series), ``device`` the index of the device; both are None where there is none. ``attempts`` has
-    a text for each attempt of a device that failed.
+    series), ``device`` the index of the device; each is None if it does not apply. ``attempts``
+    has the error text of each failed attempt of a device.
     """
 
     def __init__(self, text: str, status: Status, item: int | None = None, device: int | None = None,

@@ -2,9 +2,9 @@
 # Copyright The Outboard Authors
 """KZG commitments and proofs for blobs (EIP-4844) and cells (EIP-7594).
 
-Bytes or uint8 arrays are taken; uint8 arrays are returned. One item (a blob of 131,072 bytes) gives
-one result; an array of items of shape (n, 131072) gives n results. Results are the bytes and
-verdicts of c-kzg-4844; compute/docs/KZG.md names the two exceptions.
+Functions take bytes or uint8 arrays and return uint8 arrays. One item (a blob of 131,072 bytes)
+gives one result; an array of items of shape (n, 131072) gives n results. Results are the same as
+those of c-kzg-4844, with two exceptions that compute/docs/KZG.md names.
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CELL_BYTES = _abi.OUTBOARD_CELL_BYTES
 CELLS = _abi.OUTBOARD_CELLS
 POINT_BYTES = _abi.OUTBOARD_COMMITMENT_BYTES
 Element: TypeAlias = int | Buffer
-"""An element of the scalar field: an integer, or 32 bytes, the highest first."""
+"""An element of the scalar field: an integer, or 32 big-endian bytes."""
 Indices: TypeAlias = Sequence[int] | NDArray[np.integer[Any]]
 
 
@@ -62,9 +62,9 @@ def _index_pointer(array: NDArray[np.uint64]) -> Any:
 class Setup(Handle):
     """A trusted setup in the text format of c-kzg-4844, from a file or as bytes.
 
-    It is loaded once and serves any number of threads. cell_window: bits of the window of the table
-    for cell proofs; table_bytes: memory, on each device, for tables that make commitments and
-    proofs faster.
+    It is loaded once, and any number of threads may use it. cell_window: bits of the window of
+    the table for cell proofs; table_bytes: memory, on each device, for tables that make
+    commitments and proofs faster.
     """
 
     def __init__(self, source: str | os.PathLike[str] | bytes, *, cell_window: int = 0, table_bytes: int = 0,
@@ -134,7 +134,7 @@ class Setup(Handle):
 
     def _verdict(self, function: Callable[..., int], *arguments: Any, keep: object, options: CallOptions) -> bool:
         valid = ctypes.c_int()
-        # Not byref: a call that is left to a thread after Ctrl-C writes here later.
+        # Not byref(): after Ctrl-C a call that still runs in another thread may write here later.
         self._run(function, *arguments, ctypes.pointer(valid), keep=(keep, valid), options=options)
         return bool(valid.value)
 
@@ -165,9 +165,9 @@ class Setup(Handle):
 
     def recover(self, indices: Indices, cells: Buffer, *, proofs: bool = True,
                 **options: Unpack[CallOptions]) -> tuple[Octets, Octets] | Octets:
-        """All cells of a blob, and their proofs, from 64 or more of its cells with rising indices.
+        """All cells of a blob, and their proofs, from 64 or more of its cells, in ascending order.
 
-        From exactly 64 cells a damaged one cannot be noticed: call verify_cells before.
+        With exactly 64 cells a damaged cell cannot be detected: call verify_cells first.
         """
         which, (data, _) = _indices(indices), items('cells', cells, CELL_BYTES, 'one cell')
         same_count('indices', which, len(data), 'cells')
@@ -181,7 +181,7 @@ class Setup(Handle):
                      **options: Unpack[CallOptions]) -> bool:
         """True if each cell i is cell indices[i] of the blob with commitments[i].
 
-        One commitment of 48 bytes stands for all cells.
+        A single commitment of 48 bytes is used for all cells.
         """
         which, (data, _) = _indices(indices), items('cells', cells, CELL_BYTES, 'one cell')
         points, single = items('commitments', commitments, POINT_BYTES, 'one commitment')

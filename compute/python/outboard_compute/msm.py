@@ -4,8 +4,8 @@
 
 Points are arrays whose last axis is one point:
 
-    uint8,  48   compressed, as ZCash and the IETF write it
-    uint8,  96   uncompressed: x, y, the highest byte first
+    uint8,  48   compressed, in the format of ZCash and the IETF
+    uint8,  96   uncompressed: x, y, each big-endian
     uint64, 12   Montgomery form: x, y as six limbs each, the lowest first (blst, arkworks, gnark)
 
 Scalars are integers, or arrays whose last axis is one scalar: uint8, 32 bytes (`byteorder`), or
@@ -54,7 +54,7 @@ def _points(value: object) -> tuple[NDArray[Any], int]:
     """Points as an array of two axes, and their enum outboard_point_format."""
     array: NDArray[Any]
     if isinstance(value, (bytes, bytearray, memoryview)):
-        # Bit 7 of the first byte says that a point is compressed.
+        # Bit 7 of the first byte is set in a compressed point.
         compressed = bool(memoryview(value).cast('B')[0] & 0x80) if memoryview(value).nbytes else True
         array = octets('points', value, 48 if compressed else 96, 'one point').reshape(-1, 48 if compressed else 96)
         return array, 0 if compressed else 1
@@ -68,9 +68,9 @@ def _points(value: object) -> tuple[NDArray[Any], int]:
 class Bases(Handle):
     """Points that are checked and uploaded once and used in many products.
 
-    trust: "check" that each point is in G1; "curve": the caller guarantees points of the curve;
-    "subgroup": the caller guarantees points in G1. A point outside G1 that was not checked gives a
-    wrong result with "subgroup".
+    trust: "check": each point is checked to be on the curve and in G1; "curve": the caller
+    guarantees that all points are on the curve; "subgroup": the caller guarantees that all are in
+    G1. With "subgroup" a point outside G1 gives a wrong result.
     table_bytes: memory, on each device, for tables that make products faster.
     """
 
@@ -100,7 +100,7 @@ class Bases(Handle):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are held on all devices together."""
+        """Bytes of memory that the points use on all devices together."""
         pointer = self._core.acquire()
         try:
             return int(lib.outboard_bases_bytes(pointer))
@@ -112,8 +112,8 @@ class Bases(Handle):
             **options: Unpack[CallOptions]) -> NDArray[Any]:
         """The sum of scalars[i] times points[offset + i], as one point.
 
-        An array of scalars with one axis more, (batch, n, 32) or (batch, n, 4), gives one sum for
-        each row. canonical: refuse scalars at or above the order of the group.
+        An array of scalars with one more axis, (batch, n, 32) or (batch, n, 4), gives one sum for
+        each row. canonical: refuse scalars that are not below the order of the group.
         """
         array, number = numbers('scalars', scalars, byteorder)
         if array.ndim not in (2, 3):

@@ -4,7 +4,7 @@
 
 X_k is the sum of x_j (g w^k)^j with w = 7^((r - 1) / n). Data are arrays whose last axis is one
 element: uint64, 4 limbs in Montgomery form (the fastest), or uint8, 32 bytes. The axis before it is
-one transform of 2^k elements; further axes are a batch.
+one transform, whose length n is a power of two; further axes are a batch.
 """
 from __future__ import annotations
 

@@ -2,8 +2,9 @@
 # Copyright The Outboard Authors
 """Recurrence quantification analysis (RQA) of time series.
 
-Options and measures have the names of the `outboard rqa` command, with _ for -; compute/docs/RQA.md
-explains each. No recurrence matrix is stored, so series of a million samples are possible.
+Options and measures have the names of the `outboard rqa` command, with _ in place of -;
+compute/docs/RQA.md explains each. No recurrence matrix is stored, so series of a million samples
+are possible.
 """
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ Norm = Literal['l1', 'l2', 'max', 'gaze']
 
 
 class Options(CallOptions, total=False):
-    """Options of an analysis. One that is left out has the value that the preset gives it.
+    """Options of an analysis. An option that is left out has the value of the preset.
 
     want: the groups of measures to compute, of vertical, white, times, trend and network; "all";
     "none". Default: vertical.
@@ -77,7 +78,7 @@ class Options(CallOptions, total=False):
 
 @dataclass(frozen=True)
 class Measures:
-    """The measures of one analysis. One that is undefined or was not wanted is NaN."""
+    """The measures of one analysis. A measure that is undefined or was not requested is NaN."""
 
     RR: float
     DET: float
@@ -113,7 +114,7 @@ class Measures:
 class Mode:
     """A selection of channels and a norm, which a sweep applies to each series.
 
-    channels: indices from 0; none: all. norm None: that of the options.
+    channels: indices from 0; empty: all channels. norm: None: the norm of the options.
     """
 
     name: str
@@ -127,7 +128,7 @@ def measure_names() -> tuple[str, ...]:
 
 
 def measure_index(name: str) -> int:
-    """The number of a measure. Case counts only where two names differ by nothing else."""
+    """The index of a measure. Case matters only between names that differ in nothing else."""
     index = int(lib.outboard_rqa_measure_find(name.encode()))
     if index < 0:
         raise refuse(f'there is no measure {name!r}: there are {", ".join(measure_names())}')
@@ -156,13 +157,13 @@ def _text(name: str, value: object) -> bytes:
 
 @contextlib.contextmanager
 def _settings(options: Mapping[str, object]) -> Iterator[_abi.outboard_rqa_options]:
-    """The options in the form of the C library."""
+    """Sets the options of the C library; frees them at the end."""
     pointer, preset = _abi.outboard_rqa_options(), options.get('preset')
     call(lib.outboard_rqa_options_new, None if preset is None else _text('preset', preset),
          ctypes.byref(pointer))
     try:
         chosen = {'want': 'vertical', **options}
-        # theiler sets three others, so it comes before them.
+        # theiler also sets three other options, so it is set before them.
         for name in sorted(chosen, key=lambda n: n != 'theiler'):
             if name != 'preset' and name not in _CALL and chosen[name] is not None:
                 call(lib.outboard_rqa_options_set, pointer, name.replace('_', '-').encode(),
@@ -185,10 +186,10 @@ def _samples(name: str, value: ArrayLike) -> NDArray[np.float64]:
 
 
 class SeriesSet(Handle):
-    """Series that are kept for many analyses. The library has its own copy of the numbers.
+    """Series that are kept for many analyses. The library copies the numbers.
 
-    Each series is an array of shape (samples,) or (samples, channels). float64 is taken as it is,
-    other real dtypes are converted to it.
+    Each series is an array of shape (samples,) or (samples, channels). Real dtypes other than
+    float64 are converted to it.
     """
 
     def __init__(self, series: Sequence[ArrayLike], *, names: Sequence[str] | None = None,
@@ -216,7 +217,7 @@ class SeriesSet(Handle):
 
     def analyse(self, x: int = 0, y: int | None = None, *, m: int = 1, tau: int = 1, eps: float,
                 lmin: int = 2, **options: Unpack[Options]) -> Measures:
-        """Measures of series number x or, of x and y together, of their cross or joint recurrence."""
+        """Measures of series x; with y, of the cross or joint recurrence of series x and y."""
         merged: dict[str, object] = {'m': m, 'tau': tau, 'eps': eps, 'lmin': lmin, **options}
         if y is not None:
             merged.setdefault('kind', 'cross')
@@ -257,7 +258,7 @@ def _call_options(options: Mapping[str, Any]) -> CallOptions:
 
 def analyse(x: ArrayLike, y: ArrayLike | None = None, *, m: int = 1, tau: int = 1, eps: float, lmin: int = 2,
             context: Context | None = None, **options: Unpack[Options]) -> Measures:
-    """Measures of one series or, with y, of the cross recurrence (kind="joint": joint) of two.
+    """Measures of one series; with y, of the cross recurrence of two (kind="joint": joint).
 
     x, y: arrays of shape (samples,) or (samples, channels).
     m: embedding dimension; tau: delay in samples; eps: threshold (radius), in the units of
@@ -286,7 +287,7 @@ class Sweep:
 
     table: a structured array with the fields series, mode, m, tau, lmin, eps, status and one for
     each measure, sorted by the first six; `pandas.DataFrame(sweep.table)` works. status 0 is success;
-    the measures of a row with another status are NaN, and `reasons` has a sentence for its index.
+    the measures of a row with another status are NaN, and `reasons` maps its index to a text.
     series and mode are indices in `names` and `modes`.
     """
 
@@ -319,7 +320,7 @@ class _Rows:
         self.undefined = np.full(self.width // 8, np.nan).tobytes()
 
     def take(self, _: object, rows: Any, count: int) -> int:
-        """Copies a group of rows, which are valid only now. Returns 1, which cancels, after an error."""
+        """Copies rows, which are valid only during the call. Returns 1 after an error: cancel."""
         try:
             for i in range(count):
                 row = rows[i]
@@ -333,7 +334,7 @@ class _Rows:
             return 1
 
     def result(self, names: tuple[str, ...], modes: tuple[str, ...]) -> Sweep:
-        """The rows in the order of their keys."""
+        """The rows, sorted by their keys."""
         order = sorted(range(len(self.keys)), key=self.keys.__getitem__)
         table = np.empty(len(order), _table_type())
         for column, name in enumerate((*_KEYS, 'status')):
@@ -346,7 +347,7 @@ class _Rows:
 
 
 def _list(name: str, values: Iterable[float], dtype: Any, ctype: Any) -> tuple[Any, int]:
-    """A list of the grid as an array of C."""
+    """A list of the grid as a C array, and its length."""
     array = np.asarray(list(values))
     if array.ndim != 1 or not array.size:
         raise refuse(f'{name} is {given(array)}: at least one value is wanted')
@@ -359,7 +360,7 @@ def _list(name: str, values: Iterable[float], dtype: Any, ctype: Any) -> tuple[A
 
 def _grid(m: Iterable[int], tau: Iterable[int], eps: Iterable[float], lmin: Iterable[int],
           modes: Sequence[Mode]) -> tuple[_abi.outboard_rqa_grid, object]:
-    """The grid in the form of the C library, and what it points to."""
+    """The grid as a C struct, and the objects that it points to."""
     grid, kept = _abi.outboard_rqa_grid(), []
     for name, values in (('m', m), ('tau', tau), ('lmin', lmin), ('eps', eps)):
         real = name == 'eps'
