@@ -14,7 +14,7 @@ import random
 
 
 def recording(rng: random.Random, samples: int, restless: float):
-    """Points of rest in the picture, visited in an order that comes back to some of them."""
+    """Yields samples (x, y): fixations at a few random places, which are visited repeatedly."""
     places = [(rng.uniform(0.1, 0.9), rng.uniform(0.1, 0.9)) for _ in range(rng.randint(3, 7))]
     at, left = rng.choice(places), 0
     x, y = at

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""liboutboard from Python by ctypes: a sweep over three series, its rows printed while they come.
+"""Uses liboutboard from Python by ctypes: a sweep over three series prints its rows as they arrive.
 
     python3 sweep.py [liboutboard.so]
 """
