@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""A headless Chromium, spoken to over its debugging pipe: JSON messages, each ended by a zero byte,
-on descriptors 3 and 4. Standard library only."""
+"""Controls a headless Chromium over its debugging pipe: JSON messages, each terminated by a zero
+byte, on descriptors 3 and 4. Uses only the standard library."""
 import base64
 import json
 import os
@@ -58,7 +58,8 @@ class Browser:
         return json.loads(message)
 
     def note(self, message):
-        """What a page must never do: throw, log an error, ask another machine."""
+        """Records uncaught exceptions and logged errors. A request to another machine is among
+        them: the page's Content-Security-Policy forbids it."""
         what, params = message.get('method'), message.get('params', {})
         if what == 'Runtime.exceptionThrown':
             self.errors.append(json.dumps(params['exceptionDetails'])[:400])
@@ -87,7 +88,7 @@ class Browser:
         return result['result'].get('value')
 
     def wait(self, script, timeout=30):
-        """Until the expression is true; its value."""
+        """Waits until the expression is true; returns its value."""
         until = time.monotonic() + timeout
         while time.monotonic() < until:
             value = self.run(script)

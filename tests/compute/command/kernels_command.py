@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""outboard msm, ntt and kzg: files in and out, the vectors of KZG, benches, the profile, and what
-is said about bad input.
+"""Tests outboard msm, ntt and kzg: input and output files, the test vectors of KZG, benchmarks, the
+profile, and the error messages for bad input.
 
     kernels_command.py OUTBOARD KZG-DATA [PART..]
 """
@@ -17,11 +17,11 @@ OUTBOARD, DATA = sys.argv[1], pathlib.Path(sys.argv[2])
 SETUP = str(DATA / 'trusted_setup.txt')
 R = 0x73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001
 ROOT = pow(7, (R - 1) >> 32, R)
-# The generator of G1, and minus it, compressed.
+# The generator of G1 and its negative, compressed.
 G = '97f1d3a73197d7942695638c4fa9ac0fc3688c4f9774b905a14e3a3f171bac586c55e83ff97a1aeffb3af00adb22c6bb'
 MINUS_G = 'b' + G[1:]
 INFINITY = 'c0' + 94 * '0'
-# x = 4: on the curve, outside G1; x = 1 is no point of the curve.
+# x = 4: a point of the curve outside G1. No point of the curve has x = 1.
 OUTSIDE = '80' + 92 * '0' + '04'
 NO_POINT = '80' + 92 * '0' + '01'
 NO_GPU = ['--device', 'gpu', '--driver', '/nonexistent/libcuda.so.1']
@@ -51,7 +51,8 @@ def same(have, want, what):
 
 
 def vectors(handler):
-    """Tests of one handler: name and a dictionary of lists of bytes, numbers, truth values or None."""
+    """Yields the tests of one handler: the name and a dictionary of fields. A field is a list of
+    lists of bytes, numbers, booleans or None."""
     chunks = (DATA / 'chunks.bin').read_bytes()
 
     def value(word):
@@ -92,7 +93,7 @@ def msm_files(tmp):
         sums = [json.loads(good('msm', 'gen', '--n', 33, '--seed', 7, '--points', text[0], '--scalars', text[1], '--json', *options))['sum'],
                 good('msm', '--points', text[0], '--scalars', text[1], '--uncompressed' if '--uncompressed' in options else '--hex').strip()]
         same(sums[1], sums[0], options)
-    # raw scalars, the lowest byte first; two products of one file
+    # raw little-endian scalars; two products from one file
     data = raw[1].read_bytes()
     (tmp / 'le').write_bytes(b''.join(data[i:i + 32][::-1] for i in range(0, len(data), 32)) * 2)
     same(good('msm', '--points', raw[0], '--scalars', tmp / 'le', '--le', '--batch', 2, '--trust', '--threads', 1).split(), 2 * [made['sum']], 'a batch')
@@ -225,7 +226,7 @@ def kzg(tmp):
 
 
 def many_commitments(put, ask):
-    """verify-cells over two blobs, with the commitments as the command prints them."""
+    """verify-cells over two blobs, with raw commitments and with the text that `commit` prints."""
     blobs = put('blobs', b''.join(bytes(31) + bytes([i % 251 + 1]) for i in range(2 * 4096)))
     printed = good(*ask('commit', '--blobs', blobs))
     commitments = [bytes.fromhex(line[2:]) for line in printed.split()]
@@ -257,7 +258,7 @@ def many_commitments(put, ask):
 
 
 def batches(cases, most):
-    """Some that hold, some that do not, none that is refused or empty."""
+    """At most `most` / 2 valid cases and as many invalid ones, without refused and empty cases."""
     kinds = {True: [], False: []}
     for name, case in cases:
         verdict = case['output'][0][0]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""outboard msm, ntt and kzg on a GPU: the software device by its own library, and that of a server.
-The CPU has the same bytes.
+"""Tests outboard msm, ntt and kzg on a GPU: the software device, loaded directly and on a server.
+The results must equal those of the CPU byte for byte.
 
     kernels_gpu.py OUTBOARD KZG-DATA DRIVER [SERVER]
 """
@@ -39,7 +39,7 @@ def bad(code, words, *args, **how):
 
 
 def worked(text, pieces=1):
-    """The report of a command that one GPU did alone."""
+    """Parses the report of a command and checks that one GPU did all the work."""
     out = json.loads(text)
     gpu = next(d for d in out['devices'] if d['name'] == 'gpu:0')
     check('the GPU did it', out['device'] == 'gpu:0' and gpu['pieces'] >= pieces and gpu['failures'] == 0 and gpu['busy_s'] > 0, text)
@@ -81,7 +81,7 @@ def transforms(tmp):
 
 
 def commitments(tmp):
-    """Two blobs of few elements, for the software device's sake."""
+    """Two blobs with few nonzero elements, because the software device is slow."""
     blobs = [bytearray(131072), bytearray(131072)]
     for i in range(8):
         blobs[0][32 * 77 * i + 1:32 * 77 * i + 32] = bytes([i + 1]) * 31
@@ -111,7 +111,8 @@ def rows(*args, env, **how):
 
 
 def tuning(tmp, files, made):
-    """What products go by: guessed, measured, kept, damaged, another device's, switched off."""
+    """The plans of products: estimated, measured and stored, with a damaged profile, with the
+    profile of another device, with tuning switched off."""
     switches = os.environ.get('OUTBOARD_OPT', '') + ',tune'
     env = {'XDG_CACHE_HOME': str(tmp / 'cache'), 'OUTBOARD_OPT': switches}
     plans, said = rows(env=env)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""outboard msm, ntt, kzg and rqa lose their GPU in the middle of their work, because the server
-that has it is killed: the files have the CPU's bytes all the same, and the command says what
-happened. The worker is held at a call of the driver and killed there (OUTBOARD_FAULT,
-server/layers/layers.h).
+"""outboard msm, ntt, kzg and rqa lose their GPU while they work, because its server is killed. The
+results must equal those of the CPU byte for byte, and the command must report what happened. The
+worker is held at a driver call and killed there (OUTBOARD_FAULT, server/layers/layers.h).
 
     kernels_lost.py OUTBOARD SERVER KZG-DATA
 """
@@ -24,7 +23,8 @@ from outboard_test import Server, bad, check  # noqa: E402
 OUTBOARD, SERVER, SETUP = sys.argv[1], sys.argv[2], str(pathlib.Path(sys.argv[3]) / 'trusted_setup.txt')
 ENV = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_') or k == 'OUTBOARD_OPT'} | {'XDG_CACHE_HOME': '/nonexistent', 'OUTBOARD_TIMEOUT': '60'}
 
-ADVICE = '--device cpu|there is no GPU to count on.*ask for device cpu'  # by whether the loss is seen by a kernel or by what asks for the device after it
+# The second text is for a loss that is noticed when the device is opened again.
+ADVICE = '--device cpu|there is no GPU to count on.*ask for device cpu'
 
 
 def call(*words):
@@ -32,14 +32,15 @@ def call(*words):
 
 
 def killed(folder, words, point):
-    """Runs a command on a server that is killed while its worker is held at a named call of the
-    driver, as "cuLaunchKernel:4". What the command did; whether the call was reached."""
+    """Runs a command on a server that is killed while its worker is held at `point`, the n-th
+    driver call of a name, such as "cuLaunchKernel:4". Returns the exit code and output of the
+    command, and whether the call was reached."""
     server = Server(SERVER, '--driver', 'soft', listen=f'unix:{folder}/socket', env={'OUTBOARD_FAULT': point + '=hold'})
     process = subprocess.Popen([OUTBOARD, 'run', '--server', server.url, '--', OUTBOARD, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                text=True, env=ENV)
     waiting.until(lambda: process.poll() is not None or server.said('is held'))
     held = process.poll() is None and server.said('is held')
-    server.process.kill()  # the workers go with it
+    server.process.kill()  # its workers end with it
     server.process.wait()
     try:
         out, err = process.communicate(timeout=waiting.LONG)
@@ -71,8 +72,8 @@ def commitments(tmp):
 
 
 def recurrence(tmp):
-    """It was told to use the GPU, and says what to do now; a sweep goes on with the rows that are
-    missing."""
+    """With --device gpu the command fails and says what to do. The next run of a sweep computes the
+    missing rows."""
     data = tmp / 'data'
     data.mkdir()
     for i, n in enumerate((2000, 1500, 1300)):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The page of `outboard rqa serve` in a headless Chromium: a wrong grid is marked, a sweep runs to
-its end, table, heat map and downloads are there, nothing is asked from elsewhere and no script
-fails. With OUTBOARD_TEST_SHOTS=FOLDER pictures of it are left there.
+"""Tests the page of `outboard rqa serve` in a headless Chromium: a wrong grid is marked, a sweep
+completes, table, heat map and downloads appear, nothing is requested from other hosts, and no
+script fails. OUTBOARD_TEST_SHOTS=FOLDER stores screenshots in FOLDER.
 
     rqa_browser.py OUTBOARD
 """
@@ -80,7 +80,7 @@ def walk(page, url):
 
 
 def narrow(page):
-    """At 390 dots: nothing is cut off, no number or label is broken over lines, the picture is not
+    """At a width of 390 pixels nothing is cut off, no number or label wraps, and the picture is not
     scaled down."""
     page.wait('(() => { const h = document.getElementById("heat"); return h.naturalWidth < 390 && h.offsetWidth >= h.naturalWidth; })()')
     page.run('["done", "total", "failed", "skipped"].forEach((id) => { document.getElementById(id).textContent = "1,234,567,890"; })')

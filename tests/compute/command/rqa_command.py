@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""`outboard rqa`: what it prints, and what it says about every kind of bad input: the file, the
-line, what to do; the other items go on.
+"""Tests the output of `outboard rqa`, and its messages for every kind of bad input: they name the
+file, the line and the remedy, and the other files are still processed.
 
     rqa_command.py OUTBOARD
 """
@@ -67,7 +67,7 @@ def usage(at):
 
 
 def line_ends(at):
-    """The same samples with the line ends of three systems, and mixed."""
+    """Files with LF, CR, CRLF and mixed line ends give the same samples."""
     lines = ['x,y', '# a comment', '', *(f'{x},{y}' for x, y in WAVE)]
 
     def result(name, data):
@@ -86,8 +86,8 @@ def line_ends(at):
 
 
 def rates(at):
-    """--eps-unit rate: a note where ties keep the rate away from the one asked for, and none where
-    they do not."""
+    """--eps-unit rate: a note is printed if equal distances prevent the requested rate, and only
+    then."""
     def rate_of(series, asked, test):
         distances = sorted(abs(a - b) for a in series for b in series)
         cells = len(distances)
@@ -208,7 +208,7 @@ def places(at):
     says(1, 'name another place with --out', 'sweep', folder, '--grid', GRID, '--out', file)
     says(1, 'cannot be written', 'run', file, '--out', '/proc/none/x.json')
     says(1, 'cannot be written', 'run', file, '--out', '/dev/full')
-    # A disk that is full: what is there stays, the same command goes on later.
+    # A full disk (a limit on the file size): finished rows are kept, and the same command resumes.
     out = at / 'full'
     full = subprocess.run(['sh', '-c', f'ulimit -f 8; exec "{OUTBOARD}" rqa sweep "{folder}" --grid "m=1..9 tau=1..3 eps=0.05..0.10:0.001 lmin=2,3" --out "{out}"'],
                           capture_output=True, text=True, timeout=60)
@@ -221,7 +221,7 @@ def places(at):
 
 
 def numbers(at):
-    """The worked example of the PyRQA manual, and what a table, JSON and CSV say alike."""
+    """The worked example of the PyRQA manual. Table, JSON and CSV have the same values."""
     series = [0.1, 0.5, 1.3, 0.7, 0.8, 1.4, 1.6, 1.2, 0.4, 1.1, 0.8, 0.2, 1.3]
     file = write(at / 'manual.csv', [(v,) for v in series], heading='value')
     options = ['run', file, '--preset', 'pyrqa', '--m', '2', '--tau', '2', '--eps', '0.65']
@@ -254,7 +254,7 @@ def wide(at):
         (folder / group).mkdir(parents=True)
         for q in (1, 2):
             write(folder / group / f's1q{q}.csv', [(x, y / q) for x, y in WAVE])
-    write(folder / 'a.csv', WAVE) # two files of no group, with groups between them
+    write(folder / 'a.csv', WAVE) # two files without a group; the groups sort between them
     write(folder / 'z.csv', WAVE)
     out = at / 'wide-out'
     says(0, 'rows', 'sweep', folder, '--grid', GRID, '--out', out, '--write', 'long,wide,folders', where='out')

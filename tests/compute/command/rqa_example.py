@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The commands of examples/rqa/README.md, as they stand there, with a smaller grid; and the table
-of options in compute/docs/RQA.md is the program's own.
+"""Runs the commands of examples/rqa/README.md with a smaller grid, and checks that the tables of
+options and measures in compute/docs/RQA.md are those of the program.
 
     rqa_example.py OUTBOARD FOLDER
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""outboard rqa on a GPU: the software device of a server, through outboard run. The CPU's files
-have the same bytes.
+"""Tests outboard rqa on a GPU: the software device of a server, through outboard run. The files
+must equal those of the CPU byte for byte.
 
     rqa_gpu.py OUTBOARD SERVER
 """

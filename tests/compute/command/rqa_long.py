@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""One long series: progress, how good the estimate of the time left is, and going on after kill -9
-in the middle. A million points take minutes to hours, by machine and load, so this is a
-benchmark and no test.
+"""One long series: progress, the accuracy of the estimated time left, and resuming after kill -9. A
+million points take minutes to hours, depending on machine and load, so this is a benchmark and not
+a test.
 
     rqa_long.py OUTBOARD [POINTS [MEASURE,MEASURE [whole]]]    whole: without the kill
 """
@@ -31,7 +31,7 @@ def seconds(text):
 def resident(pid):
     try:
         return int(re.search(r'VmRSS:\s+(\d+)', pathlib.Path(f'/proc/{pid}/status').read_text()).group(1)) / 1024
-    except (OSError, AttributeError): # it just ended
+    except (OSError, AttributeError): # the process has just ended
         return math.nan
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The pictures of `outboard rqa plot`: formats, sizes, labels and ticks, what a heat map's cells
-are means over, and what is said where they cannot be drawn.
+"""Tests the pictures of `outboard rqa plot`: formats, sizes, labels and ticks, the text that names
+what a heat map averages, and the messages when a picture cannot be drawn.
 
     rqa_pictures.py OUTBOARD
 """
@@ -39,7 +39,7 @@ def png_size(path):
 
 
 class Svg:
-    """An SVG file: what it says of itself, and its size."""
+    """An SVG file: its title, description and size."""
 
     def __init__(self, path):
         root = xml.etree.ElementTree.parse(path).getroot()
@@ -59,7 +59,8 @@ class Svg:
 
 
 def is_nice(ticks):
-    """Numbers at multiples of 1, 2 or 5 times a power of ten, with no more decimals than that has."""
+    """True if the ticks are multiples of 1, 2 or 5 times a power of ten and have no more decimals
+    than needed."""
     values = [float(t) for t in ticks]
     step = min(b - a for a, b in zip(values, values[1:]))
     power = 10 ** math.floor(math.log10(step) + 1e-9)

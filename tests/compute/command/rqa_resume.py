@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""A sweep that is killed: kill -9 at many moments, go on, and the files are those of a run in one
-piece, byte for byte. And: a second sweep in the same folder is refused, Ctrl-C stops cleanly,
-the bar on a terminal, flat memory, other grids take over what fits.
+"""A sweep that is killed with kill -9 at many moments and resumed gives the same files, byte for
+byte, as an uninterrupted one. Also: a second sweep in the same folder is refused, Ctrl-C stops
+cleanly, the progress bar on a terminal, memory that does not grow with the grid, and a changed grid
+that reuses the rows that it still contains.
 
     rqa_resume.py OUTBOARD
 """
@@ -55,7 +56,8 @@ def make(folder):
 
 
 def kill_at(process, state, blocks):
-    """kill -9 as soon as the state has so many blocks on the disk (or the process has ended)."""
+    """Sends SIGKILL once the state file has `blocks` blocks on disk or the process has ended. True
+    if the signal ended the process."""
     while process.poll() is None:
         if state.exists() and state.stat().st_blocks >= blocks:
             break
@@ -65,12 +67,13 @@ def kill_at(process, state, blocks):
 
 
 def killed(at, folder, whole):
-    """Kills at random moments: while files are read, while slots are written, and while the results
-    are."""
+    """Kills at random moments: while files are read, while slots are written, and while results are
+    written."""
     rng = random.Random(int.from_bytes(os.urandom(4), 'big'))
     most = (at / 'whole' / '.sweep.state').stat().st_blocks
     halves = attempt = 0
-    while attempt < 3 or halves == 0 and attempt < 50:  # this process may be held up until a sweep is over: it is tried again
+    # More attempts if this process was delayed so much that every sweep ended before it was killed.
+    while attempt < 3 or halves == 0 and attempt < 50:
         out = at / f'killed{attempt}'
         for share in sorted([0, rng.uniform(0.1, 0.5), rng.uniform(0.5, 0.95), 1]):
             process = subprocess.Popen(command(folder, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -82,7 +85,7 @@ def killed(at, folder, whole):
         attempt += 1
     check('no run was killed before its end: nothing was tested', halves)
     print(f'{halves} runs in {attempt} folders were killed before their results were written')
-    # A state that is cut short or has a wrong byte in a slot: those slots are computed again.
+    # A state file that is truncated and has a wrong byte: the slots concerned are computed again.
     state = out / '.sweep.state'
     data = bytearray(state.read_bytes())
     data[len(data) // 2] ^= 0x10
@@ -106,7 +109,7 @@ def stopped(at, folder, whole):
 
 
 def bars_of(at, folder, taus):
-    """What a sweep over so many delays draws on a terminal."""
+    """The progress bars that a sweep over `taus` delays draws on a terminal, and all its output."""
     main, side = pty.openpty()
     process = subprocess.Popen(command(folder, at / f'terminal{taus}', GRID.replace('tau=1..5', f'tau=1..{taus}')), stdout=subprocess.DEVNULL, stderr=side)
     os.close(side)
@@ -125,8 +128,8 @@ def bars_of(at, folder, taus):
 
 
 def terminal(at, folder):
-    """The bar is redrawn ten times a second: a machine that is too fast to draw it thrice gets more
-    to do."""
+    """The bar is redrawn ten times a second. A sweep that ends before the third bar is repeated
+    with more delays."""
     taus = 5
     bars, text = bars_of(at, folder, taus)
     while len(bars) < 3 and taus < 1000:
@@ -142,7 +145,8 @@ def memory(at, folder):
         process = subprocess.Popen([OUTBOARD, 'rqa', 'sweep', str(folder), '--threads', '1', '--pattern', 'f[01].csv', '--grid', grid, '--out', str(at / name)],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         peak = 0
-        while process.poll() is None: # of the program alone: what wait4 tells counts the Python process before exec, too
+        # VmHWM, because ru_maxrss of wait4 includes the Python process before exec.
+        while process.poll() is None:
             try:
                 text = pathlib.Path(f'/proc/{process.pid}/status').read_text()
                 peak = max([peak] + [int(line.split()[1]) for line in text.splitlines() if line.startswith('VmHWM') and 'outboard' in text])
@@ -154,7 +158,7 @@ def memory(at, folder):
 
     few, many = most('m=1,2 tau=1,2 eps=0.05,0.1 lmin=2,3', 'few'), most('m=1..10 tau=1..10 eps=0.05..0.10:0.01 lmin=2,3', 'many')
     print(f'memory: {few:.1f} MiB for 16 combinations, {many:.1f} MiB for 1,200')
-    # A sanitizer keeps freed memory for a while: under one the figure is its own.
+    # A sanitizer keeps freed memory for a while, so the figure is not checked under one.
     check('memory grows with the grid', many < few + 8 or 'ASAN_OPTIONS' in os.environ or 'TSAN_OPTIONS' in os.environ)
 
 

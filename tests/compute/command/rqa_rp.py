@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""What compute/docs/RECURRENCE.md says of the preset rp: which measures of pucicu/rp's rqa.m it
-equals, under which names, and how they differ with a Theiler window of 0. The other side is
-computed here cell by cell.
+"""Checks what compute/docs/RECURRENCE.md says of the preset rp: which measures equal those of rqa.m
+in pucicu/rp, under which names, and how they differ with a Theiler window of 0. The measures of
+rqa.m are computed here cell by cell.
 
     rqa_rp.py OUTBOARD ROOT
 """
@@ -19,7 +19,7 @@ from outboard_test import bad, check  # noqa: E402
 
 OUTBOARD, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
 LENGTH, RADIUS = 150, 0.1
-SHARED = ('Lmax', 'LAM', 'TT', 'Vmax', 'Wmax', 'W', 'RTE')  # with any window
+SHARED = ('Lmax', 'LAM', 'TT', 'Vmax', 'Wmax', 'W', 'RTE')  # equal with any Theiler window
 OTHERS = ('RR', 'DET', 'L', 'ENTR', 'C', 'T')
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""`outboard rqa serve` without a browser: what is refused, a sweep from start to download, events
-with a fair estimate, a clean stop.
+"""Tests `outboard rqa serve` without a browser: refused requests, a sweep from start to download,
+events with a plausible estimate of the time left, and a clean stop.
 
     rqa_serve.py OUTBOARD [plots]
 """
@@ -98,7 +98,7 @@ def refused(server):
 
 
 def estimate(events):
-    """The estimate beside what came to pass, between a fifth and nine tenths of the way."""
+    """Compares the estimated with the real time left, between 20 % and 90 % of the progress."""
     end = next(e['timestamp'] for n, e, _ in events if n == 'phase' and e['phase'] == 'writing')
     seen = [(e['eta'], end - e['timestamp']) for n, e, _ in events if n == 'progress_update' and 20 < e['progress'] < 90 and e['eta'] is not None]
     if len(seen) < 4:
@@ -165,7 +165,7 @@ def main():
         results(server, sweep(server, out))
         taken = subprocess.run([OUTBOARD, 'rqa', 'serve', folder, '--port', str(server.port)], capture_output=True, text=True, timeout=30)
         check(f'a port in use: {taken}', taken.returncode == 1 and '--port' in taken.stderr)
-        # Stopped while a sweep runs and a page listens; the next start goes on.
+        # Stop while a sweep runs and a page listens. The next server uses the stored rows.
         listening = socket.create_connection(('127.0.0.1', server.port))
         listening.sendall(b'GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n')
         server.post('/api/start', {**FORM, 'm': '1..10', 'tau': '1..10', 'name': 'second'})
