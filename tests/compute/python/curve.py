@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""BLS12-381 in plain Python, by definition: the references of the tests."""
+"""BLS12-381 in plain Python, from its definitions: the reference of the tests."""
 import random
 
 P = 0x1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaab
@@ -49,7 +49,7 @@ def uncompressed(point):
 
 
 def limbs(point):
-    """Montgomery form."""
+    """A point in Montgomery form."""
     if point is None:
         return bytes(96)
     return b''.join((value * 2 ** 384 % P).to_bytes(48, 'little') for value in point)

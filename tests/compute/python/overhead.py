@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""What the Python package adds to a call: the same calls in Python and in C, in turn, with the
-library of the installed package. A measurement, not a test.
+"""Measures the overhead of the Python package: the same calls in Python and in C, alternately, with
+the library of the installed package. Not a test.
 
     overhead.py SOURCE OUTBOARD [ROUNDS]
 
-OUTBOARD is the command, which makes the points.
+OUTBOARD is the outboard command, which generates the points.
 """
 import pathlib
 import subprocess
@@ -20,7 +20,7 @@ from outboard_compute import msm, rqa
 
 SOURCE, COMMAND = pathlib.Path(sys.argv[1]), sys.argv[2]
 ROUNDS = int(sys.argv[3]) if len(sys.argv) > 3 else 10
-RUNS = 20  # of each side in a round
+RUNS = 20  # calls of each language in a round
 LOG_N = 16
 
 
@@ -34,7 +34,7 @@ def timed(work):
 
 
 def compare(name, work, *arguments):
-    """The fastest call of each side, which other work on the machine disturbs least. The first call of
+    """Compares the fastest calls, which other load on the machine affects least. The first call of
     each C process opens its context and is left out."""
     in_python, in_c = [], []
     work()

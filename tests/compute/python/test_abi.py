@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The binding against the C compiler's view of outboard.h: values, struct layouts, prototypes, and
-that Python can reach each function."""
+"""Compares the binding with outboard.h as the C compiler reads it: values, struct layouts and
+prototypes. Also checks that the package calls every function."""
 import ctypes
 import os
 import pathlib
@@ -22,7 +22,7 @@ PREAMBLE = f'''#include <stddef.h>
 #define const
 #include "{HEADER}"
 '''
-# What the package does not call, and what takes its place.
+# Functions that the package does not call, and what it uses instead.
 REPLACED = {
     'outboard_msm_once': 'Bases and a product, which can be cancelled',
     'outboard_ntt_once': 'Plan and a transform, which can be cancelled',
@@ -58,7 +58,8 @@ def arguments(kinds):
 
 
 def compiled(text, *options):
-    """What the program prints; with options for the compiler only: its messages."""
+    """Compiles a program. Returns the exit code, and what the program prints; with compiler options
+    the program is not run, and the compiler's messages are returned."""
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder) / 'program'
         done = subprocess.run([*CC.split(), '-std=gnu11', '-Werror', '-Wall', '-xc', '-', '-o', program, *options],
@@ -94,7 +95,7 @@ class Header(unittest.TestCase):
                 wanted += [getattr(kind, name).offset, getattr(kind, name).size]
         self.assertGreater(len(STRUCTS), 10)
         self.assertEqual(list(zip(lines, self.prints(lines))), list(zip(lines, wanted)))
-        # A field without a place in the binding would be a gap of the layout or at its end.
+        # A missing field would change an offset or the size above. This finds missing structs.
         defined = re.findall(r'\bstruct (\w+) \{', re.sub(r'/\*.*?\*/', '', HEADER.read_text(encoding='utf-8'), flags=re.S))
         self.assertEqual({kind.__name__ for kind in STRUCTS}, set(defined))
 

@@ -12,11 +12,11 @@ from outboard_compute import ArgumentError, FileError, OutboardError, kzg
 
 DATA = pathlib.Path(os.environ['OUTBOARD_SOURCE']) / 'tests/compute/data/kzg'
 CHUNK = 2048
-TESTS, INTERNAL = 325, 19  # INTERNAL: challenges, which no library returns
+TESTS, INTERNAL = 325, 19  # INTERNAL: tests of challenges, which are internal values
 
 
 def spread(text):
-    """The numbers of a list such as 7+3,9*2,5."""
+    """The chunk numbers of a list such as 7+3,9*2,5, which is 7, 8, 9, 9, 9, 5."""
     for item in text.split(','):
         for mark in '+', '*':
             if mark in item:
@@ -39,7 +39,7 @@ def value(token, chunks):
 
 
 def vectors():
-    """Handler, name and fields of each test; a field is a list of values, and may be there twice."""
+    """Handler, name and fields of each test; a field is a list of values and may occur twice."""
     packed = (DATA / 'chunks.bin').read_bytes()
     chunks = [packed[i:i + CHUNK] for i in range(0, len(packed), CHUNK)]
     found = []
@@ -55,7 +55,7 @@ def vectors():
 
 
 def joined(values):
-    """Items of one length as one array; of several lengths as they are, for the binding to refuse."""
+    """The items one after another; an empty array if there are none."""
     return b''.join(values) if values else np.zeros((0, 1), np.uint8)
 
 
@@ -70,14 +70,15 @@ class Vectors(unittest.TestCase):
         cls.setup.close()
 
     def items(self, fields, name, width):
-        """A list of items as an array; items of a wrong length are refused, as the format says."""
+        """A list of items as an array. A wrong length raises ArgumentError, as the format
+        requires."""
         values = fields[name][0]
         if any(len(item) != width for item in values):
             raise ArgumentError('an item has a wrong length', 1)
         return np.frombuffer(b''.join(values), np.uint8).reshape(-1, width)
 
     def answer(self, handler, f):
-        """What the binding says to a test."""
+        """The results of the binding for a test."""
         def one(name):
             return f[name][0][0]
 

@@ -112,7 +112,8 @@ class Gpu(unittest.TestCase):
 
 class Endings(unittest.TestCase):
     def test_ctrl_c(self):
-        """While points are checked, which has no ticket, and while products are computed."""
+        """Ctrl-C while points are checked, a call without a ticket, and while products are
+        computed."""
         many = np.tile(PACKED, (100_000, 1))
         with Context('cpu:1') as context, msm.Bases(PACKED, trust='subgroup', context=context) as bases:
             batch = np.tile(scalar_bytes(SCALARS, 'little'), (65_536, 1, 1))
@@ -127,7 +128,7 @@ class Endings(unittest.TestCase):
                 timer.start()
                 with self.assertRaises(KeyboardInterrupt):
                     work()
-                self.assertLess(time.monotonic() - sent[0], 5)  # about 0.1 s on a free machine
+                self.assertLess(time.monotonic() - sent[0], 5)  # about 0.1 s on an idle machine
                 timer.join()
 
 

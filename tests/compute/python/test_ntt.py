@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Transforms against their definition, and the coding of elements."""
+"""Transforms against their definition, and the encoding of elements."""
 import os
 import random
 import unittest
@@ -73,7 +73,7 @@ class Transform(unittest.TestCase):
 
     @unittest.skipUnless(GPU_DRIVER, 'the build has no GPU kernels or no software device')
     def test_a_gpu_gives_the_same_bytes(self):
-        """On the software device, or with OUTBOARD_TEST_LIBCUDA=libcuda.so.1 on a card."""
+        """On the software device, or with OUTBOARD_TEST_LIBCUDA=libcuda.so.1 on a GPU."""
         data = np.stack([ntt.encode(elements(16, seed)) for seed in range(8)])
         with Context('gpu:0,cpu:1', driver=GPU_DRIVER, profile='', fallback=False) as context:
             self.assertEqual([device.kind for device in context.devices], ['gpu', 'cpu'])

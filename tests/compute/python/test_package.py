@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The installed package: its metadata, contexts, errors, and how calls end early."""
+"""The installed package: its metadata, contexts, errors, and calls that end early."""
 import gc
 import importlib.metadata
 import os
@@ -20,7 +20,7 @@ import outboard_compute
 from outboard_compute import CancelledError, Context, OutboardError, Status, TimedOutError, rqa
 
 SOURCE = pathlib.Path(os.environ['OUTBOARD_SOURCE'])
-LONG = np.random.default_rng(1).normal(size=200_000)  # seconds of work
+LONG = np.random.default_rng(1).normal(size=200_000)  # an analysis takes seconds
 SHORT = np.sin(np.arange(500) * 0.1)
 
 
@@ -29,7 +29,7 @@ def threads():
 
 
 def until(condition, what):
-    """Waits for something that another thread does; ten seconds at most."""
+    """Waits at most ten seconds for something that another thread does."""
     end = time.monotonic() + 10
     while not condition():
         if time.monotonic() > end:
@@ -82,7 +82,8 @@ class Contexts(unittest.TestCase):
                 context.threshold(0, 'fft')
 
     def test_strategies(self):
-        """For a context and for one call: test_msm.py shows that they divide the work."""
+        """Each strategy for a context and for one call. test_msm.py checks that they divide the
+        work."""
         with Context('cpu:1,cpu:1', profile='') as context:
             for strategy in get_args(outboard_compute.Strategy):
                 context.set_strategy(strategy)
@@ -121,7 +122,7 @@ class Contexts(unittest.TestCase):
         held = rqa.SeriesSet([SHORT], context=context)
         held.analyse(eps=0.1)
         self.assertGreater(threads(), before)
-        context.close()  # the set keeps the context of the C library
+        context.close()  # the set keeps the C library's context alive
         del held
         gc.collect()
         until(lambda: threads() <= before, 'threads of a context that was closed and collected')
@@ -215,7 +216,7 @@ class Endings(unittest.TestCase):
         self.assertEqual(caught.exception.status, Status.CANCELLED)
 
     def test_ctrl_c(self):
-        """A signal comes while the C library computes; no progress function runs Python code."""
+        """A signal arrives while the C library computes; no progress function runs Python code."""
         for work in (lambda: rqa.analyse(LONG, m=4, eps=1.0),
                      lambda: rqa.sweep([LONG[:2000]] * 10_000, m=[1, 2, 3], eps=[0.5, 1.0])):
             sent = []
@@ -230,7 +231,7 @@ class Endings(unittest.TestCase):
                 work()
             ended = time.monotonic()
             timer.join()
-            self.assertLess(ended - sent[0], 5)  # about 0.1 s on a free machine
+            self.assertLess(ended - sent[0], 5)  # about 0.1 s on an idle machine
 
     def test_the_gil_is_released(self):
         count, over = [0], threading.Event()

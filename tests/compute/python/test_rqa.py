@@ -33,7 +33,7 @@ def lines_of(lengths, least, log):
 
 
 def brute(x, y=None, m=1, tau=1, eps=0.1, lmin=2, vmin=2, norm='l1', joint=False, loi=True, log=np.log2):
-    """RR, DET, L, Lmax, ENTR, LAM, TT, Vmax, Ventr by their definitions; loi: counted, or nowhere."""
+    """RR, DET, L, Lmax, ENTR, LAM, TT, Vmax, Ventr by definition; loi: count the main diagonal."""
     def matrix(a, b):
         return np.linalg.norm(embedded(a, m, tau)[:, None] - embedded(b, m, tau)[None], NORMS[norm], axis=2) <= eps
 
@@ -51,8 +51,8 @@ def brute(x, y=None, m=1, tau=1, eps=0.1, lmin=2, vmin=2, norm='l1', joint=False
 
 
 def series(n, seed, channels=None):
-    """A noisy oscillation on a grid of 1/64, so that distances have ties that every order of sums
-    computes alike."""
+    """A noisy oscillation in multiples of 1/64: many distances are equal, and sums are exact in any
+    order."""
     noise = np.random.default_rng(seed).normal(size=n if channels is None else (n, channels))
     wave = np.sin(np.arange(n) * 0.2)
     return np.round((wave if channels is None else wave[:, None]) * 64 + noise * 16) / 64
@@ -113,7 +113,7 @@ class Analyse(unittest.TestCase):
         with self.assertRaises(ArgumentError) as caught:
             rqa.analyse(series(50, 8), eps=0.1, nonsense=1)
         listed = caught.exception.text.split('there are ')[1].split()
-        own = {'m', 'tau', 'eps', 'lmin'}  # parameters of their own
+        own = {'m', 'tau', 'eps', 'lmin'}  # separate parameters of analyse()
         call = {'timeout', 'progress', 'cancel', 'strategy', 'preset'}
         typed = {name.replace('_', '-') for name in rqa.Options.__annotations__} - call
         self.assertEqual(typed, set(listed) - own)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Checked by mypy --strict, never run: what a typed program writes."""
+"""Typed uses of the package. mypy --strict checks this file; it is never run."""
 import threading
 from typing import Any
 

@@ -5,7 +5,7 @@ again with pip, and runs the package's tests there; with mypy, also a strict typ
 
     wheel.py SOURCE WHEEL CC [NAME OF A TEST...]
 
-Exit code 77: no Python with numpy and venv is here.
+Exit code 77: no Python with numpy and venv was found.
 """
 import os
 import pathlib
@@ -16,12 +16,12 @@ import tempfile
 SKIPPED = 77
 HERE = pathlib.Path(__file__).resolve().parent
 PROBE = 'import numpy, venv, ensurepip, sys; print(numpy.__path__[0], sys.prefix != sys.base_prefix)'
-SYSTEM_PYTHON = '/usr/bin/python3'  # the one that has the packages of tools/dev/install-packages
+SYSTEM_PYTHON = '/usr/bin/python3'  # has the packages that tools/dev/install-packages installs
 
 
 def interpreter():
-    """A Python that has numpy and can make environments, and the folder of its numpy if a new
-    environment does not see it; or None and the reason."""
+    """A Python that has numpy and can create virtual environments, and the folder of its numpy if a
+    new environment does not find it; or None and the reason."""
     for python in (sys.executable, SYSTEM_PYTHON):
         done = subprocess.run([python, '-c', PROBE], capture_output=True, text=True, check=False)
         if done.returncode == 0:
@@ -54,7 +54,7 @@ def main():
               '`tools/dev/install-packages test` installs them')
         return SKIPPED
     with tempfile.TemporaryDirectory() as folder:
-        # The user's cache of measured speeds has no part in the tests, nor has the user's site.
+        # The tests must not use the user's cache of measured speeds or the user's site-packages.
         env = dict(os.environ, XDG_CACHE_HOME=folder, PYTHONNOUSERSITE='1', PYTHONDONTWRITEBYTECODE='1',
                    OUTBOARD_SOURCE=source, OUTBOARD_CC=cc)
         for name in ('PYTHONPATH', 'OUTBOARD_COMPUTE_LIBRARY'):
@@ -66,7 +66,7 @@ def main():
             (site / 'numpy_of_the_caller.pth').write_text(f'{extra}\n', encoding='utf-8')
         run(inside, '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-index',
             '--no-deps', '--force-reinstall', wheel, env=env)
-        # pip builds the same file by the hooks of PEP 517.
+        # pip builds the same file through the hooks of PEP 517.
         run(inside, '-m', 'pip', 'wheel', '--quiet', '--disable-pip-version-check', '--no-index', '--no-deps',
             '--no-build-isolation', '--config-settings', f'library={library}', '--wheel-dir', folder,
             f'{source}/compute/python', env=env)
