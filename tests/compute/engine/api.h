@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Points (i + 1) G and sums of their products, shared by the tests of the library's public header.
+ * Shared by the tests of the library's public header: points (i + 1) G, and the expected sums of
+ * their products with scalars.
  */
 #ifndef OUTBOARD_TEST_API_H
 #define OUTBOARD_TEST_API_H

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""outboard.h and liboutboard.so by themselves in an empty folder: C and C++ programs and Python use
-them, and nothing but outboard_* leaves the library.
+"""C and C++ programs and Python use outboard.h and liboutboard.so, copied alone to an empty folder.
+The library exports exactly the functions that outboard.h declares.
 
     installed.py SOURCE LIBRARY [C++ COMPILER]
 """

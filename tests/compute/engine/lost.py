@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""A GPU over the wire whose server is killed between two products: the results stay right, the CPU
-takes over.
+"""The server of a remote GPU is killed between two products: the CPU takes over, and the results
+are correct.
 
     lost.py OUTBOARD SERVER PROGRAM
 """
@@ -24,7 +24,7 @@ def main():
         timer.start()
         first = program.stdout.readline()
         check('products on the remote device', first == 'ready\n', first)
-        server.process.kill()  # the workers go with it
+        server.process.kill()  # its workers end with it
         out, err = program.communicate('go\n')
         timer.cancel()
         check('the same sums after the loss', program.returncode == 0, f'{program.returncode}\n{out}{err}')
