@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The compute library's pages name what a user can call: functions that outboard.h declares, and no
-internal ones; files and links that they name exist.
+"""Checks the pages of the compute library: they name only functions that outboard.h declares, no
+internal ones, and the files and links that they name exist.
 
     docs.py ROOT
 """

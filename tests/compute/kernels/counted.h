@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 struct counted {
-	uint64_t (*longest)(void); /* instructions of each launch's longest warp, summed */
-	uint64_t (*all)(void);     /* of all lanes of all launches */
+	uint64_t (*longest)(void); /* sum of the instructions of each launch's longest warp */
+	uint64_t (*all)(void);     /* instructions of all lanes of all launches */
 };
 
 #endif

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Recurrence quantification side by side with other programs, in one run on one series: medians,
+"""Compares recurrence quantification with other programs, in one run on one series: median times,
 and whether the numbers agree.
 
     rqa.py OUTBOARD [POINTS [RUNS [NAME,NAME]]]
 
-Rivals are taken where Python finds them (pip install accrqa pyunicorn PyRQA; PyRQA needs an
-OpenCL device, Debian's pocl-opencl-icd); those that are missing are named. Ours is timed as a
-program, its start and the reading of the file included; the others within Python, without.
+The other programs are Python packages (pip install accrqa pyunicorn PyRQA; PyRQA needs an OpenCL
+device, such as Debian's pocl-opencl-icd). A missing one is reported and skipped. The time of
+outboard includes the start of the process and the reading of the file; the other times do not.
 """
 import json
 import math
@@ -107,7 +107,7 @@ def main():
             except ImportError as error:
                 print(f'{rival:10} not installed ({error}); ours {ours * 1e3:.1f} ms')
                 continue
-            except Exception as error: # a rival that does not work here says why; the others go on
+            except Exception as error: # report why a package does not work, and go on
                 print(f'{rival:10} does not run here: {type(error).__name__}: {error}; ours {ours * 1e3:.1f} ms')
                 continue
             digits = 1e-4 if rival == 'PyRQA' else 1e-6

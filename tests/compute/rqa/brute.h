@@ -15,7 +15,7 @@ struct brute {
 	unsigned n1, n2;
 	int symmetric;
 	unsigned char cell[BRUTE_MAX][BRUTE_MAX]; /* [i][j] */
-	/* by length; the names are those of enum obk_rqa_histogram */
+	/* numbers of lines by length; the names are those of enum obk_rqa_histogram */
 	unsigned long diagonal[BRUTE_MAX + 1], diagonal_border[BRUTE_MAX + 1],
 		vertical[BRUTE_MAX + 1], white[BRUTE_MAX + 1], white_border[BRUTE_MAX + 1];
 	unsigned long start[BRUTE_MAX + 1], middle[BRUTE_MAX + 1];
@@ -23,10 +23,13 @@ struct brute {
 	double value[OBK_RQA_MEASURE_COUNT];
 };
 
-/* Fills the cells by sqrt and comparison. Coordinates are summed in index order. */
+/*
+ * Fills cell[][]: compares each distance, for L2 computed with sqrt, with the threshold.
+ * Coordinates are summed in index order.
+ */
 void brute_matrix(struct brute *b, const struct obk_rqa_series *x, const struct obk_rqa_series *y,
 	const struct obk_rqa_options *o);
-/* Computes histograms and measures of the present cell[][]. */
+/* Computes histograms and measures of the current cell[][]. */
 void brute_count(struct brute *b, const struct obk_rqa_options *o);
 
 #endif

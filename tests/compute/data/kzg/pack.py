@@ -28,7 +28,8 @@ class Packer:
 		return self.index[data]
 
 	def runs(self, data):
-		"""[first, count] of chunks that follow each other, then [chunk, -count] of one that repeats."""
+		"""Chunk numbers of the data: first+count for consecutive chunks, chunk*count for a
+		repeated one."""
 		out = []
 		for at in range(0, len(data), CHUNK):
 			i = self.chunk(data[at:at + CHUNK])
