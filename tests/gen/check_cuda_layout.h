@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The values of one set of CUDA headers: every enumerator, struct size and member offset of
- * base/cuda_types.h as that set defines it. Built once with our header and once with cuda.h,
- * because one translation unit must not include both. Constant data.
+ * Every enumerator, struct size and member offset of base/cuda_types.h, as our header defines it
+ * (ours) and as cuda.h does (theirs). There are two source files, because one translation unit
+ * cannot include both headers. Constant data.
  */
 #ifndef CHECK_CUDA_LAYOUT_H
 #define CHECK_CUDA_LAYOUT_H

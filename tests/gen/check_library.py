@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""A built libcuda.so.1 against the specification: it exports exactly the names, and every call that
-is written by hand is there.
+"""Compares a built libcuda.so.1 with the specification: it must export exactly the names there, and
+define every hand-written call.
 
     check_library.py ROOT obc|obd LIBRARY
 
-Stubs refer to hand-written functions weakly, so a missing one would otherwise show only when a
-program calls it.
+Stubs reference hand-written functions weakly, so without this test a missing one would be noticed
+only when a program calls it.
 """
 
 import glob

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The specification against an installed toolkit: every name of the link stub, and the CUDA version
-of every ABI in cudaTypedefs.h.
+"""Compares the specification with an installed toolkit: every name of the link stub, and the CUDA
+version of every ABI in cudaTypedefs.h.
 
-    check_toolkit.py ROOT TOOLKIT       exit 77: there is no such toolkit here
+    check_toolkit.py ROOT TOOLKIT       exit code 77: TOOLKIT has no CUDA toolkit of version 13.0
 """
 
 import glob
@@ -29,7 +29,7 @@ def stub_names():
 
 
 def versions():
-    """base name -> flavour -> sorted versions."""
+    """Returns {(base name, flavour): sorted versions}."""
     found = {}
     for name in ('cudaTypedefs.h', 'cudaProfilerTypedefs.h'):
         with open(os.path.join(toolkit, 'include', name), encoding='utf-8') as f:

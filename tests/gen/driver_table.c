@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The server's driver table: what binding does with names that a library lacks, what a layer sees
- * and may answer, and that the null driver gives out handles that differ.
+ * Tests the server's driver table: binding to a library that lacks a function, which calls and
+ * results a layer sees and which result it may return itself, and that the handles of the null
+ * driver differ.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "protocol/obs_null.h"
 #include "tests/test.h"
 
-static const char *lacking; /* the one name that the library of this test does not have */
+static const char *lacking; /* the function that this test's library lacks. NULL: none */
 static unsigned asked;
 
 static CUresult any(void)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The generator: its output for a small specification, its messages for bad ones, the opcode lock.
+"""Tests the generator: its output for a small specification, its messages for bad ones, and the
+opcode lock.
 
     test_generator.py ROOT golden [--update] | messages | lock
 """
@@ -24,7 +25,7 @@ GEN = ['gen.py', '--types', os.path.join(ROOT, 'base', 'cuda_types.h'),
 GOLDEN = ['obp_calls.h', 'obp_calls.c', 'obc_calls.h', 'obc_calls.c', 'obc_stubs.c', 'obd_stubs.c', 'obc_procs.c', 'obd_locals.h', 'obf_calls.h',
           'obs_dispatch.h', 'obs_dispatch.c', 'obs_driver.h', 'obs_null.c', 'exports.map', 'calls.md', 'frames.txt']
 
-# (what stands behind "group g 0x01;" from line 2 on, line of the message, the message)
+# (text that follows "group g 0x01;" from line 2 on, line of the message, the message)
 BAD = [
     ('0x01 op async a(u64 v);\n0x01 op async b(u64 v);', 3, 'opcode 0x0101 of b belongs to a'),
     ('0x01 op async a(u64 v);\n0x02 op async a(u64 v);', 3, 'a was already given in bad.api:2'),
@@ -138,8 +139,8 @@ BAD = [
 
 
 def run(arguments, cwd):
-    """(status, stderr) of gen.py; in this process, because a new interpreter for each case takes
-    long."""
+    """Returns (status, stderr) of gen.py. Runs it in this process, because a new interpreter for
+    each case takes long."""
     before, sys.argv = os.getcwd(), GEN + arguments
     os.chdir(cwd)
     try:

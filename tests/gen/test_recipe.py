@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
 """Follows "Add a call in five minutes" of docs/HACKING.md in a copy of the tree: adds its lines to
-the specification and its functions to the code, runs its commands, and checks that what the
-section says is made is there, compiles, and makes the round trip.
+the specification and its functions to the code, and runs its commands. Checks that the generated
+files have what the section promises, compile, and pass the round trip.
 
     test_recipe.py ROOT [COMPILER WORD...]
 """
@@ -37,7 +37,7 @@ def section():
 
 
 def blocks(text):
-    """[(language, file named behind it, content)]"""
+    """Returns the code blocks: [(language, file named after the language, content)]."""
     found = re.findall(r'^```(\w*) ?(\S*)\n(.*?)^```$', text, re.M | re.S)
     if not {'api', 'c', 'sh'} <= {language for language, _, _ in found}:
         fail('it has no block of the specification, of C or of commands')
@@ -45,7 +45,7 @@ def blocks(text):
 
 
 def promised(text):
-    """[(file, what must be in it)] of the table of what is made."""
+    """Returns [(generated file, text that it must contain)] from the section's table."""
     rows = re.findall(r'^\| `(\w+\.\w+)` \| `([^`]+)` \|', text, re.M)
     if len(rows) < 5:
         fail('its table of what is made of a line was not found')
@@ -64,7 +64,7 @@ def copy_tree(tree):
 
 
 def write_blocks(tree, found):
-    """Adds each block to the file that it names; C is new. Returns the C files."""
+    """Appends each block to the file that it names. C files are new. Returns the C files."""
     sources = []
     for language, path, content in found:
         if language == 'sh':
@@ -99,7 +99,7 @@ def opcodes(path):
 
 
 def check_lock(tree, found):
-    """The lock has its old lines first, then one for each opcode of the section."""
+    """Checks that opcodes.lock has its old lines, then one for each opcode of the section."""
     before = opcodes(os.path.join(ROOT, 'protocol', 'spec', 'opcodes.lock'))
     after = opcodes(os.path.join(tree, 'protocol', 'spec', 'opcodes.lock'))
     new = sum(len(re.findall(r'^0x', content, re.M)) for language, _, content in found if language == 'api')

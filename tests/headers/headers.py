@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 FOLDERS = ('base', 'compute', 'compression', 'image', 'front', 'protocol', 'transport', 'loadbalancer', 'softdevice', 'server', 'client-shim', 'tools')
-# Pieces of files that are compiled more than once: softdevice/core/engine/interp.c, compute/rqa/lanes.c,
-# the fields of compute/field.
+# Parts of files that are compiled more than once; they cannot be compiled alone:
+# softdevice/core/engine/interp.c, compute/rqa/lanes.c, the fields of compute/field.
 FRAGMENTS = {'field_body.h', 'lanes_body.h', 'launch_calls.h', 'interp_ctl.h', 'interp_elt.h', 'interp_mem.h', 'interp_pred.h', 'interp_vector.h', 'lanes_real.h', 'lanes_runs.h', 'lanes_sieve.h', 'lanes_walk.h', 'ops_carry.h', 'ops_elt.h', 'ops_other.h'}
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The check for circles of files (tools/dev/circles.py) finds those it must find, and the tree has
-none. The picture of the folders leaves out what another arrow says."""
+"""The check for circular dependencies of files (tools/dev/circles.py) reports each circle, and the
+tree has none. The picture of the folders omits arrows that follow from other arrows."""
 import os
 import pathlib
 import sys

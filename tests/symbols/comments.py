@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The check of comments (tools/dev/comments.py) finds those it must find, and leaves the usual forms
-alone."""
+"""The check of comments (tools/dev/comments.py) reports each kind of misplaced comment and accepts
+the usual forms."""
 import pathlib
 import sys
 

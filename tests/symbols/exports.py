@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""What the two libraries named libcuda.so.1 export is exactly what the specification lists, and
-what the toolkit's link stub does where there is one."""
+"""The two libraries named libcuda.so.1 export exactly the names of the specification, which are
+those of the toolkit's link stub, where one is installed."""
 import pathlib
 import re
 import subprocess

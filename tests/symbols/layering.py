@@ -39,7 +39,7 @@ def main() -> int:
             elif not ours or ours.group(1) != PREFIX[folder]:
                 if folder == 'compute/engine' and name.startswith('outboard_'):  # the public interface
                     continue
-                if not name.startswith('__'):  # sanitizers' own
+                if not name.startswith('__'):  # symbols of sanitizers
                     print(f'{folder}: defines {name}, which lacks the prefix {PREFIX[folder]}_')
                     bad += 1
     print(f'{looked} symbols, {bad} out of place')

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The check of error schemes (tools/dev/results.py) finds those it must find, and the tree has
-none."""
+"""The check of error schemes (tools/dev/results.py) reports each disallowed form and accepts the
+allowed ones, and reports nothing in the tree."""
 import os
 import pathlib
 import sys
