@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A fatbin as nvcc writes it, with one uncompressed entry. Needs the C library alone, because
- * programs include it, too.
+ * Makes a fatbin in nvcc's format with one uncompressed entry. Uses only the C library, because
+ * the programs in tests/programs include it, too.
  */
 #ifndef OB_TESTS_FATBIN_H
 #define OB_TESTS_FATBIN_H

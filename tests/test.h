@@ -32,8 +32,8 @@
 #define TEST_TIMEOUT_S 120
 
 /*
- * Whether a tool that watches every step slows the program down, and by what factor a long test
- * then reduces its number of rounds.
+ * TEST_SANITIZED: 1 if the program is built with AddressSanitizer or ThreadSanitizer, which slow
+ * it down. TEST_SLOWER: the divisor of the number of rounds of a long test.
  */
 #ifndef __has_feature
 #define __has_feature(x) 0
@@ -60,7 +60,7 @@ static unsigned test_count;
  * lives.
  */
 static int test_fds_allowed;
-/* What the case is working on, for messages of checks: the name of a call, a file. NULL: none. */
+/* What the case tests at the moment, such as a call's name; failed checks print it. NULL: none. */
 static __attribute__((unused)) const char *test_subject;
 
 static inline void test_register(const char *name, void (*fn)(void))
@@ -78,7 +78,7 @@ static inline void test_register(const char *name, void (*fn)(void))
 	}                                                                   \
 	static void test_##name(void)
 
-/* Ends the case as failed. The message follows the place. */
+/* Ends the case as failed. Prints file and line, then the message. */
 #define TEST_FAIL(...)                                          \
 	do {                                                    \
 		fprintf(stderr, "%s:%d: ", __FILE__, __LINE__); \
@@ -135,7 +135,7 @@ static inline void test_register(const char *name, void (*fn)(void))
 				want_[at_]);                                                      \
 	} while (0)
 
-/* The first byte that differs; size: none does. */
+/* Returns the offset of the first byte that differs, or size if none does. */
 static inline size_t test_difference(const void *have, const void *want, size_t size)
 {
 	const unsigned char *a = have, *b = want;
@@ -206,8 +206,8 @@ static inline enum test_result test_run_one(const struct test_case *test)
 }
 
 /*
- * Keeps the tested option on when all other options are off. Must be called at the beginning of
- * main, before an option is read.
+ * Keeps the tested optimisations on when OUTBOARD_OPT turns all others off. Must be called at the
+ * beginning of main, before OUTBOARD_OPT is read.
  */
 static inline void test_needs(const char *switches)
 {

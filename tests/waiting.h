@@ -47,8 +47,8 @@ static inline void waiting_look(void)
 	} while (0)
 
 /*
- * Lets time pass, where the test is about time itself, or where the time changes the amount of work
- * but not the result. The reason says which.
+ * Sleeps. Only for a test of time itself, or where the time changes the amount of work but not the
+ * result. The reason says which.
  */
 static inline void let_pass(unsigned us, const char *reason)
 {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The harness of the tests in Python: counted checks, servers, programs through them, processes.
+"""The harness of the tests in Python: counted checks, servers, programs that use them, processes.
 
 A script in tests/FOLDER finds this module by
 
@@ -21,15 +21,16 @@ import time
 
 import waiting
 
-bad = []  # what did not hold
-# Without the settings of the user's shell. Long time-outs: a busy machine must not fail a test.
+bad = []  # the failed checks
+# The environment of servers and programs, without the settings of the user's shell. The time-out
+# is long, because a busy machine must not fail a test.
 ENV = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_') or k.startswith(('OUTBOARD_OPT', 'OUTBOARD_RING', 'OUTBOARD_COVERAGE'))}
 ENV['OUTBOARD_TIMEOUT'] = '60'
 os.environ.setdefault('OUTBOARD_TIMEOUT', '60')
 
 
 def needs(options):
-    """The tested options of OUTBOARD_OPT, which stay on when the suite runs with all off (-all).
+    """Keeps the tested optimisations on when the suite runs with all off (OUTBOARD_OPT=-all).
     Call it before a server or a program is started."""
     if '-all' in os.environ.get('OUTBOARD_OPT', ''):
         for env in ENV, os.environ:
@@ -37,7 +38,7 @@ def needs(options):
 
 
 def check(what, condition, detail=''):
-    """Prints and counts a check. The detail, printed if it failed, is what was seen."""
+    """Prints and counts a check. A failed one also prints the detail, the observed value."""
     print(f'{"ok  " if condition else "FAIL"} {what}{"" if condition else ": " + str(detail)}', flush=True)
     if not condition:
         bad.append(what)
@@ -58,8 +59,8 @@ class Server:
 
         with Server(program, '--driver', 'soft') as s: ...
 
-    At the end of the block it gets SIGTERM and must stop. must_start=False: .url is None if it did
-    not start.
+    At the end of the block it gets SIGTERM and must stop. must_start=False: a server that does not
+    start is no error, and its .url is None.
     """
 
     def __init__(self, program, *options, listen='tcp://127.0.0.1:0', env=None, user=None, group=None, must_start=True):
@@ -101,7 +102,7 @@ class Server:
         return children(self.process.pid)
 
     def workers(self):
-        """Process ids of the workers with live sessions."""
+        """Returns the process ids of the workers with live sessions."""
         found = {}
         for line in list(self.lines):
             started = re.search(r'session (\w+) starts on worker (\d+)', line)
@@ -113,7 +114,7 @@ class Server:
         return list(found.values())
 
     def worker(self, session):
-        """The worker of a Session, from the log."""
+        """Returns the process id of a Session's worker, from the log."""
         def find():
             said = ''.join(list(self.lines))
             route = re.search(rf'session (\w+): .*\(process {session.program.pid},', said)
@@ -139,9 +140,9 @@ class Server:
 
 
 class Session:
-    """A program (init.c) that has made one call and waits for a line before it makes two more. By
-    default its time-outs are much longer than waiting.AT_ONCE, so that an immediate answer is
-    distinguishable from a time-out."""
+    """A program (tests/e2e/init.c) that has made one call and waits for a line on stdin before it
+    makes two more. By default its time-outs are much longer than waiting.AT_ONCE, so that an
+    immediate answer is distinguishable from a time-out."""
 
     def __init__(self, outboard, program, url, **env):
         self.program = subprocess.Popen([outboard, 'run', '--server', url, '--', program, 'wait'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -23,7 +23,7 @@ def until(condition, seconds=LONG, every=0.02):
 
 
 def let_pass(seconds, reason):
-    """Lets time pass, where the test is about time itself, or where the time changes the amount of
-    work but not the result. The reason says which."""
+    """Sleeps. Only for a test of time itself, or where the time changes the amount of work but not
+    the result. The reason says which."""
     assert reason
     time.sleep(seconds)
