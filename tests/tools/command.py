@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The users' command: exit codes, and words that its output must contain.
+"""Tests the command `outboard`: exit codes, and text that its output must contain.
 
     command.py OUTBOARD SERVER
 """
@@ -18,7 +18,7 @@ from outboard_test import Server  # noqa: E402
 OUTBOARD, SERVER = sys.argv[1:3]
 NOWHERE = 'unix:/nowhere/at/all'
 CASES = [
-    # arguments, exit code, output stream, words
+    # arguments, exit code, output stream, text that it must contain
     ([], 2, 'err', 'usage: outboard VERB'),
     (['--help'], 0, 'out', 'run a CUDA program'),
     # the compute library's verbs come last, under a separate heading
@@ -84,7 +84,7 @@ CASES = [
     (['rqa', 'swep'], 2, 'err', "there is no verb 'swep'; did you mean 'sweep'?"),
     (['rqa', 'sweep', 'd', '--grdi', 'x'], 2, 'err', 'there is no option --grdi; did you mean --grid?'),
     (['rqa', 'measures', 'x'], 2, 'err', "outboard rqa measures: unexpected 'x'"),
-    # words like --help that belong to the program's command line
+    # arguments after -- belong to the program, --help too
     (['run', '--server', NOWHERE, '--', 'echo', '--help'], 0, 'out', '--help'),
     (['bench', 'launch', '--rounds', '0'], 2, 'err', '1 to 64'),
     (['bench', 'startup'], 2, 'err', 'needs a command'),
@@ -101,8 +101,8 @@ HELP = [([verb], more) for verb, below in {
 
 
 def odd_places(env):
-    """Tests `outboard run` from a folder that the loader's variables cannot hold, and without a
-    server. Returns a list of errors."""
+    """Tests `outboard run` without a server, installed in a folder whose name LD_PRELOAD and
+    LD_LIBRARY_PATH cannot contain. Returns a list of errors."""
     wrong = []
     with tempfile.TemporaryDirectory() as folder:
         top, runtime = pathlib.Path(folder, 'a b:c;d'), pathlib.Path(folder, 'runtime')

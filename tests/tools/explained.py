@@ -79,13 +79,14 @@ def device(how, name):
     check(f'{name}, image: the results', done.stdout.split() == ['209'] * 400, done.stdout[-200:])
     check(f'{name}, image: whose it is, what it holds, what helps', told and all(w in told[0] for w in (os.path.realpath(FAILING), 'sm_86 (no PTX)',
           'Rebuild it with PTX', 'a server with a GPU')), told[:2])
-    # Three at once, one in ten seconds, one at the end.
+    # The log writes the first three, then one every ten seconds, and the number at the end.
     check(f'{name}, image: 400 equal lines are a few, and are counted', 4 <= len(told) < 40 and re.search(r'\(repeated \d+ times more\)$', told[-1]) and
           sum(int(n) for line in told for n in re.findall(r'\(repeated (\d+) times', line)) + len(told) - 1 == 400, told)
 
 
 def gpu():
-    """Only the software device reports the fault itself."""
+    """A kernel that fails on a GPU (the null driver returns the error): the driver reports only
+    an error code, so the message names the command that finds the kernel."""
     with Server(SERVER, '--driver', 'null', env={'OUTBOARD_FAULT': 'cuCtxSynchronize:1=700'}) as s:
         done = tool('run', '--server', s.url, '--', FAILING, 'sync', 2, OUTBOARD_OPT='-local')
         told = lines(done.stderr)
@@ -129,7 +130,7 @@ def seen_by_check():
 
 
 def no_memory_files(folder):
-    """Where memfd_create is forbidden, the message says so."""
+    """A server that cannot use memfd_create ends with a message that says so."""
     source, library = folder / 'forbid.c', folder / 'forbid.so'
     source.write_text('#include <errno.h>\nint memfd_create(const char *name, unsigned flags);\n'
                       'int memfd_create(const char *name, unsigned flags) { (void)name; (void)flags; errno = ENOSYS; return -1; }\n')

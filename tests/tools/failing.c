@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A program that goes wrong on the device in ways that its user must be told of; prints each
- * CUresult, one a line.
+ * A program that causes errors that must be reported to its user. Prints each CUresult on a line.
  *
- *   failing fault N     N times: a kernel writes where it must not, in a context of its own
- *   failing ptx N       N times: a module with PTX that no device takes
- *   failing image N     N times: an image of this program's own with machine code alone
- *   failing sync        waits for the device twice
+ *   failing fault [N]   runs a kernel that writes to an invalid address, each in a new context
+ *   failing ptx [N]     loads a module with invalid PTX
+ *   failing image [N]   loads an image of this program that has machine code only
+ *   failing sync [N]    waits for the device
+ *
+ * N: how many times, 2 by default.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -26,7 +27,7 @@ static const char fault[] = HEAD "writes_to_nowhere()\n{\n\t.reg .u64 %rd<2>;\n\
 static const char wrong[] =
 	HEAD "is_no_ptx()\n{\n\t.reg .u32 %r<4>;\n\tld.foo.u32 %r1, [%r2];\n\tret;\n}\n";
 
-/* A fatbin with one entry: 64 bytes that are called machine code for sm_86. */
+/* A fatbin with one entry: 64 zero bytes, declared as machine code for sm_86. */
 static const struct {
 	uint32_t magic;
 	uint16_t version, header;

@@ -24,8 +24,8 @@ def pages():
 
 
 def anchors(page):
-    """Returns the anchors of headings as common hosts make them: lower case, blanks as hyphens, no
-    punctuation; a repeated one gets a number."""
+    """Returns the anchors of headings as common hosts of Markdown make them: lower case, hyphens
+    for blanks, no punctuation. A repeated anchor gets a number."""
     seen, names = {}, set()
     for heading in re.findall(r'^#+ (.*)$', FENCE.sub('', page.read_text(encoding='utf-8')), re.M):
         name = re.sub(r'[^\w\- ]', '', re.sub(r'\[([^\]]*)\]\([^)]*\)', r'\1', heading).lower()).replace(' ', '-')
@@ -52,7 +52,7 @@ def faults(page):
 
 
 def not_indexed():
-    """Pages of docs/ that neither docs/README.md nor docs/adr/README.md links to."""
+    """Returns the pages of docs/ that neither docs/README.md nor docs/adr/README.md links to."""
     indexes = [ROOT / 'docs' / 'README.md', ROOT / 'docs' / 'adr' / 'README.md']
     linked = {(index.parent / target.partition('#')[0]).resolve() for index in indexes for target in LINK.findall(index.read_text(encoding='utf-8'))}
     return [page for page in sorted((ROOT / 'docs').rglob('*.md')) if page not in indexes and page.resolve() not in linked]

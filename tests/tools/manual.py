@@ -14,13 +14,13 @@ import sys
 ROOT = pathlib.Path(sys.argv[1])
 PAGE = ROOT / 'docs' / 'man' / 'outboard.7'
 NOT_PRODUCT = {'tests', 'examples', 'docs', 'deploy'}
-# also calls of helper functions that read a variable by its name
+# names that helper functions read are found, too
 QUOTED = re.compile(r'"((?:OUTBOARD|LD)_[A-Z0-9_]+|CUDA_(?!ERROR|SUCCESS)[A-Z0-9_]+)"')
 READ = re.compile(r'\b(?:secure_)?getenv\("(\w+)"\)')
 
 
 def sources():
-    """Source files of the product: C, and the generator, whose texts become C."""
+    """Yields the source files of the product: C, and the generator, whose strings become C."""
     for folder in sorted(ROOT.iterdir()):
         if not folder.is_dir() or folder.name.startswith('.') or folder.name in NOT_PRODUCT or (folder / 'meson-info').is_dir():
             continue
@@ -30,7 +30,7 @@ def sources():
 
 
 def read_by_programs():
-    """Each variable and the first file that reads it."""
+    """Returns {variable: the first file that reads it}."""
     found = {}
     for path in sources():
         text = path.read_text(encoding='utf-8')
@@ -40,7 +40,7 @@ def read_by_programs():
 
 
 def section(text, heading):
-    """The lines of a section or subsection of the page."""
+    """Returns the lines of a section or subsection of the page."""
     lines = text.splitlines()
     begin = next((i for i, line in enumerate(lines) if re.fullmatch(rf'\.S[hs] {heading}', line)), None)
     if begin is None:

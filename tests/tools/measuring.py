@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""`outboard bench latency|bandwidth`: the parts add up to the whole, every sample is in the
-histogram, the plots are XML. Times are not checked.
+"""Tests `outboard bench latency` and `outboard bench bandwidth`: the parts of a latency add up to
+it, every sample is in the histogram, the plots are well-formed XML. Times are not checked.
 
     measuring.py OUTBOARD
 """

@@ -4,7 +4,7 @@
 
     option_tables.py MAKE_MANUAL PAGE PROGRAM...
 
-A real bash completes; zsh, fish, man and mandoc check their files where they are installed.
+bash runs its completions. zsh, fish, man and mandoc check their files where they are installed.
 """
 import pathlib
 import re
@@ -15,7 +15,8 @@ import tempfile
 
 MAKE_MANUAL, PAGE, *PROGRAMS = sys.argv[1:]
 FAULTS = []
-# words of the command line, the last one is completed; words that must be offered, and must not
+# words of a command line, of which the last is completed; words that must be offered; words that
+# must not be offered
 COMPLETED = [
     (['outboard', 'r'], {'run', 'rqa'}, {'check', 'token'}),
     (['outboard', 'run', '--p'], {'--policy', '--priority'}, {'--server'}),
@@ -42,7 +43,7 @@ def printed(*command):
 
 
 def described(program):
-    """The commands of a program, each with its options."""
+    """Returns {command: its options} of a program."""
     commands = {}
     for line in printed(program, '--describe-options').splitlines():
         kind, name, *_ = line.split('\t')
@@ -62,7 +63,7 @@ def bash_completes(folder):
 
 
 def lint(folder):
-    """Returns the checkers that are installed."""
+    """Checks the files with each installed checker. Returns the names of these checkers."""
     used = []
     for name, command, suffix in (('bash', ['bash', '-n'], 'bash'), ('zsh', ['zsh', '-n'], 'zsh'), ('fish', ['fish', '-n'], 'fish')):
         if shutil.which(name):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""`outboard run` with programs that a preloaded library would break, or that load none: built with
-AddressSanitizer, static, for musl, of 32 bits. Each must run as without `outboard run`, with a
-message when it gets no GPU.
+"""Tests `outboard run` with programs that a preloaded library would break, or that cannot load
+one: built with AddressSanitizer, static, for musl, 32-bit. Each must run as it does without
+`outboard run`, with a message if it gets no GPU.
 
     program_kinds.py OUTBOARD SERVER MUSL-GCC|- COMPILER...
 """
@@ -44,7 +44,7 @@ PLAIN = '#include <stdio.h>\nint main(void) { puts("alive"); return 5; }\n'
 
 
 def build(folder, name, text, *options, compiler=None):
-    """Returns the program, or why it could not be built."""
+    """Returns (program, ''), or (None, the reason) if it cannot be built."""
     source = folder / f'{name}.c'
     source.write_text(text)
     done = subprocess.run([*(compiler or COMPILER), '-g', '-o', folder / name, source, *options], capture_output=True, text=True, env={**os.environ, 'LC_ALL': 'C'})
@@ -93,7 +93,7 @@ def without(folder, ways, name, program, why, words):
 
 
 def broken_files(folder, ways):
-    """Files that look like programs: only the error of execve may be reported."""
+    """Files that look like programs and are none: only the error of execve may be reported."""
     head = struct.pack('<4sBBBBQHHIQQQIHHHHHH', b'\x7fELF', 2, 1, 1, 0, 0, 2, 62, 1, 0, 0xfffffffffffffff0, 0, 0, 64, 56, 0xffff, 0, 0, 0)
     for name, data in {'half a header': head[:40], 'headers beyond its end': head}.items():
         path = folder / 'broken'
