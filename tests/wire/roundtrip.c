@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Every wire call, from the client's function to the server's and back, without a socket: the log
- * of this test hands each record to the check and to dispatch. Random legal arguments must arrive
- * as they were; every shorter or longer body must be refused. The same holds on the way back: the
- * reply passes the client's check as it is, and in no other size or form.
+ * Round trip of every wire call, from the client's function to the server's and back, without a
+ * socket: this test's session log passes each record to the check and to dispatch. Random legal
+ * arguments must arrive unchanged, and every shorter or longer body must be rejected. Likewise, the
+ * client's check must accept the server's reply and reject it in any other size or form.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 
 #define PART_BYTES   (1u << 20)
 #define PART_COUNT   OBP_VAR_MAX
-#define PREFIX_LIMIT 1024u /* bodies up to this size are tried at every length */
+#define PREFIX_LIMIT 1024u /* bodies up to this size are tested with every length */
 #define CLIENT_KEY   0x1234500000000000u
 #define SERVER_KEY   0x0000000000067890u
 #define DEVICE_KEY   0x00000005u
@@ -46,7 +46,7 @@ static unsigned n_arrived;
 static uint8_t seen[OBP_OPCODE_END];
 static struct obs_driver fake_driver;
 static CUresult fake_result; /* of every call of the driver */
-/* the last handle that the server put, and the last that it took away */
+/* ids of the last handle that the server added and the last that it removed */
 static uint64_t put_id, gone_id;
 static void *put_handle;
 
@@ -77,7 +77,7 @@ static void saw(uint16_t opcode)
 	seen[opcode] = 1;
 }
 
-/* ---- the log: a record goes straight to the server's half ---- */
+/* ---- the session log: passes a record directly to the server's side ---- */
 
 static void refuse_other_lengths(uint16_t opcode, const uint8_t *body, uint32_t size)
 {
@@ -85,8 +85,7 @@ static void refuse_other_lengths(uint16_t opcode, const uint8_t *body, uint32_t 
 		return;
 	for (uint32_t n = 0; n <= size + 16; n++) {
 		/*
-		 * Exactly as long as its header says, so that a sanitizer detects a read past the
-		 * end.
+		 * Exactly n bytes are allocated, so that a sanitizer detects a read past the end.
 		 */
 		uint8_t *copy = calloc(1, n ? n : 1);
 		CHECK(copy);
@@ -112,7 +111,7 @@ static void all_zero(const uint8_t *from, const uint8_t *to)
 		CHECK(*from++ == 0);
 }
 
-/* The padding between the parts is zero, so that no other bytes of the client are sent. */
+/* The padding between the fields must be zero, so that no other memory of the client is sent. */
 static void refuse_dirty_padding(const struct obp_call_info *info, const uint8_t *body)
 {
 	static const unsigned width[] = { [OBP_U8] = 1, 2, 4, 8, 4, 8, 4, 8, 1, 1 };
@@ -175,7 +174,7 @@ static bool reply_fits(uint16_t opcode, struct obp_reply reply, uint64_t got, ui
 	return obp_check_reply(opcode, &reply, got, capacity, NULL) == OB_ERR_NONE;
 }
 
-/* The reply that the server made, and changed forms of it as a hostile server could send them. */
+/* Checks the server's reply, and changed forms of it that a hostile server could send. */
 static void judge(uint16_t opcode, uint64_t capacity)
 {
 	const struct obp_call_info *info = obp_call_info(opcode);
@@ -191,23 +190,23 @@ static void judge(uint16_t opcode, uint64_t capacity)
 	bad = good;
 	bad.body = (uint32_t)capacity + 1;
 	CHECK(!reply_fits(opcode, bad, 0, capacity));
-	/* more came before than there is room for */
+	/* earlier parts of the reply already exceed the capacity */
 	CHECK(!reply_fits(opcode, good, capacity + 1, capacity));
 	CHECK(!reply_fits(opcode, good, UINT64_MAX, capacity));
 	bad = good;
-	bad.body = info->rep_size - 1u; /* with no fixed part: wraps to the largest */
+	bad.body = info->rep_size - 1u; /* without a fixed part: wraps to UINT32_MAX */
 	CHECK(!reply_fits(opcode, bad, 0, capacity) || streamed);
 	for (unsigned flags = 1; flags < 16; flags++) {
 		bad = good;
 		bad.flags = (uint16_t)flags;
-		/* of a streamed answer this is all: nothing can follow */
+		/* a streamed reply is complete here, so OBP_REPLY_MORE is invalid, too */
 		CHECK(!reply_fits(opcode, bad, 0, capacity));
 	}
 	bad = good;
 	bad.result = OBP_RESULT_MAX;
 	CHECK(reply_fits(opcode, bad, 0, capacity) == (!streamed || !bad.body));
 	bad.body = 0;
-	CHECK(reply_fits(opcode, bad, 0, capacity)); /* a failure needs no answer */
+	CHECK(reply_fits(opcode, bad, 0, capacity)); /* a failure needs no body */
 	bad.result = OBP_RESULT_MAX + 1;
 	CHECK(!reply_fits(opcode, bad, 0, capacity));
 	bad = good;
@@ -226,12 +225,12 @@ static void judge(uint16_t opcode, uint64_t capacity)
 		CHECK(reply_fits(opcode, bad, capacity - 1, capacity));
 		bad.body = 0;
 		bad.flags = OBP_REPLY_MORE;
-		CHECK(!reply_fits(opcode, bad, 0, capacity)); /* no progress */
+		CHECK(!reply_fits(opcode, bad, 0, capacity)); /* an empty part */
 	}
 	if (info->rep_bounds) {
 		memset(part[0], 0xff, info->rep_size);
 		CHECK(!obp_check_rep(opcode, part[0], info->rep_size));
-		/* there is nothing to look at */
+		/* a body that is too short has no values to check */
 		CHECK(obp_check_rep(opcode, part[0], info->rep_size - 1u));
 	}
 }
@@ -291,7 +290,7 @@ CUresult obc_wire_stream(CUstream handle, uint64_t *ret_id)
 	return CUDA_SUCCESS;
 }
 
-/* The client counts devices otherwise than the server does. */
+/* The client numbers the devices differently from the server. */
 CUresult obc_wire_device(CUdevice device, uint32_t *ret_number)
 {
 	*ret_number = (uint32_t)device ^ DEVICE_KEY;
@@ -328,8 +327,8 @@ bool obs_handle_get(struct obs_exec *x, const struct obp_record *rec, enum obs_k
 }
 
 /*
- * What the driver must get for a handle of the program's: streams have another id on the wire, the
- * handles that generated code makes are their ids.
+ * Returns what the driver must get for a handle of the program. A stream's id on the wire differs
+ * from its handle; a handle that generated code makes is its own id.
  */
 static inline uint64_t driver_of(enum obs_kind kind, uint64_t handle)
 {
@@ -438,7 +437,7 @@ TEST(unknown_opcodes)
 	CHECK(violated);
 }
 
-/* A number as first argument is the seed. */
+/* If the first argument is a number, it is the seed. */
 int main(int argc, char **argv)
 {
 	char *end = argc > 1 ? argv[1] : "";

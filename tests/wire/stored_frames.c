@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Frames that were written down when a version was released still decode, and still mean the same:
+ * Checks that frames stored at the release of a version still decode, with the same meaning:
  *
- *     stored_frames FILE                  each line "name frame-in-hex", the next one what the
- *                                         printer must say
- *     stored_frames --frames-only FILE    only names and frames
- *     stored_frames --write FILE          the first form for the frames of the second, to stdout
+ *     stored_frames FILE                  FILE has pairs of lines: "name frame-in-hex", then the
+ *                                         call as obp_print_call must print it
+ *     stored_frames --frames-only FILE    FILE has only the lines with names and frames
+ *     stored_frames --write FILE          prints such a FILE with the second lines added
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static size_t from_hex(const char *hex, uint8_t *ret, size_t capacity)
 	return n;
 }
 
-/* Decodes one frame fed in `step` bytes at a time; prints its one record. */
+/* Decodes one frame, `step` bytes at a time. Prints its only record to ret_text. */
 static void decode(const char *name, const uint8_t *frame, size_t size, size_t step, char *ret_text,
 	size_t capacity)
 {
