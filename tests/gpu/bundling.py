@@ -22,15 +22,15 @@ import check
 
 SOURCES = ['tools/dev/gpu-check', 'tests/gpu/*.py', 'tests/gpu/frameworks/*.py', 'tests/gpu/frameworks/ptx_only/ptxas', 'tests/programs/run.py', 'tests/programs/programs.list',
            'tests/programs/expected/*.txt', check.SETUP, 'LICENSE']
-# Every Linux has them, and they must be of one piece with the loader; the driver's own come with
-# the driver.
+# Not in the bundle: the C library, whose parts must match the target's loader, and the libraries
+# that come with the driver.
 SYSTEM = re.compile(r'(ld-linux|linux-vdso|libc\.|libm\.|libdl\.|libpthread\.|librt\.|libresolv\.|libcuda\.so|libnvidia-)')
 LIMIT = 64 << 20
 
 
 def build(folder, more):
-    """Brings a build tree up to date with what the check needs, and `more` targets. In a bundle
-    there is nothing to build."""
+    """Builds what the check needs and the targets in `more`. Does nothing in a bundle, which has no
+    build files."""
     if (folder / 'build.ninja').exists() and shutil.which('ninja'):
         if subprocess.run(['ninja', '-C', folder, *check.PROGRAMS, *check.LIBRARIES, *check.FILES, *more], check=False).returncode:
             sys.exit(f'gpu-check: {folder} does not build')
@@ -42,7 +42,7 @@ def is_elf(path):
 
 
 def put(source, target):
-    """A copy without what only debuggers read."""
+    """Copies a file and removes debug information from the copy."""
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(source, target)
     if is_elf(target) and shutil.which('strip'):
@@ -50,7 +50,8 @@ def put(source, target):
 
 
 def libraries(folder, programs, tree):
-    """What the programs need: our own in their places, others in lib. A list of what is missing."""
+    """Copies the libraries that the programs need: ours to the same places, others to build/lib.
+    Returns the names of those that are missing."""
     missing = set()
     for program in programs:
         done = subprocess.run(['ldd', program], capture_output=True, text=True, check=False)
@@ -69,7 +70,7 @@ def libraries(folder, programs, tree):
 
 
 def fill(root, folder, cuda_programs, tree):
-    """Everything into `tree`; a list of what is missing."""
+    """Copies everything into `tree`. Returns the names of files that are missing."""
     for pattern in SOURCES:
         for path in root.glob(pattern):
             put(path, tree / path.relative_to(root))
@@ -78,9 +79,9 @@ def fill(root, folder, cuda_programs, tree):
     missing = {name for name in built if not (folder / name).exists()}
     for name in set(built) - missing:
         put(folder / name, tree / 'build' / name)
-    # Names of programs.list and the code that lies beside them, not the objects they were made of.
+    # The programs of programs.list and the code that they load, but not their object files.
     sys.path.insert(0, str(root / 'tests' / 'programs'))
-    import run  # noqa: PLC0415: it lies where the root says
+    import run  # noqa: PLC0415: needs the path above
     names = [p.binary for p in run.read_list()] + ['driver_kernels.ptx', 'driver_kernels.fatbin', 'driver_kernels.sass.fatbin']
     missing |= {name for name in names if not (cuda_programs / name).exists()}
     for name in set(names) - missing:

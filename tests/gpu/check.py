@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""What the stages of tools/dev/gpu-check share: where things lie, commands with a limit, and
-servers."""
+"""Shared by the stages of tools/dev/gpu-check: paths, commands with a time limit, and servers."""
 import contextlib
 import os
 import pathlib
@@ -16,7 +15,7 @@ from report import Report
 
 SKIPPED = 77
 SOFT = 'liboutboard-softdevice.so'
-# What is built for the check, relative to the build directory.
+# The programs that the check needs, relative to the build directory.
 PROGRAMS = ['server/outboard-server', 'tools/outboard', 'tests/gpu/gpu-facts', 'tests/gpu/gpu-speed', 'tests/gpu/gpu-rates', 'tests/ptx/ptx-conformance',
             'tests/compute/kernels/test_kernels_gpu', 'tests/compute/kernels/test_kernels_msm_gpu', 'tests/compute/kernels/test_kernels_msm_tune', 'tests/compute/kernels/test_kernels_ntt_gpu',
             'tests/compute/kernels/test_kernels_twins', 'tests/compute/kernels/test_kernels_rqa_gpu', 'tests/compute/engine/test_service_gpu',
@@ -26,29 +25,29 @@ PROGRAMS = ['server/outboard-server', 'tools/outboard', 'tests/gpu/gpu-facts', '
 LIBRARIES = ['client-shim/libcuda.so.1', 'softdevice/' + SOFT, 'tests/gpu/libdriver-log.so']
 FILES = ['tests/compute/kernels/twin.ptx']
 SETUP = 'tests/compute/data/kzg/trusted_setup.txt'  # relative to the root
-LOG_LINES = 20  # of a server behind something that failed
+LOG_LINES = 20  # of a server's log, after a command that failed
 
 
 class Done(NamedTuple):
-    """What a command did. code None: its time was up. err: what it wrote to stderr, where that was
-    kept apart."""
+    """The result of a command. code None: it reached a time limit and was killed. err: its stderr,
+    if that was captured separately."""
     code: int | None
     out: str
     seconds: float
     err: str = ''
-    cut: bool = False   # by the end of the stage's time, not by its own limit
-    server: str = ''    # what became of the server, behind a command that failed on one
+    cut: bool = False   # the stage's time limit ended it, not its own
+    server: str = ''    # after a failed command: whether its server still ran, and the server's log
 
     @property
     def ok(self):
         return {0: True, SKIPPED: None}.get(self.code, False)
 
     def output(self):
-        """All there is to read of it, for the details of a report."""
+        """Returns all output, for the details of a report."""
         return '\n'.join(filter(None, (self.out.strip(), self.err.strip(), self.server.strip())))
 
     def why(self):
-        """The last lines it wrote, for a report of failure or of what is missing."""
+        """Returns why it failed or was skipped: how it ended and its last lines of output."""
         lines = (self.out + self.err).strip().splitlines()
         if self.code == SKIPPED:
             return (lines or ['skipped'])[-1]
@@ -58,7 +57,7 @@ class Done(NamedTuple):
 
 
 class NoDriver(Exception):
-    """The driver that was named cannot be used; says why and what to do."""
+    """The given driver cannot be used. The text says why and what to do."""
 
 
 class Check:
@@ -70,7 +69,7 @@ class Check:
         self.end = time.monotonic() + limit
         self.stage_end = self.end
         self.place = tempfile.TemporaryDirectory(prefix='outboard-gpu-check-')
-        self.links = None  # a folder that holds the driver as libcuda.so.1, if it is not the loader's own
+        self.links = None  # a folder with the driver as libcuda.so.1, if it was given by path
         if '/' in driver:
             self.driver = os.path.abspath(driver)
             self.links = pathlib.Path(self.place.name, 'driver')
@@ -81,14 +80,14 @@ class Check:
         self.say, self.note, self.record, self.text = self.report.say, self.report.note, self.report.record, self.report.text
 
     def judge(self, name, done, text=''):
-        """Records a command that is right when it ends with 0; what the end of the stage's time cut
-        off was not reached."""
+        """Records a command, which succeeds with exit code 0. One that the stage's time limit ended
+        is recorded as not reached."""
         self.record(name, done.ok, done.seconds, text if done.ok else done.why(), done.output(), reached=not done.cut)
 
     # ---- commands ----
 
     def wanted(self, name):
-        """Whether it is asked for, and no earlier call has seen what comes of it."""
+        """Whether the item is selected, and no earlier call has finished it."""
         return (not self.only or any(part in name for part in self.only)) and not (self.resume and self.report.reached(name))
 
     def left(self):
@@ -101,21 +100,23 @@ class Check:
         return os.path.join(os.environ.get('OUTBOARD_TEST_PROGRAMS') or self.build / 'tests/programs', name)
 
     def env(self, **more):
-        """For a program of ours on the driver itself."""
+        """Returns the environment for one of our programs that uses the driver directly."""
         folders = [self.links, self.build / 'lib' if (self.build / 'lib').is_dir() else None, os.environ.get('LD_LIBRARY_PATH')]
         return dict(os.environ, LC_ALL='C', LD_LIBRARY_PATH=':'.join(str(f) for f in folders if f), OUTBOARD_TEST_LIBCUDA=self.driver,
                     OUTBOARD_TEST_SETUP=str(self.root / SETUP), **more)
 
     def native_env(self, **more):
-        """For somebody else's program on the driver itself: nothing of ours is in its way."""
+        """Returns the environment for another program that uses the driver directly: without our
+        settings and libraries, the path of the driver aside."""
         env = dict(os.environ, **more)
         if self.links:
             env['LD_LIBRARY_PATH'] = ':'.join(filter(None, [str(self.links), env.get('LD_LIBRARY_PATH')]))
         return env
 
     def run(self, command, limit, env=None, *, errors=True, bounded=True, behind=0):
-        """Runs a command for so many seconds, or its share of what is left of the stage's time when
-        `behind` others are still to come; with errors=False stderr is kept apart."""
+        """Runs a command for at most `limit` seconds, and at most its share of the stage's
+        remaining time if `behind` commands follow. bounded=False: ignores the stage's time.
+        errors=False: captures stderr separately."""
         limit = min(limit, self.item_limit)
         left = max(self.left() / (behind + 1), self.left() - 10 * behind) if bounded else limit
         if left <= 0:
@@ -134,7 +135,7 @@ class Check:
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
-                with contextlib.suppress(subprocess.TimeoutExpired):  # one that the kernel holds on to does not end
+                with contextlib.suppress(subprocess.TimeoutExpired):  # a process blocked in the kernel does not end
                     process.wait(10)
             seconds = time.monotonic() - begin
             out.seek(0)
@@ -142,8 +143,8 @@ class Check:
             return Done(code, out.read().decode(errors='replace'), seconds, err.read().decode(errors='replace'), cut=code is None and left < limit)
 
     def item(self, name, command, limit, env=None, behind=0):
-        """A command that is right when it ends with 0; recorded, with the parts that it skipped, if
-        it was wanted."""
+        """Runs a command if the item is wanted, and records it with the parts that it skipped. It
+        succeeds with exit code 0."""
         if self.wanted(name):
             done = self.run(command, limit, env, behind=behind)
             self.judge(name, done, ', '.join(line for line in done.out.splitlines() if line.startswith('skip ')))
@@ -157,7 +158,8 @@ class Check:
         return 'soft' if self.soft else 'auto' if not self.links else self.driver
 
     def usable(self):
-        """Looks whether the driver can be used at all, in a process of its own; raises NoDriver."""
+        """Returns the attributes of driver and device, printed by a separate process. Raises
+        NoDriver if the driver cannot be used."""
         done = self.run([self.program('tests/gpu/gpu-facts'), '-l', self.driver, 'attributes'], 60, bounded=False)
         if done.code == 127:
             raise NoDriver(f'{done.out}: build it, or name the build directory with -b')
@@ -172,10 +174,10 @@ class Check:
 
 
 class Standing:
-    """A server of one kind for one command after the other: started when one is first asked for,
-    and anew behind a command that failed, so that what a command leaves behind (a dead server, a
-    GPU that hangs) is not held against the next. A server that cannot be started fails the
-    command that asked for it."""
+    """A server with one kind of connection for a sequence of commands. It is started for the first
+    command, and again after a command that failed, so that the state after that failure (a dead
+    server, a hanging GPU) does not fail the next command. If it cannot be started, the command
+    that needs it fails."""
 
     def __init__(self, check, mode):
         self.check, self.mode, self.place = check, mode, None
@@ -187,29 +189,29 @@ class Standing:
         self.stop()
 
     def start(self):
-        """The place (tests/programs/run.py) whose server stands on the driver that is checked; an
-        error if the server took another one."""
+        """Starts the server if it does not run. Returns the Place (tests/programs/run.py) of the
+        server. Raises RuntimeError if the server does not use the driver to be checked."""
         c = self.check
         if self.place and self.place.server.process.poll() is not None:
             self.stop()
         if self.place:
             return self.place
         sys.path.insert(0, str(c.root / 'tests' / 'programs'))
-        import run as programs  # noqa: PLC0415: it lies beside us in a tree and in a bundle alike
+        import run as programs  # noqa: PLC0415: needs the path above, in a source tree or a bundle
         os.environ['OUTBOARD_LOG'] = 'info'
         try:
             self.place = programs.Place(str(c.build), self.mode, driver=c.server_driver())
         finally:
             del os.environ['OUTBOARD_LOG']
         self.place.environment.pop('OUTBOARD_LOG', None)
-        self.place.environment['OUTBOARD_TIMEOUT'] = '60'  # a machine that is busy with other things is slow, not wrong
+        self.place.environment['OUTBOARD_TIMEOUT'] = '60'  # a busy machine must not fail a command
         if c.server_driver() == 'auto' and 'driver: libcuda' not in self.place.server.log():
             raise RuntimeError('the server did not take the driver and fell back to the software device:\n' + self.stop())
         return self.place
 
     def stop(self):
-        """What there is to say of the server that ends: whether it still ran, and the end of its
-        log."""
+        """Stops the server. Returns whether it still ran and the end of its log; '' if there is no
+        server."""
         if not self.place:
             return ''
         server = self.place.server
@@ -221,8 +223,8 @@ class Standing:
         return told
 
     def run(self, command, limit, env=None, **how):
-        """As Check.run, with the client's library; env(place) gives the environment if it is not
-        the place's own."""
+        """As Check.run, with the client library. env(place) returns the environment; without env
+        it is the place's."""
         if self.check.left() <= 0:
             return Done(None, '', 0, cut=True)
         try:

@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The report of tools/dev/gpu-check, in three files that are good at any moment, also when the
-check is cut off:
+"""The report of tools/dev/gpu-check, in three files that are valid at any time, also if the check
+is interrupted:
 
-    NAME.md          one page: what was looked at, what failed and why, what was not reached
-    NAME.details.md  everything as it went, outputs too; the same is printed
-    NAME.jsonl       one JSON object a line: stage, name, ok (true, false, null for skipped), seconds, and what was seen
+    NAME.md          one page: what was checked, what failed and why, what was not reached
+    NAME.details.md  all items in order, with their outputs; the same text is printed
+    NAME.jsonl       one JSON object per line: stage, name, ok (true, false, null for skipped),
+                     seconds, and results
 
-A later call may go on with the same report: what it has stays, and what is looked at again
-replaces what was seen before.
+A later call can continue the report: its items stay, and an item that is checked again replaces
+its earlier result.
 """
 import json
 import os
 import pathlib
 import time
 
-OUTPUT_LINES = 60     # of what failed, in the details
-PAGE_LINES = 30       # of a list on the page
-PAGE_COLUMNS = 240    # of a line of such a list
+OUTPUT_LINES = 60     # lines of a failed item's output in the details
+PAGE_LINES = 30       # lines of a list on the page
+PAGE_COLUMNS = 240    # columns of a line of such a list
 
 
 class Report:
@@ -27,11 +28,11 @@ class Report:
         how = 'a' if resume else 'w'
         self.details = open(self.path.with_suffix('.details.md'), how, encoding='utf-8')
         self.lines = open(self.path.with_suffix('.jsonl'), how, encoding='utf-8')
-        self.stage, self.left = '', time.monotonic  # what has it tells how many seconds are left
+        self.stage, self.left = '', time.monotonic  # the owner sets left: it returns the seconds that are left
         self.rewrite()
 
     def earlier(self):
-        """What calls before this one have seen; a last line that was cut off is left out."""
+        """Returns the rows of earlier calls without an incomplete last line, which it ends."""
         rows = []
         path = self.path.with_suffix('.jsonl')
         if path.exists():
@@ -46,7 +47,7 @@ class Report:
                     file.write('\n')
         return rows
 
-    # ---- while it goes ----
+    # ---- during the check ----
 
     def say(self, text=''):
         print(text, flush=True)
@@ -54,21 +55,21 @@ class Report:
         self.details.flush()
 
     def text(self, lines):
-        """Output as it was."""
+        """Adds the lines as a code block to the details."""
         self.say('```')
         self.say(lines.strip('\n'))
         self.say('```')
 
     def note(self, name, ok=True, seconds=None, **seen):
-        """A line of JSON alone."""
+        """Adds a row to NAME.jsonl only."""
         row = {'stage': self.stage, 'name': name, 'ok': ok, 'seconds': seconds and round(seconds, 3), **seen}
         self.rows.append(row)
         self.lines.write(json.dumps(row) + '\n')
         self.lines.flush()
 
     def record(self, name, ok, seconds=None, text='', output='', reached=True):
-        """One thing that was looked at: ok True, False, or None for skipped; with reached=False
-        there was no time for it. The output of what failed is kept."""
+        """Records an item. ok: True, False, or None for skipped. reached=False: there was no time
+        for it. Keeps the end of a failed item's output."""
         word = {True: 'ok', False: '**FAILED**' if reached else '**not reached**', None: 'skipped'}[ok]
         took = f'{seconds:.1f} s, ' if seconds is not None else ''
         self.say(f'- {word}: {name} ({took}{self.left():.0f} s left)' + (f': {text}' if text else ''))
@@ -78,31 +79,31 @@ class Report:
         self.note(name, ok, seconds, text=text, counted=True, reached=reached, **({'output': tail} if tail else {}))
         self.rewrite()
 
-    # ---- what is known ----
+    # ---- results so far ----
 
     def seen(self):
-        """{(stage, name): row} of what was looked at, the newest of each."""
+        """Returns {(stage, name): the newest row} of the recorded items."""
         newest = {}
         for row in self.rows:
             if row.get('counted'):
                 newest.pop((row['stage'], row['name']), None)
                 newest[row['stage'], row['name']] = row
-            elif row['name'] == 'begins':  # what says of a whole stage that it was not reached holds no longer
+            elif row['name'] == 'begins':  # the stage has started: an earlier row that it was not reached is void
                 newest.pop((row['stage'], 'the whole stage'), None)
         return newest
 
     def reached(self, name, stage=None):
-        """Whether it was looked at to its end, whatever came of it."""
+        """Whether the item was finished, with any result."""
         row = self.seen().get((stage or self.stage, name))
         return bool(row) and row['reached']
 
     def whole(self, stage):
-        """Whether the stage was gone through and nothing of it was left."""
+        """Whether the stage has ended and all its items were reached."""
         ends = [row for row in self.rows if row['stage'] == stage and row['name'] == 'the stage']
         return bool(ends) and all(row['reached'] for (of, _), row in self.seen().items() if of == stage)
 
     def counts(self, stage=None):
-        """(right, failed, skipped, not reached)"""
+        """Returns the numbers of items: (right, failed, skipped, not reached)."""
         rows = [row for (of, _), row in self.seen().items() if stage in (None, of)]
         left = sum(not row['reached'] for row in rows)
         return (sum(row['ok'] is True for row in rows), sum(row['ok'] is False for row in rows) - left, sum(row['ok'] is None for row in rows), left)
@@ -110,7 +111,7 @@ class Report:
     # ---- the page ----
 
     def rewrite(self):
-        """Writes the page anew; it is never seen half written."""
+        """Replaces the page by a rename, so that it is never incomplete."""
         new = self.path.with_suffix('.md.new')
         new.write_text('\n'.join(self.page()) + '\n', encoding='utf-8')
         os.replace(new, self.path)

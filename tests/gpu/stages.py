@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The stages of tools/dev/gpu-check. Each takes the Check; a stage that raises has failed, the
-others still run."""
+"""The stages of tools/dev/gpu-check: functions that take a check.Check. A stage that raises has
+failed; the others still run."""
 import concurrent.futures
 import difflib
 import itertools
@@ -63,7 +63,7 @@ def machine(c):
     c.note('packages', done.ok, text=packages)
 
 
-# ---- tests that take a driver ----
+# ---- tests that run on a given driver ----
 
 def tests(c):
     """Kernels against the CPU, every PTX instruction against its reference, driver calls one by
@@ -88,8 +88,8 @@ NOT_BEGUN = (None, [], 'not begun: the time of this stage is over')
 
 
 def observe_all(c, run, place, programs, timeout):
-    """{binary: (code, lines, stderr)}, several at a time; those that want the device for themselves
-    come last."""
+    """Runs the programs, several at a time; those that need the device alone run last. Returns
+    {binary: (code, lines, stderr)}."""
     seen = {}
 
     def one(program):
@@ -116,7 +116,7 @@ def programs(c):
         c.record('programs that are not built', None, text=' '.join(p.binary for p in chosen if p not in built))
     timeout = min(60, c.item_limit)
     begin = time.monotonic()
-    first = observe_all(c, run, native, built, timeout)  # also of one that goes on: the others are compared with it
+    first = observe_all(c, run, native, built, timeout)  # also in a resumed check: the others are compared with it
     native.close()
     complaints = {p.binary: run.complaints_of(p, *first[p.binary], timeout) for p in built}
     compared(c, 'natively', begin, first, {name: '; '.join(lines) for name, lines in complaints.items()}, 'as on the software device')
@@ -137,8 +137,8 @@ def same(first, seen, name):
 
 
 def over(c, run, server, environment, first, built, timeout):
-    """What the programs do on a server; those that were not right are run again behind a server
-    that ended meanwhile. What it did, and how it ended if so."""
+    """Runs the programs on a server. If the server ends meanwhile, runs those whose result was wrong
+    again on a new one. Returns the results, and how the server ended ('' if it did not)."""
     server.start().environment.update(environment)
     seen = observe_all(c, run, server.place, built, timeout)
     lost = ''
@@ -156,8 +156,8 @@ def difference(seen, first):
 
 
 def compared(c, name, begin, seen, wrong, how, lost=''):
-    """Records a round of programs: {binary: what is wrong or ''}, and how the server ended if it
-    did."""
+    """Records a run of all programs. wrong: {binary: what is wrong or ''}. lost: how the server
+    ended, '' if it did not."""
     bad = {binary: what for binary, what in wrong.items() if what}
     for binary, what in wrong.items():
         c.note(f'{name}: {binary}', not what, text=what)
@@ -167,7 +167,7 @@ def compared(c, name, begin, seen, wrong, how, lost=''):
              reached=not left)
 
 
-# ---- what no manual says ----
+# ---- undocumented behaviour ----
 
 def facts(c):
     """What the driver answers where nobody says it, and wrong calls natively and over the wire."""
@@ -186,20 +186,21 @@ def facts(c):
 
 
 def slots(c, tool):
-    """Private functions that nobody knows, called once each. The last of the facts: each may take
-    all the time it is given."""
+    """Calls private functions of unknown purpose, once each. It is the last part of the stage,
+    because each call may reach its time limit."""
     for table, slot in (('context', n) for n in ((4,) if c.small else (3, 4, 16))):
         for way in ('context', 'out'):
             name = f'slot {table}[{slot}], {way} first'
             if c.wanted(name) and c.left() <= 0:
                 c.record(name, False, reached=False)
-            elif c.wanted(name):  # nobody knows what it does: that it crashes is an answer too
+            elif c.wanted(name):  # its purpose is unknown, so a crash is a result, too
                 done = c.run([tool, '-l', c.driver, 'slot', table, str(slot), way], 15, errors=False)
                 c.record(name, True, done.seconds, done.out.strip().partition(': ')[2] if done.code == 0 else done.why())
 
 
 def wrong_calls(c, tool):
-    """Error codes of wrong calls and the devices' attributes, natively and forwarded."""
+    """Compares error codes of erroneous calls and the device's attributes, natively and
+    forwarded."""
     cases = c.run([tool, 'cases'], 10).out.split()[::7 if c.small else 1]
     with Standing(c, 'unix') as server:
         forwarded = {case: server.run([tool, 'error', case], 20, errors=False) for case in cases}
@@ -217,17 +218,17 @@ def wrong_calls(c, tool):
     c.record('errors', not differ, text=f'{len(cases) - len(differ)} of {len(cases)} the same{": not " if differ else ""}{" ".join(differ)}',
              reached=c.left() > 0)
     here = c.run([tool, '-l', c.driver, 'attributes'], 20, errors=False)
-    # Some are meant to differ: what is not offered over the wire is said to be missing.
+    # Some differ on purpose: the client reports features that it does not forward as missing.
     other = [f'{a}, forwarded {b}' for a, b in itertools.zip_longest(*(re.findall('.+', d.out) for d in (here, there))) if a != b]
     c.record('attributes', here.ok and there.ok, text='; '.join(other) or 'all the same', output=here.output() + there.output(), reached=not here.cut)
 
 
 def logged(c):
-    """Which private functions libraries call, by a log between them and the driver."""
+    """Records which private functions libraries call. A preloaded library logs the calls."""
     folder = c.root / 'tests/gpu/frameworks'
     cases = [('vector_add', [c.cuda_program('vector_add')], c.env)]
     cases += [(f'PyTorch, {what}', [c.python, folder / 'torch_libraries.py', what], c.native_env) for what in ('matmul', 'fft', 'conv', 'nccl')]
-    library = pathlib.Path(c.place.name, 'libdriver-log.so')  # the loader takes no blanks in LD_PRELOAD
+    library = pathlib.Path(c.place.name, 'libdriver-log.so')  # LD_PRELOAD cannot hold a path with blanks
     library.symlink_to(c.program('tests/gpu/libdriver-log.so'))
     for name, command, env in cases[:1] if c.small else cases:
         if not c.wanted('log: ' + name) or not os.path.exists(command[0]) and '/' in str(command[0]):
@@ -250,14 +251,14 @@ def logged(c):
 def frameworks(c):
     """cuBLAS, PyTorch, CuPy, Numba-CUDA, Triton: the same numbers natively and over the wire."""
     folder = c.root / 'tests/gpu/frameworks'
-    # The software device runs cuBLAS at a capability that the others do not take; the suite has a
-    # test of that.
+    # cuBLAS runs on the software device with a compute capability that the other frameworks do not
+    # accept; the suite has a separate test of that.
     names = [n for n in (() if c.soft else ('cublas',)) + ('torch', 'cupy', 'numba', 'triton') if not c.only or any(part in f'{n}, natively shm tls' for part in c.only)]
     more = {'CUBLAS_WORKSPACE_CONFIG': ':4096:8', 'PYTHONDONTWRITEBYTECODE': '1'}
-    if c.soft:  # it runs PTX alone: they are told to leave it at that
+    if c.soft:  # it runs only PTX, so the frameworks must not compile PTX to machine code
         more |= {'CUPY_COMPILE_WITH_PTX': '1', 'OUTBOARD_TEST_PTX_ONLY': '1', 'CUPY_CACHE_DIR': f'{c.place.name}/cupy',
                  'TRITON_CACHE_DIR': f'{c.place.name}/triton'} | {name: str(folder / 'ptx_only/ptxas') for name in (
-                     'TRITON_PTXAS_PATH', 'TRITON_PTXAS_BLACKWELL_PATH')}  # the one that a version of Triton takes
+                     'TRITON_PTXAS_PATH', 'TRITON_PTXAS_BLACKWELL_PATH')}  # which one is read depends on the version of Triton
     first = {row['name'].partition(',')[0]: row['native'] for row in c.report.rows if row['stage'] == 'frameworks' and 'native' in row}
     for number, name in enumerate(names):
         if name in first and not c.wanted(f'{name}, natively'):
@@ -269,7 +270,7 @@ def frameworks(c):
                 c.text(done.out)
             first[name] = {'code': done.code, 'lines': done.out.splitlines()}
             c.note(f'{name}, what it printed', native=first[name])
-    names = [n for n in names if n in first and first[n]['code'] != 127]  # also those that fail: they should fail alike
+    names = [n for n in names if n in first and first[n]['code'] != 127]  # also those that fail: they must fail in the same way
     rounds = [(mode, name) for mode in ('shm', 'tls') for name in names]
     for mode, several in itertools.groupby(rounds, key=lambda pair: pair[0]):
         with Standing(c, mode) as server:
@@ -278,7 +279,7 @@ def frameworks(c):
 
 
 def forwarded(c, server, name, first, command, more, behind):
-    """A framework's numbers over the wire beside those natively."""
+    """Compares a framework's numbers over the wire with the native ones."""
     what = f'{name}, {server.mode}'
     if not c.wanted(what):
         return
@@ -295,7 +296,8 @@ def forwarded(c, server, name, first, command, more, behind):
 # ---- speed of calls ----
 
 def table_of(c, columns):
-    """{column: {name: row}} as a table, a row a name; ratios to the first column."""
+    """Prints {column: {name: row}} as a table with a row per name, and ratios to the first
+    column."""
     names = list(next(iter(columns.values()), {}))
     c.say('\n| | ' + ' | '.join(columns) + ' |\n|---|' + '---|' * len(columns))
     base = next(iter(columns.values()), {})
@@ -326,11 +328,11 @@ def speed(c):
             if all(d.ok for d in took) else {}
 
     def measured(name, run, behind):
-        """gpu-speed and a program's start, with `run` as the way to run a command."""
+        """Runs gpu-speed, and a program to measure its start. `run` runs a command."""
         if not c.wanted(f'calls, {name}'):
             return
         done = run([tool, *few], behind)
-        rows = [json.loads(line) for line in done.out.splitlines() if line.endswith('}')]  # also of one whose time was up
+        rows = [json.loads(line) for line in done.out.splitlines() if line.endswith('}')]  # also if it reached its time limit
         if rows:
             columns[name] = {row['name']: row for row in rows} | started(lambda: run([startup], behind))
             for what, row in columns[name].items():
@@ -346,7 +348,7 @@ def speed(c):
                 measured(mode, lambda command, behind, run=server.run: run(command, 60, errors=False, behind=behind), len(modes) - number)
                 if mode in ('shm', 'tcp') and not c.small and c.wanted(f'outboard bench all, {mode}'):
                     bench_all(c, server, len(modes) - number)
-    finally:  # also of a check that is cut off
+    finally:  # also if the check is interrupted
         if columns:
             table_of(c, columns)
 
@@ -411,7 +413,7 @@ def kernels(c):
 
 
 def told(c, name, run, command, limit, behind):
-    """A benchmark: recorded, its output kept, also of one whose time was up."""
+    """Runs and records a benchmark. Keeps its output, also if it reached its time limit."""
     if c.wanted(name):
         done = run(command, limit, behind=behind)
         c.judge(name, done)
@@ -422,13 +424,13 @@ def told(c, name, run, command, limit, behind):
             rows_note(c, name, done.out)
 
 
-# ---- the kernels' own commands ----
+# ---- commands of the compute library ----
 
 def commands(c):
     """outboard msm, ntt and kzg bench: the CPU beside the GPU, natively and over shm, once it is
     known what products on this GPU go by."""
     tool, setup = c.program('tools/outboard'), c.root / SETUP
-    # A bench prints when all of it is done: what may take long is on its own.
+    # A bench prints only at its end, so sizes that may take long are separate commands.
     steps = [('msm', '--from', 3, '--to', 4, '--runs', 1)] if c.small else [
         ('msm', '--from', 8, '--to', 16), ('msm', '--from', 17, '--to', 20), ('ntt', '--from', 10, '--to', 22),
         ('kzg', '--setup', setup, '--blobs', 64), ('kzg', '--setup', setup, '--blobs', 64, '--table', 1536)]
@@ -444,7 +446,7 @@ def commands(c):
             c.note(f'{name}: the profile', report=profile.read_text())
 
     def each(where, run, end, behind):
-        cache = c.report.path.absolute().with_suffix('.profiles') / where  # kept: a later call measures by it, too
+        cache = c.report.path.absolute().with_suffix('.profiles') / where  # kept: later calls use its profiles
         cache.mkdir(parents=True, exist_ok=True)
         calibrate(where, run, end, cache, behind + len(steps))
         for number, (verb, *more) in enumerate(steps, 1):
@@ -468,7 +470,7 @@ def commands(c):
         each('over shm', over_shm, [], 0)
 
 
-# name: (what it is, seconds at most). The order is that of a run without --stages.
+# name: (function, time limit in seconds). Without --stages the stages run in this order.
 STAGES = {
     'machine': (machine, 60), 'facts': (facts, 150), 'tests': (tests, 330), 'programs': (programs, 300), 'speed': (speed, 180), 'kernels': (kernels, 420),
     'commands': (commands, 180), 'frameworks': (frameworks, 300),

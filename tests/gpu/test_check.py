@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""tools/dev/gpu-check on the software device: the stages that are quick run and say so, a driver
-that is not there is told in words, a failure is one, and a check that is ended leaves no server.
+"""Tests tools/dev/gpu-check on the software device: the quick stages run and report their results,
+a missing driver is reported with what to do, a failure is recorded, and a check that is ended
+leaves no server.
 
     test_check.py ROOT BUILD
 """
@@ -29,7 +30,7 @@ ENV = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_')} | {
 
 
 def gpu_check(folder, *options):
-    """Exit code, the details, their lines of JSON."""
+    """Returns the exit code, the details and the rows of the JSON file."""
     out = folder / 'report.md'
     done = subprocess.run(command(out, *options), capture_output=True, text=True, timeout=150, env=ENV, check=False)
     text = out.with_suffix('.details.md').read_text(encoding='utf-8')
@@ -38,7 +39,7 @@ def gpu_check(folder, *options):
 
 
 def within(seconds, condition):
-    """Whether it is so at some time until then."""
+    """Waits for the condition, at most so many seconds. Returns its last result."""
     end = time.monotonic() + seconds
     while not (so := condition()) and time.monotonic() < end:
         time.sleep(0.02)  # poll
@@ -46,7 +47,7 @@ def within(seconds, condition):
 
 
 def processes_of(folder):
-    """Those that have the folder in their command line."""
+    """Returns the command lines of the processes whose command line contains the folder."""
     found = []
     for path in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
         try:
@@ -59,8 +60,8 @@ def processes_of(folder):
 
 
 def ended(place, folder, number):
-    """A check that a signal ends while a server runs; the exit code. It leaves no process, and no
-    files unless it could do nothing."""
+    """Ends a check by a signal while its server runs. Returns the exit code. The check must leave
+    no process, and no files unless the signal is SIGKILL."""
     folder.mkdir()
     with subprocess.Popen(command(place / 'ended.md', '-l', SOFT, '--stages', 'facts', '--only', 'errors'), stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL, env=ENV | {'TMPDIR': str(folder)}) as process:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""tools/dev/gpu-check where everything goes wrong: servers that are killed in the middle, a program
-that hangs, one that is missing, a check that is killed. Every other thing is still tried, on a
-server that works, and a later call goes on where one ended.
+"""Tests tools/dev/gpu-check with failures: servers that are killed during a command, a program that
+hangs, one that is missing, a check that is killed. All other items must still run, on a working
+server, and a later call must continue where the earlier one ended.
 
     test_faults.py ROOT BUILD
 
-The benchmarks and the Python of the frameworks are stand-ins (this very file, under their
-names): they note that they ran and, over the wire, whether the device can be had.
+Stand-ins replace the benchmarks and the frameworks' Python. They are copies of this file under
+other names: each records that it ran and, over the wire, exits with the result of cuInit.
 """
 import ctypes
 import json
@@ -21,18 +21,18 @@ import sys
 import tempfile
 import time
 
-LIMIT = 15  # seconds for what hangs
+LIMIT = 15  # time limit of an item, in seconds
 
 
 def server_of_mine():
-    """The process that listens where OUTBOARD_SERVER says."""
+    """Returns the id of the process that listens on OUTBOARD_SERVER, a Unix socket."""
     with socket.socket(socket.AF_UNIX) as s:
         s.connect(os.environ['OUTBOARD_SERVER'].partition(':')[2])
         return struct.unpack('3i', s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
 
 
 def stand_in(place, words):
-    """What the stand-in of a program does."""
+    """Runs as the stand-in of a program. Returns the exit code."""
     what = pathlib.Path(words[0]).name
     if what == 'outboard' and words[1:2] and words[1] not in ('msm', 'ntt', 'kzg'):
         os.execv(place / 'real-outboard', words)
@@ -53,7 +53,7 @@ def stand_in(place, words):
         os.kill(server_of_mine(), signal.SIGKILL)
         return 1
     if (what, mode) == ('cupy_numbers.py', 'shm'):
-        time.sleep(600)  # poll: it hangs, and is killed
+        time.sleep(600)  # poll: hangs until it is killed
     return ctypes.CDLL('libcuda.so.1').cuInit(0)
 
 
@@ -67,7 +67,7 @@ ROOT, BUILD = map(pathlib.Path, sys.argv[1:3])
 
 
 def build_with_stand_ins(place):
-    """A build directory that is the real one but for some programs."""
+    """Makes a build directory of links to the real one, with stand-ins for some programs."""
     folder = place / 'build'
     for name in ('server/outboard-server', 'tests/gpu/gpu-facts', 'client-shim/libcuda.so.1', 'softdevice/liboutboard-softdevice.so'):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,7 @@ def start(place, *options):
 
 
 def gpu_check(place, *options):
-    """Exit code, what it printed, {(stage, name): row} of what it counted, the page."""
+    """Returns the exit code, the output, {(stage, name): row} of the counted items, the page."""
     with start(place, *options) as process:
         try:
             out = process.communicate(timeout=500)[0]
@@ -112,7 +112,7 @@ with tempfile.TemporaryDirectory(prefix='gpu check ') as name:
     check('what there was no time for was not reached', code == 3 and [r['reached'] for r in rows.values()] == [False] * 3 and not ran(place), out)
     check('the page says how to go on', '--resume' in page and '## Not reached' in page, page)
 
-    with start(place, *stages, '--resume') as process:  # killed once two things were looked at
+    with start(place, *stages, '--resume') as process:  # killed after two items
         for line in process.stdout:
             if "CUB's sort" in line:
                 process.kill()
