@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * A library to preload into a program on a real driver: which slots of the private tables its
- * libraries call, with what and for what answer.
+ * A library to preload into a program that uses a real driver. It logs which slots of the driver's
+ * private tables the program's libraries call, with arguments and result of the first call.
  *
  *     OUTBOARD_DRIVER_LOG=FILE LD_PRELOAD=libdriver-log.so PROGRAM
  *
- * dlsym is wrapped, so that the program gets our cuGetExportTable; that gives out copies of the
- * tables with a counting function in each slot. The two tables whose addresses the runtime's
- * self-test hashes stay the driver's own. At the end of the process one line per slot is appended
- * to FILE (or stderr).
+ * dlsym is wrapped, so that the program gets our cuGetExportTable. That function returns copies of
+ * the tables with a counting function in each slot. The two tables whose addresses the runtime's
+ * self-test hashes are not replaced. At the end of the process one line per called slot is appended
+ * to FILE (or printed to stderr).
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -24,11 +24,11 @@
 #include "base/cuda_types.h"
 
 #define EXPORT     __attribute__((visibility("default")))
-#define SLOTS      512u /* in all tables together; what comes after those is not counted */
+#define SLOTS      512u /* in all tables together; further slots are not counted */
 #define WORDS_MAX  256u
-#define WORDS_BARE 40u /* copied of a table without a size */
+#define WORDS_BARE 40u /* copied from a table without a size */
 #define TABLES     16u
-/* reading more than there are is harmless: they are in registers and on the stack */
+/* more than a function has: reading them is harmless, as they are in registers or on the stack */
 #define ARGS       10u
 
 typedef uint64_t (*slot_fn)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
@@ -47,7 +47,7 @@ static struct {
 } tables[TABLES];
 
 static unsigned n_slots, n_tables;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the two counts and new entries */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for both counts and new entries */
 
 static uint64_t called(unsigned i, const uint64_t a[ARGS])
 {
@@ -63,7 +63,7 @@ static uint64_t called(unsigned i, const uint64_t a[ARGS])
 	return answer;
 }
 
-/* One function for each entry of `slots`; it knows only its number. */
+/* One function for each entry of `slots`; it passes the entry's number to called(). */
 #define FUNCTION(n)                                                                          \
 	static uint64_t slot_##n(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, \
 		uint64_t f, uint64_t g, uint64_t h, uint64_t i, uint64_t j)                  \
@@ -110,7 +110,7 @@ static const void *copy_of(const CUuuid *id, const uintptr_t *words)
 	for (unsigned w = 0; w < n; w++) {
 		tables[t].words[w] = words[w];
 		if (!sized && !words[w])
-			break; /* context-local storage ends so */
+			break; /* the table of context-local storage ends with 0 */
 		if (n_slots < SLOTS && dl_iterate_phdr(in_code, (void *)words[w])) {
 			slots[n_slots] =
 				(struct slot){ .real = (slot_fn)words[w], .table = t, .number = w };
@@ -127,8 +127,8 @@ static CUresult (*real_proc_v2)(const char *, void **, int, cuuint64_t, void *);
 static CUresult table_get(const void **ret, const CUuuid *id)
 {
 	/*
-	 * The runtime's interface and its self-test, whose addresses are hashed. The table that is
-	 * requested first contains tables; it is not copied either.
+	 * Not copied: the runtime's interface and its self-test, whose addresses are hashed, and
+	 * the table that is requested first, which contains tables.
 	 */
 	static const unsigned char kept[][4] = { { 0x6b, 0xd5, 0xfb, 0x6c },
 		{ 0xd4, 0x08, 0x20, 0x55 }, { 0xf8, 0xcf, 0xf9, 0x51 } };

@@ -13,7 +13,7 @@ static const char ptx[] = ".version 7.0\n.target sm_50\n.address_size 64\n"
 			  ".visible .entry fault()\n{\n\t.reg .u64 a;\n\t.reg .u32 b;\n\tmov.u64 "
 			  "a, 8;\n\tmov.u32 b, 1;\n\tst.global.u32 [a], b;\n\tret;\n}\n"
 			  ".visible .entry trapped()\n{\n\ttrap;\n}\n";
-static uint64_t garbage[64]; /* memory that is no handle of any kind */
+static uint64_t garbage[64]; /* its address is not a valid handle */
 
 static CUmodule module(void)
 {
@@ -36,7 +36,7 @@ static CUfunction function(const char *name)
 	return f;
 }
 
-/* A kernel of a library, used as a function: what the runtime launches. */
+/* A kernel of a library, cast to a function, which is what the CUDA runtime launches. */
 static CUfunction kernel(const char *name)
 {
 	CUlibrary library = NULL;

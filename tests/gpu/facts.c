@@ -3,7 +3,7 @@
 /*
  * Prints behaviour of a CUDA driver that no manual describes: sizes of the private tables, results
  * of the runtime's hooks, bytes of the self-test, addresses that can be reserved, error codes of
- * wrong calls. Each run answers one question, because some may end the process.
+ * wrong calls. Each run answers one question, because some questions may crash the process.
  *
  *     gpu-facts [-l LIBRARY] tables|hooks|selftest|reserve|streams|attributes|cases|error CASE|slot TABLE N WAY
  *
@@ -25,8 +25,8 @@
 #include "client-shim/session/session.h"
 #include "tests/gpu/facts.h"
 
-#define TABLE_WORDS   512u /* the most that is looked at */
-#define BARE_WORDS    40u  /* looked at in a table without a size */
+#define TABLE_WORDS   512u /* read at most */
+#define BARE_WORDS    40u  /* read from a table without a size */
 #define SLOT_BYTES    4096u
 #define ATTRIBUTE_MAX 200
 #define SECONDS_MAX   20
@@ -59,7 +59,7 @@ static const struct table {
 	{ "cupti", { "\x2c\x8e\x0a\xd8\x07\x10\xab\x4e\x90\xdd\x54\x71\x9f\xe5\xf7\x4b" }, true },
 };
 
-/* Memory of this process that may not be there. */
+/* Reads memory of this process. Returns false if it is not mapped. */
 static bool peek(const void *at, void *ret, size_t size)
 {
 	struct iovec here = { ret, size }, there = { (void *)(uintptr_t)at, size };
@@ -67,7 +67,7 @@ static bool peek(const void *at, void *ret, size_t size)
 	return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)size;
 }
 
-/* A word of a table: a number, or an address, printed as the object that contains it. */
+/* Prints a word of a table: a number, or an address as shared object and offset. */
 static void word_print(unsigned at, uintptr_t word)
 {
 	const char *slash;
@@ -258,8 +258,8 @@ static int attributes(void)
 }
 
 /*
- * Calls a slot with unknown purpose with memory that it may write to. Prints what it returned and
- * how many bytes it wrote.
+ * Calls a slot of unknown purpose with pointers to memory that it may write. Prints what it
+ * returned and how many bytes it wrote.
  */
 static int slot_call(const char *name, const char *number, const char *way)
 {
@@ -296,8 +296,8 @@ static int slot_call(const char *name, const char *number, const char *way)
 }
 
 /*
- * Slots 51 and 39 of the context table as cuBLASLt calls them: the driver's own object behind a
- * stream, and the number of that object.
+ * Calls slots 51 and 39 of the context table as cuBLASLt does. They return the driver's internal
+ * object for a stream, and the number of that object, which must be that of cuStreamGetId.
  */
 static int streams_print(void)
 {
@@ -387,7 +387,7 @@ int main(int argc, char **argv)
 	argv += optind;
 	argc -= optind;
 	what = argc ? argv[0] : "";
-	setvbuf(stdout, NULL, _IOLBF, 0); /* what was answered before a crash is kept */
+	setvbuf(stdout, NULL, _IOLBF, 0); /* lines printed before a crash are not lost */
 	alarm(SECONDS_MAX);
 	if (strcmp(what, "cases") == 0)
 		return errors_list();

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * How many of the instructions that the kernels live on a device issues: what the aims in
- * obk-gpu-bench and obk-rqa-bench assume.
+ * Measures how fast a device issues the instructions that dominate the kernels' time. The targets
+ * in obk-gpu-bench and obk-rqa-bench assume these rates.
  *
- *     gpu-rates LIBRARY ROUNDS     ROUNDS: 64 instructions each; 20000 on a GPU
+ *     gpu-rates LIBRARY ROUNDS     ROUNDS: of 64 instructions per thread; 20000 on a GPU
  *
- * Each thread has eight independent chains of one instruction, so that its latency is hidden; the
- * device is full of threads. Medians of seven runs.
+ * Each thread has eight independent chains of one instruction, which hides its latency. The device
+ * is filled with threads. Prints medians of seven runs.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,27 +20,27 @@
 #include "tests/ptx/driver.h"
 
 #define CHAINS  8u
-#define TIMES   8u /* each chain's instruction in a round */
+#define TIMES   8u /* instructions of each chain in a round */
 #define RUNS    7u
 #define THREADS 256u
 #define TEXT    16384u
 
 /*
- * The chains are registers called %%xN, %%fN or %%dN; %%a and %%b are what no compiler knows. PAIR:
- * 64 bits as two registers, %%xN and %%yN.
+ * The chains are registers called %%xN, %%fN or %%dN. %%a and %%b are kernel parameters, whose
+ * values a compiler does not know. PAIR: 64 bits in two registers, %%xN and %%yN.
  */
 enum chain { INTEGER, PAIR, SINGLE, DOUBLE };
 static const struct {
 	const char *name;
 	enum chain chain;
-	/* takes the number of the chain; for pairs, alternately its number and the next one */
+	/* a format for the chain's number; for pairs, also for the number of the next chain */
 	const char *text;
 } kinds[] = {
 	{ "IMAD, 32 bits", INTEGER, "mad.lo.u32 %%x%u, %%x%u, %%a, %%b;" },
 	{ "IMAD.HI, 32 bits", INTEGER, "mad.hi.u32 %%x%u, %%x%u, %%a, %%b;" },
 	/*
-	 * ptxas 13.0 makes one instruction of the two here; of mad.wide.u32 with its own low half
-	 * as a factor it made three.
+	 * ptxas 13.0 compiles these two to one instruction. It compiled mad.wide.u32, with its own
+	 * low half as a factor, to three.
 	 */
 	{ "IMAD.WIDE, 32 x 32 + 64 bits", PAIR,
 		"mad.lo.cc.u32 %%x%u, %%a, %%y%u, %%x%u; madc.hi.u32 %%y%u, %%a, %%y%u, %%y%u;" },
@@ -71,7 +71,7 @@ __attribute__((format(printf, 3, 4))) static void add(
 	*at += (size_t)n;
 }
 
-/* The formats are the tables'; they take no more numbers than are given. */
+/* The formats are those of the tables in this file. None takes more numbers than are passed. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 #pragma GCC diagnostic ignored "-Wformat-extra-args"
@@ -80,7 +80,7 @@ static void kernel_write(unsigned kind, char text[TEXT])
 	static const char *const starts[] = {
 		[INTEGER] = "\tadd.u32 %%x%u, %%t, %%b;\n", [PAIR] = "\tadd.u32 %%x%u, %%t, %%b;\n\tadd.u32 %%y%u, %%t, %%a;\n",
 		[SINGLE] = "\tcvt.rn.f32.u32 %%f%u, %%t;\n", [DOUBLE] = "\tcvt.rn.f64.u32 %%d%u, %%t;\n",
-	}, *const ends[] = { /* each in its place, so that no chain is left out */
+	}, *const ends[] = { /* every chain is stored, so that the compiler removes none */
 		[INTEGER] = "\tst.global.u32 [%%to+%u], %%x%u;\n", [PAIR] = "\tst.global.v2.u32 [%%to+%u], {%%x%u, %%y%u};\n",
 		[SINGLE] = "\tst.global.f32 [%%to+%u], %%f%u;\n", [DOUBLE] = "\tst.global.f64 [%%to+%u], %%d%u;\n",
 	};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What driver calls cost: the same program on a driver in its own process and, under `outboard
- * run`, on one behind a server. One JSON object a line: name, value, unit, and whether less is
- * better. Medians.
+ * Measures what driver calls cost, on a driver in this process or, under `outboard run`, on that
+ * of a server. Prints medians and 99th percentiles, one JSON object per line: name, value, unit,
+ * and whether less is better.
  *
- *     gpu-speed [-l LIBRARY] [-s]        -s: few and small, to try the program itself
+ *     gpu-speed [-l LIBRARY] [-s]        -s: few samples and small sizes, to test this program
  */
 #include <dlfcn.h>
 #include <getopt.h>

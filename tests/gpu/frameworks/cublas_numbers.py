@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""cuBLAS without a framework: vectors and products of whole numbers, whose results are exact, each
-checked and printed with a checksum.
+"""Tests cuBLAS without a framework: operations on vectors and matrices of whole numbers, whose
+results are exact. Each result is checked and printed with a checksum.
 
-    cublas_numbers.py [N]      the side of the large product; 2000 without it
+    cublas_numbers.py [N]      N: rows of the matrices of the large product, 2000 by default
 
-The library is the loader's, the CUDA toolkit's or that of NVIDIA's Python packages; without one
-the exit code is 77. It chooses other kernels for large products than for small ones, and loads
-them in other ways."""
+The library is that in the folder OUTBOARD_TEST_CUBLAS if set, else the one that the loader finds,
+that of the CUDA toolkit, or that of NVIDIA's Python packages. Without one the exit code is 77.
+cuBLAS chooses other kernels for large products than for small ones, and loads them differently."""
 import array
 import ctypes
 import glob
@@ -22,7 +22,8 @@ SKIPPED = 77
 
 
 def cublas():
-    """The library, after its other half, which lies beside it."""
+    """Loads libcublasLt and then libcublas, which needs it, from the same folder. Returns the
+    latter."""
     folders = [''] + [f'{path}/' for path in sorted(glob.glob('/usr/local/cuda*/lib64'), reverse=True)]
     folders += [f'{path}/' for base in sys.path for path in sorted(glob.glob(f'{base}/nvidia/*/lib'), reverse=True) if 'cu' in path]
     if os.environ.get('OUTBOARD_TEST_CUBLAS'):
@@ -45,7 +46,7 @@ def must(what, result):
 
 
 class Memory:
-    """Device memory, through the driver itself."""
+    """Device memory, managed by driver calls."""
 
     def __init__(self):
         self.cuda = ctypes.CDLL('libcuda.so.1')
@@ -55,7 +56,7 @@ class Memory:
         must('cuCtxSetCurrent', self.cuda.cuCtxSetCurrent(context))
 
     def put(self, values):
-        """Their copy on the device; an array of numbers."""
+        """Copies an array of numbers to the device. Returns the address."""
         address = ctypes.c_uint64()
         size = len(values) * values.itemsize
         must('cuMemAlloc', self.cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size)))
@@ -73,12 +74,13 @@ class Memory:
 
 
 def matrix(kind, n, step):
-    """n x n small whole numbers by columns, exact in any kind of number."""
+    """Returns an n x n matrix of small whole numbers in column-major order. Every number type
+    represents them exactly."""
     return array.array(kind, ((i * step + i // n) % 7 - 3 for i in range(n * n)))
 
 
 def times(m, n, vector):
-    """A matrix by columns times a vector of whole numbers."""
+    """Returns the product of a column-major n x n matrix and a vector, both of whole numbers."""
     out = [0] * n
     for j, factor in enumerate(vector):
         out = list(map(operator.add, out, (int(x) * factor for x in m[j * n:(j + 1) * n])))
@@ -91,7 +93,7 @@ def told(name, right, values):
 
 
 def product(library, memory, handle, kind, n):
-    """C = A B, checked with a random vector: C x = A (B x)."""
+    """Computes C = A B, and checks it with a random vector x: C x = A (B x)."""
     name, number = ('cublasSgemm_v2', ctypes.c_float) if kind == 'f' else ('cublasDgemm_v2', ctypes.c_double)
     a, b = matrix(kind, n, 3), matrix(kind, n, 5)
     on_device = [memory.put(values) for values in (a, b, array.array(kind, bytes(len(a) * a.itemsize)))]
@@ -105,7 +107,7 @@ def product(library, memory, handle, kind, n):
 
 
 def vectors(library, memory, handle, n):
-    """The calls of one and two dimensions."""
+    """Tests operations on vectors, and on a matrix and a vector."""
     a, x, y = matrix('f', n, 3), array.array('f', (i % 5 - 2 for i in range(n))), array.array('f', (i % 11 - 5 for i in range(n)))
     on_device = da, dx, dy = [memory.put(values) for values in (a, x, y)]
     one, zero, dot = ctypes.c_float(1), ctypes.c_float(0), ctypes.c_float()

@@ -60,7 +60,7 @@ def transforms():
 def sorting():
     show('sort', cp.sort(array(1 << 18)))
     show('unique', cp.unique((array(1 << 16) * 10).astype('int32')))
-    show('cumsum', cp.cumsum((array(1 << 18) * 100).astype('int32')))  # of floats it differs from run to run
+    show('cumsum', cp.cumsum((array(1 << 18) * 100).astype('int32')))  # for floats the result differs from run to run
 
 
 @numbers_of.case

@@ -10,7 +10,7 @@ numbers_of.module('numba')
 cuda = numbers_of.module('numba.cuda')
 if not cuda.is_available():
     numbers_of.skip('numba.cuda.is_available() is false')
-if os.environ.get('OUTBOARD_TEST_PTX_ONLY'):  # the driver links, which takes PTX; nvJitLink makes machine code
+if os.environ.get('OUTBOARD_TEST_PTX_ONLY'):  # link by the driver, which accepts PTX: nvJitLink makes machine code
     linker = numbers_of.module('cuda.core._linker')
     linker._driver = numbers_of.module('cuda.bindings.driver')
     linker._use_nvjitlink_backend, linker._decide_nvjitlink_or_driver = False, lambda: True

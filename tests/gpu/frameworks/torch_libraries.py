@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""One NVIDIA library at a time, by PyTorch, for a log of what it asks of the driver:
-torch_libraries.py fft|conv|matmul|nccl."""
+"""Uses one NVIDIA library through PyTorch, so that the library's calls of the driver can be logged.
+
+    torch_libraries.py fft|conv|matmul|nccl
+"""
 import os
 import sys
 import tempfile

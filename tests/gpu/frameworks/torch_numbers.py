@@ -34,7 +34,7 @@ def sums():
     show('sum', x.sum())
     show('softmax', torch.softmax(x.view(1024, 1024), 1))
     show('sorted', x.sort().values)
-    show('cumsum', (x * 100).int().cumsum(0))  # of floats it differs from run to run
+    show('cumsum', (x * 100).int().cumsum(0))  # for floats the result differs from run to run
     show('index', x[torch.arange(0, 1 << 20, 17, device=device)])
 
 
