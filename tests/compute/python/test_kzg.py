@@ -54,11 +54,6 @@ def vectors():
     return found
 
 
-def joined(values):
-    """The items one after another; an empty array if there are none."""
-    return b''.join(values) if values else np.zeros((0, 1), np.uint8)
-
-
 class Vectors(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
