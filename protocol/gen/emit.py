@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""What every generated file needs: its head, wrapped declarations, small C fragments."""
+"""Shared by all generated files: the head, line breaks of declarations, small C fragments."""
 
 HEAD_C = '''/* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
@@ -23,7 +23,7 @@ def source(what, includes, body):
 
 
 def wrap(text, width=116):
-    """A declaration over several lines, broken after commas."""
+    """Breaks a long declaration into lines after commas."""
     if len(text.expandtabs(8)) <= width:
         return text
     lines, line = [], ''
@@ -53,10 +53,10 @@ def rep_type(call):
 
 
 def in_req(name):
-    """C expression that reads a number of the request from its body."""
+    """Returns the C expression for a number in the request's body."""
     return 'req->' + name
 
 
 def body_start(call):
-    """Where the parts of variable length begin, behind `body`."""
+    """Returns the C expression for the start of the variable parts of `body`."""
     return '(const uint8_t *)body' + (' + sizeof(*req)' if call.req.size else '')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""protocol: opcodes, body structs, the table behind protocol/call.h."""
+"""protocol: opcodes, structs of bodies, the table of calls for protocol/call.h."""
 
 from emit import header, in_req, rep_type, req_type, source
 
@@ -34,8 +34,8 @@ def calls_h(spec):
     out.append('};')
     out.append(f'#define OBP_OPCODE_END 0x{max(spec.by_opcode) + 1:04x}\n')
     out.append(f'''/*
- * A server says in its welcome how many lines of opcodes.lock it knows; one that does not say knows OBP_LINES_FIRST. An opcode that it does
- * not know ends the session.
+ * A server reports in its welcome how many lines of opcodes.lock it knows. Without that report it knows OBP_LINES_FIRST lines. An opcode
+ * that it does not know ends the session.
  */
 #define OBP_LINES {spec.lines}u
 #define OBP_LINES_FIRST {spec.first_lines}u''')
@@ -48,7 +48,7 @@ def calls_h(spec):
             text = body_struct(f'obp_{call.name}_{kind}', body, f'wire: {call.name}')
             if text:
                 out.append(text)
-    out.append('''/* enum obp_call_flags by opcode, so that the log can ask without a look-up; 0 for no call. */
+    out.append('''/* enum obp_call_flags, indexed by opcode; 0: no such call. */
 extern const uint8_t obp_opcode_flags[OBP_OPCODE_END];
 
 static inline bool obp_op_noctx(uint16_t opcode)

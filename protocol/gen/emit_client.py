@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""client-shim: the calls as functions that write records (obc_call_*), and begin functions for filling a record in place."""
+"""client-shim: for each call a function that writes its record (obc_call_*), and for some a function that begins a record to be filled in place."""
 
 import emit_client_calls as regular
 from emit import header, rep_type, req_type, source, wrap
 
 
 def op_params(call):
-    """Parameters of obc_call_op_<name>: as in the specification, outputs as pointers named ret_."""
+    """Parameters of obc_call_op_<name>: those of the specification; outputs are pointers with the prefix ret_."""
     decls = []
     for p in call.params:
         out = p.way == 'out'
@@ -72,7 +72,7 @@ def store_fields(call, value):
 
 
 def store_vars(call):
-    """Copies the variable parts behind the fixed one and clears what pads them."""
+    """Copies the variable parts after the fixed part and clears their padding."""
     lines = ['\tuint8_t *at = (uint8_t *)body' + (f' + sizeof(*req);' if call.req.size else ';')]
     for i, v in enumerate(call.req.vars):
         size = v.bytes('len_' + v.name)
@@ -169,20 +169,20 @@ def begin_function(call):
 
 
 def calls_h(spec):
-    out = ['struct obc_slot; /* client-shim/session/log.h */\n', '/* The wire id of a handle that a regular call names. Written by hand, but for those that a generated call makes. */']
+    out = ['struct obc_slot; /* client-shim/session/log.h */\n', '/* Returns the wire id of a handle. Written by hand, except for kinds of handles that generated calls create. */']
     out += [f'CUresult obc_wire_{kind}({ctype} handle, uint64_t *ret_id);' for ctype, kind in spec.handles.items()]
-    out.append('/* Written by hand: the number on the wire of a device that a regular call names. */')
+    out.append('/* Returns the number of a device on the wire. Written by hand. */')
     out.append('CUresult obc_wire_device(CUdevice device, uint32_t *ret_number);')
-    out.append('/* Written by hand: the device that has this number on the wire; CU_DEVICE_INVALID: the program sees none. */')
+    out.append('/* The inverse. CU_DEVICE_INVALID: not visible to the program. Written by hand. */')
     out.append('CUdevice obc_program_device(int number);')
-    out.append('\n/* How many lines of opcodes.lock the server knows, from the welcome; set before the first call. */')
+    out.append('\n/* Number of lines of opcodes.lock that the server knows. Set from the welcome, before the first call. */')
     out.append('extern uint32_t obc_lines_known;')
-    out.append('\n/* Operations. Sizes beyond their maximum: CUDA_ERROR_INVALID_VALUE. Outputs are written when the reply carries them. */')
+    out.append('\n/* Operations. A size above its maximum: CUDA_ERROR_INVALID_VALUE. Outputs are written if the reply has them. */')
     for call in spec.wire_calls():
         if call.op:
             out.append(wrap(f'CUresult obc_call_op_{call.name}({op_params(call)});'))
-    out.append('\n/*\n * The same, to be filled in place: the sizes are stored, every other field must be, then the parts, then obc_log_commit.'
-               '\n * NULL: a size is beyond its maximum, or the log refuses (obc_log_error).\n */')
+    out.append('\n/*\n * The same without a copy. The function stores the sizes; the caller fills in all other fields and the parts, then calls\n * obc_log_commit.'
+               ' NULL: a size is above its maximum, or the log failed (obc_log_error).\n */')
     out += [wrap(begin_prototype(c) + ';') for c in spec.wire_calls() if needs_begin(c)]
     out.append('\n/* Regular calls. */')
     out += [wrap(f'CUresult obc_call_{c.name}({c.prototype()});') for c in spec.wire_calls() if not c.op]
@@ -197,7 +197,7 @@ def calls_c(spec):
 		memcpy(dst, src, size);
 }
 
-/* Clears what pads a part that the caller fills. */
+/* Clears the padding of a part that the caller fills in. */
 static inline void pad(uint8_t *at, size_t size)
 {
 	if (size & 7)
@@ -210,7 +210,7 @@ static inline void put_part(uint8_t *at, const void *src, size_t size)
 	pad(at, size);
 }
 
-/* The log takes only answers whose fixed part is whole; here the parts behind it say more than came. */
+/* The log has checked that the fixed part is complete; the sizes of the variable parts do not match the reply. */
 static CUresult bad_reply(uint16_t opcode)
 {
 	ob_log(OB_LOG_ERROR, "the server broke the protocol: the parts of its reply to %s do not fit the reply's size", obp_call_info(opcode)->name);

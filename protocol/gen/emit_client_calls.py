@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""client-shim: obc_call_<call>, which sends a CUDA call as its line in the specification says."""
+"""client-shim: obc_call_<call>, which sends a CUDA call in the form that its line of the specification defines."""
 
 from emit import body_start, rep_type, req_type, wrap
 from model import CACHE_ANSWER, CACHE_KEY
@@ -8,10 +8,10 @@ from model import CACHE_ANSWER, CACHE_KEY
 INVALID = '\t\treturn CUDA_ERROR_INVALID_VALUE;'
 
 
-# ---- handles that generated code makes ----
+# ---- handles that generated code creates ----
 
 def made_tables(spec):
-    """A table of live ids for each kind of handle that a call makes."""
+    """A table of live ids for each kind of handle that generated calls create."""
     out = []
     for i, (ctype, kind) in enumerate(spec.made().items()):
         number = 'handle' if ctype not in spec.types.handles else '(uint64_t)(uintptr_t)handle'
@@ -24,13 +24,13 @@ CUresult obc_wire_{kind}({ctype} handle, uint64_t *ret_id)
 }}
 ''')
     if out:
-        out.insert(0, '/* The handles that a program has from calls with a parameter marked new: an id, the same as on the wire. */\n'
-                      '#define MADE_KIND 0x80 /* of ids; beyond those of enum obf_kind */\n')
+        out.insert(0, '/* A handle that a call with a parameter marked `new` returns is an id, which is also its id on the wire. */\n'
+                      '#define MADE_KIND 0x80 /* kind in an id; greater than those of enum obf_kind */\n')
     return out
 
 
 def member_asserts(spec):
-    """What the specification says about the members of structs, against base/cuda_types.h."""
+    """Static assertions that the struct members of the specification match base/cuda_types.h."""
     out = []
     for struct in spec.structs.values():
         for m in struct.members:
@@ -42,7 +42,7 @@ def member_asserts(spec):
     return ['\n'.join(out) + '\n'] if out else []
 
 
-# ---- before the record ----
+# ---- checks and conversions before the record is begun ----
 
 def enter(spec, call):
     lines = ['\tCUresult bad = obc_log_alive();'] if 'noctx' in call.words else [
@@ -85,13 +85,13 @@ def check_sizes(call):
 
 
 def value(f, index=None):
-    """What field or part f takes from its parameter, as a C expression."""
+    """Returns the C expression for the value of field or part f."""
     p = f.source
     return f.leaf.place(p, index, local=f'in_{p.name}' if p.opt and p.pointer and p.way != 'out' else None)
 
 
 def when(f, index=None):
-    """The condition under which a member is a device."""
+    """Returns the C condition under which a member is a device, or None."""
     if not f.leaf.when:
         return None
     other, constant = f.leaf.when
@@ -100,7 +100,7 @@ def when(f, index=None):
 
 
 def convert_one(spec, f, target, index, tab):
-    """Statements that put a handle's id or a device's number into `target`."""
+    """Statements that store a handle's id or a device's number in `target`."""
     lines = []
     if f.leaf.kind:
         call = f'obc_wire_{f.leaf.kind}({value(f, index)}, &{target})'
@@ -118,7 +118,7 @@ def convert_one(spec, f, target, index, tab):
 
 
 def convert(spec, call):
-    """The ids of handles and the numbers of devices, all before the record is begun."""
+    """Statements that convert handles to ids and devices to numbers, before the record is begun."""
     lines = []
     for f in call.req.fields:
         if not f.leaf or not f.leaf.converted or f.source.new:
@@ -135,7 +135,7 @@ def convert(spec, call):
 
 
 def answer_buffer(call):
-    """Computed before the record is begun: no other call may happen between begin and commit."""
+    """Allocates the buffer for the reply before the record is begun, because no call may be made between begin and commit."""
     if not call.rep.vars:
         return []
     fixed = [f'sizeof({rep_type(call)})'] if call.rep.size else []
@@ -154,7 +154,7 @@ def record_size(call):
 
 
 def stored(f):
-    """What a field of the record gets."""
+    """Returns the C expression that is stored in a field of the record."""
     if f.name == 'given' and not f.leaf:
         return 'given'
     if not f.leaf:
@@ -183,7 +183,7 @@ def store_fields(call):
 
 
 def store_vars(call):
-    """Copies the variable parts behind the fixed one and clears what pads them."""
+    """Copies the variable parts after the fixed part and clears their padding."""
     if not call.req.vars:
         return []
     lines = ['\tuint8_t *at = ' + body_start(call).replace('const ', '') + ';']
@@ -200,10 +200,10 @@ def store_vars(call):
     return lines
 
 
-# ---- the answer ----
+# ---- the reply ----
 
 def load(p, target, ctype, source, leaf):
-    """One number of the reply into the program's memory."""
+    """Copies one number of the reply to the program's memory."""
     if leaf.address:
         return [f'{target} = ({leaf.base} *)(uintptr_t){source};']
     return [f'{target} = ({ctype}){source};']
@@ -230,7 +230,7 @@ def load_fields(call, access):
 
 
 def load_devices(fields):
-    """After all members have been copied: a member may decide whether another is a device."""
+    """Converts device numbers. Comes after the copies, because one member may decide whether another is a device."""
     lines = []
     for f in fields:
         if not f.leaf.device:
@@ -272,7 +272,7 @@ def load_vars(call):
 
 
 def ends(spec, call):
-    """(lines when the call failed, lines when it succeeded) for the handle that it makes or ends."""
+    """Returns (lines for a failed call, lines for a successful one) for the handle that the call creates or destroys."""
     if call.new:
         kind, p = spec.handles[call.new.base], call.new
         cast = f'({p.base})' + ('(uintptr_t)' if p.base in spec.types.handles else '')
@@ -283,7 +283,7 @@ def ends(spec, call):
 
 
 def failing(lines, result):
-    """An if's body that returns `result`."""
+    """Returns (opening brace or '', lines) of an if statement's body that returns `result`."""
     return (' {', lines + [f'\t\treturn {result};', '\t}']) if lines else ('', [f'\t\treturn {result};'])
 
 
@@ -294,7 +294,7 @@ def finish(spec, call):
         if not failed and not succeeded:
             return ['\treturn obc_log_commit(&slot);']
         lines = ['\tCUresult result = obc_log_commit(&slot);']
-        if call.drop:  # it is gone whatever became of the record
+        if call.drop:  # the handle is invalid also if the record could not be sent
             return lines + succeeded + ['\treturn result;']
         return lines + ['\tif (result)' + brace] + failure + succeeded + ['\treturn CUDA_SUCCESS;']
     if not call.rep.size and not call.rep.vars:
@@ -305,7 +305,7 @@ def finish(spec, call):
     lines, whole = [], 'capacity'
     if call.rep.vars:
         source = 'answer, capacity'
-        if not call.rep.size and len(call.rep.vars) == 1:  # a lone array is not padded
+        if not call.rep.size and len(call.rep.vars) == 1:  # a single array is not padded
             whole = call.rep.vars[0].bytes('len_' + call.rep.vars[0].name)
     else:
         lines.append(f'\t{rep_type(call)} rep;')
@@ -325,7 +325,7 @@ def finish(spec, call):
 
 
 def make_id(spec, call):
-    """The last step before the record that can fail, so that only the end of the record has to undo it."""
+    """Allocates the id. This is the last step before the record that can fail, so that only the code after the record has to undo it."""
     if not call.new:
         return []
     kind, name = spec.handles[call.new.base], call.new.name
@@ -350,7 +350,7 @@ def call_function(spec, call):
 # ---- cached calls ----
 
 def cached_tail(call):
-    """The request's bytes are the key. One buffer holds the request, one the answer."""
+    """A cached call: the request's bytes are the key. One buffer holds the request, one the reply."""
     lines = ['\tuint8_t key[CACHE_KEY];', f'\tuint64_t key_size = {record_size(call)};']
     if call.rep.vars:
         v = call.rep.vars[0]
@@ -368,7 +368,7 @@ def cached_tail(call):
                     '\t\treturn result;'] + load_fields(call, 'rep.') + ['\treturn CUDA_SUCCESS;']
 
 
-CACHE = '''/* Answers that never change in a session: a small table, oldest entry replaced. */
+CACHE = '''/* Replies that do not change during a session: a small table; the oldest entry is replaced. */
 #define CACHE_ENTRIES 16
 #define CACHE_KEY KEY_BYTES
 #define CACHE_ANSWER ANSWER_BYTES

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""server: from a record to the function that executes it. Operations are written by hand; calls of the driver are made here."""
+"""server: maps each record to the function that executes it. Operations are written by hand; the functions of regular calls are generated."""
 
 from emit import body_start, header, in_req, rep_type, req_type, source, wrap
 from model import STACK_MAX
@@ -18,44 +18,44 @@ def dispatch_h(spec):
     kinds = ''.join(f'\tOBS_KIND_{k.upper()} = {i + 1},\n' for i, k in enumerate(spec.handles.values()))
     out = [f'''struct obs_exec;
 
-/* What regular calls name by handle. */
+/* Kinds of handles of regular calls. */
 enum obs_kind {{
 {kinds}\tOBS_KIND_END = {len(spec.handles) + 1}
 }};
 
 /*
- * Executes one record: checks every bound of the body, then runs it. `size` = record size - header. A body that breaks a bound,
- * or an unknown opcode, ends in obs_violation. The body is 8-aligned and stays until the call returns.
+ * Checks every bound of a record's body, then executes the record. `size` = record size - header. A body that violates a bound, or an
+ * unknown opcode, is reported by obs_violation. The body is 8-byte aligned and valid until the call returns.
  */
 void obs_dispatch(struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size);
 
 /* ---- written by hand in server/ ---- */
 
-/* The client broke the protocol: `why` is a constant. Ends the session, now or after return. */
+/* The client broke the protocol. Ends the session, now or after the return. why: a constant string. */
 void obs_violation(struct obs_exec *x, const struct obp_record *rec, const char *why);
-/* The driver's handle behind the client's id. False: no such handle, and the session was told (obs_violation). */
+/* Looks up the driver's handle for the client's id. False: there is none; obs_violation was called. */
 bool obs_handle_get(struct obs_exec *x, const struct obp_record *rec, enum obs_kind kind, uint64_t id, void **ret_handle);
-/* The client's id for a handle that a call will make. False: it is out of range or in use, and the session was told. */
+/* Checks the client's id for a handle that a call will create. False: out of range or in use; obs_violation was called. */
 bool obs_handle_vacant(struct obs_exec *x, const struct obp_record *rec, enum obs_kind kind, uint64_t id);
-/* CUDA_SUCCESS, or why there can be no further handle. */
+/* Whether one more handle may be created: CUDA_SUCCESS, or the error. */
 CUresult obs_handle_room(struct obs_exec *x);
-/* From here on the id stands for `handle`; NULL: making it failed, and that was reported. */
+/* Assigns `handle` to the id. NULL: it could not be created, and the error was reported. */
 void obs_handle_put(struct obs_exec *x, const struct obp_record *rec, enum obs_kind kind, uint64_t id, void *handle);
-/* The driver's handle, to be ended. False: there is none, and the call was answered. The id stays until obs_handle_gone. */
+/* Looks up a handle that is about to be destroyed. False: there is none, and the reply was sent. The id is valid until obs_handle_gone. */
 bool obs_handle_drop(struct obs_exec *x, const struct obp_record *rec, enum obs_kind kind, uint64_t id, void **ret_handle);
 void obs_handle_gone(struct obs_exec *x, enum obs_kind kind, uint64_t id);
 const struct obs_driver *obs_exec_driver(struct obs_exec *x);
-/* The reply to rec: exact body bytes, copied. */
+/* Replies to rec. The body, `size` bytes, is copied. */
 void obs_reply(struct obs_exec *x, const struct obp_record *rec, CUresult result, const void *body, uint32_t size);
-/* What became of a call without a reply. */
+/* Reports the result of a call without a reply. */
 void obs_async_result(struct obs_exec *x, const struct obp_record *rec, CUresult result);
 
 /*
- * The operations. req and the variable parts point into the body; sizes are in req and were checked against their maxima.
- * A string's last byte is its only NUL. The ones with replies call obs_reply with their obp_<name>_rep.
+ * The operations. req and the variable parts point into the body. The sizes are in req and do not exceed their maxima.
+ * A string's last byte is its only NUL. An operation that has a reply calls obs_reply with its obp_<name>_rep.
  */''']
     out += [wrap(op_handler(c) + ';') for c in spec.wire_calls() if c.op]
-    return header('OBS_DISPATCH_H', 'From a record to the function that executes it.',
+    return header('OBS_DISPATCH_H', 'Executes records.',
                   ['<stdbool.h>', '<stdint.h>', '', '"protocol/obp_calls.h"', '"protocol/obs_driver.h"'],
                   '\n'.join(out)).replace('#include \n', '\n')
 
@@ -82,7 +82,7 @@ def run_op(call):
 # ---- calls of the driver ----
 
 def fixed_value(f):
-    """A field of the request as the driver takes it."""
+    """Returns the C expression for a field of the request, in the driver's type."""
     leaf = f.leaf
     if leaf.kind:
         return f'({leaf.base})' + ('' if leaf.pointer_handle else '(uintptr_t)') + f'h_{f.name}'
@@ -92,7 +92,7 @@ def fixed_value(f):
 
 
 def handles_c(call):
-    """The driver's handles behind the ids of the request."""
+    """Statements that look up the driver's handles for the ids of the request."""
     lines = []
     for f in call.req.fields:
         if not f.leaf or not f.leaf.kind:
@@ -111,7 +111,7 @@ def handles_c(call):
 
 
 def parts_c(call):
-    """Where each part of the request begins."""
+    """Pointers to the variable parts of the request."""
     if not call.req.vars:
         return []
     lines = ['\tconst uint8_t *at = ' + body_start(call) + ';']
@@ -123,7 +123,7 @@ def parts_c(call):
 
 
 def in_array(call, p):
-    """An array that the driver reads: as it lies in the record, or put together from its parts."""
+    """An array that the driver reads: a pointer into the record, or a copy that is assembled from its parts."""
     parts = call.req.of(p)
     v = parts[0]
     if v.cstr:
@@ -146,7 +146,7 @@ def in_array(call, p):
 
 
 def one_object(call, p):
-    """What a pointer to one object points to."""
+    """The object for a parameter that points to one object."""
     fields = call.req.of(p) if not p.new and p.way in ('in', 'inout') else []
     if len(fields) == 1 and not fields[0].leaf.path and not fields[0].is_array:
         return [f'\t{p.base} {p.name} = {fixed_value(fields[0])};']
@@ -161,7 +161,7 @@ def one_object(call, p):
 
 
 def arguments_c(call):
-    """(declarations, the arguments of the driver's call)."""
+    """Returns (declarations, arguments) of the driver's call."""
     lines, values = [], []
     for p in call.params:
         text = p.name
@@ -185,7 +185,7 @@ def arguments_c(call):
 
 
 def answer_c(call):
-    """Lines that send the reply."""
+    """Statements that send the reply."""
     if not call.rep.size and not call.rep.vars:
         return ['\tobs_reply(x, rec, result, NULL, 0);']
     if not call.rep.vars:
@@ -222,7 +222,7 @@ def reply_fields(call, access):
 
 
 def driver_call(call, values):
-    """The call, and what becomes of the handle that it makes or ends."""
+    """The driver's call, with the entry of the handle that it creates or destroys."""
     text = f'obs_exec_driver(x)->{call.name}({", ".join(values)})'
     made = call.new or call.drop
     if not made:
@@ -248,7 +248,7 @@ def run_call(call):
     declarations, values = arguments_c(call)
     lines += handles_c(call) + parts_c(call) + declarations + driver_call(call, values)
     for f in call.rep.fields:
-        if f.bound:  # more elements than the wire carries
+        if f.bound:  # the driver may return more elements than fit into the reply
             lines += [f'\tif (!result && {f.source.name} > {f.most})', '\t\tresult = CUDA_ERROR_NOT_SUPPORTED;']
     lines += ['\tobs_async_result(x, rec, result);'] if call.klass == 'async' else answer_c(call)
     return '\n'.join(lines + ['}']) + '\n'
@@ -259,7 +259,7 @@ def dispatch_c(spec):
     for call in spec.wire_calls():
         out.append(run_op(call) if call.op else run_call(call))
     out.append('static const struct {\n\tvoid (*run)(struct obs_exec *x, const struct obp_record *rec, const void *body);\n'
-               '\tuint32_t exact; /* bytes of a body that needs no further look; UINT32_MAX: obp_check_req */\n'
+               '\tuint32_t exact; /* size of a body that needs no other check; UINT32_MAX: obp_check_req checks it */\n'
                '} table[OBP_OPCODE_END] = {')
     for call in spec.wire_calls():
         simple = not call.req.vars and not call.rep.vars and not any(f.most for f in call.req.fields)
@@ -279,5 +279,5 @@ void obs_dispatch(struct obs_exec *x, const struct obp_record *rec, const void *
 	}
 	table[opcode].run(x, rec, body);
 }''')
-    return source('From a record to the function that executes it.', ['"protocol/obs_dispatch.h"', '', '<string.h>'],
+    return source('Executes records.', ['"protocol/obs_dispatch.h"', '', '<string.h>'],
                   '\n'.join(out)).replace('#include \n', '\n')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""docs/calls.md, opcodes.lock, and one sound frame of every wire call (fuzz seeds, stored frames)."""
+"""docs/calls.md, opcodes.lock, and one valid frame of every wire call (fuzz seeds, stored frames)."""
 
 import re
 import struct
@@ -73,7 +73,7 @@ LOCK_HEAD = '''# SPDX-License-Identifier: Apache-2.0
 
 
 def lock_compare(spec, text):
-    """([what is wrong], [lines to append])."""
+    """Returns ([errors], [lines to append])."""
     locked, wrong = {}, []
     for number, line in enumerate(text.split('\n'), 1):
         if not line or line.startswith('#'):
@@ -96,7 +96,7 @@ def lock_compare(spec, text):
 
 
 def lock_number(spec, text):
-    """Gives each call its line's number in the lock, and the specification the number that every server knows."""
+    """Sets each call's line number in the lock, and the number of lines that every server knows."""
     lines = [int(line.split()[0], 16) for line in text.split('\n') if line.startswith('0x')]
     numbers = {opcode: i for i, opcode in enumerate(lines, 1)}
     new = [opcode for opcode in sorted(spec.by_opcode) if opcode not in numbers]
@@ -117,7 +117,7 @@ def evaluate(expr, values):
 
 
 def sample_body(spec, call):
-    """A body with small numbers that satisfies every bound."""
+    """Returns a body with small numbers that satisfies every bound."""
     sizes = {n for v in call.req.vars + call.rep.vars for n in v.expr.names}
     values = {}
     for i, f in enumerate(call.req.fields):
@@ -148,7 +148,7 @@ def sample_frame(spec, call):
 
 
 def seed_files(spec):
-    """{file name: bytes}: <call>.frame as it comes from a socket, <call>.call as tests/fuzz/fuzz_frame.c takes it."""
+    """Returns {file name: bytes}: <call>.frame in the form of the wire, <call>.call in the form of tests/fuzz/fuzz_frame.c."""
     files = {}
     for call in spec.wire_calls():
         files[call.name + '.frame'] = sample_frame(spec, call)

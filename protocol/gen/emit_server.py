@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""server: the driver table and its loader, the null driver, a layer over the table."""
+"""server: the driver table and its loader, the null driver, and layers over the table."""
 
 from emit import args, header, source, wrap
 from model import NUMBER_HANDLES
@@ -18,17 +18,17 @@ def driver_h(spec):
 extern const char *const obs_driver_names[OBS_DRIVER_CALLS];
 
 /*
- * Fills *ret with what `sym` finds by exported name. A name it does not find becomes a function that returns
- * CUDA_ERROR_NOT_SUPPORTED; the number of those is returned. *ret lives as long as the library.
+ * Fills in *ret with the functions that `sym` finds by their exported names. For a missing one it stores a function that returns
+ * CUDA_ERROR_NOT_SUPPORTED. Returns the number of missing functions. *ret is valid as long as the library is loaded.
  */
 int obs_driver_bind(struct obs_driver *ret, void *(*sym)(void *ctx, const char *name), void *ctx);
-/* False: the entry was not found by obs_driver_bind. `call` is the index in obs_driver_names. */
+/* False: obs_driver_bind did not find the function. call: index in obs_driver_names. */
 bool obs_driver_has(const struct obs_driver *drv, unsigned call);
 
 /*
- * A layer: `wrapped` gets functions that call before(), the function of the same name in `next`, after(). before() may answer
- * for the driver: anything but CUDA_SUCCESS is returned at once, and after() is called with it. Each may be NULL.
- * There is one layer chain in a process: up to OBS_LAYER_MAX, each with its own `level` from 0; next and hooks stay the caller's.
+ * Fills in `wrapped` with functions that call before(), the function of the same name in `next`, and after(). If before() does not return
+ * CUDA_SUCCESS, the driver is not called: after() gets that result, and it is returned. Each hook may be NULL. A process has one chain of
+ * at most OBS_LAYER_MAX layers, each with its own `level` from 0. The caller keeps ownership of next and hooks.
  */
 #define OBS_LAYER_MAX 3
 struct obs_layer_hooks {
@@ -37,7 +37,7 @@ struct obs_layer_hooks {
 };
 void obs_layer_wrap(struct obs_driver *wrapped, unsigned level, const struct obs_driver *next, const struct obs_layer_hooks *hooks);
 
-/* The driver that does nothing, see obs_null.h. */
+/* A driver that does nothing, see obs_null.h. */
 extern const struct obs_driver obs_null_driver;''')
     return header('OBS_DRIVER_H', 'Every CUDA call the server can make, as a table.', ['<stdbool.h>', '', CUDA],
                   '\n'.join(out)).replace('#include \n', '\n')
@@ -50,7 +50,7 @@ def driver_load_c(spec):
 
 _Static_assert(sizeof(struct obs_driver) == OBS_DRIVER_CALLS * sizeof(void *), "a table of pointers");
 
-/* Stands in for every call that the library lacks: it looks at no argument. */
+/* Replaces every call that the library lacks. Called with arguments, which it ignores. */
 static CUresult missing(void)
 {
 	return CUDA_ERROR_NOT_SUPPORTED;
@@ -120,10 +120,10 @@ void obs_layer_wrap(struct obs_driver *wrapped, unsigned level, const struct obs
 # ---- the null driver ----
 
 def null_h(spec):
-    out = ['/*\n * The null driver answers every call with success and does nothing: outputs become 0, handles that are given out are unique '
-           'and never\n * dereferenced. A function obs_null_<call>, where the server defines one, takes the place of the generated answer.\n */']
+    out = ['/*\n * Every call of the null driver returns success and does nothing: outputs are set to 0; the handles that it returns are unique\n * '
+           'and never dereferenced. If the server defines a function obs_null_<call>, it replaces the generated one.\n */']
     out += [wrap(f'CUresult obs_null_{c.name}({c.prototype()});') for c in spec.calls]
-    return header('OBS_NULL_H', 'The driver that does nothing.', ['"protocol/obs_driver.h"'], '\n'.join(out))
+    return header('OBS_NULL_H', 'A driver that does nothing.', ['"protocol/obs_driver.h"'], '\n'.join(out))
 
 
 def null_answer(spec, p):
@@ -134,7 +134,7 @@ def null_answer(spec, p):
         if p.array.isdigit():
             return f'\tmemset({p.name}, 0, {element} * {p.array});'
         size = p.array.partition('<=')[0].strip()
-        if size.startswith('*'):  # how many there is room for, and how many there are: none
+        if size.startswith('*'):  # in: the size of the array; out: the number of elements, here 0
             counter = size.lstrip('* ')
             return f'\tif ({counter})\n\t\t*{counter} = 0;'
         return f'\tif ({p.name} && {size} > 0)\n\t\tmemset({p.name}, 0, {element} * (size_t)({size}));'
@@ -146,7 +146,7 @@ def null_answer(spec, p):
 
 
 def null_c(spec):
-    out = ['''/* Never an address: high bits set. */
+    out = ['''/* Returns a value that is no valid address: a high bit is set. */
 __attribute__((unused)) static void *unique(void)
 {
 	static _Atomic uintptr_t last;
@@ -165,5 +165,5 @@ __attribute__((unused)) static void *unique(void)
                 out.append(answer)
         out.append('\treturn CUDA_SUCCESS;\n}\n')
     out.append('const struct obs_driver obs_null_driver = {\n' + '\n'.join(f'\tnull_{c.name},' for c in spec.calls) + '\n};')
-    return source('The driver that does nothing.', ['"protocol/obs_null.h"', '', '<stdatomic.h>', '<stdint.h>', '<string.h>'],
+    return source('A driver that does nothing.', ['"protocol/obs_null.h"', '', '<stdatomic.h>', '<stdint.h>', '<string.h>'],
                   '\n'.join(out)).replace('#include \n', '\n')

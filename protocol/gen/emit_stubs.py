@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The libraries named libcuda.so.1: exported functions, the table for cuGetProcAddress, the version script, and the
-prototypes of what is written by hand: obf_ (both), obc_ (client shim), obd_ (software device)."""
+"""The two libraries named libcuda.so.1: exported functions, the table for cuGetProcAddress, the version script, and the
+prototypes of hand-written functions: obf_ (in both), obc_ (client shim), obd_ (software device)."""
 
 import re
 
@@ -17,7 +17,7 @@ def prototypes(calls, prefix):
 
 def front_h(spec):
     calls = [c for c in spec.calls if c.in_front]
-    body = ('/* A call that is not there: logs the reason once, returns CUDA_ERROR_NOT_SUPPORTED. */\n'
+    body = ('/* The body of a call that is not implemented: logs the reason once, returns CUDA_ERROR_NOT_SUPPORTED. */\n'
             'CUresult obf_absent(const char *name, const char *reason);\n\n' + prototypes(calls, 'obf_'))
     return header('OBF_CALLS_H', 'The calls that front/ answers in both libraries.', [CUDA], body)
 
@@ -28,12 +28,12 @@ def local_h(spec, prefix):
         what = 'The calls that client-shim/ writes by hand.'
     else:
         calls = [c for c in spec.calls if not c.in_front]
-        what = 'The calls that softdevice/ writes by hand; one that it leaves out is answered as absent.'
+        what = 'The calls that softdevice/ writes by hand; one that it does not define is absent.'
     return header(f'{prefix.upper()}LOCALS_H', what, [CUDA], prototypes(calls, prefix))
 
 
 def target(call, prefix):
-    """(function, True when it is hand-written and may be missing) behind a stub."""
+    """Returns (the function that a stub calls, whether it is hand-written and may be missing)."""
     if call.in_front:
         return 'obf_' + call.name, True
     if call.klass == 'server' and prefix == 'obc_':
@@ -44,8 +44,8 @@ def target(call, prefix):
 
 
 COVERAGE = '''/*
- * Which names were called: one byte each, set once. With OUTBOARD_COVERAGE=FILE they are appended to it when the process ends, as lines
- * "name program", for tools/dev/check-coverage.
+ * Records which names were called: one byte each, set once. With OUTBOARD_COVERAGE=FILE the names are appended to FILE at the end of the
+ * process, as lines "name program", for tools/dev/check-coverage.
  */
 static _Atomic unsigned char hits[N_NAMES];
 
@@ -55,7 +55,7 @@ static inline void hit(unsigned name)
 		atomic_store_explicit(&hits[name], 1, memory_order_relaxed);
 }
 
-/* The last of all: the goodbye of a session is a destructor too. */
+/* Runs after the destructor that ends the session. */
 __attribute__((destructor(101))) static void write_hits(void)
 {
 	const char *path = secure_getenv("OUTBOARD_COVERAGE");
@@ -92,7 +92,7 @@ def trace_kind(spec, base):
 
 
 def trace_args(spec, call):
-    """The arguments, for the line before the call."""
+    """Returns the arguments for the trace line before the call."""
     rows = []
     for p in call.params:
         pointer = p.stars or p.array is not None
@@ -110,7 +110,7 @@ def trace_args(spec, call):
 
 
 def trace_outs(spec, call):
-    """Results that are one number or handle each, for the line behind the call."""
+    """Returns the outputs that are one number or handle each, for the trace line after the call."""
     rows = []
     for p in call.params:
         if p.way != 'out' or p.array is not None or p.stars != 1 or p.base in ('void', 'char', 'float', 'double') or p.base in spec.types.structs:
@@ -125,7 +125,7 @@ def rows_c(rows):
 
 
 def traced(spec, out_name, call, expression):
-    """A call of the software device, during which its thread is not cancelled, with its lines in the trace where one is wanted."""
+    """Calls the software device with thread cancellation off, and writes trace lines if tracing is on."""
     return ['\tint cancel = obf_cancel_off();', '\tuint64_t traced = 0;', '\tif (ob_unlikely(obf_trace_on))',
             f'\t\ttraced = obf_trace_call("{out_name}", {rows_c(trace_args(spec, call))});',
             f'\tCUresult result = {expression};', '\tif (ob_unlikely(traced))',
@@ -175,7 +175,7 @@ def absent_stub(name, reason, prefix, number):
 def stubs_c(spec, prefix):
     weak = [f'__typeof__({target(c, prefix)[0]}) {target(c, prefix)[0]} __attribute__((weak));'
             for c in spec.calls if target(c, prefix)[1]]
-    out = ['/* Weak, so that a library that is not whole yet links and says what is missing. Link front/ as whole archive. */'] + weak + ['']
+    out = ['/* Weak references: a library that lacks a function links, and a test names the function. Link front/ as a whole archive. */'] + weak + ['']
     text, numbers = coverage(spec, prefix)
     out.append(text)
     for call in spec.calls + spec.aliases:
@@ -209,11 +209,11 @@ def procs_c(spec, prefix):
     out += [f'\t{{ "{base}", (void *){name}, {since}, {flavour} }},' for base, flavour, since, name in rows]
     out.append('};')
     out.append(f'const size_t {prefix}n_procs = sizeof({prefix}procs) / sizeof({prefix}procs[0]);')
-    return source('The entry points behind cuGetProcAddress.', [f'"protocol/{prefix}procs.h"'], '\n'.join(out))
+    return source('The entry points that cuGetProcAddress returns.', [f'"protocol/{prefix}procs.h"'], '\n'.join(out))
 
 
 def procs_h(spec, prefix):
-    return header(f'{prefix.upper()}PROCS_H', 'The entry points behind cuGetProcAddress, for struct obf_host.',
+    return header(f'{prefix.upper()}PROCS_H', 'The entry points that cuGetProcAddress returns.',
                   ['"front/front.h"'], f'/* Sorted by name, then flavour, then since. */\n'
                   f'extern const struct obf_proc {prefix}procs[];\nextern const size_t {prefix}n_procs;')
 

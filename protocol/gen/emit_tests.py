@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Tests that follow from the specification: the round trip of every wire call, and the comparison with cuda.h."""
+"""Generated tests: the round trip of every wire call, and the comparison with cuda.h."""
 
 import re
 
@@ -13,7 +13,7 @@ from emit_dispatch import op_handler
 
 
 def size_names(call):
-    """Numbers that decide the size of a part."""
+    """Returns the names of the numbers that determine sizes of parts."""
     return sorted({n for v in call.req.vars + call.rep.vars for n in v.expr.names})
 
 
@@ -104,7 +104,7 @@ def op_trip(spec, call):
 
 
 def first_beyond(spec, v):
-    """The smallest first number, the others being 1, that makes the size greater than its maximum."""
+    """Returns values for the numbers of a size: 1, except for the first, which is the smallest that exceeds the maximum."""
     values = {n: 1 for n in v.expr.names}
     low, high = 0, 1 << 48
     while high - low > 1:
@@ -116,7 +116,7 @@ def first_beyond(spec, v):
 
 
 def past_size(spec, call, v, values):
-    """A body with these numbers, as long as they say: only the bound can refuse it."""
+    """Statements that check a body of the size that these numbers give, so that only the bound can refuse it."""
     lines = ['\tmemset(body, 0, sizeof(body));']
     lines += [f'\t(({req_type(call)} *)body)->{n} = ({call.req.field(n).ctype}){value}u' + ('ll;' if value >> 32 else ';')
               for n, value in values.items()]
@@ -131,7 +131,7 @@ def past_size(spec, call, v, values):
 
 
 def op_past(spec, call):
-    """One past each maximum: refused by the client where it looks, always by the check."""
+    """One above each maximum: the server's check must refuse it, and the client too if it checks that size."""
     lines = []
     for f in call.req.fields:
         if f.most and (f.source.kind != 'cstr' or not f.bound):
@@ -188,7 +188,7 @@ def check_cuda_prototypes_c(spec):
 
 
 def layout_rows(types_text):
-    """(name, C expression) for every enumerator, struct size and member offset in base/cuda_types.h."""
+    """Returns (name, C expression) for every enumerator, struct size and member offset in base/cuda_types.h."""
     text = re.sub(r'/\*.*?\*/', '', types_text, flags=re.S)
     rows = []
     for body in re.findall(r'typedef enum \w+ \{(.*?)\}', text, re.S):

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The round trip of the driver's calls, for tests/wire/roundtrip.c: random arguments, a driver that compares and answers, the caller that
-compares what came back."""
+"""The round trip of regular calls, for tests/wire/roundtrip.c: random arguments, a driver that checks them and returns random outputs,
+and a caller that checks the outputs."""
 
 from emit import wrap
 
 
 def live_handles(spec):
-    """A handle of each kind that calls make, from the last call that made one."""
+    """Variables for the newest handle of each kind that calls create."""
     return [f'static {ctype} live_{kind};\n' for ctype, kind in spec.made().items()]
 
 
 def maker(spec, kind):
-    """A call that makes a handle of this kind."""
+    """Returns a call that creates a handle of this kind."""
     return next(c for c in spec.wire_calls() if not c.op and c.new and spec.handles[c.new.base] == kind)
 
 
@@ -21,12 +21,12 @@ def element(p):
 
 
 def size_names(call):
-    """Numbers that decide the size of an array."""
+    """Returns the names of the numbers that determine sizes of arrays."""
     return sorted({n for v in call.req.vars + call.rep.vars if not v.cstr for n in v.expr.names})
 
 
 def wanted(call):
-    """A size, from the wanted arguments."""
+    """Returns access(name) -> C expression for a number in the expected arguments."""
     def access(name):
         f = call.req.field(name)
         return 'w->' + f.leaf.place(f.source, local=f.source.name)
@@ -63,7 +63,7 @@ def call_want(spec, call):
 # ---- the driver ----
 
 def expected(leaf, got, want):
-    """Checks that the driver received this leaf as the program passed it."""
+    """A check that the driver received this leaf as the program passed it."""
     if leaf.kind:
         key = f'driver_of(OBS_KIND_{leaf.kind.upper()}, (uint64_t)(uintptr_t){want})'
         return f'\tCHECK((uint64_t)(uintptr_t){got} == {key});'
@@ -73,7 +73,7 @@ def expected(leaf, got, want):
 
 
 def other_side(leaf, place):
-    """The device that `place` names, as the other side of the wire counts it."""
+    """Returns the C expression for the device number at `place` in the numbering of the other side."""
     flipped = f'(int)((uint32_t){place} ^ DEVICE_KEY)'
     if not leaf.when:
         return flipped
@@ -97,7 +97,7 @@ def fake_in(call, p):
 
 
 def driver_access(call):
-    """A number of the call, as the driver sees it."""
+    """Returns access(name) -> C expression for a number among the driver's arguments."""
     def access(name):
         f = call.req.field(name)
         return f.leaf.place(f.source)
@@ -142,7 +142,7 @@ def argument(call, p, w='w->'):
 
 
 def came_back(call, p, counts):
-    """Checks that the program received what the driver returned: the members on the wire, zeros in the others."""
+    """Checks that the program received the driver's outputs, and zeros in members that do not travel."""
     gave, out = f'gave_{call.name}.{p.name}', f'out_{p.name}'
     if p.new:
         return [f'\tCHECK((uint64_t)(uintptr_t){out} == put_id);', f'\tCHECK((uintptr_t)put_handle == (uintptr_t){gave});']
@@ -168,7 +168,7 @@ def members(carried, p, gave, out, tab):
 
 
 def prepare(spec, call):
-    """Random arguments that a program could give."""
+    """Statements that choose random valid arguments."""
     access = wanted(call)
     names = size_names(call)
     lines = []
@@ -205,7 +205,7 @@ def prepare(spec, call):
 
 
 def refusals(call, args):
-    """NULL where the call needs a pointer; an array one longer than its maximum."""
+    """Checks that NULL is refused for each pointer that must not be NULL."""
     lines = []
     for i, p in enumerate(call.params):
         if p.opt or not (p.pointer or p.kind == 'cstr'):
@@ -223,7 +223,7 @@ def too_long(spec, call, args):
             continue
         f = call.req.field(v.expr.text)
         if f.source.way == 'inout':
-            continue  # the caller's copy is what counts
+            continue  # the call reads the caller's own variable, not this number
         given = f'\t\tw->given |= 1u << {v.given};' if v.given is not None else None
         lines += ['\tif (largest) {'] + ([given] if given else []) + [
             f'\t\t{access(v.expr.text)} = (__typeof__({access(v.expr.text)}))(OBP_{v.bound} + 1u);',

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Writes everything that follows from protocol/spec/*.api. Python standard library only; run by meson.
+"""Generates code, tests and docs from protocol/spec/*.api. Uses only Python's standard library. Run by meson.
 
     gen.py --types base/cuda_types.h --format protocol/format.h --out DIR spec/*.api    write every output to DIR
-    gen.py ... --lock protocol/spec/opcodes.lock                                        with the checks for calls that older servers lack
-    gen.py ... --only obp_calls.h                                                       write one
-    gen.py ... --list                                                                   name the outputs
-    gen.py ... --check-lock protocol/spec/opcodes.lock                                  has an opcode changed its meaning?
+    gen.py ... --lock protocol/spec/opcodes.lock                                        also generate checks for calls that older servers lack
+    gen.py ... --only obp_calls.h                                                       write one output
+    gen.py ... --list                                                                   print the names of the outputs
+    gen.py ... --check-lock protocol/spec/opcodes.lock                                  fail if an opcode has changed its meaning
     gen.py ... --update-lock protocol/spec/opcodes.lock                                 append new calls
-    gen.py ... --seeds DIR                                                              seeds for fuzzers: sound frames and bodies
+    gen.py ... --seeds DIR                                                              seeds for fuzzers: valid frames and bodies
 """
 
 import argparse
@@ -57,7 +57,7 @@ OUTPUTS = {
     'check_cuda_layout.inc': lambda s: emit_tests.layout_inc(s.types.text),
 }
 
-# Maxima that the frame format has and the specification may name.
+# Maxima of the frame format that the specification may use.
 FORMAT_CONSTS = ('CHUNK_MAX',)
 
 
@@ -70,7 +70,7 @@ def format_consts(text):
 
 
 def write_if_changed(path, text):
-    """Leaves an equal file alone, so that what depends on it is not built again."""
+    """Does not touch a file with equal content, so that its dependents are not rebuilt."""
     try:
         with open(path, encoding='utf-8') as f:
             if f.read() == text:
@@ -120,7 +120,7 @@ def main():
     parser.add_argument('--update-lock', metavar='FILE')
     parser.add_argument('--seeds', metavar='DIR')
     parser.add_argument('--coverage', metavar='FILE', help='lines "call test": fills the column tested by of calls.md')
-    parser.add_argument('--list', action='store_true', help='name the outputs and stop')
+    parser.add_argument('--list', action='store_true', help='print the names of the outputs and stop')
     parser.add_argument('spec', nargs='*')
     options = parser.parse_args()
     if options.list:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""What travels: from the parameters of a call or of an operation to the bodies of its request and its reply."""
+"""Lays out the bodies of request and reply from the parameters of a call or an operation."""
 
 from model import CACHE_ANSWER, CACHE_KEY, Expr, FIXED_MAX, Field, Leaf, SCALARS, STACK_MAX, SpecError, Var
 
 
 def finish(spec):
-    """After all files are read."""
+    """Completes the specification after all files have been read."""
     for alias in spec.aliases:
         target = spec.by_name.get(alias.target)
         if not target or target.klass in ('alias', 'absent') or target.op:
@@ -28,7 +28,7 @@ def finish(spec):
 
 
 def size_of(param, text):
-    """'expr <= MAX' -> (Expr, MAX)."""
+    """Parses 'expr <= MAX'. Returns (Expr, MAX); MAX is None if there is none."""
     expr, _, bound = text.partition('<=')
     return Expr(param.where, expr), bound.strip() or param.bound
 
@@ -44,7 +44,7 @@ def check_size(call, var):
 
 
 def check_counter(call, var):
-    """A number that says how many elements there is room for, and in the reply how many there are."""
+    """Checks the counter of an out array: an inout number, in: the array's size, out: the number of elements."""
     field = call.rep.field(var.expr.text)
     if not field or field.source.way != 'inout' or var.source.way != 'out':
         raise SpecError(call.where, f"{call.name}: '{var.source.name}[*{var.expr.text}]' is an out array, and {var.expr.text} an inout pointer to"
@@ -176,7 +176,7 @@ def check_cached(spec, call):
 
 
 def scalar_wire(spec, base):
-    """The wire type of a C type that is one number, or None."""
+    """Returns the wire type of a C type that is one number, else None."""
     if base in SCALARS:
         return SCALARS[base]
     if base in spec.types.enums:
@@ -185,7 +185,7 @@ def scalar_wire(spec, base):
 
 
 def leaf_of(spec, where, what, name, path, base):
-    """The leaf of a number, a handle or an enumeration; None for anything else."""
+    """Returns the leaf of a number, a handle or an enumeration; None for other types."""
     wire = scalar_wire(spec, base)
     if not wire:
         return None
@@ -199,7 +199,7 @@ def leaf_of(spec, where, what, name, path, base):
 
 
 def struct_leaves(spec, where, what, base, seen, name='', path=''):
-    """The leaves of a struct: its bytes, or its members and theirs."""
+    """Returns the leaves of a struct: one for its bytes, or those of its members, recursively."""
     struct = spec.structs.get(base)
     join = lambda a, b, mark: f'{a}{mark}{b}' if a else b
     if struct is None:
@@ -292,7 +292,7 @@ def lay_out_array(spec, call, p, leaves):
     if p.way == 'out' and any(leaf.kind for leaf in leaves):
         raise SpecError(p.where, f"{call.name}: '{p.name}': handles cannot come back in an array: make the call local")
     if not bound and p.way == 'out':
-        # has the length of an input array
+        # without a maximum of its own: it has that of the input array of the same length
         bound = next((size_of(q, q.array)[1] for q in call.params
                       if q.way == 'in' and q.by_array and size_of(q, q.array)[0].text == expr.text), None)
     if not bound:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The call specification as objects: what spec.py reads and layout.py lays out."""
+"""The classes of the call specification, which spec.py reads and layout.py completes."""
 
 import re
 
@@ -9,7 +9,7 @@ OP_CLASSES = ('sync', 'async', 'bulk')
 TWINS = ('ptsz', 'ptds')
 TWIN_SINCE = 7000        # CUDA 7.0 introduced the per-thread default stream
 GROUP_MAX = 0x1f         # keeps the tables that are indexed by opcode small
-# Generated functions have parameters and variables of their own.
+# Names that generated functions use for their own parameters and variables.
 RESERVED = {'x', 'rec', 'req', 'rep', 'body', 'at', 'slot', 'result', 'answer', 'capacity', 'got', 'from', 'head', 'size_t', 'rep_size',
             'bad', 'key', 'key_size', 'fixed', 'memcpy', 'memset', 'put', 'pad', 'put_part'}
 RESERVED_IN_CALLS = {'ctx', 'i', 'given', 'one', 'used'}
@@ -28,7 +28,7 @@ SCALARS = {'int': 'i32', 'unsigned int': 'u32', 'unsigned long long': 'u64', 'lo
            'CUdevice': 'i32', 'CUdeviceptr': 'u64', 'cuuint32_t': 'u32', 'cuuint64_t': 'u64',
            'CUmemGenericAllocationHandle': 'u64'}
 
-# Handles that are numbers in C. The others are pointers, which base/cuda_types.h shows.
+# Handles that are numbers in C. The others are pointers, according to base/cuda_types.h.
 NUMBER_HANDLES = ('CUmemGenericAllocationHandle',)
 
 
@@ -38,7 +38,7 @@ class SpecError(Exception):
 
 
 class CudaTypes:
-    """What base/cuda_types.h declares, as far as a prototype needs to know."""
+    """The declarations of base/cuda_types.h that prototypes need."""
 
     def __init__(self, text):
         self.text = text
@@ -57,7 +57,7 @@ class CudaTypes:
 
 
 class Expr:
-    """A size: identifiers and numbers joined by + - *. Evaluated in C without overflow; anything wrong becomes UINT64_MAX."""
+    """A size: identifiers and numbers joined by + - *. The C code saturates: an overflow gives UINT64_MAX."""
 
     OPS = {'+': 'obp_add', '-': 'obp_sub', '*': 'obp_mul'}
 
@@ -76,7 +76,7 @@ class Expr:
         self.names = [t for t in tokens if not t.isdigit() and t not in self.OPS]
 
     def to_c(self, access):
-        """access(name) -> C expression. Products bind closer than sums."""
+        """Returns the C expression. access(name) returns that of an identifier."""
         def atom(token):
             return token + 'u' if token.isdigit() else f'(uint64_t){access(token)}'
         terms, ops = [atom(self.tokens[0])], []
@@ -93,19 +93,19 @@ class Expr:
 
 
 class Leaf:
-    """One number on its way over the wire: a parameter itself, or a member of a parameter's struct."""
+    """One number that travels: a parameter, or a member of a parameter's struct."""
 
     def __init__(self, name, path, base, wire, count=1):
         self.name, self.path, self.base, self.wire, self.count = name, path, base, wire, count
         self.kind = None         # of a handle: travels as the client's id
         self.pointer_handle = False
         self.device = False      # the number of a device, which the client and the server count differently
-        self.when = None         # (path, value): it is a device only where that member has this value
+        self.when = None         # (path, value): it is a device only if that member has this value
         self.address = False     # a pointer that travels as a number
         self.opaque = False      # a struct that travels as its bytes
 
     def place(self, p, index=None, local=None):
-        """The C expression of this leaf of parameter p, of its element `index`, or of a local variable."""
+        """Returns the C expression for this leaf of parameter p, of its element `index`, or of a local variable."""
         dot = '.' + self.path if self.path else ''
         if local:
             return local + dot
@@ -117,7 +117,7 @@ class Leaf:
 
     @property
     def converted(self):
-        """Its value on the wire is not its value in C."""
+        """Whether its value on the wire differs from its value in C."""
         return bool(self.kind) or self.device
 
 
@@ -126,7 +126,7 @@ class Field:
 
     def __init__(self, name, wire, count=1, bound=None, source=None, leaf=None):
         self.name, self.wire, self.count, self.bound, self.source, self.leaf = name, wire, count, bound, source, leaf
-        self.limit = None        # a number that the value may not exceed, where `bound` names none
+        self.limit = None        # maximum of the value, if `bound` does not name one
         self.ctype, self.width = WIRE[wire]
         self.size = self.width * count
         self.align = self.width
@@ -142,7 +142,7 @@ class Field:
 
     @property
     def most(self):
-        """The largest value as a C expression, or None."""
+        """The maximum value as a C expression, or None."""
         return f'OBP_{self.bound}' if self.bound else f'{self.limit}u' if self.limit is not None else None
 
     def decl(self):
@@ -150,31 +150,31 @@ class Field:
 
 
 class Var:
-    """A part of variable length after the fixed part; each starts at a multiple of 8."""
+    """A part of variable length after the fixed part; its offset is a multiple of 8."""
 
     def __init__(self, name, wire, expr, bound, cstr=False, source=None, streamed=False, leaf=None):
         self.name, self.wire, self.expr, self.bound, self.cstr, self.source = name, wire, expr, bound, cstr, source
         self.streamed, self.leaf = streamed, leaf
-        self.given = None        # bit of the field `given`: without it the part is empty
+        self.given = None        # bit of the field `given`: if it is 0 the part is empty
         self.ctype, self.width = WIRE[wire]
 
     @property
     def times(self):
-        """Numbers of one element: more than one for an array inside a struct."""
+        """How many numbers one element has: more than one for an array inside a struct."""
         return self.leaf.count if self.leaf else 1
 
     @property
     def most(self):
-        """The most numbers, as a C expression."""
+        """The maximum number of numbers, as a C expression."""
         return f'OBP_{self.bound}' + (f' * {self.times}u' if self.times > 1 else '')
 
     def count(self, access):
-        """Elements of the parameter, as a C expression of 64 bits."""
+        """Returns the number of elements of the parameter, as a 64-bit C expression."""
         text = self.expr.to_c(access)
         return f'({access("given")} >> {self.given} & 1 ? {text} : 0)' if self.given is not None else text
 
     def length(self, access):
-        """Numbers in the part."""
+        """Returns how many numbers are in the part, as a C expression."""
         text = self.count(access)
         return f'obp_mul({text}, {self.times}u)' if self.times > 1 else text
 
@@ -183,7 +183,7 @@ class Var:
 
 
 class Struct:
-    """A struct that may travel: as `size` bytes, or member by member."""
+    """A struct that can travel, as `size` bytes or member by member."""
 
     def __init__(self, where, name, size=None):
         self.where, self.name, self.size, self.members = where, name, size, []
@@ -196,7 +196,7 @@ class Member:
 
 
 class Body:
-    """One direction of a call: fixed fields, widest first so that there are no holes, then the variable parts."""
+    """The body of a request or a reply: fixed fields, the widest first so that there is no padding between them, then the variable parts."""
 
     def __init__(self):
         self.fields, self.vars, self.pad, self.size = [], [], 0, 0
@@ -215,7 +215,7 @@ class Body:
         return next((f for f in self.fields if f.name == name), None)
 
     def of(self, param):
-        """The fields, or the variable parts, that carry this parameter."""
+        """Returns the fields or variable parts that carry this parameter."""
         return [f for f in self.fields if f.source is param and f.leaf] or [v for v in self.vars if v.source is param]
 
 
@@ -231,15 +231,15 @@ class Param:
         self.array = None        # text between the brackets of an array
         self.bound = None
         self.kind = 'scalar'     # scalar, cstr; of op parameters also bytes
-        self.new = False         # the client makes this handle, the server's driver the object behind it
-        self.drop = False        # the call ends this handle
+        self.new = False         # the call creates this handle; the client chooses its id
+        self.drop = False        # the call destroys this handle
         self.opt = False         # a pointer that may be NULL
         self.device = False      # an int that is the number of a device
         self.given = None        # bit of the field `given`
 
     @property
     def pointer(self):
-        """To one object."""
+        """Whether it is a pointer to one object."""
         return self.stars > 0 and self.way != 'addr' and self.array is None
 
     @property
@@ -256,7 +256,7 @@ class Param:
 
 
 class Call:
-    """One line of the specification."""
+    """A call or an operation: one line of the specification."""
 
     def __init__(self, where, name, klass):
         self.where, self.name, self.klass = where, name, klass
@@ -276,7 +276,7 @@ class Call:
 
     @property
     def stream(self):
-        """The CUstream parameter that a _ptsz twin replaces, or None."""
+        """The CUstream parameter whose default differs in the _ptsz variant, or None."""
         streams = [p for p in self.params if p.base == 'CUstream' and not p.stars and p.array is None]
         return streams[0] if streams else None
 
@@ -286,7 +286,7 @@ class Call:
 
     @property
     def extra_stream(self):
-        """The implementation takes the default stream of the calling flavour as one more parameter."""
+        """Whether the implementation has an additional parameter, the default stream of the called flavour."""
         return self.twin is not None and not self.stream and not self.config
 
     @property
@@ -310,7 +310,7 @@ class Call:
         return [p for p in self.params if p.opt]
 
     def size_access(self, name):
-        """A number of this call that decides a size, as the client's function sees it."""
+        """Returns the C expression for a number that determines a size, in the client's function."""
         field = self.req.field(name)
         return field.leaf.place(field.source) if field.leaf else name
 
@@ -325,7 +325,7 @@ class Call:
         return max(self.since, TWIN_SINCE) if twin else self.since
 
     def exports(self):
-        """[(exported name, since, flavour)] with flavour None, 'ptsz' or 'ptds'."""
+        """Returns [(exported name, since, flavour)]. flavour: None, 'ptsz' or 'ptds'."""
         names = [(self.name, self.since, None)]
         if self.twin:
             names.append((f'{self.name}_{self.twin}', self.since_of(self.twin), self.twin))
@@ -336,15 +336,15 @@ class Spec:
     def __init__(self, types):
         self.types = types
         self.calls = []          # CUDA calls, in the order of the files
-        self.ops = []            # wire operations that are no CUDA call
+        self.ops = []            # operations, which are not CUDA calls
         self.absent = []
         self.aliases = []
         self.groups = {}         # number -> name
         self.consts = {}         # name -> (value, comment)
         self.handles = {}        # C type -> kind
-        self.errors = {}         # C type of a handle -> what the client answers to one that does not exist
+        self.errors = {}         # C type of a handle -> the client's error for one that does not exist
         self.structs = {}        # C type -> Struct
-        self.lines = self.first_lines = 0   # of opcodes.lock; those that every server knows
+        self.lines = self.first_lines = 0   # number of lines in opcodes.lock; of those that every server knows
         self.by_name = {}
         self.by_opcode = {}
 
@@ -355,16 +355,16 @@ class Spec:
         return self.calls + self.aliases + self.absent
 
     def made(self):
-        """{C type: kind} of the handles that generated code makes."""
+        """Returns {C type: kind} of the handles that generated code creates."""
         types = {p.base for c in self.calls if c.on_wire for p in c.params if p.new}
         return {ctype: kind for ctype, kind in self.handles.items() if ctype in types}
 
     def newer(self, call):
-        """A server may lack this call."""
+        """Whether an older server may lack this call."""
         return call.line > self.first_lines
 
     def one_line(self):
-        """The calls whose line in the specification is all that is written for them."""
+        """The calls that consist of a line in the specification, without hand-written code."""
         return [c for c in self.calls if c.on_wire and not c.wrapped and not c.in_front]
 
     def add(self, call):

@@ -148,7 +148,7 @@ class Parser:
             raise SpecError(where, f'{ctype}: a struct without members does not travel')
 
     def parse_member(self, struct):
-        """[device] type path [count] [when path == VALUE]; or addr type *path;"""
+        """Parses `[device] type path [count] [when path == VALUE];` or `addr type *path;`."""
         where, words = self.where(), []
         while self.peek() not in (';', '[', 'when', ''):
             words.append(self.next())
@@ -368,7 +368,7 @@ class Parser:
 
 
 def read(paths, types_text, builtin_consts=()):
-    """paths: [(path, name shown in messages)]. Raises SpecError."""
+    """Returns the Spec. paths: [(path, name for messages)]. Raises SpecError."""
     spec = Spec(CudaTypes(types_text))
     for name, value in builtin_consts:
         spec.consts[name] = (value, None)

@@ -30,7 +30,7 @@ def object_of(path: str) -> str:
 
 
 def graph(paths: list[str], read=lambda path: pathlib.Path(path).read_text(encoding='utf-8')) -> Edges:
-    """object -> objects that it includes -> the lines that do so."""
+    """Returns {object: {included object: [file:line of each include]}}."""
     known = set(paths)
     edges: Edges = {object_of(path): {} for path in paths}
     for path in paths:
@@ -46,7 +46,7 @@ def graph(paths: list[str], read=lambda path: pathlib.Path(path).read_text(encod
 
 
 def folders(edges: Edges) -> Edges:
-    """The same between folders, whose names end in a slash."""
+    """The same for folders, whose names end in a slash."""
     found: Edges = {}
     for name, below in edges.items():
         folder = name.rpartition('/')[0] + '/'
@@ -60,7 +60,7 @@ def folders(edges: Edges) -> Edges:
 
 
 def circles(edges: Edges) -> list[list[str]]:
-    """The strongly connected components of more than one object (Tarjan), without recursion."""
+    """Returns the strongly connected components of more than one object (Tarjan's algorithm without recursion)."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     open_, stack, found = set(), [], []
@@ -97,7 +97,7 @@ def circles(edges: Edges) -> list[list[str]]:
 
 
 def closing(edges: Edges, members: list[str]) -> list[str]:
-    """A shortest circle through the first member: "a -> b (a.c:3)"."""
+    """Returns a shortest circle through the first member: "a -> b (a.c:3)"."""
     start, before = members[0], {}
     queue = [start]
     for node in queue:
@@ -132,7 +132,7 @@ COLUMNS = 100
 
 
 def levels(edges: Edges) -> dict[str, int]:
-    """folder -> 0 if it includes no other folder, else one more than the highest that it includes. The folders have no circle."""
+    """Returns {folder: level}: 0 if it includes no other folder, else one above the highest level that it includes. There must be no circle."""
     found: dict[str, int] = {}
 
     def level(name: str) -> int:
@@ -146,7 +146,7 @@ def levels(edges: Edges) -> dict[str, int]:
 
 
 def reduced(edges: Edges) -> dict[str, list[str]]:
-    """folder -> the folders that it includes, without those that it also reaches through another one."""
+    """Returns {folder: included folders}, without those that it also reaches through another one."""
     below: dict[str, set[str]] = {}
 
     def reach(name: str) -> set[str]:
@@ -158,7 +158,7 @@ def reduced(edges: Edges) -> dict[str, list[str]]:
 
 
 def picture(paths: list[str], read=lambda path: pathlib.Path(path).read_text(encoding='utf-8')) -> str:
-    """One block of lines for each level, the highest first: folder -> the folders that it includes."""
+    """Returns the picture: a block of lines for each level, the highest first, with a line for each folder."""
     edges = folders(graph([path for path in paths if not path.startswith(ASIDE)], read))
     level, arrows = levels(edges), reduced(edges)
     wide = max(map(len, edges))
@@ -174,7 +174,7 @@ def picture_problems(paths: list[str]):
     """Yields (file:line, what is wrong) if the page has another picture."""
     text = PAGE.read_text(encoding='utf-8')
     if circles(folders(graph(paths))):
-        return  # reported as such
+        return  # problems() reports the circle
     if BEGIN + picture(paths) + END not in text:
         yield f'{PAGE}:1', 'the picture of the folders is out of date: run tools/dev/circles.py --picture'
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Finds comments that stand above the wrong declaration, or above nothing.
+"""Finds comments that belong to no declaration or to another one.
 
 1. Two comments in a row: the first belongs to a declaration that was moved away. A heading is written
    as "---- name ----" in a comment of its own, and may be followed by one paragraph.
@@ -9,7 +9,7 @@
 3. In a header, a comment that names an output, ret_..., which the declarations below it do not have.
 4. A comment that begins with the name of a function, "name(): ...", above another function.
 
-Called by check-style; by itself it looks at the whole tree."""
+Called by check-style. Run directly, it checks the whole tree."""
 import pathlib
 import re
 import subprocess
@@ -25,7 +25,7 @@ OUTPUT = re.compile(r'\bret_\w+')
 
 
 def problems(path: str, text: str):
-    """(line, what) for each."""
+    """Yields (line, message) for each."""
     header = path.endswith(('.h', '.cuh'))
     blocks = [match for match in WHOLE.finditer(text) if not MARKER.match(match.group(2))]
     first = next((match for match in blocks), None)

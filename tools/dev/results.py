@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Finds functions that report a failure in another way than docs/adr/0024-errors.md allows.
+"""Finds functions that report failures in a way that docs/adr/0024-errors.md does not allow.
 
 In the folders below, a header's function returns void, bool, a pointer, a number, enum ob_err or
-CUresult. Three things are refused: an int that is not a listed number (INTS says what each one
-means), a text as the result that is not the name or description of a value, and another enum for
-errors. A parameter for the text of an error is `struct ob_cause *ret_cause`.
+CUresult. Refused are: an int, unless the function is in INTS, which says what the int is; a string,
+unless it names or describes a value; an enum for errors other than ob_err. The text of an error is
+returned through a parameter `struct ob_cause *ret_cause`.
 
-Called by check-style; by itself it prints what it finds in the whole tree."""
+Called by check-style. Run directly, it checks the whole tree."""
 import pathlib
 import re
 import subprocess
 import sys
 
 FOLDERS = ('base/', 'compression/', 'image/', 'protocol/', 'transport/', 'loadbalancer/', 'server/')
-# What the result of a function that returns int or ssize_t is. A system call: -1 with errno, as the call that it wraps.
+# Functions that may return int or ssize_t, with the meaning of the result. 'a system call': -1 with errno.
 INTS = {
     'ob_fd_raise': 'a descriptor',
     'ob_clock_poll_ms': 'milliseconds for poll()',
@@ -35,19 +35,19 @@ INTS = {
     'obs_options_parse': 'an exit status', 'obs_super_run': 'an exit status', 'obs_admission_run': 'an exit status',
     'obs_worker_run': 'an exit status', 'obs_worker_probe': 'an exit status',
 }
-# Endings of functions that return a text which is not an error: it names or describes a value.
+# Suffixes of functions that return a string which names or describes a value.
 TEXTS = ('_name', '_text', '_what', '_brief')
 
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
 FUNCTION = re.compile(r'^(?:static inline )?(int|ssize_t|const char \*|char \*|enum \w+)[ ]?\*?(\w+)\(', re.M)
 ERRORS = re.compile(r'enum (?!ob_err\b)\w*_(?:err|error|errors|status|failure|reason|result)$')
 CARRIER = re.compile(r'\bchar \*{1,2}\s?(?:ret_)?(?:why|reason|error|err|message|errbuf)\b(?=\s*[,)])')
-# Texts that go to a person or a peer and are inputs: `const char *why`.
+# Inputs, such as `const char *why` of a function that prints it.
 INPUT = re.compile(r'\bconst char \*(?!\*)\s?(?!ret_)\w+$')
 
 
 def problems(path: str, text: str):
-    """(line, what) for each."""
+    """Yields (line, message) for each."""
     if not path.startswith(FOLDERS) or path.startswith('protocol/gen/'):
         return
     code = COMMENT.sub(lambda match: re.sub(r'[^\n]', ' ', match.group()), text)
