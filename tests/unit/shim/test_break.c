@@ -4,9 +4,11 @@
  * The connection breaks at every position of a reply. Until it is resumed, another thread that gets
  * the receive right must not read on in the broken stream; then the whole reply must arrive.
  */
+#include <pthread.h>
 #include <sys/socket.h>
 
 #include "base/check.h"
+#include "base/thread.h"
 #include "client-shim/session/log_inside.h"
 #include "client-shim/session/resume.h"
 #include "protocol/obp_calls.h"
@@ -21,6 +23,7 @@
 static uint8_t wire[sizeof(struct obp_frame) + sizeof(struct obp_reply) + BODY_MAX + 8];
 static size_t wire_size;
 static int server_fd;
+static pthread_t resume_thread;
 
 /* Connects the client's stream to server_fd. */
 static void connect_pair(struct obt_stream *ret)
@@ -49,6 +52,19 @@ enum ob_err __wrap_obc_dial_run(
 	server_send(wire_size);
 	*ret_received = 0;
 	return OB_ERR_NONE;
+}
+
+bool __real_ob_thread_start(
+	void *(*fn)(void *), void *argument, size_t stack, pthread_t *ret_thread);
+bool __wrap_ob_thread_start(
+	void *(*fn)(void *), void *argument, size_t stack, pthread_t *ret_thread);
+
+/* The only thread that is started is the one that resumes. The test joins it. */
+bool __wrap_ob_thread_start(
+	void *(*fn)(void *), void *argument, size_t stack, pthread_t *ret_thread)
+{
+	CHECK(!ret_thread);
+	return __real_ob_thread_start(fn, argument, stack, &resume_thread);
 }
 
 static void wire_fill(size_t body)
@@ -115,8 +131,7 @@ static void break_at(size_t position, size_t body)
 	CHECK_INT(wait.result, CUDA_SUCCESS);
 	CHECK_INT(wait.got, body);
 	CHECK_MEM(block, wire + sizeof(struct obp_frame) + sizeof(struct obp_reply), body);
-	/* the resuming thread has ended: it releases the receive right last */
-	UNTIL(!atomic_load(&log->send_right) && !atomic_load(&log->recv_right));
+	CHECK_INT(pthread_join(resume_thread, NULL), 0);
 	CHECK(close(server_fd) == 0);
 	obt_stream_close(&log->stream);
 	obp_conn_fini(&log->conn);
