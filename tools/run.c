@@ -223,8 +223,7 @@ static int run_main(int argc, char **argv)
 	if (code == 127 && !strchr(s.command.list[0], '/'))
 		fprintf(stderr,
 			"outboard run: %s: not found in PATH; for a program in this directory "
-			"write "
-			"./%s\n",
+			"write ./%s\n",
 			s.command.list[0], s.command.list[0]);
 	else
 		fprintf(stderr, "outboard run: %s: %s\n", s.command.list[0], strerror(errno));
