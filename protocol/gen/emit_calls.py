@@ -25,7 +25,7 @@ def calls_h(spec):
     out = []
     for name, (value, comment) in spec.consts.items():
         if comment is None:
-            continue  # format.h has it
+            continue  # defined in format.h
         suffix = 'u' if value < 1 << 32 else 'ull'
         text = f'0x{value:x}' if value > 0xffff else str(value)
         out.append(f'#define OBP_{name} {text}{suffix}' + (f' /* {comment} */' if comment else ''))
@@ -157,7 +157,7 @@ def calls_c(spec):
             f'\t\t.req_vars = {ref(parts[2], "req_vars_" + n)}, .rep_vars = {ref(parts[3], "rep_vars_" + n)},\n'
             f'\t\t.sizes = {ref(parts[4], "sizes_" + n)}, .rep_bounds = {ref(parts[5], "rep_bounds_" + n)},\n\t}},')
     out.append('static const struct obp_call_info calls[] = {\n' + '\n'.join(rows) + '\n};\n')
-    out.append('/* index into calls + 1 */\nstatic const uint8_t rows[OBP_OPCODE_END] = {\n' + '\n'.join(
+    out.append('/* index into calls + 1; 0: no such opcode */\nstatic const uint8_t rows[OBP_OPCODE_END] = {\n' + '\n'.join(
         f'\t[{c.enum}] = {i + 1},' for i, c in enumerate(spec.wire_calls())) + '\n};\n')
     assert len(rows) < 256
     out.append('const uint8_t obp_opcode_flags[OBP_OPCODE_END] = {\n' + '\n'.join(

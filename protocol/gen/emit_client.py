@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""client-shim: for each call a function that writes its record (obc_call_*), and for some a function that begins a record to be filled in place."""
+"""client-shim: for each call a function that writes its record (obc_call_*), and for some a
+function that begins a record to be filled in place."""
 
 import emit_client_calls as regular
 from emit import header, rep_type, req_type, source, wrap
 
 
 def op_params(call):
-    """Parameters of obc_call_op_<name>: those of the specification; outputs are pointers with the prefix ret_."""
+    """Parameters of obc_call_op_<name>: those of the specification; outputs are pointers with the
+    prefix ret_."""
     decls = []
     for p in call.params:
         out = p.way == 'out'

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""client-shim: obc_call_<call>, which sends a CUDA call in the form that its line of the specification defines."""
+"""client-shim: obc_call_<call>, which sends a CUDA call in the form that its line of the
+specification defines."""
 
 from emit import body_start, rep_type, req_type, wrap
 from model import CACHE_ANSWER, CACHE_KEY
@@ -135,7 +136,8 @@ def convert(spec, call):
 
 
 def answer_buffer(call):
-    """Allocates the buffer for the reply before the record is begun, because no call may be made between begin and commit."""
+    """Allocates the buffer for the reply before the record is begun, because no call may be made
+    between begin and commit."""
     if not call.rep.vars:
         return []
     fixed = [f'sizeof({rep_type(call)})'] if call.rep.size else []
@@ -158,7 +160,7 @@ def stored(f):
     if f.name == 'given' and not f.leaf:
         return 'given'
     if not f.leaf:
-        return f'(uint32_t)len_{f.source.name}'  # of a string
+        return f'(uint32_t)len_{f.source.name}'  # the size of a string
     if f.leaf.opaque:
         return f.source.name if f.source.pointer and not f.source.opt else '&' + value(f)
     if f.leaf.address:
@@ -230,7 +232,8 @@ def load_fields(call, access):
 
 
 def load_devices(fields):
-    """Converts device numbers. Comes after the copies, because one member may decide whether another is a device."""
+    """Converts device numbers. Comes after the copies, because one member may decide whether
+    another is a device."""
     lines = []
     for f in fields:
         if not f.leaf.device:
@@ -272,7 +275,8 @@ def load_vars(call):
 
 
 def ends(spec, call):
-    """Returns (lines for a failed call, lines for a successful one) for the handle that the call creates or destroys."""
+    """Returns (lines for a failed call, lines for a successful one) for the handle that the call
+    creates or destroys."""
     if call.new:
         kind, p = spec.handles[call.new.base], call.new
         cast = f'({p.base})' + ('(uintptr_t)' if p.base in spec.types.handles else '')
@@ -325,7 +329,8 @@ def finish(spec, call):
 
 
 def make_id(spec, call):
-    """Allocates the id. This is the last step before the record that can fail, so that only the code after the record has to undo it."""
+    """Allocates the id. This is the last step before the record that can fail, so that only the
+    code after the record has to undo it."""
     if not call.new:
         return []
     kind, name = spec.handles[call.new.base], call.new.name
@@ -350,7 +355,8 @@ def call_function(spec, call):
 # ---- cached calls ----
 
 def cached_tail(call):
-    """A cached call: the request's bytes are the key. One buffer holds the request, one the reply."""
+    """A cached call: the request's bytes are the key. One buffer holds the request, one the
+    reply."""
     lines = ['\tuint8_t key[CACHE_KEY];', f'\tuint64_t key_size = {record_size(call)};']
     if call.rep.vars:
         v = call.rep.vars[0]

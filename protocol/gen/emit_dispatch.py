@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""server: maps each record to the function that executes it. Operations are written by hand; the functions of regular calls are generated."""
+"""server: maps each record to the function that executes it. Operations are written by hand; the
+functions of regular calls are generated."""
 
 from emit import body_start, header, in_req, rep_type, req_type, source, wrap
 from model import STACK_MAX
@@ -33,7 +34,7 @@ void obs_dispatch(struct obs_exec *x, const struct obp_record *rec, const void *
 
 /* The client broke the protocol. Ends the session, now or after the return. why: a constant string. */
 void obs_violation(struct obs_exec *x, const struct obp_record *rec, const char *why);
-/* Looks up the driver's handle for the client's id. False: there is none; obs_violation was called. */
+/* Looks up the driver's handle for the client's id. False: there is none, and that was reported. */
 bool obs_handle_get(struct obs_exec *x, const struct obp_record *rec, enum obs_kind kind, uint64_t id, void **ret_handle);
 /* Checks the client's id for a handle that a call will create. False: out of range or in use; obs_violation was called. */
 bool obs_handle_vacant(struct obs_exec *x, const struct obp_record *rec, enum obs_kind kind, uint64_t id);
@@ -123,7 +124,8 @@ def parts_c(call):
 
 
 def in_array(call, p):
-    """An array that the driver reads: a pointer into the record, or a copy that is assembled from its parts."""
+    """An array that the driver reads: a pointer into the record, or a copy that is assembled from
+    its parts."""
     parts = call.req.of(p)
     v = parts[0]
     if v.cstr:

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""docs/calls.md, opcodes.lock, and one valid frame of every wire call (fuzz seeds, stored frames)."""
+"""docs/calls.md, opcodes.lock, and one valid frame of every wire call (fuzz seeds, stored
+frames)."""
 
 import re
 import struct
 
 from emit_stubs import base_name
 
-MAGIC, VERSION, FRAME_CALLS = 0x4452424f, 1, 1   # protocol/format.h; the frame decoder refuses a seed that disagrees
+# As in protocol/format.h. With other values the frame decoder would reject the seeds.
+MAGIC, VERSION, FRAME_CALLS = 0x4452424f, 1, 1
 
 
 # ---- docs/calls.md ----
@@ -148,7 +150,8 @@ def sample_frame(spec, call):
 
 
 def seed_files(spec):
-    """Returns {file name: bytes}: <call>.frame in the form of the wire, <call>.call in the form of tests/fuzz/fuzz_frame.c."""
+    """Returns {file name: bytes}: <call>.frame in the form of the wire, <call>.call in the form of
+    tests/fuzz/fuzz_frame.c."""
     files = {}
     for call in spec.wire_calls():
         files[call.name + '.frame'] = sample_frame(spec, call)

@@ -14,7 +14,7 @@ def driver_h(spec):
     out.append('};\n')
     out.append(f'#define OBS_DRIVER_CALLS {len(spec.calls)}')
     out.append('''
-/* The calls' names, in the order of the struct. */
+/* Names of the calls, in the order of the struct's members. */
 extern const char *const obs_driver_names[OBS_DRIVER_CALLS];
 
 /*

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The two libraries named libcuda.so.1: exported functions, the table for cuGetProcAddress, the version script, and the
-prototypes of hand-written functions: obf_ (in both), obc_ (client shim), obd_ (software device)."""
+"""The two libraries named libcuda.so.1: exported functions, the table for cuGetProcAddress, the
+version script, and the prototypes of hand-written functions: obf_ (in both), obc_ (client library),
+obd_ (software device)."""
 
 import re
 
@@ -25,10 +26,10 @@ def front_h(spec):
 def local_h(spec, prefix):
     if prefix == 'obc_':
         calls = [c for c in spec.calls if c.klass == 'local' or c.wrapped]
-        what = 'The calls that client-shim/ writes by hand.'
+        what = 'Hand-written calls in client-shim/.'
     else:
         calls = [c for c in spec.calls if not c.in_front]
-        what = 'The calls that softdevice/ writes by hand; one that it does not define is absent.'
+        what = 'Hand-written calls in softdevice/; one without a definition is answered as absent.'
     return header(f'{prefix.upper()}LOCALS_H', what, [CUDA], prototypes(calls, prefix))
 
 
@@ -125,7 +126,8 @@ def rows_c(rows):
 
 
 def traced(spec, out_name, call, expression):
-    """Calls the software device with thread cancellation off, and writes trace lines if tracing is on."""
+    """Calls the software device with thread cancellation off, and writes trace lines if tracing is
+    on."""
     return ['\tint cancel = obf_cancel_off();', '\tuint64_t traced = 0;', '\tif (ob_unlikely(obf_trace_on))',
             f'\t\ttraced = obf_trace_call("{out_name}", {rows_c(trace_args(spec, call))});',
             f'\tCUresult result = {expression};', '\tif (ob_unlikely(traced))',
@@ -134,7 +136,8 @@ def traced(spec, out_name, call, expression):
 
 def stub(spec, out_name, call, flavour, prefix, number):
     function, weak = target(call, prefix)
-    # Marks the thread as inside a call (client-shim/session/inside.h), except for calls that call the program back.
+    # Marks the thread as inside a call (client-shim/session/inside.h), except in calls that call
+    # back into the program.
     guarded = prefix == 'obc_' and not any(p.base == 'CUoccupancyB2DSize' for p in call.params)
 
     lines = [f'{EXPORT} ' + wrap(f'CUresult {out_name}({call.prototype()});'),

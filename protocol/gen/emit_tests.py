@@ -104,7 +104,8 @@ def op_trip(spec, call):
 
 
 def first_beyond(spec, v):
-    """Returns values for the numbers of a size: 1, except for the first, which is the smallest that exceeds the maximum."""
+    """Returns values for the numbers of a size: 1, except for the first, which is the smallest that
+    exceeds the maximum."""
     values = {n: 1 for n in v.expr.names}
     low, high = 0, 1 << 48
     while high - low > 1:
@@ -116,7 +117,8 @@ def first_beyond(spec, v):
 
 
 def past_size(spec, call, v, values):
-    """Statements that check a body of the size that these numbers give, so that only the bound can refuse it."""
+    """Statements that check a body of the size that these numbers give, so that only the bound can
+    refuse it."""
     lines = ['\tmemset(body, 0, sizeof(body));']
     lines += [f'\t(({req_type(call)} *)body)->{n} = ({call.req.field(n).ctype}){value}u' + ('ll;' if value >> 32 else ';')
               for n, value in values.items()]
@@ -131,7 +133,8 @@ def past_size(spec, call, v, values):
 
 
 def op_past(spec, call):
-    """One above each maximum: the server's check must refuse it, and the client too if it checks that size."""
+    """One above each maximum: the server's check must refuse it, and the client too if it checks
+    that size."""
     lines = []
     for f in call.req.fields:
         if f.most and (f.source.kind != 'cstr' or not f.bound):
@@ -143,7 +146,7 @@ def op_past(spec, call):
             continue
         lines += past_size(spec, call, v, first_beyond(spec, v))
         if '-' in v.expr.tokens:
-            lines += past_size(spec, call, v, {n: 0 for n in v.expr.names})  # below zero
+            lines += past_size(spec, call, v, {n: 0 for n in v.expr.names})  # a negative size
     return lines
 
 
@@ -188,7 +191,8 @@ def check_cuda_prototypes_c(spec):
 
 
 def layout_rows(types_text):
-    """Returns (name, C expression) for every enumerator, struct size and member offset in base/cuda_types.h."""
+    """Returns (name, C expression) for every enumerator, struct size and member offset in
+    base/cuda_types.h."""
     text = re.sub(r'/\*.*?\*/', '', types_text, flags=re.S)
     rows = []
     for body in re.findall(r'typedef enum \w+ \{(.*?)\}', text, re.S):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The round trip of regular calls, for tests/wire/roundtrip.c: random arguments, a driver that checks them and returns random outputs,
-and a caller that checks the outputs."""
+"""The round trip of regular calls, for tests/wire/roundtrip.c: random arguments, a driver that checks
+them and returns random outputs, and a caller that checks the outputs."""
 
 from emit import wrap
 
@@ -73,7 +73,8 @@ def expected(leaf, got, want):
 
 
 def other_side(leaf, place):
-    """Returns the C expression for the device number at `place` in the numbering of the other side."""
+    """Returns the C expression for the device number at `place` in the numbering of the other
+    side."""
     flipped = f'(int)((uint32_t){place} ^ DEVICE_KEY)'
     if not leaf.when:
         return flipped
@@ -142,7 +143,8 @@ def argument(call, p, w='w->'):
 
 
 def came_back(call, p, counts):
-    """Checks that the program received the driver's outputs, and zeros in members that do not travel."""
+    """Checks that the program received the driver's outputs, and zeros in members that do not
+    travel."""
     gave, out = f'gave_{call.name}.{p.name}', f'out_{p.name}'
     if p.new:
         return [f'\tCHECK((uint64_t)(uintptr_t){out} == put_id);', f'\tCHECK((uintptr_t)put_handle == (uintptr_t){gave});']
@@ -216,6 +218,7 @@ def refusals(call, args):
 
 
 def too_long(spec, call, args):
+    """Checks that an array one element longer than its maximum is refused."""
     access = wanted(call)
     lines = []
     for v in call.req.vars + call.rep.vars:

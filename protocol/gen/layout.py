@@ -44,7 +44,8 @@ def check_size(call, var):
 
 
 def check_counter(call, var):
-    """Checks the counter of an out array: an inout number, in: the array's size, out: the number of elements."""
+    """Checks the counter of an out array: an inout number, in: the array's size, out: the number of
+    elements."""
     field = call.rep.field(var.expr.text)
     if not field or field.source.way != 'inout' or var.source.way != 'out':
         raise SpecError(call.where, f"{call.name}: '{var.source.name}[*{var.expr.text}]' is an out array, and {var.expr.text} an inout pointer to"

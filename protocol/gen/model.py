@@ -14,15 +14,16 @@ RESERVED = {'x', 'rec', 'req', 'rep', 'body', 'at', 'slot', 'result', 'answer', 
             'bad', 'key', 'key_size', 'fixed', 'memcpy', 'memset', 'put', 'pad', 'put_part'}
 RESERVED_IN_CALLS = {'ctx', 'i', 'given', 'one', 'used'}
 RESERVED_PREFIXES = ('len_', 'id_', 'ids_', 'h_', 'wrong_', 'ret_', 'number_', 'in_', 'part_')
-FIXED_MAX = 256          # elements of an array of fixed length
-CACHE_KEY = 256          # bytes of the arguments of a cached call
-CACHE_ANSWER = 128
-STACK_MAX = 1 << 16      # bytes of the arrays of one call that generated code keeps on the stack
+FIXED_MAX = 256          # maximum number of elements of an array of fixed length
+CACHE_KEY = 256          # maximum bytes of the arguments of a cached call
+CACHE_ANSWER = 128       # maximum bytes of its answer
+STACK_MAX = 1 << 16      # maximum bytes of a call's arrays on the stack of generated code
 
 WIRE = {'u8': ('uint8_t', 1), 'u16': ('uint16_t', 2), 'u32': ('uint32_t', 4), 'u64': ('uint64_t', 8),
         'i32': ('int32_t', 4), 'i64': ('int64_t', 8), 'f32': ('float', 4), 'f64': ('double', 8)}
 
-# C scalars of prototypes -> wire type. Enumerations travel as u32, handles and device pointers as u64.
+# C scalars of prototypes -> wire type. Enumerations travel as u32, handles and device pointers as
+# u64.
 SCALARS = {'int': 'i32', 'unsigned int': 'u32', 'unsigned long long': 'u64', 'long long': 'i64', 'size_t': 'u64',
            'unsigned char': 'u8', 'unsigned short': 'u16', 'float': 'f32', 'double': 'f64', 'char': 'u8',
            'CUdevice': 'i32', 'CUdeviceptr': 'u64', 'cuuint32_t': 'u32', 'cuuint64_t': 'u64',
@@ -57,7 +58,8 @@ class CudaTypes:
 
 
 class Expr:
-    """A size: identifiers and numbers joined by + - *. The C code saturates: an overflow gives UINT64_MAX."""
+    """A size: identifiers and numbers joined by + - *. The C code gives UINT64_MAX if the result
+    overflows or is negative."""
 
     OPS = {'+': 'obp_add', '-': 'obp_sub', '*': 'obp_mul'}
 
@@ -97,15 +99,16 @@ class Leaf:
 
     def __init__(self, name, path, base, wire, count=1):
         self.name, self.path, self.base, self.wire, self.count = name, path, base, wire, count
-        self.kind = None         # of a handle: travels as the client's id
+        self.kind = None         # kind of a handle; a handle travels as the client's id
         self.pointer_handle = False
-        self.device = False      # the number of a device, which the client and the server count differently
+        self.device = False      # a device number: client and server number devices differently
         self.when = None         # (path, value): it is a device only if that member has this value
         self.address = False     # a pointer that travels as a number
         self.opaque = False      # a struct that travels as its bytes
 
     def place(self, p, index=None, local=None):
-        """Returns the C expression for this leaf of parameter p, of its element `index`, or of a local variable."""
+        """Returns the C expression for this leaf of parameter p, of its element `index`, or of a
+        local variable."""
         dot = '.' + self.path if self.path else ''
         if local:
             return local + dot
@@ -196,7 +199,8 @@ class Member:
 
 
 class Body:
-    """The body of a request or a reply: fixed fields, the widest first so that there is no padding between them, then the variable parts."""
+    """The body of a request or a reply: fixed fields, the widest first so that there is no padding
+    between them, then the variable parts."""
 
     def __init__(self):
         self.fields, self.vars, self.pad, self.size = [], [], 0, 0
@@ -234,8 +238,8 @@ class Param:
         self.new = False         # the call creates this handle; the client chooses its id
         self.drop = False        # the call destroys this handle
         self.opt = False         # a pointer that may be NULL
-        self.device = False      # an int that is the number of a device
-        self.given = None        # bit of the field `given`
+        self.device = False      # an int that is a device number
+        self.given = None        # bit number in the field `given`
 
     @property
     def pointer(self):
@@ -263,7 +267,7 @@ class Call:
         self.since, self.params, self.twin, self.words = 0, [], None, set()
         self.opcode, self.op, self.group, self.doc = None, False, None, ''
         self.reason = self.target = None
-        self.line = 0            # in opcodes.lock; 0: unknown
+        self.line = 0            # line number in opcodes.lock; 0: unknown
         self.req, self.rep = Body(), Body()
 
     @property
@@ -286,7 +290,8 @@ class Call:
 
     @property
     def extra_stream(self):
-        """Whether the implementation has an additional parameter, the default stream of the called flavour."""
+        """Whether the implementation has an additional parameter, the default stream of the called
+        flavour."""
         return self.twin is not None and not self.stream and not self.config
 
     @property
@@ -310,7 +315,8 @@ class Call:
         return [p for p in self.params if p.opt]
 
     def size_access(self, name):
-        """Returns the C expression for a number that determines a size, in the client's function."""
+        """Returns the C expression for a number that determines a size, in the client's
+        function."""
         field = self.req.field(name)
         return field.leaf.place(field.source) if field.leaf else name
 
@@ -344,7 +350,8 @@ class Spec:
         self.handles = {}        # C type -> kind
         self.errors = {}         # C type of a handle -> the client's error for one that does not exist
         self.structs = {}        # C type -> Struct
-        self.lines = self.first_lines = 0   # number of lines in opcodes.lock; of those that every server knows
+        # Number of lines in opcodes.lock; number of those that every server knows.
+        self.lines = self.first_lines = 0
         self.by_name = {}
         self.by_opcode = {}
 
