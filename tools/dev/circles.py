@@ -4,12 +4,12 @@
 """Finds circles among the sources: files that include one another, directly or through others.
 
 The unit is an object: foo.c, foo.h, foo.cu and foo.cuh of one folder, and its private header
-foo_inside.h. The objects of a circle cannot be understood, tested or moved one at a time. To remove a
-circle, move the structure that both objects need into a header below both, or let the lower object call
-through a list of listeners that the upper one joins. Folders are checked in the same way: if
+foo_inside.h. The objects of a circle cannot be understood, tested or moved one at a time. To remove
+a circle, move the structure that both objects need into a header below both, or let the lower object
+call through a list of listeners that the upper one joins. Folders are checked in the same way: if
 server/worker uses server/layers, then nothing in server/layers may use server/worker.
 
-Called by check-style.
+Called by check-style. As a program:
 
     tools/dev/circles.py              print the circles
     tools/dev/circles.py --picture    write the picture of the folders into docs/ARCHITECTURE.md
@@ -60,7 +60,8 @@ def folders(edges: Edges) -> Edges:
 
 
 def circles(edges: Edges) -> list[list[str]]:
-    """Returns the strongly connected components of more than one object (Tarjan's algorithm without recursion)."""
+    """Returns the strongly connected components of more than one object (Tarjan's algorithm without
+    recursion)."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     open_, stack, found = set(), [], []
@@ -132,7 +133,8 @@ COLUMNS = 100
 
 
 def levels(edges: Edges) -> dict[str, int]:
-    """Returns {folder: level}: 0 if it includes no other folder, else one above the highest level that it includes. There must be no circle."""
+    """Returns {folder: level}: 0 if it includes no other folder, else one above the highest level
+    that it includes. There must be no circle."""
     found: dict[str, int] = {}
 
     def level(name: str) -> int:
@@ -146,7 +148,8 @@ def levels(edges: Edges) -> dict[str, int]:
 
 
 def reduced(edges: Edges) -> dict[str, list[str]]:
-    """Returns {folder: included folders}, without those that it also reaches through another one."""
+    """Returns {folder: included folders}, without those that it also reaches through another
+    one."""
     below: dict[str, set[str]] = {}
 
     def reach(name: str) -> set[str]:
@@ -158,7 +161,8 @@ def reduced(edges: Edges) -> dict[str, list[str]]:
 
 
 def picture(paths: list[str], read=lambda path: pathlib.Path(path).read_text(encoding='utf-8')) -> str:
-    """Returns the picture: a block of lines for each level, the highest first, with a line for each folder."""
+    """Returns the picture: a block of lines for each level, the highest first, with a line for each
+    folder."""
     edges = folders(graph([path for path in paths if not path.startswith(ASIDE)], read))
     level, arrows = levels(edges), reduced(edges)
     wide = max(map(len, edges))

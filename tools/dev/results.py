@@ -15,7 +15,8 @@ import subprocess
 import sys
 
 FOLDERS = ('base/', 'compression/', 'image/', 'protocol/', 'transport/', 'loadbalancer/', 'server/')
-# Functions that may return int or ssize_t, with the meaning of the result. 'a system call': -1 with errno.
+# Functions that may return int or ssize_t, with the meaning of the result. 'a system call': -1 with
+# errno.
 INTS = {
     'ob_fd_raise': 'a descriptor',
     'ob_clock_poll_ms': 'milliseconds for poll()',
