@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
 """Thousands of hostile connections of all kinds. Meanwhile an honest client must get a session at
-once and an owner must resume its session. The attack must take no place and no worker, and must
-not grow the audit log without limit.
+once, and a client must be able to resume its session. The attack must take no place and no worker,
+and must not grow the audit log without limit.
 
     attack.py OUTBOARD SERVER [CONNECTIONS] [SECONDS]
 
 CONNECTIONS (default 2,000) are made in SECONDS (default 6) from ten addresses of this machine,
-which the server is configured to count like remote ones. By hand: 20000 20.
+which the server is configured to count like remote ones. The full run, by hand: 20000 20.
 """
 import contextlib
 import json
@@ -104,7 +104,7 @@ class Peer:
         return self.out.read()
 
     def came(self):
-        """False: the connection has ended."""
+        """Handles received bytes. Returns False if the connection has ended."""
         data = self.socket.recv(65536)
         if not data:
             return False
@@ -131,7 +131,7 @@ def attack(address, secure, route, connections, seconds, seed):
                 peer = Peer(kind, dice.choice(ADDRESSES), address, secure, route)
                 selector.register(peer.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, peer)
             except OSError:
-                break  # no descriptors or no ports: the oldest is closed below
+                break  # no descriptors or no ports left: the oldest connections are closed below
             held.append(peer)
             made[kind] = made.get(kind, 0) + 1
             total += 1
@@ -260,8 +260,8 @@ def main():
             if owner:
                 owner[0].close()
             check(f'{name}: the server stops', server.stop())
-        # Long before the 60 s in which the server gives up silent connections. The measured values
-        # are printed above.
+        # AT_ONCE is much less than the 60 s after which the server closes silent connections. The
+        # measured values are printed above.
         check('nobody honest waited for a time-out', max(slowest) < waiting.AT_ONCE, slowest)
     print(f'{len(bad)} wrong')
     return 1 if bad else 0

@@ -33,8 +33,7 @@ def status(pid):
 
 
 def files(pid):
-    """Returns the number of descriptors, and the MiB of memory files that do not belong to a
-    device; None: this user cannot read it."""
+    """Returns the number of descriptors, and the MiB of the files that store the output."""
     found, total = set(), 0
     with contextlib.suppress(FileNotFoundError):
         for fd in os.scandir(f'/proc/{pid}/fd'):
@@ -79,7 +78,7 @@ def answer(program):
 
 
 def worker_of(server, n):
-    """The n-th session's."""
+    """Returns the worker of the n-th session, or None if it has not started."""
     started = [m.group(1) for line in server.lines if (m := re.search(r'starts on worker (\d+)', line))]
     return int(started[n]) if len(started) > n else None
 

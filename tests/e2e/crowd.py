@@ -60,14 +60,14 @@ def faults(folder):
 
 
 def killed(folder):
-    """Workers are killed at random under many sessions, then the server."""
+    """Kills workers at random while many sessions run, and then the server."""
     dice = random.Random(5)
     server = Server(SERVER, '--driver', 'soft', '--max-sessions', str(SESSIONS + 2), listen=f'unix:{folder}/k')
     alone = Run(server.url, PROGRAM, '1', '6', '100000').wait()
     check('the program alone', alone[0] == 0, alone)
     runs = [Run(server.url, PROGRAM, '1', '6', '100000') for _ in range(SESSIONS)]
     victims = set()
-    # each is monitored and must end
+    # A thread watches each run; each must end.
     while len(victims) < SESSIONS // 4 and any(run.thread.is_alive() for run in runs):
         alive = [pid for pid in server.workers() if pid not in victims]
         if alive:
@@ -101,7 +101,7 @@ def killed(folder):
 
 
 def crowd():
-    """More connections than the server keeps. Most send nothing, some send a byte now and then."""
+    """More connections than the server keeps. Most send nothing, some send one byte."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     many = min(CONNECTIONS, hard - 200)

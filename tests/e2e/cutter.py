@@ -54,19 +54,19 @@ class Link:
     def __init__(self, proxy, client):
         self.proxy, self.client, self.server = proxy, client, None
         self.kind, self.budget, self.mode, self.dead, self.answered = None, None, 'fin', False, False
-        # breaks as soon as the client sends anything after the answer to its join
+        # True: this breaks as soon as the client sends anything after the answer to its join.
         self.fragile = proxy.fragile
         self.lock = threading.Lock()
 
     def run(self):
         try:
             head, fds = b'', []
-            while len(head) < PREFACE:  # separately: later bytes may bring descriptors
+            while len(head) < PREFACE:  # no more than that: later bytes may come with descriptors
                 part = self.client.recv(PREFACE - len(head))
                 if not part:
                     return self.client.close()
                 head += part
-            # Under TLS a join's purpose is not visible: each is cut like one for data.
+            # Under TLS the purpose of a join is not visible: each counts as one for data.
             secret = self.proxy.url.startswith('tls')
             if head[6] == 2 and not secret:
                 while b'code' not in head:
@@ -147,7 +147,7 @@ class Proxy:
         self.dice, self.kinds = random.Random(seed), kinds
         self.lock = threading.Lock()
         self.links, self.bytes, self.made, self.refusing = [], 0, {}, False
-        # the bytes do not pass the proxy: connections break by time
+        # Over shared memory the bytes do not pass the proxy: connections break by time.
         self.shared = listen.startswith('shm:')
         scheme, path = listen.split(':', 1)
         self.listener = Listener(self.carry, path if scheme in ('unix', 'shm') else None)
@@ -164,8 +164,8 @@ class Proxy:
             Link(self, client).run()
 
     def plan(self, link):
-        """Returns when this connection breaks. A session's first connection survives its hello; a
-        later one may break during its join."""
+        """Decides when and how this connection breaks. A session's first connection survives its
+        hello; a later one may break during its join."""
         with self.lock:
             if not self.cuts_left or link.kind not in self.kinds or (self.shared and (link.kind == 'new' or self.dice.random() > 0.15)):
                 return

@@ -41,7 +41,7 @@ class Frame:
         return Frame(head, receive(sock, FRAME.unpack(head)[4]))
 
     def fit(self):
-        """To be called after changing the payload: pads it and sets the sizes."""
+        """Pads the payload and sets the sizes. Call it after changing the payload."""
         self.raw_size = len(self.payload) + (-len(self.payload) % 8 if self.type != CONTROL else 0)
         self.payload += bytes(-len(self.payload) % 8)
         self.size = len(self.payload)
@@ -65,7 +65,7 @@ class Reply:
         self.__dict__.update(fields)
 
     def fit(self):
-        """To be called after changing the body."""
+        """Sets the sizes. Call it after changing the body."""
         self.body = len(self.data)
         self.size = REPLY.size + self.body + -self.body % 8
         return self
@@ -80,7 +80,7 @@ class Reply:
 
 
 def replies_of(frame):
-    """Returns the replies of an unpacked frame as a server sends it."""
+    """Returns the replies of a frame that is not packed."""
     found, at = [], 0
     for _ in range(frame.count):
         head = frame.payload[at:at + REPLY.size]
@@ -96,7 +96,7 @@ def replies_into(frame, replies):
     return frame.fit()
 
 
-# ---- msgpack, as much of it as control maps need ----
+# ---- the part of msgpack that control maps need ----
 
 def unpack(data):
     value, _ = _unpack(data, 0)

@@ -10,7 +10,7 @@ import threading
 from frames import CONTROL, GIVEN, MORE, PART, PREFACE, REPLIES, TEXT, TEXT_STDERR, Frame, Reply, pack, receive, replies_into, replies_of, unpack
 from listening import Listener, end
 
-LEFT_OUT_S = 1               # after bytes were omitted: when the connections are closed
+LEFT_OUT_S = 1               # seconds from the omission of a frame until the connections are closed
 NUMBERS = (0, 1, 2, 7, 8, 31, 63, 64, 255, 999, 1000, 4095, 4096, 65535, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 8, (1 << 32) - 1)
 LARGE = NUMBERS + (1 << 32, 1 << 47, (1 << 63) - 1, 1 << 63, (1 << 64) - 4096, (1 << 64) - 1)
 TEXTS = ('', '\x1b[2J\x1b]0;title\x07', '\x9b2J', 'x' * 5000, '\udcff\udc9b', '\u202eabc', 'line\nline\r\n', '%s%n%p' * 20)
@@ -25,8 +25,8 @@ class Hostile:
         self.random, self.log, self.lock = random.Random(seed), [], threading.Lock()
         host, port = url.split('//')[1].rsplit(':', 1)
         self.server, self.open, self.seen = (host, int(port)), [], dict.fromkeys(range(256), 0)
-        # The n-th frame of a kind. Control messages are few and come first; parts come over stripes
-        # only.
+        # (type, n): the n-th frame of that type is changed. Control messages are few and come
+        # first; parts come over stripes only.
         kinds = (REPLIES, REPLIES, CONTROL) + ((PART, PART, GIVEN) if striped else ())
         self.places = [(kind, self.random.choice((0, 1, 2, 3, self.random.randrange(12), self.random.randrange(90 if kind == REPLIES else 12))))
                        for kind in (self.random.choice(kinds) for _ in range(self.random.choice((1, 1, 2, 6))))]
@@ -185,8 +185,8 @@ def reply_repeated(r, frame, state):
 
 
 def reply_in_pieces(r, frame, state):
-    """Adds pieces before the reply, possibly with more bytes than it may have, or sends the reply
-    itself as a piece."""
+    """Adds pieces before the reply, possibly with more bytes than it may have. The reply itself may
+    then be empty."""
     replies = replies_of(frame)
     at = r.randrange(len(replies))
     piece = replies[at].copy()

@@ -62,7 +62,7 @@ def changed(server_url, seed):
 
 
 class Wild(Hostile):
-    """Every list of times claims a length of more than two thousand million."""
+    """Changes the length of every list of times to more than two thousand million."""
 
     def change(self, frame, state, ends):
         if frame.type == REPLIES and not frame.flags:
@@ -109,8 +109,8 @@ def main():
             if wrong:
                 check(f'seed {seed}: {" ".join(verb)}', False, f'{wrong}; {log}; {said[-600:]!r}')
     check(f'{SEEDS} commands end well, whatever the server says', not bad)
-    # Only the first three query the server themselves. bench uses the client library, to which a
-    # server that sends acknowledgements but no reply is busy computing.
+    # Only the first three commands query the server themselves. bench uses the client library, for
+    # which a server that sends acknowledgements but no reply is busy computing.
     for name, verbs, peer in (('says nothing', VERBS, Alone(lambda c: None)), ('never stops talking', VERBS, Alone(flood)),
                               ('never answers a call', VERBS[:3], Flood(server.url, 1, False))):
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:

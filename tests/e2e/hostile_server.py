@@ -22,7 +22,7 @@ from hostile import STEER, Hostile
 from outboard_test import Server, bad, check
 
 OUTBOARD, SERVER, VICTIM = sys.argv[1:4]
-DEADLINE = 50                # seconds for one program; its own time-outs are some seconds
+DEADLINE = 50                # seconds for one program, whose own time-outs take some seconds
 AT_ONCE = 6
 # Changes of data that the client cannot detect.
 MAY_BE_WRONG = ('type 5:', 'reply_body', 'random_bytes', 'replies_exchanged', 'reply_repeated', 'header_field', 'reply_field', 'reply_left_out', 'part_', 'reply_in_pieces', 'message_', 'reply_result',

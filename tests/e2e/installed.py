@@ -43,7 +43,7 @@ def main():
     with tempfile.TemporaryDirectory() as top:
         stage = pathlib.Path(top, 'stage')
         run('meson', 'install', '--no-rebuild', '-C', BUILD, '--destdir', stage, env=env)
-        # moved: no file may contain the path it was installed to
+        # Move the tree: no file may contain the path that it was installed to.
         tree = pathlib.Path(top, 'elsewhere')
         shutil.move(str(stage / PREFIX.lstrip('/')), tree)
         with open(f'{BUILD}/meson-info/intro-installed.json', encoding='utf-8') as file:

@@ -83,7 +83,7 @@ def first_deferred(connection):
 
 RING, ALL = 2 << 20, 4096 + 2 * (2 << 20)
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
-# of the ring to the server; the ring to the client follows at NEXT
+# Offsets in the header of the ring to the server; that of the ring to the client begins at NEXT.
 HEAD, BASE, TAIL, NEXT = 0, 8, 128, 512
 
 
@@ -160,8 +160,8 @@ def hostile(server):
         said = until_closed(connection)
         check(f'hostile client, {name}: hung up on', said is not None)
         connection.close()
-    # Asynchronous calls with objects of others do not violate the protocol: they have no effect,
-    # and the next reply reports the error.
+    # Asynchronous calls with addresses that are not the session's do not violate the protocol: they
+    # have no effect, and the next reply reports the error.
     context = struct.pack('<IHHQ', 16, 0x0101, 0, 1)
     for name, call in {
         'freeing what was never allocated': struct.pack('<IHHQQ', 24, 0x0304, 0, 0xdead0000, 0),

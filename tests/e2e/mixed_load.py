@@ -41,15 +41,15 @@ RUN_TIMEOUT = 300        # seconds; a program needs a few at most
 HOSTILE_ADDRESS = '127.0.0.66'
 HOSTILE_HELD_MAX = 64    # connections that the hostile peers keep open at a time
 HOSTILE_PAUSE = 0.02     # seconds between two of them: at most 50 a second
-# one of this many runs kills its client, or a worker, within KILL_WITHIN seconds
+# One of this many runs kills its client, and one of this many a worker, within KILL_WITHIN seconds.
 KILL_EVERY = (4, 9)
 KILL_WITHIN = 0.5
-LONG_SHARE = 0.2         # of the other runs
-# arguments of the program that is most often running at a kill: threads, rounds, bytes of a large
-# copy
+LONG_SHARE = 0.2         # the fraction of the other runs that use LongProgram
+# Arguments of LongProgram, which is used for runs with a kill: threads, rounds, bytes of a large
+# copy.
 LONG = ('2', '80', '300000')
 SAMPLE_EVERY = 2.0       # seconds
-# bytes that the server's memory may differ between its first and its last tenth of a long run
+# Bytes by which the server's memory may grow between the second and the last tenth of a long run.
 GROWTH_MAX = 6 << 20
 needs('resume')
 PREFACE = struct.pack('<IHBBQ', 0x4452424F, 2, 1, 0, 0)
@@ -58,7 +58,8 @@ WAYS = ('tcp', 'unix', 'shm', 'tls', 'cut')
 
 
 class Server:
-    """One server that listens on every transport, with a token; live sessions by its log."""
+    """One server that listens on every transport and requires a token. The live sessions are read
+    from its log."""
 
     def __init__(self, build, folder):
         self.build, self.folder = build, folder
@@ -117,7 +118,8 @@ class Tally:
         self.lock = threading.Lock()
         self.count = collections.Counter()
         self.wrong = []
-        # killed workers whose run has not been found yet: the client's process group, or None
+        # For each killed worker whose run has not been found yet: the client's process group, or
+        # None.
         self.kills = []
 
     def add(self, what, n=1):
@@ -218,7 +220,7 @@ class Load:
     def kill_worker(self, _, dice):
         if victim := self.server.victim(dice):
             worker, group = victim
-            # before the kill, because the session's end may be noticed first
+            # Before the kill, because the end of the run may be judged first otherwise.
             self.tally.killed(group)
             with contextlib.suppress(ProcessLookupError):
                 os.kill(worker, signal.SIGKILL)

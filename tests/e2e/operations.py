@@ -36,8 +36,8 @@ def value(text, name):
 
 
 def well_formed(text):
-    """Each series follows its HELP and TYPE; each line is a comment or name{labels} number;
-    counters end in _total or are listed as exceptions."""
+    """Returns the first line that is neither a comment nor `name{labels} number` after the TYPE of
+    that name, or None."""
     typed = set()
     for line in text.splitlines():
         if line.startswith('# HELP '):

@@ -63,7 +63,8 @@ def run(url, command, timeout=280, **env):
 
 
 def compare(name, server, folder, listen, command, cuts, mean, half, control, seed=SEED, kinds=('new', 'data', 'stripe'), copies=True, **env):
-    """copies: the number of the driver's copies must be the same, too."""
+    """Compares an unbroken run with one through a proxy that breaks connections; returns the number
+    of breaks. copies: the number of the driver's copies must be the same, too."""
     code, out, err, took = run(server.url, command, **env)
     calls, said = server.calls()
     check(f'{name}: runs unbroken', code == 0 and calls, (code, out, err[-1500:]))

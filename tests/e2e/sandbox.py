@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""A compromised worker: its driver tries operations that must be denied. All must be denied in all
-threads, as root and as another user, by the profile for any driver and by that of the software
-device. The same for the admission process.
+"""A compromised worker: its driver tries operations that must be denied in all threads, as root and
+as another user, by the profile for any driver and by that of the software device. The same for the
+admission process.
 
     sandbox.py OUTBOARD SERVER PROGRAM DRIVER soft|none
 """
@@ -52,7 +52,8 @@ def attempt(s):
 
 
 def scene(folder, user):
-    """Files that a worker must not reach; the environment that names them to the driver."""
+    """Creates files that a worker must not reach. Returns the environment variables that tell the
+    driver their paths."""
     paths = {name: folder / name for name in ('KEY', 'TOKENS', 'OTHER', 'OUTSIDE', 'SOCKET')}
     (folder / 'cache').mkdir(mode=0o700)
     paths['OTHER'] = folder / 'cache' / ('f' * 32) / ('c' + 'f' * 64)  # as an upload is named: the server removes others
@@ -67,8 +68,8 @@ def scene(folder, user):
 
 
 def attack(user, mode, server, driver):
-    """driver: the file itself, or `soft` if the file is installed beside the server in place of the
-    software device."""
+    """The attempts in a worker. driver: the driver's file, or `soft` if that file is installed
+    beside the server in place of the software device."""
     who = (user.pw_name if user else 'this user') + (', profile soft' if driver == 'soft' else '')
     with tempfile.TemporaryDirectory() as top:
         os.chmod(top, 0o755)

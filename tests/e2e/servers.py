@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Several servers: one dead, one that hangs, one loaded, one free. The program must get the free
-one soon, and a clear error when there is none.
+"""Several servers: one dead, one that hangs, one loaded, one free. The program must soon get a
+session on the free one, and a clear error if there is none.
 
     servers.py OUTBOARD SERVER INIT_PROGRAM LIMITS_PROGRAM
 """

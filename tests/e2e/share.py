@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Two busy sessions at 25 and 75 % of one device, over ten seconds: prints what each got. A
+"""Runs two busy sessions at 25 and 75 % of one device for ten seconds, and prints what each got. A
 measurement: it fails only if a session got nothing.
 
     share.py OUTBOARD SERVER LIMITS_PROGRAM [SECONDS]

@@ -25,7 +25,8 @@ from outboard_test import bad, check, children
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 PREFACE = bytes.fromhex('4f425244' '0200' '01' '00') + bytes(8)
-# time-out in seconds of the client and of the server's hello; a case may take this plus a margin
+# The client's time-out and the server's hello time-out, in seconds. A case may take this plus a
+# margin.
 TIMEOUT = 3
 MARGIN = waiting.AT_ONCE
 SECRETS = ('OUTBOARD_TOKEN', 'OUTBOARD_TLS_CA', 'OUTBOARD_TLS_PIN', 'OUTBOARD_TLS_CERT', 'OUTBOARD_TLS_KEY', 'OUTBOARD_CODEC')
@@ -40,7 +41,7 @@ def outboard(*arguments, status=0):
 
 
 class Server(outboard_test.Server):
-    """A server of the null driver. As a context it must have started."""
+    """A server with the null driver. In a `with` statement it must have started."""
 
     def __init__(self, *options):
         super().__init__(SERVER, '--driver', 'null', '--hello-timeout', str(TIMEOUT), *options, listen=None, must_start=False)
@@ -65,7 +66,8 @@ def let_in(what, url, **environment):
 
 
 def let_in_soon(what, url, **environment):
-    """A place may become free only after a session has ended or a time has passed."""
+    """Like let_in, but tries again: the server may accept a client only after a session has ended
+    or some time has passed."""
     said = []
 
     def inside():
@@ -231,13 +233,14 @@ def guesses(where):
 
 
 def memory_has(pid, needles):
-    """Whether a process has one of these byte strings in its memory; None: it may not be inspected."""
+    """Returns whether the memory of a process has one of these byte strings; None: not
+    permitted."""
     try:
         with open(f'/proc/{pid}/maps', encoding='ascii') as maps, open(f'/proc/{pid}/mem', 'rb', buffering=0) as memory:
             for line in maps:
                 begin, end = (int(x, 16) for x in line.split()[0].split('-'))
-                # Reads mapped pages, not reserved addresses: a session's range is far larger than
-                # the memory.
+                # Skip large mappings: a session's range reserves far more addresses than there is
+                # memory.
                 if 'rw' not in line.split()[1] or end - begin > 1 << 28 or '[v' in line:
                     continue
                 memory.seek(begin)
@@ -302,7 +305,7 @@ def limits_of_tokens(files, where):
         for _ in range(5):
             _, said, _ = client(server.url, OUTBOARD_TOKEN=other[:-1] + ('0' if other[-1] != '0' else '1'), **trust)
         check('the first wrong tokens are told so', 'unknown here' in said, said)
-        for _ in range(3):  # the delays grow: one of the first may be over on a slow machine
+        for _ in range(3):  # on a slow machine, one of the first delays may be over; they grow
             _, said, _ = client(server.url, OUTBOARD_TOKEN=other[:-1] + ('0' if other[-1] != '0' else '1'), **trust)
         check('more of them have to wait', 'too many wrong tokens' in said, said)
         let_in_soon('then a right one gets in', server.url, OUTBOARD_TOKEN=other, **trust)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""The upload cache: a second start sends almost nothing, and the device has the same bytes. Other
-tenants cannot use the entries. The cache stays within its limit. Damaged or evicted chunks are
-sent again.
+"""The upload cache: the second start of a program sends almost nothing, and the device has the same
+bytes. Other tenants cannot use the entries. The cache stays within its limit. Damaged or evicted
+chunks are sent again.
 
     upload_cache.py OUTBOARD SERVER UPLOAD_PROGRAM [MIB]
 """
