@@ -67,9 +67,11 @@ def lock_lines(spec):
 
 LOCK_HEAD = '''# SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-# What each opcode of protocol version 1 means. A line never changes and never goes: a call that is dropped keeps its line with the
-# word "retired" behind the opcode's class. New calls are appended by: gen.py --update-lock protocol/spec/opcodes.lock
-# Servers say in the welcome how many of these lines they know. The first of the protocol do not say and know this many:
+# The meaning of each opcode of protocol version 1. A line is never changed or removed: if a call is
+# dropped, its line gets the word "retired" after the opcode's class. To append new calls:
+# gen.py --update-lock protocol/spec/opcodes.lock
+# A server's welcome contains the number of lines that it implements. The first servers do not send
+# this number. They implement so many:
 # first 62
 '''
 
