@@ -86,7 +86,10 @@ bool obp_futile_broke(struct obp_futile *futile, uint64_t now_ns, uint64_t items
 	if (items != futile->items || !futile->since) {
 		*futile = (struct obp_futile){ .since = now_ns, .items = items };
 	} else if (bytes - futile->bytes >= OBP_FUTILE_BYTES) {
+		/* The path carries data: the quick ends before this connection do not count. */
 		futile->partial++;
+		futile->dead = 0;
+		futile->since = now_ns;
 	} else if (quick) {
 		futile->dead++;
 	}

@@ -74,11 +74,11 @@ void obp_backoff_init(struct obp_backoff *backoff, uint64_t seed);
 /* Returns the wait before the next attempt, ns; 0 before the first. */
 uint64_t obp_backoff_next(struct obp_backoff *backoff);
 
-/* consecutive connections that end quickly */
+/* consecutive connections that end quickly and transfer fewer than OBP_FUTILE_BYTES */
 #define OBP_FUTILE_DEAD_MAX    20u
-/* likewise, if the first of them ended longer ago than limit_ns (obp_futile_broke) */
+/* likewise, if the last transfer ended longer ago than limit_ns (obp_futile_broke) */
 #define OBP_FUTILE_DEAD_MIN    3u
-/* consecutive connections that transfer bytes but no complete item */
+/* connections that transfer bytes, since the last complete item */
 #define OBP_FUTILE_PARTIAL_MAX 1000u
 #define OBP_FUTILE_BYTES       (16u << 10) /* bytes that count as a transfer */
 /* a connection that ends within this time ended quickly */
@@ -89,10 +89,11 @@ uint64_t obp_backoff_next(struct obp_backoff *backoff);
  * by itself looks like progress. Zero it to begin.
  */
 struct obp_futile {
-	/* ns: time of the first break of the series; time of the last connection */
+	/* ns: time of the last break that ended a transfer; time of the last connection */
 	uint64_t since, made;
 	uint64_t items, bytes; /* totals at the last break */
-	unsigned dead, partial;
+	unsigned dead;         /* since then, connections that ended quickly */
+	unsigned partial;      /* since the last complete item, connections with a transfer */
 };
 
 void obp_futile_made(struct obp_futile *futile, uint64_t now_ns);

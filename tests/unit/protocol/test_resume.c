@@ -258,6 +258,13 @@ TEST(connections_made_in_vain)
 		n++)
 		obp_futile_made(&futile, now += 10 * OB_SECOND);
 	CHECK_INT(n, OBP_FUTILE_PARTIAL_MAX - 1);
+	/* Of a large item, one connection in ten carries a part; the others end at once. */
+	CHECK(!obp_futile_broke(&futile, now, 11, bytes, 60 * OB_SECOND));
+	for (n = 0; n < 10 * (OBP_FUTILE_PARTIAL_MAX - 1); n++) {
+		obp_futile_made(&futile, now += OB_SECOND);
+		bytes += n % 10 == 9 ? OBP_FUTILE_BYTES : 100;
+		CHECK(!obp_futile_broke(&futile, now, 11, bytes, 60 * OB_SECOND));
+	}
 	/* An idle session whose connections are closed after a time must not be given up. */
 	CHECK(!obp_futile_broke(&futile, now, 10, bytes, 60 * OB_SECOND));
 	for (n = 0; n < 5000; n++) {
