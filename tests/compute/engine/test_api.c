@@ -366,8 +366,8 @@ static int gather(void *arg, const struct outboard_rqa_row *rows, uint32_t count
 {
 	struct gathered *g = (struct gathered *)arg;
 
-	CHECK(pthread_mutex_trylock(&g->lock) ==
-		0); /* the library calls this function from one thread at a time */
+	/* the library calls this function from one thread at a time */
+	CHECK(pthread_mutex_trylock(&g->lock) == 0);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct outboard_rqa_row *r = &rows[i];
 

@@ -14,11 +14,11 @@
 #include "compute/engine/engine.h"
 #include "tests/test.h"
 
-#define BLOBS       3
-#define BATCH       64 /* blobs in a batch, as in compute/engine/kzg.c */
-#define TWO_BATCHES (BATCH + 6)
-#define MANY \
-	(2 * BATCH + 2) /* three batches: both preparation buffers are used, one of them twice */
+#define BLOBS        3
+#define BATCH        64 /* blobs in a batch, as in compute/engine/kzg.c */
+#define TWO_BATCHES  (BATCH + 6)
+/* three batches: both preparation buffers are used, one of them twice */
+#define MANY         (2 * BATCH + 2)
 #define CELLS_BYTES  ((size_t)OUTBOARD_CELLS * OUTBOARD_CELL_BYTES)
 #define PROOFS_BYTES ((size_t)OUTBOARD_CELLS * OUTBOARD_COMMITMENT_BYTES)
 

@@ -144,8 +144,8 @@ static double time_product(const struct obk_msm_gpu_bases *bases, size_t n, unsi
 	double ms[MAX_REPEATS];
 	struct obk_g1_affine have;
 
-	for (unsigned i = 0; i <= repeats;
-		i++) { /* the first allocates memory and is not counted */
+	/* the first run allocates memory and is not counted */
+	for (unsigned i = 0; i <= repeats; i++) {
 		double start = now_ms();
 
 		need(obk_msm_gpu_run(bases, &job, device, &have, &fault));

@@ -329,8 +329,8 @@ static void refuse_setup(const char *text, size_t length, size_t item, const cha
 	}
 }
 
-#define LAGRANGE(i) \
-	(8 + (size_t)(i)*97) /* offset of point i: after "4096\n65\n", one line per point */
+/* offset of point i: after "4096\n65\n", one line per point */
+#define LAGRANGE(i) (8 + (size_t)(i)*97)
 
 TEST(bad_setups)
 {

@@ -169,8 +169,8 @@ static void compare(const struct obk_rqa_series *x, const struct obk_rqa_series 
 			same_histogram(result, OBK_RQA_HIST_PROFILE, b.profile,
 				b.symmetric ? b.n1 : b.n1 + b.n2 - 1);
 		CHECK_INT(obk_rqa_result_measures(result, NULL, values, &error), OBK_RQA_OK);
-		if (o->triangle != OBK_RQA_BOTH &&
-			!b.symmetric) /* the other triangle was not counted */
+		/* only one triangle was counted: the trend is not compared */
+		if (o->triangle != OBK_RQA_BOTH && !b.symmetric)
 			values[OBK_RQA_TREND] = b.value[OBK_RQA_TREND] = NAN;
 		same_values(values, b.value);
 		obk_rqa_result_free(result);
