@@ -59,16 +59,26 @@ def processes_of(folder):
     return found
 
 
+def waiting_python(place, sign):
+    """Makes a stand-in for Python that over the wire creates the file `sign` and then waits until it
+    is removed. Returns its path."""
+    path = place / 'waiting-python'
+    path.write_text(f'#!/bin/sh\n[ -n "$OUTBOARD_SERVER" ] || exit 0\n: >"{sign}"\nwhile [ -e "{sign}" ]; do sleep 0.1; done\n', encoding='utf-8')
+    path.chmod(0o755)
+    return path
+
+
 def ended(place, folder, number):
-    """Ends a check by a signal while its server runs. Returns the exit code. The check must leave
-    no process, and no files unless the signal is SIGKILL."""
+    """Ends a check by a signal while a program waits with its server. Returns the exit code. The
+    check must leave no process, and no files unless the signal is SIGKILL."""
     folder.mkdir()
-    with subprocess.Popen(command(place / 'ended.md', '-l', SOFT, '--stages', 'facts', '--only', 'errors'), stdout=subprocess.DEVNULL,
-                          stderr=subprocess.DEVNULL, env=ENV | {'TMPDIR': str(folder)}) as process:
-        there = within(60, lambda: any('listening on' in log.read_text(errors='replace') for log in folder.glob('outboard-programs-*/log')))
-        check('there is a server to be ended', there and any(b'outboard-server' in words for words in processes_of(folder)))
+    sign = place / f'{folder.name}-waits'
+    with subprocess.Popen(command(place / 'ended.md', '-l', SOFT, '--stages', 'frameworks', '--only', 'torch', '--python', waiting_python(place, sign)),
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENV | {'TMPDIR': str(folder)}) as process:
+        check('there is a server to be ended', within(60, sign.exists) and any(b'outboard-server' in words for words in processes_of(folder)))
         process.send_signal(number)
         code = process.wait(60)
+    sign.unlink(missing_ok=True)
     check(f'signal {number} leaves no process', within(30, lambda: not processes_of(folder)), processes_of(folder))
     check(f'signal {number} leaves no files', number == signal.SIGKILL or not list(folder.iterdir()), list(folder.iterdir()))
     return code
