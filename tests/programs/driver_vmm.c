@@ -133,12 +133,10 @@ static void refused(void)
 {
 	CUmemGenericAllocationHandle handle = create(PAGE);
 	CUmemAllocationProp bad = prop;
-	CUmemAccessDesc nobody = access_both;
 	CUdeviceptr p = 0, q = 0;
 	unsigned long long flags = 0;
 	size_t size = 0;
 
-	nobody.location.id = 99;
 	CU(cuMemAddressReserve(&p, 2 * PAGE, 0, 0, 0));
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemAddressReserve(&q, PAGE + 1, 0, 0, 0));
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemAddressReserve(&q, 0, 0, 0, 0));
