@@ -3,9 +3,9 @@
 #include "base/ids.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "base/check.h"
+#include "base/pages.h"
 
 #define GENERATION_MASK 0xffffffu
 #define NO_INDEX        UINT32_MAX
@@ -26,7 +26,7 @@ void ob_ids_init(struct ob_ids *ids, uint8_t kind, uint32_t max)
 void ob_ids_fini(struct ob_ids *ids)
 {
 	for (uint32_t i = 0; i < OB_IDS_CHUNKS; i++)
-		free(atomic_exchange(&ids->chunks[i], NULL));
+		ob_pages_free(atomic_exchange(&ids->chunks[i], NULL));
 	pthread_mutex_destroy(&ids->lock);
 }
 
@@ -47,7 +47,8 @@ static struct ob_ids_slot *slot_make(struct ob_ids *ids, uint32_t index)
 
 	if (slot || index >= OB_IDS_MAX)
 		return slot;
-	chunk = calloc(OB_IDS_CHUNK, sizeof *chunk);
+	/* From the system, so that only the pages with used slots take memory. */
+	chunk = ob_pages_alloc(OB_IDS_CHUNK * sizeof *chunk);
 	if (!chunk)
 		return NULL;
 	atomic_store_explicit(&ids->chunks[index / OB_IDS_CHUNK], chunk, memory_order_release);
@@ -116,26 +117,55 @@ void *ob_ids_get(struct ob_ids *ids, uint64_t id)
 	return atomic_load_explicit(&slot->value, memory_order_relaxed);
 }
 
+/* Under the lock. */
+static void *slot_end(struct ob_ids *ids, uint64_t id)
+{
+	struct ob_ids_slot *slot = slot_at(ids, ob_id_index(id));
+
+	if (!slot || id == 0 || atomic_load_explicit(&slot->id, memory_order_relaxed) != id)
+		return NULL;
+	atomic_store_explicit(&slot->id, 0, memory_order_release);
+	slot->generation++;
+	ids->used--;
+	return atomic_load_explicit(&slot->value, memory_order_relaxed);
+}
+
+/* Under the lock. The other side reuses the ids that it chose; they never enter our free list. */
+static void index_free(struct ob_ids *ids, uint32_t index)
+{
+	if (index >= ids->next_index)
+		return;
+	slot_at(ids, index)->next_free = ids->free_head;
+	ids->free_head = index;
+}
+
 void *ob_ids_remove(struct ob_ids *ids, uint64_t id)
 {
-	struct ob_ids_slot *slot;
-	void *value = NULL;
+	void *value;
 
 	pthread_mutex_lock(&ids->lock);
-	slot = slot_at(ids, ob_id_index(id));
-	if (slot && id != 0 && atomic_load_explicit(&slot->id, memory_order_relaxed) == id) {
-		value = atomic_load_explicit(&slot->value, memory_order_relaxed);
-		atomic_store_explicit(&slot->id, 0, memory_order_release);
-		slot->generation++;
-		/* The other side reuses the ids that it chose; they never enter our free list. */
-		if (ob_id_index(id) < ids->next_index) {
-			slot->next_free = ids->free_head;
-			ids->free_head = ob_id_index(id);
-		}
-		ids->used--;
-	}
+	value = slot_end(ids, id);
+	if (value)
+		index_free(ids, ob_id_index(id));
 	pthread_mutex_unlock(&ids->lock);
 	return value;
+}
+
+void *ob_ids_end(struct ob_ids *ids, uint64_t id)
+{
+	void *value;
+
+	pthread_mutex_lock(&ids->lock);
+	value = slot_end(ids, id);
+	pthread_mutex_unlock(&ids->lock);
+	return value;
+}
+
+void ob_ids_recycle(struct ob_ids *ids, uint64_t id)
+{
+	pthread_mutex_lock(&ids->lock);
+	index_free(ids, ob_id_index(id));
+	pthread_mutex_unlock(&ids->lock);
 }
 
 void ob_ids_each(struct ob_ids *ids, void (*fn)(void *user, uint64_t id, void *value), void *user)

@@ -62,6 +62,13 @@ void *ob_ids_get(struct ob_ids *ids, uint64_t id);
 /* Removes an id and returns its value; NULL when the id was not live. */
 void *ob_ids_remove(struct ob_ids *ids, uint64_t id);
 /*
+ * The same in two steps: the id is not live any more, and no new id gets its index before
+ * ob_ids_recycle. In between the caller tells the other side that the id has ended; otherwise
+ * another thread could tell it of a new id with that index first.
+ */
+void *ob_ids_end(struct ob_ids *ids, uint64_t id);
+void ob_ids_recycle(struct ob_ids *ids, uint64_t id);
+/*
  * Calls fn for each live value; fn may remove the value it is called for. Must not run at the same
  * time as ob_ids_add.
  */

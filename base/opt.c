@@ -7,9 +7,9 @@
 
 #include "base/log.h"
 
-#define ALL_ON ((1u << OB_OPT_COUNT) - 1)
+#define ALL_ON ((UINT64_C(1) << OB_OPT_COUNT) - 1)
 
-_Atomic unsigned ob_opt_bits = OB_OPT_UNREAD;
+_Atomic uint64_t ob_opt_bits = OB_OPT_UNREAD;
 
 static const char *const opt_names[] = {
 #define X(name, text, what) text,
@@ -23,9 +23,9 @@ static const char *const opt_whats[] = {
 #undef X
 };
 
-static unsigned parse(const char *text)
+static uint64_t parse(const char *text)
 {
-	unsigned bits = ALL_ON;
+	uint64_t bits = ALL_ON;
 
 	while (text && *text) {
 		size_t n = strcspn(text, ",");
@@ -40,7 +40,7 @@ static unsigned parse(const char *text)
 		for (unsigned i = 0; i < OB_OPT_COUNT; i++)
 			if (strlen(opt_names[i]) == length &&
 				strncmp(name, opt_names[i], length) == 0) {
-				bits = off ? bits & ~(1u << i) : bits | 1u << i;
+				bits = off ? bits & ~(UINT64_C(1) << i) : bits | UINT64_C(1) << i;
 				known = true;
 			}
 		if (!known)
@@ -51,9 +51,9 @@ static unsigned parse(const char *text)
 	return bits;
 }
 
-unsigned ob_opt_read(void)
+uint64_t ob_opt_read(void)
 {
-	unsigned bits = parse(getenv("OUTBOARD_OPT"));
+	uint64_t bits = parse(getenv("OUTBOARD_OPT"));
 
 	atomic_store_explicit(&ob_opt_bits, bits, memory_order_relaxed);
 	return bits;
@@ -71,9 +71,11 @@ const char *ob_opt_what(enum ob_opt opt)
 
 void ob_opt_set(enum ob_opt opt, bool on)
 {
+	uint64_t bit = UINT64_C(1) << opt;
+
 	ob_opt_on(opt);
 	if (on)
-		atomic_fetch_or(&ob_opt_bits, 1u << opt);
+		atomic_fetch_or(&ob_opt_bits, bit);
 	else
-		atomic_fetch_and(&ob_opt_bits, ~(1u << opt));
+		atomic_fetch_and(&ob_opt_bits, ~bit);
 }

@@ -10,19 +10,28 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* X(NAME, text, what it does) */
 #define OB_OPT_LIST(X)                                                                             \
 	X(ASYNC, "async", "calls without a result return before the server ran them")              \
 	X(BATCH, "batch", "calls wait for others and travel in one frame")                         \
 	X(SPIN, "spin", "a waiting thread spins for a while before it sleeps")                     \
+	X(DOZE, "doze", "the sender sleeps while waiting callers send the records themselves")     \
 	X(BYREF, "byref", "large copies leave from the caller's memory, not from the ring")        \
 	X(COMPRESS, "compress", "copies are compressed where the link is slower than that")        \
 	X(STRIPE, "stripe", "large copies travel over several connections where that is faster")   \
-	X(LOCAL, "local", "completed events and idle streams are answered by the client")          \
+	X(BACKGROUND, "background",                                                                \
+		"asynchronous copies of pinned memory go on after their call has returned")        \
+	X(LOCAL, "local",                                                                          \
+		"the client answers for done events, idle streams, unchanged memory, known code")  \
+	X(WATCH, "watch",                                                                          \
+		"the server says when polled work is complete, without being asked again")         \
 	X(GRANT, "grant", "memory the server has promised is allocated without asking")            \
 	X(WARM, "warm", "workers are started before sessions ask for them")                        \
 	X(CACHE, "cache", "what was uploaded before is not sent again on a slow link")             \
+	X(LINKMEMORY, "linkmemory", "what was measured of a link is kept for the next session")    \
+	X(RELEASE, "release", "an idle client gives back memory that earlier calls used")          \
 	X(RESUME, "resume", "a broken connection is made again and the session goes on")           \
 	X(TRUST, "trust", "code that every driver takes is loaded without waiting for the result") \
 	X(SHM, "shm", "an shm: address moves the data through shared memory")                      \
@@ -50,14 +59,16 @@ enum ob_opt {
 		OB_OPT_COUNT
 };
 
+_Static_assert(OB_OPT_COUNT < 63, "a bit for each switch and one for OB_OPT_UNREAD");
+
 /* Private: one bit for each switch; OB_OPT_UNREAD until the environment has been read. */
-#define OB_OPT_UNREAD (1u << 31)
-extern _Atomic unsigned ob_opt_bits;
-unsigned ob_opt_read(void);
+#define OB_OPT_UNREAD (UINT64_C(1) << 63)
+extern _Atomic uint64_t ob_opt_bits;
+uint64_t ob_opt_read(void);
 
 static inline bool ob_opt_on(enum ob_opt opt)
 {
-	unsigned bits = atomic_load_explicit(&ob_opt_bits, memory_order_relaxed);
+	uint64_t bits = atomic_load_explicit(&ob_opt_bits, memory_order_relaxed);
 
 	if (__builtin_expect(bits & OB_OPT_UNREAD, 0))
 		bits = ob_opt_read();

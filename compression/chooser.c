@@ -13,8 +13,10 @@
 /* longest time between two chunks that earns credit; after a longer one a new copy has begun */
 #define PAUSE_NS       (20 * OB_MS)
 #define CREDIT_MAX     0.01 /* seconds */
-#define STEP_MAX       2.0  /* maximum factor by which one measurement raises a speed */
-#define FACTOR_MAX     1.5  /* maximum ratio of the speed on whole chunks to that on samples */
+/* for the samples of the first chunks: a few milliseconds are much of a session's first copy */
+#define CREDIT_FIRST   0.005
+#define STEP_MAX       2.0 /* maximum factor by which one measurement raises a speed */
+#define FACTOR_MAX     1.5 /* maximum ratio of the speed on whole chunks to that on samples */
 #define WARM_BYTES     4096u
 #define OTHERS_MAX     4.0
 #define FAR            2.0
@@ -26,7 +28,7 @@ void obz_chooser_init(struct obz_chooser *chooser, unsigned allowed, enum obz_co
 	*chooser = (struct obz_chooser){ .allowed = allowed & OBZ_ALL_CODECS,
 		.forced = forced,
 		.now = forced,
-		.sample_credit = CREDIT_MAX };
+		.sample_credit = CREDIT_FIRST };
 }
 
 bool obz_chooser_due(struct obz_chooser *chooser, uint64_t now)
@@ -101,6 +103,16 @@ static double slow_blend(double old, double new, double most)
 {
 	new = ob_min(ob_max(new, 1 / most), most);
 	return old > 0 ? (7 * old + new) / 8 : (1 + new) / 2;
+}
+
+/*
+ * Bytes of both kinds of data add up on the wire, so packed sizes are averaged and not ratios. One
+ * chunk counts a quarter: neighbouring chunks of a program file differ by a factor of two or three,
+ * and what counts is the sum of them, since sockets buffer several.
+ */
+static double ratio_blend(double old, double new)
+{
+	return old > 0 ? 4 / (3 / old + 1 / new) : new;
 }
 
 static double ratio_of(size_t raw, size_t packed)
@@ -231,22 +243,18 @@ void obz_chooser_learn(
 {
 	struct obz_guess *guess = &chooser->guess[codec], *factor = &chooser->factor[codec];
 	const struct obz_guess *sample = &chooser->sampled[codec];
-	double ratio = ratio_of(raw, packed), speed = speed_of(raw, ns);
+	double ratio = ratio_of(raw, packed), speed = speed_of(raw, ns), mean;
 
 	if (chooser->forced)
 		return;
-	if (ratio > SURPRISE * guess->ratio || guess->ratio > SURPRISE * ratio) {
-		/* the data differs from the samples: replace the guess instead of averaging */
+	mean = ratio_blend(guess->ratio, ratio);
+	/* If the data differs from the samples, the next chunk is one. */
+	if (ratio > SURPRISE * guess->ratio || guess->ratio > SURPRISE * ratio)
 		chooser->surprised = true;
-		others_follow(chooser, codec, guess->ratio, ratio);
-		guess->ratio = ratio;
-		guess->speed = speed;
-	} else {
-		others_follow(chooser, codec, guess->ratio, (guess->ratio + ratio) / 2);
-		guess->ratio = (guess->ratio + ratio) / 2;
-		if (sample->ratio > 0 && packed)
-			factor->ratio = slow_blend(factor->ratio, ratio / sample->ratio, 2);
-	}
+	else if (sample->ratio > 0 && packed)
+		factor->ratio = slow_blend(factor->ratio, ratio / sample->ratio, 2);
+	others_follow(chooser, codec, guess->ratio, mean);
+	guess->ratio = mean;
 	if (!packed)
 		guess->ratio = 1;
 	guess->speed = speed_blend(guess->speed, speed);

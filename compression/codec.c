@@ -5,9 +5,12 @@
 #include <lz4.h>
 #include <stdlib.h>
 #include <string.h>
+/* for ZSTD_createCCtx_advanced; the library is linked statically */
+#define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
 
 #include "base/check.h"
+#include "base/pages.h"
 #include "compression/shuffle.h"
 
 #define ZSTD_LEVEL 1
@@ -27,6 +30,8 @@ void obz_work_fini(struct obz_work *work)
 	free(work->lz4);
 	ZSTD_freeCCtx(work->zstd_in);
 	ZSTD_freeDCtx(work->zstd_out);
+	if (work->shuffled)
+		ob_pages_discard(work->shuffled, work->shuffled_size);
 	free(work->shuffled);
 	*work = (struct obz_work){ 0 };
 }
@@ -80,12 +85,31 @@ static enum ob_err lz4_decompress(
 
 /* ---- zstd ---- */
 
+static void *state_alloc(void *unused, size_t size)
+{
+	(void)unused;
+	return ob_pages_alloc(size);
+}
+
+static void state_free(void *unused, void *p)
+{
+	(void)unused;
+	ob_pages_free(p);
+}
+
+/* The state for compression takes about a megabyte, which must not stay with malloc. */
+static ZSTD_CCtx *state_new(void)
+{
+	return ZSTD_createCCtx_advanced(
+		(ZSTD_customMem){ .customAlloc = state_alloc, .customFree = state_free });
+}
+
 static size_t zstd_compress(
 	struct obz_work *work, const uint8_t *src, size_t size, uint8_t *dst, size_t capacity)
 {
 	size_t n;
 
-	if (!work->zstd_in && !(work->zstd_in = ZSTD_createCCtx()))
+	if (!work->zstd_in && !(work->zstd_in = state_new()))
 		return 0;
 	n = ZSTD_compressCCtx(work->zstd_in, dst, capacity, src, size, ZSTD_LEVEL);
 	return ZSTD_isError(n) ? 0 : n;

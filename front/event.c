@@ -18,12 +18,13 @@ static struct obf_objects events = { .lock = PTHREAD_MUTEX_INITIALIZER, .chunk =
 
 static CUresult event_end(uint64_t handle, bool ctx_ended)
 {
-	struct obf_event *event = ob_ids_remove(&event_ids, handle);
+	struct obf_event *event = ob_ids_end(&event_ids, handle);
 	CUresult result;
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = obf_process.backend->event_close(event, ctx_ended);
+	ob_ids_recycle(&event_ids, handle);
 	obf_object_give(&events, &event->object);
 	return result;
 }

@@ -112,7 +112,10 @@ struct obf_func {
 	const char *name;
 	const struct obi_param *params;
 	uint32_t n_params, param_bytes;
+	uint32_t index; /* among the kernels of mod->symbols */
 	struct obf_func_attrs attrs;
+	/* bit mask of attributes that the program has set, by CUfunction_attribute */
+	uint32_t set_mask;
 	/*
 	 * limit of threads per block at a launch; 0 until backend->func_load has accepted the
 	 * function
@@ -307,8 +310,13 @@ struct obf_mem_bounds {
 };
 extern struct obf_mem_bounds obf_mem_bounds;
 
-/* For backends, before start returns: declares that these addresses are device memory or unused. */
-void obf_mem_window(uint64_t base, uint64_t size);
+/*
+ * For backends: declares that these addresses, which no other window contains, are device memory or
+ * unused. False: out of memory; unused addresses count as host memory then.
+ */
+bool obf_mem_window(uint64_t base, uint64_t size);
+/* The window at base ends. */
+void obf_mem_window_end(uint64_t base);
 
 /* For obf_mem_side: the part that needs the map. */
 CUresult obf_mem_side_listed(uint64_t addr, size_t size, bool said_device, bool *ret_device);

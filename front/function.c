@@ -60,6 +60,7 @@ static struct obf_function *function_make(struct obf_module *module, size_t inde
 	function->device = obf_ctx_device(module->pub.ctx);
 	function->dense = params_dense(kernel);
 	function->pub.mod = &module->pub;
+	function->pub.index = (uint32_t)index;
 	function->pub.name = kernel->name;
 	function->pub.params = kernel->params;
 	function->pub.n_params = kernel->n_params;
@@ -249,7 +250,7 @@ CUresult obf_function_exact(struct obf_function *function)
 			result = obf_process.backend->func_attrs(&function->pub);
 		/* A value that the program has set overrides the device's value. */
 		for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; i++)
-			if (function->set_mask & 1u << i)
+			if (function->pub.set_mask & 1u << i)
 				*obf_func_attr_at(&function->pub.attrs, (CUfunction_attribute)i) =
 					function->set_value[i];
 		if (atomic_load_explicit(&function->pub.block_max, memory_order_relaxed))
@@ -271,7 +272,7 @@ CUresult obf_function_get_attr(struct obf_function *function, CUfunction_attribu
 
 	if (!at)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!(function->set_mask & 1u << attr)) {
+	if (!(function->pub.set_mask & 1u << attr)) {
 		result = obf_function_exact(function);
 		if (result != CUDA_SUCCESS)
 			return result;
@@ -302,7 +303,7 @@ CUresult obf_function_settable(
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
 	case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-		if (function->pub.attrs.cluster_must && !(function->set_mask & 1u << attr))
+		if (function->pub.attrs.cluster_must && !(function->pub.set_mask & 1u << attr))
 			return CUDA_ERROR_NOT_PERMITTED;
 		return value >= 0 && value <= CLUSTER_SIDE_MAX ? CUDA_SUCCESS
 							       : CUDA_ERROR_INVALID_VALUE;
@@ -327,7 +328,7 @@ CUresult obf_function_set_attr(struct obf_function *function, CUfunction_attribu
 	pthread_mutex_lock(&module->lock);
 	*obf_func_attr_at(&function->pub.attrs, attr) = value;
 	function->set_value[attr] = value;
-	function->set_mask |= 1u << attr;
+	function->pub.set_mask |= 1u << attr;
 	pthread_mutex_unlock(&module->lock);
 	return obf_process.backend->func_set_attr
 		? obf_process.backend->func_set_attr(&function->pub, attr, value)

@@ -188,11 +188,11 @@ void obf_mem_remove_ctx(const struct obf_ctx *ctx, void (*removed)(const struct 
 
 /* ---- what lies at an address ---- */
 
-/* Addresses that are used only for device memory. The backend sets them while cuInit starts it. */
-static struct {
+/* Addresses that are used only for device memory, sorted by base. Under the lock. */
+static struct window {
 	uint64_t base, size;
-} windows[OBF_DEVICE_MAX];
-static unsigned n_windows;
+} * windows;
+static size_t n_windows, windows_capacity;
 
 struct obf_mem_bounds obf_mem_bounds = { .low = UINT64_MAX };
 
@@ -204,21 +204,78 @@ static void bounds_add(uint64_t base, uint64_t size)
 		atomic_store_explicit(&obf_mem_bounds.high, base + size, memory_order_relaxed);
 }
 
-void obf_mem_window(uint64_t base, uint64_t size)
+/* Index of the first window above addr. */
+static size_t window_after(uint64_t addr)
 {
-	if (n_windows < OBF_DEVICE_MAX) {
-		windows[n_windows].base = base;
-		windows[n_windows++].size = size;
+	size_t low = 0, high = n_windows;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (windows[middle].base <= addr)
+			low = middle + 1;
+		else
+			high = middle;
 	}
+	return low;
+}
+
+static bool window_room(void)
+{
+	size_t wanted = windows_capacity ? 2 * windows_capacity : 8;
+	struct window *larger;
+
+	if (n_windows < windows_capacity)
+		return true;
+	larger = realloc(windows, wanted * sizeof *windows);
+	if (larger) {
+		windows = larger;
+		windows_capacity = wanted;
+	}
+	return larger != NULL;
+}
+
+bool obf_mem_window(uint64_t base, uint64_t size)
+{
+	bool room;
+	size_t at;
+
+	pthread_rwlock_wrlock(&lock);
 	bounds_add(base, size);
+	room = window_room();
+	if (room) {
+		at = window_after(base);
+		memmove(windows + at + 1, windows + at, (n_windows - at) * sizeof *windows);
+		windows[at] = (struct window){ base, size };
+		n_windows++;
+	}
+	pthread_rwlock_unlock(&lock);
+	return room;
+}
+
+void obf_mem_window_end(uint64_t base)
+{
+	size_t at;
+
+	pthread_rwlock_wrlock(&lock);
+	at = window_after(base);
+	if (at && windows[at - 1].base == base) {
+		n_windows--;
+		memmove(windows + at - 1, windows + at, (n_windows - (at - 1)) * sizeof *windows);
+	}
+	pthread_rwlock_unlock(&lock);
 }
 
 static bool in_window(uint64_t addr)
 {
-	for (unsigned i = 0; i < n_windows; i++)
-		if (addr - windows[i].base < windows[i].size)
-			return true;
-	return false;
+	bool inside;
+	size_t at;
+
+	pthread_rwlock_rdlock(&lock);
+	at = window_after(addr);
+	inside = at && addr - windows[at - 1].base < windows[at - 1].size;
+	pthread_rwlock_unlock(&lock);
+	return inside;
 }
 
 /* The kind of an address in no range of the map. */

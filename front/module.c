@@ -75,6 +75,8 @@ CUresult obf_module_load(struct obf_context *context, struct obf_code *code,
 	}
 	pthread_mutex_lock(&context->lock);
 	module->next = context->modules;
+	if (module->next)
+		module->next->prev = module;
 	context->modules = module;
 	pthread_mutex_unlock(&context->lock);
 	*ret = module;
@@ -86,11 +88,12 @@ static void module_unlink(struct obf_module *module)
 	struct obf_context *context = obf_context_of(module->pub.ctx);
 
 	pthread_mutex_lock(&context->lock);
-	for (struct obf_module **link = &context->modules; *link; link = &(*link)->next)
-		if (*link == module) {
-			*link = module->next;
-			break;
-		}
+	if (module->prev)
+		module->prev->next = module->next;
+	else
+		context->modules = module->next;
+	if (module->next)
+		module->next->prev = module->prev;
 	pthread_mutex_unlock(&context->lock);
 }
 

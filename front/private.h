@@ -194,8 +194,6 @@ struct obf_function {
 	const struct obi_kernel *kernel;
 	const struct obf_device *device;
 	bool dense; /* there are no gaps between the parameters */
-	/* bit mask of attributes that the program has set, by CUfunction_attribute */
-	uint32_t set_mask;
 	int set_value[CU_FUNC_ATTRIBUTE_MAX];
 	_Atomic bool exact; /* pub.attrs.exact, published */
 	/*
@@ -218,7 +216,7 @@ struct obf_module {
 	pthread_mutex_t lock;
 	struct obf_function *_Atomic *functions; /* by index of the kernel in the symbols */
 	struct obf_global *globals;              /* by index of the variable in the symbols */
-	struct obf_module *next;                 /* of the context */
+	struct obf_module *next, *prev;          /* in context->modules, under its lock */
 };
 
 static inline struct obf_function *obf_function_of(const struct obf_func *func)

@@ -68,11 +68,13 @@ static CUresult stream_new(
 /* False: no such stream. */
 static bool stream_end(uint64_t handle)
 {
-	struct obf_stream *stream = ob_ids_remove(&obf_stream_ids, handle);
+	struct obf_stream *stream = ob_ids_end(&obf_stream_ids, handle);
 
-	if (stream)
-		obf_process.backend->stream_close(stream, false);
-	return stream != NULL;
+	if (!stream)
+		return false;
+	obf_process.backend->stream_close(stream, false);
+	ob_ids_recycle(&obf_stream_ids, handle);
+	return true;
 }
 
 /* ---- contexts ---- */

@@ -69,6 +69,7 @@ static const struct {
 	{ "exit", " " },
 	{ "trap", " " },
 	{ "bar", " sync warp " },
+	{ "barrier", " sync aligned " },
 	{ "membar", " cta gl sys " },
 	{ "shfl", " sync up down bfly idx b32 " },
 	{ "vote", " sync all any ballot uni pred b32 " },

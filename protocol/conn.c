@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/pages.h"
 
 enum ob_err obp_conn_init(struct obp_conn *conn, unsigned accept)
 {
@@ -22,6 +23,14 @@ void obp_conn_fini(struct obp_conn *conn)
 	obp_unpacker_fini(&conn->unpacker);
 	conn->buffer = conn->view = NULL;
 	conn->begin = conn->end = 0;
+}
+
+void obp_conn_release(struct obp_conn *conn)
+{
+	if (conn->view != conn->buffer || obp_conn_gathers(conn) || conn->begin != conn->end)
+		return;
+	ob_pages_discard(conn->buffer, OBP_CONN_BUFFER);
+	obp_unpacker_release(&conn->unpacker);
 }
 
 void obp_conn_restart(struct obp_conn *conn)

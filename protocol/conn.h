@@ -35,14 +35,23 @@
 #include <stdint.h>
 
 #include "base/cause.h"
+#include "base/check.h"
 #include "protocol/format.h"
 #include "protocol/pack.h"
 
-#define OBP_CONN_BUFFER   (256u << 10) /* bytes; stays in a core's second-level cache */
+#define OBP_CONN_BUFFER     (256u << 10) /* bytes; stays in a core's second-level cache */
 /* a larger record or reply is returned as OBP_BIG, before its whole body is in the buffer */
-#define OBP_CONN_BIG      (32u << 10)
+#define OBP_CONN_BIG        (32u << 10)
 /* minimum of body bytes in the buffer when an OBP_BIG item is returned (or the whole body) */
-#define OBP_CONN_BIG_HEAD 512u
+#define OBP_CONN_BIG_HEAD   512u
+/*
+ * A receiver that expects an OBP_BIG item reads at most this into the buffer: the headers and
+ * OBP_CONN_BIG_HEAD. It receives the rest in place. It should expect one if one was returned before
+ * the last OBP_CONN_BIG_RECENT reads.
+ */
+#define OBP_CONN_BIG_FRAME  (sizeof(struct obp_frame) + OBP_ITEM_HEAD_MAX + OBP_CONN_BIG_HEAD)
+#define OBP_CONN_BIG_RECENT 3u
+#define OBP_ITEM_HEAD_MAX   ob_max(sizeof(struct obp_record), sizeof(struct obp_reply))
 
 enum obp_event { OBP_NEED, OBP_RECORD, OBP_REPLY, OBP_CONTROL, OBP_ACK, OBP_BIG, OBP_BROKEN };
 
@@ -98,6 +107,12 @@ void obp_conn_fini(struct obp_conn *conn);
  * completely counts as not received.
  */
 void obp_conn_restart(struct obp_conn *conn);
+
+/*
+ * Between two items: gives the memory of the buffers back to the system, as far as they hold no
+ * received bytes. They grow again when needed.
+ */
+void obp_conn_release(struct obp_conn *conn);
 
 enum obp_event obp_conn_next(struct obp_conn *conn, struct obp_item *ret_item);
 /* Returns the space for the next received bytes; *ret_size is never 0 after OBP_NEED. */

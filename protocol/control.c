@@ -34,6 +34,9 @@ static void put_hello(msgpack_packer *p, const struct obp_hello *hello)
 	obp_put_number(p, "want_share", hello->want_share);
 	obp_put_number(p, "want_priority", hello->want_priority);
 	obp_put_number(p, "no_grant", hello->no_grant);
+	if (hello->link_rate)
+		obp_put_number(p, "link_rate", hello->link_rate);
+	obp_put_number(p, "slabs", hello->slabs);
 	obp_put_string(p, "ranges");
 	msgpack_pack_array(p, hello->n_ranges);
 	for (uint32_t i = 0; i < hello->n_ranges; i++)
@@ -73,8 +76,10 @@ static void put_welcome(msgpack_packer *p, const struct obp_welcome *welcome)
 	obp_put_number(p, "driver_version", (uint64_t)welcome->driver_version);
 	obp_put_number(p, "codecs", welcome->codecs);
 	obp_put_number(p, "grace", welcome->grace_s);
+	obp_put_number(p, "slabs", welcome->slabs);
 	obp_put_number(p, "vmm", welcome->vmm);
 	obp_put_number(p, "times", welcome->times);
+	obp_put_number(p, "free_memory", welcome->free_memory);
 	obp_put_number(p, "cache", welcome->cache);
 	obp_put_number(p, "stripes", welcome->stripes);
 	obp_put_number(p, "opcodes", welcome->opcodes);
@@ -95,6 +100,13 @@ static void put_progress(msgpack_packer *p, const struct obp_message *message)
 	obp_put_number(p, "attempt", message->attempt);
 }
 
+static void put_memory(msgpack_packer *p, const struct obp_message *message)
+{
+	obp_put_number(p, "received", message->received);
+	obp_put_number(p, "free", message->free_bytes);
+	obp_put_number(p, "total", message->total_bytes);
+}
+
 bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 {
 	struct obp_frame header;
@@ -103,11 +115,15 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 	uint32_t extra = 0;
 
 	if (message->type == OBP_MSG_HELLO)
-		extra = 13;
+		extra = 14 + (message->hello.link_rate != 0);
 	else if (message->type == OBP_MSG_WELCOME)
-		extra = 15;
+		extra = 17;
+	else if (message->type == OBP_MSG_MEMORY)
+		extra = 3;
 	else if (message->type >= OBP_MSG_JOIN && message->type <= OBP_MSG_PONG)
 		extra = 4;
+	else if (message->type == OBP_MSG_CALLBACK)
+		extra = message->sent != 0;
 	if (!ob_buf_extend(frame, sizeof header))
 		return false;
 	msgpack_packer_init(&packer, frame, obp_map_write);
@@ -125,6 +141,10 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 		put_hello(&packer, &message->hello);
 	else if (message->type == OBP_MSG_WELCOME)
 		put_welcome(&packer, &message->welcome);
+	else if (message->type == OBP_MSG_MEMORY)
+		put_memory(&packer, message);
+	else if (message->type == OBP_MSG_CALLBACK && extra)
+		obp_put_number(&packer, "sent", message->sent);
 	else if (extra)
 		put_progress(&packer, message);
 	map = frame->size - start - sizeof header;
@@ -277,6 +297,10 @@ static bool get_hello_key(
 		return get_u32(value, 3, &hello->want_priority);
 	if (obp_key_is(key, "no_grant"))
 		return get_u32(value, 1, &hello->no_grant);
+	if (obp_key_is(key, "link_rate"))
+		return obp_get_number(value, UINT64_MAX, &hello->link_rate);
+	if (obp_key_is(key, "slabs"))
+		return get_u32(value, UINT32_MAX, &hello->slabs);
 	if (obp_key_is(key, "ranges"))
 		return get_ranges(value, hello);
 	return true;
@@ -302,6 +326,8 @@ static bool get_welcome_key(
 		return get_u32(value, OBP_GRACE_MAX_S, &welcome->grace_s);
 	if (obp_key_is(key, "times"))
 		return get_flag(value, &welcome->times);
+	if (obp_key_is(key, "free_memory"))
+		return get_flag(value, &welcome->free_memory);
 	if (obp_key_is(key, "cache"))
 		return obp_get_number(value, UINT64_MAX, &welcome->cache);
 	if (obp_key_is(key, "stripes"))
@@ -309,6 +335,8 @@ static bool get_welcome_key(
 		return get_u32(value, UINT32_MAX, &welcome->stripes);
 	if (obp_key_is(key, "opcodes"))
 		return get_u32(value, UINT32_MAX, &welcome->opcodes);
+	if (obp_key_is(key, "slabs"))
+		return obp_get_number(value, UINT64_MAX, &welcome->slabs);
 	if (obp_key_is(key, "vmm"))
 		return get_flag(value, &welcome->vmm);
 	if (obp_key_is(key, "range_ok"))
@@ -340,6 +368,18 @@ static bool get_progress_key(
 	return true;
 }
 
+static bool get_memory_key(
+	const msgpack_object *key, const msgpack_object *value, struct obp_message *message)
+{
+	if (obp_key_is(key, "received"))
+		return obp_get_number(value, UINT64_MAX, &message->received);
+	if (obp_key_is(key, "free"))
+		return obp_get_number(value, UINT64_MAX, &message->free_bytes);
+	if (obp_key_is(key, "total"))
+		return obp_get_number(value, UINT64_MAX, &message->total_bytes);
+	return true;
+}
+
 static bool get_message(const msgpack_object *map, struct obp_message *message)
 {
 	uint32_t type = 0;
@@ -349,7 +389,7 @@ static bool get_message(const msgpack_object *map, struct obp_message *message)
 		if (obp_key_is(&map->via.map.ptr[i].key, "type") &&
 			!get_u32(&map->via.map.ptr[i].val, UINT16_MAX, &type))
 			return false;
-	if (type < OBP_MSG_HELLO || type > OBP_MSG_RANGE)
+	if (type < OBP_MSG_HELLO || type > OBP_MSG_LAST)
 		return false;
 	message->type = (enum obp_message_type)type;
 	for (uint32_t i = 0; i < map->via.map.size; i++) {
@@ -371,13 +411,19 @@ static bool get_message(const msgpack_object *map, struct obp_message *message)
 			ok = get_hello_key(key, value, &message->hello);
 		else if (type == OBP_MSG_WELCOME)
 			ok = get_welcome_key(key, value, &message->welcome);
+		else if (type == OBP_MSG_MEMORY)
+			ok = get_memory_key(key, value, message);
 		else if (type >= OBP_MSG_JOIN && type <= OBP_MSG_PONG)
 			ok = get_progress_key(key, value, message);
+		else if (type == OBP_MSG_CALLBACK && obp_key_is(key, "sent"))
+			ok = obp_get_number(value, UINT64_MAX, &message->sent);
 		if (!ok)
 			return false;
 	}
 	if (type == OBP_MSG_WELCOME && message->welcome.route == 0)
 		return false; /* the only mandatory key of this message */
+	if (message->free_bytes > message->total_bytes)
+		return false;
 	if (type == OBP_MSG_WELCOME)
 		memcpy(message->welcome.secret, message->secret, sizeof message->secret);
 	return true;

@@ -38,7 +38,10 @@ enum obp_message_type {
 	/* either direction; PONG repeats value and reports the progress of the data connection */
 	OBP_MSG_PING,
 	OBP_MSG_PONG,
-	/* server: run host function `value`; code is the stream's CUresult */
+	/*
+	 * server: run host function `value`; code is the stream's CUresult. `sent`: the last reply
+	 * that was sent before, which the function may rely on; 0: the server is older
+	 */
 	OBP_MSG_CALLBACK,
 	OBP_MSG_CALLBACK_DONE, /* client */
 	OBP_MSG_FATAL,         /* either direction: the session ends; code, text */
@@ -47,6 +50,17 @@ enum obp_message_type {
 	 * range; 0: it could not
 	 */
 	OBP_MSG_RANGE,
+	/*
+	 * client: how much memory of device `code` is free? `value` is not 0 and is repeated in the
+	 * answer. Only if the welcome has free_memory
+	 */
+	OBP_MSG_MEMORY_ASK,
+	/*
+	 * server: free_bytes and total_bytes of device `code`, read after `received` records had
+	 * been accepted. There is no answer before the first mem_info of the device
+	 */
+	OBP_MSG_MEMORY,
+	OBP_MSG_LAST = OBP_MSG_MEMORY,
 };
 
 struct obp_range {
@@ -77,6 +91,16 @@ struct obp_hello {
 	 * grant on it unless it is the only one; 0: the program sees it, or the client is older
 	 */
 	uint32_t no_grant;
+	/*
+	 * bytes/s from the server to the client in an earlier session, where the server's
+	 * measurement begins; 0: unknown
+	 */
+	uint64_t link_rate;
+	/*
+	 * 1: without virtual memory management the client places allocations in slabs; 0: it cannot,
+	 * or is older, and the server makes none
+	 */
+	uint32_t slabs;
 	uint32_t n_ranges; /* ranges that the client has reserved, best first */
 	struct obp_range ranges[OBP_RANGE_MAX];
 };
@@ -88,8 +112,12 @@ struct obp_device {
 	int32_t attr[OBP_ATTR_MAX];
 	bool attr_known[OBP_ATTR_MAX];
 	bool ptx_only;
-	struct obp_range range; /* this device's part of the session's range */
-	uint64_t grant;         /* bytes from range.base that are backed from the start */
+	/*
+	 * this device's part of the session's range; without vmm the first slab, in its primary
+	 * context
+	 */
+	struct obp_range range;
+	uint64_t grant; /* bytes from range.base that are backed from the start */
 };
 
 #define OBP_SANDBOX_MAX 240u
@@ -123,6 +151,12 @@ struct obp_welcome {
 	uint32_t opcodes;
 	/* the server can measure the time of records: op times_switch */
 	bool times;
+	bool free_memory; /* the server answers OBP_MSG_MEMORY_ASK */
+	/*
+	 * size of the largest slab that the server makes without virtual memory management, bytes;
+	 * 0: it makes none
+	 */
+	uint64_t slabs;
 	bool vmm; /* the server has virtual memory management: the client chooses addresses */
 	/*
 	 * the server took one of the client's ranges; otherwise range is the server's, which the
@@ -149,6 +183,7 @@ struct obp_message {
 	 * its set), number of the last item sent, bytes received
 	 */
 	uint64_t received, sent, bytes;
+	uint64_t free_bytes, total_bytes; /* memory; free_bytes <= total_bytes */
 	/*
 	 * join: increases with each join; the server refuses one that is lower than an earlier one
 	 */

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/opt.h"
+#include "base/pages.h"
 
 unsigned obp_codecs_own(void)
 {
@@ -48,11 +49,24 @@ void obp_packer_init(struct obp_packer *packer, unsigned codecs, unsigned reques
 		(forced || request == OBP_CODEC_MEASURE || (request == OBP_CODEC_CHOOSE && !local));
 }
 
+void obp_packer_expect(struct obp_packer *packer, double rate)
+{
+	if (packer->on && !packer->chooser.forced)
+		obz_chooser_rate(&packer->chooser, rate);
+}
+
 void obp_packer_fini(struct obp_packer *packer)
 {
 	obz_work_fini(&packer->work);
 	free(packer->scratch);
 	*packer = (struct obp_packer){ 0 };
+}
+
+void obp_packer_release(struct obp_packer *packer)
+{
+	obz_work_fini(&packer->work);
+	if (packer->scratch)
+		ob_pages_discard(packer->scratch, packer->scratch_size);
 }
 
 bool obp_packer_cuts(const struct obp_packer *packer)
@@ -239,4 +253,13 @@ void obp_unpacker_fini(struct obp_unpacker *unpacker)
 	free(unpacker->packed);
 	free(unpacker->plain);
 	*unpacker = (struct obp_unpacker){ 0 };
+}
+
+void obp_unpacker_release(struct obp_unpacker *unpacker)
+{
+	obz_work_fini(&unpacker->work);
+	if (unpacker->packed)
+		ob_pages_discard(unpacker->packed, unpacker->packed_room);
+	if (unpacker->plain)
+		ob_pages_discard(unpacker->plain, unpacker->plain_room);
 }

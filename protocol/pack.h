@@ -63,7 +63,14 @@ struct obp_packer {
  */
 void obp_packer_init(struct obp_packer *packer, unsigned codecs, unsigned request, bool local,
 	double (*rate)(void *user), void *user);
+/*
+ * Right after init: the link's rate from an earlier session, bytes/s; 0: unknown. The first chunk is
+ * then packed, or not, as for this rate.
+ */
+void obp_packer_expect(struct obp_packer *packer, double rate);
 void obp_packer_fini(struct obp_packer *packer);
+/* Gives the memory of the buffers and the codecs back to the system until the next frame. */
+void obp_packer_release(struct obp_packer *packer);
 /*
  * True when copies should be cut into pieces of OBP_PACK_CHUNK: the next chunk will probably be
  * packed, or the link is slow. Any thread; only a hint.
@@ -103,5 +110,7 @@ enum ob_err obp_unpacker_begin(struct obp_unpacker *unpacker, const struct obp_f
  */
 enum ob_err obp_unpacker_finish(struct obp_unpacker *unpacker);
 void obp_unpacker_fini(struct obp_unpacker *unpacker);
+/* While no frame is being received: gives the memory back to the system until the next one. */
+void obp_unpacker_release(struct obp_unpacker *unpacker);
 
 #endif

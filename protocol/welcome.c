@@ -30,6 +30,13 @@ static const struct {
 	{ CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 0, 1 << 24 },
 };
 
+bool obp_slab_possible(const struct obp_range *slab)
+{
+	return slab->base && slab->size && slab->size <= OBP_SLAB_MAX &&
+		slab->base % OBP_SLAB_PAGE == 0 && slab->size % OBP_SLAB_PAGE == 0 &&
+		slab->size <= UINT64_MAX - slab->base;
+}
+
 static bool range_inside(const struct obp_range *range, const struct obp_range *outer)
 {
 	return range->base >= outer->base &&
@@ -66,6 +73,16 @@ static const char *range_wrong(const struct obp_hello *hello, const struct obp_w
 	return NULL;
 }
 
+/* Whether the first slab of the device, if it has one, is none that the server may make. */
+static bool slab_wrong(const struct obp_welcome *welcome, const struct obp_device *device)
+{
+	const struct obp_range *slab = &device->range;
+
+	return slab->size &&
+		(device->grant != slab->size || slab->size > welcome->slabs ||
+			!obp_slab_possible(slab));
+}
+
 static const char *devices_wrong(const struct obp_welcome *welcome)
 {
 	for (uint32_t i = 0; i < welcome->n_devices; i++) {
@@ -76,11 +93,15 @@ static const char *devices_wrong(const struct obp_welcome *welcome)
 				(device->attr[limits[k].attr] < limits[k].least ||
 					device->attr[limits[k].attr] > limits[k].most))
 				return "an attribute of a device is one that no device has";
-		if (!welcome->vmm || welcome->range.size == 0)
+		if (!welcome->vmm && slab_wrong(welcome, device))
+			return "the memory that it grants is none that it may grant";
+		if (welcome->vmm && welcome->range.size == 0)
 			continue;
-		if (device->range.base % OBP_RANGE_ALIGN || device->range.size < OBP_RANGE_ALIGN ||
-			device->grant > device->range.size ||
-			!range_inside(&device->range, &welcome->range))
+		if (welcome->vmm &&
+			(device->range.base % OBP_RANGE_ALIGN ||
+				device->range.size < OBP_RANGE_ALIGN ||
+				device->grant > device->range.size ||
+				!range_inside(&device->range, &welcome->range)))
 			return "the addresses of a device lie outside the session's range";
 		for (uint32_t k = 0; k < i; k++)
 			if (ranges_overlap(&device->range, &welcome->devices[k].range))
@@ -101,6 +122,8 @@ static const char *welcome_wrong(const struct obp_message *hello, const struct o
 		return "it would pack frames in a way that was not offered";
 	if (answer->shm && answer->shm != hello->shm)
 		return "it takes shared memory that was not offered";
+	if (welcome->slabs > (hello->hello.slabs ? OBP_SLAB_MAX : 0))
+		return "it would grant memory in a way that was not offered";
 	if (welcome->vmm)
 		wrong = range_wrong(&hello->hello, welcome);
 	return wrong ? wrong : devices_wrong(welcome);

@@ -16,6 +16,9 @@
 /* end of the addresses that a process can reserve on x86-64 and aarch64 */
 #define OBP_RANGE_END   (1ull << 47)
 
+/* Whether a server may grant these addresses as a slab: aligned, not too large, not wrapping. */
+bool obp_slab_possible(const struct obp_range *slab);
+
 /*
  * hello and answer: complete messages. OB_ERR_NONE: the session can start. OB_ERR_PROTOCOL:
  * *ret_cause.

@@ -28,10 +28,10 @@
 
 #define SHARED_BYTES (256u << 20) /* the largest copy that is measured */
 
-enum { ECHO, TAKE, GIVE };
+enum { ECHO, TAKE, GIVE, TAKE_SERIES, GIVE_SERIES };
 
 struct message {
-	uint32_t what, pad;
+	uint32_t what, n; /* n: exchanges of a series */
 	uint64_t size;
 	char rest[MESSAGE_BYTES - 16];
 };
@@ -90,6 +90,21 @@ static bool send_all(int fd, const void *data, size_t size)
 	return true;
 }
 
+static bool child_series(int fd, const struct message *m, bool spin)
+{
+	char *whole = malloc(m->size), one = 1;
+	bool ok = whole != NULL;
+
+	if (ok)
+		memset(whole, 1, m->size);
+	for (uint32_t i = 0; ok && i < m->n; i++)
+		ok = m->what == TAKE_SERIES
+			? receive_all(fd, whole, m->size, spin) && send_all(fd, &one, 1)
+			: receive_all(fd, &one, 1, spin) && send_all(fd, whole, m->size);
+	free(whole);
+	return ok;
+}
+
 static void child_main(int fd, bool spin)
 {
 	char *chunk = malloc(CHUNK_BYTES);
@@ -99,6 +114,12 @@ static void child_main(int fd, bool spin)
 	while (receive_all(fd, &m, sizeof m, spin)) {
 		uint64_t left = m.size;
 		bool ok = true;
+
+		if (m.what == TAKE_SERIES || m.what == GIVE_SERIES) {
+			if (!child_series(fd, &m, spin))
+				break;
+			continue;
+		}
 
 		if (m.what == ECHO)
 			ok = send_all(fd, &m, sizeof m);
@@ -287,6 +308,29 @@ uint64_t obx_bare_receive(struct obx_bare *bare, void *data, size_t size)
 	if (bare->memory)
 		return memory_copy(data, bare->memory->bulk, size);
 	if (!send_all(bare->fd, &m, sizeof m) || !receive_all(bare->fd, data, size, false))
+		abort();
+	return ob_clock_ns() - began;
+}
+
+void obx_bare_series(struct obx_bare *bare, bool down, size_t size, uint32_t n)
+{
+	struct message m = { .what = down ? GIVE_SERIES : TAKE_SERIES, .n = n, .size = size };
+
+	if (bare->memory || !send_all(bare->fd, &m, sizeof m))
+		abort();
+}
+
+uint64_t obx_bare_next(struct obx_bare *bare, bool down, void *data, size_t size)
+{
+	uint64_t began = ob_clock_ns();
+	char one = 1;
+	bool ok;
+
+	if (down)
+		ok = send_all(bare->fd, &one, 1) && receive_all(bare->fd, data, size, bare->spin);
+	else
+		ok = send_all(bare->fd, data, size) && receive_all(bare->fd, &one, 1, bare->spin);
+	if (!ok)
 		abort();
 	return ob_clock_ns() - began;
 }

@@ -38,5 +38,12 @@ uint64_t obx_bare_ping(struct obx_bare *bare);
  */
 uint64_t obx_bare_send(struct obx_bare *bare, const void *data, size_t size);
 uint64_t obx_bare_receive(struct obx_bare *bare, void *data, size_t size);
+/*
+ * Announces n exchanges of size bytes, of which each has no message of its own and the child keeps
+ * all bytes, as a program that copies them would. obx_bare_next makes one and returns ns: the bytes
+ * and one byte back, or with `down` one byte and the bytes back. Not for shared memory.
+ */
+void obx_bare_series(struct obx_bare *bare, bool down, size_t size, uint32_t n);
+uint64_t obx_bare_next(struct obx_bare *bare, bool down, void *data, size_t size);
 
 #endif

@@ -468,6 +468,19 @@ static void bench_startup(struct bench *b, char **command)
 	row(b, "program, start to end", median(took, b->rounds), -1, "ms");
 }
 
+/*
+ * cuMemGetInfo stands for a call that only the server can answer: the client library in this
+ * process must not answer it from what it knows.
+ */
+static void local_off(void)
+{
+	const char *opt = getenv("OUTBOARD_OPT");
+	char text[1024];
+
+	snprintf(text, sizeof text, "%s%s-local", opt ? opt : "", opt && *opt ? "," : "");
+	setenv("OUTBOARD_OPT", text, 1);
+}
+
 static int measure(struct bench *b, const char *what, char **command)
 {
 	bool all = strcmp(what, "all") == 0, bandwidth = all || strcmp(what, "bandwidth") == 0;
@@ -477,6 +490,7 @@ static int measure(struct bench *b, const char *what, char **command)
 		return ob_usage_error(&obx_bench_command, "the server's address '%s': %s",
 			b->url_text, cause.text);
 	setenv("OUTBOARD_SERVER", b->url_text, 1);
+	local_off();
 	if (b->json) {
 		ob_json_begin(&b->array, stdout, OB_JSON_SPACED);
 		ob_json_array(&b->array, NULL);

@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/opt.h"
 #include "base/text.h"
 #include "tools/command.h"
 #include "tools/probe.h"
 #include "tools/servers.h"
 #include "transport/failure.h"
+#include "transport/link_memory.h"
 #include "transport/shm.h"
 
 #define PINGS             200
@@ -20,6 +22,7 @@
 
 struct look {
 	const char *server, *url_text;
+	struct obt_url url;
 	struct obx_probe probe;
 	uint64_t ping_ns[PINGS]; /* sorted */
 	unsigned pings;
@@ -56,7 +59,6 @@ static int look_open(const struct ob_command *command, int argc, char **argv, st
 {
 	struct ob_cause cause;
 	char text[OBT_FAILURE_TEXT];
-	struct obt_url url;
 	enum ob_err err;
 	int code = ob_options_parse(command, look, argc, argv);
 
@@ -65,12 +67,12 @@ static int look_open(const struct ob_command *command, int argc, char **argv, st
 	look->url_text = obx_server_url(look->server);
 	if (strchr(look->url_text, ','))
 		return LOOK_LIST;
-	if (obt_url_parse(look->url_text, &url, &cause))
+	if (obt_url_parse(look->url_text, &look->url, &cause))
 		return ob_usage_error(
 			command, "the server's address '%s': %s", look->url_text, cause.text);
-	err = obx_probe_open(&look->probe, &url, timeout_ns());
+	err = obx_probe_open(&look->probe, &look->url, timeout_ns());
 	if (err) {
-		obx_probe_explain(&look->probe, &url, look->url_text, text, sizeof text);
+		obx_probe_explain(&look->probe, &look->url, look->url_text, text, sizeof text);
 		fprintf(stderr, "%s: %s\n", command->name, text);
 		obt_stream_close(&look->probe.stream);
 		return OBX_EXIT_UNWELL;
@@ -104,6 +106,21 @@ static enum kind kind_of(const struct obp_welcome *welcome, uint32_t device)
 	return welcome->devices[device].ptx_only ? KIND_SOFTWARE : KIND_GPU;
 }
 
+/* What the client library will begin with (transport/link_memory.h). */
+static void remembered_print(const struct look *look)
+{
+	struct obt_link_memory memory;
+	char key[OBT_LINK_KEY_MAX], out[32], in[32];
+
+	if (!ob_opt_on(OB_OPT_LINKMEMORY) || !obt_link_key(&look->url, &look->probe.stream, key) ||
+		obt_link_read(key, &memory, NULL))
+		return;
+	ob_text_print_size(memory.rate_out, out, sizeof out);
+	ob_text_print_size(memory.rate_in, in, sizeof in);
+	printf("remembered  %s/s to the server, %s/s from it (0: unknown), round trip %.2f ms\n",
+		out, in, (double)memory.round_trip / 1e6);
+}
+
 static int check_main(int argc, char **argv)
 {
 	static struct look look;
@@ -135,6 +152,7 @@ static int check_main(int argc, char **argv)
 		printf("round trip  median %.1f us, 99%% %.1f us, of %u\n",
 			(double)look.ping_ns[look.pings / 2] / 1e3,
 			(double)look.ping_ns[look.pings * 99 / 100] / 1e3, look.pings);
+	remembered_print(&look);
 	code = look.pings == PINGS && welcome->n_devices ? 0 : OBX_EXIT_UNWELL;
 	if (look.pings < PINGS)
 		printf("verdict     the session ended after %u pings: read the server's log\n",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #define LIBRARY    "libcuda.so.1" /* as programs look for it */
 
 struct settings {
-	const char *server, *policy, *vram, *share, *priority, *trace;
+	const char *server, *policy, *vram, *share, *priority, *trace, *timeline;
 	bool direct, stats, sync;
 	struct ob_words command;
 };
@@ -68,6 +69,9 @@ static const struct ob_option options[] = {
 		.help = "at exit, print calls, round trips, bytes and time to stderr" },
 	{ OB_OPTION("trace", OB_FILE, struct settings, trace), .arg = "FILE",
 		.help = "write each call to FILE" },
+	{ OB_OPTION("timeline", OB_FILE, struct settings, timeline), .arg = "FILE",
+		.help = "write what client, wire and server did, and when, to FILE, which "
+			"ui.perfetto.dev opens" },
 	{ OB_OPTION("sync", OB_FLAG, struct settings, sync),
 		.help = "make every call wait for its result, which shows the call that fails" },
 	{ 0 },
@@ -193,6 +197,22 @@ static void pass(const char *variable, const char *value)
 		setenv(variable, value, 1);
 }
 
+/* False: the file cannot be created, and an error was printed. The library writes it at the end. */
+static bool timeline_ready(const char *path)
+{
+	/* Does not block on a pipe without a reader. */
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
+
+	if (fd < 0)
+		fprintf(stderr,
+			"outboard run: --timeline: cannot create %s: %s. Name a file in a folder "
+			"that you may write to\n",
+			path, strerror(errno));
+	else
+		close(fd);
+	return fd >= 0;
+}
+
 static int run_main(int argc, char **argv)
 {
 	struct settings s = { 0 };
@@ -208,6 +228,11 @@ static int run_main(int argc, char **argv)
 	if (!s.direct && !obx_servers_valid(server, &cause))
 		return ob_usage_error(
 			&obx_run_command, "the server's address '%s': %s", server, cause.text);
+	if (s.direct && s.timeline)
+		return ob_usage_error(&obx_run_command,
+			"--timeline shows client and server: with --direct there is neither");
+	if (s.timeline && !timeline_ready(s.timeline))
+		return OBX_EXIT_UNWELL;
 	pass("OUTBOARD_SERVER", server);
 	pass("OUTBOARD_POLICY", s.policy);
 	pass("OUTBOARD_VRAM", s.vram);
@@ -215,6 +240,7 @@ static int run_main(int argc, char **argv)
 	pass("OUTBOARD_PRIORITY", s.priority);
 	pass("OUTBOARD_STATS", s.stats ? "1" : NULL);
 	pass("OUTBOARD_TRACE", s.trace);
+	pass("OUTBOARD_TIMELINE", s.timeline);
 	pass("OUTBOARD_OPT", s.sync ? "-async" : NULL);
 	if (!prepare(s.command.list[0], s.direct ? "liboutboard-softdevice.so" : LIBRARY))
 		return OBX_EXIT_UNWELL;

@@ -37,6 +37,12 @@ void obt_stripe_fini(struct obt_stripe *stripe)
 	obp_unpacker_fini(&stripe->unpacker);
 }
 
+void obt_stripe_release(struct obt_stripe *stripe)
+{
+	obp_packer_release(&stripe->packer);
+	obp_unpacker_release(&stripe->unpacker);
+}
+
 size_t obt_stripe_piece(const struct obt_stripe *stripe)
 {
 	return obp_packer_cuts(&stripe->packer) ? OBP_PACK_CHUNK : OBP_CHUNK_MAX;

@@ -43,6 +43,9 @@ void obt_stripe_init(struct obt_stripe *stripe, struct obt_gate *gate,
 /* Closes the stream. */
 void obt_stripe_fini(struct obt_stripe *stripe);
 
+/* Between two transfers: gives the memory of buffers and codecs back to the system. */
+void obt_stripe_release(struct obt_stripe *stripe);
+
 /* Largest size for the next part. */
 size_t obt_stripe_piece(const struct obt_stripe *stripe);
 /*

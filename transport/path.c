@@ -39,8 +39,10 @@ bool obt_path_local(const struct obt_stream *stream)
 }
 
 /* time beyond twice the shortest round trip that means a queue */
-#define QUEUED_US      2000u
-#define INTERVAL_BYTES (64u << 10) /* acknowledged bytes that suffice for a rate */
+#define QUEUED_US         2000u
+#define INTERVAL_BYTES    (64u << 10) /* acknowledged bytes that suffice for a rate */
+/* limit of the unsent bytes while a fast rate of an earlier session has not been confirmed */
+#define UNCONFIRMED_BYTES (256 << 10)
 
 static double meter_now(const struct obt_meter *meter)
 {
@@ -55,6 +57,38 @@ static void meter_add(struct obt_meter *meter, double bytes, double rate)
 
 	meter->bytes = meter->bytes * keep + bytes;
 	meter->seconds = meter->seconds * keep + bytes / rate;
+	meter->recalled_bytes *= keep;
+	meter->recalled_seconds *= keep;
+	meter->measured += bytes;
+	if (meter->measured >= OBT_METER_WINDOW_BYTES && meter->recalled_bytes > 0) {
+		meter->bytes -= meter->recalled_bytes;
+		meter->seconds -= meter->recalled_seconds;
+		meter->recalled_bytes = meter->recalled_seconds = 0;
+	}
+}
+
+static void meter_begin(struct obt_meter *meter, double rate)
+{
+	meter->bytes = OBT_METER_PRIOR_BYTES;
+	meter->seconds = OBT_METER_PRIOR_BYTES / rate;
+	meter->spare = OBT_METER_WINDOW_BYTES;
+}
+
+double obt_meter_recall(struct obt_meter *meter, uint64_t rate)
+{
+	if (rate < OBT_RATE_MIN || rate > OBT_RATE_MAX)
+		return 0;
+	meter_begin(meter, (double)rate);
+	meter->spare = 0;
+	meter->known = true;
+	meter->recalled_bytes = meter->bytes;
+	meter->recalled_seconds = meter->seconds;
+	return (double)rate;
+}
+
+uint64_t obt_meter_learned(const struct obt_meter *meter)
+{
+	return meter->measured >= OBT_METER_KNOWN_BYTES ? (uint64_t)meter_now(meter) : 0;
 }
 
 double obt_meter_look(
@@ -71,17 +105,16 @@ double obt_meter_look(
 		info->tcpi_rtt > 2 * (uint64_t)info->tcpi_min_rtt + QUEUED_US;
 	bool busy = info->tcpi_notsent_bytes > 0 || queued, held;
 
-	if (meter->seconds <= 0) {
-		meter->bytes = OBT_METER_PRIOR_BYTES;
-		meter->seconds = OBT_METER_PRIOR_BYTES / OBT_METER_PRIOR_RATE;
-		meter->spare = OBT_METER_WINDOW_BYTES;
-	}
+	if (meter->seconds <= 0)
+		meter_begin(meter, OBT_METER_PRIOR_RATE);
 	if (!fresh && busy && bytes < INTERVAL_BYTES)
 		return meter_now(meter); /* the interval continues */
 	if (!fresh && bytes > 0) {
 		held = !trust_reader &&
 			(double)(info->tcpi_rwnd_limited - meter->rwnd_us) * 1e-6 > seconds / 2;
 		rate = busy && seconds > 0 ? bytes / seconds : (double)info->tcpi_delivery_rate;
+		if (!busy && meter->known)
+			rate = ob_min(rate, OBT_METER_KNOWN_STEP * meter_now(meter));
 		held = held || (!busy && info->tcpi_delivery_rate_app_limited);
 		meter->spare =
 			busy ? 0 : ob_min(meter->spare + bytes, (double)OBT_METER_WINDOW_BYTES);
@@ -95,14 +128,33 @@ double obt_meter_look(
 	return meter_now(meter);
 }
 
+/*
+ * The kernel takes megabytes before a sender has to wait, so a link that became slow would show this
+ * only after all of them. As long as the rate of an earlier session counts, and more than the
+ * assumed rate, the kernel takes little.
+ */
+static void queue_limit(struct obt_meter *meter, const struct obt_stream *stream)
+{
+	bool wanted = meter->recalled_bytes > OBT_METER_PRIOR_RATE * meter->recalled_seconds;
+	int bytes = wanted ? UNCONFIRMED_BYTES : 0; /* 0: the system's limit */
+
+	if (wanted == meter->limited)
+		return;
+	setsockopt(stream->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+	meter->limited = wanted;
+}
+
 double obt_meter_rate(struct obt_meter *meter, const struct obt_stream *stream, bool trust_reader)
 {
 	struct tcp_info info = { 0 };
 	socklen_t length = sizeof info;
+	double rate;
 
 	if (getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 ||
 		length < offsetof(struct tcp_info, tcpi_sndbuf_limited) +
 				sizeof info.tcpi_sndbuf_limited)
 		return 0;
-	return obt_meter_look(meter, &info, ob_clock_ns(), trust_reader);
+	rate = obt_meter_look(meter, &info, ob_clock_ns(), trust_reader);
+	queue_limit(meter, stream);
+	return rate;
 }

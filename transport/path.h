@@ -24,6 +24,13 @@ bool obt_path_local(const struct obt_stream *stream);
 /* after this many bytes older measurements count at most half */
 #define OBT_METER_WINDOW_BYTES (1u << 20)
 #define OBT_METER_WINDOW_S     0.02
+/* by which an unsaturated interval may exceed a rate that an earlier session has measured */
+#define OBT_METER_KNOWN_STEP   1.5
+/* bytes that must have been measured before the rate is worth remembering */
+#define OBT_METER_KNOWN_BYTES  (512u << 10)
+/* bytes/s; limits of a rate that a file or a peer reports */
+#define OBT_RATE_MIN           1000u
+#define OBT_RATE_MAX           1000000000000u
 
 /*
  * Measures how fast a connection's path takes bytes while more are waiting. Zero it to begin.
@@ -38,6 +45,12 @@ bool obt_path_local(const struct obt_stream *stream);
  * a lower bound when the reader limited the flow of bytes; sending fewer bytes would not change
  * that. Many paths let a short burst after a pause pass faster than what follows; such figures
  * count little until some time has passed without a busy interval.
+ *
+ * A meter may begin with the rate of an earlier session. That rate has the weight of the assumed
+ * one. When OBT_METER_WINDOW_BYTES have been measured, what is left of it is dropped, so that a link
+ * that became much faster is noticed. The start of a session is a pause too, so the burst after it
+ * counts little, and such figures raise a rate that is known in steps of at most
+ * OBT_METER_KNOWN_STEP.
  */
 struct obt_meter {
 	/* measured bytes and seconds, older ones weighted less; their quotient is the rate */
@@ -45,6 +58,11 @@ struct obt_meter {
 	double spare;            /* bytes since the last busy interval */
 	uint64_t from_ns, acked; /* start of the current interval */
 	uint64_t rwnd_us;
+	double measured; /* bytes measured by this meter */
+	/* the part of `bytes` and `seconds` that comes from an earlier session */
+	double recalled_bytes, recalled_seconds;
+	bool known;   /* it began with the rate of an earlier session */
+	bool limited; /* the kernel's queue is kept short until the recalled rate is confirmed */
 };
 
 /*
@@ -57,5 +75,12 @@ double obt_meter_rate(struct obt_meter *meter, const struct obt_stream *stream, 
 struct tcp_info;
 double obt_meter_look(
 	struct obt_meter *meter, const struct tcp_info *info, uint64_t now, bool trust_reader);
+/*
+ * Begins an unused meter with a rate of an earlier session, bytes/s; a rate outside of OBT_RATE_MIN
+ * to OBT_RATE_MAX is ignored. Returns the rate, or 0 if it was ignored.
+ */
+double obt_meter_recall(struct obt_meter *meter, uint64_t rate);
+/* The rate that this meter has measured, bytes/s; 0: fewer than OBT_METER_KNOWN_BYTES so far. */
+uint64_t obt_meter_learned(const struct obt_meter *meter);
 
 #endif

@@ -10,28 +10,33 @@
 
 struct block_chunk {
 	struct block_chunk *next;
+	unsigned used; /* blocks from here on have never been used, nor their pages touched */
 	struct obc_block blocks[CHUNK_BLOCKS];
 };
 
 /* ---- descriptors ---- */
 
+static __attribute__((noinline)) struct obc_block *fresh_take(struct obc_blocks *blocks)
+{
+	struct block_chunk *chunk = blocks->chunks;
+
+	if (!chunk || chunk->used == CHUNK_BLOCKS) {
+		chunk = malloc(sizeof *chunk);
+		if (!chunk)
+			return NULL;
+		chunk->next = blocks->chunks;
+		chunk->used = 0;
+		blocks->chunks = chunk;
+	}
+	return &chunk->blocks[chunk->used++];
+}
+
 static struct obc_block *spare_take(struct obc_blocks *blocks)
 {
 	struct obc_block *block = blocks->spare;
 
-	if (ob_unlikely(!block)) {
-		struct block_chunk *chunk = malloc(sizeof *chunk);
-
-		if (!chunk)
-			return NULL;
-		chunk->next = blocks->chunks;
-		blocks->chunks = chunk;
-		for (unsigned i = 0; i < CHUNK_BLOCKS; i++) {
-			chunk->blocks[i].list_next = blocks->spare;
-			blocks->spare = &chunk->blocks[i];
-		}
-		block = blocks->spare;
-	}
+	if (ob_unlikely(!block))
+		return fresh_take(blocks);
 	blocks->spare = block->list_next;
 	return block;
 }
@@ -186,7 +191,40 @@ struct obc_block *obc_block_become(
 	return block;
 }
 
+struct obc_block *obc_block_take(struct obc_blocks *blocks, uint64_t size)
+{
+	struct obc_block *block = obc_block_find(blocks, size), *rest;
+
+	if (!block)
+		return NULL;
+	obc_block_unlist(blocks, block);
+	if (block->size > size) {
+		rest = obc_block_split(blocks, block, size);
+		if (rest)
+			obc_block_list(blocks, rest);
+	}
+	block->state = OBC_BLOCK_USED;
+	return block;
+}
+
 /* ---- the range ---- */
+
+struct obc_block *obc_blocks_add(struct obc_blocks *blocks, uint64_t base, uint64_t size)
+{
+	struct obc_block *block = spare_take(blocks);
+
+	if (!block)
+		return NULL;
+	*block = (struct obc_block){ .addr = base, .size = size, .state = OBC_BLOCK_FREE };
+	obc_block_list(blocks, block);
+	return block;
+}
+
+void obc_blocks_remove(struct obc_blocks *blocks, struct obc_block *block)
+{
+	obc_block_unlist(blocks, block);
+	spare_give(blocks, block);
+}
 
 bool obc_blocks_init(struct obc_blocks *blocks, uint64_t base, uint64_t size)
 {
@@ -213,14 +251,13 @@ void obc_blocks_fini(struct obc_blocks *blocks)
 	*blocks = (struct obc_blocks){ 0 };
 }
 
-bool obc_blocks_sane(const struct obc_blocks *blocks, uint64_t base, uint64_t size, uint64_t page,
-	uint64_t *ret_used)
+bool obc_blocks_range_sane(const struct obc_block *first, uint64_t base, uint64_t size,
+	uint64_t page, uint64_t *free_bytes, uint64_t *used)
 {
-	uint64_t at = base, free_bytes = 0, used = 0;
 	const struct obc_block *prev = NULL;
+	uint64_t at = base;
 
-	for (const struct obc_block *block = blocks->first; block;
-		prev = block, block = block->next) {
+	for (const struct obc_block *block = first; block; prev = block, block = block->next) {
 		if (block->addr != at || !block->size || block->size % OBC_BLOCK_ALIGN ||
 			block->prev != prev)
 			return false;
@@ -229,10 +266,19 @@ bool obc_blocks_sane(const struct obc_blocks *blocks, uint64_t base, uint64_t si
 			return false;
 		if (block->state == OBC_BLOCK_HOLE && (block->addr % page || block->size % page))
 			return false;
-		free_bytes += block->state == OBC_BLOCK_FREE ? block->size : 0;
-		used += block->state == OBC_BLOCK_USED ? block->size : 0;
+		*free_bytes += block->state == OBC_BLOCK_FREE ? block->size : 0;
+		*used += block->state == OBC_BLOCK_USED ? block->size : 0;
 		at += block->size;
 	}
-	*ret_used = used;
-	return at == base + size && free_bytes == blocks->free_bytes;
+	return at == base + size;
+}
+
+bool obc_blocks_sane(const struct obc_blocks *blocks, uint64_t base, uint64_t size, uint64_t page,
+	uint64_t *ret_used)
+{
+	uint64_t free_bytes = 0;
+
+	*ret_used = 0;
+	return obc_blocks_range_sane(blocks->first, base, size, page, &free_bytes, ret_used) &&
+		free_bytes == blocks->free_bytes;
 }

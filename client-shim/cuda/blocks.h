@@ -37,6 +37,14 @@ struct obc_blocks {
 	void *chunks;            /* of descriptors */
 };
 
+/*
+ * Adds a free block that has no neighbours: [base, base + size) is a range of its own. NULL: no
+ * memory for the descriptor. For an object that is zeroed or has other such ranges, not one of
+ * obc_blocks_init.
+ */
+struct obc_block *obc_blocks_add(struct obc_blocks *blocks, uint64_t base, uint64_t size);
+/* Removes a free block that has no neighbours. */
+void obc_blocks_remove(struct obc_blocks *blocks, struct obc_block *block);
 /* Makes the range one hole. False: no memory for the descriptor. fini accepts a zeroed object. */
 bool obc_blocks_init(struct obc_blocks *blocks, uint64_t base, uint64_t size);
 void obc_blocks_fini(struct obc_blocks *blocks);
@@ -57,6 +65,12 @@ struct obc_block *obc_block_find(struct obc_blocks *blocks, uint64_t size);
 struct obc_block *obc_block_split(
 	struct obc_blocks *blocks, struct obc_block *block, uint64_t size);
 /*
+ * Takes a free block of at least `size`, which is a multiple of the alignment, and splits off the
+ * rest of it, if there is memory for the descriptor. The block is used and in no list. NULL: there
+ * is none.
+ */
+struct obc_block *obc_block_take(struct obc_blocks *blocks, uint64_t size);
+/*
  * Gives a block that is in no list the state free or hole, merges it with neighbours of that state
  * and adds the merged block, which is returned, to its list.
  */
@@ -68,5 +82,11 @@ struct obc_block *obc_block_become(
  */
 bool obc_blocks_sane(const struct obc_blocks *blocks, uint64_t base, uint64_t size, uint64_t page,
 	uint64_t *ret_used);
+/*
+ * For tests: checks the blocks of one range, of which `first` is the first. Adds the bytes of free
+ * and used blocks.
+ */
+bool obc_blocks_range_sane(const struct obc_block *first, uint64_t base, uint64_t size,
+	uint64_t page, uint64_t *free_bytes, uint64_t *used);
 
 #endif

@@ -7,7 +7,9 @@
 #include "base/opt.h"
 #include "client-shim/cuda/device.h"
 #include "client-shim/cuda/hostfunc.h"
+#include "client-shim/session/background.h"
 #include "client-shim/session/log.h"
+#include "client-shim/cuda/plain.h"
 #include "client-shim/cuda/stream.h"
 #include "protocol/obc_calls.h"
 
@@ -57,6 +59,8 @@ CUresult obc_ctx_destroy(struct obf_ctx *ctx)
 	bool launched = obc_ctx_launched(ctx);
 	CUresult result;
 
+	obc_background_wait();
+	obc_plain_end(ctx);
 	/* In this order the server waits for the context's work before the memory is reused. */
 	result = obc_call_op_ctx_destroy(home->id);
 	/*
@@ -74,6 +78,7 @@ CUresult obc_ctx_destroy(struct obf_ctx *ctx)
 
 void obc_ctx_release(struct obf_ctx *ctx)
 {
+	obc_plain_release(ctx);
 	pthread_mutex_lock(&ctx_lock);
 	obc_ctx_of(ctx)->id = 0;
 	pthread_mutex_unlock(&ctx_lock);
@@ -85,7 +90,8 @@ bool obc_ctx_launched(struct obf_ctx *ctx)
 {
 	struct obc_ctx *home = obc_ctx_of(ctx);
 
-	return (obc_hostfunc_pending() || obc_ctx_launches() != atomic_load(&home->settled)) &&
+	return (obc_hostfunc_pending() || obc_background_pending() ||
+		       obc_ctx_launches() != atomic_load(&home->settled)) &&
 		obc_ctx_busy(home) && !obc_streams_idle(ctx);
 }
 

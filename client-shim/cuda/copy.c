@@ -8,17 +8,43 @@
 #include "base/cleanup.h"
 #include "client-shim/cuda/context.h"
 #include "client-shim/cuda/hostfunc.h"
+#include "client-shim/session/background.h"
 #include "client-shim/session/log.h"
 #include "client-shim/session/transfer.h"
 #include "protocol/obc_calls.h"
 
 /* ---- bytes ---- */
 
-static CUresult to_device(struct obc_stream *at, uint64_t dst, const void *src, size_t size)
-{
-	CUresult result = obc_transfer_write(dst, src, size, at->base.handle);
+struct settle {
+	struct obc_stream *at;
+	uint64_t last; /* record of the wait; 0: there was none */
+};
 
-	obc_stream_mark(at, obc_log_last());
+/* For obc_transfer_write: waits for the stream after the last byte of an upload was sent. */
+static CUresult settle_stream(void *user)
+{
+	struct settle *settle = user;
+	uint64_t launches = obc_ctx_launches(), number = obc_log_last();
+	CUresult result;
+
+	obc_stream_mark(settle->at, number);
+	result = obc_stream_wait(&settle->at->base);
+	settle->last = obc_log_last();
+	if (result == CUDA_SUCCESS)
+		obc_stream_arrived(settle->at, number, launches);
+	return result;
+}
+
+/* waits: the call returns when the copy is complete, if it is larger than OBF_COPY_SMALL. */
+static CUresult to_device(
+	struct obc_stream *at, uint64_t dst, const void *src, size_t size, bool waits)
+{
+	struct settle settle = { .at = at };
+	CUresult result = obc_transfer_write(dst, src, size, at->base.handle,
+		waits && size > OBF_COPY_SMALL ? settle_stream : NULL, &settle);
+
+	if (obc_log_last() != settle.last)
+		obc_stream_mark(at, obc_log_last());
 	return result;
 }
 
@@ -38,16 +64,28 @@ static CUresult from_device(struct obc_stream *at, void *dst, uint64_t src, size
 }
 
 /*
+ * Whether an upload may still wait in its stream in a way that can be seen: a kernel or a copy in
+ * the background before it may use the program's memory, or fail; work of a stream that does not
+ * wait for the upload's stream may overtake it.
+ */
+static bool must_settle(const struct obc_stream *at)
+{
+	return obc_ctx_launched(at->base.ctx) ||
+		(atomic_load_explicit(&at->home->other_streams, memory_order_relaxed) &&
+			obc_ctx_busy(at->home) && !obc_streams_idle(at->base.ctx));
+}
+
+/*
  * After an upload by a call that is not "Async": above OBF_COPY_SMALL bytes the call waits for its
- * stream. The wait is needed only if kernels may be unfinished. `launches`: the count before the
- * upload.
+ * stream if need be. So does a smaller one while copies are pending in the background: the server
+ * may hold the upload back for long. `launches`: the count before the upload.
  */
 static CUresult uploaded(struct obc_stream *at, uint64_t launches, size_t size)
 {
 	uint64_t number = obc_log_last();
 	CUresult result;
 
-	if (size <= OBF_COPY_SMALL || !obc_ctx_launched(at->base.ctx))
+	if ((size <= OBF_COPY_SMALL && !obc_background_pending()) || !must_settle(at))
 		return CUDA_SUCCESS;
 	result = obc_stream_wait(&at->base);
 	/* The upload, record `number`, came after all work that its stream waits for. */
@@ -138,7 +176,7 @@ static CUresult box_to_device(struct obc_stream *at, const struct obf_copy *c)
 
 			result = to_device(at, dst,
 				host_row(c->src, c->src_pitch, c->src_slice, c->height, row),
-				c->width);
+				c->width, false);
 		} else {
 			n = ob_min(c->height - row % c->height, OBP_ROWS_MAX / c->width);
 			result = rows_send(at, c, row, n);
@@ -224,25 +262,45 @@ static CUresult box_copy(struct obc_stream *at, const struct obf_copy *c)
 
 /* ---- the backend's functions ---- */
 
+static bool is_pinned(const void *p, size_t size)
+{
+	struct obf_place place = obf_mem_classify((uintptr_t)p, size, NULL);
+
+	return place.kind == OBF_PLACE_PINNED && place.left >= size;
+}
+
 CUresult obc_copy_write(
 	struct obf_stream *stream, uint64_t dst, const void *src, size_t size, bool blocking)
 {
 	struct obc_stream *at = obc_stream_of(stream);
-	uint64_t launches;
+	uint64_t launches, number;
 	CUresult result = before_host_read(at);
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (!blocking && size >= OBC_BACKGROUND_MIN && is_pinned(src, size) &&
+		obc_background_write(dst, src, size, stream->handle, &number)) {
+		obc_stream_mark(at, number);
+		return CUDA_SUCCESS;
+	}
 	launches = obc_ctx_launches();
-	result = to_device(at, dst, src, size);
+	result = to_device(at, dst, src, size, blocking);
 	return blocking && result == CUDA_SUCCESS ? uploaded(at, launches, size) : result;
 }
 
 CUresult obc_copy_read(
 	struct obf_stream *stream, void *dst, uint64_t src, size_t size, bool blocking)
 {
-	(void)blocking; /* the bytes that were read have arrived */
-	return from_device(obc_stream_of(stream), dst, src, size);
+	struct obc_stream *at = obc_stream_of(stream);
+	uint64_t number;
+
+	if (!blocking && is_pinned(dst, size) &&
+		obc_background_read(dst, src, size, stream->handle, &number)) {
+		obc_stream_mark(at, number);
+		return CUDA_SUCCESS;
+	}
+	/* When this returns, the bytes have arrived, also for a copy that is not blocking. */
+	return from_device(at, dst, src, size);
 }
 
 CUresult obc_copy_box(struct obf_stream *stream, const struct obf_copy *c, bool blocking)
@@ -263,6 +321,14 @@ CUresult obc_copy_box(struct obf_stream *stream, const struct obf_copy *c, bool 
 	if (!blocking || result != CUDA_SUCCESS || c->src_device || !c->dst_device)
 		return result;
 	return uploaded(at, launches, all);
+}
+
+void obc_host_range(const void *p, size_t size, bool added)
+{
+	(void)p;
+	(void)size;
+	if (!added)
+		obc_background_wait();
 }
 
 /* Every fill is one record. */

@@ -21,4 +21,7 @@ CUresult obc_copy_read(
 CUresult obc_copy_box(struct obf_stream *stream, const struct obf_copy *copy, bool blocking);
 CUresult obc_copy_fill(struct obf_stream *stream, const struct obf_fill *fill);
 
+/* Before pinned memory is freed or unregistered: no copy of background.h uses it any more. */
+void obc_host_range(const void *p, size_t size, bool added);
+
 #endif

@@ -167,26 +167,19 @@ void obc_heap_fini(struct obc_heap *heap)
 CUresult obc_heap_alloc(
 	struct obc_heap *heap, uint64_t size, uint64_t *ret_addr, struct obc_block **ret_block)
 {
-	struct obc_block *block, *rest;
+	struct obc_block *block;
 	CUresult result = CUDA_SUCCESS;
 
 	if (size > heap->size)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	size = ob_round_up(size, OBC_BLOCK_ALIGN);
 	pthread_mutex_lock(&heap->lock);
-	block = obc_block_find(&heap->blocks, size);
+	block = obc_block_take(&heap->blocks, size);
 	if (ob_unlikely(!block)) {
 		result = heap_grow(heap, size);
-		block = result == CUDA_SUCCESS ? obc_block_find(&heap->blocks, size) : NULL;
+		block = result == CUDA_SUCCESS ? obc_block_take(&heap->blocks, size) : NULL;
 	}
 	if (block) {
-		obc_block_unlist(&heap->blocks, block);
-		if (block->size > size) {
-			rest = obc_block_split(&heap->blocks, block, size);
-			if (rest)
-				obc_block_list(&heap->blocks, rest);
-		}
-		block->state = OBC_BLOCK_USED;
 		heap->used_bytes += block->size;
 		*ret_addr = block->addr;
 		*ret_block = block;

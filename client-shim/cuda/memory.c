@@ -2,12 +2,12 @@
 /* Copyright The Outboard Authors */
 #include "client-shim/cuda/memory.h"
 
-#include <sys/mman.h>
-
 #include "base/log.h"
 #include "base/opt.h"
 #include "client-shim/cuda/device.h"
 #include "client-shim/cuda/heap.h"
+#include "client-shim/cuda/plain.h"
+#include "client-shim/session/free_memory.h"
 #include "client-shim/session/log.h"
 #include "client-shim/cuda/progress.h"
 #include "client-shim/cuda/vmm.h"
@@ -39,8 +39,10 @@ static const struct obc_heap_ops heap_ops = { heap_grow, heap_trim };
 bool obc_memory_start(const struct obp_welcome *welcome)
 {
 	vmm = welcome->vmm;
-	if (!vmm)
+	if (!vmm) {
+		obc_plain_start(welcome);
 		return true;
+	}
 	obc_vmm_start(heaps, welcome->n_devices);
 	for (uint32_t i = 0; i < welcome->n_devices; i++) {
 		const struct obp_device *device = &welcome->devices[i];
@@ -59,34 +61,7 @@ bool obc_memory_start(const struct obp_welcome *welcome)
 	return true;
 }
 
-/* ---- addresses of the driver's making ---- */
-
-/*
- * No host memory may be at an address of device memory. Otherwise the direction of a copy could not
- * be derived from its addresses.
- */
-static void plain_reserve(uint64_t addr, size_t size)
-{
-	void *p = mmap((void *)(uintptr_t)addr, size, PROT_NONE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-
-	if (p == MAP_FAILED)
-		ob_debug("cannot reserve device address 0x%llx in this process",
-			(unsigned long long)addr);
-	else if (p != (void *)(uintptr_t)addr)
-		munmap(p, size);
-}
-
-static CUresult plain_alloc(size_t size, uint64_t *ret_addr)
-{
-	CUresult result = obc_call_op_mem_alloc_plain(size, ret_addr);
-
-	if (result == CUDA_SUCCESS)
-		plain_reserve(*ret_addr, size);
-	return result;
-}
-
-/* ---- both ---- */
+/* ---- the calls ---- */
 
 static CUresult place_alloc(struct obf_ctx *ctx, size_t size, struct obf_mem *mem)
 {
@@ -94,7 +69,7 @@ static CUresult place_alloc(struct obf_ctx *ctx, size_t size, struct obf_mem *me
 	CUresult result;
 
 	if (!vmm)
-		return plain_alloc(size, &mem->base);
+		return obc_plain_alloc(ctx, mem);
 	result = obc_heap_alloc(heap_of(ctx->device), size, &mem->base, &block);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -137,36 +112,46 @@ static bool needs_fence(struct obf_ctx *ctx, const struct obf_mem *mem)
 
 CUresult obc_memory_free(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use)
 {
+	bool fence = in_use && needs_fence(ctx, mem);
+	CUresult result;
+
+	if (!vmm)
+		return obc_plain_free(mem, fence);
 	/*
 	 * The record is written before the address is freed, so that it precedes the records of the
 	 * next owner.
 	 */
-	CUresult result = obc_call_op_mem_free(mem->base, in_use && needs_fence(ctx, mem));
-
+	result = obc_call_op_mem_free(mem->base, fence);
 	if (mem->backend)
 		obc_heap_free(heap_of(mem->device), mem->backend);
-	else if (!vmm)
-		munmap((void *)(uintptr_t)mem->base, mem->size);
 	return result;
 }
 
 CUresult obc_memory_info(struct obf_ctx *ctx, uint64_t *ret_free, uint64_t *ret_total)
 {
-	uint64_t bytes_free, total;
-	CUresult result = obc_call_op_mem_info(&bytes_free, &total);
+	const uint32_t device = obc_device_number(ctx->device);
+	struct obc_free_memory_mark mark;
+	uint64_t bytes_free, total, unused;
 
-	if (result != CUDA_SUCCESS)
-		return result;
+	if (!obc_free_memory_get(device, &bytes_free, &total, &mark)) {
+		CUresult result = obc_call_op_mem_info(&bytes_free, &total);
+
+		if (result != CUDA_SUCCESS)
+			return result;
+		obc_free_memory_put(device, &mark, bytes_free, total, obc_log_last());
+	}
 	/* Unused memory that this session holds counts as free. */
-	if (vmm)
-		bytes_free = ob_min(bytes_free + obc_heap_free_bytes(heap_of(ctx->device)), total);
-	*ret_free = bytes_free;
+	unused =
+		vmm ? obc_heap_free_bytes(heap_of(ctx->device)) : obc_plain_free_bytes(ctx->device);
+	*ret_free = unused ? ob_min(bytes_free + unused, total) : bytes_free;
 	*ret_total = total;
 	return CUDA_SUCCESS;
 }
 
 void obc_memory_trim(int device)
 {
-	if (vmm && heap_of(device)->size)
+	if (!vmm)
+		obc_plain_trim(device);
+	else if (heap_of(device)->size)
 		obc_heap_trim(heap_of(device));
 }

@@ -12,6 +12,8 @@
 #include "base/log.h"
 #include "client-shim/cuda/context.h"
 #include "client-shim/cuda/device.h"
+#include "client-shim/cuda/facts.h"
+#include "client-shim/cuda/progress.h"
 #include "client-shim/session/log.h"
 #include "client-shim/session/trust.h"
 #include "protocol/obc_calls.h"
@@ -24,6 +26,9 @@
 struct obc_module {
 	struct ob_buf functions; /* uint64_t ids */
 	bool certain;            /* its functions can certainly run: no request is needed */
+	bool named;              /* sha256 and device tell the code: no options of the compiler */
+	uint8_t sha256[OBT_SHA256_BYTES];
+	uint32_t device; /* the server's number */
 };
 
 static struct ob_ids module_ids = OB_IDS_INIT(KIND_MODULE, OB_IDS_MAX);
@@ -185,8 +190,8 @@ static int text_length(const char *text, uint32_t size)
 }
 
 /* The server loads it before this returns. */
-static CUresult load_now(uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES],
-	const struct obf_image_ref *image, uint32_t device)
+static CUresult load_now(
+	uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES], const struct obf_image_ref *image)
 {
 	const uint32_t kind = (uint32_t)image->entry->kind;
 	char words[WORDS_MAX];
@@ -202,9 +207,7 @@ static CUresult load_now(uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES],
 			result = obc_call_op_module_load_checked(id, sha256, kind, 0, 0,
 				sizeof words, NULL, NULL, &none, words, &got);
 	}
-	if (result == CUDA_SUCCESS)
-		obc_trust_confirm(sha256, device);
-	else if (text_length(words, got))
+	if (result != CUDA_SUCCESS && text_length(words, got))
 		ob_error("the server's driver rejects the code: %.*s", text_length(words, got),
 			words);
 	return result;
@@ -213,18 +216,30 @@ static CUresult load_now(uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES],
 static CUresult load(
 	struct obc_module *module, struct obf_mod *mod, const struct obf_image_ref *image)
 {
-	const uint32_t device = obc_device_number(mod->ctx->device);
-	uint8_t sha256[OBT_SHA256_BYTES];
+	const uint32_t device = module->device = obc_device_number(mod->ctx->device);
+	uint8_t *sha256 = module->sha256;
+	CUresult result;
 
 	if (!image->payload_size || image->payload_size > OBP_IMAGE_MAX)
 		return CUDA_ERROR_INVALID_IMAGE;
 	obt_digest_sha256(image->payload, image->payload_size, sha256);
+	module->named = !image->from_text || image->n_options == 0;
 	module->certain = obc_trust_code(image, device);
-	if (image->from_text)
-		return load_checked(mod->backend_id, sha256, image);
-	if (module->certain || obc_trust_confirmed(sha256, device))
-		return load_later(mod->backend_id, sha256, image);
-	return load_now(mod->backend_id, sha256, image, device);
+	if (module->certain || (module->named && obc_trust_confirmed(sha256, device))) {
+		result = load_later(mod->backend_id, sha256, image);
+		/*
+		 * Code that was accepted before can still fail, for want of memory: a wait for the
+		 * context asks the server.
+		 */
+		if (!module->certain)
+			obc_raise(&obc_ctx_of(mod->ctx)->last_other, obc_log_last());
+		return result;
+	}
+	result = image->from_text ? load_checked(mod->backend_id, sha256, image)
+				  : load_now(mod->backend_id, sha256, image);
+	if (result == CUDA_SUCCESS && module->named)
+		obc_trust_confirm(sha256, device);
+	return result;
 }
 
 CUresult obc_mod_load(struct obf_mod *mod, const struct obf_image_ref *image)
@@ -292,27 +307,61 @@ CUresult obc_func_get(struct obf_func *func)
 		func->mod->ctx, obc_call_op_func_get(id, func->mod->backend_id, func->name));
 }
 
+/* False: the compiler may have made other code of the same image. */
+static bool facts_name(const struct obf_func *func, struct obc_facts_name *ret)
+{
+	const struct obc_module *module = func->backend;
+
+	if (!module->named)
+		return false;
+	memcpy(ret->sha256, module->sha256, sizeof ret->sha256);
+	ret->device = module->device;
+	ret->index = func->index;
+	return true;
+}
+
 CUresult obc_func_load(struct obf_func *func)
 {
 	const struct obc_module *module = func->backend;
+	struct obc_facts_name name;
+	bool named = facts_name(func, &name);
 	char why[WORDS_MAX];
 	uint32_t got = 0;
 	CUresult result;
 
-	if (module->certain)
+	if (module->certain || (named && obc_facts_runs(&name)))
 		return CUDA_SUCCESS;
 	result = obc_call_op_func_load(func->backend_id, sizeof why, why, &got);
 	if (result != CUDA_SUCCESS && text_length(why, got))
 		ob_error("the server's driver cannot load kernel %s: %.*s", func->name,
 			text_length(why, got), why);
+	if (result == CUDA_SUCCESS && named)
+		obc_facts_put_runs(&name);
 	return obf_ctx_result(func->mod->ctx, result);
+}
+
+/* Attributes that the program has set have any value: the front end knows them. */
+static CUresult attrs_ask(const struct obf_func *func, int32_t v[OBC_FACTS_ATTRS])
+{
+	/* The server's answer has the values of the program where it has set some. */
+	const uint32_t of_code = ~func->set_mask & ((1u << OBC_FACTS_ATTRS) - 1);
+	struct obc_facts_name name;
+	bool named = facts_name(func, &name);
+	CUresult result;
+
+	if (named && obc_facts_attrs(&name, of_code, v))
+		return CUDA_SUCCESS;
+	result = obc_call_op_func_attrs(func->backend_id, v);
+	if (result == CUDA_SUCCESS && named)
+		obc_facts_put_attrs(&name, of_code, v);
+	return result;
 }
 
 CUresult obc_func_attrs(struct obf_func *func)
 {
 	struct obf_func_attrs *attrs = &func->attrs;
-	int32_t v[16] = { 0 };
-	CUresult result = obc_call_op_func_attrs(func->backend_id, v);
+	int32_t v[OBC_FACTS_ATTRS] = { 0 };
+	CUresult result = attrs_ask(func, v);
 
 	if (result != CUDA_SUCCESS)
 		return obf_ctx_result(func->mod->ctx, result);

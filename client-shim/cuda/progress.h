@@ -42,6 +42,7 @@ struct obc_ctx {
 	_Atomic uint64_t orphaned;
 	_Atomic bool other_streams; /* the context has had non-blocking streams */
 	_Atomic bool untracked;     /* some work is not counted: the server must be asked */
+	struct obc_plain *plain;    /* slabs of the context; of client-shim/cuda/plain.c */
 };
 
 extern struct obc_ctx obc_ctxs[OBC_CTX_MAX];
@@ -52,20 +53,23 @@ static inline struct obc_ctx *obc_ctx_of(const struct obf_ctx *ctx)
 	return &obc_ctxs[((uintptr_t)ctx->backend - 1) % OBC_CTX_MAX];
 }
 
-/* *p = max(*p, n). Relaxed: the value is only compared, and the program orders its threads. */
+/*
+ * *p = max(*p, n). Release, and acquire in obc_read: who sees that a copy is complete sees the bytes
+ * that it brought, also if another thread received them.
+ */
 static inline void obc_raise(_Atomic uint64_t *p, uint64_t n)
 {
 	uint64_t old = atomic_load_explicit(p, memory_order_relaxed);
 
 	while (old < n &&
 		!atomic_compare_exchange_weak_explicit(
-			p, &old, n, memory_order_relaxed, memory_order_relaxed))
+			p, &old, n, memory_order_release, memory_order_relaxed))
 		;
 }
 
 static inline uint64_t obc_read(const _Atomic uint64_t *p)
 {
-	return atomic_load_explicit(p, memory_order_relaxed);
+	return atomic_load_explicit(p, memory_order_acquire);
 }
 
 /* Whether work of the context may be incomplete. */

@@ -8,14 +8,21 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/opt.h"
 #include "client-shim/session/cache.h"
 #include "client-shim/cuda/hostfunc.h"
+#include "client-shim/session/free_memory.h"
 #include "client-shim/session/inside.h"
+#include "client-shim/session/link.h"
 #include "client-shim/session/log.h"
+#include "client-shim/cuda/loaded.h"
 #include "client-shim/cuda/memory.h"
 #include "client-shim/session/session.h"
 #include "client-shim/session/stats.h"
 #include "client-shim/cuda/stream.h"
+#include "client-shim/session/timeline.h"
+#include "client-shim/session/timeline_server.h"
+#include "client-shim/session/timeline_write.h"
 #include "client-shim/session/times.h"
 #include "client-shim/session/trust.h"
 #include "client-shim/cuda/vmm.h"
@@ -109,6 +116,7 @@ CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
 	}
 	obc_session_on_callback(obc_hostfunc_run);
 	obc_log_on_thread_exit(obf_streams_thread_exit);
+	obc_timeline_start();
 	err = obc_session_start(&welcome);
 	if (err)
 		return ob_err_to_cuda(err);
@@ -117,12 +125,17 @@ CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
 			welcome->driver_version / 1000, welcome->driver_version % 1000 / 10);
 	obc_lines_known = welcome->opcodes ? welcome->opcodes : OBP_LINES_FIRST;
 	obc_times_offered(welcome->times);
+	obc_timeline_server_start();
+	obc_free_memory_offered(welcome);
 	obc_cache_offered(welcome->cache);
+	obc_cache_recall(obc_link_recalled());
 	obc_trust_start(welcome);
 	if (!welcome->n_devices)
 		return CUDA_ERROR_NO_DEVICE;
 	if (!obc_memory_start(welcome))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (ob_opt_on(OB_OPT_RELEASE))
+		obc_loaded_release();
 	for (uint32_t i = 0; i < welcome->n_devices; i++)
 		device_fill(&welcome->devices[i], &ret_devices[i]);
 	*ret_count = (int)welcome->n_devices;
@@ -140,7 +153,9 @@ void obc_stop(void)
 {
 	if (atomic_exchange(&stopped, true) || !obc_session_started())
 		return;
+	obc_timeline_server_end();
 	obc_session_stop();
+	obc_timeline_write();
 	obc_stats_print();
 }
 
@@ -151,6 +166,8 @@ void obc_forked(void)
 	 * goodbye.
 	 */
 	obc_inside = 0;
+	obc_timeline_forget();
+	obc_timeline_server_forget();
 	if (obc_session_started())
 		obc_session_forget();
 }

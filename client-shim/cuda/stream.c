@@ -28,11 +28,13 @@ void obc_stream_close(struct obf_stream *base, bool ctx_ended)
 	struct obc_stream *stream = obc_stream_of(base);
 	uint64_t id = base->handle;
 
+	obc_watch_end(&stream->watch);
 	if (!ctx_ended)
 		obc_raise(&stream->home->orphaned, obc_read(&stream->last));
-	obf_stream_recycle(base);
+	/* Before another thread may get the object. */
 	if (!ctx_ended)
 		obc_call_op_stream_destroy(id);
+	obf_stream_recycle(base);
 }
 
 /*
@@ -81,16 +83,28 @@ static uint64_t done_in(const struct obc_ctx *home, bool blocking)
 	return blocking ? ob_max(done, obc_read(&home->done_blocking)) : done;
 }
 
+/* Record of the newest work that this stream waits for. */
+static uint64_t stream_last(const struct obc_stream *stream)
+{
+	return obc_read(stream->base.legacy ? &stream->home->last_blocking : &stream->last);
+}
+
+/*
+ * Whether the stream has work that is not counted. For the legacy stream, any stream that it waits
+ * for may have such work.
+ */
+static bool is_untracked(const struct obc_stream *stream)
+{
+	return atomic_load_explicit(
+		stream->base.legacy ? &stream->home->untracked : &stream->untracked,
+		memory_order_relaxed);
+}
+
 bool obc_stream_idle(struct obc_stream *stream)
 {
-	const struct obc_ctx *home = stream->home;
-	bool legacy = stream->base.legacy;
-	uint64_t last = obc_read(legacy ? &home->last_blocking : &stream->last);
-
-	/* Any stream that the legacy stream waits for may have work that is not counted. */
-	return !atomic_load_explicit(
-		       legacy ? &home->untracked : &stream->untracked, memory_order_relaxed) &&
-		last <= ob_max(done_in(home, stream->base.blocking), obc_read(&stream->done));
+	return !is_untracked(stream) &&
+		stream_last(stream) <=
+		ob_max(done_in(stream->home, stream->base.blocking), obc_read(&stream->done));
 }
 
 struct idle_scan {
@@ -189,6 +203,23 @@ void obc_point_drop(struct obf_point *point)
 
 /* ---- waiting ---- */
 
+/* Whether the stream is known to be idle, also from what the server has said since. */
+static bool stream_heard(struct obc_stream *stream, CUresult *ret)
+{
+	uint64_t before;
+
+	*ret = CUDA_SUCCESS;
+	if (!ob_opt_on(OB_OPT_LOCAL) || is_untracked(stream))
+		return false;
+	if (obc_stream_idle(stream))
+		return true;
+	if (!obc_watch_look(&stream->watch, stream_last(stream), ret, &before))
+		return false;
+	if (*ret == CUDA_SUCCESS)
+		obc_stream_done(stream, before, false);
+	return true;
+}
+
 /* Query and wait differ only in the operation. */
 static CUresult stream_ask(struct obc_stream *stream, uint16_t opcode)
 {
@@ -199,8 +230,6 @@ static CUresult stream_ask(struct obc_stream *stream, uint16_t opcode)
 	_Static_assert(
 		sizeof(struct obp_stream_query_req) == sizeof(struct obp_stream_synchronize_req),
 		"both records name a stream");
-	if (ob_opt_on(OB_OPT_LOCAL) && obc_stream_idle(stream))
-		return CUDA_SUCCESS;
 	req = obc_log_begin(&slot, opcode, sizeof *req);
 	if (!req)
 		return obc_log_error();
@@ -211,12 +240,26 @@ static CUresult stream_ask(struct obc_stream *stream, uint16_t opcode)
 	return result;
 }
 
-CUresult obc_stream_query(struct obf_stream *stream)
+CUresult obc_stream_query(struct obf_stream *base)
 {
-	return stream_ask(obc_stream_of(stream), OBP_OP_STREAM_QUERY);
+	struct obc_stream *stream = obc_stream_of(base);
+	CUresult result;
+
+	if (stream_heard(stream, &result))
+		return result;
+	result = stream_ask(stream, OBP_OP_STREAM_QUERY);
+	if (result == CUDA_ERROR_NOT_READY && !is_untracked(stream))
+		obc_watch_begin(
+			&stream->watch, OBP_OP_STREAM_WATCH, base->handle, stream_last(stream));
+	return result;
 }
 
-CUresult obc_stream_wait(struct obf_stream *stream)
+CUresult obc_stream_wait(struct obf_stream *base)
 {
-	return stream_ask(obc_stream_of(stream), OBP_OP_STREAM_SYNCHRONIZE);
+	struct obc_stream *stream = obc_stream_of(base);
+	CUresult result;
+
+	if (stream_heard(stream, &result) && result != CUDA_ERROR_NOT_READY)
+		return result;
+	return stream_ask(stream, OBP_OP_STREAM_SYNCHRONIZE);
 }

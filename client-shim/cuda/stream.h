@@ -17,10 +17,19 @@
 #include <stdint.h>
 
 #include "client-shim/cuda/progress.h"
+#include "client-shim/cuda/watch.h"
 #include "front/backend.h"
 #include "front/stream.h"
 
 #define OBC_STREAM_MAX (1u << 16) /* live streams of a session */
+
+/*
+ * A recording of an event. Two threads that record at the same time may leave a mixture of two,
+ * which matches no recording.
+ */
+struct obc_recording {
+	_Atomic uint64_t event, number; /* handle; record. 0: none */
+};
 
 struct obc_stream {
 	struct obf_stream base;
@@ -28,6 +37,9 @@ struct obc_stream {
 	_Atomic uint64_t last;  /* newest work; unused in the legacy stream */
 	_Atomic uint64_t done;  /* all work of the stream before this record is complete */
 	_Atomic bool untracked; /* some work is not counted: the server must be asked */
+	struct obc_watch watch;
+	/* the last two recordings of events in this stream, the newer one first (event.c) */
+	struct obc_recording recordings[2];
 };
 
 /* A point of a stream: after record `number`. Stays valid after the stream was destroyed. */

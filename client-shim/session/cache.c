@@ -46,6 +46,8 @@ static struct cache {
 	/* the next batch, and the one before it, whose lost chunks are not known yet, or NULL */
 	struct batch *batch, *before;
 	uint64_t timing; /* ns: when the timed bytes began */
+	double trip_recalled_s;
+	bool measured; /* the connection's rate, in this session */
 } cache = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void obc_cache_offered(uint64_t bytes)
@@ -64,8 +66,31 @@ void obc_cache_offered(uint64_t bytes)
 	obc_cache_min = bytes ? obc_cache_copy_min(forced) : UINT64_MAX;
 }
 
+void obc_cache_recall(const struct obt_link_memory *memory)
+{
+	cache.trip_recalled_s = (double)memory->round_trip / 1e9;
+	if (memory->cache_naming)
+		cache.view.naming = (double)memory->cache_naming;
+	/* Sessions that upload less than OBC_CACHE_BLIND know only the data connection's rate. */
+	cache.view.link = (double)(memory->cache_link ? memory->cache_link : memory->rate_out);
+	if (cache.view.link > 0)
+		cache.view.unmeasured = OBC_CACHE_STALE - OBC_CACHE_BLIND;
+}
+
+void obc_cache_learned(struct obt_link_memory *ret)
+{
+	if (pthread_mutex_trylock(&cache.lock) != 0)
+		return; /* another thread still copies */
+	if (cache.measured)
+		ret->cache_link = (uint64_t)cache.view.link;
+	if (cache.stats.naming_bytes)
+		ret->cache_naming = (uint64_t)cache.view.naming;
+	pthread_mutex_unlock(&cache.lock);
+}
+
 void obc_cache_forget(void)
 {
+	cache.measured = false;
 	obc_cache_min = UINT64_MAX;
 	pthread_mutex_init(&cache.lock, NULL);
 	memset(&cache.view, 0, sizeof cache.view);
@@ -80,8 +105,8 @@ static void trip_read(struct obc_cache_view *view)
 
 	obc_control_quality(&quality);
 	/* the round trip without the time that our own bytes wait in queues */
-	view->rtt_s = (double)quality.min_ns / 1e9;
-	cache.trip_s = (double)quality.rtt_ns / 1e9;
+	view->rtt_s = quality.samples ? (double)quality.min_ns / 1e9 : cache.trip_recalled_s;
+	cache.trip_s = quality.samples ? (double)quality.rtt_ns / 1e9 : cache.trip_recalled_s;
 }
 
 /* Records that the server had received and copied `bytes` bytes after `ns`. */
@@ -89,6 +114,7 @@ static void link_measured(struct obc_cache_view *view, size_t bytes, uint64_t ns
 {
 	view->link = (double)bytes / ob_max((double)ns / 1e9 - view->rtt_s, 1e-6);
 	view->unmeasured = 0;
+	cache.measured = true;
 }
 
 /* ---- sending ---- */

@@ -25,6 +25,7 @@
 
 #include "base/cuda_types.h"
 #include "client-shim/session/cache_choice.h"
+#include "transport/link_memory.h"
 
 /* Capacity of the server's cache in bytes, from the welcome. */
 void obc_cache_offered(uint64_t bytes);
@@ -33,6 +34,13 @@ void obc_cache_offered(uint64_t bytes);
  * start of the session and in a forked child.
  */
 extern uint64_t obc_cache_min;
+/*
+ * Right after obc_cache_offered: what earlier sessions measured; 0: unknown. The connection is
+ * measured again as soon as if its rate were unknown.
+ */
+void obc_cache_recall(const struct obt_link_memory *memory);
+/* At the end: sets the cache's members that this session has measured. */
+void obc_cache_learned(struct obt_link_memory *ret);
 
 /*
  * A copy, by obc_transfer: enter; carry, timing or passed for its parts in order; finish, unless

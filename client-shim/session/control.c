@@ -15,9 +15,14 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "client-shim/session/background.h"
 #include "client-shim/session/control_link.h"
+#include "client-shim/session/free_memory.h"
 #include "client-shim/session/log.h"
 #include "client-shim/session/resume.h"
+#include "client-shim/session/stripe.h"
+#include "client-shim/session/timeline.h"
+#include "client-shim/session/timeline_server.h"
 #include "protocol/call.h"
 #include "protocol/conn.h"
 #include "protocol/control.h"
@@ -65,7 +70,7 @@ void obc_control_quality(struct obp_quality *ret)
 
 /* ---- sending ---- */
 
-static bool control_send(enum obp_message_type type, uint64_t value)
+static bool control_send(enum obp_message_type type, uint64_t value, uint32_t code)
 {
 	OB_CLEANUP(ob_freep) struct obp_message *message = calloc(1, sizeof *message);
 	struct obp_progress progress = { 0 };
@@ -75,6 +80,7 @@ static bool control_send(enum obp_message_type type, uint64_t value)
 	obc_log_progress(&progress);
 	message->type = type;
 	message->value = value;
+	message->code = code;
 	message->received = progress.received;
 	message->sent = progress.sent;
 	message->bytes = progress.bytes_in;
@@ -100,11 +106,23 @@ static bool data_lost_twice(bool now)
 	return now && before;
 }
 
-static void pong_take(const struct obp_message *message)
+/* clock: the server's, when it made the frame. */
+static void pong_note(uint64_t clock, uint64_t now)
+{
+	obc_timeline_server_ping(control.pinged, clock, now);
+	obc_timeline_add(OBC_TRACK_CONTROL,
+		&(struct obc_timeline_event){ .at = control.pinged,
+			.took = now - control.pinged,
+			.kind = OBC_EVENT_PING });
+}
+
+static void pong_take(const struct obp_message *message, uint64_t clock)
 {
 	uint64_t now = ob_clock_ns();
 	struct obp_progress progress = { 0 };
 
+	if (control.ping_pending && message->value == control.pinged && obc_timeline_on)
+		pong_note(clock, now);
 	if (control.ping_pending && message->value == control.pinged && !control.callback_ran)
 		obp_quality_rtt(&control.quality, now - control.pinged);
 	control.ping_pending = false;
@@ -143,10 +161,13 @@ static enum verdict callback_take(const struct obp_message *message)
 {
 	if (message->code > OBP_RESULT_MAX)
 		return protocol_broken("the status of a host function is out of range");
+	/* The bytes of a read may still be on their way; they come on the data connection. */
+	if (!obc_background_received(message->sent))
+		return protocol_broken("it refers to replies that do not come");
 	if (callback_fn)
 		callback_fn(message->value, (CUresult)message->code);
 	control.callback_ran = true;
-	return control_send(OBP_MSG_CALLBACK_DONE, message->value) ? GOOD : BROKEN;
+	return control_send(OBP_MSG_CALLBACK_DONE, message->value, 0) ? GOOD : BROKEN;
 }
 
 /*
@@ -173,11 +194,15 @@ static enum verdict message_take(const struct obp_item *item)
 	} else if (message->type == OBP_MSG_JOINED && !control.joined) {
 		control.joined = true;
 	} else if (message->type == OBP_MSG_PING && control.joined) {
-		verdict = control_send(OBP_MSG_PONG, message->value) ? GOOD : BROKEN;
+		verdict = control_send(OBP_MSG_PONG, message->value, 0) ? GOOD : BROKEN;
 	} else if (message->type == OBP_MSG_PONG && control.joined) {
-		pong_take(message);
+		pong_take(message, item->time_ns);
 	} else if (message->type == OBP_MSG_CALLBACK) {
 		verdict = callback_take(message);
+	} else if (message->type == OBP_MSG_MEMORY && control.joined) {
+		if (!obc_free_memory_answer(message))
+			verdict = protocol_broken("it reports the memory of a device without being "
+						  "asked for it");
 	} else {
 		verdict = protocol_broken(
 			"unexpected message type on the control connection: client and "
@@ -224,7 +249,7 @@ static bool ping(uint64_t now)
 	control.pinged = now;
 	control.ping_pending = true;
 	control.callback_ran = false;
-	return control_send(OBP_MSG_PING, now);
+	return control_send(OBP_MSG_PING, now, 0);
 }
 
 /*
@@ -275,6 +300,15 @@ static enum verdict watch(void)
 	if (!control.ping_pending && now - control.pinged >= interval)
 		return ping(now) ? GOOD : BROKEN;
 	return GOOD;
+}
+
+/* Gives back memory that the session no longer uses. */
+static void release_idle(void)
+{
+	uint64_t now = ob_clock_ns();
+
+	obc_log_release_idle(now);
+	obc_stripe_release_idle(now);
 }
 
 /* ---- the connection ---- */
@@ -329,17 +363,41 @@ static bool control_reconnect(void)
 	return true;
 }
 
+/*
+ * Asks for the free memory of devices that the program wants to know. ret_wait: ns until the next
+ * question.
+ */
+static enum verdict memory_ask(uint64_t *ret_wait)
+{
+	uint64_t now = ob_clock_ns(), value;
+	uint32_t device;
+
+	*ret_wait = OB_NEVER;
+	while (control.joined && obc_free_memory_due(now, &device, &value, ret_wait))
+		if (!control_send(OBP_MSG_MEMORY_ASK, value, device))
+			return BROKEN;
+	return GOOD;
+}
+
 static enum verdict turn(void)
 {
 	struct pollfd pfd = { .fd = control.link.stream.fd, .events = POLLIN };
-	enum verdict verdict = GOOD;
+	enum verdict verdict;
+	uint64_t wait;
 
 	if (!obt_stream_ours(&control.link.stream))
 		return BROKEN;
+	verdict = memory_ask(&wait);
+	if (verdict != GOOD)
+		return verdict;
+	wait = ob_min(ob_min(control.dead_ns / 4, wait), OB_SECOND);
 	if (obt_stream_pending(&control.link.stream) ||
-		poll(&pfd, 1, (int)ob_min(control.dead_ns / 4 / OB_MS, (uint64_t)1000)) > 0)
+		poll(&pfd, 1, (int)((wait + OB_MS - 1) / OB_MS)) > 0)
 		verdict = obt_stream_ours(&control.link.stream) ? control_read() : BROKEN;
-	return verdict == GOOD && !atomic_load(&control.stopping) ? watch() : verdict;
+	if (verdict != GOOD || atomic_load(&control.stopping))
+		return verdict;
+	release_idle();
+	return watch();
 }
 
 /*
@@ -426,5 +484,6 @@ void obc_control_stop(void)
 void obc_control_forget(void)
 {
 	obc_control_link_forget(&control.link);
+	obc_free_memory_forget();
 	control = (struct control){ .link = OBC_CONTROL_LINK_INIT };
 }

@@ -2,11 +2,8 @@
 /* Copyright The Outboard Authors */
 #include "client-shim/session/log.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
@@ -21,12 +18,13 @@
 #define ROOM_PAUSE_NS   200000 /* interval between checks of the tail while another thread reads */
 
 struct log obc_log_state = { .error = OB_ERR_NONE };
-uint64_t obc_log_counts[OBP_OPCODE_END], obc_log_trip_counts[OBP_OPCODE_END],
-	obc_log_trip_time[OBP_OPCODE_END];
+uint64_t obc_log_counts[OBP_OPCODE_END];
+_Atomic uint64_t obc_log_trip_counts[OBP_OPCODE_END], obc_log_trip_time[OBP_OPCODE_END];
 
 /* A client thread that has made calls. */
 struct lane {
 	bool live;
+	bool urgent; /* finds room also while the ring is held */
 	uint16_t id;
 	/* why the last begin failed although the session is not lost; returned once */
 	enum ob_err refused;
@@ -66,10 +64,13 @@ static __attribute__((noinline)) bool lane_start(void)
 {
 	pthread_once(&lane_once, lane_key_make);
 	for (unsigned word = 0; word < OBP_LANE_MAX / 64; word++) {
+		/* the transfer lane is not for threads of the program */
+		const uint64_t kept =
+			word == OBP_TRANSFER_LANE / 64 ? 1ull << OBP_TRANSFER_LANE % 64 : 0;
 		uint64_t used = atomic_load(&lanes_used[word]);
 
-		while (~used) {
-			unsigned bit = (unsigned)__builtin_ctzll(~used);
+		while (~(used | kept)) {
+			unsigned bit = (unsigned)__builtin_ctzll(~(used | kept));
 
 			if (!atomic_compare_exchange_weak(
 				    &lanes_used[word], &used, used | 1ull << bit))
@@ -82,9 +83,14 @@ static __attribute__((noinline)) bool lane_start(void)
 	}
 	ob_error("call refused: %u threads of this process already use CUDA, which is the maximum. "
 		 "Let threads end, or make the calls from fewer threads",
-		OBP_LANE_MAX);
+		OBP_LANE_MAX - 1);
 	this_lane.refused = OB_ERR_LANES;
 	return false;
+}
+
+void log_lane_transfer(void)
+{
+	this_lane = (struct lane){ .live = true, .urgent = true, .id = OBP_TRANSFER_LANE };
 }
 
 void log_lanes_forget(void)
@@ -131,6 +137,41 @@ CUresult obc_log_error(void)
 /* ---- reserving ---- */
 
 /*
+ * The ring is held: asks the server how much of what was written it holds back, and gives writers
+ * the room of the rest. One thread asks at a time.
+ */
+static void held_ask(void)
+{
+	static _Atomic uint32_t asking;
+	struct log *log = &obc_log_state;
+	struct obp_held_bytes_rep rep;
+	struct obc_slot slot;
+	CUresult result = CUDA_ERROR_UNKNOWN;
+	uint64_t head;
+
+	if (!log_try_right(&asking))
+		return;
+	head = atomic_load(&log->ring.head);
+	this_lane.urgent = true;
+	if (obc_log_begin(&slot, OBP_OP_HELD_BYTES, 0))
+		result = obc_log_call(&slot, &rep, sizeof rep, NULL);
+	this_lane.urgent = this_lane.id == OBP_TRANSFER_LANE;
+	if (result == CUDA_SUCCESS && rep.bytes < head) {
+		log_lock(&log->wait_lock);
+		obc_ring_hold_move(&log->ring, head - rep.bytes);
+		log_unlock(&log->wait_lock);
+	}
+	atomic_store_explicit(&asking, 0, memory_order_release);
+}
+
+void log_hold(bool on)
+{
+	log_lock(&obc_log_state.wait_lock);
+	obc_ring_hold(&obc_log_state.ring, on);
+	log_unlock(&obc_log_state.wait_lock);
+}
+
+/*
  * Waits for room in the ring, which appears when the server has acknowledged enough. The waiting
  * thread sends and reads meanwhile. seen_tail: the tail with which there was no room.
  */
@@ -138,6 +179,7 @@ static __attribute__((noinline)) bool room_wait(uint64_t seen_tail)
 {
 	const struct timespec pause = { .tv_nsec = ROOM_PAUSE_NS };
 	struct log *log = &obc_log_state;
+	uint64_t began = ob_clock_ns();
 	OBC_WAITS();
 
 	while (atomic_load_explicit(&log->ring.tail, memory_order_acquire) == seen_tail &&
@@ -146,6 +188,10 @@ static __attribute__((noinline)) bool room_wait(uint64_t seen_tail)
 			continue;
 		if (log_down()) {
 			log_down_wait();
+		} else if (atomic_load_explicit(&log->ring.held, memory_order_relaxed) &&
+			!this_lane.urgent) {
+			held_ask();
+			nanosleep(&pause, NULL);
 		} else if (log_try_right(&log->recv_right)) {
 			log_read_some(true);
 			log_recv_release();
@@ -153,7 +199,12 @@ static __attribute__((noinline)) bool room_wait(uint64_t seen_tail)
 			/* another thread reads and will advance the tail */
 			nanosleep(&pause, NULL);
 		}
+		/* For this thread there may be room although the tail is held. */
+		if (this_lane.urgent)
+			break;
 	}
+	if (ob_unlikely(log->watched))
+		log_watch_room(this_lane.id, began);
 	return !log_broken();
 }
 
@@ -201,6 +252,8 @@ static inline struct obp_record *reserve(uint16_t opcode, uint64_t need, struct 
 		need += sizeof(struct obp_record) + sizeof(struct obp_ctx_use_req);
 	log_lock(&ring->lock);
 	while (ob_unlikely(!(record = obc_ring_reserve(ring, need, 1 + change, &tail)))) {
+		if (this_lane.urgent && (record = obc_ring_reserve_urgent(ring, need, &tail)))
+			break;
 		log_unlock(&ring->lock);
 		if (!room_wait(tail))
 			return NULL;
@@ -296,35 +349,12 @@ void *obc_log_begin(struct obc_slot *slot, uint16_t opcode, uint32_t body_size)
 
 /* ---- committing ---- */
 
-/* OUTBOARD_TRACE: writes one line for each record that enters the log. */
-static __attribute__((noinline)) void trace(const struct obc_slot *slot)
+static inline void publish(struct obc_slot *slot, bool waits)
 {
-	char line[1024];
-	size_t n = (size_t)snprintf(line, sizeof line, "%llu.%09llu #%llu lane %u ",
-		(unsigned long long)(ob_clock_ns() / OB_SECOND),
-		(unsigned long long)(ob_clock_ns() % OB_SECOND), (unsigned long long)slot->number,
-		slot->lane & ~OBC_LANE_BYREF);
-	OBC_WAITS();
-
-	if (slot->lane & OBC_LANE_BYREF)
-		n += (size_t)snprintf(line + n, sizeof line - n, "%s(%u bytes by reference)",
-			obp_call_info(slot->opcode)->name, slot->size);
+	if (ob_unlikely(obc_log_state.watched))
+		log_publish_watched(slot, waits);
 	else
-		n += obp_print_call(line + n, sizeof line - n - 1, slot->opcode,
-			(const struct obp_record *)slot->record + 1,
-			slot->size - (uint32_t)sizeof(struct obp_record));
-	line[n++] = '\n';
-	/* A line that cannot be written is dropped, so that the program is not affected. */
-	if (!ob_fd_is(obc_log_state.trace_fd, &obc_log_state.trace_file) ||
-		write(obc_log_state.trace_fd, line, n) < 0)
-		return;
-}
-
-static inline void publish(struct obc_slot *slot)
-{
-	if (ob_unlikely(obc_log_state.trace_fd))
-		trace(slot);
-	obc_ring_commit(slot->record, slot->opcode, slot->lane, slot->size);
+		obc_ring_commit(slot->record, slot->opcode, slot->lane, slot->size);
 }
 
 static inline void sender_wake(void)
@@ -341,17 +371,11 @@ static inline void sender_wake(void)
 		atomic_signal_fence(memory_order_seq_cst);
 	else
 		atomic_thread_fence(memory_order_seq_cst);
-	if (ob_unlikely(atomic_load_explicit(&log->sender_asleep, memory_order_relaxed)) &&
-		atomic_exchange_explicit(&log->sender_asleep, 0, memory_order_relaxed))
-		obc_futex_wake(&log->sender_asleep, 1);
+	if (ob_unlikely(atomic_load_explicit(&log->sender, memory_order_relaxed) != SENDER_AWAKE))
+		log_sender_notify();
 }
 
-/*
- * Waits until no library thread reads memory that record `number` refers to. After a break the
- * server may reply based on what it received before, while the same records are still being sent
- * again; that must end first. False: the session is lost, and a thread may still read.
- */
-static bool left_wait(uint64_t number)
+bool log_left_wait(uint64_t number)
 {
 	const struct timespec pause = { .tv_nsec = RESEND_PAUSE_NS };
 	struct log *log = &obc_log_state;
@@ -379,7 +403,7 @@ CUresult log_sync(void)
 	if (!obc_log_begin(&slot, OBP_OP_PING, 0))
 		return obc_log_error();
 	result = obc_log_call(&slot, NULL, 0, NULL);
-	left_wait(slot.number);
+	log_left_wait(slot.number);
 	return result;
 }
 
@@ -388,10 +412,10 @@ static __attribute__((noinline)) CUresult commit_outside(struct obc_slot *slot)
 	CUresult result;
 	OBC_WAITS();
 
-	publish(slot);
+	publish(slot, false);
 	log_drain();
 	result = log_sync();
-	if (left_wait(slot->number))
+	if (log_left_wait(slot->number))
 		free(slot->body); /* else it is leaked, because a thread may still be sending it */
 	return result;
 }
@@ -400,7 +424,7 @@ CUresult obc_log_commit(struct obc_slot *slot)
 {
 	if (ob_unlikely(slot->lane & OBC_LANE_BYREF))
 		return commit_outside(slot);
-	publish(slot);
+	publish(slot, false);
 	if (ob_unlikely(!ob_opt_on(OB_OPT_ASYNC)) && slot->opcode != OBP_OP_LANE_END)
 		return log_sync();
 	if (ob_unlikely(!ob_opt_on(OB_OPT_BATCH))) {
@@ -412,27 +436,53 @@ CUresult obc_log_commit(struct obc_slot *slot)
 	return CUDA_SUCCESS;
 }
 
-CUresult log_wait_reply(struct obc_slot *slot, struct log_wait *wait)
+void log_commit_unanswered(struct obc_slot *slot)
+{
+	OBC_WAITS();
+
+	publish(slot, false);
+	if (ob_unlikely(!ob_opt_on(OB_OPT_BATCH)))
+		log_drain();
+	else
+		sender_wake();
+}
+
+/* Weight of a longer round trip in the shortest one that is kept. */
+#define TRIP_RISE 256u
+
+static void trip_note(uint16_t opcode, uint64_t took)
 {
 	struct log *log = &obc_log_state;
-	uint64_t begin, took;
+	uint64_t least = atomic_load_explicit(&log->trip_least, memory_order_relaxed);
+
+	least = !least || took < least ? took : least + (took - least) / TRIP_RISE;
+	atomic_store_explicit(&log->trip_least, least, memory_order_relaxed);
+
+	atomic_fetch_add_explicit(&log->trips, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&log->wait_ns, took, memory_order_relaxed);
+	atomic_fetch_add_explicit(&obc_log_trip_counts[opcode], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&obc_log_trip_time[opcode], took, memory_order_relaxed);
+}
+
+CUresult log_wait_reply(struct obc_slot *slot, struct log_wait *wait)
+{
+	uint64_t begin, took, sent;
 	OBC_WAITS();
 
 	wait->number = slot->number;
 	wait->opcode = slot->opcode;
 	log_wait_add(wait);
-	publish(slot);
-	begin = ob_clock_ns();
+	sent = atomic_load_explicit(&obc_log_state.ring.sent_number, memory_order_relaxed);
+	publish(slot, true);
 	log_drain();
+	begin = ob_clock_ns();
+	log_sender_spared(begin, slot->number > sent + 1);
 	log_wait_for(wait);
 	took = ob_clock_ns() - begin;
-	log_lock(&log->wait_lock);
-	log->trips++;
-	log->wait_ns += took;
-	obc_log_trip_counts[slot->opcode]++;
-	obc_log_trip_time[slot->opcode] += took;
-	log_unlock(&log->wait_lock);
-	if (ob_unlikely(slot->lane & OBC_LANE_BYREF) && left_wait(slot->number))
+	trip_note(slot->opcode, took);
+	if (ob_unlikely(obc_log_state.watched))
+		log_waited(slot, begin + took);
+	if (ob_unlikely(slot->lane & OBC_LANE_BYREF) && log_left_wait(slot->number))
 		free(slot->body);
 	if (!atomic_load_explicit(&wait->done, memory_order_acquire))
 		return obc_log_error();
@@ -456,6 +506,22 @@ CUresult obc_log_commit_byref(
 
 	if (!can_begin(opcode) || !reserve_byref(opcode, head, head_size, data, size, &slot))
 		return obc_log_error();
-	publish(&slot);
+	publish(&slot, false);
+	return CUDA_SUCCESS;
+}
+
+CUresult log_commit_byref_answered(uint16_t opcode, const void *head, uint32_t head_size,
+	const void *data, size_t size, struct log_wait *wait)
+{
+	struct obc_slot slot;
+	OBC_WAITS();
+
+	if (!can_begin(opcode) || !reserve_byref(opcode, head, head_size, data, size, &slot))
+		return obc_log_error();
+	wait->number = slot.number;
+	wait->opcode = opcode;
+	log_wait_add(wait);
+	publish(&slot, false);
+	log_drain();
 	return CUDA_SUCCESS;
 }

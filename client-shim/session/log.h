@@ -19,16 +19,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/cuda_types.h"
 #include "base/err.h"
 #include "protocol/pack.h"
 #include "protocol/resume.h"
 #include "transport/stream.h"
 
+/*
+ * How a call that copies data to the server waits for the copy. NULL: it does not, except that a
+ * copy by reference waits until the server has received the data.
+ */
+typedef CUresult obc_settle(void *user);
+
 /* copies of at least this size are sent from the caller's memory */
 #define OBC_BYREF_MIN        (8u << 20)
+/*
+ * A call that waits for its copy sends from the caller's memory if copying into the ring would take
+ * longer than the round trip; at least this size.
+ */
+#define OBC_BYREF_WAIT_MIN   (128u << 10)
 /* the same over shared memory, where the reply that this waits for takes a microsecond */
 #define OBC_BYREF_SHARED_MIN (256u << 10)
+
+/* ns; after so long without traffic, memory that earlier calls used is given back */
+#define OBC_IDLE_NS (2 * OB_SECOND)
 
 /* A reserved record: between obc_log_begin and commit or call the caller writes slot->body. */
 struct obc_slot {
@@ -70,15 +85,19 @@ CUresult obc_log_commit_byref(
  * Send data to the server in chunks: chunk k is a record of `opcode` whose body is `head` followed
  * by the bytes. The first 8 bytes of `head` are the destination address, the next 8 the size of the
  * chunk; both are set for each chunk. inline: the bytes are copied into the ring. byref: they are
- * sent from the caller's memory, and the function waits until the server has received all of them.
+ * sent from the caller's memory, and the function waits until the server has received all of them: with
+ * `settle` if it is not NULL, which makes a call that is answered after the copy.
  * Called by obc_transfer, which chooses.
  */
 CUresult obc_log_write_inline(
 	uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size);
-CUresult obc_log_write_byref(
-	uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size);
-/* Bytes; smallest data that is sent by reference. SIZE_MAX: none is. */
-size_t obc_log_byref_min(void);
+CUresult obc_log_write_byref(uint16_t opcode, const void *head, uint32_t head_size,
+	const void *data, size_t size, obc_settle *settle, void *user);
+/*
+ * Bytes; smallest data that is sent by reference, if the call waits for the copy (`waits`) or does
+ * not. SIZE_MAX: none is.
+ */
+size_t obc_log_byref_min(bool waits);
 /*
  * Reads data from the server: the reply bodies, several with OBP_REPLY_MORE, are received directly
  * into dst. CUDA_SUCCESS: exactly `size` bytes were received.
@@ -109,7 +128,7 @@ void obc_log_on_thread_exit(void (*fn)(void));
 
 struct obc_log_stats {
 	uint64_t records, round_trips, frames_out, frames_in, bytes_out, bytes_in, wait_ns,
-		first_wait_ns;
+		first_wait_ns, run_ns; /* run_ns: since the log was opened */
 	uint64_t records_by_group[256];
 };
 void obc_log_stats(struct obc_log_stats *ret);
@@ -120,6 +139,8 @@ bool obc_log_path_local(void);
 /* Round trips of one opcode. */
 uint64_t obc_log_trips(uint16_t opcode);
 uint64_t obc_log_count(uint16_t opcode);
+/* Records reserved so far that are of none of these opcodes. */
+uint64_t obc_log_others(const uint16_t *opcodes, size_t n);
 uint64_t obc_log_trip_ns(uint16_t opcode);
 
 /* ---- for client-shim/session/session.c only ---- */
@@ -127,10 +148,13 @@ uint64_t obc_log_trip_ns(uint16_t opcode);
 /*
  * After the hello: takes ownership of the stream. Record numbers start at 1. codecs, codec_request:
  * the negotiated codecs of packed frames (protocol/pack.h). resumable: a broken connection is
- * resumed (client-shim/session/resume.h).
+ * resumed (client-shim/session/resume.h). rate: of the link in an earlier session, bytes/s; 0:
+ * unknown.
  */
 enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsigned codec_request,
-	bool resumable, uint64_t ring_size);
+	bool resumable, uint64_t ring_size, uint64_t rate);
+/* The link's rate as measured in this session, bytes/s; 0: too little was sent. Any thread. */
+uint64_t obc_log_rate_learned(void);
 /* Counts a round trip made outside the log (the hello). */
 void obc_log_note_trip(uint64_t ns);
 /*
@@ -175,6 +199,17 @@ void obc_log_on_control_check(bool (*fn)(void));
 void obc_log_progress(struct obp_progress *ret);
 /* fn sends an acknowledgement of replies when no call carries it. Set before the log is opened. */
 void obc_log_on_ack(void (*fn)(uint64_t replies));
+/*
+ * Control thread, about once a second: when nothing was called, sent or received for OBC_IDLE_NS,
+ * gives the memory that earlier calls used back to the system: pages of the ring, buffers, the
+ * codecs' state.
+ */
+void obc_log_release_idle(uint64_t now);
+/*
+ * fn is called after each call while a timeline is recorded: number of its record; whether it
+ * waited. It may make calls itself. NULL: nothing is called.
+ */
+void obc_log_on_watched(void (*fn)(uint64_t number, bool waited));
 /* After fork, in the child: drops all state and takes no lock. */
 void obc_log_forget(void);
 /* True while some thread waits for a reply. */

@@ -76,8 +76,8 @@ CUresult obc_log_write_inline(
 	return result;
 }
 
-CUresult obc_log_write_byref(
-	uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
+CUresult obc_log_write_byref(uint16_t opcode, const void *head, uint32_t head_size,
+	const void *data, size_t size, obc_settle *settle, void *user)
 {
 	CUresult result = CUDA_SUCCESS;
 	struct rest rest;
@@ -86,22 +86,36 @@ CUresult obc_log_write_byref(
 	if (!rest_init(&rest, head, head_size, data, size))
 		return CUDA_ERROR_INVALID_VALUE;
 	while (rest.size && result == CUDA_SUCCESS) {
-		size_t most =
-			obp_packer_cuts(&obc_log_state.packer) ? OBP_PACK_CHUNK : OBP_CHUNK_MAX;
-		size_t n = ob_min(rest.size, most);
+		/* Small enough that sending a chunk overlaps the device's copy of the one before. */
+		size_t n = ob_min(rest.size, (size_t)OBP_PACK_CHUNK);
 
 		rest.words[1] = n;
 		result = obc_log_commit_byref(opcode, rest.words, head_size, rest.data, n);
 		log_drain();
 		rest_advance(&rest, n);
 	}
+	if (result != CUDA_SUCCESS)
+		return result;
 	/* The caller may change its memory when the server has received everything. */
-	return result == CUDA_SUCCESS ? log_sync() : result;
+	if (!settle)
+		return log_sync();
+	result = settle(user);
+	log_left_wait(obc_log_last());
+	return result;
 }
 
-size_t obc_log_byref_min(void)
+/* Bytes that are copied into the ring in a nanosecond. */
+#define RING_RATE 8u
+
+size_t obc_log_byref_min(bool waits)
 {
-	return obc_log_state.byref_min;
+	uint64_t least = atomic_load_explicit(&obc_log_state.trip_least, memory_order_relaxed);
+	size_t min = obc_log_state.byref_min;
+
+	if (!waits || !least || min == SIZE_MAX)
+		return min;
+	return (size_t)ob_min(
+		ob_max(RING_RATE * least, (uint64_t)OBC_BYREF_WAIT_MIN), (uint64_t)min);
 }
 
 CUresult obc_log_read(uint16_t opcode, const void *req, uint32_t req_size, void *dst, size_t size)

@@ -2,8 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * Internals of obc_log, shared by log.c (reserve, commit), log_data.c (copies), log_send.c (drain),
- * log_recv.c (replies, waiting), log_state.c (open, fail, count) and resume.c. No other file
- * includes it.
+ * log_recv.c (replies, waiting), log_state.c (open, fail, count), log_idle.c (memory), log_watch.c
+ * (trace, timeline), later.c and resume.c. No other file includes it.
  */
 #ifndef OBC_LOG_INSIDE_H
 #define OBC_LOG_INSIDE_H
@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/spin.h"
 #include "client-shim/session/log.h"
 #include "client-shim/session/ring.h"
 #include "protocol/conn.h"
@@ -25,14 +26,14 @@
 
 /* receive time-out: a blocked reader checks the session's state this often */
 #define RECV_TIMEOUT_MS 1000u
-#define SPIN_NS         50000u /* a waiting thread spins this long before it sleeps */
 
 enum { WAIT_IDLE, WAIT_ASLEEP, WAIT_WOKEN };
+enum { SENDER_AWAKE, SENDER_ASLEEP, SENDER_DOZING }; /* see log_send.c */
 
 /*
  * A thread that waits for the reply to record `number`; on that thread's stack. It is added to the
  * list before its record can be sent, and removed when its last reply has arrived or the thread
- * gives up. A later reply to the same record finds no entry.
+ * gives up. A later reply to the same record finds no entry. The wait ends when `done` is set.
  */
 struct log_wait {
 	struct log_wait *next;
@@ -42,6 +43,8 @@ struct log_wait {
 	uint16_t opcode;
 	_Atomic uint32_t word; /* WAIT_* */
 	_Atomic bool done;
+	bool later;      /* no thread waits; part of an obc_later, unless `background` */
+	bool background; /* part of a read of background.c */
 	CUresult result;
 	CUresult deferred;
 };
@@ -56,8 +59,10 @@ struct log {
 	bool resumable;
 	uint32_t body_max; /* limit of a record's body in the ring, in bytes */
 	size_t byref_min;  /* see obc_log_byref_min */
+	bool watched;      /* a trace or a timeline is written */
 	int trace_fd;      /* OUTBOARD_TRACE; 0: none */
 	struct ob_file trace_file;
+	uint64_t opened_ns;
 	_Atomic uint64_t deadline; /* ns; a wait that reaches it fails the session. 0: none */
 	_Atomic uint32_t down;     /* futex; 1: the connection broke and is being resumed */
 	/* the resuming thread holds both rights: no thread writes to the memory of a waiter */
@@ -70,12 +75,21 @@ struct log {
 	_Atomic uint64_t checked_at;
 	/* `on` and the codecs are set before the first send; any thread reads them */
 	struct obp_packer packer;
-	struct obt_meter meter; /* used by the packer */
-	bool trust_reader;      /* OUTBOARD_CODEC=auto */
+	struct obt_meter meter;        /* used by the packer */
+	bool trust_reader;             /* OUTBOARD_CODEC=auto */
+	_Atomic uint64_t rate_learned; /* of the meter, for other threads; one writer */
 	uint64_t frames_out;
 	_Atomic uint64_t bytes_out; /* one writer */
-	_Atomic uint32_t sender_asleep;
+	_Atomic uint32_t sender;    /* futex; SENDER_* */
 	_Atomic bool sender_stop;
+	/*
+	 * Above 0: callers soon wait for a reply and send the records before it themselves, so the
+	 * sender dozes. Only compared, and updated without a lock: an update may be lost.
+	 */
+	_Atomic int lazy;
+	_Atomic uint64_t sender_sent; /* ns, when the sender last sent something */
+	/* while it dozes: offset of the first unsent record, and when it was first seen, ns */
+	_Atomic uint64_t unsent_at, unsent_since;
 	/* receiving; under the receive right */
 	_Alignas(64) _Atomic uint32_t recv_right;
 	struct obp_conn conn;
@@ -84,28 +98,29 @@ struct log {
 	/* replies since the last acknowledgement: number of the first; bytes of the small ones */
 	uint64_t ack_first, ack_small;
 	uint32_t ack_big;
-	unsigned spin_misses;
+	struct ob_spin spin;
+	unsigned bulk;     /* reads for which another large reply is expected */
+	_Atomic bool woke; /* the reader has completed calls of other threads, which want a core */
 	/* waiting threads, and the ring's acknowledgements; under wait_lock */
 	_Alignas(64) _Atomic uint32_t wait_lock;
 	struct log_wait *waits;
-	uint64_t trips, wait_ns;
+	_Atomic uint32_t n_waits;        /* written under wait_lock */
+	_Atomic uint64_t trips, wait_ns; /* round trips */
+	/* ns, shortest round trip; rises slowly towards longer ones. 0: none yet */
+	_Atomic uint64_t trip_least;
 };
 
 extern struct log obc_log_state;
-extern uint64_t obc_log_counts[OBP_OPCODE_END], obc_log_trip_counts[OBP_OPCODE_END],
-	obc_log_trip_time[OBP_OPCODE_END];
+extern uint64_t obc_log_counts[OBP_OPCODE_END];
+extern _Atomic uint64_t obc_log_trip_counts[OBP_OPCODE_END], obc_log_trip_time[OBP_OPCODE_END];
+
+/* The lock is taken: returns with it. */
+void log_lock_wait(_Atomic uint32_t *lock);
 
 static inline void log_lock(_Atomic uint32_t *lock)
 {
-	for (unsigned spins = 0; atomic_exchange_explicit(lock, 1, memory_order_acquire); spins++) {
-		while (atomic_load_explicit(lock, memory_order_relaxed)) {
-			ob_clock_relax();
-			if (++spins > 200) {
-				sched_yield(); /* the holder may have been preempted */
-				spins = 0;
-			}
-		}
-	}
+	if (ob_unlikely(atomic_exchange_explicit(lock, 1, memory_order_acquire)))
+		log_lock_wait(lock);
 }
 
 static inline void log_unlock(_Atomic uint32_t *lock)
@@ -132,6 +147,13 @@ static inline bool log_down(void)
 /* ---- log_send.c ---- */
 /* sends what is committed unless another thread is sending; true if something was sent */
 bool log_drain(void);
+/* A record was committed and the sender is not awake: wakes it if it should send now. */
+void log_sender_notify(void);
+/*
+ * A caller waits for a reply from now on and has sent what was committed; earlier_too: also records
+ * before its own.
+ */
+void log_sender_spared(uint64_t now, bool earlier_too);
 enum ob_err log_sender_start(void);
 void log_sender_stop(void);
 
@@ -144,14 +166,57 @@ void log_link_broken(enum ob_err err);
 /* Sleeps briefly while the connection is being resumed. */
 void log_down_wait(void);
 
+/* ---- later.c ---- */
+/* Under wait_lock, before `done` is set: whether the reply is not wanted any more. */
+bool log_later_answered(struct log_wait *wait);
+/* Afterwards, without the lock, if so. */
+void log_later_free(struct log_wait *wait);
+/* After fork, in the child. */
+void log_later_forget(void);
+
+/* ---- background.c ---- */
+/* The reply of a read has arrived, or a part of it: nothing uses the wait any more. */
+void log_background_landed(struct log_wait *wait);
+
 /* ---- log.c ---- */
+/* Commits a record that has a reply for which this thread does not wait. */
+void log_commit_unanswered(struct obc_slot *slot);
 CUresult log_wait_reply(struct obc_slot *slot, struct log_wait *wait);
 /*
  * Waits until the server has received everything that this thread has written so far, and no
  * library thread reads memory that those records refer to.
  */
 CUresult log_sync(void);
+/*
+ * Waits until no library thread reads memory that record `number` refers to. After a break the
+ * server may reply based on what it received before, while the same records are still being sent
+ * again; that must end first. False: the session is lost, and a thread may still read.
+ */
+bool log_left_wait(uint64_t number);
+/*
+ * The same for a record whose data is in the caller's memory; its reply comes to `wait`. Sends it,
+ * unless another thread sends.
+ */
+CUresult log_commit_byref_answered(uint16_t opcode, const void *head, uint32_t head_size,
+	const void *data, size_t size, struct log_wait *wait);
+/* This thread sends uploads: it has the lane for that, and finds room while the ring is held. */
+void log_lane_transfer(void);
+/* See obc_ring_hold. While it is on, a writer without room asks the server what it holds back. */
+void log_hold(bool on);
 void log_lanes_forget(void);
+
+/* ---- log_watch.c: only while log->watched ---- */
+/* Commits the record. waits: log_waited follows. */
+void log_publish_watched(struct obc_slot *slot, bool waits);
+void log_waited(const struct obc_slot *slot, uint64_t ended);
+/*
+ * For the timeline, something that began at `began` and ends now: a wait for room in the ring; a
+ * frame, with the header that was sent; a sleep of the sender; a reply, 0: it was received at once.
+ */
+void log_watch_room(unsigned lane, uint64_t began);
+void log_watch_frame(const struct obp_frame *frame, uint64_t began, bool by_sender);
+void log_watch_sleep(uint64_t began);
+void log_watch_reply(const struct obp_item *item, uint64_t began);
 
 /* ---- log_state.c ---- */
 /* Ends the session like obc_log_fail and records the reason `why`. */

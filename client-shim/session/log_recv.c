@@ -12,10 +12,6 @@
 #include "client-shim/session/times.h"
 #include "protocol/control.h"
 
-/* after this many consecutive waits in which spinning did not help, only every 16th wait spins */
-#define SPIN_GIVE_UP 4u
-#define SPIN_RETRY   16u
-
 static void (*ack_hook)(uint64_t replies);
 
 void obc_log_on_ack(void (*fn)(uint64_t replies))
@@ -28,6 +24,7 @@ void log_wait_add(struct log_wait *wait)
 	log_lock(&obc_log_state.wait_lock);
 	wait->next = obc_log_state.waits;
 	obc_log_state.waits = wait;
+	atomic_fetch_add_explicit(&obc_log_state.n_waits, !wait->later, memory_order_relaxed);
 	log_unlock(&obc_log_state.wait_lock);
 }
 
@@ -37,10 +34,13 @@ static void wait_unlist(struct log_wait *wait)
 	for (struct log_wait **p = &obc_log_state.waits; *p; p = &(*p)->next)
 		if (*p == wait) {
 			*p = wait->next;
+			atomic_fetch_sub_explicit(
+				&obc_log_state.n_waits, !wait->later, memory_order_relaxed);
 			return;
 		}
 }
 
+/* The thread gives up. If the reply is being taken now, `done` is set under the lock. */
 static void wait_remove(struct log_wait *wait)
 {
 	log_lock(&obc_log_state.wait_lock);
@@ -63,10 +63,22 @@ static struct log_wait *wait_find(uint64_t number)
 	return wait;
 }
 
+/* Under wait_lock: takes the wait out of its sleep. True: it must be woken. */
+static bool rouse(struct log_wait *wait)
+{
+	return atomic_exchange_explicit(&wait->word, WAIT_WOKEN, memory_order_acq_rel) ==
+		WAIT_ASLEEP;
+}
+
+/*
+ * Without wait_lock, for which a thread that wakes up would have to wait at once. That thread may
+ * have returned already: the address is only a name here, and a futex may wake without a cause.
+ */
 static void wake(struct log_wait *wait)
 {
-	if (atomic_exchange_explicit(&wait->word, WAIT_WOKEN, memory_order_acq_rel) == WAIT_ASLEEP)
-		obc_futex_wake(&wait->word, 1);
+	obc_futex_wake(&wait->word, 1);
+	/* Atomic: log_recv_release wakes when another thread may already read. */
+	atomic_store_explicit(&obc_log_state.woke, true, memory_order_relaxed);
 }
 
 /*
@@ -91,20 +103,28 @@ static void print_text(const struct obp_item *item)
 }
 
 /*
- * The last reply of the call has arrived. The wait is removed from the list before its thread can
- * see this, because the thread may then return and its stack frame ends. The thread takes wait_lock
- * first (wait_remove), so the frame outlives the wake below.
+ * The last reply of the call has arrived. Setting `done` is the last access to the wait: its thread
+ * may then return, and its stack frame ends.
  */
 static void complete(struct log_wait *wait, const struct obp_reply *reply)
 {
+	bool asleep, unwanted, background = wait->background;
+
 	log_lock(&obc_log_state.wait_lock);
 	wait_unlist(wait);
 	wait->result = (CUresult)reply->result;
 	wait->deferred = (CUresult)reply->deferred;
+	asleep = rouse(wait);
+	unwanted = wait->later && !background && log_later_answered(wait);
 	/* Release: a waiter that sees `done` sees the bytes. */
 	atomic_store_explicit(&wait->done, true, memory_order_release);
-	wake(wait);
 	log_unlock(&obc_log_state.wait_lock);
+	if (asleep)
+		wake(wait);
+	if (ob_unlikely(unwanted))
+		log_later_free(wait);
+	if (ob_unlikely(background))
+		log_background_landed(wait);
 }
 
 /*
@@ -200,6 +220,8 @@ static void reply_take(const struct obp_item *item)
 {
 	struct log_wait *wait;
 
+	if (ob_unlikely(obc_log_state.watched))
+		log_watch_reply(item, 0);
 	if (item->reply.flags & OBP_REPLY_TEXT) {
 		text_take(item);
 		return;
@@ -259,6 +281,7 @@ static bool big_take(const struct obp_item *item)
 	struct obp_conn *conn = &obc_log_state.conn;
 	/* device output is never that large: its flags do not match a call */
 	struct log_wait *wait = reply_match(item);
+	uint64_t began = obc_log_state.watched ? ob_clock_ns() : 0;
 	uint8_t *dst;
 	size_t have;
 
@@ -270,6 +293,8 @@ static bool big_take(const struct obp_item *item)
 		return false;
 	if (!padding_drop())
 		return false;
+	if (ob_unlikely(began))
+		log_watch_reply(item, began);
 	reply_landed(wait, item);
 	return true;
 }
@@ -338,8 +363,9 @@ static bool items_take(void)
 
 		switch (event) {
 		case OBP_NEED:
+			/* Release: who sees the number sees the bytes of these replies. */
 			atomic_store_explicit(
-				&obc_log_state.replies, conn->expect - 1, memory_order_relaxed);
+				&obc_log_state.replies, conn->expect - 1, memory_order_release);
 			return any;
 		case OBP_REPLY:
 			reply_take(&item);
@@ -347,6 +373,7 @@ static bool items_take(void)
 		case OBP_BIG:
 			if (!big_take(&item))
 				return any;
+			obc_log_state.bulk = OBP_CONN_BIG_RECENT;
 			break;
 		case OBP_CONTROL:
 			control_take(&item);
@@ -382,8 +409,11 @@ void log_read_some(bool block)
 	if (items_take() || log_broken() || log_down() || !log_stream_ours())
 		return;
 	obp_conn_space(&obc_log_state.conn, &data, &size);
+	if (obc_log_state.bulk && !obp_conn_gathers(&obc_log_state.conn))
+		size = ob_min(size, OBP_CONN_BIG_FRAME);
 	done = stream->ops->recv(stream, data, size, block);
 	if (done > 0) {
+		obc_log_state.bulk -= obc_log_state.bulk > 0;
 		if (ob_unlikely(obc_times_on))
 			obc_times_received();
 		obp_conn_fed(&obc_log_state.conn, (size_t)done);
@@ -401,6 +431,7 @@ void log_read_some(bool block)
 void log_recv_release(void)
 {
 	struct log *log = &obc_log_state;
+	struct log_wait *next;
 
 	atomic_store_explicit(&log->recv_right, 0, memory_order_release);
 	/*
@@ -408,13 +439,17 @@ void log_recv_release(void)
 	 * this thread sees that the waiter sleeps.
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load_explicit(&log->n_waits, memory_order_relaxed))
+		return;
 	log_lock(&log->wait_lock);
-	for (struct log_wait *wait = log->waits; wait; wait = wait->next)
-		if (atomic_load_explicit(&wait->word, memory_order_relaxed) == WAIT_ASLEEP) {
-			wake(wait);
-			break;
-		}
+	for (next = log->waits;
+		next && atomic_load_explicit(&next->word, memory_order_relaxed) != WAIT_ASLEEP;)
+		next = next->next;
+	if (next)
+		rouse(next);
 	log_unlock(&log->wait_lock);
+	if (next)
+		wake(next);
 }
 
 static void deadline_check(void)
@@ -425,33 +460,27 @@ static void deadline_check(void)
 		obc_log_fail(OB_ERR_TIMEOUT);
 }
 
-/*
- * With the receive right: reads until this wait is done. Spins first if spinning has helped
- * recently.
- */
+static bool read_goes_on(const struct log_wait *wait)
+{
+	return !atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken() &&
+		!log_down();
+}
+
+/* With the receive right: reads until this wait is done. Polls first if that pays (base/spin.h). */
 static void read_until(struct log_wait *wait)
 {
 	struct log *log = &obc_log_state;
-	bool spin = ob_opt_on(OB_OPT_SPIN) &&
-		(log->spin_misses < SPIN_GIVE_UP || log->spin_misses % SPIN_RETRY == 0);
-	uint64_t until = spin ? ob_clock_ns() + SPIN_NS : 0;
+	uint64_t start = ob_clock_ns(), budget = ob_spin_budget(&log->spin);
 
-	while (spin && !atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken() &&
-		!log_down()) {
+	atomic_store_explicit(&log->woke, false, memory_order_relaxed);
+	while (!atomic_load_explicit(&log->woke, memory_order_relaxed) && read_goes_on(wait) &&
+		ob_clock_ns() - start < budget)
 		log_read_some(false);
-		if (ob_clock_ns() > until)
-			break;
-	}
-	if (atomic_load_explicit(&wait->done, memory_order_acquire)) {
-		log->spin_misses = 0;
-		return;
-	}
-	log->spin_misses++;
-	while (!atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken() &&
-		!log_down()) {
+	while (read_goes_on(wait)) {
 		log_read_some(true);
 		deadline_check();
 	}
+	ob_spin_learn(&log->spin, ob_clock_ns() - start);
 }
 
 void log_wait_for(struct log_wait *wait)
@@ -488,6 +517,6 @@ void log_wait_for(struct log_wait *wait)
 			sched_yield();
 		if (taken)
 			log_recv_release();
+		wait_remove(wait);
 	}
-	wait_remove(wait);
 }

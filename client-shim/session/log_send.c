@@ -4,6 +4,7 @@
 #include <linux/membarrier.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/prctl.h>
 
 #include "base/log.h"
 #include "base/opt.h"
@@ -16,8 +17,35 @@
 #define GATHER_NS    4000         /* about the duration of the system call that is avoided */
 #define SENDER_STACK (256u << 10) /* bytes of stack; the codecs need the most */
 
+/*
+ * The sender sends records that no caller sends: those of asynchronous calls. Waking it costs a
+ * system call in a call that otherwise takes 100 ns, and one of the cores. Many programs wait for a
+ * result right after a few asynchronous calls; the waiting caller then sends all of them in one
+ * frame, and the sender is not needed. So the sender has two ways to sleep:
+ *
+ *   asleep   the next record wakes it;
+ *   dozing   it looks for records after DOZE_NS, then at intervals that double up to DOZE_MAX_NS.
+ *            Before that only a record wakes it that finds DOZE_BYTES unsent, or another record
+ *            that has waited for DOZE_WAIT_NS.
+ *
+ * It dozes while callers have lately sent what it would have sent (`lazy`). For dozing counts each
+ * caller that waits for a reply within SPARED_NS after the sender has sent something, and each that
+ * sends earlier records while the sender dozes. Against it counts, three times, that the sender
+ * finds a record while it dozes.
+ */
+#define DOZE_NS      200000u
+#define DOZE_MAX_NS  3200000u
+#define DOZE_WAIT_NS 10000u
+#define DOZE_BYTES   4096u
+#define DOZE_TICKS   2u /* without a new record; then the sender is asleep */
+#define SPARED_NS    20000u
+#define LAZY_MAX     12
+#define LAZY_MISS    3
+
 static pthread_t sender_thread;
 static bool sender_running, sender_gathers;
+static struct ob_spin sender_spin = { .credit = 1 };
+static _Thread_local bool is_sender;
 
 /*
  * The socket's send buffer is full. The server may be blocked in a write to this client with full
@@ -72,6 +100,7 @@ static void batch_send(const struct obc_batch *batch)
 	struct log *log = &obc_log_state;
 	uint64_t zero = 0, replies = atomic_load_explicit(&log->replies, memory_order_relaxed);
 	uint64_t first = atomic_load_explicit(&log->ring.sent_number, memory_order_relaxed) + 1;
+	uint64_t began = log->watched ? ob_clock_ns() : 0;
 	struct obp_frame frame;
 	struct obp_record record;
 	struct iovec iov[5];
@@ -102,6 +131,8 @@ static void batch_send(const struct obc_batch *batch)
 	if (ob_unlikely(obc_times_on))
 		obc_times_sent(first + batch->count - 1);
 	frame_send(iov, n);
+	if (ob_unlikely(began))
+		log_watch_frame(&frame, began, is_sender);
 	log_lock(&log->wait_lock);
 	obc_ring_left(&log->ring, batch);
 	log_unlock(&log->wait_lock);
@@ -157,39 +188,164 @@ static void gather_more(void)
 		ob_clock_relax();
 }
 
+/* ---- waiting for records ---- */
+
+static void lazy_add(int n)
+{
+	_Atomic int *lazy = &obc_log_state.lazy;
+	int now = atomic_load_explicit(lazy, memory_order_relaxed) + n;
+
+	atomic_store_explicit(lazy, ob_min(ob_max(now, -LAZY_MAX), LAZY_MAX), memory_order_relaxed);
+}
+
+void log_sender_spared(uint64_t now, bool earlier_too)
+{
+	struct log *log = &obc_log_state;
+	bool dozes = atomic_load_explicit(&log->sender, memory_order_relaxed) == SENDER_DOZING;
+
+	if (dozes ? earlier_too
+		  : now - atomic_load_explicit(&log->sender_sent, memory_order_relaxed) < SPARED_NS)
+		lazy_add(1);
+}
+
+/*
+ * Whether there is a record that nobody sends. A thread that holds the send right looks for more
+ * records after it has released the right (log_drain).
+ */
+static bool sender_needed(struct log *log)
+{
+	return obc_ring_pending(&log->ring) &&
+		!atomic_load_explicit(&log->send_right, memory_order_relaxed);
+}
+
+/* A record was committed while the sender dozes: whether it can wait. */
+static bool can_wait(struct log *log)
+{
+	uint64_t at = obc_ring_unsent(&log->ring), now = ob_clock_ns();
+
+	if (atomic_load_explicit(&log->ring.head, memory_order_relaxed) - at > DOZE_BYTES)
+		return false;
+	if (atomic_load_explicit(&log->unsent_at, memory_order_relaxed) == at)
+		return now - atomic_load_explicit(&log->unsent_since, memory_order_relaxed) <
+			DOZE_WAIT_NS;
+	atomic_store_explicit(&log->unsent_at, at, memory_order_relaxed);
+	atomic_store_explicit(&log->unsent_since, now, memory_order_relaxed);
+	return true;
+}
+
+void log_sender_notify(void)
+{
+	struct log *log = &obc_log_state;
+
+	if (atomic_load_explicit(&log->sender, memory_order_relaxed) == SENDER_DOZING &&
+		can_wait(log))
+		return;
+	if (atomic_exchange_explicit(&log->sender, SENDER_AWAKE, memory_order_relaxed) !=
+		SENDER_AWAKE)
+		obc_futex_wake(&log->sender, 1);
+}
+/*
+ * Polls for records. Not while a caller waits for a reply: nothing follows, or that caller's core is
+ * wanted.
+ */
+static void sender_poll(struct log *log)
+{
+	uint64_t start = ob_clock_ns(), budget = ob_spin_budget(&sender_spin), now = start;
+
+	while (now - start < budget && !sender_needed(log) &&
+		!atomic_load_explicit(&log->n_waits, memory_order_relaxed)) {
+		for (int i = 0; i < 16; i++)
+			ob_clock_relax();
+		ob_clock_relax();
+		now = ob_clock_ns();
+	}
+}
+
+/* Sleeps until a record wakes this thread. */
+static void sender_sleep(struct log *log)
+{
+	atomic_store_explicit(&log->sender, SENDER_ASLEEP, memory_order_relaxed);
+	/*
+	 * Pairs with sender_wake: either that thread sees this thread asleep, or this thread sees
+	 * its record.
+	 */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (log->membarrier)
+		syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+	if (!sender_needed(log) && !atomic_load_explicit(&log->sender_stop, memory_order_acquire))
+		obc_futex_wait(&log->sender, SENDER_ASLEEP, 1000);
+	atomic_store_explicit(&log->sender, SENDER_AWAKE, memory_order_relaxed);
+}
+
+/* Dozes until there is something to send, or nothing new has come for a while. */
+static void sender_doze(struct log *log)
+{
+	uint64_t before = atomic_load_explicit(&log->ring.head, memory_order_relaxed), head;
+	uint64_t tick = DOZE_NS;
+	unsigned idle = 0;
+
+	while (idle < DOZE_TICKS && !sender_needed(log) && !log_broken() && !log_down() &&
+		!atomic_load_explicit(&log->sender_stop, memory_order_acquire)) {
+		/* A record that is missed here is found at the next tick, so no barrier is needed. */
+		atomic_store_explicit(&log->sender, SENDER_DOZING, memory_order_relaxed);
+		obc_futex_wait_ns(&log->sender, SENDER_DOZING, tick);
+		head = atomic_load_explicit(&log->ring.head, memory_order_relaxed);
+		idle = head == before ? idle + 1 : 0;
+		tick = ob_min(2 * tick, DOZE_MAX_NS);
+		before = head;
+	}
+	atomic_store_explicit(&log->sender, SENDER_AWAKE, memory_order_relaxed);
+	if (sender_needed(log))
+		lazy_add(-LAZY_MISS);
+}
+
+static void sender_wait(struct log *log)
+{
+	uint64_t start, head;
+
+	if (atomic_load_explicit(&log->lazy, memory_order_relaxed) > 0 && ob_opt_on(OB_OPT_DOZE)) {
+		start = ob_clock_ns();
+		sender_doze(log);
+		if (ob_unlikely(log->watched))
+			log_watch_sleep(start);
+		if (sender_needed(log))
+			return;
+	} else {
+		sender_poll(log);
+		if (sender_needed(log)) {
+			ob_spin_learn(&sender_spin, 0);
+			return;
+		}
+	}
+	start = ob_clock_ns();
+	head = atomic_load_explicit(&log->ring.head, memory_order_relaxed);
+	sender_sleep(log);
+	if (ob_unlikely(log->watched))
+		log_watch_sleep(start);
+	ob_spin_learn(&sender_spin, ob_clock_ns() - start);
+	/* Woken too late: a caller has sent the record. */
+	if (head != atomic_load_explicit(&log->ring.head, memory_order_relaxed) &&
+		!sender_needed(log))
+		lazy_add(1);
+}
+
 static void *sender_main(void *unused)
 {
 	struct log *log = &obc_log_state;
 
 	(void)unused;
+	prctl(PR_SET_TIMERSLACK, 1);
+	is_sender = true;
 	while (!atomic_load_explicit(&log->sender_stop, memory_order_acquire) && !log_broken()) {
-		uint64_t until = ob_opt_on(OB_OPT_SPIN) ? ob_clock_ns() + SPIN_NS : 0;
-
 		if (log_drain()) {
+			atomic_store_explicit(
+				&log->sender_sent, ob_clock_ns(), memory_order_relaxed);
 			gather_more();
-			continue;
-		}
-		if (log_down()) {
+		} else if (log_down()) {
 			log_down_wait();
-			continue;
+		} else {
+			sender_wait(log);
 		}
-		while (!obc_ring_pending(&log->ring) && ob_clock_ns() < until)
-			for (int i = 0; i < 32; i++)
-				ob_clock_relax();
-		if (obc_ring_pending(&log->ring))
-			continue;
-		atomic_store_explicit(&log->sender_asleep, 1, memory_order_relaxed);
-		/*
-		 * Pairs with sender_wake: either that thread sees this thread asleep, or this
-		 * thread sees its record.
-		 */
-		atomic_thread_fence(memory_order_seq_cst);
-		if (log->membarrier)
-			syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-		if (!obc_ring_pending(&log->ring) &&
-			!atomic_load_explicit(&log->sender_stop, memory_order_acquire))
-			obc_futex_wait(&log->sender_asleep, 1, 1000);
-		atomic_store_explicit(&log->sender_asleep, 0, memory_order_relaxed);
 	}
 	return NULL;
 }
@@ -206,8 +362,8 @@ void log_sender_stop(void)
 	if (!sender_running)
 		return;
 	atomic_store_explicit(&obc_log_state.sender_stop, true, memory_order_release);
-	atomic_store(&obc_log_state.sender_asleep, 0);
-	obc_futex_wake(&obc_log_state.sender_asleep, 1);
+	atomic_store(&obc_log_state.sender, SENDER_AWAKE);
+	obc_futex_wake(&obc_log_state.sender, 1);
 	pthread_join(sender_thread, NULL);
 	sender_running = false;
 }

@@ -11,6 +11,7 @@
 #include "base/opt.h"
 #include "client-shim/session/futex.h"
 #include "client-shim/session/log_inside.h"
+#include "client-shim/session/timeline.h"
 #include "transport/path.h"
 #include "transport/shm.h"
 
@@ -22,6 +23,21 @@
  * the number is not protected.
  */
 #define CHECK_NS 50000
+
+void log_lock_wait(_Atomic uint32_t *lock)
+{
+	unsigned spins = 0;
+
+	do {
+		while (atomic_load_explicit(lock, memory_order_relaxed)) {
+			ob_clock_relax();
+			if (++spins > 200) {
+				sched_yield(); /* the holder may have been preempted */
+				spins = 0;
+			}
+		}
+	} while (atomic_exchange_explicit(lock, 1, memory_order_acquire));
+}
 
 static bool (*control_check)(void);
 
@@ -57,12 +73,7 @@ void obc_log_descriptor_gone(void)
 
 bool obc_log_waiting(void)
 {
-	bool waiting;
-
-	log_lock(&obc_log_state.wait_lock);
-	waiting = obc_log_state.waits != NULL;
-	log_unlock(&obc_log_state.wait_lock);
-	return waiting;
+	return atomic_load(&obc_log_state.n_waits) != 0;
 }
 
 void log_fail_because(enum ob_err err, const char *why)
@@ -147,10 +158,8 @@ void obc_log_set_deadline(uint64_t deadline)
 
 void obc_log_note_trip(uint64_t ns)
 {
-	log_lock(&obc_log_state.wait_lock);
-	obc_log_state.trips++;
-	obc_log_state.wait_ns += ns;
-	log_unlock(&obc_log_state.wait_lock);
+	atomic_fetch_add(&obc_log_state.trips, 1);
+	atomic_fetch_add(&obc_log_state.wait_ns, ns);
 }
 
 void obc_log_stats(struct obc_log_stats *ret)
@@ -165,6 +174,7 @@ void obc_log_stats(struct obc_log_stats *ret)
 		.bytes_out = log->bytes_out,
 		.bytes_in = log->conn.bytes,
 		.wait_ns = log->wait_ns,
+		.run_ns = ob_clock_ns() - log->opened_ns,
 	};
 	for (unsigned i = 0; i < OBP_OPCODE_END; i++)
 		ret->records_by_group[i >> 8] += obc_log_counts[i];
@@ -178,6 +188,18 @@ uint64_t obc_log_trips(uint16_t opcode)
 uint64_t obc_log_count(uint16_t opcode)
 {
 	return opcode < OBP_OPCODE_END ? obc_log_counts[opcode] : 0;
+}
+
+uint64_t obc_log_others(const uint16_t *opcodes, size_t n)
+{
+	uint64_t others;
+
+	log_lock(&obc_log_state.ring.lock); /* a reservation counts its record under it */
+	others = obc_log_state.ring.last_number;
+	for (size_t i = 0; i < n; i++)
+		others -= obc_log_counts[opcodes[i]];
+	log_unlock(&obc_log_state.ring.lock);
+	return others;
 }
 
 uint64_t obc_log_trip_ns(uint16_t opcode)
@@ -201,9 +223,18 @@ static void trace_open(void)
 
 static double path_rate(void *unused)
 {
+	struct log *log = &obc_log_state;
+	double rate = obt_meter_rate(&log->meter, &log->stream, log->trust_reader);
+
 	(void)unused;
-	return obt_meter_rate(
-		&obc_log_state.meter, &obc_log_state.stream, obc_log_state.trust_reader);
+	atomic_store_explicit(
+		&log->rate_learned, obt_meter_learned(&log->meter), memory_order_relaxed);
+	return rate;
+}
+
+uint64_t obc_log_rate_learned(void)
+{
+	return atomic_load_explicit(&obc_log_state.rate_learned, memory_order_relaxed);
 }
 
 bool obc_log_path_local(void)
@@ -218,7 +249,7 @@ void obc_log_pack_stats(struct obp_pack_stats *ret_out, struct obp_pack_stats *r
 }
 
 enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsigned codec_request,
-	bool resumable, uint64_t ring_size)
+	bool resumable, uint64_t ring_size, uint64_t rate)
 {
 	struct log *log = &obc_log_state;
 	enum ob_err err = obp_conn_init(&log->conn, OBP_ACCEPT_REPLIES | OBP_ACCEPT_CONTROL);
@@ -230,6 +261,8 @@ enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsig
 		return err;
 	log->body_max = log->ring.record_max - (uint32_t)sizeof(struct obp_record);
 	trace_open();
+	log->watched = log->trace_fd || obc_timeline_on;
+	log->opened_ns = ob_clock_ns();
 	log->stream = *stream;
 	log->byref_min = !ob_opt_on(OB_OPT_BYREF) ? SIZE_MAX
 		: obt_shm_on(stream)              ? OBC_BYREF_SHARED_MIN
@@ -238,6 +271,7 @@ enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsig
 	log->trust_reader = codec_request == OBP_CODEC_MEASURE;
 	obp_packer_init(
 		&log->packer, codecs, codec_request, obt_path_local(stream), path_rate, NULL);
+	obp_packer_expect(&log->packer, obt_meter_recall(&log->meter, rate));
 	log->resumable = resumable;
 	obt_stream_set_recv_timeout(&log->stream, RECV_TIMEOUT_MS);
 	log->membarrier =
@@ -261,9 +295,10 @@ void obc_log_forget(void)
 
 	obt_stream_forget(&log->stream);
 	obc_ring_fini(&log->ring);
-	memset(log, 0, sizeof *log);
+	memset((void *)log, 0, sizeof *log);
 	memset(obc_log_counts, 0, sizeof obc_log_counts);
-	memset(obc_log_trip_counts, 0, sizeof obc_log_trip_counts);
-	memset(obc_log_trip_time, 0, sizeof obc_log_trip_time);
+	memset((void *)obc_log_trip_counts, 0, sizeof obc_log_trip_counts);
+	memset((void *)obc_log_trip_time, 0, sizeof obc_log_trip_time);
 	log_lanes_forget();
+	log_later_forget();
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/opt.h"
 #include "base/text.h"
 #include "front/visible.h"
 #include "loadbalancer/ask.h"
@@ -57,6 +58,7 @@ void obc_request_fill(struct obp_hello *hello)
 	hello->want_memory = wanted_memory();
 	hello->want_share = wanted_share();
 	hello->want_priority = wanted_priority();
+	hello->slabs = ob_opt_on(OB_OPT_GRANT);
 	hello->no_grant =
 		!obf_visible_first(getenv("CUDA_DEVICE_ORDER"), getenv("CUDA_VISIBLE_DEVICES"));
 }

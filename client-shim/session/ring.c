@@ -3,10 +3,12 @@
 #include "client-shim/session/ring.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/pages.h"
 #include "base/text.h"
 
 /* an empty ring restarts at its first byte after this many bytes */
@@ -14,6 +16,8 @@
 /* bytes: size at which a frame is sent although more records wait */
 #define BATCH_MAX  (128u << 10)
 #define GRANULES   1024u /* of a ring */
+/* bytes at the start of a ring that obc_ring_release leaves alone, for the next few records */
+#define KEEP_MAX   (64u << 10)
 
 /*
  * No writer may wait for an acknowledgement that will not arrive. When the server has executed
@@ -57,7 +61,10 @@ enum ob_err obc_ring_init(struct obc_ring *ring, uint64_t size)
 		munmap(map, inner + 2 * page);
 		return OB_ERR_NO_MEMORY;
 	}
-	*ring = (struct obc_ring){ .map = map, .map_size = inner + 2 * page, .mask = size - 1 };
+	memset(ring, 0, offsetof(struct obc_ring, marks));
+	ring->map = map;
+	ring->map_size = inner + 2 * page;
+	ring->mask = size - 1;
 	ring->bytes = map + page + inner - size;
 	ring->record_max = (uint32_t)ob_min(size / 4, (uint64_t)OBC_RECORD_MAX);
 	ring->rewind_min = ob_min(size / 4, (uint64_t)REWIND_MIN);
@@ -89,42 +96,58 @@ static uint64_t entry_size(const struct obp_record *record, uint32_t size)
 					     : size;
 }
 
+/* Offset of the next record, whose space was reserved; the head if there is none. */
+static uint64_t gather_start(struct obc_ring *ring, uint64_t head)
+{
+	uint64_t at = obc_ring_unsent(ring);
+
+	while (at < head &&
+		atomic_load_explicit(obc_ring_size_of(obc_ring_at(ring, at)),
+			memory_order_relaxed) == OBC_PAD_MARK)
+		at = next_lap(ring, at + 1);
+	return ob_min(at, head);
+}
+
+/* Makes a batch of one record whose data is outside the ring. */
+static void gather_byref(const struct obp_record *record, uint32_t size, struct obc_batch *ret)
+{
+	ret->byref = (const struct obc_byref *)record;
+	ret->end = ret->start + ret->byref->entry_size;
+	ret->bytes = size;
+	ret->count = 1;
+}
+
 bool obc_ring_gather(struct obc_ring *ring, struct obc_batch *ret)
 {
 	uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
-	uint64_t at = obc_ring_unsent(ring);
+	uint64_t start = gather_start(ring, head);
+	/* The record after the end of the ring is not adjacent. */
+	uint64_t limit = ob_min(head, next_lap(ring, start + 1)) - start;
+	uint8_t *first = (uint8_t *)obc_ring_at(ring, start);
+	uint32_t count = 0, bytes = 0, most = ring->batch_max;
 
-	*ret = (struct obc_batch){ .start = at, .end = at };
-	while (at < head) {
-		struct obp_record *record = obc_ring_at(ring, at);
+	*ret = (struct obc_batch){ .start = start, .end = start };
+	while (bytes < limit) {
+		struct obp_record *record = (struct obp_record *)(first + bytes);
 		/* Acquire: pairs with the release in commit, so the body is visible. */
 		uint32_t size =
 			atomic_load_explicit(obc_ring_size_of(record), memory_order_acquire);
 
-		if (size == 0)
-			break; /* reserved, still being written */
-		if (size == OBC_PAD_MARK) {
-			if (ret->count)
-				break;
-			at = next_lap(ring, at + 1);
-			ret->start = ret->end = at;
-			continue;
+		/* 0: reserved, still being written */
+		if (size == 0 || size == OBC_PAD_MARK || (bytes + size > most && count))
+			break;
+		if (ob_unlikely(record->lane & OBC_LANE_BYREF)) {
+			if (!count)
+				gather_byref(record, size, ret);
+			break;
 		}
-		if (ret->count &&
-			(record->lane & OBC_LANE_BYREF || ret->bytes + size > ring->batch_max))
-			break;
-		if (record->lane & OBC_LANE_BYREF)
-			ret->byref = (const struct obc_byref *)record;
-		at += entry_size(record, size);
-		ret->end = at;
-		ret->bytes += size;
-		ret->count++;
-		/*
-		 * At the end of the ring the next record is not adjacent, with or without a pad
-		 * mark.
-		 */
-		if (ret->byref || (at & ring->mask) == 0)
-			break;
+		bytes += size;
+		count++;
+	}
+	if (count) {
+		ret->end = start + bytes;
+		ret->bytes = bytes;
+		ret->count = count;
 	}
 	return ret->count > 0;
 }
@@ -140,6 +163,21 @@ void obc_ring_leaving(struct obc_ring *ring, const struct obc_batch *batch)
 		memory_order_relaxed);
 }
 
+/* Release: no library thread reads before the new tail any more. */
+static void freed_store(struct obc_ring *ring, uint64_t tail)
+{
+	atomic_store_explicit(&ring->freed, tail, memory_order_release);
+	if (ob_likely(!atomic_load_explicit(&ring->held, memory_order_relaxed)))
+		atomic_store_explicit(&ring->tail, tail, memory_order_release);
+}
+
+/* The tail is ahead if the writer has restarted an empty ring. */
+static uint64_t kept_from(const struct obc_ring *ring)
+{
+	return ob_max(atomic_load_explicit(&ring->tail, memory_order_relaxed),
+		atomic_load_explicit(&ring->freed, memory_order_relaxed));
+}
+
 /* Frees the space of every marked batch that was acknowledged. */
 static void marks_free(struct obc_ring *ring)
 {
@@ -151,9 +189,8 @@ static void marks_free(struct obc_ring *ring)
 		ring->first_mark = (ring->first_mark + 1) % OBC_RING_MARKS;
 		ring->n_marks--;
 	}
-	/* Release: no library thread reads before the new tail any more. */
 	if (tail)
-		atomic_store_explicit(&ring->tail, tail, memory_order_release);
+		freed_store(ring, tail);
 }
 
 void obc_ring_left(struct obc_ring *ring, const struct obc_batch *batch)
@@ -181,6 +218,81 @@ void obc_ring_left(struct obc_ring *ring, const struct obc_batch *batch)
 	atomic_store_explicit(&ring->left_number, number, memory_order_release);
 }
 
+/* ---- holding ---- */
+
+void obc_ring_hold(struct obc_ring *ring, bool on)
+{
+	atomic_store_explicit(&ring->held, on, memory_order_relaxed);
+	/* Pairs with the fence in obc_ring_reserve_urgent: one of the two moves the tail. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!on)
+		obc_ring_hold_move(ring, UINT64_MAX);
+}
+
+/*
+ * Records lie between the tail and what is freed, if that is ahead; so no writer restarts the ring,
+ * and the tail is moved only here.
+ */
+void obc_ring_hold_move(struct obc_ring *ring, uint64_t offset)
+{
+	uint64_t to = ob_min(offset, atomic_load_explicit(&ring->freed, memory_order_relaxed));
+
+	if (to > atomic_load_explicit(&ring->tail, memory_order_relaxed))
+		atomic_store_explicit(&ring->tail, to, memory_order_release);
+}
+
+struct obp_record *obc_ring_reserve_urgent(struct obc_ring *ring, uint64_t need, uint64_t *ret_tail)
+{
+	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+	uint64_t freed = atomic_load_explicit(&ring->freed, memory_order_acquire), moved;
+	struct obp_record *record = obc_ring_reserve(ring, need, 1, ret_tail);
+
+	if (record || freed <= tail || !atomic_load_explicit(&ring->held, memory_order_relaxed))
+		return record;
+	atomic_store_explicit(&ring->tail, freed, memory_order_relaxed);
+	record = obc_ring_reserve(ring, need, 1, ret_tail);
+	/* Not back if that restarted the ring. */
+	moved = freed;
+	atomic_compare_exchange_strong(&ring->tail, &moved, tail);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load_explicit(&ring->held, memory_order_relaxed))
+		obc_ring_hold_move(ring, UINT64_MAX);
+	*ret_tail = tail;
+	return record;
+}
+
+/* ---- giving memory back ---- */
+
+static void span_discard(const struct obc_ring *ring, uint64_t begin, uint64_t end)
+{
+	if (begin < end)
+		ob_pages_discard(ring->bytes + begin, end - begin);
+}
+
+uint64_t obc_ring_release(const struct obc_ring *ring, uint64_t at)
+{
+	uint64_t size = ring->mask + 1, end;
+	uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+	/* Acquire: pairs with marks_free; the sender has read everything before the tail. */
+	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+	uint64_t first = tail & ring->mask, last = head & ring->mask;
+
+	at = ob_max(at, ob_min(ring->rewind_min, (uint64_t)KEEP_MAX));
+	end = ob_min(at + OBC_RING_RELEASE, size);
+	if (at >= size || head - tail == size)
+		return size;
+	if (head == tail) {
+		span_discard(ring, at, end);
+	} else if (first < last) {
+		/* The records lie between the two. */
+		span_discard(ring, at, ob_min(end, first));
+		span_discard(ring, ob_max(at, last), end);
+	} else {
+		span_discard(ring, ob_max(at, last), ob_min(end, first));
+	}
+	return end;
+}
+
 /* ---- acknowledgements ---- */
 
 bool obc_ring_ack(struct obc_ring *ring, uint64_t number)
@@ -199,8 +311,7 @@ bool obc_ring_ack(struct obc_ring *ring, uint64_t number)
 bool obc_ring_rewind(struct obc_ring *ring, uint64_t number)
 {
 	uint64_t sent = atomic_load_explicit(&ring->sent_number, memory_order_relaxed);
-	uint64_t at = atomic_load_explicit(&ring->tail, memory_order_relaxed),
-		 n = ring->tail_number;
+	uint64_t at = kept_from(ring), n = ring->tail_number;
 
 	ring->sent_most = ob_max(ring->sent_most, sent);
 	if (number < n || number < atomic_load_explicit(&ring->acked, memory_order_relaxed) ||
@@ -228,7 +339,7 @@ bool obc_ring_rewind(struct obc_ring *ring, uint64_t number)
 	 * first byte.
 	 */
 	if (number > ring->tail_number)
-		atomic_store_explicit(&ring->tail, at, memory_order_release);
+		freed_store(ring, at);
 	ring->tail_number = number;
 	return true;
 }

@@ -17,9 +17,11 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/text.h"
+#include "client-shim/session/background.h"
 #include "client-shim/session/cache.h"
 #include "client-shim/session/control.h"
 #include "client-shim/session/inside.h"
+#include "client-shim/session/link.h"
 #include "client-shim/session/log.h"
 #include "client-shim/session/resume.h"
 #include "client-shim/session/ring.h"
@@ -43,6 +45,7 @@
 #define DEAD_DEFAULT_S    20u
 #define SECONDS_MAX       86400u
 #define BYE_NS            (2 * OB_SECOND)
+#define COPIES_NS         (5 * OB_SECOND) /* for copies that are pending at the end */
 
 static const uint64_t range_places[] = { OBC_RANGE_PLACES };
 
@@ -140,6 +143,7 @@ static void hello_fill(struct obp_message *message)
 	session.codec_request = hello->codec;
 	hello->grace_s = (uint32_t)(session.grace_ns / OB_SECOND);
 	hello->ring = session.ring_size;
+	hello->link_rate = obc_link_recalled()->rate_in;
 	obc_request_fill(hello);
 	ranges_propose(hello);
 }
@@ -157,8 +161,11 @@ static enum ob_err range_settle(
 		return OB_ERR_NONE;
 	answer.value = welcome->range.size &&
 		range_reserve(welcome->range.base, welcome->range.size, &taken);
-	if (!answer.value)
+	if (!answer.value) {
 		welcome->vmm = false;
+		for (uint32_t i = 0; i < welcome->n_devices; i++)
+			welcome->devices[i].range = (struct obp_range){ 0 };
+	}
 	return obt_message_send(stream, &answer, NULL, 0, deadline);
 }
 
@@ -277,6 +284,7 @@ static enum ob_err connect_hello(struct obt_stream *stream)
 
 	if (!err) {
 		stream->fd = ob_fd_raise(stream->fd);
+		obc_link_begin(&session.url, stream);
 		err = hello_exchange(stream, deadline);
 	}
 	if (err) {
@@ -344,8 +352,10 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 	obc_stripe_init(&session.url, &stream, session.welcome.welcome.stripes,
 		session.welcome.welcome.codecs & obp_codecs_own(), session.codec_request,
 		session.timeout_ns);
+	obc_stripe_recall(obc_link_recalled());
 	err = obc_log_open(&stream, session.welcome.welcome.codecs & obp_codecs_own(),
-		session.codec_request, session.grace_ns > 0, session.ring_size);
+		session.codec_request, session.grace_ns > 0, session.ring_size,
+		obc_link_recalled()->rate_out);
 	if (err) {
 		session.cause = (struct ob_cause){ .code = err };
 		failure_log(true);
@@ -362,8 +372,38 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 	return OB_ERR_NONE;
 }
 
+/* Returns true after the server's reply; *ret_rate: bytes/s from the server, 0: not measured. */
+static bool goodbye(uint64_t *ret_rate)
+{
+	*ret_rate = 0;
+	if (obc_link_kept() && obc_lines_known >= OBP_LINE_bye_link)
+		return obc_call_op_bye_link(ret_rate) == CUDA_SUCCESS;
+	return obc_call_op_bye() == CUDA_SUCCESS;
+}
+
+/* No other thread of the library measures any more. */
+static void link_keep(uint64_t rate_in)
+{
+	struct obt_link_memory learned = { .rate_out = obc_log_rate_learned(), .rate_in = rate_in };
+	struct obp_quality quality;
+
+	if (!obc_link_kept())
+		return;
+	obc_cache_learned(&learned);
+	obc_stripe_learned(&learned);
+	obc_control_quality(&quality);
+	/* The round trip alone, which every session measures, is not worth writing a file. */
+	if (learned.rate_out || learned.rate_in || learned.cache_link || learned.log_upload ||
+		learned.log_download)
+		learned.round_trip = quality.min_ns;
+	obc_link_end(&learned);
+}
+
 void obc_session_stop(void)
 {
+	uint64_t rate_in = 0;
+	bool ended = false;
+
 	if (!session.started || atomic_exchange(&session.stopping, true))
 		return;
 	/*
@@ -375,23 +415,27 @@ void obc_session_stop(void)
 		obc_control_give_up();
 		return;
 	}
-	if (obc_log_alive() == CUDA_SUCCESS) {
+	if (obc_log_alive() == CUDA_SUCCESS && obc_background_stop(ob_clock_ns() + COPIES_NS)) {
 		obc_log_set_deadline(ob_clock_ns() + BYE_NS);
-		obc_call_op_bye();
+		ended = goodbye(&rate_in);
 	}
 	obc_resume_stop();
 	obc_stripe_stop();
 	obc_control_stop();
+	if (ended)
+		link_keep(rate_in);
 	obc_log_close();
 }
 
 void obc_session_forget(void)
 {
 	obc_control_forget();
+	obc_background_forget();
 	obc_log_forget();
 	obc_cache_forget();
 	obc_resume_forget();
 	obc_stripe_forget();
+	obc_link_forget();
 	session.started = false;
 	atomic_store(&session.stopping, false);
 }

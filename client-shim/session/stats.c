@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "client-shim/session/cache.h"
 #include "client-shim/session/control.h"
+#include "client-shim/session/costs.h"
+#include "client-shim/session/link.h"
 #include "client-shim/session/log.h"
 #include "client-shim/session/resume.h"
 #include "client-shim/session/stripe.h"
@@ -75,6 +77,22 @@ static void cache_print(void)
 			(unsigned long long)stats.lost);
 }
 
+/* The rates of earlier sessions, where this one began, and the rate that it measured itself. */
+static void memory_print(void)
+{
+	const struct obt_link_memory *memory = obc_link_recalled();
+	char out[32], in[32], now[32];
+
+	if (!obc_link_kept())
+		return;
+	ob_text_print_size(memory->rate_out, out, sizeof out);
+	ob_text_print_size(memory->rate_in, in, sizeof in);
+	ob_text_print_size(obc_log_rate_learned(), now, sizeof now);
+	fprintf(stderr,
+		"outboard: link: remembered %s/s out, %s/s in (0: unknown); measured %s/s out\n",
+		out, in, now);
+}
+
 static void link_print(void)
 {
 	struct obp_quality quality;
@@ -92,6 +110,7 @@ static void link_print(void)
 			(double)quality.rtt_ns / 1e6, (double)quality.min_ns / 1e6,
 			(double)quality.max_ns / 1e6, (double)quality.jitter_ns / 1e6,
 			(unsigned long long)quality.samples, out, in);
+	memory_print();
 	if (resume.breaks)
 		fprintf(stderr,
 			"outboard: link: broke %llu times, restored %llu times; down for %.3f s in "
@@ -174,4 +193,6 @@ void obc_stats_print(void)
 			(double)rows[i].ns / 1e6);
 	if (n > SHOWN_MAX)
 		fprintf(stderr, "outboard: ... and %u more calls, none slower\n", n - SHOWN_MAX);
+	obc_costs_print(stderr,
+		&(struct obc_costs){ stats.run_ns, obc_log_count, obc_log_trips, obc_log_trip_ns });
 }

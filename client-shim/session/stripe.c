@@ -69,9 +69,11 @@ static struct stripes {
 	uint64_t set; /* its number */
 	struct job job;
 	uint64_t last_id, not_before, pause_ns; /* under copy_lock */
+	bool learned;                           /* copies of this session were timed; the same */
 	struct obc_choice choice[2];            /* under copy_lock */
 	struct obc_stripe_stats stats;          /* under lock */
 	_Atomic bool ending;
+	uint64_t released; /* control thread: gate.moved when memory was given back last */
 } stripes = { .copy_lock = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- workers ---- */
@@ -355,6 +357,7 @@ void obc_stripe_leave(void)
 void obc_stripe_learn(enum obc_direction direction, enum obc_way way, uint64_t size, uint64_t ns)
 {
 	obc_choice_learn(&stripes.choice[direction], way, size, ns);
+	stripes.learned = true;
 }
 
 void obc_stripe_count(enum obc_direction direction, uint64_t size, bool complete)
@@ -401,6 +404,47 @@ void obc_stripe_init(const struct obt_url *url, const struct obt_stream *data, u
 		(stripes.forced || !obt_path_local(data) || cpus() >= LOCAL_CPUS);
 	obc_stripe_min = usable ? min_bytes : UINT64_MAX;
 	pthread_cond_init(&stripes.changed, NULL);
+}
+
+void obc_stripe_recall(const struct obt_link_memory *memory)
+{
+	obc_choice_recall(&stripes.choice[OBC_UPLOAD], (double)memory->log_upload,
+		(double)memory->stripes_upload);
+	obc_choice_recall(&stripes.choice[OBC_DOWNLOAD], (double)memory->log_download,
+		(double)memory->stripes_download);
+}
+
+void obc_stripe_learned(struct obt_link_memory *ret)
+{
+	const struct obc_choice *up = &stripes.choice[OBC_UPLOAD],
+				*down = &stripes.choice[OBC_DOWNLOAD];
+
+	if (pthread_mutex_trylock(&stripes.copy_lock) != 0)
+		return; /* another thread still copies */
+	if (stripes.learned) {
+		ret->log_upload = (uint64_t)up->rate[OBC_LOG];
+		ret->stripes_upload = (uint64_t)up->rate[OBC_STRIPES];
+		ret->log_download = (uint64_t)down->rate[OBC_LOG];
+		ret->stripes_download = (uint64_t)down->rate[OBC_STRIPES];
+	}
+	pthread_mutex_unlock(&stripes.copy_lock);
+}
+
+void obc_stripe_release_idle(uint64_t now)
+{
+	uint64_t moved = atomic_load(&stripes.gate.moved);
+
+	if (moved == stripes.released || now < moved + OBC_IDLE_NS || !ob_opt_on(OB_OPT_RELEASE) ||
+		pthread_mutex_trylock(&stripes.copy_lock) != 0)
+		return;
+	stripes.released = moved;
+	/* Without a copy no worker uses its link, except to open or close it. */
+	pthread_mutex_lock(&stripes.lock);
+	for (uint32_t i = 0; i < stripes.n; i++)
+		if (stripes.workers[i].state == IDLE)
+			obt_stripe_release(&stripes.workers[i].link);
+	pthread_mutex_unlock(&stripes.lock);
+	pthread_mutex_unlock(&stripes.copy_lock);
 }
 
 void obc_stripe_stop(void)

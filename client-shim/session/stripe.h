@@ -27,6 +27,7 @@
 
 #include "base/cuda_types.h"
 #include "client-shim/session/stripe_choice.h"
+#include "transport/link_memory.h"
 #include "transport/stream.h"
 #include "transport/url.h"
 
@@ -76,6 +77,15 @@ void obc_stripe_learn(enum obc_direction direction, enum obc_way way, uint64_t s
  */
 void obc_stripe_init(const struct obt_url *url, const struct obt_stream *data, uint32_t offered,
 	unsigned codecs, unsigned codec_request, uint64_t timeout_ns);
+/* Right after init: what earlier sessions measured; 0: unknown. */
+void obc_stripe_recall(const struct obt_link_memory *memory);
+/* At the end: sets the members of log and stripes that are known. */
+void obc_stripe_learned(struct obt_link_memory *ret);
+/*
+ * Control thread, about once a second: when the stripes have carried nothing for OBC_IDLE_NS, gives
+ * the memory of their buffers and codecs back to the system.
+ */
+void obc_stripe_release_idle(uint64_t now);
 /* At exit. */
 void obc_stripe_stop(void);
 /* In a forked child. */

@@ -11,6 +11,22 @@
 #define RETRY_FAR     512u
 #define SMOOTH        4 /* weight of a new sample: 1/4, or 1/2 if it is faster */
 
+static enum obc_way better(const struct obc_choice *choice)
+{
+	return choice->rate[OBC_STRIPES] > OBC_CHOICE_GAIN * choice->rate[OBC_LOG] ? OBC_STRIPES
+										   : OBC_LOG;
+}
+
+void obc_choice_recall(struct obc_choice *choice, double log, double stripes)
+{
+	if (log <= 0 || stripes <= 0)
+		return;
+	*choice = (struct obc_choice){ .rate = { [OBC_LOG] = log, [OBC_STRIPES] = stripes },
+		.samples = { [OBC_LOG] = FIRST_LOG, [OBC_STRIPES] = FIRST_STRIPES },
+		.check = OBC_CHOICE_CHECK };
+	choice->best = better(choice);
+}
+
 enum obc_way obc_choice_next(const struct obc_choice *choice, bool ready)
 {
 	const double log = choice->rate[OBC_LOG], stripes = choice->rate[OBC_STRIPES];
@@ -22,7 +38,11 @@ enum obc_way obc_choice_next(const struct obc_choice *choice, bool ready)
 	if (choice->samples[OBC_STRIPES] < FIRST_STRIPES && (stripes == 0 || stripes > 0.8 * log))
 		return OBC_STRIPES;
 	near = choice->rate[other] > 0.75 * choice->rate[choice->best];
-	return choice->since >= (near ? RETRY_NEAR : RETRY_FAR) ? other : choice->best;
+	return choice->since >= (choice->check         ? choice->check
+						: near ? RETRY_NEAR
+						       : RETRY_FAR)
+		? other
+		: choice->best;
 }
 
 void obc_choice_learn(struct obc_choice *choice, enum obc_way way, size_t bytes, uint64_t ns)
@@ -37,7 +57,7 @@ void obc_choice_learn(struct obc_choice *choice, enum obc_way way, size_t bytes,
 	if (choice->samples[way] < UINT32_MAX)
 		choice->samples[way]++;
 	choice->since = way == choice->best ? choice->since + 1 : 0;
-	choice->best = choice->rate[OBC_STRIPES] > OBC_CHOICE_GAIN * choice->rate[OBC_LOG]
-		? OBC_STRIPES
-		: OBC_LOG;
+	if (way != choice->best)
+		choice->check = 0;
+	choice->best = better(choice);
 }

@@ -20,13 +20,23 @@ enum obc_way { OBC_LOG, OBC_STRIPES, OBC_WAYS };
 
 #define OBC_CHOICE_GAIN 1.1 /* the stripes are chosen only if they are faster by this factor */
 
+#define OBC_CHOICE_CHECK 8u
+
 struct obc_choice {
 	double rate[OBC_WAYS]; /* bytes/s, smoothed; 0: never measured */
 	uint32_t samples[OBC_WAYS];
 	uint32_t since; /* copies since the other way was last used */
+	/* copies after which the rates of an earlier session are checked; 0: they have been */
+	uint32_t check;
 	enum obc_way best;
 };
 
+/*
+ * Begins with the rates of an earlier session, bytes/s; nothing happens unless both are known. The
+ * better way is used from the first copy on, and the other one is tried again after
+ * OBC_CHOICE_CHECK copies.
+ */
+void obc_choice_recall(struct obc_choice *choice, double log, double stripes);
 /* Returns the way of the next copy. `ready` false: there are no stripes. */
 enum obc_way obc_choice_next(const struct obc_choice *choice, bool ready);
 /* Records that a copy of `bytes` took `ns`. */

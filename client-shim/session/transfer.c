@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "client-shim/session/background.h"
 #include "client-shim/session/cache.h"
 #include "client-shim/session/inside.h"
 #include "client-shim/session/log.h"
@@ -15,6 +16,8 @@ struct copy {
 	uint64_t addr; /* on the device */
 	uint8_t *data; /* of the program; an upload only reads it */
 	uint64_t size, stream;
+	obc_settle *settle; /* NULL: the call does not wait for the copy */
+	void *user;
 };
 
 /* ---- the decision ---- */
@@ -46,19 +49,30 @@ enum obc_carrier obc_transfer_choose(const struct obc_transfer_view *view)
 
 /* ---- over the log ---- */
 
-CUresult obc_transfer_send(
-	uint16_t opcode, const void *head, uint32_t head_size, const void *data, uint64_t size)
+static CUresult log_send(uint16_t opcode, const void *head, uint32_t head_size, const void *data,
+	uint64_t size, obc_settle *settle, void *user)
 {
-	return choose_log(OBC_UPLOAD, size, obc_log_byref_min()) == OBC_CARRY_BYREF
-		? obc_log_write_byref(opcode, head, head_size, data, size)
+	/*
+	 * While the server may have to hold the records back, the size of the ring limits them. So
+	 * they must be copied into it.
+	 */
+	return choose_log(OBC_UPLOAD, size, obc_log_byref_min(settle != NULL)) == OBC_CARRY_BYREF &&
+			!obc_background_pending()
+		? obc_log_write_byref(opcode, head, head_size, data, size, settle, user)
 		: obc_log_write_inline(opcode, head, head_size, data, size);
 }
 
-static CUresult log_write(uint64_t dst, const void *src, uint64_t size, uint64_t stream)
+CUresult obc_transfer_send(
+	uint16_t opcode, const void *head, uint32_t head_size, const void *data, uint64_t size)
 {
-	const struct obp_write_req req = { .dst = dst, .size = size, .stream = stream };
+	return log_send(opcode, head, head_size, data, size, NULL, NULL);
+}
 
-	return obc_transfer_send(OBP_OP_WRITE, &req, sizeof req, src, size);
+static CUresult log_write(const struct copy *c, uint64_t size)
+{
+	const struct obp_write_req req = { .dst = c->addr, .size = size, .stream = c->stream };
+
+	return log_send(OBP_OP_WRITE, &req, sizeof req, c->data, size, c->settle, c->user);
 }
 
 static CUresult log_read(void *dst, uint64_t src, uint64_t size, uint64_t stream)
@@ -70,7 +84,7 @@ static CUresult log_read(void *dst, uint64_t src, uint64_t size, uint64_t stream
 
 static CUresult carry_log(const struct copy *c)
 {
-	return c->direction == OBC_UPLOAD ? log_write(c->addr, c->data, c->size, c->stream)
+	return c->direction == OBC_UPLOAD ? log_write(c, c->size)
 					  : log_read(c->data, c->addr, c->size, c->stream);
 }
 
@@ -134,12 +148,12 @@ static CUresult carry_cached(struct copy *c, struct obc_transfer_view *view)
 			n = OBC_CACHE_PROBE;
 			result = obc_cache_timing_begin();
 			if (result == CUDA_SUCCESS)
-				result = log_write(c->addr, c->data, n, c->stream);
+				result = log_write(c, n);
 			if (result == CUDA_SUCCESS)
 				result = obc_cache_timing_end(n);
 		} else {
 			obc_cache_passed(n);
-			result = log_write(c->addr, c->data, n, c->stream);
+			result = log_write(c, n);
 		}
 		c->addr += n;
 		c->data += n;
@@ -172,13 +186,13 @@ static bool try_cache(struct copy *c, struct obc_transfer_view *view, CUresult *
  * A copy that is large enough for the cache or the stripes. The stripes are looked at only if the
  * cache does not apply, because that may open their connections.
  */
-static __attribute__((noinline)) CUresult carry_large(enum obc_direction direction, uint64_t addr,
-	const void *data, uint64_t size, uint64_t stream)
+static __attribute__((noinline)) CUresult carry_large(struct copy c)
 {
-	struct copy c = { direction, addr, (uint8_t *)(uintptr_t)data, size, stream };
-	struct obc_transfer_view view = {
-		.direction = direction, .size = size, .byref_min = obc_log_byref_min()
-	};
+	enum obc_direction direction = c.direction;
+	uint64_t size = c.size;
+	struct obc_transfer_view view = { .direction = direction,
+		.size = size,
+		.byref_min = obc_log_byref_min(c.settle != NULL) };
 	struct obc_stripe_view stripes;
 	CUresult result;
 	OBC_WAITS();
@@ -193,15 +207,21 @@ static __attribute__((noinline)) CUresult carry_large(enum obc_direction directi
 	return result;
 }
 
-CUresult obc_transfer_write(uint64_t dst, const void *src, uint64_t size, uint64_t stream)
+CUresult obc_transfer_write(uint64_t dst, const void *src, uint64_t size, uint64_t stream,
+	obc_settle *settle, void *user)
 {
-	return ob_likely(size < obc_cache_min && size < obc_stripe_min)
-		? log_write(dst, src, size, stream)
-		: carry_large(OBC_UPLOAD, dst, src, size, stream);
+	const struct copy c = { OBC_UPLOAD, dst, (uint8_t *)(uintptr_t)src, size, stream, settle,
+		user };
+
+	return ob_likely(size < obc_cache_min && size < obc_stripe_min) ? log_write(&c, size)
+									: carry_large(c);
 }
 
 CUresult obc_transfer_read(void *dst, uint64_t src, uint64_t size, uint64_t stream)
 {
-	return ob_likely(size < obc_stripe_min) ? log_read(dst, src, size, stream)
-						: carry_large(OBC_DOWNLOAD, src, dst, size, stream);
+	const struct copy c = {
+		.direction = OBC_DOWNLOAD, .addr = src, .data = dst, .size = size, .stream = stream
+	};
+
+	return ob_likely(size < obc_stripe_min) ? log_read(dst, src, size, stream) : carry_large(c);
 }

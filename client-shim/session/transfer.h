@@ -21,6 +21,7 @@
 
 #include "base/cuda_types.h"
 #include "client-shim/session/cache_choice.h"
+#include "client-shim/session/log.h"
 #include "client-shim/session/stripe.h"
 
 enum obc_carrier {
@@ -50,9 +51,11 @@ enum obc_carrier obc_transfer_choose(const struct obc_transfer_view *view);
 
 /*
  * Copies to and from the device. After a write the caller may change its memory; after a read all
- * bytes have arrived.
+ * bytes have arrived. settle, user: the call waits for the copy anyway, with this function, which
+ * may be called here, after the last byte was sent; NULL: it does not wait.
  */
-CUresult obc_transfer_write(uint64_t dst, const void *src, uint64_t size, uint64_t stream);
+CUresult obc_transfer_write(uint64_t dst, const void *src, uint64_t size, uint64_t stream,
+	obc_settle *settle, void *user);
 CUresult obc_transfer_read(void *dst, uint64_t src, uint64_t size, uint64_t stream);
 /*
  * Sends data in the log, inline or by reference: chunk k is a record of `opcode` whose body is

@@ -20,8 +20,9 @@
 #define OBS_HANDLES_MAX         (1u << 20) /* live handles of one kind */
 #define OBS_OUTSTANDING_MAX     (32ull << 20)
 #define OBS_STRIPES_DEFAULT     8u
-/* of a lane's thread; RLIMIT_DATA counts it in full */
-#define OBS_LANE_STACK          ((size_t)2 << 20)
+#define OBS_ASIDE_MAX           8u /* calls on threads of their own at a time */
+/* of a thread that answers in the executor's place; RLIMIT_DATA counts it in full */
+#define OBS_THREAD_STACK        ((size_t)2 << 20)
 #define OBS_HOST_MEMORY_MIN     (128ull << 20)
 #define OBS_HOST_MEMORY_DEFAULT (4ull << 30)
 

@@ -339,7 +339,8 @@ static void data_limit(const struct obs_limits *limits)
 
 	if (now && limits->host_memory)
 		limit_set(RLIMIT_DATA,
-			now + limits->host_memory + limits->lanes * (uint64_t)OBS_LANE_STACK +
+			now + limits->host_memory +
+				(1 + OBS_ASIDE_MAX) * (uint64_t)OBS_THREAD_STACK +
 				OWN_THREADS * (8ull << 20) + OWN_DATA +
 				(state.soft ? 0 : DRIVER_DATA));
 #endif

@@ -22,7 +22,7 @@ static char fault_text[FAULT_TEXT_MAX];
 
 static struct fault {
 	unsigned call;
-	uint64_t at;
+	uint64_t at; /* number of the call; 0: every one */
 	CUresult result;
 	bool hold;
 	/* the hold ends when this file exists; NULL: only with the time. In fault_text */
@@ -47,7 +47,7 @@ static CUresult before(unsigned call)
 {
 	for (size_t i = 0; i < n_faults; i++) {
 		if (faults[i].call != call ||
-			atomic_fetch_add(&faults[i].seen, 1) + 1 != faults[i].at)
+			(faults[i].at && atomic_fetch_add(&faults[i].seen, 1) + 1 != faults[i].at))
 			continue;
 		if (!faults[i].hold)
 			return faults[i].result;
@@ -72,7 +72,7 @@ static bool parse_what(char *text, struct fault *ret)
 	return true;
 }
 
-/* "cuMemCreate:3=2" */
+/* "cuMemCreate:3=2", "cuMemCreate:*=2" */
 static bool parse(char *text)
 {
 	char *colon = strchr(text, ':'), *equals = colon ? strchr(colon, '=') : NULL;
@@ -81,7 +81,8 @@ static bool parse(char *text)
 	if (!equals || n_faults == OBS_FAULTS_MAX)
 		return false;
 	*colon = *equals = '\0';
-	if (!ob_text_parse_number(colon + 1, 1, UINT32_MAX, &fault->at) ||
+	if ((strcmp(colon + 1, "*") != 0 &&
+		    !ob_text_parse_number(colon + 1, 1, UINT32_MAX, &fault->at)) ||
 		!parse_what(equals + 1, fault))
 		return false;
 	for (fault->call = 0; fault->call < OBS_DRIVER_CALLS; fault->call++)

@@ -8,12 +8,12 @@
  *   OUTBOARD_STATS=1           stats.c  at the session's end: calls of each driver function, and
  *                                       how many failed
  *   (always)                   quota.c  memory is charged and capped, launches take turns (quota.h)
- *   OUTBOARD_FAULT=name:n=what fault.c  injects a fault at the n-th call of that name; several
- *                                       with commas between them. what: a number: the call fails
- *                                       with that CUresult; hold or hold@FILE: the call is logged
- *                                       and held until FILE exists, two minutes at most. Tests kill
- *                                       a worker or its server there instead of guessing how long
- *                                       work takes.
+ *   OUTBOARD_FAULT=name:n=what fault.c  injects a fault at the n-th call of that name, or with * at
+ *                                       every one; several with commas between them. what: a
+ *                                       number: the call fails with that CUresult; hold or
+ *                                       hold@FILE: the call is logged and held until FILE exists,
+ *                                       two minutes at most. Tests kill a worker or its server
+ *                                       there instead of guessing how long work takes.
  *
  * Set up once before the driver is used. The hooks run on the thread that calls the driver.
  */

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "server/common/refuse.h"
 #include "server/worker/end.h"
+#include "server/worker/free_memory.h"
 #include "server/worker/hostfunc.h"
 #include "server/worker/resume.h"
 #include "transport/message.h"
@@ -154,6 +155,11 @@ static void control_message(struct obs_control *control, const struct obp_messag
 		if (!obs_hostfunc_done(&control->session->hostfuncs, message->value))
 			obs_session_fatal(control->session, OB_ERR_PROTOCOL,
 				"the client reports a host function as done that was not called");
+		break;
+	case OBP_MSG_MEMORY_ASK:
+		if (!obs_free_memory_ask(control->session, message->code, message->value))
+			obs_session_fatal(control->session, OB_ERR_PROTOCOL,
+				"the client asks for the memory of a device that it does not have");
 		break;
 	case OBP_MSG_PONG:
 		break;

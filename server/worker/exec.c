@@ -3,17 +3,20 @@
 #include "server/worker/exec.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/opt.h"
+#include "base/spin.h"
 #include "base/thread.h"
 #include "server/common/stats_page.h"
 #include "server/layers/trace.h"
+#include "server/worker/aside.h"
 #include "server/worker/end.h"
+#include "server/worker/held.h"
 #include "server/worker/lane.h"
 #include "server/worker/record.h"
 #include "server/worker/reply.h"
@@ -22,35 +25,10 @@
 
 /* ---- receiving ---- */
 
-/*
- * Spinning before blocking saves time when the next bytes come soon, as they do in a program of
- * many short synchronous calls, and wastes it otherwise. The executor keeps a credit: each wait
- * that spinning shortened, or would have shortened, adds to it, each other wait takes from it.
- */
-static struct {
-	bool allowed;
-	int credit; /* above 0: spin */
-} spin;
+static struct ob_spin spin; /* the executor's */
 
-#define CREDIT_MAX 16
-
-/*
- * The part of a large record that goes through the connection's buffer: the headers of the frame
- * and the record, and the bytes that OBP_BIG shows.
- */
-#define BULK_HEAD (sizeof(struct obp_frame) + sizeof(struct obp_record) + OBP_CONN_BIG_HEAD)
-
-static void spin_init(void)
-{
-	spin.allowed = ob_opt_on(OB_OPT_SPIN) && sysconf(_SC_NPROCESSORS_ONLN) > 1;
-	spin.credit = 0;
-}
-
-static void spin_learn(uint64_t waited_ns)
-{
-	spin.credit += waited_ns < OBS_SPIN_NS ? 1 : -2;
-	spin.credit = ob_min(ob_max(spin.credit, -CREDIT_MAX), CREDIT_MAX);
-}
+/* bytes; the limit of the body of a call in which the executor blocks */
+#define BLOCKING_BODY 256u
 
 /* Blocks until at least one byte has come. link.idle is set meanwhile. */
 static ssize_t receive_block(struct obs_session *session, void *data, size_t size)
@@ -67,36 +45,82 @@ static ssize_t receive_block(struct obs_session *session, void *data, size_t siz
 }
 
 /*
- * Receives at least one byte. 0: the connection broke and the session waits for another. Ends the
- * process when the client has left for good.
+ * After a receive: n > 0 bytes, or 0 if the connection broke and the session waits for another. Ends
+ * the process when the client has left for good.
  */
-static size_t receive(struct obs_session *session, void *data, size_t size)
+static size_t received(struct obs_session *session, ssize_t n)
 {
-	struct obt_stream *stream = &session->data;
-	uint64_t start;
-	ssize_t n;
-
-	atomic_store_explicit(&obs_stats_page->waiting, true, memory_order_relaxed);
-	if (!spin.allowed) {
-		n = receive_block(session, data, size);
-	} else {
-		start = ob_clock_ns();
-		n = -1;
-		errno = EAGAIN;
-		while (spin.credit > 0 && n < 0 && errno == EAGAIN &&
-			ob_clock_ns() - start < OBS_SPIN_NS) {
-			n = stream->ops->recv(stream, data, size, false);
-			ob_clock_relax();
-		}
-		if (n < 0 && errno == EAGAIN)
-			n = receive_block(session, data, size);
-		spin_learn(ob_clock_ns() - start);
-	}
 	if (n <= 0 && !session->link.on)
 		obs_session_exit(session, 0);
 	/* With the connection broken, the executor is still waiting. */
 	atomic_store_explicit(&obs_stats_page->waiting, n <= 0, memory_order_relaxed);
 	return n > 0 ? (size_t)n : 0;
+}
+
+/* Receives at least one byte. 0: the connection broke. */
+static size_t receive(struct obs_session *session, void *data, size_t size)
+{
+	struct obt_stream *stream = &session->data;
+	uint64_t start = ob_clock_ns(), budget = ob_spin_budget(&spin);
+	ssize_t n = -1;
+
+	atomic_store_explicit(&obs_stats_page->waiting, true, memory_order_relaxed);
+	errno = EAGAIN;
+	while (budget && n < 0 && errno == EAGAIN && ob_clock_ns() - start < budget) {
+		n = stream->ops->recv(stream, data, size, false);
+		if (n < 0)
+			ob_clock_relax();
+	}
+	if (n < 0 && errno == EAGAIN)
+		n = receive_block(session, data, size);
+	ob_spin_learn(&spin, ob_clock_ns() - start);
+	return received(session, n);
+}
+
+#define HELD_NS 100000 /* between checks whether an open copy has ended */
+
+/* Through shared memory a descriptor that is readable does not mean bytes. */
+static void pause_for_bytes(struct obs_session *session)
+{
+	const struct timespec pause = { .tv_nsec = HELD_NS };
+	struct pollfd fd = { .fd = session->data.fd, .events = POLLIN };
+
+	if (session->data.shm)
+		nanosleep(&pause, NULL);
+	else
+		ppoll(&fd, 1, &pause, NULL);
+}
+
+/*
+ * Receives while a copy is open that may end without a byte of the client. True: it has ended.
+ * False: as receive.
+ */
+static bool receive_unless_changed(
+	struct obs_session *session, void *data, size_t size, size_t *ret_got)
+{
+	struct obt_stream *stream = &session->data;
+	uint64_t start = ob_clock_ns(), budget = ob_spin_budget(&spin);
+	ssize_t n = -1;
+	bool changed;
+
+	atomic_store_explicit(&obs_stats_page->waiting, true, memory_order_relaxed);
+	atomic_store_explicit(&session->link.idle, true, memory_order_relaxed);
+	errno = EAGAIN;
+	while (!(changed = obs_held_changed(session))) {
+		n = stream->ops->recv(stream, data, size, false);
+		if (n >= 0 || errno != EAGAIN)
+			break;
+		if (ob_clock_ns() - start < budget)
+			ob_clock_relax();
+		else
+			pause_for_bytes(session);
+	}
+	atomic_store_explicit(&session->link.idle, false, memory_order_relaxed);
+	if (changed)
+		atomic_store_explicit(&obs_stats_page->waiting, false, memory_order_relaxed);
+	else
+		*ret_got = received(session, n);
+	return changed;
 }
 
 bool obs_exec_receive(struct obs_exec *x, void *dst, size_t size)
@@ -126,19 +150,18 @@ static struct obs_lane *lane_of(struct obs_exec *x, const struct obp_record *rec
 	return ob_likely(lane != NULL) ? lane : obs_lane_new(x->session, rec->lane);
 }
 
-/*
- * Calls that may wait long and change no table. They run on their lane's thread when other lanes
- * could be held up.
- */
-static bool may_leave(uint16_t opcode)
+/* Calls that may wait long for the device and change no table. */
+static bool may_wait(uint16_t opcode)
 {
 	switch (opcode) {
 	case OBP_OP_CTX_SYNCHRONIZE:
 	case OBP_OP_STREAM_SYNCHRONIZE:
 	case OBP_OP_EVENT_SYNCHRONIZE:
+	case OBP_OP_EVENT_SYNCHRONIZE_SINCE:
 	case OBP_OP_READ:
 	case OBP_OP_READ_ROWS:
 	case OBP_OP_READ_STRIPED:
+	case OBP_OP_READ_LATER:
 		return true;
 	default:
 		return false;
@@ -168,7 +191,7 @@ static inline void taken(struct obs_session *session, uint64_t number)
 static void block_here(struct obs_exec *x, const struct obp_item *item)
 {
 	struct obs_session *session = x->session;
-	_Alignas(8) uint8_t body[OBS_LANE_BODY];
+	_Alignas(8) uint8_t body[BLOCKING_BODY];
 	uint64_t call = item->number;
 
 	memcpy(body, item->body, item->size); /* a successor would reuse the connection's buffer */
@@ -182,6 +205,59 @@ static void block_here(struct obs_exec *x, const struct obp_item *item)
 	}
 }
 
+/* Other threads of the program must not wait for this call. */
+static void beside_others(
+	struct obs_exec *x, const struct obp_record *rec, const void *body, uint32_t size)
+{
+	if (rec->opcode == OBP_OP_READ_STRIPED && obs_aside_run(x, rec, body, size))
+		return;
+	x->later = true;
+	obs_exec_record(x, rec, body, size);
+	x->later = false;
+}
+
+/* See obs_held_execute. */
+static void execute_held(struct obs_exec *x, uint64_t call, const struct obp_record *rec,
+	const void *body, uint32_t size, struct obs_lane *lane)
+{
+	x->call = call;
+	x->opcode = rec->opcode;
+	x->lane_index = rec->lane;
+	x->lane = lane ? lane : lane_of(x, rec);
+	if (obp_op_blocks(rec->opcode) && may_wait(rec->opcode))
+		beside_others(x, rec, body, size);
+	else
+		obs_exec_record(x, rec, body, size);
+}
+
+/* Only while copies are open or records are held back: true if this one is held back now. */
+static __attribute__((noinline)) bool held_back(
+	struct obs_exec *x, const struct obp_item *item, const void *body)
+{
+	struct obs_lane *lane = x->lane;
+	bool held;
+
+	if (obs_held_changed(x->session)) {
+		obs_held_run(x, execute_held);
+		x->call = item->number;
+		x->opcode = item->record.opcode;
+		x->lane_index = item->record.lane;
+		x->lane = lane = lane_of(x, &item->record);
+	}
+	held = obs_held_active(x->session) &&
+		obs_held_take(x, &item->record, body, (uint32_t)item->size);
+	if (held && ob_unlikely(obs_times_on))
+		obs_times_end();
+	return held;
+}
+
+/* Whether the executor may block in this call: no other call of the program can come meanwhile. */
+static bool blocks_here(const struct obs_exec *x, const struct obp_item *item)
+{
+	return x->session->n_lanes == 1 && item->size <= BLOCKING_BODY &&
+		!obs_held_active(x->session) && item->record.opcode != OBP_OP_READ_LATER;
+}
+
 static void small(struct obs_exec *x, const struct obp_item *item)
 {
 	const struct obp_record *rec = &item->record;
@@ -189,47 +265,54 @@ static void small(struct obs_exec *x, const struct obp_item *item)
 	begin(x, item);
 	taken(x->session, item->number);
 	if (ob_unlikely(obs_times_on))
-		obs_times_begin(item->number);
+		obs_times_begin(item->number, rec->opcode);
 	if (ob_unlikely(obs_trace_on))
 		obs_trace_record(
 			item->number, rec->lane, rec->opcode, item->body, (uint32_t)item->size);
-	if (!obp_op_blocks(rec->opcode) || !may_leave(rec->opcode) || item->size > OBS_LANE_BODY)
+	if (obs_held_active(x->session) && held_back(x, item, item->body))
+		return;
+	if (!obp_op_blocks(rec->opcode) || !may_wait(rec->opcode))
 		obs_exec_record(x, rec, item->body, (uint32_t)item->size);
-	else if (x->session->n_lanes == 1)
+	else if (blocks_here(x, item))
 		block_here(x, item);
-	else if (!obs_lane_run(x, rec, item->body, (uint32_t)item->size))
-		obs_exec_record(x, rec, item->body, (uint32_t)item->size);
+	else
+		beside_others(x, rec, item->body, (uint32_t)item->size);
 	if (ob_unlikely(obs_times_on))
 		obs_times_end();
 }
 
 /*
- * A record that does not fit the connection's buffer. The data of an OBP_OP_WRITE is received into
- * page-locked memory, any other body into the scratch buffer. False: the connection broke before
+ * A record that does not fit the connection's buffer. The data of an OBP_OP_WRITE and of a part of
+ * an upload is received into page-locked memory, any other body into the scratch buffer. False: the connection broke before
  * the whole record was received.
  */
 static bool big(struct obs_exec *x, const struct obp_item *item)
 {
 	struct obs_session *session = x->session;
-	bool whole;
+	bool whole, done = false;
 
 	begin(x, item);
 	x->conn = &session->conn;
 	if (ob_unlikely(obs_trace_on))
 		obs_trace_record(item->number, item->record.lane, item->record.opcode, item->body,
 			(uint32_t)item->have);
-	if (item->record.opcode == OBP_OP_WRITE) {
+	if (ob_unlikely(obs_times_on))
+		obs_times_begin(item->number, item->record.opcode);
+	whole = item->record.opcode != OBP_OP_UPLOAD_PART || obs_big_part(x, item, &done);
+	if (whole && !done && item->record.opcode == OBP_OP_WRITE && !obs_held_active(session)) {
 		whole = obs_big_write(x, item);
-		if (whole)
-			taken(session, item->number);
-	} else {
-		whole = obs_exec_receive(x, session->scratch, item->size);
-		if (whole) {
-			taken(session, item->number);
-			obs_exec_record(x, &item->record, session->scratch, (uint32_t)item->size);
-		}
+		done = true;
 	}
+	if (whole && !done)
+		whole = obs_exec_receive(x, session->scratch, item->size);
+	if (whole)
+		taken(session, item->number);
 	x->conn = NULL;
+	if (whole && !done && !(obs_held_active(session) && held_back(x, item, session->scratch)))
+		obs_exec_record(x, &item->record, session->scratch, (uint32_t)item->size);
+	x->conn = NULL;
+	if (ob_unlikely(obs_times_on))
+		obs_times_end();
 	return whole;
 }
 
@@ -241,9 +324,11 @@ static void data_resume(struct obs_session *session)
 }
 
 /* Receives more bytes into the connection's buffer. */
-static void fill(struct obs_session *session, bool bulk)
+static void fill(struct obs_exec *x, bool bulk)
 {
+	struct obs_session *session = x->session;
 	struct obp_conn *conn = &session->conn;
+	bool waits = false;
 	void *data;
 	size_t size, got;
 
@@ -251,13 +336,21 @@ static void fill(struct obs_session *session, bool bulk)
 		obs_session_fatal(session, OB_ERR_PROTOCOL,
 			"the client acknowledges replies that were never sent");
 	obs_reply_ack(session);
+	if (obs_held_active(session))
+		obs_held_run(x, execute_held);
 	obp_conn_space(conn, &data, &size);
 	if (size == 0)
 		obs_session_fatal(session, OB_ERR_PROTOCOL,
 			"a frame does not fit the connection's buffer: client and server "
 			"versions may differ, see 'outboard check'");
-	got = receive(
-		session, data, bulk && !obp_conn_gathers(conn) ? ob_min(size, BULK_HEAD) : size);
+	if (bulk && !obp_conn_gathers(conn))
+		size = ob_min(size, OBP_CONN_BIG_FRAME);
+	if (obs_held_active(session) && obs_held_reads(session))
+		waits = receive_unless_changed(session, data, size, &got);
+	else
+		got = receive(session, data, size);
+	if (waits)
+		return;
 	if (ob_unlikely(!got)) {
 		data_resume(session);
 		return;
@@ -274,27 +367,29 @@ static void fill(struct obs_session *session, bool bulk)
 
 _Noreturn static void run(struct obs_session *session, struct obs_context *current)
 {
-	struct obs_exec x = { .session = session, .drv = session->drv, .context = current };
+	struct obs_exec x = {
+		.session = session, .drv = session->drv, .context = current, .executor = true
+	};
 	struct obp_item item;
 	/*
-	 * The last record was a large copy and the next one probably is too: read only its headers
-	 * into the buffer, so that the data can be received in place.
+	 * Above 0: one of the last records was a large copy and the next one probably is too: read
+	 * only its headers into the buffer, so that the data can be received in place.
 	 */
-	bool bulk = false;
+	unsigned bulk = 0;
 
 	for (;;) {
 		switch (obp_conn_next(&session->conn, &item)) {
 		case OBP_RECORD:
 			small(&x, &item);
-			bulk = false;
 			break;
 		case OBP_NEED:
-			fill(session, bulk);
+			fill(&x, bulk > 0);
+			bulk -= bulk > 0;
 			break;
 		case OBP_BIG:
 			if (ob_unlikely(!big(&x, &item)))
 				data_resume(session);
-			bulk = true;
+			bulk = OBP_CONN_BIG_RECENT;
 			break;
 		case OBP_ACK:
 			break;
@@ -315,7 +410,6 @@ _Noreturn static void run(struct obs_session *session, struct obs_context *curre
 
 _Noreturn void obs_exec_run(struct obs_session *session)
 {
-	spin_init();
 	run(session, session->warm_context);
 }
 

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The executor: reads the data connection and executes its records in order, or passes them to the
- * threads of their lanes.
+ * The executor: reads the data connection and executes its records in order. Calls that would wait
+ * for the device are left to the completion thread when the program has several threads.
  */
 #ifndef OBS_EXEC_H
 #define OBS_EXEC_H
 
 #include "server/worker/session.h"
-
-/* how long the executor polls for bytes before it blocks */
-#define OBS_SPIN_NS 50000u
 
 /* Reads and executes until the client leaves; ends the process. */
 _Noreturn void obs_exec_run(struct obs_session *session);
@@ -25,6 +22,13 @@ bool obs_exec_succeed(struct obs_session *session, uint64_t call);
  * having done anything. Ends the process when the client has left for good.
  */
 bool obs_exec_receive(struct obs_exec *x, void *dst, size_t size);
+
+/*
+ * Provided by ops/upload.c: a part of an open upload, whose bytes are still in the socket, is
+ * received into page-locked memory. False: the connection broke and nothing was done. *ret_done
+ * false: the upload is not open, and nothing was received.
+ */
+bool obs_big_part(struct obs_exec *x, const struct obp_item *item, bool *ret_done);
 
 /*
  * Provided by ops/copy.c, as the handlers in obs_dispatch.h are provided by ops/: an OBP_OP_WRITE

@@ -6,6 +6,19 @@
 
 #include "server/layers/hold.h"
 
+uint64_t obs_handles_at(struct obs_handles *handles, uint32_t index)
+{
+	struct obs_handle *chunk;
+
+	if (index >= OBS_HANDLES_MAX)
+		return 0;
+	chunk = atomic_load_explicit(
+		&handles->chunks[index / OBS_HANDLES_CHUNK], memory_order_acquire);
+	return chunk
+		? atomic_load_explicit(&chunk[index % OBS_HANDLES_CHUNK].id, memory_order_acquire)
+		: 0;
+}
+
 bool obs_handles_vacant(struct obs_handles *handles, uint64_t id)
 {
 	uint32_t index = (uint32_t)id;

@@ -31,7 +31,10 @@ struct obs_handle {
 	/* the driver's handle; NULL: creating it failed, and that was reported */
 	void *driver;
 	struct obs_context *context; /* where it lives */
-	/* stream, event: flags; module: bytes charged; function: id of its module */
+	/*
+	 * stream, event: flags; module: drawn in ops/ops.h; function: 1 + index of the
+	 * next function of its module, 0: it is the last
+	 */
 	uint64_t extra;
 };
 
@@ -56,6 +59,8 @@ static inline struct obs_handle *obs_handles_find(struct obs_handles *handles, u
 	return atomic_load_explicit(&chunk->id, memory_order_acquire) == id ? chunk : NULL;
 }
 
+/* The id at an index, 0 when none is live there. */
+uint64_t obs_handles_at(struct obs_handles *handles, uint32_t index);
 /* May the client make this id: its index is in range and not in use. */
 bool obs_handles_vacant(struct obs_handles *handles, uint64_t id);
 /* False: the index is out of range or in use, or no memory is left. */

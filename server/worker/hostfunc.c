@@ -17,6 +17,7 @@ struct obs_hostfunc {
 	struct obs_hostfunc *next;
 	struct obs_session *session;
 	uint64_t callback;
+	uint64_t replies; /* the last one sent before the function was asked for */
 	CUresult status;
 	bool asked, done;
 };
@@ -98,7 +99,9 @@ static void run(struct obs_hostfunc *function, CUresult status)
 	message->type = OBP_MSG_CALLBACK;
 	message->value = function->callback;
 	message->code = (uint32_t)status;
+	message->sent = atomic_load_explicit(&session->replies.next, memory_order_acquire) - 1;
 	pthread_mutex_lock(&hostfuncs->lock);
+	function->replies = message->sent;
 	function->asked = true;
 	function->status = status;
 	pthread_mutex_unlock(&hostfuncs->lock);
@@ -214,30 +217,31 @@ bool obs_hostfunc_running(struct obs_hostfuncs *hostfuncs)
 }
 
 /*
- * The function with the lowest id above `after` that was asked for and is not done; 0: none. The
- * list may change between calls; ids are not reused soon.
+ * Fills in the message for the function with the lowest id above the message's that was asked for
+ * and is not done. False: there is none. The list may change between calls; ids are not reused soon.
  */
-static uint64_t asked_next(struct obs_hostfuncs *hostfuncs, uint64_t after, CUresult *ret_status)
+static bool asked_next(struct obs_hostfuncs *hostfuncs, struct obp_message *message)
 {
-	uint64_t found = 0;
+	uint64_t after = message->value, found = 0;
 
 	pthread_mutex_lock(&hostfuncs->lock);
 	for (const struct obs_hostfunc *f = hostfuncs->list; f; f = f->next)
 		if (f->asked && !f->done && f->callback > after &&
 			(!found || f->callback < found)) {
 			found = f->callback;
-			*ret_status = f->status;
+			message->code = (uint32_t)f->status;
+			message->sent = f->replies;
 		}
 	/* The function's own thread may ask for it too: the answer may come twice from now on. */
 	hostfuncs->may_repeat = hostfuncs->may_repeat || found;
 	pthread_mutex_unlock(&hostfuncs->lock);
-	return found;
+	message->value = found;
+	return found != 0;
 }
 
 bool obs_hostfunc_ask_again(struct obs_hostfuncs *hostfuncs)
 {
 	struct obp_message *message OB_CLEANUP(ob_freep) = calloc(1, sizeof *message);
-	CUresult status = CUDA_SUCCESS;
 	bool rejoined;
 
 	pthread_mutex_lock(&hostfuncs->lock);
@@ -252,10 +256,8 @@ bool obs_hostfunc_ask_again(struct obs_hostfuncs *hostfuncs)
 	if (!message)
 		return false;
 	message->type = OBP_MSG_CALLBACK;
-	while ((message->value = asked_next(hostfuncs, message->value, &status)) != 0) {
-		message->code = (uint32_t)status;
+	while (asked_next(hostfuncs, message))
 		if (!obs_control_send(hostfuncs, message))
 			return false;
-	}
 	return true;
 }

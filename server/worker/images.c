@@ -10,51 +10,122 @@
 #include "server/layers/quota.h"
 #include "transport/digest.h"
 
+static struct obs_image **bucket_of(struct obs_images *images, const uint8_t *sha256)
+{
+	uint32_t bits;
+
+	memcpy(&bits, sha256, sizeof bits);
+	return &images->buckets[bits % OBS_IMAGES_BUCKETS];
+}
+
 static struct obs_image *lookup(struct obs_images *images, const uint8_t *sha256)
 {
-	for (uint32_t i = 0; i < images->n; i++)
-		if (memcmp(images->list[i].sha256, sha256, OBS_SHA256_BYTES) == 0)
-			return &images->list[i];
-	return NULL;
+	struct obs_image *image = *bucket_of(images, sha256);
+
+	while (image && memcmp(image->sha256, sha256, OBS_SHA256_BYTES) != 0)
+		image = image->same;
+	return image;
 }
 
 static void image_drop(struct obs_images *images, struct obs_image *image)
 {
+	struct obs_image **link = bucket_of(images, image->sha256);
+
+	while (*link != image)
+		link = &(*link)->same;
+	*link = image->same;
+	images->n--;
 	images->bytes -= image->size;
-	free(image->data);
 	obs_hold_give(OBS_HOLD_IMAGES, image->size);
-	*image = images->list[--images->n];
+	free(image->data);
+	free(image);
 }
 
+/* ---- idle images ---- */
+
+static void idle_remove(struct obs_images *images, struct obs_image *image)
+{
+	*(image->older ? &image->older->newer : &images->oldest) = image->newer;
+	*(image->newer ? &image->newer->older : &images->newest) = image->older;
+	image->older = image->newer = NULL;
+	images->idle_bytes -= image->size;
+}
+
+static void idle_drop_oldest(struct obs_images *images)
+{
+	struct obs_image *image = images->oldest;
+
+	idle_remove(images, image);
+	image_drop(images, image);
+}
+
+static void idle_add(struct obs_images *images, struct obs_image *image)
+{
+	image->older = images->newest;
+	*(image->older ? &image->older->newer : &images->oldest) = image;
+	images->newest = image;
+	images->idle_bytes += image->size;
+	while (images->idle_bytes > OBS_IMAGES_IDLE_BYTES && images->oldest != image)
+		idle_drop_oldest(images);
+}
+
+static void await(struct obs_images *images, struct obs_image *image)
+{
+	if (image->awaited == 0)
+		idle_remove(images, image);
+	if (image->awaited < UINT32_MAX)
+		image->awaited++;
+}
+
+void obs_images_spare(struct obs_images *images, uint64_t bytes)
+{
+	while (images->oldest && !obs_hold_room(bytes))
+		idle_drop_oldest(images);
+}
+
+void obs_images_loaded(struct obs_images *images, struct obs_image *image)
+{
+	if (--image->awaited == 0)
+		idle_add(images, image);
+}
+
+/* ---- adding ---- */
+
+static bool room(struct obs_images *images, uint64_t size)
+{
+	while (images->oldest &&
+		(images->n == OBS_IMAGES_MAX || size > OBS_UPLOADS_BYTES_MAX - images->bytes))
+		idle_drop_oldest(images);
+	obs_images_spare(images, size);
+	return images->n < OBS_IMAGES_MAX && size <= OBS_UPLOADS_BYTES_MAX - images->bytes &&
+		obs_quota_host(OBS_HOLD_IMAGES, size) == CUDA_SUCCESS;
+}
+
+/* The new image is awaited: the call that adds it decides what becomes of it. */
 static enum ob_err image_add(
 	struct obs_images *images, const uint8_t *sha256, uint64_t size, struct obs_image **ret)
 {
-	struct obs_image *more;
+	struct obs_image **bucket = bucket_of(images, sha256), *image;
 
-	if (images->n == OBS_IMAGES_MAX || size > OBS_UPLOADS_BYTES_MAX - images->bytes)
+	if (!room(images, size))
 		return OB_ERR_LIMIT;
-	if (images->n == images->capacity) {
-		uint32_t capacity = images->capacity ? images->capacity * 2 : 16;
-
-		more = realloc(images->list, capacity * sizeof *more);
-		if (!more)
-			return OB_ERR_NO_MEMORY;
-		images->list = more;
-		images->capacity = capacity;
-	}
-	if (obs_quota_host(OBS_HOLD_IMAGES, size) != CUDA_SUCCESS)
-		return OB_ERR_LIMIT;
-	more = &images->list[images->n];
-	*more = (struct obs_image){ .size = size, .data = malloc(size + 1) };
-	if (!more->data) {
+	image = calloc(1, sizeof *image);
+	if (image)
+		image->data = malloc(size + 1);
+	if (!image || !image->data) {
+		free(image);
 		obs_hold_give(OBS_HOLD_IMAGES, size);
 		return OB_ERR_NO_MEMORY;
 	}
-	more->data[size] = '\0';
-	memcpy(more->sha256, sha256, OBS_SHA256_BYTES);
+	memcpy(image->sha256, sha256, OBS_SHA256_BYTES);
+	image->data[size] = '\0';
+	image->size = size;
+	image->awaited = 1;
+	image->same = *bucket;
+	*bucket = image;
 	images->n++;
 	images->bytes += size;
-	*ret = more;
+	*ret = image;
 	return OB_ERR_NONE;
 }
 
@@ -84,14 +155,28 @@ static struct obs_image *image_fetch(struct obs_images *images, const uint8_t *s
 	return image;
 }
 
-const struct obs_image *obs_images_find(
-	struct obs_images *images, const uint8_t sha256[OBS_SHA256_BYTES])
+bool obs_images_query(struct obs_images *images, const uint8_t sha256[OBS_SHA256_BYTES])
 {
 	struct obs_image *image = lookup(images, sha256);
 
-	if (image)
-		return image->whole ? image : NULL;
-	return image_fetch(images, sha256);
+	if (!image)
+		return image_fetch(images, sha256) != NULL;
+	if (image->whole)
+		await(images, image);
+	return image->whole;
+}
+
+struct obs_image *obs_images_find(struct obs_images *images, const uint8_t sha256[OBS_SHA256_BYTES])
+{
+	struct obs_image *image = lookup(images, sha256);
+
+	if (!image)
+		return image_fetch(images, sha256);
+	if (!image->whole)
+		return NULL;
+	if (!image->awaited)
+		await(images, image); /* the client did not ask before */
+	return image;
 }
 
 enum ob_err obs_images_put(struct obs_images *images, const uint8_t sha256[OBS_SHA256_BYTES],
@@ -100,9 +185,12 @@ enum ob_err obs_images_put(struct obs_images *images, const uint8_t sha256[OBS_S
 	struct obs_image *image = lookup(images, sha256);
 	enum ob_err err;
 
-	if (image && image->whole)
+	if (image && image->whole) {
 		/* two threads of the client found it missing at the same time */
+		if (offset + size == total)
+			await(images, image);
 		return OB_ERR_NONE;
+	}
 	if (total == 0 || total > OBP_IMAGE_MAX || size > total || offset > total - size)
 		return OB_ERR_PROTOCOL;
 	if (!image) {

@@ -263,10 +263,12 @@ static void idle_check(uint64_t now)
 	uint32_t idle_s = atomic_load(&loop.session->idle_s);
 
 	/*
-	 * An executor that compiles, or waits for its share of the device, is not idle. The grace
-	 * period ends a session without a connection.
+	 * An executor that compiles, or waits for its share of the device, is not idle, nor is a
+	 * session with a call that waits for the device. The grace period ends a session without a
+	 * connection.
 	 */
-	if (!since || !atomic_load_explicit(&obs_stats_page->introduced, memory_order_relaxed) ||
+	if (!since || obs_stats_page_read_word(&obs_stats_page->blocked) ||
+		!atomic_load_explicit(&obs_stats_page->introduced, memory_order_relaxed) ||
 		!atomic_load_explicit(&obs_stats_page->waiting, memory_order_relaxed) ||
 		atomic_load(&loop.session->link.down) ||
 		loop.executed != obs_stats_page_read(&obs_stats_page->calls) || loop.blocked)

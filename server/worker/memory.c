@@ -14,6 +14,7 @@ void obs_memory_init(
 {
 	*memory = (struct obs_memory){ .drv = drv, .n_devices = n_devices, .vmm = vmm };
 	pthread_mutex_init(&memory->lock, NULL);
+	obs_slabs_init(&memory->slabs, drv);
 }
 
 static bool range_usable(const struct obp_range *range, uint32_t n_devices)
@@ -372,5 +373,5 @@ bool obs_memory_check(struct obs_memory *memory, uint64_t addr, uint64_t size)
 		ob_span_inside(
 			addr - memory->extras[at - 1].base, size, memory->extras[at - 1].size);
 	pthread_mutex_unlock(&memory->lock);
-	return inside;
+	return inside || obs_slabs_check(&memory->slabs, addr, size);
 }

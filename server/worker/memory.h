@@ -11,6 +11,9 @@
  * most OBS_CHUNK_BYTES because a driver unmaps only what it mapped as a whole. Owned by the
  * session. Growing, trimming, adding and removing take the lock; checking an address inside the
  * range takes none.
+ *
+ * A driver without virtual memory management has no range. The session's memory is then that of
+ * slabs and of single allocations, at addresses of the driver.
  */
 #ifndef OBS_MEMORY_H
 #define OBS_MEMORY_H
@@ -21,6 +24,7 @@
 
 #include "base/cuda_types.h"
 #include "protocol/control.h"
+#include "server/worker/slabs.h"
 
 struct obs_driver;
 
@@ -29,6 +33,16 @@ struct obs_driver;
 #define OBS_GRANT_BYTES  (256ull << 20)
 /* what client and server agree on; a multiple of the granularity of every driver known */
 #define OBS_MEMORY_ALIGN (2ull << 20)
+/*
+ * The first slab of a session, or an eighth of what is free if that is less. Smaller than a grant
+ * because a slab is given back only as a whole.
+ */
+#define OBS_SLAB_BYTES   (64ull << 20)
+/*
+ * The slabs of a session take at most this part of a device. A program may free all but one
+ * allocation of each slab: no more than this is then missing for a larger allocation.
+ */
+#define OBS_SLAB_SHARE   4
 #define OBS_CHUNKS_MAX   (1u << 20) /* per device */
 /* module variables and plain allocations known by address */
 #define OBS_EXTRA_MAX    (1u << 16)
@@ -63,6 +77,7 @@ struct obs_memory {
 	struct obs_slice slices[OBP_DEVICE_MAX];
 	struct obs_extra *extras; /* sorted by base */
 	uint32_t n_extras, extras_capacity;
+	struct obs_slabs slabs; /* without vmm only */
 };
 
 void obs_memory_init(

@@ -8,9 +8,13 @@
 #include "server/worker/context.h"
 #include "server/worker/end.h"
 #include "server/worker/reply.h"
+#include "server/worker/work.h"
 
 void obs_exec_result(struct obs_exec *x, const struct obp_record *rec, CUresult result)
 {
+	/* Nobody waits for the reply of a later read. */
+	if (ob_unlikely(rec->opcode == OBP_OP_READ_LATER && result != CUDA_SUCCESS))
+		obs_reply_defer(x->session, rec->opcode, result);
 	if (obp_op_replies(rec->opcode))
 		obs_reply(x, rec, result, NULL, 0);
 	else
@@ -26,6 +30,7 @@ static bool makes_handle(uint16_t opcode)
 	case OBP_OP_MODULE_LOAD:
 	case OBP_OP_MODULE_USE:
 	case OBP_OP_FUNC_GET:
+	case OBP_OP_UPLOAD_BEGIN: /* its parts follow in any case */
 		return true;
 	default:
 		return obp_op_makes(opcode);
@@ -109,11 +114,15 @@ bool obs_stream_get(struct obs_exec *x, const struct obp_record *rec, uint64_t i
 	struct obs_handle *handle;
 
 	if (id <= 1) {
+		if (x->executor && x->context)
+			x->context->legacy_busy = true;
 		*ret = id ? CU_STREAM_LEGACY : NULL;
 		return true;
 	}
 	if (!obs_handle_use(x, rec, &x->session->streams, id, &handle))
 		return false;
+	if (x->executor)
+		obs_work_mark(x->session, handle);
 	*ret = handle->driver;
 	return true;
 }

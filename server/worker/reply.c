@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "server/common/stats_page.h"
 #include "server/worker/end.h"
+#include "server/worker/held.h"
 #include "server/worker/times.h"
 
 void obs_replies_init(struct obs_replies *replies)
@@ -152,15 +153,21 @@ void obs_replies_own_slots(struct obs_session *session)
 	session->staging.owner_data = session;
 }
 
+/* Calls whose reply goes to no caller: it carries no failure of an asynchronous call. */
+static bool is_unheard(uint16_t opcode)
+{
+	return opcode == OBP_OP_UPLOAD_PART || opcode == OBP_OP_READ_LATER;
+}
+
 /*
  * Under the lock. Moves the first failure of an asynchronous call into this reply, if it is one
  * that ends a call.
  */
-static void deferred_take(struct obs_replies *replies, struct obp_reply *head)
+static void deferred_take(struct obs_replies *replies, struct obp_reply *head, uint16_t opcode)
 {
 	uint64_t deferred;
 
-	if (head->flags & (OBP_REPLY_MORE | OBP_REPLY_TEXT) ||
+	if (head->flags & (OBP_REPLY_MORE | OBP_REPLY_TEXT) || ob_unlikely(is_unheard(opcode)) ||
 		ob_likely(!atomic_load_explicit(&replies->deferred, memory_order_relaxed)))
 		return;
 	deferred = atomic_exchange(&replies->deferred, 0);
@@ -168,10 +175,23 @@ static void deferred_take(struct obs_replies *replies, struct obp_reply *head)
 	head->deferred_opcode = (uint32_t)(deferred >> 32);
 }
 
-/* Builds the reply inside the retransmit queue, where it stays until the client acknowledges it. */
-static void reply_queued(struct obs_session *session, struct obp_reply *head, const void *body,
-	struct obs_slot *slot)
+/*
+ * Under the lock. What waits for a copy that ends with this reply may go on, but is answered after
+ * it: its replies need the lock.
+ */
+static void copy_ends(struct obs_exec *x, const struct obp_reply *head)
 {
+	if (ob_likely(!x->closes) || head->flags & (OBP_REPLY_MORE | OBP_REPLY_TEXT))
+		return;
+	obs_open_over(x->session, x->closes);
+	x->closes = NULL;
+}
+
+/* Builds the reply inside the retransmit queue, where it stays until the client acknowledges it. */
+static void reply_queued(
+	struct obs_exec *x, struct obp_reply *head, const void *body, struct obs_slot *slot)
+{
+	struct obs_session *session = x->session;
 	struct obs_replies *replies = &session->replies;
 	struct obs_retransmit_entry *entry;
 	struct obp_frame frame;
@@ -179,9 +199,9 @@ static void reply_queued(struct obs_session *session, struct obp_reply *head, co
 	int n;
 
 	if (ob_unlikely(obs_times_on))
-		obs_times_answer();
+		obs_times_answer(head->call);
 	pthread_mutex_lock(&replies->lock);
-	deferred_take(replies, head);
+	deferred_take(replies, head, x->opcode);
 	obs_replies_trim(session);
 	entry = obs_retransmit_add(&replies->retransmit, body, head->body, slot);
 	while (ob_unlikely(!entry)) {
@@ -198,6 +218,7 @@ static void reply_queued(struct obs_session *session, struct obp_reply *head, co
 	}
 	obp_frame_fill(&frame, OBP_FRAME_REPLIES, head->size, 1, replies->retransmit.next - 1,
 		ack_number(replies));
+	copy_ends(x, head);
 	memcpy(entry->bytes, &frame, sizeof frame);
 	memcpy(entry->bytes + sizeof frame, head, sizeof *head);
 	atomic_store_explicit(&replies->next, replies->retransmit.next, memory_order_release);
@@ -224,7 +245,7 @@ static void reply(
 
 	head->size = (uint32_t)(sizeof out.reply + head->body + pad);
 	if (session->link.on) {
-		reply_queued(session, head, body, slot);
+		reply_queued(x, head, body, slot);
 		return;
 	}
 	if (head->body + pad <= sizeof out.small) {
@@ -238,9 +259,10 @@ static void reply(
 			iov[n++] = (struct iovec){ (void *)(uintptr_t)zeros, pad };
 	}
 	if (ob_unlikely(obs_times_on))
-		obs_times_answer();
+		obs_times_answer(head->call);
 	pthread_mutex_lock(&replies->lock);
-	deferred_take(replies, head);
+	deferred_take(replies, head, x->opcode);
+	copy_ends(x, head);
 	out.reply = *head;
 	obp_frame_fill(
 		&out.frame, OBP_FRAME_REPLIES, head->size, 1, replies->next++, ack_number(replies));

@@ -11,8 +11,11 @@
  *             Owns handles, contexts, staging for writes.                              (exec.c)
  *   loop      watches all descriptors; reads the control connection and the supervisor's channel;
  *             ends the process.                                                        (loop.c)
- *   lanes     one per client thread that makes a blocking call while others exist; runs that call
- *             and replies.                                                             (lane.c)
+ *   completion  answers calls that wait for the device while the executor goes on; begins with the
+ *             first such call.                                                   (completion.c)
+ *   aside     runs one call that only a blocking call of the driver can answer.         (aside.c)
+ *   memory    asks the driver how much memory is free, once the client wants to know without
+ *             waiting                                                          (free_memory.c)
  *   driver's  run our host function, which waits for the client's answer.          (hostfunc.c)
  */
 #ifndef OBS_SESSION_H
@@ -56,6 +59,24 @@ struct obs_context {
 	CUresult error;
 	uint32_t device, flags;
 	bool primary;
+	bool legacy_busy; /* the legacy stream may have unfinished work; executor */
+	/* a stream was destroyed before its work was complete, or could not be noted; executor */
+	bool orphans;
+	/*
+	 * held.c: records for the legacy stream, for a blocking stream, for any stream wait for
+	 * open copies
+	 */
+	bool legacy_held, blocking_held, any_held;
+};
+
+/* extra of a stream's handle: the stream is in session->work; it does not wait for the legacy one */
+#define OBS_STREAM_BUSY  1u
+#define OBS_STREAM_APART 2u
+
+/* Streams that may have unfinished work (work.h). */
+struct obs_work {
+	uint64_t *ids;
+	uint32_t n, room;
 };
 
 /* The chunks that the client last asked for in the cache of uploads (ops/cache.c). Executor. */
@@ -171,30 +192,65 @@ struct obs_hostfuncs {
 	bool may_repeat;
 };
 
+/* ---- questions for the free memory of devices (free_memory.h) ---- */
+
+struct obs_free_memory {
+	pthread_mutex_t use; /* of the contexts: a driver call may run in one */
+	/* one in which each device can be asked, or NULL; written by the executor */
+	struct obs_context *contexts[OBP_DEVICE_MAX];
+	pthread_mutex_t lock; /* all below */
+	pthread_cond_t changed;
+	uint64_t asked[OBP_DEVICE_MAX]; /* to repeat in the answer; 0: nothing was asked */
+	bool running;                   /* the thread exists */
+};
+
 /* ---- lanes (lane.h) ---- */
 
-/* bytes; calls that lanes run have small bodies */
-#define OBS_LANE_BODY 256u
-
 struct obs_lane {
-	/*
-	 * current context of this client thread; NULL: none. Executor, or the lane thread while
-	 * busy
-	 */
-	struct obs_context *context;
-	uint16_t index;
-	bool threaded; /* has a thread */
+	struct obs_context *context; /* current context of this client thread; NULL: none */
 	/* shared by all threads beyond the limit; its context cannot be entered */
 	bool refused;
-	/* under lock: */
+};
+
+/* ---- calls that wait for the device (completion.h) ---- */
+
+struct obs_pending;
+
+struct obs_completion {
 	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	bool busy, ending;
-	struct obp_record record;
-	uint64_t call;
-	uint32_t size;
-	_Alignas(8) uint8_t body[OBS_LANE_BODY];
-	struct obs_session *session;
+	pthread_cond_t changed; /* added: to the thread; ended: to whoever waits for the end */
+	bool started, asleep;
+	_Atomic uint32_t n;                      /* added and not answered */
+	struct obs_pending *added, **last_added; /* under lock; not seen by the thread yet */
+	struct obs_pending *watched;             /* the thread's; changed under lock */
+	struct obs_pending *free;
+};
+
+/* ---- records that wait for copies on their way (held.h) ---- */
+
+#define OBS_OPEN_MAX 64u
+
+/* An open copy. */
+struct obs_open {
+	uint64_t upload; /* its number; 0: a read */
+	uint64_t stream;
+	CUstream driver;
+	CUresult refused; /* not CUDA_SUCCESS: the bytes are dropped */
+	struct obs_context *context;
+	bool used;
+	_Atomic bool over;
+};
+
+struct obs_held_record;
+
+struct obs_held {
+	struct obs_held_record *first, **last;
+	uint32_t n, n_open, busy; /* busy: both together */
+	uint32_t epoch;           /* of the marks in handles */
+	uint64_t bytes, bytes_max;
+	bool all; /* a record that all later ones depend on is held back */
+	_Atomic bool changed;
+	struct obs_open open[OBS_OPEN_MAX];
 };
 
 /* ---- the session ---- */
@@ -246,9 +302,15 @@ struct obs_session {
 	struct obs_images images;
 	struct obs_output output;
 	struct obs_hostfuncs hostfuncs;
+	struct obs_free_memory free_memory;
 
 	struct obs_lane *lanes[OBP_LANE_MAX];
-	uint32_t n_lanes; /* existing lanes */
+	struct obs_lane transfer_lane; /* OBP_TRANSFER_LANE */
+	uint32_t n_lanes;              /* existing lanes, without that one */
+	struct obs_work work;
+	struct obs_completion completion;
+	struct obs_held held;
+	_Atomic uint32_t asides; /* calls on threads of their own (aside.h) */
 	uint8_t *scratch;
 
 	/* number of the call in which the executor waits for the device; 0: none */
@@ -262,8 +324,8 @@ struct obs_session {
 };
 
 /*
- * What a thread needs to execute records. The executor has one, and each lane thread. The generated
- * dispatch passes it on as `x`.
+ * What a thread needs to execute records. The executor has one, and each thread that answers in its
+ * place. The generated dispatch passes it on as `x`.
  */
 struct obs_exec {
 	struct obs_session *session;
@@ -275,7 +337,12 @@ struct obs_exec {
 	struct obp_conn *conn;
 	uint64_t call; /* number of the current record */
 	uint16_t opcode, lane_index;
-	bool replied; /* the current record was answered */
+	struct obs_open *closes; /* the copy that ends with the reply; NULL: none */
+	bool replied;            /* the current record was answered */
+	bool progress;           /* completion thread: see struct obs_pending */
+	bool executor;           /* this is the executor's */
+	/* the current record must not wait for the device here: see completion.h */
+	bool later;
 	/*
 	 * Not CUDA_SUCCESS: the current record only enters its id, marked as failed with this
 	 * error.

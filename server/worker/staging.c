@@ -10,10 +10,9 @@
 #include "base/check.h"
 #include "protocol/obs_driver.h"
 
-static bool slot_map(struct obs_slot *slot)
+static bool slot_map(struct obs_slot *slot, size_t size)
 {
-	void *p = mmap(
-		NULL, OBP_CHUNK_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
 		return false;
@@ -34,7 +33,7 @@ bool obs_staging_init(struct obs_staging *staging, const struct obs_driver *drv)
 	pthread_cond_init(&staging->returned, &attr);
 	pthread_condattr_destroy(&attr);
 	for (uint32_t i = 0; i < OBS_STAGING_WRITES; i++)
-		if (!slot_map(&staging->writes[i]))
+		if (!slot_map(&staging->writes[i], OBP_CHUNK_MAX))
 			return false;
 	return true;
 }
@@ -51,14 +50,13 @@ void obs_staging_limit(struct obs_staging *staging, uint64_t bytes)
 	staging->readers_max = staging->slots / 4;
 }
 
-static bool slot_fill(struct obs_staging *staging, struct obs_slot *slot)
+static bool slot_fill(struct obs_staging *staging, struct obs_slot *slot, size_t size)
 {
-	if (!slot->data && !slot_map(slot))
+	if (!slot->data && !slot_map(slot, size))
 		return false;
 	/* If registering fails, copies are slower, not wrong. */
 	if (!slot->offered)
-		staging->drv->cuMemHostRegister_v2(
-			slot->data, OBP_CHUNK_MAX, CU_MEMHOSTREGISTER_PORTABLE);
+		staging->drv->cuMemHostRegister_v2(slot->data, size, CU_MEMHOSTREGISTER_PORTABLE);
 	slot->offered = true;
 	return true;
 }
@@ -94,7 +92,7 @@ struct obs_slot *obs_staging_write_slot(struct obs_staging *staging, struct obs_
 
 	staging->next_write = (staging->next_write + 1) % OBS_STAGING_WRITES;
 	slot_wait(staging, slot);
-	slot_fill(staging, slot);
+	slot_fill(staging, slot, OBP_CHUNK_MAX);
 	obs_staging_event(staging, slot, context);
 	return slot;
 }
@@ -109,7 +107,32 @@ void obs_staging_write_started(struct obs_staging *staging, struct obs_slot *slo
 		staging->drv->cuStreamSynchronize(stream);
 }
 
-/* Takes the lowest free slots, so that few are ever touched if acknowledgements come soon. */
+struct obs_slot *obs_staging_upload_take(struct obs_staging *staging, struct obs_context *context)
+{
+	struct obs_slot *slot = NULL;
+
+	pthread_mutex_lock(&staging->lock);
+	for (uint32_t i = 0; i < OBP_PART_PIECES_MAX && !slot; i++)
+		if (!staging->uploads[i].taken)
+			slot = &staging->uploads[i];
+	if (slot && !slot_fill(staging, slot, OBP_PART_PIECE))
+		slot = NULL;
+	if (slot)
+		slot->taken = true;
+	pthread_mutex_unlock(&staging->lock);
+	if (slot)
+		obs_staging_event(staging, slot, context);
+	return slot;
+}
+
+void obs_staging_upload_give(struct obs_staging *staging, struct obs_slot *slot)
+{
+	pthread_mutex_lock(&staging->lock);
+	slot->taken = false;
+	pthread_mutex_unlock(&staging->lock);
+}
+
+/* The lowest free slots, at most 2, so that few are ever touched if acknowledgements come soon. */
 static unsigned free_slots(struct obs_staging *staging, unsigned want, struct obs_slot **ret)
 {
 	unsigned n = 0;
@@ -121,18 +144,21 @@ static unsigned free_slots(struct obs_staging *staging, unsigned want, struct ob
 	return n;
 }
 
-/* Under the lock. */
+/* Under the lock. ret is written only if this succeeds. */
 static bool slots_take(struct obs_staging *staging, unsigned want, struct obs_slot **ret)
 {
-	unsigned n = free_slots(staging, want, ret);
+	struct obs_slot *found[2];
+	unsigned n = free_slots(staging, want, found);
 
 	if (n < want)
 		return false;
 	for (unsigned i = 0; i < want; i++)
-		if (!slot_fill(staging, ret[i]))
+		if (!slot_fill(staging, found[i], OBP_CHUNK_MAX))
 			return false;
-	for (unsigned i = 0; i < want; i++)
-		ret[i]->taken = true;
+	for (unsigned i = 0; i < want; i++) {
+		found[i]->taken = true;
+		ret[i] = found[i];
+	}
 	return true;
 }
 
@@ -174,7 +200,7 @@ static bool slots_await(
 	return taken;
 }
 
-bool obs_staging_read_take(struct obs_staging *staging, struct obs_slot *ret_slots[2])
+static bool reader_take(struct obs_staging *staging, struct obs_slot *ret_slots[2])
 {
 	bool taken;
 
@@ -183,7 +209,31 @@ bool obs_staging_read_take(struct obs_staging *staging, struct obs_slot *ret_slo
 	if (taken)
 		staging->readers++;
 	pthread_mutex_unlock(&staging->lock);
-	return taken || slots_await(staging, 2, true, ret_slots);
+	return taken;
+}
+
+bool obs_staging_read_take(struct obs_staging *staging, struct obs_slot *ret_slots[2])
+{
+	return reader_take(staging, ret_slots) || slots_await(staging, 2, true, ret_slots);
+}
+
+bool obs_staging_read_try(struct obs_staging *staging, struct obs_slot *ret_slots[2])
+{
+	const struct obs_staging_owner *owner = staging->owner;
+
+	if (ob_likely(reader_take(staging, ret_slots)))
+		return true;
+	if (!owner)
+		return false;
+	/* Releases the slots that were acknowledged since. */
+	owner->wait(staging->owner_data, true);
+	owner->wait(staging->owner_data, false);
+	return reader_take(staging, ret_slots);
+}
+
+bool obs_staging_paused(const struct obs_staging *staging)
+{
+	return staging->owner && staging->owner->paused(staging->owner_data);
 }
 
 bool obs_staging_read_turn(struct obs_staging *staging, struct obs_slot **slot)
@@ -239,5 +289,7 @@ void obs_staging_forget(struct obs_staging *staging, struct obs_context *context
 		slot_forget(staging, &staging->writes[i], context);
 	for (uint32_t i = 0; i < OBS_STAGING_READS; i++)
 		slot_forget(staging, &staging->reads[i], context);
+	for (uint32_t i = 0; i < OBP_PART_PIECES_MAX; i++)
+		slot_forget(staging, &staging->uploads[i], context);
 	pthread_mutex_unlock(&staging->lock);
 }

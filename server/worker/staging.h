@@ -5,7 +5,7 @@
  * overlap.
  *
  * A slot holds one chunk. A write slot is free, or filled and being copied to the device until its
- * event has passed. A read slot is free, or receives a device copy, or waits for the client's
+ * event has passed; so is a slot for a part of an upload. A read slot is free, or receives a device copy, or waits for the client's
  * acknowledgement. The memory is mapped here and registered with the driver if possible; destroying
  * a context ends only the registration. Write slots belong to the executor. Read slots are taken
  * and returned under a lock, because several lanes may read at the same time.
@@ -20,6 +20,7 @@
 
 #include "base/cuda_types.h"
 #include "protocol/format.h"
+#include "protocol/obp_calls.h"
 
 struct obs_context;
 struct obs_driver;
@@ -33,7 +34,8 @@ struct obs_driver;
 #define OBS_STAGING_TIMEOUT_S 60
 
 struct obs_slot {
-	uint8_t *data; /* OBP_CHUNK_MAX bytes; a read slot's is NULL until its first use */
+	/* OBP_CHUNK_MAX bytes if nothing else is said; NULL until its first use, except for writes */
+	uint8_t *data;
 	bool offered;  /* registering with the driver was tried */
 	CUevent event; /* in `context` */
 	struct obs_context *context;
@@ -60,6 +62,7 @@ struct obs_staging {
 	pthread_cond_t returned;
 	const struct obs_driver *drv;
 	struct obs_slot writes[OBS_STAGING_WRITES], reads[OBS_STAGING_READS];
+	struct obs_slot uploads[OBP_PART_PIECES_MAX]; /* OBP_PART_PIECE bytes; taken under lock */
 	uint32_t next_write;
 	uint32_t readers;
 	const struct obs_staging_owner *owner; /* NULL: none */
@@ -88,8 +91,19 @@ struct obs_slot *obs_staging_write_slot(struct obs_staging *staging, struct obs_
  */
 void obs_staging_write_started(struct obs_staging *staging, struct obs_slot *slot,
 	struct obs_context *context, CUstream stream);
+/*
+ * The lowest free slot for a piece of an upload, of OBP_PART_PIECE bytes. NULL: there is none, or no
+ * memory. The context must be current in this thread.
+ */
+struct obs_slot *obs_staging_upload_take(struct obs_staging *staging, struct obs_context *context);
+/* Nothing is copied from the slot any more. Any thread. */
+void obs_staging_upload_give(struct obs_staging *staging, struct obs_slot *slot);
 /* Takes two slots for a read; false: none became free in time, or no memory. */
 bool obs_staging_read_take(struct obs_staging *staging, struct obs_slot *ret_slots[2]);
+/* The same without waiting. ret_slots is written only if this succeeds. */
+bool obs_staging_read_try(struct obs_staging *staging, struct obs_slot *ret_slots[2]);
+/* While the connection is down: waiting for slots has no limit. */
+bool obs_staging_paused(const struct obs_staging *staging);
 /*
  * The slot's bytes were sent. If they are not acknowledged yet, the reader gets another slot:
  * *slot. False: none became free in time, or no memory.

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/spin.h"
 #include "base/opt.h"
 #include "protocol/obp_calls.h"
 #include "server/common/stats_page.h"
@@ -22,6 +23,9 @@
 #include "server/layers/quota.h"
 #include "server/worker/context.h"
 #include "server/worker/end.h"
+#include "server/worker/completion.h"
+#include "server/worker/free_memory.h"
+#include "server/worker/held.h"
 #include "server/worker/hostfunc.h"
 #include "server/worker/reply.h"
 #include "server/worker/resume.h"
@@ -154,6 +158,10 @@ enum ob_err obs_session_init(
 			session->lib.name);
 	obs_replies_init(&session->replies);
 	obs_hostfuncs_init(&session->hostfuncs);
+	obs_completion_init(&session->completion);
+	obs_held_init(session);
+	ob_spin_cores(); /* reads files, which the sandbox forbids later */
+	obs_free_memory_init(&session->free_memory);
 	/* untouched pages take no memory */
 	session->scratch = aligned_alloc(64, OBS_SCRATCH_BYTES);
 	if (!obs_staging_init(&session->staging, session->drv) || !session->scratch)
@@ -240,6 +248,27 @@ static void no_vmm(struct obs_session *session)
 }
 
 /*
+ * Whether to grant memory of the first device. Memory of other devices is mapped on demand: a grant
+ * would create a context on each. A single device is used in any case.
+ */
+static bool grant_wanted(const struct obp_welcome *welcome, const struct obp_hello *hello)
+{
+	return !hello->no_grant || welcome->n_devices == 1;
+}
+
+/* The first slab, in the context that was made current while warm. */
+static void slab_grant(struct obs_session *session)
+{
+	struct obp_device *first = &session->welcome->welcome.devices[0];
+	uint64_t size = ob_min(OBS_SLAB_BYTES, first->free_mem / 8) & ~(OBS_MEMORY_ALIGN - 1);
+
+	if (session->warm_context && size &&
+		obs_slabs_new(&session->memory.slabs, session->warm_context, 0, size,
+			OBS_MEMORY_ALIGN, &first->range) == CUDA_SUCCESS)
+		first->grant = first->range.size;
+}
+
+/*
  * Settles the address range that both sides use, and the memory that is granted at its beginning.
  */
 static void addresses_settle(struct obs_session *session, const struct obp_hello *hello)
@@ -248,23 +277,27 @@ static void addresses_settle(struct obs_session *session, const struct obp_hello
 	struct obs_memory *memory = &session->memory;
 	struct obp_device *first = &welcome->devices[0];
 
+	/*
+	 * The software device lacks virtual memory management only when it checks accesses. It must
+	 * then know each allocation, so none lies in a slab.
+	 */
+	if (hello->slabs && ob_opt_on(OB_OPT_GRANT) && (welcome->vmm || !session->lib.soft))
+		welcome->slabs = OBP_SLAB_MAX;
 	obs_memory_init(
 		memory, session->drv, welcome->n_devices, welcome->vmm && hello->n_ranges > 0);
 	if (!memory->vmm ||
 		!obs_memory_choose(memory, hello->ranges, hello->n_ranges, &welcome->range_ok)) {
 		memory->vmm = false;
 		no_vmm(session);
+		if (welcome->slabs && grant_wanted(welcome, hello))
+			slab_grant(session);
 		return;
 	}
 	welcome->range = memory->range;
 	for (uint32_t i = 0; i < welcome->n_devices; i++)
 		welcome->devices[i].range =
 			(struct obp_range){ memory->slices[i].base, memory->slices[i].size };
-	/*
-	 * Memory of other devices is mapped on demand: a grant would create a context on each. A
-	 * single device is used in any case.
-	 */
-	if (ob_opt_on(OB_OPT_GRANT) && (!hello->no_grant || welcome->n_devices == 1))
+	if (ob_opt_on(OB_OPT_GRANT) && grant_wanted(welcome, hello))
 		first->grant =
 			obs_memory_grant(memory, 0, ob_min(OBS_GRANT_BYTES, first->free_mem / 8));
 }
@@ -287,6 +320,10 @@ static void codecs_settle(struct obs_session *session, const struct obp_hello *h
 	session->trust_reader = hello->codec == OBP_CODEC_MEASURE;
 	obp_packer_init(&session->packer, session->conn.codecs, hello->codec,
 		obt_path_local(&session->data), path_rate, session);
+	/* Only a beginning: a wrong rate delays this client's first copy and nothing else. */
+	if (ob_opt_on(OB_OPT_LINKMEMORY))
+		obp_packer_expect(
+			&session->packer, obt_meter_recall(&session->meter, hello->link_rate));
 }
 
 static bool welcome_send(struct obs_session *session)
@@ -302,6 +339,7 @@ static bool welcome_send(struct obs_session *session)
 	welcome->route = session->route;
 	memcpy(welcome->secret, session->secret, sizeof welcome->secret);
 	welcome->times = true;
+	welcome->free_memory = true;
 	welcome->opcodes = OBP_LINES;
 	message->shm = obt_shm_taken(&session->data);
 	welcome->cache = session->cache.dir >= 0 ? session->cache.limit : 0;
@@ -381,7 +419,8 @@ static void transport_reserve(void)
 	_Static_assert(OBS_OUTSTANDING_MAX +
 				(OBS_STRIPE_SLOTS_MAX + OBS_STAGING_WRITES) *
 					(uint64_t)OBP_CHUNK_MAX +
-				OBS_SCRATCH_BYTES + OBS_RETRANSMIT_BYTES <=
+				OBP_PART_PIECES_MAX * (uint64_t)OBP_PART_PIECE + OBS_SCRATCH_BYTES +
+				OBS_RETRANSMIT_BYTES <=
 			OBS_HOST_MEMORY_MIN,
 		"the smallest budget holds it");
 
@@ -389,7 +428,8 @@ static void transport_reserve(void)
 		obs_limits_now.outstanding +
 			(2 * obs_limits_now.stripes + OBS_STAGING_WRITES) *
 				(uint64_t)OBP_CHUNK_MAX +
-			OBS_SCRATCH_BYTES + OBS_RETRANSMIT_BYTES);
+			OBP_PART_PIECES_MAX * (uint64_t)OBP_PART_PIECE + OBS_SCRATCH_BYTES +
+			OBS_RETRANSMIT_BYTES);
 }
 
 void obs_session_name(struct obs_session *session, const struct obs_handoff *first)
@@ -449,6 +489,7 @@ bool obs_session_greet(struct obs_session *session, const void *hello, size_t si
 	addresses_settle(session, &message->hello);
 	codecs_settle(session, &message->hello);
 	obs_replies_settle(&session->replies, message->hello.ring);
+	obs_held_settle(session, message->hello.ring);
 	if (!obs_link_agree(session, &message->hello) || !welcome_settle(session))
 		goto out;
 	if (session->memory.vmm && !session->welcome->welcome.range_ok) {

@@ -34,7 +34,7 @@
 #define LOW_LIMIT 256 /* limit of descriptors: leaves the library no high numbers */
 
 static CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext),
-	(*info)(size_t *, size_t *), (*alloc)(CUdeviceptr *, size_t),
+	(*set_limit)(CUlimit, size_t), (*alloc)(CUdeviceptr *, size_t),
 	(*up)(CUdeviceptr, const void *, size_t), (*down)(void *, CUdeviceptr, size_t),
 	(*fill)(CUdeviceptr, unsigned char, size_t, CUstream);
 static CUcontext ctx;
@@ -65,7 +65,7 @@ static void start(void)
 	*(void **)&init = dlsym(library, "cuInit");
 	*(void **)&retain = dlsym(library, "cuDevicePrimaryCtxRetain");
 	*(void **)&set = dlsym(library, "cuCtxSetCurrent");
-	*(void **)&info = dlsym(library, "cuMemGetInfo_v2");
+	*(void **)&set_limit = dlsym(library, "cuCtxSetLimit");
 	*(void **)&alloc = dlsym(library, "cuMemAlloc_v2");
 	*(void **)&up = dlsym(library, "cuMemcpyHtoD_v2");
 	*(void **)&down = dlsym(library, "cuMemcpyDtoH_v2");
@@ -79,10 +79,8 @@ static void start(void)
 /* One call for each way of waiting. */
 static void calls(void)
 {
-	size_t left, total;
-
 	need(fill(area, 7, BYTES, NULL), "memset");
-	need(info(&left, &total), "info");
+	need(set_limit(CU_LIMIT_STACK_SIZE, 1024), "limit");
 	need(down(host, area, BYTES), "read");
 	need(up(area, host, BYTES), "write");
 }
@@ -92,19 +90,17 @@ static void calls(void)
 static void *looper(void *argument)
 {
 	unsigned char *mine = malloc(BYTES);
-	size_t left, total;
-
 	set(ctx);
 	for (;;) {
 		fill(area, 1, 64, NULL);
 		if ((uintptr_t)argument % 3 == 0)
-			info(&left, &total);
+			set_limit(CU_LIMIT_STACK_SIZE, 1024);
 		else if ((uintptr_t)argument % 3 == 1)
 			down(mine, area, BYTES);
 		else
 			up(area, mine, BYTES);
 		if ((uintptr_t)argument % 3 == 2)
-			info(&left, &total);
+			set_limit(CU_LIMIT_STACK_SIZE, 1024);
 	}
 	return NULL;
 }
@@ -132,8 +128,7 @@ static volatile sig_atomic_t answers[3]; /* success, not permitted, other */
 
 static void caller(int signal_number)
 {
-	size_t left, total;
-	CUresult result = info(&left, &total);
+	CUresult result = set_limit(CU_LIMIT_STACK_SIZE, 1024);
 
 	(void)signal_number;
 	answers[result == CUDA_SUCCESS ? 0 : result == CUDA_ERROR_NOT_PERMITTED ? 1 : 2]++;

@@ -13,6 +13,7 @@ from listening import Listener, end
 LEFT_OUT_S = 1               # seconds from the omission of a frame until the connections are closed
 NUMBERS = (0, 1, 2, 7, 8, 31, 63, 64, 255, 999, 1000, 4095, 4096, 65535, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 8, (1 << 32) - 1)
 LARGE = NUMBERS + (1 << 32, 1 << 47, (1 << 63) - 1, 1 << 63, (1 << 64) - 4096, (1 << 64) - 1)
+JOIN, JOIN_DATA = 4, 1       # a control message's type, and its code
 TEXTS = ('', '\x1b[2J\x1b]0;title\x07', '\x9b2J', 'x' * 5000, '\udcff\udc9b', '\u202eabc', 'line\nline\r\n', '%s%n%p' * 20)
 STEER = re.compile('[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\x1b')
 
@@ -23,6 +24,8 @@ class Hostile:
 
     def __init__(self, url, seed, striped):
         self.random, self.log, self.lock = random.Random(seed), [], threading.Lock()
+        self.texts = []      # made-up output of kernels
+        self.passed = 0      # the client has the server's replies up to this number
         host, port = url.split('//')[1].rsplit(':', 1)
         self.server, self.open, self.seen = (host, int(port)), [], dict.fromkeys(range(256), 0)
         # (type, n): the n-th frame of that type is changed. Control messages are few and come
@@ -37,21 +40,43 @@ class Hostile:
         server = socket.create_connection(self.server)
         server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.open.append(server)
-        threading.Thread(target=self.up, args=(client, server), daemon=True).start()
-        self.down(server, client)
+        # shift: by how much the client's number of a reply is above the server's
+        state = {'shift': 0, 'held': None}
+        threading.Thread(target=self.up, args=(client, server, state), daemon=True).start()
+        self.down(server, client, state)
 
-    @staticmethod
-    def up(client, server):
+    def up(self, client, server, state):
         try:
             server.sendall(receive(client, PREFACE))
+            first = Frame.read(client)
+            if first.type == CONTROL:
+                self.resume(first, state)
+            server.sendall(first.bytes())
             while data := client.recv(65536):
                 server.sendall(data)
         except (OSError, EOFError):
             pass
         end(server)
 
-    def down(self, server, client):
-        state = {'shift': 0, 'held': None}
+    def resume(self, frame, state):
+        """A client that resumes counts what it was sent. The server is told what it has of the
+        server's replies: otherwise one that was left out would never be sent again if another was
+        added, and the client would wait for it without end."""
+        message = unpack(frame.payload)
+        if message.get('type') != JOIN or message.get('code') != JOIN_DATA:
+            return
+        with self.lock:
+            state['shift'] = message['received'] - self.passed
+            frame.payload = pack(dict(message, received=self.passed))
+        frame.fit()
+
+    def pass_on(self, number, count):
+        """The client is sent the server's replies from this number on."""
+        with self.lock:
+            if number <= self.passed + 1:
+                self.passed = max(self.passed, number + count - 1)
+
+    def down(self, server, client, state):
         try:
             while True:
                 frame = Frame.read(server)
@@ -67,14 +92,20 @@ class Hostile:
             place = self.seen[frame.type]
             self.seen[frame.type] += 1
             mine = (frame.type, place) in self.places
-        if frame.type == REPLIES:
+        replies = frame.sequence, frame.count
+        type_was = frame.type
+        if type_was == REPLIES:
             frame.sequence += state['shift']
         out = [frame]
         if mine:
             kinds = {REPLIES: REPLY_CHANGES, CONTROL: CONTROL_CHANGES, PART: PART_CHANGES, GIVEN: PART_CHANGES}.get(frame.type, ())
             kind = self.random.choice(kinds + FRAME_CHANGES) if not (frame.type == REPLIES and frame.flags) else self.random.choice(FRAME_CHANGES)
-            before, type_was = frame.count, frame.type
+            before = frame.count
             out = kind(self.random, frame, state)
+            if kind is reply_text:
+                self.texts += [reply.data for reply in replies_of(frame) if reply.flags & TEXT]
+            if kind is replies_exchanged:
+                state['held_replies'] = replies
             if frame.type == REPLIES and kind in REPLY_CHANGES and kind is not replies_exchanged:
                 state['shift'] += sum(f.count for f in out if f.type == REPLIES) - before
             self.log.append(f'frame {place} of its type {type_was}: {kind.__name__}')
@@ -84,6 +115,9 @@ class Hostile:
             held, state['held'] = state['held'], None
             held.sequence, frame.sequence = held.sequence + frame.count, held.sequence
             out = [frame, held]
+            self.pass_on(*state['held_replies'])
+        if type_was == REPLIES and any(f.type == REPLIES for f in out):
+            self.pass_on(*replies)
         return [f.bytes() for f in out]
 
     def close(self):
@@ -119,8 +153,9 @@ def made_up_frame(r, frame, state):
 
 
 def made_up_message(r, frame, state):
-    message = {'type': r.randrange(0, 13), 'value': r.choice(LARGE), 'code': r.choice(NUMBERS), 'secret': bytes(16), 'text': r.choice(TEXTS),
-               'received': r.choice(LARGE), 'sent': r.choice(LARGE), 'bytes': r.choice(LARGE), 'attempt': 1}
+    message = {'type': r.randrange(0, 15), 'value': r.choice(LARGE), 'code': r.choice(NUMBERS), 'secret': bytes(16), 'text': r.choice(TEXTS),
+               'received': r.choice(LARGE), 'sent': r.choice(LARGE), 'bytes': r.choice(LARGE), 'attempt': 1,
+               'free': r.choice(LARGE), 'total': r.choice(LARGE)}
     new = Frame(payload=pack(message)).fit()
     return r.choice(([new, frame], [frame, new], [new] * 50 + [frame]))
 

@@ -80,6 +80,12 @@ static void load(void)
 #undef LOAD
 }
 
+/* A call that only the server can answer. */
+static CUresult ask(void)
+{
+	return cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024);
+}
+
 static void info(void)
 {
 	size_t total = 0, left = 0, all = 0;
@@ -173,7 +179,6 @@ static void code(int n)
 {
 	char *text = malloc(sizeof ptx + CODE_LINES * 24 + 64);
 	CUresult result = CUDA_SUCCESS;
-	size_t left, total;
 	CUmodule module;
 	int made = 0;
 
@@ -194,7 +199,7 @@ static void code(int n)
 			result = cu.cuCtxSynchronize();
 	}
 	printf("code %d result %d\n", made, (int)result);
-	printf("after %d\n", (int)cu.cuMemGetInfo_v2(&left, &total));
+	printf("after %d\n", (int)ask());
 	free(text);
 }
 
@@ -202,10 +207,8 @@ static pthread_barrier_t barrier;
 
 static void *thread(void *result)
 {
-	size_t left, total;
-
 	cu.cuCtxSetCurrent(context);
-	*(CUresult *)result = cu.cuMemGetInfo_v2(&left, &total);
+	*(CUresult *)result = ask();
 	pthread_barrier_wait(&barrier);
 	return NULL;
 }
@@ -215,7 +218,6 @@ static void threads(int n)
 	pthread_t ids[64];
 	CUresult results[64];
 	int good = 0, refused = 0;
-	size_t left, total;
 
 	pthread_barrier_init(&barrier, NULL, (unsigned)n);
 	for (int i = 0; i < n; i++)
@@ -225,8 +227,7 @@ static void threads(int n)
 		good += results[i] == CUDA_SUCCESS;
 		refused += results[i] == CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	printf("threads %d good %d refused, after %d\n", good, refused,
-		(int)cu.cuMemGetInfo_v2(&left, &total));
+	printf("threads %d good %d refused, after %d\n", good, refused, (int)ask());
 }
 
 static double now(void)
@@ -308,7 +309,6 @@ int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "info", *how = argc > 2 ? argv[2] : "";
 	int n = (int)strtol(how, NULL, 10);
-	size_t left, total;
 
 	load();
 	need(cu.cuInit(0), "cuInit");
@@ -340,7 +340,7 @@ int main(int argc, char **argv)
 	if (strcmp(what, "idle") == 0) {
 		need(cu.cuCtxSynchronize(), "cuCtxSynchronize");
 		let_pass((unsigned)(atof(how) * 1e6), "idleness is what is measured");
-		printf("after %d\n", (int)cu.cuMemGetInfo_v2(&left, &total));
+		printf("after %d\n", (int)ask());
 	}
 	return 0;
 }

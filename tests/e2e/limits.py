@@ -43,13 +43,17 @@ def memory(cap_mib):
         check('a client may ask for less', numbers(out)[:2] == [64 * MIB, 64 * MIB], out)
         out, done = run(OUTBOARD, s.url, PROGRAM, 'info', env={'OUTBOARD_VRAM': '64GiB'})
         check('and not for more', numbers(out)[:2] == [cap_mib * MIB] * 2, out)
-    # Without virtual memory management, as with a checked device, every allocation is a call of the
-    # driver.
-    with Server(SERVER, '--driver', 'soft', '--max-memory', f'{cap_mib}MiB', env={'OUTBOARD_SOFT_MEMCHECK': '1'}) as s:
-        out, done = run(OUTBOARD, s.url, PROGRAM, 'memory', 'plain')
-        got = [numbers(line) for line in out.splitlines() if line.startswith('got')]
-        check('the cap holds on a driver without virtual memory management', len(got) == 2 and got[0] == got[1] and
-              0.9 * cap_mib * MIB <= got[0][0] <= cap_mib * MIB, out + done.stderr)
+    # Without virtual memory management: with slabs, and, as with a checked device, one call of the
+    # driver for each allocation.
+    for what, env in (('slabs', {'OUTBOARD_FAULT': 'cuMemAddressReserve:*=801'}), ('single allocations', {'OUTBOARD_SOFT_MEMCHECK': '1'})):
+        with Server(SERVER, '--driver', 'soft', '--max-memory', f'{cap_mib}MiB', env=env) as s:
+            total, info, free = numbers(run(OUTBOARD, s.url, PROGRAM, 'info')[0])
+            check(f'{what}: the device seems to have the cap', total == info == cap_mib * MIB and cap_mib * MIB * 0.9 < free <= cap_mib * MIB, (total, info, free))
+            for how in ('plain', 'pitch', 'async'):
+                out, done = run(OUTBOARD, s.url, PROGRAM, 'memory', how)
+                got = [numbers(line) for line in out.splitlines() if line.startswith('got')]
+                check(f'{what}, {how}: the cap holds on a driver without virtual memory management', len(got) == 2 and got[0] == got[1] and
+                      0.9 * cap_mib * MIB <= got[0][0] <= cap_mib * MIB, out + done.stderr)
 
 
 def tokens():

@@ -1,34 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""A whole vectorAdd process, built by plain nvcc, must need at most three round trips: hello, the
-copy back, goodbye.
+"""How often a program waits for the server, as --stats counts it.
 
-    round_trips.py OUTBOARD SERVER VECTOR_ADD
+    round_trips.py OUTBOARD SERVER BENCH_CALLS [VECTOR_ADD]
+
+A training step of 200 launches that reads four scalars needs four round trips. A whole vectorAdd
+process, built by plain nvcc, needs at most three: hello, the copy back, goodbye. Also on a driver
+without virtual memory management.
 """
 import os
 import re
 import subprocess
 import sys
-import tempfile
 
-OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
-MOST = 3
+sys.path.append(sys.path[0] + '/../lib')
+from outboard_test import ENV, Server, check, finish, skip
+
+OUTBOARD, SERVER, CALLS, *VECTOR_ADD = sys.argv[1:]
+STEPS, READS = 20, 4
 
 if 'all' in os.environ.get('OUTBOARD_OPT', ''):
-    print('with every optimisation off each call is a round trip: nothing to count')
-    sys.exit(77)
-with tempfile.TemporaryDirectory() as folder:
-    server = subprocess.Popen([SERVER, '--listen', 'tcp://127.0.0.1:0', '--driver', 'soft'], stderr=subprocess.PIPE, text=True)
-    try:
-        url = re.search(r'listening on (\S+)', server.stderr.readline()).group(1)
-        done = subprocess.run([OUTBOARD, 'run', '--server', url, '--stats', '--', PROGRAM], capture_output=True, text=True, timeout=60)
-    finally:
-        server.terminate()
-        server.wait(10)
-print(done.stdout + done.stderr)
-found = re.search(r'(\d+) round trips', done.stderr)
-if done.returncode or not found:
-    print('the program failed, or printed no report')
-    sys.exit(1)
-print(f'{found.group(1)} round trips, at most {MOST} allowed')
-sys.exit(0 if int(found.group(1)) <= MOST else 1)
+    skip('with every optimisation off each call is a round trip: nothing to count')
+
+
+def trips(driver, *program, env=None):
+    with Server(SERVER, '--driver', driver, env=env) as server:
+        done = subprocess.run([OUTBOARD, 'run', '--server', server.url, '--stats', '--', *program], capture_output=True, text=True, timeout=60, env=ENV)
+    print(done.stdout + done.stderr)
+    found = re.search(r'(\d+) round trips', done.stderr)
+    check(f'{program[0]} runs and reports its round trips', done.returncode == 0 and found, done.returncode)
+    return int(found[1]) if found else 0
+
+
+one, many = (trips('null', CALLS, 'steps', str(n)) for n in (1, 1 + STEPS))
+check(f'{STEPS} training steps: {READS} round trips each', many - one == STEPS * READS, (one, many))
+if VECTOR_ADD:
+    for what, env in (('vectorAdd', None), ('vectorAdd without virtual memory management', {'OUTBOARD_FAULT': 'cuMemAddressReserve:*=801'})):
+        n = trips('soft', *VECTOR_ADD, env=env)
+        check(f'{what}: at most 3 round trips', n <= 3, n)
+finish()

@@ -41,6 +41,8 @@
 	X(event_new, cuEventCreate, (CUevent *, unsigned))                                         \
 	X(event_record, cuEventRecord, (CUevent, CUstream))                                        \
 	X(event_drop, cuEventDestroy_v2, (CUevent))                                                \
+	X(event_query, cuEventQuery, (CUevent))                                                    \
+	X(stream_synchronize, cuStreamSynchronize, (CUstream))                                     \
 	X(load, cuModuleLoadData, (CUmodule *, const void *))                                      \
 	X(get, cuModuleGetFunction, (CUfunction *, CUmodule, const char *))                        \
 	X(launch, cuLaunchKernel,                                                                  \
@@ -58,7 +60,8 @@ static const char kernels[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 
 static CUdeviceptr area;
 static CUfunction functions[3];
-static CUstream stream;
+static CUstream stream, idle_stream;
+static CUevent lasting, done; /* recorded again and again; recorded once, and known to be done */
 static uint8_t shadow[AREA], seen[AREA], source[AREA];
 static bool data;
 static uint64_t seed = 1;
@@ -178,6 +181,34 @@ static void one_read(void)
 		need(CUDA_ERROR_UNKNOWN, "wrong data");
 }
 
+/* A size that does not vary, for counts of instructions and system calls. */
+static void one_copy_4k(void)
+{
+	NEED(up(area, source, COPY_MAX));
+	memcpy(shadow, source, COPY_MAX);
+}
+
+static void one_launch_and_wait(void)
+{
+	NEED(launch(functions[0], 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+	NEED(synchronize());
+}
+
+static void one_record(void)
+{
+	NEED(event_record(lasting, stream));
+}
+
+static void one_query(void)
+{
+	NEED(event_query(done));
+}
+
+static void one_wait_idle(void)
+{
+	NEED(stream_synchronize(idle_stream));
+}
+
 static const struct kind {
 	const char *name;
 	void (*one)(void);
@@ -192,6 +223,11 @@ static const struct kind {
 	{ "stream", one_stream, 2 },
 	{ "answer", one_answer, 1 },
 	{ "read", one_read, 1 },
+	{ "copy-4k", one_copy_4k, 1 },
+	{ "launch-and-wait", one_launch_and_wait, 2 },
+	{ "record", one_record, 1 },
+	{ "query", one_query, 1 },
+	{ "wait-idle", one_wait_idle, 1 },
 };
 
 static double now(void)
@@ -224,6 +260,12 @@ static void start(void)
 	NEED(alloc(&area, AREA));
 	NEED(fill(area, 0, AREA, NULL));
 	NEED(stream_new(&stream, 0));
+	NEED(stream_new(&idle_stream, 0));
+	NEED(event_new(&lasting, 0));
+	NEED(event_new(&done, 0));
+	NEED(event_record(done, idle_stream));
+	NEED(stream_synchronize(idle_stream));
+	NEED(event_query(done));
 	NEED(load(&module, kernels));
 	for (int i = 0; i < 3; i++)
 		NEED(get(&functions[i], module, names[i]));

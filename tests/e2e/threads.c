@@ -19,7 +19,7 @@
 #define BYTES       (96u << 10) /* larger than a reply that the client's buffer holds completely */
 
 static CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*set)(CUcontext),
-	(*info)(size_t *, size_t *), (*alloc)(CUdeviceptr *, size_t), (*release)(CUdeviceptr),
+	(*limit)(CUlimit, size_t), (*alloc)(CUdeviceptr *, size_t), (*release)(CUdeviceptr),
 	(*up)(CUdeviceptr, const void *, size_t), (*down)(void *, CUdeviceptr, size_t),
 	(*fill)(CUdeviceptr, unsigned char, size_t, CUstream), (*stream_new)(CUstream *, unsigned),
 	(*stream_drop)(CUstream), (*stream_sync)(CUstream);
@@ -37,7 +37,6 @@ static void need(CUresult result, const char *what)
 static void *work(void *unused)
 {
 	unsigned char *host = calloc(1, BYTES);
-	size_t left, total;
 	CUdeviceptr p = 0;
 	CUstream s = NULL;
 
@@ -49,7 +48,7 @@ static void *work(void *unused)
 		need(up(p, host, 64), "cuMemcpyHtoD");
 		need(fill(p, (unsigned char)i, 256, s), "cuMemsetD8Async");
 		if (i % 20 == 0)
-			need(info(&left, &total), "cuMemGetInfo");
+			need(limit(CU_LIMIT_STACK_SIZE, 1024), "cuCtxSetLimit");
 		if (i % 50 == 0)
 			need(down(host, p, BYTES), "cuMemcpyDtoH");
 		if (i % 70 == 0)
@@ -74,7 +73,7 @@ int main(void)
 	LOAD(init, "cuInit");
 	LOAD(retain, "cuDevicePrimaryCtxRetain");
 	LOAD(set, "cuCtxSetCurrent");
-	LOAD(info, "cuMemGetInfo_v2");
+	LOAD(limit, "cuCtxSetLimit");
 	LOAD(alloc, "cuMemAlloc_v2");
 	LOAD(release, "cuMemFree_v2");
 	LOAD(up, "cuMemcpyHtoD_v2");

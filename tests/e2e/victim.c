@@ -142,6 +142,7 @@ static void small_answers(void)
 
 	memset(&s, 0xa5, sizeof s);
 	need(info(&s.left, &s.total));
+	need(info(&s.left, &s.total)); /* from now on the control thread asks too */
 	need(limit(&s.heap, CU_LIMIT_MALLOC_HEAP_SIZE));
 	for (size_t i = 0; i < GUARD; i++)
 		if (s.before[i] != 0xa5 || s.after[i] != 0xa5)

@@ -177,6 +177,15 @@ static void welcome_use(const struct obp_message *hello, struct obp_message *m)
 	if (welcome->codecs & ~hello->hello.codecs || (m->shm && m->shm != hello->shm) ||
 		welcome->n_devices > OBP_DEVICE_MAX)
 		abort();
+	for (uint32_t i = 0; !welcome->vmm && i < welcome->n_devices; i++) {
+		const struct obp_range *slab = &welcome->devices[i].range;
+
+		if (slab->size &&
+			(!hello->hello.slabs || slab->base % OBP_SLAB_PAGE ||
+				slab->size % OBP_SLAB_PAGE || slab->size > OBP_SLAB_MAX ||
+				slab->base + slab->size < slab->base))
+			abort();
+	}
 	if (!welcome->vmm || !welcome->range.size)
 		return;
 	for (uint32_t i = 0; i < hello->hello.n_ranges; i++)
@@ -210,6 +219,7 @@ static void fuzz_welcome(void)
 	hello.shm = fuzz_take(2);
 	hello.hello.codecs = fuzz_take(16);
 	hello.hello.n_ranges = fuzz_take(3);
+	hello.hello.slabs = fuzz_take(2);
 	hello.hello.ranges[0] = (struct obp_range){ 0x200000000000, 1ull << 40 };
 	hello.hello.ranges[1] = (struct obp_range){ 0x300000000000, 32u << 20 };
 	memset(&m, 0, sizeof m);
@@ -221,6 +231,7 @@ static void fuzz_welcome(void)
 	welcome->grace_s = (uint32_t)a_number();
 	welcome->vmm = fuzz_take(4) != 3;
 	welcome->range_ok = fuzz_take(2);
+	welcome->slabs = fuzz_take(4) == 3 ? a_number() : fuzz_take(2) * OBP_SLAB_MAX;
 	if (fuzz_take(2))
 		welcome->range = hello.hello.ranges[fuzz_take(2)];
 	else
@@ -236,7 +247,9 @@ static void fuzz_welcome(void)
 			devices[i].range = (struct obp_range){ welcome->range.base +
 					(uint64_t)i * (welcome->range.size / welcome->n_devices),
 				welcome->range.size / welcome->n_devices };
-		devices[i].grant = fuzz_take(2) ? 4u << 20 : a_number();
+		devices[i].grant = fuzz_take(4) == 3 ? devices[i].range.size
+			: fuzz_take(2)               ? 4u << 20
+						     : a_number();
 		devices[i].attr_known[attr] = true;
 		devices[i].attr[attr] = (int32_t)a_number();
 		text_fill(devices[i].name, sizeof devices[i].name);

@@ -169,7 +169,8 @@ static void join(void)
 	memset(&m, 0, sizeof m);
 	handoff.type = OBS_HANDOFF_JOIN;
 	handoff.route = fuzz_take(16) == 15 ? fuzz_number() : ROUTE;
-	m.type = fuzz_take(16) == 15 ? (enum obp_message_type)(1 + fuzz_take(11)) : OBP_MSG_JOIN;
+	m.type = fuzz_take(16) == 15 ? (enum obp_message_type)(1 + fuzz_take(OBP_MSG_LAST))
+				     : OBP_MSG_JOIN;
 	m.code = fuzz_take(8) == 7 ? (uint32_t)fuzz_number() : fuzz_take(OBP_JOIN_PURPOSES);
 	claimed = m.received = a_claim(last_reply());
 	m.attempt = fuzz_take(2) ? session.link.attempts[m.code % OBP_JOIN_PURPOSES] + 1
@@ -224,7 +225,7 @@ static void control_says(void)
 		return;
 	fuzz_wire_clear();
 	memset(&m, 0, sizeof m);
-	m.type = fuzz_take(4) ? OBP_MSG_PING : (enum obp_message_type)(1 + fuzz_take(11));
+	m.type = fuzz_take(4) ? OBP_MSG_PING : (enum obp_message_type)(1 + fuzz_take(OBP_MSG_LAST));
 	m.value = fuzz_number();
 	m.received = a_claim(last_reply());
 	fuzz_text(m.text, sizeof m.text - 1);

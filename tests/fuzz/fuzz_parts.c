@@ -6,17 +6,20 @@
  * of bytes received must be that of the accepted parts. The client's source file is included, for
  * its inner functions.
  */
-#define obc_stripe_min    fuzz_stripe_min
-#define obc_stripe_enter  fuzz_stripe_enter
-#define obc_stripe_leave  fuzz_stripe_leave
-#define obc_stripe_carry  fuzz_stripe_carry
-#define obc_stripe_ready  fuzz_stripe_ready
-#define obc_stripe_count  fuzz_stripe_count
-#define obc_stripe_learn  fuzz_stripe_learn
-#define obc_stripe_init   fuzz_stripe_init
-#define obc_stripe_stop   fuzz_stripe_stop
-#define obc_stripe_forget fuzz_stripe_forget
-#define obc_stripe_stats  fuzz_stripe_stats /* renames the structure, too */
+#define obc_stripe_min          fuzz_stripe_min
+#define obc_stripe_enter        fuzz_stripe_enter
+#define obc_stripe_leave        fuzz_stripe_leave
+#define obc_stripe_carry        fuzz_stripe_carry
+#define obc_stripe_ready        fuzz_stripe_ready
+#define obc_stripe_count        fuzz_stripe_count
+#define obc_stripe_learn        fuzz_stripe_learn
+#define obc_stripe_init         fuzz_stripe_init
+#define obc_stripe_recall       fuzz_stripe_recall
+#define obc_stripe_release_idle fuzz_stripe_release_idle
+#define obc_stripe_learned      fuzz_stripe_learned
+#define obc_stripe_stop         fuzz_stripe_stop
+#define obc_stripe_forget       fuzz_stripe_forget
+#define obc_stripe_stats        fuzz_stripe_stats /* renames the structure, too */
 #include "client-shim/session/stripe.c"
 
 #include "tests/fuzz/fuzz.h"

@@ -293,6 +293,18 @@ static void call_times(void)
 		abort();
 }
 
+static void call_timeline(void)
+{
+	uint32_t room = (uint32_t)fuzz_take(OBP_TIMELINE_BYTES + 1), size = 0;
+	uint8_t *events = block_new(room);
+	uint64_t clock, lost;
+
+	if (obc_call_op_timeline_read(room, &clock, &lost, events, &size) == CUDA_SUCCESS &&
+		size > room)
+		abort();
+	block_check(events, room);
+}
+
 static void call_cached(void)
 {
 	CUatomicOperation operations[8] = { 0 };
@@ -368,7 +380,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	log_begin();
 	for (unsigned i = 0; i < CALLS_MAX && obc_log_error() == CUDA_SUCCESS; i++) {
 		static void (*const calls[])(void) = { call_small, call_read, call_small,
-			call_module, call_times, call_cached };
+			call_module, call_times, call_timeline, call_cached };
 
 		calls[fuzz_take(ob_count(calls))]();
 		if (obc_log_state.waits)

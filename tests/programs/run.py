@@ -295,6 +295,7 @@ def main():
     parser.add_argument("--mode", default="direct", choices=["direct", "same", "tcp", "unix", "tls", "shm", "striped", "striped-tls", "native"])
     parser.add_argument("--driver", help="native: this libcuda.so.1; else what the server stands on: soft (default), auto or a path")
     parser.add_argument("--codec", help="pack every copy with this codec (OUTBOARD_CODEC)")
+    parser.add_argument("--no-vmm", action="store_true", help="the server's driver refuses virtual memory management")
     parser.add_argument("--server", help="run on this server instead of starting one")
     parser.add_argument("--all", action="store_true", help="all programs in all variants")
     parser.add_argument("--tap", action="store_true", help="print the Test Anything Protocol")
@@ -312,12 +313,14 @@ def main():
         programs = [p for p in programs if p.binary in exact or p.name in set(arguments.names) - exact]
     programs = [p for p in programs if not (p.soft and arguments.mode == "native") and (p.same or arguments.mode != "same")
                 and not (p.unstriped and arguments.mode.startswith("striped"))
-                and not (p.maps and os.environ.get("OUTBOARD_SOFT_MEMCHECK") == "1")]
+                and not (p.maps and (arguments.no_vmm or os.environ.get("OUTBOARD_SOFT_MEMCHECK") == "1"))]
     if not programs:
         parser.error("name a program, or give --all")
 
     if arguments.codec:
         os.environ["OUTBOARD_CODEC"] = arguments.codec
+    if arguments.no_vmm:
+        os.environ["OUTBOARD_FAULT"] = "cuMemAddressReserve:*=801"
     try:
         build = os.path.abspath(arguments.build)
         place = SamePlaces(build) if arguments.mode == "same" else Place(build, arguments.mode, arguments.server, arguments.driver)

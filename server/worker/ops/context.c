@@ -3,9 +3,12 @@
 /* Session and context operations. */
 #include <string.h>
 
+#include "base/check.h"
 #include "server/layers/throttle.h"
 #include "server/layers/hold.h"
 #include "server/layers/quota.h"
+#include "server/worker/completion.h"
+#include "server/worker/free_memory.h"
 #include "server/worker/lane.h"
 #include "server/worker/ops/ops.h"
 
@@ -113,26 +116,25 @@ static void forget_module(void *user, struct obs_handle *handle)
 {
 	const struct forget *forget = user;
 	struct obs_session *session;
+	uint64_t id;
 
 	if (handle->context != forget->context)
 		return;
 	session = (struct obs_session *)((char *)forget->table -
 		offsetof(struct obs_session, modules));
-	obs_memory_extra_remove_owner(
-		&session->memory, atomic_load_explicit(&handle->id, memory_order_relaxed));
-	obs_module_discharge(handle->context, handle->extra);
-	forget_one(user, handle);
+	id = atomic_load_explicit(&handle->id, memory_order_relaxed);
+	obs_module_forget(session, id, handle);
+	obs_handles_remove(forget->table, id, NULL);
 }
 
 /* The driver destroys what lived in the context; here its handles are removed. */
 static void context_forget(struct obs_session *session, struct obs_context *context)
 {
-	struct obs_handles *const tables[] = { &session->streams, &session->events,
-		&session->functions };
+	struct obs_handles *const tables[] = { &session->streams, &session->events };
 	struct forget forget = { .table = &session->modules, .context = context };
 
 	obs_handles_each(&session->modules, forget_module, &forget);
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < ob_count(tables); i++) {
 		forget.table = tables[i];
 		obs_handles_each(tables[i], forget_one, &forget);
 	}
@@ -150,7 +152,10 @@ void obs_op_ctx_destroy(
 	if (context == &session->refused)
 		return;
 	obs_exec_output(x, result);
+	obs_completion_forget(session, context);
+	context->legacy_busy = context->orphans = false;
 	obs_staging_forget(&session->staging, context);
+	obs_free_memory_forget(session, context);
 	context_forget(session, context);
 	if (context->driver && context->primary) {
 		result = x->drv->cuDevicePrimaryCtxReset_v2((CUdevice)context->device);
@@ -172,15 +177,8 @@ void obs_op_ctx_destroy(
 	 */
 	x->drv->cuCtxSetCurrent(NULL);
 	x->context = NULL;
+	obs_slabs_forget(&session->memory.slabs, context);
 	obs_async_result(x, rec, result);
-}
-
-void obs_op_ctx_synchronize(struct obs_exec *x, const struct obp_record *rec)
-{
-	CUresult result = x->drv->cuCtxSynchronize();
-
-	obs_exec_output(x, result);
-	obs_reply(x, rec, result, NULL, 0);
 }
 
 void obs_op_ctx_limit(
@@ -203,13 +201,29 @@ void obs_op_ping(struct obs_exec *x, const struct obp_record *rec)
 	obs_reply(x, rec, CUDA_SUCCESS, NULL, 0);
 }
 
-void obs_op_bye(struct obs_exec *x, const struct obp_record *rec)
+static void goodbye(
+	struct obs_exec *x, const struct obp_record *rec, const void *rep, uint32_t size)
 {
 	obs_exec_print(x);
 	atomic_store(&x->session->ending, true);
-	obs_reply(x, rec, CUDA_SUCCESS, NULL, 0);
+	obs_reply(x, rec, CUDA_SUCCESS, rep, size);
 	memcpy(x->session->end_reason, "bye", sizeof "bye");
 	obs_session_exit(x->session, 0);
+}
+
+void obs_op_bye(struct obs_exec *x, const struct obp_record *rec)
+{
+	goodbye(x, rec, NULL, 0);
+}
+
+void obs_op_bye_link(struct obs_exec *x, const struct obp_record *rec)
+{
+	struct obp_bye_link_rep rep = { 0 };
+
+	pthread_mutex_lock(&x->session->replies.lock);
+	rep.rate = obt_meter_learned(&x->session->meter);
+	pthread_mutex_unlock(&x->session->replies.lock);
+	goodbye(x, rec, &rep, sizeof rep);
 }
 
 void obs_op_lane_end(struct obs_exec *x, const struct obp_record *rec)

@@ -68,7 +68,7 @@ static void module_put(
 		obs_violation(x, rec, "the module's id is in use or out of range");
 }
 
-void obs_module_discharge(const struct obs_context *context, uint64_t size)
+static void discharge(const struct obs_context *context, uint64_t size)
 {
 	if (!size)
 		return; /* its load failed, and the charge was given back then */
@@ -86,6 +86,7 @@ static CUresult load_allowed(struct obs_exec *x, size_t size)
 {
 	CUresult result = obs_module_room(x);
 
+	obs_images_spare(&x->session->images, size + OBS_MODULE_BYTES);
 	if (result == CUDA_SUCCESS)
 		result = obs_quota_host(OBS_HOLD_MODULES, size + OBS_MODULE_BYTES);
 	if (result != CUDA_SUCCESS)
@@ -98,7 +99,7 @@ static CUresult load_allowed(struct obs_exec *x, size_t size)
 
 static void load_failed(struct obs_exec *x, size_t size)
 {
-	obs_module_discharge(x->context, size);
+	discharge(x->context, size);
 }
 
 /* data ends in a NUL when it is text. */
@@ -141,13 +142,15 @@ void obs_op_module_load(struct obs_exec *x, const struct obp_record *rec,
 void obs_op_module_use(
 	struct obs_exec *x, const struct obp_record *rec, const struct obp_module_use_req *req)
 {
-	const struct obs_image *image = obs_images_find(&x->session->images, req->sha256);
+	struct obs_image *image = obs_images_find(&x->session->images, req->sha256);
 	CUmodule module = NULL;
 	CUresult result = CUDA_ERROR_INVALID_IMAGE;
 
 	if (image)
 		result = load(x, image->data, image->size, &module);
 	module_put(x, rec, req->mod, module, image ? image->size : 0);
+	if (image)
+		obs_images_loaded(&x->session->images, image);
 	obs_async_result(x, rec, result);
 }
 
@@ -256,7 +259,7 @@ static void logs_reply(struct obs_exec *x, const struct obp_record *rec, CUresul
 void obs_op_module_load_checked(struct obs_exec *x, const struct obp_record *rec,
 	const struct obp_module_load_checked_req *req, const uint64_t *options)
 {
-	const struct obs_image *image = obs_images_find(&x->session->images, req->sha256);
+	struct obs_image *image = obs_images_find(&x->session->images, req->sha256);
 	OB_CLEANUP(ob_freep) struct logs *logs = calloc(1, sizeof *logs);
 	CUjit_option names[OBP_JIT_OPTIONS_MAX + 4];
 	void *values[OBP_JIT_OPTIONS_MAX + 4];
@@ -266,6 +269,8 @@ void obs_op_module_load_checked(struct obs_exec *x, const struct obp_record *rec
 	if (!logs) {
 		const struct obp_module_load_checked_rep nothing = { 0 };
 
+		if (image)
+			obs_images_loaded(&x->session->images, image);
 		obs_reply(x, rec, CUDA_ERROR_OUT_OF_MEMORY, &nothing, sizeof nothing);
 		return;
 	}
@@ -285,14 +290,16 @@ void obs_op_module_load_checked(struct obs_exec *x, const struct obp_record *rec
 	if (module)
 		/* the client forgets a failed module: it is told of the failure */
 		module_put(x, rec, req->mod, module, image->size);
+	if (image)
+		obs_images_loaded(&x->session->images, image);
 	logs_reply(x, rec, result, req, logs);
 }
 
 void obs_op_image_query(
 	struct obs_exec *x, const struct obp_record *rec, const struct obp_image_query_req *req)
 {
-	struct obp_image_query_rep rep = { .have = obs_images_find(&x->session->images,
-							   req->sha256) != NULL };
+	struct obp_image_query_rep rep = { .have = obs_images_query(
+						   &x->session->images, req->sha256) };
 
 	obs_reply(x, rec, CUDA_SUCCESS, &rep, sizeof rep);
 }
@@ -309,24 +316,27 @@ void obs_op_image_put(struct obs_exec *x, const struct obp_record *rec,
 		x, rec, err == OB_ERR_LIMIT ? CUDA_ERROR_OUT_OF_MEMORY : ob_err_to_cuda(err));
 }
 
-struct module_gone {
-	struct obs_handles *functions;
-	uint64_t module;
-};
-
-static void function_forget(void *user, struct obs_handle *handle)
+static void functions_forget(struct obs_handles *functions, uint32_t next)
 {
-	const struct module_gone *gone = user;
+	struct obs_handle function = { 0 };
 
-	if (handle->extra == gone->module)
-		obs_handles_remove(gone->functions,
-			atomic_load_explicit(&handle->id, memory_order_relaxed), NULL);
+	/* An entry is removed here only, so the list is whole; it ends at an entry that is gone. */
+	for (; next; next = (uint32_t)function.extra)
+		if (!obs_handles_remove(functions, obs_handles_at(functions, next - 1), &function))
+			break;
+}
+
+void obs_module_forget(struct obs_session *session, uint64_t id, const struct obs_handle *module)
+{
+	functions_forget(&session->functions, (uint32_t)(module->extra >> 32));
+	if (module->extra & OBS_MODULE_VARIABLES)
+		obs_memory_extra_remove_owner(&session->memory, id);
+	discharge(module->context, obs_module_bytes(module));
 }
 
 void obs_op_module_unload(
 	struct obs_exec *x, const struct obp_record *rec, const struct obp_module_unload_req *req)
 {
-	struct module_gone gone = { .functions = &x->session->functions, .module = req->mod };
 	struct obs_handle handle;
 
 	/*
@@ -335,9 +345,7 @@ void obs_op_module_unload(
 	 */
 	if (!obs_handles_remove(&x->session->modules, req->mod, &handle))
 		return;
-	obs_handles_each(&x->session->functions, function_forget, &gone);
-	obs_memory_extra_remove_owner(&x->session->memory, req->mod);
-	obs_module_discharge(handle.context, handle.extra);
+	obs_module_forget(x->session, req->mod, &handle);
 	if (handle.driver)
 		obs_async_result(x, rec, x->drv->cuModuleUnload(handle.driver));
 }
@@ -358,9 +366,10 @@ void obs_op_func_get(struct obs_exec *x, const struct obp_record *rec,
 		result = x->drv->cuModuleGetFunction(&entry, module->driver, name);
 	function.driver = result == CUDA_SUCCESS ? entry : NULL;
 	function.context = module->context;
-	function.extra = req->mod;
+	function.extra = module->extra >> 32;
 	if (!obs_handles_put(&x->session->functions, req->func, &function))
 		obs_violation(x, rec, "the function's id is in use or out of range");
+	module->extra = (module->extra & UINT32_MAX) | ((uint64_t)(uint32_t)req->func + 1) << 32;
 	if (module->driver) /* else the failed load was reported already */
 		obs_async_result(x, rec, result);
 }
@@ -436,6 +445,8 @@ void obs_op_global_get(struct obs_exec *x, const struct obp_record *rec,
 	if (result == CUDA_SUCCESS &&
 		!obs_memory_extra_add(&x->session->memory, addr, size, req->mod))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS)
+		module->extra |= OBS_MODULE_VARIABLES;
 	rep.addr = addr;
 	rep.size = size;
 	obs_reply(x, rec, result, &rep, sizeof rep);

@@ -11,10 +11,25 @@
 #include "server/worker/reply.h"
 
 /*
- * Gives back what was charged for a module with an image of `size` bytes in this context. 0:
- * nothing was charged.
+ * obs_handle.extra of a module:
+ *
+ *   63               32 31          30                  0
+ *   | first function   | variables |  bytes charged      |
+ *
+ * The first function is 1 + its index in session->functions, 0: the module has none. It is the
+ * head of a list that goes on in the functions' own `extra`, so that unloading visits the module's
+ * functions only. `variables`: the module's variables may be among the session's extra addresses.
  */
-void obs_module_discharge(const struct obs_context *context, uint64_t size);
+#define OBS_MODULE_VARIABLES (1u << 31)
+_Static_assert(OBP_IMAGE_MAX < OBS_MODULE_VARIABLES, "the bytes charged fit");
+
+static inline uint64_t obs_module_bytes(const struct obs_handle *module)
+{
+	return module->extra & (OBS_MODULE_VARIABLES - 1);
+}
+
+/* Removes what the module has in the session's tables, and gives back what was charged for it. */
+void obs_module_forget(struct obs_session *session, uint64_t id, const struct obs_handle *module);
 
 /*
  * May there be one more module? CUDA_ERROR_OUT_OF_MEMORY if not, or x->refused. Executor. For

@@ -2,15 +2,18 @@
 /* Copyright The Outboard Authors */
 /* Streams, events, launches, host functions. */
 #include "base/check.h"
-#include "server/worker/ops/ops.h"
+#include "server/worker/completion.h"
 #include "server/worker/hostfunc.h"
+#include "server/worker/ops/ops.h"
+#include "server/worker/work.h"
 
 /* ---- streams ---- */
 
 void obs_op_stream_create(
 	struct obs_exec *x, const struct obp_record *rec, const struct obp_stream_create_req *req)
 {
-	struct obs_handle handle = { .context = x->context };
+	struct obs_handle handle = { .context = x->context,
+		.extra = req->flags & CU_STREAM_NON_BLOCKING ? OBS_STREAM_APART : 0 };
 	CUstream stream = NULL;
 	CUresult result = obs_handle_room(x);
 
@@ -31,30 +34,10 @@ void obs_op_stream_destroy(
 	 * Unknown: it was destroyed with its context, and the client's record was already on its
 	 * way. Likewise for events.
 	 */
-	if (obs_handles_remove(&x->session->streams, req->stream, &handle) && handle.driver)
-		obs_async_result(x, rec, x->drv->cuStreamDestroy_v2(handle.driver));
-}
-
-void obs_op_stream_query(
-	struct obs_exec *x, const struct obp_record *rec, const struct obp_stream_query_req *req)
-{
-	CUstream stream;
-
-	if (obs_stream_get(x, rec, req->stream, &stream))
-		obs_reply(x, rec, x->drv->cuStreamQuery(stream), NULL, 0);
-}
-
-void obs_op_stream_synchronize(struct obs_exec *x, const struct obp_record *rec,
-	const struct obp_stream_synchronize_req *req)
-{
-	CUstream stream;
-	CUresult result;
-
-	if (!obs_stream_get(x, rec, req->stream, &stream))
+	if (!obs_handles_remove(&x->session->streams, req->stream, &handle) || !handle.driver)
 		return;
-	result = x->drv->cuStreamSynchronize(stream);
-	obs_exec_output(x, result);
-	obs_reply(x, rec, result, NULL, 0);
+	obs_work_orphan(x, &handle);
+	obs_async_result(x, rec, x->drv->cuStreamDestroy_v2(handle.driver));
 }
 
 void obs_op_stream_wait(
@@ -74,7 +57,7 @@ void obs_op_stream_wait(
 void obs_op_event_create(
 	struct obs_exec *x, const struct obp_record *rec, const struct obp_event_create_req *req)
 {
-	struct obs_handle handle = { .context = x->context };
+	struct obs_handle handle = { .context = x->context, .extra = req->flags };
 	CUevent event = NULL;
 	CUresult result = obs_handle_room(x);
 
@@ -91,8 +74,25 @@ void obs_op_event_destroy(
 {
 	struct obs_handle handle;
 
-	if (obs_handles_remove(&x->session->events, req->event, &handle) && handle.driver)
+	if (obs_handles_remove(&x->session->events, req->event, &handle) && handle.driver &&
+		!obs_completion_keeps(x->session, handle.driver))
 		obs_async_result(x, rec, x->drv->cuEventDestroy_v2(handle.driver));
+}
+
+/*
+ * A call waits for the event as it is now: that event is left to it, and the handle gets another
+ * one.
+ */
+static CUresult event_renew(struct obs_exec *x, struct obs_handle *event)
+{
+	CUevent fresh;
+	CUresult result = x->drv->cuEventCreate(&fresh, (unsigned)event->extra);
+
+	if (result == CUDA_SUCCESS && obs_completion_keeps(x->session, event->driver))
+		event->driver = fresh;
+	else if (result == CUDA_SUCCESS)
+		x->drv->cuEventDestroy_v2(fresh);
+	return result;
 }
 
 void obs_op_event_record(
@@ -100,36 +100,18 @@ void obs_op_event_record(
 {
 	struct obs_handle *event;
 	CUstream stream;
-	CUresult result;
+	CUresult result = CUDA_SUCCESS;
 
 	if (!obs_handle_use(x, rec, &x->session->events, req->event, &event) ||
 		!obs_stream_get(x, rec, req->stream, &stream))
 		return;
-	result = req->flags ? x->drv->cuEventRecordWithFlags(event->driver, stream, req->flags)
-			    : x->drv->cuEventRecord(event->driver, stream);
+	if (ob_unlikely(obs_completion_waits(x->session, event->driver)))
+		result = event_renew(x, event);
+	if (result == CUDA_SUCCESS)
+		result = req->flags
+			? x->drv->cuEventRecordWithFlags(event->driver, stream, req->flags)
+			: x->drv->cuEventRecord(event->driver, stream);
 	obs_async_result(x, rec, result);
-}
-
-void obs_op_event_query(
-	struct obs_exec *x, const struct obp_record *rec, const struct obp_event_query_req *req)
-{
-	struct obs_handle *event;
-
-	if (obs_handle_use(x, rec, &x->session->events, req->event, &event))
-		obs_reply(x, rec, x->drv->cuEventQuery(event->driver), NULL, 0);
-}
-
-void obs_op_event_synchronize(struct obs_exec *x, const struct obp_record *rec,
-	const struct obp_event_synchronize_req *req)
-{
-	struct obs_handle *event;
-	CUresult result;
-
-	if (!obs_handle_use(x, rec, &x->session->events, req->event, &event))
-		return;
-	result = x->drv->cuEventSynchronize(event->driver);
-	obs_exec_output(x, result);
-	obs_reply(x, rec, result, NULL, 0);
 }
 
 void obs_op_event_elapsed(

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Operations that switch the timing of records on and off and read it. */
+/* Operations that switch the timing of records and the timeline on and off and read them. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "server/worker/ops/ops.h"
+#include "server/worker/timeline.h"
 #include "server/worker/times.h"
 
 void obs_op_times_switch(
@@ -25,4 +27,30 @@ void obs_op_times_read(
 	rep.count = obs_times_read(req->first, times, OBP_TIMES_MAX);
 	memcpy(rep.times, times, rep.count * sizeof *times);
 	obs_reply(x, rec, CUDA_SUCCESS, &rep, sizeof rep);
+}
+
+void obs_op_timeline_switch(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_timeline_switch_req *req)
+{
+	obs_times_timeline(req->on != 0);
+	obs_reply(x, rec, CUDA_SUCCESS, NULL, 0);
+}
+
+void obs_op_timeline_read(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_timeline_read_req *req)
+{
+	struct {
+		struct obp_timeline_read_rep rep;
+		struct obp_timeline_event
+			events[OBP_TIMELINE_BYTES / sizeof(struct obp_timeline_event)];
+	} answer;
+	uint32_t n = obs_timeline_read(
+		answer.events, req->room / (uint32_t)sizeof *answer.events, &answer.rep.lost);
+
+	_Static_assert(sizeof answer == sizeof answer.rep + sizeof answer.events, "no gap");
+	answer.rep = (struct obp_timeline_read_rep){ .lost = answer.rep.lost,
+		.clock = ob_clock_ns(),
+		.events_size = n * (uint32_t)sizeof *answer.events };
+	obs_reply(x, rec, CUDA_SUCCESS, &answer,
+		(uint32_t)(sizeof answer.rep + answer.rep.events_size));
 }

@@ -89,6 +89,13 @@ TEST(ids_tell_stale_and_foreign)
 	b = ob_ids_add(&ids, &y);
 	CHECK(ob_id_index(b) == ob_id_index(a) && b != a);
 	CHECK(ob_ids_get(&ids, a) == NULL && ob_ids_get(&ids, b) == &y);
+	/* In two steps: no new id has the index in between. */
+	CHECK(ob_ids_end(&ids, b) == &y);
+	CHECK(ob_ids_end(&ids, b) == NULL && ob_ids_get(&ids, b) == NULL);
+	a = ob_ids_add(&ids, &x);
+	CHECK(ob_id_index(a) != ob_id_index(b));
+	ob_ids_recycle(&ids, b);
+	CHECK(ob_id_index(ob_ids_add(&ids, &y)) == ob_id_index(b));
 	ob_ids_fini(&ids);
 	ob_ids_fini(&other);
 }

@@ -357,6 +357,32 @@ TEST(chooser_by_data)
 	obz_work_fini(&work);
 }
 
+/*
+ * Chunks of a program file differ, and some are compressed slowly because the thread was preempted.
+ * The codec that is best for their sum stays chosen.
+ */
+TEST(a_chunk_that_differs_does_not_change_the_choice)
+{
+	enum { CHUNK = 256 << 10 };
+	static const double ratios[] = { 1.5, 5.4, 2.2, 1.6, 4.5, 1.4 };
+	struct obz_chooser chooser;
+
+	obz_chooser_init(&chooser, OBZ_ALL_CODECS, OBZ_NONE);
+	chooser.guess[OBZ_LZ4] = (struct obz_guess){ 1.7, 650e6 };
+	chooser.guess[OBZ_ZSTD] = (struct obz_guess){ 2.2, 350e6 };
+	obz_chooser_rate(&chooser, 125e6);
+	CHECK_INT(chooser.now, OBZ_ZSTD);
+	for (int i = 0; i < 60; i++) {
+		bool preempted = i % 10 == 1;
+
+		obz_chooser_learn(&chooser, OBZ_ZSTD, CHUNK, (size_t)(CHUNK / ratios[i % 6]),
+			preempted ? 2500000 : 700000);
+		CHECK_INT(chooser.now, OBZ_ZSTD);
+	}
+	obz_chooser_learn(&chooser, OBZ_ZSTD, CHUNK, 0, 700000);
+	CHECK(chooser.now != OBZ_ZSTD); /* it cannot compress the data at all */
+}
+
 TEST(link_with_time_to_spare_is_probed)
 {
 	struct obz_chooser chooser;

@@ -342,6 +342,26 @@ TEST(places)
 }
 
 /* With unified addressing the address tells where a side lies, whatever the call says. */
+TEST(windows_come_and_go)
+{
+	enum { N = 40 };
+	const uint64_t low = 0x200000000000, apart = 2 << 20, size = 1 << 20;
+
+	begin();
+	for (uint64_t i = 0; i < N; i++) /* in another order than that of the addresses */
+		CHECK(obf_mem_window(low + i * 7 % N * apart, size));
+	for (uint64_t i = 0; i < N; i++) {
+		place_is(low + i * apart, 1, OBF_PLACE_UNUSED, 0, NULL);
+		place_is(low + i * apart + size - 1, 1, OBF_PLACE_UNUSED, 0, NULL);
+		place_is(low + i * apart + size, 1, OBF_PLACE_HOST, 0, NULL);
+	}
+	for (uint64_t i = 0; i < N; i += 2)
+		obf_mem_window_end(low + i * apart);
+	obf_mem_window_end(low + 1); /* there is none */
+	for (uint64_t i = 0; i < N; i++)
+		place_is(low + i * apart, 1, i % 2 ? OBF_PLACE_UNUSED : OBF_PLACE_HOST, 0, NULL);
+}
+
 TEST(sides)
 {
 	struct obf_mem mem = { .base = 0x200000000000, .size = 1000, .kind = OBF_MEM_DEVICE };

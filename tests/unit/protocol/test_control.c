@@ -37,6 +37,10 @@ TEST(hello_goes_around)
 	CHECK_INT(in.hello.pid, 77);
 	CHECK_INT(in.hello.n_ranges, 2);
 	CHECK(in.hello.ranges[0].base == 1ull << 45 && in.hello.ranges[1].size == 16);
+	CHECK(in.hello.link_rate == 0);
+	out.hello.link_rate = 125000000;
+	CHECK_INT(round_trip(0), OB_ERR_NONE);
+	CHECK(in.hello.link_rate == 125000000 && in.hello.n_ranges == 2);
 }
 
 TEST(welcome_goes_around)
@@ -61,12 +65,14 @@ TEST(welcome_goes_around)
 			.driver_version = 13000,
 			.opcodes = 77,
 			.vmm = true,
+			.free_memory = true,
 			.range_ok = true,
 			.range = { 1ull << 45, 1ull << 40 },
 			.n_devices = OBP_DEVICE_MAX,
 			.devices = devices } };
 	CHECK_INT(round_trip(0), OB_ERR_NONE);
 	CHECK_INT(in.welcome.n_devices, OBP_DEVICE_MAX);
+	CHECK(in.welcome.free_memory && !in.welcome.times);
 	CHECK(in.welcome.vmm && in.welcome.range_ok && in.welcome.route == 5 &&
 		in.welcome.secret[2] == 3);
 	CHECK_INT(in.welcome.driver_version, 13000);
@@ -80,6 +86,25 @@ TEST(welcome_goes_around)
 	obp_message_fini(&in);
 	devices[0].grant = devices[0].range.size + 1;
 	CHECK_INT(round_trip(0), OB_ERR_PROTOCOL); /* grant larger than the range */
+}
+
+TEST(free_memory_goes_around)
+{
+	out = (struct obp_message){ .type = OBP_MSG_MEMORY_ASK, .value = 1ull << 60, .code = 15 };
+	CHECK_INT(round_trip(0), OB_ERR_NONE);
+	CHECK(in.type == OBP_MSG_MEMORY_ASK && in.value == 1ull << 60 && in.code == 15);
+	out = (struct obp_message){ .type = OBP_MSG_MEMORY,
+		.value = 7,
+		.code = 2,
+		.received = 1ull << 40,
+		.free_bytes = UINT64_MAX,
+		.total_bytes = UINT64_MAX };
+	CHECK_INT(round_trip(0), OB_ERR_NONE);
+	CHECK(in.type == OBP_MSG_MEMORY && in.value == 7 && in.code == 2 &&
+		in.received == 1ull << 40);
+	CHECK(in.free_bytes == UINT64_MAX && in.total_bytes == UINT64_MAX);
+	out.total_bytes--; /* more is free than there is */
+	CHECK_INT(round_trip(0), OB_ERR_PROTOCOL);
 }
 
 TEST(every_cut_is_refused)

@@ -15,6 +15,8 @@
 static uint8_t body[BODY], wire[WIRE_MAX];
 static size_t wire_size;
 static double rate_now;
+/* memory is given back before each frame, and whenever the receiver needs more bytes */
+static bool releases;
 
 static double rate(void *unused)
 {
@@ -48,6 +50,8 @@ static bool put_record(struct obp_packer *packer, uint64_t number, uint32_t size
 	int n;
 
 	obp_frame_fill(&frame, OBP_FRAME_CALLS, all, 1, number, 0);
+	if (releases)
+		obp_packer_release(packer);
 	n = obp_packer_frame(packer, &frame, iov, 5);
 	put(iov, n);
 	CHECK(n == 5 ||
@@ -76,6 +80,8 @@ static unsigned take(struct obp_conn *conn, size_t step, const uint32_t *sizes)
 		if (event == OBP_NEED) {
 			if (at == wire_size)
 				return n;
+			if (releases)
+				obp_conn_release(conn);
 			obp_conn_space(conn, &p, &space);
 			CHECK(space > 0);
 			space = ob_min(space, ob_min(step, wire_size - at));
@@ -120,7 +126,7 @@ static void body_fill(void)
 		body[i] = (uint8_t)(i % 4 == 3 ? i / 4096 : i % 4 * 31 + i / 777);
 }
 
-TEST(packed_and_plain_frames_mixed)
+static void mixed(void)
 {
 	static const uint32_t sizes[] = { 100, 20000, 20001, OBP_PACK_MIN - 1, OBP_PACK_MIN, 40003,
 		8, BODY - 5, BODY };
@@ -149,6 +155,17 @@ TEST(packed_and_plain_frames_mixed)
 		}
 		obp_packer_fini(&packer);
 	}
+}
+
+TEST(packed_and_plain_frames_mixed)
+{
+	mixed();
+}
+
+TEST(memory_given_back_between_frames)
+{
+	releases = true;
+	mixed();
 }
 
 TEST(what_was_not_agreed_on_is_refused)
@@ -252,6 +269,37 @@ TEST(chooses_by_the_rate)
 	for (unsigned i = 0; i < 16; i++)
 		packed += put_record(&packer, i + 33, 20000);
 	CHECK_INT(packed, 1); /* the rate is measured when a frame is sent, for later ones */
+	obp_packer_fini(&packer);
+}
+
+TEST(an_earlier_rate_decides_for_the_first_chunk)
+{
+	struct obp_packer packer;
+
+	for (size_t i = 0; i < BODY; i++)
+		body[i] = (uint8_t)(i * 2654435761u >> 24 & 15);
+	/* the meter would say: so fast that no codec pays */
+	rate_now = 1e12;
+	obp_packer_init(&packer, OBZ_ALL_CODECS, OBP_CODEC_CHOOSE, false, rate, NULL);
+	obp_packer_expect(&packer, 1e6);
+	CHECK(put_record(&packer, 1, BODY));
+	CHECK(!put_record(&packer, 2, BODY)); /* the meter's figure counts from then on */
+	obp_packer_fini(&packer);
+	rate_now = 1e6;
+	obp_packer_init(&packer, OBZ_ALL_CODECS, OBP_CODEC_CHOOSE, false, rate, NULL);
+	obp_packer_expect(&packer, 1e12);
+	CHECK(!obp_packer_cuts(&packer));
+	CHECK(!put_record(&packer, 1, BODY));
+	CHECK(put_record(&packer, 2, BODY));
+	obp_packer_fini(&packer);
+	/* unknown, or forced */
+	obp_packer_init(&packer, OBZ_ALL_CODECS, OBP_CODEC_CHOOSE, false, rate, NULL);
+	obp_packer_expect(&packer, 0);
+	CHECK(put_record(&packer, 1, BODY));
+	obp_packer_fini(&packer);
+	obp_packer_init(&packer, OBZ_ALL_CODECS, OBZ_LZ4, false, rate, NULL);
+	obp_packer_expect(&packer, 1e12);
+	CHECK(put_record(&packer, 1, BODY));
 	obp_packer_fini(&packer);
 }
 

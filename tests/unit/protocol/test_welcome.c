@@ -81,6 +81,54 @@ TEST(no_addresses)
 	CHECK(good());
 }
 
+/* Without virtual memory management: a slab on the first device. */
+static void slab(void)
+{
+	honest();
+	hello.hello.slabs = 1;
+	answer.welcome.vmm = false;
+	answer.welcome.slabs = OBP_SLAB_MAX;
+	answer.welcome.range = devices[1].range = (struct obp_range){ 0, 0 };
+	devices[0].range = (struct obp_range){ 0x7f0000000000, 64 * MIB };
+	devices[0].grant = 64 * MIB;
+}
+
+TEST(a_first_slab)
+{
+	struct obp_range *range = &devices[0].range;
+
+	slab();
+	CHECK(good());
+	slab();
+	devices[0].grant = range->size = OBP_SLAB_MAX;
+	CHECK(good());
+	range->base = UINT64_MAX - OBP_SLAB_MAX - OBP_SLAB_PAGE + 1;
+	CHECK(good());
+	slab();
+	range->size = 0; /* none */
+	CHECK(good());
+#define WRONG(...)              \
+	do {                    \
+		slab();         \
+		__VA_ARGS__;    \
+		CHECK(!good()); \
+	} while (0)
+	WRONG(hello.hello.slabs = 0);
+	WRONG(answer.welcome.slabs = OBP_SLAB_MAX + 1);
+	WRONG(answer.welcome.slabs = 64 * MIB - 1);
+	WRONG(answer.welcome.slabs = 0);
+	WRONG(devices[0].grant--);
+	WRONG(devices[0].grant = 0);
+	WRONG(range->base = 0);
+	WRONG(range->base += 512);
+	WRONG(devices[0].grant = range->size = 64 * MIB - 512);
+	WRONG(devices[0].grant = range->size = OBP_SLAB_MAX + OBP_SLAB_PAGE);
+	WRONG(range->base = UINT64_MAX - 64 * MIB + 1);
+	WRONG(devices[1] = devices[0]);
+	WRONG(devices[1] = devices[0]; devices[1].range.base += 63 * MIB);
+#undef WRONG
+}
+
 /* One error each. */
 TEST(a_hostile_welcome)
 {

@@ -3,8 +3,12 @@
 /*
  * A driver for tests: one device without virtual memory management whose calls block, print and
  * call back in defined ways. "Device memory" is this process's heap.
+ *
+ * A memset with the value FAKE_BEGIN begins a piece of work of the device, FAKE_END ends the oldest,
+ * and any other value ends all.
  */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +16,20 @@
 
 #include "base/cuda_types.h"
 #include "tests/one_device.h"
+#include "tests/unit/server/fake_driver.h"
 
 const char one_device_name[] = "fake";
 const size_t one_device_bytes = 1 << 20;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static int released;
+static unsigned begun, ended; /* pieces of work */
 static char context_object;
+
+struct event {
+	unsigned at; /* complete when so many pieces have ended */
+	bool destroyed;
+};
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *ret, size_t size);
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *ret, size_t size)
@@ -78,23 +88,117 @@ EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream)
 	return CUDA_SUCCESS;
 }
 
+static CUresult wait_until(unsigned at)
+{
+	pthread_mutex_lock(&lock);
+	while (ended < at)
+		pthread_cond_wait(&changed, &lock);
+	pthread_mutex_unlock(&lock);
+	return CUDA_SUCCESS;
+}
+
+static CUresult look(unsigned at)
+{
+	bool complete;
+
+	pthread_mutex_lock(&lock);
+	complete = ended >= at;
+	pthread_mutex_unlock(&lock);
+	return complete ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+static unsigned begun_now(void)
+{
+	unsigned now;
+
+	pthread_mutex_lock(&lock);
+	now = begun;
+	pthread_mutex_unlock(&lock);
+	return now;
+}
+
 EXPORT CUresult cuStreamSynchronize(CUstream stream);
 EXPORT CUresult cuStreamSynchronize(CUstream stream)
+{
+	(void)stream;
+	return wait_until(begun_now());
+}
+
+EXPORT CUresult cuStreamCreateWithPriority(CUstream *ret, unsigned int flags, int priority);
+EXPORT CUresult cuStreamCreateWithPriority(CUstream *ret, unsigned int flags, int priority)
+{
+	(void)flags;
+	(void)priority;
+	*ret = (CUstream)&context_object;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamDestroy_v2(CUstream stream);
+EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 {
 	(void)stream;
 	return CUDA_SUCCESS;
 }
 
-/* Blocks until a memset is called. */
+EXPORT CUresult cuStreamQuery(CUstream stream);
+EXPORT CUresult cuStreamQuery(CUstream stream)
+{
+	(void)stream;
+	return look(begun_now());
+}
+
 EXPORT CUresult cuCtxSynchronize(void);
 EXPORT CUresult cuCtxSynchronize(void)
 {
-	pthread_mutex_lock(&lock);
-	while (!released)
-		pthread_cond_wait(&changed, &lock);
-	released = 0;
-	pthread_mutex_unlock(&lock);
+	return wait_until(begun_now());
+}
+
+/* Events are never freed, so that the use of a destroyed one is seen. */
+static struct event *event_of(CUevent event)
+{
+	struct event *e = (struct event *)event;
+
+	if (!e->destroyed)
+		return e;
+	fprintf(stderr, "fake driver: a destroyed event is used\n");
+	abort();
+}
+
+EXPORT CUresult cuEventCreate(CUevent *ret, unsigned int flags);
+EXPORT CUresult cuEventCreate(CUevent *ret, unsigned int flags)
+{
+	struct event *event = calloc(1, sizeof *event);
+
+	(void)flags;
+	*ret = (CUevent)event;
+	return event ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+EXPORT CUresult cuEventDestroy_v2(CUevent event);
+EXPORT CUresult cuEventDestroy_v2(CUevent event)
+{
+	event_of(event)->destroyed = true;
 	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventRecord(CUevent event, CUstream stream);
+EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+	(void)stream;
+	event_of(event)->at = begun_now();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventQuery(CUevent event);
+EXPORT CUresult cuEventQuery(CUevent event)
+{
+	return look(event_of(event)->at);
+}
+
+EXPORT CUresult cuEventSynchronize(CUevent event);
+EXPORT CUresult cuEventSynchronize(CUevent event)
+{
+	return wait_until(event_of(event)->at);
 }
 
 EXPORT CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t size, CUstream stream);
@@ -103,7 +207,12 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t siz
 	(void)stream;
 	memset((void *)(uintptr_t)dst, value, size);
 	pthread_mutex_lock(&lock);
-	released = 1;
+	if (value == FAKE_BEGIN)
+		begun++;
+	else if (value != FAKE_END)
+		ended = begun;
+	else if (ended < begun)
+		ended++;
 	pthread_cond_broadcast(&changed);
 	pthread_mutex_unlock(&lock);
 	return CUDA_SUCCESS;

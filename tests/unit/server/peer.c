@@ -334,10 +334,20 @@ void peer_hello(struct peer *peer, uint32_t seconds)
 	hello->type = OBP_MSG_HELLO;
 	snprintf(hello->hello.program, sizeof hello->hello.program, "test");
 	hello->hello.grace_s = seconds;
+	hello->hello.slabs = peer->slabs;
 	hello->hello.n_ranges = 1;
 	hello->hello.ranges[0] = (struct obp_range){ RANGE_BASE, RANGE_SIZE };
 	peer_message(peer, hello);
 	free(hello);
+}
+
+void peer_session_slabs(struct peer *peer, const struct server *server)
+{
+	peer_connect(peer, server);
+	peer->slabs = true;
+	peer_hello(peer, 0);
+	CHECK(peer_control(peer));
+	CHECK_INT(peer->got.type, OBP_MSG_WELCOME);
 }
 
 void peer_session_grace(struct peer *peer, const struct server *server, uint32_t seconds)
@@ -358,7 +368,8 @@ void peer_call(struct peer *peer, uint16_t lane, uint16_t opcode, const void *bo
 	};
 
 	CHECK(bytes);
-	obp_frame_fill((struct obp_frame *)bytes, OBP_FRAME_CALLS, record.size, 1, peer->next++, 0);
+	obp_frame_fill((struct obp_frame *)bytes, OBP_FRAME_CALLS, record.size, 1, peer->next++,
+		peer->acknowledges ? peer->conn.expect - 1 : 0);
 	memcpy(bytes + sizeof(struct obp_frame), &record, sizeof record);
 	if (size)
 		memcpy(bytes + sizeof(struct obp_frame) + sizeof record, body, size);

@@ -46,6 +46,8 @@ struct peer {
 	struct obp_conn conn;
 	struct obp_message got; /* the last control message */
 	uint64_t next;          /* number of the next record */
+	bool acknowledges;      /* calls acknowledge the replies that were received */
+	bool slabs;             /* the hello says that the client uses slabs */
 	struct obp_item item;
 };
 
@@ -67,6 +69,8 @@ bool peer_ended(struct peer *peer);
 void peer_hello(struct peer *peer, uint32_t seconds);
 /* Connects, sends a hello that proposes one range, receives the welcome into peer->got. */
 void peer_session(struct peer *peer, const struct server *server);
+/* The same with a client that uses slabs. */
+void peer_session_slabs(struct peer *peer, const struct server *server);
 /* The same with a client that can resume within that many seconds after a connection broke. */
 void peer_session_grace(struct peer *peer, const struct server *server, uint32_t seconds);
 /*

@@ -41,6 +41,16 @@ TEST(ping_and_bye)
 	end();
 }
 
+TEST(the_other_bye_says_what_was_measured)
+{
+	begin();
+	peer_call(&peer, 0, OBP_OP_BYE_LINK, NULL, 0);
+	CHECK_INT(peer_reply(&peer)->result, 0);
+	CHECK_INT(((const struct obp_bye_link_rep *)peer.item.body)->rate, 0); /* too little */
+	CHECK(peer_ended(&peer));
+	end();
+}
+
 TEST(memory_calls)
 {
 	struct obp_mem_alloc_req alloc = { .addr = BASE, .size = 4096 };
@@ -197,7 +207,7 @@ TEST(a_large_write_that_claims_less_than_it_has)
 
 TEST(unknown_opcodes)
 {
-	static const uint16_t opcodes[] = { 0, 0x0105, 0x0fff, 0xffff };
+	static const uint16_t opcodes[] = { 0, 0x010f, 0x0fff, 0xffff };
 
 	for (size_t i = 0; i < sizeof opcodes / sizeof opcodes[0]; i++) {
 		begin();

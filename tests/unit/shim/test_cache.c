@@ -5,6 +5,7 @@
  * stores chunks, loses some of them between its answer and their use, and at times reports an
  * earlier call's failure. What arrives is what was sent, whatever the server loses.
  */
+#include "client-shim/session/background.h"
 #include "client-shim/session/cache.h"
 
 #include <stdlib.h>
@@ -129,15 +130,23 @@ CUresult obc_log_write_inline(
 	return obc_call_op_write(req->dst, size, req->stream, data);
 }
 
-CUresult obc_log_write_byref(
-	uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
+bool obc_background_pending(void)
 {
+	return false;
+}
+
+CUresult obc_log_write_byref(uint16_t opcode, const void *head, uint32_t head_size,
+	const void *data, size_t size, obc_settle *settle, void *user)
+{
+	(void)settle;
+	(void)user;
 	CHECK(false); /* not by reference in this test */
 	return obc_log_write_inline(opcode, head, head_size, data, size);
 }
 
-size_t obc_log_byref_min(void)
+size_t obc_log_byref_min(bool waits)
 {
+	(void)waits;
 	return SIZE_MAX;
 }
 
@@ -269,7 +278,7 @@ static CUresult copy(size_t at, size_t size)
 	CUresult result;
 
 	memset(device, 0xee, BYTES);
-	result = obc_transfer_write(BASE + at, host + at, size, 0);
+	result = obc_transfer_write(BASE + at, host + at, size, 0, NULL, NULL);
 	CHECK_MEM(device + at, host + at, size);
 	CHECK(at == 0 || device[at - 1] == 0xee);
 	CHECK(at + size == BYTES || device[at + size] == 0xee);
@@ -346,6 +355,46 @@ TEST(ways)
 	copy(3, 8 << 20);
 	ob_opt_set(OB_OPT_CACHE, true);
 	CHECK_INT(questions, 0);
+}
+
+TEST(an_earlier_session_is_continued)
+{
+	struct obt_link_memory fast = { .cache_link = 10000000000, .cache_naming = 1000000000 },
+			       learned = { 0 };
+	size_t all = 0;
+
+	/* A fast link: nothing is named, */
+	begin(NULL);
+	link_rate = 10e9;
+	obc_cache_recall(&fast);
+	copy(0, 60 << 20);
+	CHECK(questions == 0 && sent == 60 << 20);
+	obc_cache_learned(&learned);
+	CHECK(learned.cache_link == 0 && learned.cache_naming == 0);
+	/* and the first copy after 64 MiB looks at the link. */
+	copy(0, 60 << 20);
+	CHECK_INT(questions, 0);
+	copy(0, 60 << 20);
+	CHECK_INT(questions, 2);
+	obc_cache_learned(&learned);
+	CHECK(learned.cache_link > 1000000000);
+	/* The rate of the data connection does as well. */
+	begin(NULL);
+	link_rate = 10e9;
+	obc_cache_recall(&(struct obt_link_memory){ .rate_out = 10000000000 });
+	copy(0, 60 << 20);
+	CHECK_INT(questions, 0);
+	begin(NULL);
+	obc_cache_recall(&(struct obt_link_memory){ .rate_out = 12500000 });
+	copy(0, 8 << 20);
+	CHECK(questions > 0);
+	/* A link that has become slow: the next copies are named. */
+	begin(NULL);
+	link_rate = 50e6;
+	obc_cache_recall(&fast);
+	for (all = 0; questions == 0 && all < 1 << 30; all += 32 << 20)
+		copy(0, 32 << 20);
+	CHECK(all <= 128 << 20);
 }
 
 int main(int argc, char **argv)

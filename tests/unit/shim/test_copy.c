@@ -13,6 +13,7 @@
 #include "client-shim/cuda/context.h"
 #include "client-shim/cuda/hostfunc.h"
 #include "client-shim/session/log.h"
+#include "client-shim/session/background.h"
 #include "client-shim/session/transfer.h"
 #include "protocol/obc_calls.h"
 #include "tests/test.h"
@@ -42,9 +43,12 @@ static union {
 	uint8_t bytes[sizeof(struct obp_write_rows_req) + OBP_ROWS_MAX];
 } record;
 
-CUresult obc_transfer_write(uint64_t dst, const void *data, uint64_t size, uint64_t on)
+CUresult obc_transfer_write(
+	uint64_t dst, const void *data, uint64_t size, uint64_t on, obc_settle *settle, void *user)
 {
 	(void)on;
+	(void)settle;
+	(void)user;
 	n_records++;
 	memcpy(at_device(dst, size), data, size);
 	return CUDA_SUCCESS;
@@ -56,6 +60,46 @@ CUresult obc_transfer_read(void *ret_data, uint64_t src, uint64_t size, uint64_t
 	n_records++;
 	memcpy(ret_data, at_device(src, size), size);
 	return CUDA_SUCCESS;
+}
+
+/* Nothing is pinned. */
+struct obf_place obf_mem_classify(uint64_t addr, uint64_t size, struct obf_mem *ret)
+{
+	(void)addr;
+	(void)size;
+	(void)ret;
+	return (struct obf_place){ .kind = OBF_PLACE_HOST };
+}
+
+bool obc_background_write(
+	uint64_t dst, const void *src, uint64_t size, uint64_t on, uint64_t *ret_number)
+{
+	(void)dst;
+	(void)src;
+	(void)size;
+	(void)on;
+	(void)ret_number;
+	return false;
+}
+
+bool obc_background_read(void *dst, uint64_t src, uint64_t size, uint64_t on, uint64_t *ret_number)
+{
+	return obc_background_write(src, dst, size, on, ret_number);
+}
+
+void obc_background_wait(void)
+{
+}
+
+bool obc_background_pending(void)
+{
+	return false;
+}
+
+bool obc_streams_idle(struct obf_ctx *ctx)
+{
+	(void)ctx;
+	return true;
 }
 
 CUresult obc_call_op_read_rows(uint64_t src, uint64_t pitch, uint64_t slice, uint64_t width,

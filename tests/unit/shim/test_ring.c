@@ -3,8 +3,8 @@
 /*
  * The ring of the log against a simple model: every residue of head and tail with every size of a
  * record, then long random runs with several uncommitted records, early acknowledgements, breaks
- * after which the server acknowledges what it had received before, and a server that acknowledges
- * as late as it may.
+ * after which the server acknowledges what it had received before, a server that acknowledges as
+ * late as it may, and memory that is given back at any time.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -284,6 +284,16 @@ static void again(void)
 	CHECK(!obc_ring_ack(&ring, most + 1));
 }
 
+static void release_all(void)
+{
+	for (uint64_t at = 0; at <= ring.mask;) {
+		uint64_t next = obc_ring_release(&ring, at);
+
+		CHECK(next > at && next <= ring.mask + 1);
+		at = next;
+	}
+}
+
 static void random_run(uint64_t size, unsigned steps)
 {
 	begin(size);
@@ -314,6 +324,8 @@ static void random_run(uint64_t size, unsigned steps)
 		default:
 			if (dice(20) == 0)
 				again();
+			else if (dice(20) == 0)
+				release_all();
 		}
 	}
 	commit_all();
@@ -326,6 +338,88 @@ TEST(random_runs)
 {
 	for (uint64_t size = 1024; size <= 64u << 10; size *= 2)
 		random_run(size, 300000 / TEST_SLOWER);
+}
+
+/* Bytes of the ring that are in memory. */
+static uint64_t resident(void)
+{
+	static unsigned char pages[(OBC_RING_DEFAULT >> 12) + 1];
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), n = (ring.mask + 1) / page;
+	uint64_t found = 0;
+
+	CHECK(mincore(ring.bytes, ring.mask + 1, pages) == 0);
+	for (size_t i = 0; i < n; i++)
+		found += pages[i] & 1 ? page : 0;
+	return found;
+}
+
+/* Fills the ring with records of `size` bytes until there is no room for another. */
+static void fill(uint32_t size)
+{
+	while (reserve(size, size, false))
+		commit(reserved);
+}
+
+/* Sends all records and compares their bytes; the server acknowledges nothing of its own accord. */
+static void send_all(void)
+{
+	struct obc_batch batch;
+
+	while (obc_ring_gather(&ring, &batch)) {
+		batch_check(&batch, ring.sent_number + 1);
+		obc_ring_leaving(&ring, &batch);
+		obc_ring_left(&ring, &batch);
+	}
+	received = reserved;
+}
+
+static void drain(void)
+{
+	send_all();
+	ack(reserved);
+	CHECK(ring.head == ring.tail);
+}
+
+TEST(released_memory_is_given_back)
+{
+	const uint32_t size = 16u << 10;
+
+	begin(8u << 20);
+	fill(size);
+	CHECK_INT(resident(), ring.mask + 1);
+	/* Full: nothing may go. */
+	release_all();
+	CHECK_INT(resident(), ring.mask + 1);
+	drain();
+	CHECK_INT(resident(), ring.mask + 1);
+	release_all();
+	CHECK(resident() <= 64u << 10);
+	/* Some records in the middle, then some around the end of the ring. */
+	for (int round = 0; round < 2; round++) {
+		uint64_t held;
+
+		fill(size);
+		drain();
+		while ((ring.head & ring.mask) < (round ? ring.mask - 2 * size : ring.mask / 2) &&
+			reserve(8, 8, false)) {
+			commit(reserved);
+			CHECK(reserve(size, size, false));
+			commit(reserved);
+			/* The last stays, so that the ring does not restart at its first byte. */
+			send_all();
+			ack(reserved - 1);
+		}
+		for (int i = 0; i < 8; i++) {
+			CHECK(reserve(size, size, false));
+			commit(reserved);
+		}
+		held = ring.head - ring.tail;
+		release_all();
+		CHECK(resident() >= held && resident() <= held + (256u << 10));
+		drain(); /* compares the bytes of each record */
+		release_all();
+		CHECK(resident() <= 64u << 10);
+	}
 }
 
 /*
@@ -440,16 +534,37 @@ static void *acker_main(void *unused)
 	return NULL;
 }
 
-TEST(two_writers_a_sender_and_acknowledgements)
+static _Atomic bool over;
+
+/* Gives memory back all the time, as the control thread does when the log is idle. */
+static void *releaser_main(void *unused)
+{
+	uint64_t at = 0;
+
+	(void)unused;
+	while (!atomic_load(&over)) {
+		spin_lock();
+		at = obc_ring_release(&ring, at);
+		atomic_store_explicit(&ring.lock, 0, memory_order_release);
+		if (at > ring.mask)
+			at = 0;
+		sched_yield();
+	}
+	return NULL;
+}
+
+static void threads_run(uint64_t size, bool releases)
 {
 	uint32_t next[2] = { 0, 0 };
-	pthread_t threads[3];
+	pthread_t threads[4];
 	uint64_t total = 0;
 
-	begin(4096);
+	begin(size);
 	for (uintptr_t i = 0; i < 2; i++)
 		pthread_create(&threads[i], NULL, writer_main, (void *)i);
 	pthread_create(&threads[2], NULL, acker_main, NULL);
+	if (releases)
+		pthread_create(&threads[3], NULL, releaser_main, NULL);
 	while (total < 2ull * THREAD_RECORDS) {
 		struct obc_batch batch;
 
@@ -480,7 +595,20 @@ TEST(two_writers_a_sender_and_acknowledgements)
 	}
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
+	atomic_store(&over, true);
+	if (releases)
+		pthread_join(threads[3], NULL);
 	CHECK(ring.tail == ring.head);
+}
+
+TEST(two_writers_a_sender_and_acknowledgements)
+{
+	threads_run(4096, false);
+}
+
+TEST(memory_is_given_back_while_threads_write)
+{
+	threads_run(64u << 10, true);
 }
 
 int main(int argc, char **argv)

@@ -80,6 +80,40 @@ TEST(a_change_is_seen)
 	CHECK(striped > 100);
 }
 
+TEST(an_earlier_session_is_continued)
+{
+	struct obc_choice choice = { 0 };
+	unsigned striped;
+
+	obc_choice_recall(&choice, 1e9, 2e9);
+	copies(&choice, OBC_CHOICE_CHECK, 1e9, 2e9, true, &striped);
+	CHECK_INT(striped, OBC_CHOICE_CHECK); /* none over the log */
+	copies(&choice, 40, 1e9, 2e9, true, &striped);
+	CHECK_INT(striped, 39); /* one to see whether that still holds */
+	choice = (struct obc_choice){ 0 };
+	obc_choice_recall(&choice, 2e9, 1e9);
+	copies(&choice, OBC_CHOICE_CHECK, 2e9, 1e9, true, &striped);
+	CHECK_INT(striped, 0);
+	/* one rate alone says nothing */
+	choice = (struct obc_choice){ 0 };
+	obc_choice_recall(&choice, 0, 1e9);
+	CHECK(choice.samples[OBC_STRIPES] == 0 && choice.rate[OBC_STRIPES] == 0);
+}
+
+TEST(an_earlier_session_may_be_wrong)
+{
+	struct obc_choice choice = { 0 };
+	unsigned striped;
+
+	obc_choice_recall(&choice, 1e9, 2e9);
+	copies(&choice, 60, 1e9, 0.2e9, true, &striped);
+	CHECK_RANGE(striped, 1, 8);
+	choice = (struct obc_choice){ 0 };
+	obc_choice_recall(&choice, 2e9, 0.1e9);
+	copies(&choice, 60, 1e9, 3e9, true, &striped);
+	CHECK(striped >= 48);
+}
+
 int main(int argc, char **argv)
 {
 	return test_main(argc, argv);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "client-shim/session/background.h"
 #include "client-shim/session/cache.h"
 #include "client-shim/session/log.h"
 #include "protocol/obc_calls.h"
@@ -143,19 +144,24 @@ CUresult obc_log_write_inline(
 	return CUDA_SUCCESS;
 }
 
-CUresult obc_log_write_byref(
-	uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
+bool obc_background_pending(void)
+{
+	return false;
+}
+
+CUresult obc_log_write_byref(uint16_t opcode, const void *head, uint32_t head_size,
+	const void *data, size_t size, obc_settle *settle, void *user)
 {
 	CUresult result = obc_log_write_inline(opcode, head, head_size, data, size);
 
 	carried_inline -= size;
 	carried_byref += size;
-	return result;
+	return settle ? settle(user) : result;
 }
 
-size_t obc_log_byref_min(void)
+size_t obc_log_byref_min(bool waits)
 {
-	return 8 * MIB;
+	return waits ? MIB : 8 * MIB;
 }
 
 CUresult obc_log_read(uint16_t opcode, const void *head, uint32_t head_size, void *dst, size_t size)
@@ -297,7 +303,31 @@ static void begin_cached(const struct obc_cache_view *view, const struct obc_str
 
 static CUresult copy_write(uint64_t size)
 {
-	return obc_transfer_write(BASE, host, size, 7);
+	return obc_transfer_write(BASE, host, size, 7, NULL, NULL);
+}
+
+static CUresult count_settle(void *user)
+{
+	++*(unsigned *)user;
+	return CUDA_SUCCESS;
+}
+
+/* A call that waits for its copy sends from the caller's memory earlier, and waits once. */
+TEST(a_call_that_waits)
+{
+	unsigned settled = 0;
+
+	begin(NULL, 0);
+	CHECK_INT(obc_transfer_write(BASE, host, MIB - 1, 7, count_settle, &settled), CUDA_SUCCESS);
+	CHECK_INT(carried_inline, MIB - 1);
+	CHECK_INT(settled, 0);
+	begin(NULL, 0);
+	CHECK_INT(obc_transfer_write(BASE, host, MIB, 7, count_settle, &settled), CUDA_SUCCESS);
+	CHECK_INT(carried_byref, MIB);
+	CHECK_INT(settled, 1);
+	begin(NULL, 0);
+	CHECK_INT(copy_write(MIB), CUDA_SUCCESS);
+	CHECK_INT(carried_inline, MIB);
 }
 
 TEST(small_copies_use_the_log)

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "client-shim/session/background.h"
+
+#include <pthread.h>
+
+#include "base/opt.h"
+#include "base/thread.h"
+#include "client-shim/session/futex.h"
+#include "client-shim/session/inside.h"
+#include "client-shim/session/log_inside.h"
+#include "client-shim/session/request.h"
+#include "protocol/obc_calls.h"
+
+#define STACK         (256u << 10) /* bytes; a codec may run on it */
+#define PARTS_MAX     16u
+#define PART_MIN      (64u << 10) /* bytes */
+#define WINDOW_MIN    (2u * PART_MIN)
+#define WINDOW_MAX    ((uint64_t)OBP_PART_PIECES_MAX * OBP_PART_PIECE)
+#define WINDOW_FIRST  (8u * PART_MIN)
+#define DELAY_NS      250000  /* how much later than an idle server the parts may be answered */
+#define READ_PAUSE_NS 200000  /* the reader's, while another thread receives */
+#define LINGER_NS     1000000 /* interval at which an idle reader looks for work, and how often */
+#define LINGER_MAX    64u
+#define SILENCE_NS    (60 * OB_SECOND) /* without a byte, while a reply is on its way */
+
+struct upload {
+	struct upload *next;
+	uint64_t id, dst, size;
+	const uint8_t *src;
+};
+
+/* A part that is not answered. */
+struct part {
+	struct log_wait wait;
+	struct upload *last_of; /* the upload ends with this part; NULL: it does not */
+	uint64_t size, sent_at;
+};
+
+struct read {
+	struct log_wait wait; /* first: log_background_landed gets its address */
+	struct read *next;
+};
+
+static struct {
+	pthread_mutex_t order; /* uploads are in the queue in the order of their records */
+	pthread_mutex_t lock;  /* all of this, except for what belongs to one thread */
+	pthread_cond_t changed;
+	bool sender_runs, reader_runs;
+	pthread_t sender, reader;
+	struct upload *first, **last; /* not taken by the sender yet */
+	uint64_t last_id;             /* under `order` */
+	struct read *reads;
+	uint32_t n_reads;
+	_Atomic uint32_t pending; /* copies of both kinds; futex */
+	_Atomic uint32_t work;    /* futex; reads are pending, or the reader must end */
+	_Atomic bool idle;        /* the reader sleeps on `work` */
+	_Atomic bool stop;
+	/* the sender's */
+	struct part parts[PARTS_MAX];
+	unsigned oldest, n_parts, n_pieces;
+	uint64_t under_way, window; /* bytes */
+} background = {
+	.order = PTHREAD_MUTEX_INITIALIZER,
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.changed = PTHREAD_COND_INITIALIZER,
+	.last = &background.first,
+	.window = WINDOW_FIRST,
+};
+
+static unsigned pieces_of(uint64_t size)
+{
+	return (unsigned)((size + OBP_PART_PIECE - 1) / OBP_PART_PIECE);
+}
+
+static bool is_on(uint32_t line)
+{
+	return ob_opt_on(OB_OPT_BACKGROUND) && ob_opt_on(OB_OPT_ASYNC) && ob_opt_on(OB_OPT_BYREF) &&
+		obc_lines_known >= line && !obc_log_ending() && obc_log_alive() == CUDA_SUCCESS;
+}
+
+/* Under the lock. */
+static void pending_add(void)
+{
+	if (atomic_fetch_add(&background.pending, 1) == 0)
+		log_hold(true);
+}
+
+/* Under the lock. */
+static void pending_drop(void)
+{
+	if (atomic_fetch_sub(&background.pending, 1) == 1)
+		log_hold(false);
+	obc_futex_wake(&background.pending, INT32_MAX);
+}
+
+/* ---- the thread that sends uploads ---- */
+
+/* Waits for the oldest part. False: the session is lost. */
+static bool part_land(void)
+{
+	struct part *part = &background.parts[background.oldest];
+	uint64_t least = atomic_load_explicit(&obc_log_state.trip_least, memory_order_relaxed),
+		 took, step = part->size;
+
+	log_wait_for(&part->wait);
+	if (!atomic_load_explicit(&part->wait.done, memory_order_acquire))
+		return false;
+	took = ob_clock_ns() - part->sent_at;
+	if (took > least + DELAY_NS)
+		background.window =
+			ob_max(background.window - background.window / 8, (uint64_t)WINDOW_MIN);
+	else if (background.under_way + OBP_PART_MAX > background.window)
+		background.window = ob_min(background.window + step, WINDOW_MAX);
+	background.under_way -= part->size;
+	background.n_pieces -= pieces_of(part->size);
+	background.oldest = (background.oldest + 1) % PARTS_MAX;
+	background.n_parts--;
+	if (!part->last_of)
+		return true;
+	/* After a break the part may be sent again although it was answered. */
+	if (!log_left_wait(part->wait.number))
+		return false;
+	free(part->last_of);
+	pthread_mutex_lock(&background.lock);
+	pending_drop();
+	pthread_mutex_unlock(&background.lock);
+	return true;
+}
+
+static bool oldest_is_answered(void)
+{
+	return background.n_parts &&
+		atomic_load_explicit(
+			&background.parts[background.oldest].wait.done, memory_order_acquire);
+}
+
+/* Waits until `size` more bytes may be under way. */
+static bool room_await(uint64_t size)
+{
+	while (background.n_parts &&
+		(oldest_is_answered() || background.n_parts == PARTS_MAX ||
+			background.n_pieces + pieces_of(size) > OBP_PART_PIECES_MAX ||
+			background.under_way + size > background.window))
+		if (!part_land())
+			return false;
+	return true;
+}
+
+static bool part_send(struct upload *upload, uint64_t at, uint64_t size)
+{
+	struct part *part = &background.parts[(background.oldest + background.n_parts) % PARTS_MAX];
+	const struct obp_upload_part_req head = { .upload = upload->id,
+		.dst = upload->dst + at,
+		.size = size,
+		.last = at + size == upload->size };
+
+	*part = (struct part){
+		.size = size, .sent_at = ob_clock_ns(), .last_of = head.last ? upload : NULL
+	};
+	if (log_commit_byref_answered(OBP_OP_UPLOAD_PART, &head, sizeof head, upload->src + at,
+		    size, &part->wait) != CUDA_SUCCESS)
+		return false;
+	background.n_parts++;
+	background.under_way += size;
+	background.n_pieces += pieces_of(size);
+	return true;
+}
+
+/* A quarter of the window, and whole pieces if it is larger than one. */
+static uint64_t part_size(void)
+{
+	uint64_t size = background.window / 4,
+		 unit = size < OBP_PART_PIECE ? PART_MIN : OBP_PART_PIECE;
+
+	return ob_min(ob_max(size / unit * unit, unit), (uint64_t)OBP_PART_MAX);
+}
+
+static bool upload_send(struct upload *upload)
+{
+	for (uint64_t at = 0, n; at < upload->size; at += n) {
+		n = ob_min(part_size(), upload->size - at);
+		if (!room_await(n) || !part_send(upload, at, n))
+			return false;
+	}
+	return true;
+}
+
+/* The next upload; waits for parts to be answered while there is none. NULL: the end. */
+static struct upload *upload_next(void)
+{
+	struct upload *upload;
+
+	for (;;) {
+		pthread_mutex_lock(&background.lock);
+		/* No time-out: an upload is added, or the session ends. */
+		while (!background.first && !background.n_parts && !atomic_load(&background.stop))
+			pthread_cond_wait(&background.changed, &background.lock);
+		upload = background.first;
+		if (upload) {
+			background.first = upload->next;
+			if (!background.first)
+				background.last = &background.first;
+		}
+		pthread_mutex_unlock(&background.lock);
+		if (upload || !background.n_parts)
+			return upload;
+		if (!part_land())
+			return NULL;
+	}
+}
+
+static void *sender_main(void *unused)
+{
+	struct upload *upload;
+
+	(void)unused;
+	log_lane_transfer();
+	while ((upload = upload_next()) && upload_send(upload))
+		;
+	/* If the session is lost nobody waits for uploads, and what remains is not freed. */
+	return NULL;
+}
+
+/* ---- the thread that receives ---- */
+
+static void reader_step(void)
+{
+	const struct timespec pause = { .tv_nsec = READ_PAUSE_NS };
+	struct log *log = &obc_log_state;
+
+	if (log_down()) {
+		log_down_wait();
+	} else if (!atomic_load_explicit(&log->n_waits, memory_order_relaxed) &&
+		log_try_right(&log->recv_right)) {
+		log_read_some(true);
+		log_recv_release();
+	} else {
+		nanosleep(&pause, NULL);
+	}
+}
+
+static void *reader_main(void *unused)
+{
+	unsigned idle = 0;
+
+	(void)unused;
+	while (!atomic_load(&background.stop) && !log_broken()) {
+		if (atomic_load_explicit(&background.work, memory_order_acquire)) {
+			idle = 0;
+			reader_step();
+			continue;
+		}
+		atomic_store(&background.idle, ++idle > LINGER_MAX);
+		obc_futex_wait_ns(&background.work, 0, idle > LINGER_MAX ? OB_SECOND : LINGER_NS);
+	}
+	return NULL;
+}
+
+void log_background_landed(struct log_wait *wait)
+{
+	struct read *read = (struct read *)wait, **at = &background.reads;
+
+	pthread_mutex_lock(&background.lock);
+	while (*at != read)
+		at = &(*at)->next;
+	*at = read->next;
+	background.n_reads--;
+	atomic_store(&background.work, background.n_reads > 0);
+	pending_drop();
+	pthread_mutex_unlock(&background.lock);
+	free(read);
+}
+
+/* ---- beginning ---- */
+
+/* Under the lock. */
+static bool thread_have(bool *runs, void *(*fn)(void *), pthread_t *ret)
+{
+	*runs = *runs || ob_thread_start(fn, NULL, STACK, ret);
+	return *runs;
+}
+
+/* Under the order lock. */
+static bool upload_begin(struct upload *upload, uint64_t stream, uint64_t *ret_number)
+{
+	struct obp_upload_begin_req *req;
+	struct obc_slot slot;
+
+	upload->id = ++background.last_id;
+	req = obc_log_begin(&slot, OBP_OP_UPLOAD_BEGIN, sizeof *req);
+	if (!req)
+		return false;
+	*req = (struct obp_upload_begin_req){ .upload = upload->id, .stream = stream };
+	*ret_number = slot.number;
+	obc_log_commit(&slot);
+	pthread_mutex_lock(&background.lock);
+	*background.last = upload;
+	background.last = &upload->next;
+	pthread_cond_signal(&background.changed);
+	pthread_mutex_unlock(&background.lock);
+	return true;
+}
+
+bool obc_background_write(
+	uint64_t dst, const void *src, uint64_t size, uint64_t stream, uint64_t *ret_number)
+{
+	struct upload *upload;
+	bool begun;
+	OBC_WAITS();
+
+	if (!is_on(OBP_LINE_upload_part) || !size || !(upload = malloc(sizeof *upload)))
+		return false;
+	*upload = (struct upload){ .dst = dst, .src = src, .size = size };
+	pthread_mutex_lock(&background.lock);
+	begun = thread_have(&background.sender_runs, sender_main, &background.sender);
+	if (begun)
+		pending_add();
+	pthread_mutex_unlock(&background.lock);
+	if (begun) {
+		pthread_mutex_lock(&background.order);
+		begun = upload_begin(upload, stream, ret_number);
+		pthread_mutex_unlock(&background.order);
+		if (begun)
+			return true;
+		pthread_mutex_lock(&background.lock);
+		pending_drop();
+		pthread_mutex_unlock(&background.lock);
+	}
+	free(upload);
+	return false;
+}
+
+/* Enters a read in the list. False: there are too many, or the reader cannot be started. */
+static bool read_add(struct read *read)
+{
+	bool added;
+
+	pthread_mutex_lock(&background.lock);
+	added = background.n_reads < OBC_BACKGROUND_READS &&
+		thread_have(&background.reader_runs, reader_main, &background.reader);
+	if (added) {
+		read->next = background.reads;
+		background.reads = read;
+		background.n_reads++;
+		atomic_store(&background.work, 1);
+		pending_add();
+	}
+	pthread_mutex_unlock(&background.lock);
+	return added;
+}
+
+bool obc_background_read(
+	void *dst, uint64_t src, uint64_t size, uint64_t stream, uint64_t *ret_number)
+{
+	struct obp_read_later_req *req;
+	struct obc_slot slot;
+	struct read *read;
+	OBC_WAITS();
+
+	if (!is_on(OBP_LINE_read_later) || !size || !(read = calloc(1, sizeof *read)))
+		return false;
+	read->wait = (struct log_wait){ .dst = dst,
+		.capacity = size,
+		.opcode = OBP_OP_READ_LATER,
+		.number = UINT64_MAX,
+		.later = true,
+		.background = true };
+	if (!read_add(read)) {
+		free(read);
+		return false;
+	}
+	req = obc_log_begin(&slot, OBP_OP_READ_LATER, sizeof *req);
+	if (!req) {
+		log_background_landed(&read->wait);
+		return false;
+	}
+	*req = (struct obp_read_later_req){ .src = src, .size = size, .stream = stream };
+	*ret_number = read->wait.number = slot.number;
+	log_wait_add(&read->wait);
+	log_commit_unanswered(&slot);
+	if (atomic_load(&background.idle))
+		obc_futex_wake(&background.work, 1);
+	return true;
+}
+
+/* ---- waiting ---- */
+
+bool obc_background_pending(void)
+{
+	return atomic_load_explicit(&background.pending, memory_order_relaxed) > 0;
+}
+
+/* Waits until less is pending than `seen`, for a short time. */
+static void pending_wait(uint32_t seen)
+{
+	log_drain(); /* the sender may doze */
+	obc_futex_wait_ns(&background.pending, seen, READ_PAUSE_NS);
+}
+
+void obc_background_wait(void)
+{
+	uint32_t seen;
+	OBC_WAITS();
+
+	while ((seen = atomic_load(&background.pending)) && !log_broken())
+		pending_wait(seen);
+}
+
+bool obc_background_received(uint64_t number)
+{
+	struct log *log = &obc_log_state;
+	uint64_t heard = atomic_load(&log->heard), since = ob_clock_ns(), now;
+
+	while (atomic_load(&background.work) && !log_broken() &&
+		atomic_load_explicit(&log->replies, memory_order_acquire) < number) {
+		reader_step();
+		now = atomic_load(&log->heard);
+		if (now == heard && ob_clock_ns() - since > SILENCE_NS)
+			return false;
+		if (now != heard)
+			since = ob_clock_ns();
+		heard = now;
+	}
+	return true;
+}
+
+bool obc_background_stop(uint64_t deadline)
+{
+	uint32_t seen;
+	bool complete;
+
+	while ((seen = atomic_load(&background.pending)) && !log_broken() &&
+		ob_clock_ns() < deadline)
+		pending_wait(seen);
+	complete = !atomic_load(&background.pending);
+	if (!complete) {
+		obc_log_set_deadline(ob_clock_ns());
+		obc_log_fail(OB_ERR_TIMEOUT); /* wakes both threads */
+	}
+	pthread_mutex_lock(&background.lock);
+	atomic_store(&background.stop, true);
+	pthread_cond_broadcast(&background.changed);
+	pthread_mutex_unlock(&background.lock);
+	atomic_store(&background.work, 1);
+	obc_futex_wake(&background.work, 1);
+	if (background.sender_runs)
+		pthread_join(background.sender, NULL);
+	if (background.reader_runs)
+		pthread_join(background.reader, NULL);
+	background.sender_runs = background.reader_runs = false;
+	return complete;
+}
+
+void obc_background_forget(void)
+{
+	pthread_mutex_init(&background.order, NULL);
+	pthread_mutex_init(&background.lock, NULL);
+	pthread_cond_init(&background.changed, NULL);
+	background.sender_runs = background.reader_runs = false;
+	background.first = NULL;
+	background.last = &background.first;
+	background.reads = NULL;
+	background.n_reads = background.n_parts = background.oldest = 0;
+	background.n_pieces = 0;
+	background.under_way = 0;
+	atomic_store(&background.pending, 0);
+	atomic_store(&background.work, 0);
+	atomic_store(&background.idle, false);
+	atomic_store(&background.stop, false);
+}

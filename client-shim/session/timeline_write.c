@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "client-shim/session/timeline_write.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "client-shim/session/timeline.h"
+#include "client-shim/session/timeline_server.h"
+#include "compression/codec.h"
+#include "protocol/obp_calls.h"
+
+#define CALL_NS    100u /* drawn length of an event whose length was not measured, at most */
+#define PID_BITS   22   /* the kernel's process ids are smaller */
+#define FILE_ROOM  (1u << 20)
+#define LINE_BYTES 512u
+
+/* An end of an arrow: one event of a record. Sorted by number, then in the order of the steps. */
+enum step { STEP_CALL, STEP_EXECUTED, STEP_ANSWERED, STEP_REPLY };
+
+struct end {
+	uint64_t number, at;
+	uint32_t pid, tid;
+	enum step step;
+};
+
+struct writer {
+	struct ob_json json;
+	uint64_t began, ended;            /* ns */
+	uint32_t client, server, devices; /* process ids in the file */
+	struct obc_timeline_rows server_side;
+	bool aligned;
+	struct end *ends;
+	size_t n_ends, max_ends;
+	/* of the current track: the event that waits for the next one, which limits its length */
+	bool held;
+	unsigned held_track;
+	struct obc_timeline_event event;
+};
+
+/* ---- pieces of events ---- */
+
+static const char *op_name(uint16_t opcode)
+{
+	const struct obp_call_info *info = obp_call_info(opcode);
+
+	return info ? info->name : "record";
+}
+
+/* A time of the file: microseconds since the timeline began, with three decimals. */
+struct stamp {
+	char text[32];
+};
+
+/* By hand: most of what is written are stamps. */
+static struct stamp stamp(uint64_t ns)
+{
+	bool before = (int64_t)ns < 0; /* only if a server's clock makes no sense */
+	uint64_t left = before ? 0 - ns : ns;
+	struct stamp ret;
+	char digits[24];
+	unsigned n = 0, out = 0;
+
+	for (; left || n < 4; left /= 10)
+		digits[n++] = (char)('0' + left % 10);
+	if (before)
+		ret.text[out++] = '-';
+	while (n) {
+		ret.text[out++] = digits[--n];
+		if (n == 3)
+			ret.text[out++] = '.';
+	}
+	ret.text[out] = '\0';
+	return ret;
+}
+
+/* An event as one line. The texts in it need no escapes. */
+static __attribute__((format(printf, 2, 3))) void line(struct writer *w, const char *format, ...)
+{
+	char text[LINE_BYTES];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	ob_json_break(&w->json);
+	ob_json_raw(&w->json, NULL, text);
+}
+
+/* One slice of a track. more: further arguments, which begin with a comma. */
+struct slice {
+	const char *name, *category;
+	uint32_t pid, tid;
+	uint64_t at, took, number;
+	char more[128];
+};
+
+static void slice_write(struct writer *w, const struct slice *slice)
+{
+	line(w,
+		"{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":%s,"
+		"\"dur\":%s,\"args\":{\"number\":%llu%s}}",
+		slice->name, slice->category, slice->pid, slice->tid,
+		stamp(slice->at - w->began).text, stamp(slice->took).text,
+		(unsigned long long)slice->number, slice->more);
+}
+
+/* Metadata; the name may be the program's and hold any character. */
+static void about_track(struct writer *w, const char *what, uint32_t pid, uint32_t tid,
+	const char *key, const char *value)
+{
+	ob_json_break(&w->json);
+	ob_json_object(&w->json, NULL);
+	ob_json_text(&w->json, "ph", "M");
+	ob_json_text(&w->json, "name", what);
+	ob_json_uint(&w->json, "pid", pid);
+	ob_json_uint(&w->json, "tid", tid);
+	ob_json_object(&w->json, "args");
+	ob_json_text(&w->json, key, value);
+	ob_json_end(&w->json);
+	ob_json_end(&w->json);
+}
+
+static void named(struct writer *w, const char *what, uint32_t pid, uint32_t tid, const char *name)
+{
+	about_track(w, what, pid, tid, "name", name);
+}
+
+static void end_add(
+	struct writer *w, enum step step, uint64_t number, uint64_t at, uint32_t pid, uint32_t tid)
+{
+	if (w->n_ends < w->max_ends && number)
+		w->ends[w->n_ends++] = (struct end){ number, at, pid, tid, step };
+}
+
+/* ---- the client ---- */
+
+static void event_write(
+	struct writer *w, unsigned track, const struct obc_timeline_event *event, uint64_t took)
+{
+	static const char *const names[] = { [OBC_EVENT_ROOM] = "wait for room in the ring",
+		[OBC_EVENT_FRAME] = "frame",
+		[OBC_EVENT_REPLY] = "reply",
+		[OBC_EVENT_SLEEP] = "asleep",
+		[OBC_EVENT_PING] = "ping" };
+	const char *codec = obz_codec_name((enum obz_codec)event->codec);
+	struct slice slice = { names[event->kind], "wire", w->client, track + 1, event->at, took,
+		event->number, "" };
+
+	switch ((enum obc_timeline_kind)event->kind) {
+	case OBC_EVENT_CALL:
+	case OBC_EVENT_WAIT:
+		slice.name = op_name(event->opcode);
+		slice.category = event->kind == OBC_EVENT_WAIT ? "wait" : "call";
+		snprintf(slice.more, sizeof slice.more, ",\"bytes\":%u", event->size);
+		end_add(w, STEP_CALL, event->number, event->at, w->client, track + 1);
+		break;
+	case OBC_EVENT_FRAME:
+		snprintf(slice.more, sizeof slice.more,
+			",\"records\":%u,\"bytes\":%u,\"codec\":\"%s\",\"sent by\":\"%s\"",
+			event->more, event->size, codec, event->by_sender ? "sender" : "caller");
+		break;
+	case OBC_EVENT_REPLY:
+		snprintf(slice.more, sizeof slice.more, ",\"bytes\":%u,\"codec\":\"%s\"",
+			event->size, codec);
+		end_add(w, STEP_REPLY, event->number, event->at, w->client, track + 1);
+		break;
+	case OBC_EVENT_ROOM:
+	case OBC_EVENT_SLEEP:
+	case OBC_EVENT_PING:
+		slice.category = "idle";
+		break;
+	}
+	slice_write(w, &slice);
+}
+
+/* Writes the event that was held back. next: when the track's next event begins. */
+static void held_write(struct writer *w, uint64_t next)
+{
+	uint64_t room = next - w->event.at;
+
+	if (!w->held)
+		return;
+	w->held = false;
+	event_write(w, w->held_track, &w->event,
+		w->event.took ? w->event.took : ob_min(room, (uint64_t)CALL_NS));
+}
+
+static void event_hold(void *user, unsigned track, const struct obc_timeline_event *event)
+{
+	struct writer *w = user;
+
+	held_write(w, event->at);
+	w->held = true;
+	w->held_track = track;
+	w->event = *event;
+}
+
+static void waiting_write(struct writer *w, unsigned lane)
+{
+	struct obc_timeline_event event;
+
+	if (!obc_timeline_waiting(lane, &event))
+		return;
+	slice_write(w,
+		&(struct slice){ op_name(event.opcode), "wait", w->client, lane + 1, event.at,
+			ob_max(w->ended, event.at) - event.at, event.number,
+			",\"unfinished\":true" });
+}
+
+static void counter(void *user, unsigned track, const struct obc_timeline_event *event)
+{
+	(void)track;
+	(void)event;
+	++*(size_t *)user;
+}
+
+static size_t events_of(unsigned track)
+{
+	size_t n = 0;
+
+	obc_timeline_each(track, counter, &n);
+	return n;
+}
+
+static void client_write(struct writer *w)
+{
+	static const char *const names[] = { "sender", "wire: sent", "wire: received",
+		"control connection" };
+	char name[32];
+
+	for (unsigned track = 0; track < OBC_TRACKS; track++) {
+		struct obc_timeline_event waiting;
+		bool lane = track < OBC_TRACK_SENDER;
+
+		if (!events_of(track) && !(lane && obc_timeline_waiting(track, &waiting)))
+			continue;
+		snprintf(name, sizeof name, "thread, lane %u", track);
+		named(w, "thread_name", w->client, track + 1,
+			lane ? name : names[track - OBC_TRACK_SENDER]);
+		obc_timeline_each(track, event_hold, w);
+		held_write(w, w->ended);
+		if (lane)
+			waiting_write(w, track);
+	}
+}
+
+/* ---- the server ---- */
+
+static uint32_t row_tid(const struct obp_timeline_event *row)
+{
+	return obp_timeline_thread(row) + 1;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct obp_timeline_event *x = *(const struct obp_timeline_event *const *)a,
+					*y = *(const struct obp_timeline_event *const *)b;
+	bool x_device = obp_timeline_kind(x) == OBP_TIMELINE_DEVICE,
+	     y_device = obp_timeline_kind(y) == OBP_TIMELINE_DEVICE;
+
+	if (x_device != y_device)
+		return x_device - y_device;
+	if (x_device && x->more != y->more)
+		return x->more < y->more ? -1 : 1;
+	if (!x_device && row_tid(x) != row_tid(y))
+		return row_tid(x) < row_tid(y) ? -1 : 1;
+	return x->at_ns < y->at_ns ? -1 : x->at_ns > y->at_ns;
+}
+
+static uint64_t aligned(const struct writer *w, uint64_t server_ns)
+{
+	return obc_fit_client_time(&w->server_side.fit, server_ns);
+}
+
+static void row_write(struct writer *w, const struct obp_timeline_event *row)
+{
+	unsigned kind = obp_timeline_kind(row);
+	uint64_t at = aligned(w, row->at_ns), end = aligned(w, row->at_ns + row->took_ns);
+	uint64_t took = (int64_t)(end - at) > 0 ? end - at : 0;
+	bool answer = kind == OBP_TIMELINE_ANSWERED;
+	struct slice slice = { answer ? "answer" : op_name(obp_timeline_opcode(row)), "server",
+		w->server, row_tid(row), at, answer ? CALL_NS : took, row->number, "" };
+	int n = 0;
+
+	if (!answer)
+		n = snprintf(slice.more, sizeof slice.more, ",\"queued us\":%s",
+			stamp(obp_timeline_queued(row)).text);
+	if (!answer && row->more)
+		snprintf(slice.more + n, sizeof slice.more - (size_t)n, ",\"replied after us\":%s",
+			stamp(row->more).text);
+	slice_write(w, &slice);
+	end_add(w, answer ? STEP_ANSWERED : STEP_EXECUTED, row->number, at, w->server,
+		row_tid(row));
+}
+
+static void device_write(struct writer *w, const struct obp_timeline_event *row, uint32_t tid)
+{
+	uint64_t at = aligned(w, row->at_ns);
+
+	slice_write(w,
+		&(struct slice){ op_name(obp_timeline_opcode(row)), "device", w->devices, tid, at,
+			ob_min(row->took_ns, (uint64_t)INT64_MAX), row->number, "" });
+}
+
+static void rows_write(struct writer *w, const struct obp_timeline_event **rows, size_t n)
+{
+	const struct obp_timeline_event *last = NULL;
+	uint32_t stream = 0;
+	char name[48];
+
+	for (size_t i = 0; i < n; i++) {
+		bool device = obp_timeline_kind(rows[i]) == OBP_TIMELINE_DEVICE;
+		bool first = !last || device != (obp_timeline_kind(last) == OBP_TIMELINE_DEVICE) ||
+			(device ? rows[i]->more != last->more : row_tid(rows[i]) != row_tid(last));
+
+		if (device && first)
+			stream++;
+		if (first) {
+			snprintf(name, sizeof name,
+				device                          ? "stream %u"
+					: row_tid(rows[i]) == 1 ? "executor"
+								: "server thread %u",
+				device ? stream : row_tid(rows[i]));
+			named(w, "thread_name", device ? w->devices : w->server,
+				device ? stream : row_tid(rows[i]), name);
+		}
+		last = rows[i];
+		if (device)
+			device_write(w, rows[i], stream);
+		else
+			row_write(w, rows[i]);
+	}
+}
+
+static void server_write(struct writer *w)
+{
+	const struct obc_timeline_rows *all = &w->server_side;
+	const struct obp_timeline_event **rows = malloc((all->n + 1) * sizeof *rows);
+	char label[80];
+
+	if (rows && w->aligned) {
+		for (size_t i = 0; i < all->n; i++)
+			rows[i] = &all->rows[i];
+		qsort(rows, all->n, sizeof *rows, by_place);
+		named(w, "process_name", w->server, 0, "server");
+		snprintf(label, sizeof label, "clock aligned to within %.1f us",
+			(double)obc_fit_error(&all->fit) / 1e3);
+		about_track(w, "process_labels", w->server, 0, "labels", label);
+		rows_write(w, rows, all->n);
+	}
+	free(rows);
+}
+
+/* ---- arrows ---- */
+
+static int by_number(const void *a, const void *b)
+{
+	const struct end *x = a, *y = b;
+
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	if (x->step != y->step)
+		return x->step < y->step ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static void flow_write(struct writer *w, const struct end *end, const char *phase)
+{
+	line(w,
+		"{\"ph\":\"%s\",\"name\":\"record\",\"cat\":\"flow\",\"pid\":%u,\"tid\":%u,"
+		"\"ts\":%s,\"id\":%llu%s}",
+		phase, end->pid, end->tid, stamp(end->at - w->began).text,
+		(unsigned long long)end->number, *phase == 's' ? "" : ",\"bp\":\"e\"");
+}
+
+/* A record's events are drawn with an arrow if the call and one more of them were kept. */
+static void flows_write(struct writer *w)
+{
+	size_t next;
+
+	qsort(w->ends, w->n_ends, sizeof *w->ends, by_number);
+	for (size_t i = 0; i < w->n_ends; i = next) {
+		for (next = i + 1; next < w->n_ends && w->ends[next].number == w->ends[i].number;)
+			next++;
+		if (w->ends[i].step != STEP_CALL || next - i < 2)
+			continue;
+		for (size_t k = i; k < next; k++)
+			flow_write(w, &w->ends[k], k == i ? "s" : k + 1 == next ? "f" : "t");
+	}
+}
+
+/* ---- the file ---- */
+
+static void about_write(struct writer *w)
+{
+	uint64_t calls = 0, others = 0, error = obc_fit_error(&w->server_side.fit);
+
+	for (unsigned track = 0; track < OBC_TRACKS; track++)
+		*(track < OBC_TRACK_SENDER ? &calls : &others) += obc_timeline_dropped(track);
+	ob_json_object(&w->json, "otherData");
+	ob_json_text(&w->json, "version", OB_VERSION);
+	ob_json_uint(&w->json, "limit of events", obc_timeline_limit());
+	ob_json_uint(&w->json, "dropped calls", calls);
+	ob_json_uint(&w->json, "dropped wire and thread events", others);
+	ob_json_uint(&w->json, "dropped server events", w->server_side.dropped);
+	ob_json_uint(&w->json, "clock exchanges", w->server_side.fit.exchanges);
+	if (w->aligned)
+		ob_json_fixed(&w->json, "clock error us", (double)error / 1e3, 3);
+	else
+		ob_json_null(&w->json, "clock error us");
+	ob_json_end(&w->json);
+}
+
+static void all_write(struct writer *w, FILE *file)
+{
+	ob_json_begin(&w->json, file, OB_JSON_COMPACT);
+	ob_json_object(&w->json, NULL);
+	ob_json_text(&w->json, "displayTimeUnit", "ns");
+	about_write(w);
+	ob_json_array(&w->json, "traceEvents");
+	named(w, "process_name", w->client, 0, program_invocation_short_name);
+	client_write(w);
+	if (w->server_side.n)
+		server_write(w);
+	flows_write(w);
+	ob_json_end(&w->json);
+	ob_json_end(&w->json);
+	fputc('\n', file);
+}
+
+void obc_timeline_write(void)
+{
+	struct writer w = { .began = obc_timeline_began(), .ended = ob_clock_ns() };
+	FILE *file;
+	bool failed;
+
+	if (!obc_timeline_on)
+		return;
+	obc_timeline_stop();
+	file = fopen(obc_timeline_path(), "we");
+	if (!file) {
+		ob_warn("the timeline is not written: cannot open %s: %s", obc_timeline_path(),
+			strerror(errno));
+		return;
+	}
+	setvbuf(file, NULL, _IOFBF, FILE_ROOM);
+	w.client = (uint32_t)getpid();
+	w.server = w.client | 1u << PID_BITS;
+	w.devices = w.client | 2u << PID_BITS;
+	obc_timeline_server_rows(&w.server_side);
+	w.aligned = obc_fit_error(&w.server_side.fit) != UINT64_MAX;
+	w.max_ends = obc_timeline_limit() + w.server_side.n;
+	w.ends = malloc(w.max_ends * sizeof *w.ends);
+	if (!w.ends)
+		w.max_ends = 0;
+	all_write(&w, file);
+	free(w.ends);
+	failed = ferror(file) != 0;
+	if (fclose(file) || failed)
+		ob_warn("the timeline is not complete: cannot write %s: %s", obc_timeline_path(),
+			strerror(errno));
+}

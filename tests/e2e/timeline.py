@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""outboard run --timeline: the file is valid JSON, the times of each track do not go back, each call
+leads to its execution on the server, which lies within the call's own time, and what a small limit
+dropped is counted.
+
+    timeline.py OUTBOARD SERVER THREADS VECTOR_ADD FORK INIT
+"""
+import collections
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.path.append(sys.path[0] + '/../lib')
+from outboard_test import ENV, Server, check, finish
+
+OUTBOARD, SERVER, THREADS, VECTOR_ADD, FORK, INIT = map(os.path.abspath, sys.argv[1:7])
+CALLS = 'wait', 'call'
+
+
+def run(url, path, *command, **env):
+    return subprocess.run([OUTBOARD, 'run', '--server', url, '--timeline', path, '--stats', '--', *command], capture_output=True, text=True, timeout=120,
+                          env={**ENV, **env}, check=False)
+
+
+def slices(trace):
+    return [e for e in trace['traceEvents'] if e['ph'] == 'X']
+
+
+def read(path):
+    with open(path, encoding='utf-8') as file:
+        return json.load(file)
+
+
+def sent(done):
+    """The number of records, from the report of --stats."""
+    return int(re.search(r'outboard: (\d+) calls sent', done.stderr).group(1))
+
+
+def shape(trace):
+    """What holds of every trace."""
+    named = {(e['pid'], e['tid']) for e in trace['traceEvents'] if e['name'] == 'thread_name'}
+    tracks = collections.defaultdict(list)
+    for e in slices(trace):
+        tracks[e['pid'], e['tid']].append(e)
+        check_quietly('no negative length', e['dur'] >= 0, e)
+    check('each track has a name', set(tracks) == named, set(tracks) ^ named)
+    for track, events in tracks.items():
+        back = [(a, b) for a, b in zip(events, events[1:]) if b['ts'] < a['ts']]
+        check(f'the times of track {track} do not go back', not back, back[:1])
+    other = {e['ph'] for e in trace['traceEvents']} - {'X', 'M', 's', 't', 'f'}
+    check('slices have begin and end in one event', not other, other)
+    flows = collections.defaultdict(str)
+    for e in trace['traceEvents']:
+        if e['ph'] in 'stf':
+            flows[e['id']] += e['ph']
+            check_quietly('an arrow is attached to a slice', any(s['ts'] <= e['ts'] <= s['ts'] + s['dur'] for s in tracks[e['pid'], e['tid']]
+                                                                 if s['args'].get('number') == e['id']), e)
+    wrong = {number: steps for number, steps in flows.items() if not re.fullmatch('st*f', steps)}
+    check('each arrow has one begin and one end', not wrong, wrong)
+    return flows
+
+
+def check_quietly(what, condition, detail):
+    if not condition:
+        check(what, False, detail)
+
+
+def whole(trace, done):
+    """Nothing was dropped: every call is there, and every record was executed."""
+    flows = shape(trace)
+    about = trace['otherData']
+    check('nothing was dropped', not any(about[key] for key in about if key.startswith('dropped')), about)
+    error = about['clock error us']
+    check('the error of the clocks is known', error is not None and error > 0 and about['clock exchanges'] > 0, about)
+    calls = {e['args']['number']: e for e in slices(trace) if e.get('cat') in CALLS and e['args']['number']}
+    executed = collections.defaultdict(list)
+    for e in slices(trace):
+        if e['cat'] == 'server':
+            executed[e['args']['number']].append(e)
+    begun = min(executed)  # the records before switched the times on
+    missing = [e for number, e in calls.items() if number not in executed and number >= begun and e['name'] not in ('bye', 'timeline_read')]
+    check('every call was executed', not missing, missing[:3])
+    check('by the same name', all(e['name'] in (calls[n]['name'], 'answer') for n in executed if n in calls for e in executed[n]))
+    waits = [e for number, e in calls.items() if e['cat'] == 'wait' and number in executed]
+    outside = [(wait, executed[wait['args']['number']]) for wait in waits if not any(
+        wait['ts'] - error <= e['ts'] and e['ts'] + e['args'].get('replied after us', 0) <= wait['ts'] + wait['dur'] + error for e in executed[wait['args']['number']])]
+    check(f'{len(waits)} calls that waited were executed within their time', waits and not outside, outside[:1])
+    unlinked = [e for e in waits if e['args']['number'] not in flows]
+    check('and have arrows', not unlinked, unlinked[:1])
+    early = [n for n, e in calls.items() if n in executed and min(x['ts'] for x in executed[n]) < e['ts'] - 2 * error]
+    check('no call was executed before it was made', not early, early[:3])
+    inserted = sum(x['name'] == 'ctx_use' for e in executed.values() for x in e)
+    check('calls and changes of context are all records', len(calls) + inserted == sent(done), (len(calls), inserted, sent(done)))
+    frames = [e for e in slices(trace) if e['name'] == 'frame' and e['args']['sent by'] and e['tid'] != 1025]
+    check('the frames hold all records', sum(e['args']['records'] for e in frames) == sent(done), (sum(e['args']['records'] for e in frames), sent(done)))
+    return calls, inserted
+
+
+def small(url, path, inserted):
+    """With a small limit the newest events are dropped and counted."""
+    done = run(url, path, THREADS, OUTBOARD_TIMELINE_EVENTS='1024')
+    check('the program succeeds with a small limit', done.returncode == 0, done.stderr)
+    trace = read(path)
+    shape(trace)
+    about = trace['otherData']
+    kept = [e for e in slices(trace) if e.get('cat') in CALLS and e['args']['number']]
+    # The log inserts as many changes of context as in the run before.
+    check('kept and dropped calls are all calls', len(kept) + about['dropped calls'] == sent(done) - inserted,
+          (len(kept), about['dropped calls'], sent(done), inserted))
+    check('some were dropped', about['dropped calls'] > 0, about)
+    drawn = [e for e in slices(trace) if e['pid'] == min(x['pid'] for x in slices(trace)) and e['tid'] != 1025]
+    check('the limit holds', len(drawn) <= about['limit of events'] == 1024, len(drawn))
+
+
+def ends(url, path, folder):
+    """How programs end, and files that cannot be written."""
+    done = run(url, path, FORK)
+    check('a program that forks succeeds', done.returncode == 0, done.stderr)
+    pids = {e['pid'] for e in read(path)['traceEvents']}
+    check('the file is the parent\'s', len(pids) == 2, pids)
+
+    os.remove(path)
+    program = subprocess.Popen([OUTBOARD, 'run', '--server', url, '--timeline', path, '--', INIT, 'wait'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               text=True, env=ENV)
+    program.stdout.readline()
+    program.send_signal(signal.SIGKILL)
+    program.communicate(timeout=60)
+    check('a killed program leaves an empty file', os.path.getsize(path) == 0)
+
+    done = run(url, '/nonexistent/file', VECTOR_ADD)
+    check('a file that cannot be created is an error', done.returncode == 1 and done.stdout == '' and
+          'outboard run: --timeline: cannot create /nonexistent/file: No such file or directory' in done.stderr, done)
+    done = subprocess.run([OUTBOARD, 'run', '--server', url, '--', VECTOR_ADD], capture_output=True, text=True, timeout=60,
+                          env={**ENV, 'OUTBOARD_TIMELINE': '/nonexistent/file'}, check=False)
+    check('without outboard run it is a warning', done.returncode == 0 and 'OUTBOARD_TIMELINE: cannot create /nonexistent/file' in done.stderr, done)
+    done = subprocess.run([OUTBOARD, 'run', '--direct', '--timeline', path, '--', VECTOR_ADD], capture_output=True, text=True, timeout=60, check=False)
+    check('--direct has no timeline', done.returncode == 2 and '--timeline shows client and server' in done.stderr, done)
+    done = subprocess.run([OUTBOARD, 'run', '--server', url, '--timeline', 'relative.json', '--', VECTOR_ADD], capture_output=True, text=True, timeout=60, cwd=folder,
+                          env=ENV, check=False)
+    check('a relative name', done.returncode == 0 and read(os.path.join(folder, 'relative.json'))['traceEvents'], done.stderr)
+    plain = subprocess.run([OUTBOARD, 'run', '--server', url, '--', VECTOR_ADD], capture_output=True, text=True, timeout=60, env=ENV, check=False)
+    check('standard output is the program\'s', done.stdout == plain.stdout, done.stdout)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder, Server(SERVER, '--driver', 'soft') as server:
+        path = os.path.join(folder, 'trace.json')
+        for program in VECTOR_ADD, THREADS:
+            done = run(server.url, path, program)
+            check(f'{os.path.basename(program)} succeeds', done.returncode == 0, done.stderr)
+            calls, inserted = whole(read(path), done)
+        threads = {e['tid'] for e in calls.values()}
+        check('each thread has a track', len(threads) > 4, threads)
+        small(server.url, path, inserted)
+        ends(server.url, path, folder)
+    finish()
+
+
+main()

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/* Values of memset that control the device of fake_driver.c. */
+#ifndef FAKE_DRIVER_H
+#define FAKE_DRIVER_H
+
+#define FAKE_BEGIN 0xb0 /* begins a piece of work */
+#define FAKE_END   0xe0 /* ends the oldest */
+
+#endif
