@@ -20,6 +20,8 @@ from outboard_test import ENV, Server, check, finish
 
 OUTBOARD, SERVER, THREADS, VECTOR_ADD, FORK, INIT = map(os.path.abspath, sys.argv[1:7])
 CALLS = 'wait', 'call'
+if preload := os.environ.get('OUTBOARD_TEST_PRELOAD'):  # a sanitizer's library must be the first
+    ENV['LD_PRELOAD'] = preload
 
 
 def run(url, path, *command, **env):
