@@ -52,8 +52,9 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ret, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuCtxSetCurrent(CUcontext context);
-EXPORT CUresult cuCtxSetCurrent(CUcontext context)
+/* Weak: a driver may note the context. */
+EXPORT __attribute__((weak)) CUresult cuCtxSetCurrent(CUcontext context);
+EXPORT __attribute__((weak)) CUresult cuCtxSetCurrent(CUcontext context)
 {
 	(void)context;
 	return CUDA_SUCCESS;

@@ -45,11 +45,17 @@ static struct obs_pending *waiter_of(const struct obs_completion *c, CUevent eve
 
 /* ---- the thread ---- */
 
-/* Under the lock: appends the new entries to those that are polled. */
-static void take_added(struct obs_completion *c)
+/*
+ * Under the lock: appends the new entries to those that are polled. Before that a destroyed context
+ * is left: the entry of its table may be that of another context now.
+ */
+static void take_added(struct obs_exec *x, struct obs_completion *c)
 {
 	struct obs_pending **last = &c->watched;
 
+	if (ob_unlikely(c->forgotten))
+		x->context = NULL;
+	c->forgotten = false;
 	if (!c->added)
 		return;
 	while (*last)
@@ -185,10 +191,10 @@ static void *completion_main(void *argument)
 		bool any;
 
 		pthread_mutex_lock(&c->lock);
-		take_added(c);
+		take_added(&x, c);
 		while (!c->watched) {
 			sleep_locked(c, OB_NEVER);
-			take_added(c);
+			take_added(&x, c);
 		}
 		pthread_mutex_unlock(&c->lock);
 		age = poll_all(&x, c, &spin, &any);
@@ -336,6 +342,15 @@ bool obs_completion_keeps(struct obs_session *session, CUevent event)
 	return event_in_use(session, event, true);
 }
 
+/* Under the lock: destroys what the entries made in a context that is about to be destroyed. */
+static void events_forget(
+	const struct obs_driver *drv, struct obs_pending *list, const struct obs_context *context)
+{
+	for (; list; list = list->next)
+		if (list->made_in == context)
+			events_destroy(drv, list);
+}
+
 static bool has_context(const struct obs_pending *list, const struct obs_context *context)
 {
 	while (list && list->context != context)
@@ -351,8 +366,10 @@ void obs_completion_forget(struct obs_session *session, struct obs_context *cont
 	/* No time-out: destroying the context would wait for the same work of the device. */
 	while (has_context(c->watched, context) || has_context(c->added, context))
 		pthread_cond_wait(&c->changed, &c->lock);
-	for (struct obs_pending *pending = c->free; pending; pending = pending->next)
-		if (pending->made_in == context)
-			events_destroy(session->drv, pending);
+	c->forgotten = true;
+	events_forget(session->drv, c->free, context);
+	/* Entries of other contexts may keep events of an earlier call; they use none of them. */
+	events_forget(session->drv, c->watched, context);
+	events_forget(session->drv, c->added, context);
 	pthread_mutex_unlock(&c->lock);
 }

@@ -223,6 +223,7 @@ struct obs_completion {
 	_Atomic uint32_t n;                      /* added and not answered */
 	struct obs_pending *added, **last_added; /* under lock; not seen by the thread yet */
 	struct obs_pending *watched;             /* the thread's; changed under lock */
+	bool forgotten; /* a context was destroyed; the thread may still have it current */
 	struct obs_pending *free;
 };
 

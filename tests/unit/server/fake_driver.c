@@ -26,10 +26,81 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static unsigned begun, ended; /* pieces of work */
 static char context_object;
 
+/* Never freed, like events, so that the use of a destroyed one is seen. */
+struct context {
+	struct context *next;
+	bool destroyed;
+};
+
 struct event {
 	unsigned at; /* complete when so many pieces have ended */
 	bool destroyed;
+	const struct context *context; /* NULL: the primary one */
 };
+
+static struct context *contexts; /* under lock; without the primary one */
+static _Thread_local CUcontext current;
+
+/* NULL: no context, or the primary one. */
+static struct context *context_of(CUcontext context)
+{
+	struct context *c;
+
+	pthread_mutex_lock(&lock);
+	for (c = contexts; c && (CUcontext)c != context;)
+		c = c->next;
+	pthread_mutex_unlock(&lock);
+	return c;
+}
+
+EXPORT CUresult cuCtxSetCurrent(CUcontext context);
+EXPORT CUresult cuCtxSetCurrent(CUcontext context)
+{
+	current = context;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxCreate_v2(CUcontext *ret, unsigned int flags, CUdevice device);
+EXPORT CUresult cuCtxCreate_v2(CUcontext *ret, unsigned int flags, CUdevice device)
+{
+	struct context *c = calloc(1, sizeof *c);
+
+	(void)flags;
+	(void)device;
+	if (!c)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&lock);
+	c->next = contexts;
+	contexts = c;
+	pthread_mutex_unlock(&lock);
+	*ret = current = (CUcontext)c;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *ret);
+EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *ret)
+{
+	*ret = current;
+	current = NULL;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxDestroy_v2(CUcontext context);
+EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
+{
+	struct context *c = context_of(context);
+
+	if (c)
+		c->destroyed = true;
+	return c ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+static CUresult current_check(void)
+{
+	const struct context *c = context_of(current);
+
+	return c && c->destroyed ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
+}
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *ret, size_t size);
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *ret, size_t size)
@@ -158,7 +229,7 @@ static struct event *event_of(CUevent event)
 {
 	struct event *e = (struct event *)event;
 
-	if (!e->destroyed)
+	if (!e->destroyed && !(e->context && e->context->destroyed))
 		return e;
 	fprintf(stderr, "fake driver: a destroyed event is used\n");
 	abort();
@@ -171,6 +242,8 @@ EXPORT CUresult cuEventCreate(CUevent *ret, unsigned int flags)
 
 	(void)flags;
 	*ret = (CUevent)event;
+	if (event)
+		event->context = context_of(current);
 	return event ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -192,7 +265,9 @@ EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
 EXPORT CUresult cuEventQuery(CUevent event);
 EXPORT CUresult cuEventQuery(CUevent event)
 {
-	return look(event_of(event)->at);
+	CUresult result = current_check();
+
+	return result == CUDA_SUCCESS ? look(event_of(event)->at) : result;
 }
 
 EXPORT CUresult cuEventSynchronize(CUevent event);

@@ -553,6 +553,72 @@ TEST(a_context_waits_for_the_work_of_a_destroyed_stream)
 	end();
 }
 
+static void context_begin(uint64_t id)
+{
+	const struct obp_ctx_create_req req = { .ctx = id };
+
+	peer_call(&peer, 0, OBP_OP_CTX_CREATE, &req, sizeof req);
+	peer_use_context(&peer, 1, id);
+}
+
+static void context_end(uint64_t id)
+{
+	const struct obp_ctx_destroy_req req = { .ctx = id };
+
+	peer_call(&peer, 0, OBP_OP_CTX_DESTROY, &req, sizeof req);
+	CHECK_INT(peer_ping(&peer, 0), 0);
+}
+
+/* In the context begun last: two calls wait for work, which then ends. */
+static void two_calls_begin(uint16_t opcode, uint64_t addr)
+{
+	fill_with(0, addr, 16, FAKE_BEGIN);
+	event_op(0, OBP_OP_EVENT_RECORD);
+	wait_op(1, opcode, addr);
+	wait_op(1, opcode, addr);
+	CHECK_INT(peer_ping(&peer, 0), 0);
+}
+
+static void two_calls_end(uint64_t addr)
+{
+	fill(0, addr, 16);
+	CHECK_INT(peer_reply(&peer)->result, 0);
+	CHECK_INT(peer_reply(&peer)->result, 0);
+}
+
+/*
+ * A context ends and another gets its place in the server's table, and an entry of the completion
+ * thread serves calls of several contexts, of which one ends meanwhile.
+ */
+TEST(contexts_come_and_go_while_calls_wait)
+{
+	enum { FIRST = 4000, SECOND };
+	uint64_t addr;
+
+	begin();
+	addr = alloc_plain(16);
+	with_stream_and_event(0);
+	for (int round = 0; round < 3; round++) {
+		context_begin(FIRST);
+		two_calls_begin(OBP_OP_STREAM_SYNCHRONIZE, addr); /* makes events in it */
+		two_calls_end(addr);
+		context_end(FIRST);
+	}
+	for (int round = 0; round < 3; round++) {
+		context_begin(FIRST);
+		two_calls_begin(OBP_OP_STREAM_SYNCHRONIZE, addr);
+		two_calls_end(addr);
+		context_begin(SECOND);
+		two_calls_begin(OBP_OP_EVENT_SYNCHRONIZE, addr); /* makes none */
+		context_end(FIRST);
+		two_calls_end(addr);
+		two_calls_begin(OBP_OP_STREAM_SYNCHRONIZE, addr);
+		two_calls_end(addr);
+		context_end(SECOND);
+	}
+	end();
+}
+
 TEST(a_client_that_leaves_while_its_call_blocks)
 {
 	pid_t pids[4];
