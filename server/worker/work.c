@@ -4,22 +4,45 @@
 
 #include <stdlib.h>
 
+/* Streams that were destroyed need no entry. */
+static void drop_destroyed(struct obs_session *session)
+{
+	struct obs_work *work = &session->work;
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < work->n; i++)
+		if (obs_handles_find(&session->streams, work->ids[i]))
+			work->ids[kept++] = work->ids[i];
+	work->n = kept;
+}
+
+static bool grow(struct obs_work *work)
+{
+	uint32_t room = work->room ? 2 * work->room : 64;
+	uint64_t *ids = realloc(work->ids, room * sizeof *ids);
+
+	if (ids) {
+		work->ids = ids;
+		work->room = room;
+	}
+	return ids != NULL;
+}
+
 void obs_work_add(struct obs_session *session, struct obs_handle *stream)
 {
 	struct obs_work *work = &session->work;
 
 	if (work->n == work->room) {
-		uint32_t room = work->room ? 2 * work->room : 64;
-		uint64_t *ids = realloc(work->ids, room * sizeof *ids);
-
-		if (!ids) {
-			/* The context is waited for as a whole. */
-			if (stream->context)
-				stream->context->orphans = true;
-			return;
-		}
-		work->ids = ids;
-		work->room = room;
+		drop_destroyed(session);
+		/* So that the next walk is far away; without memory it is not. */
+		if (work->n > work->room / 2)
+			grow(work);
+	}
+	if (work->n == work->room && !grow(work)) {
+		/* The context is waited for as a whole. */
+		if (stream->context)
+			stream->context->orphans = true;
+		return;
 	}
 	stream->extra |= OBS_STREAM_BUSY;
 	work->ids[work->n++] = atomic_load_explicit(&stream->id, memory_order_relaxed);
