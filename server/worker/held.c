@@ -24,7 +24,7 @@ struct obs_held_record {
 	_Alignas(8) uint8_t body[];
 };
 
-_Static_assert(sizeof(struct obs_held_record) <= OBS_HELD_ENTRY, "the client counts this much");
+_Static_assert(sizeof(struct obs_held_record) <= OBS_HELD_ENTRY, "as much as is counted");
 
 /* What a record depends on, and what depends on it. */
 enum kind {
@@ -340,7 +340,8 @@ static bool waits(struct obs_session *session, const struct obs_context *context
 	/* Also what names an unknown stream is executed in the end, which ends the session. */
 	if (t->kind == ALWAYS || (!held->n_open && !before))
 		return false;
-	if (held->all)
+	/* Which events are recorded by records that are held back is known in any case. */
+	if (held->all && (t->kind != EVENT_ASK || !context))
 		return t->kind != PART || !obs_open_upload(session, t->stream);
 	switch (t->kind) {
 	case ALWAYS:
