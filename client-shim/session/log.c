@@ -172,40 +172,50 @@ void log_hold(bool on)
 }
 
 /*
- * Waits for room in the ring, which appears when the server has acknowledged enough. The waiting
- * thread sends and reads meanwhile. seen_tail: the tail with which there was no room.
+ * There was no room with this tail: does one step of what makes room, or waits a little for others
+ * to do it. Room appears when the server has acknowledged enough.
  */
-static __attribute__((noinline)) bool room_wait(uint64_t seen_tail)
+static void room_wait(uint64_t seen_tail)
 {
 	const struct timespec pause = { .tv_nsec = ROOM_PAUSE_NS };
 	struct log *log = &obc_log_state;
-	uint64_t began = ob_clock_ns();
+
+	if (atomic_load_explicit(&log->ring.tail, memory_order_acquire) != seen_tail || log_drain())
+		return;
+	if (log_down()) {
+		log_down_wait();
+	} else if (atomic_load_explicit(&log->ring.held, memory_order_relaxed) &&
+		!this_lane.urgent) {
+		held_ask();
+		if (atomic_load_explicit(&log->ring.tail, memory_order_relaxed) == seen_tail)
+			nanosleep(&pause, NULL);
+	} else if (log_try_right(&log->recv_right)) {
+		log_read_some(true);
+		log_recv_release();
+	} else {
+		/* another thread reads and will advance the tail */
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* The ring's lock is held, also afterwards, unless the session is lost: NULL. */
+static __attribute__((noinline)) struct obp_record *reserve_slowly(uint64_t need, unsigned numbers)
+{
+	struct obc_ring *ring = &obc_log_state.ring;
+	struct obp_record *record;
+	uint64_t tail = 0;
 	OBC_WAITS();
 
-	while (atomic_load_explicit(&log->ring.tail, memory_order_acquire) == seen_tail &&
-		!log_broken()) {
-		if (log_drain())
-			continue;
-		if (log_down()) {
-			log_down_wait();
-		} else if (atomic_load_explicit(&log->ring.held, memory_order_relaxed) &&
-			!this_lane.urgent) {
-			held_ask();
-			nanosleep(&pause, NULL);
-		} else if (log_try_right(&log->recv_right)) {
-			log_read_some(true);
-			log_recv_release();
-		} else {
-			/* another thread reads and will advance the tail */
-			nanosleep(&pause, NULL);
-		}
-		/* For this thread there may be room although the tail is held. */
-		if (this_lane.urgent)
-			break;
+	while (!(record = obc_ring_reserve(ring, need, numbers, &tail)) &&
+		!(this_lane.urgent &&
+			(record = obc_ring_reserve_urgent(ring, need, numbers, &tail)))) {
+		log_unlock(&ring->lock);
+		room_wait(tail);
+		if (log_broken())
+			return NULL;
+		log_lock(&ring->lock);
 	}
-	if (ob_unlikely(log->watched))
-		log_watch_room(this_lane.id, began);
-	return !log_broken();
+	return record;
 }
 
 /*
@@ -244,26 +254,27 @@ static __attribute__((noinline)) struct obp_record *ctx_use_write(
 static inline struct obp_record *reserve(uint16_t opcode, uint64_t need, struct obc_slot *slot)
 {
 	struct obc_ring *ring = &obc_log_state.ring;
-	uint64_t tail = 0, ctx = 0;
+	uint64_t tail = 0, ctx = 0, began = 0;
 	bool change = ctx_changes(opcode, &ctx);
 	struct obp_record *record;
 
 	if (ob_unlikely(change))
 		need += sizeof(struct obp_record) + sizeof(struct obp_ctx_use_req);
 	log_lock(&ring->lock);
-	while (ob_unlikely(!(record = obc_ring_reserve(ring, need, 1 + change, &tail)))) {
-		if (this_lane.urgent && (record = obc_ring_reserve_urgent(ring, need, &tail)))
-			break;
-		log_unlock(&ring->lock);
-		if (!room_wait(tail))
+	record = obc_ring_reserve(ring, need, 1 + change, &tail);
+	if (ob_unlikely(!record)) {
+		began = obc_log_state.watched ? ob_clock_ns() : 0;
+		record = reserve_slowly(need, 1 + change);
+		if (!record)
 			return NULL;
-		log_lock(&ring->lock);
 	}
 	slot->number = this_lane.last = ring->last_number;
 	/* Read without the lock by obc_log_count. */
 	__atomic_store_n(&obc_log_counts[opcode], obc_log_counts[opcode] + 1, __ATOMIC_RELAXED);
 	obc_log_counts[OBP_OP_CTX_USE] += change;
 	log_unlock(&ring->lock);
+	if (ob_unlikely(began))
+		log_watch_room(this_lane.id, began);
 	return ob_unlikely(change) ? ctx_use_write(record, ctx) : record;
 }
 

@@ -58,22 +58,27 @@ static size_t inline_max(uint16_t opcode)
 	return opcode == OBP_OP_WRITE_KEPT ? OBP_PACK_CHUNK : ob_min((size_t)OBP_PACK_CHUNK, room);
 }
 
+static CUresult rest_write(uint16_t opcode, uint32_t head_size, struct rest *rest)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	while (rest->size && result == CUDA_SUCCESS) {
+		size_t n = ob_min(rest->size, inline_max(opcode));
+
+		rest->words[1] = n;
+		result = record_write(opcode, rest->words, head_size, rest->data, n);
+		rest_advance(rest, n);
+	}
+	return result;
+}
+
 CUresult obc_log_write_inline(
 	uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size)
 {
-	CUresult result = CUDA_SUCCESS;
 	struct rest rest;
 
-	if (!rest_init(&rest, head, head_size, data, size))
-		return CUDA_ERROR_INVALID_VALUE;
-	while (rest.size && result == CUDA_SUCCESS) {
-		size_t n = ob_min(rest.size, inline_max(opcode));
-
-		rest.words[1] = n;
-		result = record_write(opcode, rest.words, head_size, rest.data, n);
-		rest_advance(&rest, n);
-	}
-	return result;
+	return rest_init(&rest, head, head_size, data, size) ? rest_write(opcode, head_size, &rest)
+							     : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult obc_log_write_byref(uint16_t opcode, const void *head, uint32_t head_size,
@@ -89,6 +94,14 @@ CUresult obc_log_write_byref(uint16_t opcode, const void *head, uint32_t head_si
 		/* Small enough that sending a chunk overlaps the device's copy of the one before. */
 		size_t n = ob_min(rest.size, (size_t)OBP_PACK_CHUNK);
 
+		/*
+		 * Another thread has begun a copy in the background: the server may hold the rest
+		 * back, so the ring must limit it.
+		 */
+		if (atomic_load_explicit(&obc_log_state.ring.held, memory_order_relaxed)) {
+			result = rest_write(opcode, head_size, &rest);
+			break;
+		}
 		rest.words[1] = n;
 		result = obc_log_commit_byref(opcode, rest.words, head_size, rest.data, n);
 		log_drain();

@@ -20,6 +20,14 @@
 #define KEEP_MAX   (64u << 10)
 
 /*
+ * While the ring is held: writers have this part of a ring of at most this size. The server keeps a
+ * record with an entry of OBS_HELD_ENTRY bytes (server/worker/held.h), so small records need up to
+ * five times as much there. Two of the largest records fit, one of which may be a pad.
+ */
+#define HELD_SHARE    8u
+#define HELD_SIZE_MAX (64u << 20)
+
+/*
  * No writer may wait for an acknowledgement that will not arrive. When the server has executed
  * everything and waits for more, at most a quarter of the ring is not acknowledged (`ring` in the
  * hello). Beside that the ring must have room for one batch and one granule that are acknowledged
@@ -70,6 +78,10 @@ enum ob_err obc_ring_init(struct obc_ring *ring, uint64_t size)
 	ring->rewind_min = ob_min(size / 4, (uint64_t)REWIND_MIN);
 	ring->batch_max = (uint32_t)ob_min(size / 8, (uint64_t)BATCH_MAX);
 	ring->granule = size / GRANULES;
+	ring->held_room = ob_min(ob_max(ob_min(size, (uint64_t)HELD_SIZE_MAX) / HELD_SHARE,
+					 ring->record_max * 5ull / 2),
+		size);
+	atomic_store_explicit(&ring->room, size, memory_order_relaxed);
 	return OB_ERR_NONE;
 }
 
@@ -171,11 +183,14 @@ static void freed_store(struct obc_ring *ring, uint64_t tail)
 		atomic_store_explicit(&ring->tail, tail, memory_order_release);
 }
 
-/* The tail is ahead if the writer has restarted an empty ring. */
+/*
+ * The tail is ahead if the writer has restarted an empty ring. Acquire: pairs with freed_store; the
+ * sender has read everything before.
+ */
 static uint64_t kept_from(const struct obc_ring *ring)
 {
-	return ob_max(atomic_load_explicit(&ring->tail, memory_order_relaxed),
-		atomic_load_explicit(&ring->freed, memory_order_relaxed));
+	return ob_max(atomic_load_explicit(&ring->tail, memory_order_acquire),
+		atomic_load_explicit(&ring->freed, memory_order_acquire));
 }
 
 /* Frees the space of every marked batch that was acknowledged. */
@@ -222,6 +237,8 @@ void obc_ring_left(struct obc_ring *ring, const struct obc_batch *batch)
 
 void obc_ring_hold(struct obc_ring *ring, bool on)
 {
+	atomic_store_explicit(
+		&ring->room, on ? ring->held_room : ring->mask + 1, memory_order_relaxed);
 	atomic_store_explicit(&ring->held, on, memory_order_relaxed);
 	/* Pairs with the fence in obc_ring_reserve_urgent: one of the two moves the tail. */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -230,30 +247,41 @@ void obc_ring_hold(struct obc_ring *ring, bool on)
 }
 
 /*
- * Records lie between the tail and what is freed, if that is ahead; so no writer restarts the ring,
- * and the tail is moved only here.
+ * Records lie between the tail and what is freed, if that is ahead; so no writer restarts the ring.
+ * Another thread may free more, or move the tail, at the same time: the tail never moves back.
  */
 void obc_ring_hold_move(struct obc_ring *ring, uint64_t offset)
 {
 	uint64_t to = ob_min(offset, atomic_load_explicit(&ring->freed, memory_order_relaxed));
+	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 
-	if (to > atomic_load_explicit(&ring->tail, memory_order_relaxed))
-		atomic_store_explicit(&ring->tail, to, memory_order_release);
+	while (tail < to &&
+		!atomic_compare_exchange_weak_explicit(
+			&ring->tail, &tail, to, memory_order_release, memory_order_relaxed))
+		;
 }
 
-struct obp_record *obc_ring_reserve_urgent(struct obc_ring *ring, uint64_t need, uint64_t *ret_tail)
+struct obp_record *obc_ring_reserve_urgent(
+	struct obc_ring *ring, uint64_t need, unsigned numbers, uint64_t *ret_tail)
 {
 	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-	uint64_t freed = atomic_load_explicit(&ring->freed, memory_order_acquire), moved;
-	struct obp_record *record = obc_ring_reserve(ring, need, 1, ret_tail);
+	uint64_t freed = atomic_load_explicit(&ring->freed, memory_order_acquire);
+	struct obp_record *record;
 
-	if (record || freed <= tail || !atomic_load_explicit(&ring->held, memory_order_relaxed))
+	/* A larger one could overwrite the pad of a restart. */
+	if (freed > tail && need <= ring->rewind_min &&
+		atomic_load_explicit(&ring->held, memory_order_relaxed))
+		atomic_store_explicit(&ring->tail, freed, memory_order_relaxed);
+	else
+		freed = tail;
+	record = obc_ring_reserve_within(ring, need, numbers, ring->mask + 1, ret_tail);
+	if (freed == tail)
 		return record;
-	atomic_store_explicit(&ring->tail, freed, memory_order_relaxed);
-	record = obc_ring_reserve(ring, need, 1, ret_tail);
-	/* Not back if that restarted the ring. */
-	moved = freed;
-	atomic_compare_exchange_strong(&ring->tail, &moved, tail);
+	/*
+	 * Back, also if the ring was restarted, which needs no tail; else the others would get room
+	 * for as much again.
+	 */
+	atomic_store_explicit(&ring->tail, tail, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!atomic_load_explicit(&ring->held, memory_order_relaxed))
 		obc_ring_hold_move(ring, UINT64_MAX);
@@ -273,8 +301,8 @@ uint64_t obc_ring_release(const struct obc_ring *ring, uint64_t at)
 {
 	uint64_t size = ring->mask + 1, end;
 	uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-	/* Acquire: pairs with marks_free; the sender has read everything before the tail. */
-	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+	/* The tail of a held ring says nothing of where the records are. */
+	uint64_t tail = kept_from(ring);
 	uint64_t first = tail & ring->mask, last = head & ring->mask;
 
 	at = ob_max(at, ob_min(ring->rewind_min, (uint64_t)KEEP_MAX));

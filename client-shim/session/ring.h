@@ -88,6 +88,7 @@ struct obc_ring {
 	/* an empty ring restarts at its first byte when its head is beyond this offset */
 	uint64_t rewind_min;
 	_Atomic uint64_t head;
+	_Atomic uint64_t room; /* bytes behind the tail for writers: all, less while held */
 	uint64_t last_number;  /* number of the last record reserved */
 	_Atomic uint64_t tail; /* everything before it is free for writers */
 	/* sending; owned by the sender, except for the atomic reads */
@@ -103,6 +104,7 @@ struct obc_ring {
 	_Alignas(64) _Atomic uint64_t acked; /* number */
 	_Atomic uint64_t freed; /* everything before it is acknowledged; the tail, unless held */
 	_Atomic bool held;      /* acknowledgements do not move the tail, see obc_ring_hold */
+	uint64_t held_room;     /* `room` while held */
 	uint64_t sent_most;     /* the highest sent_number before the last break */
 	uint64_t tail_number;   /* of the record that ends at `freed` */
 	uint64_t granule;       /* adjacent batches of up to this many bytes share a mark */
@@ -151,15 +153,20 @@ bool obc_ring_rewind(struct obc_ring *ring, uint64_t number);
 
 /*
  * Limits what writers can write. While the ring is held, acknowledgements do not move the tail:
- * writers find no room once they have written the ring's size since then. obc_ring_hold_move: what
- * was written before `offset` counts no longer, as far as it is acknowledged. All under the lock of
+ * writers find no room once they have written a part of the ring's size since then. The part is so
+ * small that what the server needs for these records, with an entry for each, stays below its limit.
+ * The tail may be farther behind the head than the ring's size. obc_ring_hold_move: what was written
+ * before `offset` counts no longer, as far as it is acknowledged. Both under the lock of
  * acknowledgements.
  */
 void obc_ring_hold(struct obc_ring *ring, bool on);
 void obc_ring_hold_move(struct obc_ring *ring, uint64_t offset);
-/* As obc_ring_reserve, for one record that may use the room which the hold denies to others. */
+/*
+ * As obc_ring_reserve, for small records (at most rewind_min) that may use the room which the hold
+ * denies to others.
+ */
 struct obp_record *obc_ring_reserve_urgent(
-	struct obc_ring *ring, uint64_t need, uint64_t *ret_tail);
+	struct obc_ring *ring, uint64_t need, unsigned numbers, uint64_t *ret_tail);
 
 /*
  * Gives memory back to the system: the pages of the OBC_RING_RELEASE bytes of the ring from byte
@@ -183,14 +190,9 @@ static inline _Atomic uint32_t *obc_ring_size_of(struct obp_record *record)
 	return (_Atomic uint32_t *)&record->size;
 }
 
-/*
- * Writer, under the lock: reserves `need` contiguous bytes (at most record_max) for `numbers`
- * records and marks the first as uncommitted. With more than one, the caller must mark each
- * following record as uncommitted before it commits the one before. NULL: no room now; try again
- * when the tail differs from *ret_tail.
- */
-static inline struct obp_record *obc_ring_reserve(
-	struct obc_ring *ring, uint64_t need, unsigned numbers, uint64_t *ret_tail)
+/* obc_ring_reserve, with the bytes that records may take behind the tail. */
+static inline struct obp_record *obc_ring_reserve_within(
+	struct obc_ring *ring, uint64_t need, unsigned numbers, uint64_t room, uint64_t *ret_tail)
 {
 	uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
 	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
@@ -210,7 +212,7 @@ static inline struct obp_record *obc_ring_reserve(
 			atomic_store_explicit(&ring->tail, tail, memory_order_relaxed);
 		}
 	}
-	if (ob_unlikely(at + need - tail > ring->mask + 1)) {
+	if (ob_unlikely(at + need - tail > room)) {
 		*ret_tail = tail;
 		return NULL;
 	}
@@ -226,6 +228,19 @@ static inline struct obp_record *obc_ring_reserve(
 	 */
 	atomic_store_explicit(&ring->head, at + need, memory_order_release);
 	return record;
+}
+
+/*
+ * Writer, under the lock: reserves `need` contiguous bytes (at most record_max) for `numbers`
+ * records and marks the first as uncommitted. With more than one, the caller must mark each
+ * following record as uncommitted before it commits the one before. NULL: no room now; try again
+ * when the tail differs from *ret_tail, or the ring was held and is not any more.
+ */
+static inline struct obp_record *obc_ring_reserve(
+	struct obc_ring *ring, uint64_t need, unsigned numbers, uint64_t *ret_tail)
+{
+	return obc_ring_reserve_within(ring, need, numbers,
+		atomic_load_explicit(&ring->room, memory_order_relaxed), ret_tail);
 }
 
 /* Writer: the record is complete. */

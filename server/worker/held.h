@@ -32,7 +32,7 @@
 #include "server/worker/session.h"
 
 /* for each record, beyond its own bytes: what the entry needs */
-#define OBS_HELD_ENTRY 96u
+#define OBS_HELD_ENTRY 64u
 /* the most bytes that records with their entries may have here, if the client's ring is larger */
 #define OBS_HELD_MAX   (80u << 20)
 /* beyond the client's ring: records that were on their way, and parts */

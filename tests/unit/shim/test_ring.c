@@ -58,11 +58,14 @@ static void begin(uint64_t size)
 	seed = size;
 }
 
+static bool urgent; /* the next reservations are */
+
 /* False: no room. The record's bytes are written at once, its size only by commit. */
 static bool reserve(uint32_t entry, uint32_t wire, bool byref)
 {
 	uint64_t tail = UINT64_MAX;
-	struct obp_record *record = obc_ring_reserve(&ring, entry, 1, &tail);
+	struct obp_record *record = urgent ? obc_ring_reserve_urgent(&ring, entry, 1, &tail)
+					   : obc_ring_reserve(&ring, entry, 1, &tail);
 
 	if (!record) {
 		CHECK(tail != UINT64_MAX);
@@ -420,6 +423,95 @@ TEST(released_memory_is_given_back)
 		release_all();
 		CHECK(resident() <= 64u << 10);
 	}
+}
+
+/* Ordinary writers write as much as they can; everything is sent and acknowledged. Returns bytes. */
+static uint64_t write_all(uint32_t size)
+{
+	uint64_t bytes = 0;
+
+	while (reserve(size, size, false)) {
+		commit(reserved);
+		bytes += size;
+		send_all();
+		ack(reserved);
+	}
+	return bytes;
+}
+
+/* One that the hold does not limit. */
+static void write_urgent(uint32_t size, bool acked_too)
+{
+	urgent = true;
+	CHECK(reserve(size, size, false));
+	urgent = false;
+	commit(reserved);
+	send_all();
+	if (acked_too)
+		ack(reserved);
+}
+
+/* What writers get while the ring is held does not grow by what others send, however much that is. */
+TEST(a_held_ring_limits_writers)
+{
+	static const uint64_t sizes[] = { OBC_RING_MIN, 1u << 20, OBC_RING_DEFAULT };
+
+	for (int i = 0; i < 3; i++) {
+		uint64_t room;
+
+		begin(sizes[i]);
+		write_urgent(160, true); /* as an ordinary one, while the ring is not held */
+		obc_ring_hold(&ring, true);
+		room = write_all(16);
+		CHECK(room <= ring.held_room && room + 64 >= ring.held_room);
+		/* Two of the largest records fit; the server needs 72 bytes for one of 16. */
+		CHECK(room + 64 >= 2ull * ring.record_max);
+		CHECK(room / 16 * 72 + (8u << 20) <= sizes[i] + (16u << 20));
+		for (uint64_t sent = 0; sent < 3 * sizes[i]; sent += 160) {
+			write_urgent(160, dice(4) > 0);
+			CHECK(!reserve(16, 16, false));
+		}
+		ack(reserved);
+		obc_ring_hold_move(&ring, ring.head - 4096);
+		CHECK_INT(write_all(16), ring.held_room - 4096);
+		obc_ring_hold(&ring, false);
+		CHECK(reserve(ring.record_max, ring.record_max, false));
+		commit(reserved);
+		drain();
+	}
+}
+
+/* The tail of a held ring may be more than a lap behind the records. */
+TEST(released_memory_of_a_held_ring)
+{
+	const uint32_t size = 4096, live_records = 512;
+
+	begin(8u << 20);
+	/* The last one stays, so that the ring does not restart at its first byte. */
+	while (ring.head < 3u << 20) {
+		CHECK(reserve(size, size, false));
+		commit(reserved);
+	}
+	send_all();
+	ack(reserved - 1);
+	obc_ring_hold(&ring, true);
+	while (reserve(size, size, false))
+		commit(reserved);
+	do {
+		write_urgent(size, false);
+		ack(reserved - 1);
+	} while (ring.head < ring.mask || (ring.head & ring.mask) != 2u << 20);
+	for (uint32_t i = 0; i < live_records; i++)
+		write_urgent(size, false);
+	CHECK(ring.head - ring.tail > ring.mask);
+	/* Before and behind the place of the tail are records. */
+	CHECK((ring.tail & ring.mask) > 2u << 20 && (ring.tail & ring.mask) < 4u << 20);
+	release_all();
+	for (uint64_t n = acked + 1; n <= reserved; n++)
+		intact(n, (const uint8_t *)entry_of(n)->at);
+	CHECK(resident() <= live_records * size + (256u << 10));
+	obc_ring_hold(&ring, false);
+	drain();
 }
 
 /*
