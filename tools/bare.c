@@ -33,7 +33,8 @@ enum { ECHO, TAKE, GIVE, TAKE_SERIES, GIVE_SERIES };
 struct message {
 	uint32_t what, n; /* n: exchanges of a series */
 	uint64_t size;
-	char rest[MESSAGE_BYTES - 16];
+	uint64_t piece; /* of a series: see obx_bare_series */
+	char rest[MESSAGE_BYTES - 24];
 };
 
 _Static_assert(sizeof(struct message) == MESSAGE_BYTES, "the size that is quoted");
@@ -90,17 +91,47 @@ static bool send_all(int fd, const void *data, size_t size)
 	return true;
 }
 
+/* One way of an exchange, with a copy of each piece between `whole` and a buffer. */
+static bool child_pieces(int fd, const struct message *m, char *whole, char *buffer, bool spin)
+{
+	bool ok = true;
+
+	for (uint64_t at = 0; ok && at < m->size; at += m->piece) {
+		size_t n = (size_t)ob_min(m->size - at, m->piece);
+
+		if (m->what == TAKE_SERIES) {
+			ok = receive_all(fd, buffer, n, spin);
+			memcpy(whole + at, buffer, n);
+		} else {
+			memcpy(buffer, whole + at, n);
+			ok = send_all(fd, buffer, n);
+		}
+	}
+	return ok;
+}
+
+static bool child_way(int fd, const struct message *m, char *whole, char *buffer, bool spin)
+{
+	if (m->piece)
+		return child_pieces(fd, m, whole, buffer, spin);
+	return m->what == TAKE_SERIES ? receive_all(fd, whole, m->size, spin)
+				      : send_all(fd, whole, m->size);
+}
+
 static bool child_series(int fd, const struct message *m, bool spin)
 {
-	char *whole = malloc(m->size), one = 1;
-	bool ok = whole != NULL;
+	char *whole = malloc(m->size), *buffer = malloc(m->piece + 1), one = 1;
+	bool ok = whole && buffer;
 
-	if (ok)
+	if (ok) {
 		memset(whole, 1, m->size);
+		memset(buffer, 1, m->piece);
+	}
 	for (uint32_t i = 0; ok && i < m->n; i++)
 		ok = m->what == TAKE_SERIES
-			? receive_all(fd, whole, m->size, spin) && send_all(fd, &one, 1)
-			: receive_all(fd, &one, 1, spin) && send_all(fd, whole, m->size);
+			? child_way(fd, m, whole, buffer, spin) && send_all(fd, &one, 1)
+			: receive_all(fd, &one, 1, spin) && child_way(fd, m, whole, buffer, spin);
+	free(buffer);
 	free(whole);
 	return ok;
 }
@@ -312,9 +343,11 @@ uint64_t obx_bare_receive(struct obx_bare *bare, void *data, size_t size)
 	return ob_clock_ns() - began;
 }
 
-void obx_bare_series(struct obx_bare *bare, bool down, size_t size, uint32_t n)
+void obx_bare_series(struct obx_bare *bare, bool down, size_t size, uint32_t n, size_t piece)
 {
-	struct message m = { .what = down ? GIVE_SERIES : TAKE_SERIES, .n = n, .size = size };
+	struct message m = {
+		.what = down ? GIVE_SERIES : TAKE_SERIES, .n = n, .size = size, .piece = piece
+	};
 
 	if (bare->memory || !send_all(bare->fd, &m, sizeof m))
 		abort();

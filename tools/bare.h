@@ -41,9 +41,11 @@ uint64_t obx_bare_receive(struct obx_bare *bare, void *data, size_t size);
 /*
  * Announces n exchanges of size bytes, of which each has no message of its own and the child keeps
  * all bytes, as a program that copies them would. obx_bare_next makes one and returns ns: the bytes
- * and one byte back, or with `down` one byte and the bytes back. Not for shared memory.
+ * and one byte back, or with `down` one byte and the bytes back. piece: 0, or the child copies all
+ * bytes once more, in pieces of so many bytes, as a server does whose device is a part of its own
+ * memory. Not for shared memory.
  */
-void obx_bare_series(struct obx_bare *bare, bool down, size_t size, uint32_t n);
+void obx_bare_series(struct obx_bare *bare, bool down, size_t size, uint32_t n, size_t piece);
 uint64_t obx_bare_next(struct obx_bare *bare, bool down, void *data, size_t size);
 
 #endif

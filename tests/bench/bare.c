@@ -8,6 +8,7 @@
  *
  *     bare ping tcp|unix spin|sleep           round trips of 64 bytes
  *     bare sizes tcp|unix spin|sleep KIB...   that many bytes and one byte back, each way
+ *     bare copied tcp|unix spin|sleep KIB...  the same, and the other end copies the bytes once more
  *     bare stream tcp|unix spin|sleep MS      one way for MS ms, once a line has arrived on stdin
  *     bare memcpy                             one copy of 256 MiB between touched pages
  */
@@ -22,6 +23,7 @@
 #define SAMPLES     5000
 #define REPEATS_MAX 400
 #define BLOCK_BYTES ((size_t)256 << 20)
+#define PIECE_BYTES ((size_t)256 << 10) /* of the other end's copy, as large as a server's */
 #define LAP_BYTES \
 	((size_t)8 << 20) /* of a stream, between two answers: as much as a client's ring */
 
@@ -50,7 +52,7 @@ static void ping(struct obx_bare *bare)
 	bench_say("ping_p99", bench_percentile(samples, SAMPLES, 0.99));
 }
 
-static void exchange(struct obx_bare *bare, size_t size)
+static void exchange(struct obx_bare *bare, size_t size, size_t piece)
 {
 	size_t n = BLOCK_BYTES / size;
 	void *memory = memory_new(size);
@@ -58,7 +60,7 @@ static void exchange(struct obx_bare *bare, size_t size)
 
 	n = n < 3 ? 3 : n < REPEATS_MAX ? n : REPEATS_MAX;
 	for (int down = 0; down < 2; down++) {
-		obx_bare_series(bare, down, size, (unsigned)n + 3);
+		obx_bare_series(bare, down, size, (unsigned)n + 3, piece);
 		for (size_t r = 0; r < n + 3; r++)
 			samples[r] = obx_bare_next(bare, down, memory, size);
 		snprintf(name, sizeof name, "%s_%zu", down ? "down" : "up", size >> 10);
@@ -76,7 +78,7 @@ static void stream(struct obx_bare *bare, unsigned ms)
 	bench_say("ready", 1);
 	if (!fgets(line, sizeof line, stdin))
 		exit(2);
-	obx_bare_series(bare, false, LAP_BYTES, UINT32_MAX);
+	obx_bare_series(bare, false, LAP_BYTES, UINT32_MAX, 0);
 	began = ob_clock_ns();
 	for (; ob_clock_ns() - began < ms * OB_MS; laps++)
 		obx_bare_next(bare, false, memory, LAP_BYTES);
@@ -126,6 +128,7 @@ int main(int argc, char **argv)
 {
 	struct obt_url url = { .scheme = OBT_TCP };
 	struct obx_bare bare;
+	bool copied;
 
 	if (argc == 2 && strcmp(argv[1], "memcpy") == 0) {
 		copy_once();
@@ -133,7 +136,8 @@ int main(int argc, char **argv)
 	}
 	if (argc < 4 || (strcmp(argv[1], "stream") == 0 && argc < 5)) {
 		fprintf(stderr,
-			"bare: ping, sizes or stream, then tcp or unix, then spin or sleep\n");
+			"bare: ping, sizes, copied or stream, then tcp or unix, then spin or "
+			"sleep\n");
 		return 2;
 	}
 	if (strcmp(argv[2], "unix") == 0)
@@ -148,8 +152,9 @@ int main(int argc, char **argv)
 		ping(&bare);
 	if (strcmp(argv[1], "stream") == 0)
 		stream(&bare, bench_number(argv[4]));
-	for (int i = 4; i < argc && strcmp(argv[1], "sizes") == 0; i++)
-		exchange(&bare, (size_t)bench_number(argv[i]) << 10);
+	copied = strcmp(argv[1], "copied") == 0;
+	for (int i = 4; i < argc && (copied || strcmp(argv[1], "sizes") == 0); i++)
+		exchange(&bare, (size_t)bench_number(argv[i]) << 10, copied ? PIECE_BYTES : 0);
 	obx_bare_close(&bare);
 	return 0;
 }

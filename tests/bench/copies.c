@@ -5,7 +5,7 @@
  *
  *     copies sizes pageable|pinned KIB...   whole copies, each way
  *     copies async pageable|pinned          how long an asynchronous copy blocks its caller
- *     copies beside                         a small read while a large upload is under way
+ *     copies beside MIB                     a small read alone, and while so much is uploaded
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,8 +18,8 @@
 #define REPEATS_MAX 400
 #define WARM_UP     3
 #define BLOCK_BYTES ((size_t)256 << 20)
-#define LARGE_BYTES ((size_t)1 << 30)
 #define READS_MAX   200000
+#define READS_ALONE 1000 /* before the upload */
 
 static uint64_t up[REPEATS_MAX], down[REPEATS_MAX];
 
@@ -111,6 +111,7 @@ static void async_blocks(bool pinned)
 struct upload {
 	CUdeviceptr device;
 	void *host;
+	size_t bytes;
 	_Atomic bool started, done;
 };
 
@@ -122,43 +123,54 @@ static void *upload_main(void *user)
 	NEED(cu.cuCtxSetCurrent(bench_context));
 	stream = bench_stream();
 	atomic_store(&upload->started, true);
-	NEED(cu.cuMemcpyHtoDAsync_v2(upload->device, upload->host, LARGE_BYTES, stream));
+	NEED(cu.cuMemcpyHtoDAsync_v2(upload->device, upload->host, upload->bytes, stream));
 	NEED(cu.cuStreamSynchronize(stream));
 	atomic_store(&upload->done, true);
 	return NULL;
 }
 
+static uint64_t read_small(void *answer, CUdeviceptr from, CUstream stream)
+{
+	uint64_t began = ob_clock_ns();
+
+	NEED(cu.cuMemcpyDtoHAsync_v2(answer, from, sizeof(uint32_t), stream));
+	NEED(cu.cuStreamSynchronize(stream));
+	return ob_clock_ns() - began;
+}
+
 /* The reads come from a second thread, because the call that starts the upload may block. */
-static void read_beside(void)
+static void read_beside(size_t bytes)
 {
 	static uint64_t took[READS_MAX];
-	struct upload upload = { .host = host_memory(true, LARGE_BYTES) };
+	struct upload upload = { .host = host_memory(true, bytes), .bytes = bytes };
 	CUdeviceptr small;
 	size_t n = 0;
 	pthread_t thread;
-	uint32_t value;
 	CUstream stream = bench_stream();
+	double alone;
 	void *answer;
 
-	NEED(cu.cuMemAlloc_v2(&upload.device, LARGE_BYTES));
-	NEED(cu.cuMemAlloc_v2(&small, sizeof value));
-	NEED(cu.cuMemHostAlloc(&answer, sizeof value, 0));
+	NEED(cu.cuMemAlloc_v2(&upload.device, bytes));
+	NEED(cu.cuMemAlloc_v2(&small, sizeof(uint32_t)));
+	NEED(cu.cuMemHostAlloc(&answer, sizeof(uint32_t), 0));
 	NEED(cu.cuCtxSynchronize());
+	for (size_t r = 0; r < READS_ALONE; r++)
+		took[r] = read_small(answer, small, stream);
+	alone = bench_percentile(took, READS_ALONE, 0.5);
 	if (pthread_create(&thread, NULL, upload_main, &upload))
 		exit(2);
 	while (!atomic_load(&upload.started))
 		ob_clock_relax();
-	while (!atomic_load(&upload.done) && n < READS_MAX) {
-		uint64_t began = ob_clock_ns();
-
-		NEED(cu.cuMemcpyDtoHAsync_v2(answer, small, sizeof value, stream));
-		NEED(cu.cuStreamSynchronize(stream));
-		took[n++] = ob_clock_ns() - began;
-	}
+	while (!atomic_load(&upload.done) && n < READS_MAX)
+		took[n++] = read_small(answer, small, stream);
 	pthread_join(thread, NULL);
 	bench_say("reads", (double)n);
+	bench_say("alone_p50", alone);
 	bench_say("read_p50", bench_percentile(took, n, 0.5));
+	bench_say("read_p99", bench_percentile(took, n, 0.99));
 	bench_say("read_worst", bench_percentile(took, n, 1));
+	/* what a read waits for, above its time without the upload */
+	bench_say("extra_p99", bench_percentile(took, n, 0.99) - alone);
 }
 
 int main(int argc, char **argv)
@@ -173,12 +185,13 @@ int main(int argc, char **argv)
 	} else if (strcmp(mode, "async") == 0 && argc > 2) {
 		bench_open();
 		async_blocks(pinned);
-	} else if (strcmp(mode, "beside") == 0) {
+	} else if (strcmp(mode, "beside") == 0 && argc > 2) {
 		bench_open();
-		read_beside();
+		read_beside((size_t)bench_number(argv[2]) << 20);
 	} else {
 		fprintf(stderr,
-			"copies: sizes pageable|pinned KIB..., async pageable|pinned, or beside\n");
+			"copies: sizes pageable|pinned KIB..., async pageable|pinned, beside "
+			"MIB\n");
 		return 2;
 	}
 	return 0;
