@@ -134,13 +134,21 @@ void ob_spin_set_cores(unsigned cores)
 
 /* ---- waits ---- */
 
-uint64_t ob_spin_budget(const struct ob_spin *spin)
+uint64_t ob_spin_budget(const struct ob_spin *spin, uint64_t bytes)
 {
-	return spin->credit > 0 && ob_spin_cores() > 1 && ob_opt_on(OB_OPT_SPIN) ? OB_SPIN_NS : 0;
+	return spin->credit > 0 && ob_spin_cores() > 1 && ob_opt_on(OB_OPT_SPIN)
+		? ob_spin_limit(bytes)
+		: 0;
 }
 
-void ob_spin_learn(struct ob_spin *spin, uint64_t waited_ns)
+void ob_spin_learn(struct ob_spin *spin, uint64_t waited_ns, uint64_t bytes)
 {
-	spin->credit += waited_ns < OB_SPIN_NS ? 1 : -2;
+	spin->credit += waited_ns < ob_spin_limit(bytes) ? 1 : -2;
 	spin->credit = ob_min(ob_max(spin->credit, -CREDIT_MAX), CREDIT_MAX);
+	if (spin->credit > 0) {
+		spin->skipped = 0;
+	} else if (++spin->skipped == OB_SPIN_PROBE) {
+		spin->skipped = 0;
+		spin->credit = 1;
+	}
 }

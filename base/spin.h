@@ -10,10 +10,11 @@
  *   - OUTBOARD_OPT=-spin is not set,
  *   - this process may use more than one core (affinity mask and cgroup quota), since the thread
  *     that produces the event needs one, and
- *   - its waits were short lately: each wait that ended within OB_SPIN_NS adds to a credit, each
- *     longer one takes twice as much from it. Waits that slept count as well, so a thread that
- *     does not poll notices when polling would pay.
- * It polls for OB_SPIN_NS at most. It does not yield instead: sched_yield can give the core to
+ *   - its waits were short lately: each wait that ended within ob_spin_limit adds to a credit, each
+ *     longer one takes twice as much from it. Waits that slept count as well. When both sides
+ *     sleep, waking them alone may take longer than a short wait; so one wait in OB_SPIN_PROBE
+ *     polls whatever the credit is.
+ * It polls for ob_spin_limit at most. It does not yield instead: sched_yield can give the core to
  * another program for a whole time slice.
  *
  * The places that wait, and what each adds to the policy:
@@ -32,12 +33,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define OB_SPIN_NS 50000u /* the longest time that a thread polls before it sleeps */
+#define OB_SPIN_NS    50000u     /* the longest short wait, if nothing large was sent before it */
+#define OB_SPIN_BYTES (4u << 20) /* what a connection holds of a sender's bytes */
+#define OB_SPIN_RATE  8u         /* bytes in a ns: those of a fast connection */
+#define OB_SPIN_PROBE 32u
 
 /* One for each place that waits. One owner at a time. */
 struct ob_spin {
-	int credit; /* above 0: polling pays */
+	int credit;       /* above 0: polling pays */
+	unsigned skipped; /* waits since the credit was above 0 */
 };
+
+/*
+ * The longest wait, in ns, that counts as short. `bytes`: what the thread has sent just before; the
+ * other side must receive it before it can answer.
+ */
+static inline uint64_t ob_spin_limit(uint64_t bytes)
+{
+	return OB_SPIN_NS + (bytes < OB_SPIN_BYTES ? bytes : OB_SPIN_BYTES) / OB_SPIN_RATE;
+}
 
 /*
  * The cores that this process may use: at least 1. Reads the affinity mask and the cgroup's quota
@@ -48,9 +62,9 @@ void ob_spin_refresh(void);
 /* For tests: 0 restores the machine's value. */
 void ob_spin_set_cores(unsigned cores);
 
-/* How long to poll now, in ns; 0: sleep at once. */
-uint64_t ob_spin_budget(const struct ob_spin *spin);
+/* How long to poll now, in ns; 0: sleep at once. `bytes`: see ob_spin_limit. */
+uint64_t ob_spin_budget(const struct ob_spin *spin, uint64_t bytes);
 /* A wait has ended that took so long, polling and sleeping together. */
-void ob_spin_learn(struct ob_spin *spin, uint64_t waited_ns);
+void ob_spin_learn(struct ob_spin *spin, uint64_t waited_ns, uint64_t bytes);
 
 #endif

@@ -22,7 +22,7 @@
  * A client sends an acknowledgement at the latest after OBP_ACK_BIG replies with bodies above
  * OBP_RETRANSMIT_SMALL, or after OBP_ACK_SMALL_BYTES of other replies.
  */
-#define OBP_ACK_BIG          4u
+#define OBP_ACK_BIG          12u
 #define OBP_ACK_SMALL_BYTES  (128u << 10)
 #define OBP_RETRANSMIT_SMALL 4096u
 

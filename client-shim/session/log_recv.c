@@ -131,11 +131,15 @@ static void complete(struct log_wait *wait, const struct obp_reply *reply)
  * The server keeps replies in its retransmit queue until they are acknowledged. Calls normally
  * carry the acknowledgement. A long copy from the server, or many threads that read and then make
  * no calls, would delay it, so a separate acknowledgement is sent, at the latest when the protocol
- * requires it.
+ * requires it. It wakes a thread of the server. After the last reply of a call it can wait longer,
+ * because the next call probably carries it.
  */
+#define ACK_BIG_EARLY 8u
+
 static void ack_consider(const struct obp_item *item)
 {
 	struct log *log = &obc_log_state;
+	bool more = item->reply.flags & OBP_REPLY_MORE;
 
 	if (!log->resumable)
 		return;
@@ -148,7 +152,8 @@ static void ack_consider(const struct obp_item *item)
 		log->ack_big++;
 	else
 		log->ack_small += sizeof(struct obp_frame) + sizeof(struct obp_reply) + item->size;
-	if (ob_likely(log->ack_big < OBP_ACK_BIG && log->ack_small < OBP_ACK_SMALL_BYTES))
+	if (ob_likely(log->ack_big < (more ? ACK_BIG_EARLY : OBP_ACK_BIG) &&
+		    log->ack_small < OBP_ACK_SMALL_BYTES))
 		return;
 	log->ack_first = item->number + 1;
 	log->ack_big = 0;
@@ -234,16 +239,39 @@ static void reply_take(const struct obp_item *item)
 	reply_landed(wait, item);
 }
 
+/* How long receiving large replies has taken so far, in ns. Under the receive right. */
+static uint64_t body_ns;
+
+/* Under the receive right. The rest of a large reply is on its way: sleeping would cost more. */
+static ssize_t body_recv(uint8_t *dst, size_t n)
+{
+	static struct ob_spin spin;
+	struct obt_stream *stream = &obc_log_state.stream;
+	uint64_t start = ob_clock_ns(), budget = ob_spin_budget(&spin, 0), took;
+	ssize_t done = -1;
+
+	errno = EAGAIN;
+	while (done < 0 && errno == EAGAIN && budget && ob_clock_ns() - start < budget) {
+		done = stream->ops->recv(stream, dst, n, false);
+		if (done < 0)
+			ob_clock_relax();
+	}
+	if (done < 0 && errno == EAGAIN)
+		done = stream->ops->recv(stream, dst, n, true);
+	took = ob_clock_ns() - start;
+	body_ns += took;
+	ob_spin_learn(&spin, took, 0);
+	return done;
+}
+
 /*
  * Reads the bytes of a large reply from the socket directly into the caller's memory. False: the
  * session is lost.
  */
 static bool body_receive(uint8_t *dst, size_t n)
 {
-	struct obt_stream *stream = &obc_log_state.stream;
-
 	while (n && !log_broken() && !log_down()) {
-		ssize_t done = stream->ops->recv(stream, dst, n, true);
+		ssize_t done = body_recv(dst, n);
 
 		if (done == 0)
 			log_io_failed(EPIPE, "receiving a large reply");
@@ -466,21 +494,60 @@ static bool read_goes_on(const struct log_wait *wait)
 		!log_down();
 }
 
+/* With the receive right: bytes sent since the last call. */
+static uint64_t sent_lately(void)
+{
+	static uint64_t before;
+	uint64_t now = atomic_load_explicit(&obc_log_state.bytes_out, memory_order_relaxed),
+		 sent = now - before;
+
+	before = now;
+	return sent;
+}
+
+/* A wait for bytes. */
+struct gap {
+	uint64_t heard, since, sent;
+	uint64_t
+		body; /* body_ns when it began: the time in which a large reply arrives is no wait */
+};
+
+static inline uint64_t gap_ns(const struct gap *gap, uint64_t now)
+{
+	return now - gap->since - (body_ns - gap->body);
+}
+
+/* If bytes have come: learns from the wait and begins the next. */
+static inline void gap_end(struct gap *gap, uint64_t now)
+{
+	struct log *log = &obc_log_state;
+
+	if (log->conn.bytes == gap->heard)
+		return;
+	ob_spin_learn(&log->spin, gap_ns(gap, now), gap->sent);
+	*gap = (struct gap){ .heard = log->conn.bytes, .since = now, .body = body_ns };
+}
+
 /* With the receive right: reads until this wait is done. Polls first if that pays (base/spin.h). */
 static void read_until(struct log_wait *wait)
 {
 	struct log *log = &obc_log_state;
-	uint64_t start = ob_clock_ns(), budget = ob_spin_budget(&log->spin);
+	uint64_t now = ob_clock_ns(), sent = sent_lately(),
+		 budget = ob_spin_budget(&log->spin, sent);
+	struct gap gap = { log->conn.bytes, now, sent, body_ns };
 
 	atomic_store_explicit(&log->woke, false, memory_order_relaxed);
 	while (!atomic_load_explicit(&log->woke, memory_order_relaxed) && read_goes_on(wait) &&
-		ob_clock_ns() - start < budget)
+		gap_ns(&gap, now) < budget) {
 		log_read_some(false);
+		now = ob_clock_ns();
+		gap_end(&gap, now);
+	}
 	while (read_goes_on(wait)) {
 		log_read_some(true);
+		gap_end(&gap, ob_clock_ns());
 		deadline_check();
 	}
-	ob_spin_learn(&log->spin, ob_clock_ns() - start);
 }
 
 void log_wait_for(struct log_wait *wait)

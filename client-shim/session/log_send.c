@@ -250,7 +250,7 @@ void log_sender_notify(void)
  */
 static void sender_poll(struct log *log)
 {
-	uint64_t start = ob_clock_ns(), budget = ob_spin_budget(&sender_spin), now = start;
+	uint64_t start = ob_clock_ns(), budget = ob_spin_budget(&sender_spin, 0), now = start;
 
 	while (now - start < budget && !sender_needed(log) &&
 		!atomic_load_explicit(&log->n_waits, memory_order_relaxed)) {
@@ -313,7 +313,7 @@ static void sender_wait(struct log *log)
 	} else {
 		sender_poll(log);
 		if (sender_needed(log)) {
-			ob_spin_learn(&sender_spin, 0);
+			ob_spin_learn(&sender_spin, 0, 0);
 			return;
 		}
 	}
@@ -322,7 +322,7 @@ static void sender_wait(struct log *log)
 	sender_sleep(log);
 	if (ob_unlikely(log->watched))
 		log_watch_sleep(start);
-	ob_spin_learn(&sender_spin, ob_clock_ns() - start);
+	ob_spin_learn(&sender_spin, ob_clock_ns() - start, 0);
 	/* Woken too late: a caller has sent the record. */
 	if (head != atomic_load_explicit(&log->ring.head, memory_order_relaxed) &&
 		!sender_needed(log))

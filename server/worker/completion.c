@@ -143,7 +143,7 @@ static uint64_t poll_all(
 
 		if (poll_one(x, *at)) {
 			remove_watched(x, c, at);
-			ob_spin_learn(spin, now - begun);
+			ob_spin_learn(spin, now - begun, 0);
 			*ret_any = true;
 			continue;
 		}
@@ -200,7 +200,7 @@ static void *completion_main(void *argument)
 		age = poll_all(&x, c, &spin, &any);
 		if (any)
 			continue;
-		budget = ob_spin_budget(&spin);
+		budget = ob_spin_budget(&spin, 0);
 		if (age < budget) {
 			ob_clock_relax();
 			continue;

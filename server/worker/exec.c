@@ -57,11 +57,22 @@ static size_t received(struct obs_session *session, ssize_t n)
 	return n > 0 ? (size_t)n : 0;
 }
 
+/* Bytes that were sent to the client since the last call. */
+static uint64_t sent_lately(void)
+{
+	static uint64_t before;
+	uint64_t now = atomic_load_explicit(&obs_stats_page->bytes_out, memory_order_relaxed),
+		 sent = now - before;
+
+	before = now;
+	return sent;
+}
+
 /* Receives at least one byte. 0: the connection broke. */
 static size_t receive(struct obs_session *session, void *data, size_t size)
 {
 	struct obt_stream *stream = &session->data;
-	uint64_t start = ob_clock_ns(), budget = ob_spin_budget(&spin);
+	uint64_t sent = sent_lately(), start = ob_clock_ns(), budget = ob_spin_budget(&spin, sent);
 	ssize_t n = -1;
 
 	atomic_store_explicit(&obs_stats_page->waiting, true, memory_order_relaxed);
@@ -73,7 +84,7 @@ static size_t receive(struct obs_session *session, void *data, size_t size)
 	}
 	if (n < 0 && errno == EAGAIN)
 		n = receive_block(session, data, size);
-	ob_spin_learn(&spin, ob_clock_ns() - start);
+	ob_spin_learn(&spin, ob_clock_ns() - start, sent);
 	return received(session, n);
 }
 
@@ -99,7 +110,7 @@ static bool receive_unless_changed(
 	struct obs_session *session, void *data, size_t size, size_t *ret_got)
 {
 	struct obt_stream *stream = &session->data;
-	uint64_t start = ob_clock_ns(), budget = ob_spin_budget(&spin);
+	uint64_t start = ob_clock_ns(), budget = ob_spin_budget(&spin, 0);
 	ssize_t n = -1;
 	bool changed;
 

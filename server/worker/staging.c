@@ -39,15 +39,16 @@ bool obs_staging_init(struct obs_staging *staging, const struct obs_driver *drv)
 }
 
 /*
- * Each reader has two slots, and as many again are for replies that are not acknowledged yet, so
- * that readers cannot block one another for ever.
+ * Each reader has two slots, and the client may leave some replies unacknowledged. The readers are
+ * so few that they cannot block one another for ever.
  */
 void obs_staging_limit(struct obs_staging *staging, uint64_t bytes)
 {
 	staging->slots =
-		(uint32_t)ob_min(ob_max(bytes / OBP_CHUNK_MAX, (uint64_t)OBS_STAGING_READS_MIN),
+		(uint32_t)ob_min(ob_max(bytes / OBS_STAGING_READ, (uint64_t)OBS_STAGING_READS_MIN),
 			(uint64_t)OBS_STAGING_READS);
-	staging->readers_max = staging->slots / 4;
+	staging->readers_max =
+		ob_min((staging->slots - (OBP_ACK_BIG - 1)) / 2, OBS_STAGING_READERS);
 }
 
 static bool slot_fill(struct obs_staging *staging, struct obs_slot *slot, size_t size)
@@ -153,7 +154,7 @@ static bool slots_take(struct obs_staging *staging, unsigned want, struct obs_sl
 	if (n < want)
 		return false;
 	for (unsigned i = 0; i < want; i++)
-		if (!slot_fill(staging, found[i], OBP_CHUNK_MAX))
+		if (!slot_fill(staging, found[i], OBS_STAGING_READ))
 			return false;
 	for (unsigned i = 0; i < want; i++) {
 		found[i]->taken = true;

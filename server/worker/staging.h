@@ -21,20 +21,23 @@
 #include "base/cuda_types.h"
 #include "protocol/format.h"
 #include "protocol/obp_calls.h"
+#include "protocol/pack.h"
+#include "protocol/resume.h"
 
 struct obs_context;
 struct obs_driver;
 
 #define OBS_STAGING_WRITES    2u
 #define OBS_STAGING_READS     32u /* two for each reader, the others for replies in transit */
-/* clients acknowledge after four replies: those, and two for each of two readers */
-#define OBS_STAGING_READS_MIN 8u
+#define OBS_STAGING_READ      OBP_PACK_CHUNK /* bytes of a read slot */
+/* those that a client may leave unacknowledged for ever, and two for each of two readers */
+#define OBS_STAGING_READS_MIN (OBP_ACK_BIG - 1 + 2 * 2)
 #define OBS_STAGING_READERS   8u
 /* how long a thread waits for a slot before it uses plain memory */
 #define OBS_STAGING_TIMEOUT_S 60
 
 struct obs_slot {
-	/* OBP_CHUNK_MAX bytes if nothing else is said; NULL until its first use, except for writes */
+	/* OBP_CHUNK_MAX bytes for a write; NULL until its first use, except for writes */
 	uint8_t *data;
 	bool offered;  /* registering with the driver was tried */
 	CUevent event; /* in `context` */

@@ -15,7 +15,7 @@
  * Bytes. With small pieces the device's copy, packing, sending and unpacking overlap, and a piece is
  * still in the second-level cache when it is sent.
  */
-#define PIECE OBP_PACK_CHUNK
+#define PIECE OBS_STAGING_READ
 
 /*
  * A copy to the client in pieces of at most PIECE bytes. Two pieces are in two slots: while one is
