@@ -78,6 +78,9 @@ static const struct {
 	{ OBP_OP_MEM_SLAB, 0,
 		"allocate once and use the memory again: the server's driver lacks virtual memory "
 		"management, so the server is asked for each piece of memory" },
+	{ OBP_OP_HELD_BYTES, 0,
+		"many calls were made while copies of pinned memory were under way, and the server "
+		"has room for only so many that wait for them: a larger OUTBOARD_RING gives more" },
 	{ OBP_OP_FUNC_LOAD, 0, "each kernel is prepared once, at its first launch" },
 	{ OBP_OP_MODULE_LOAD_CHECKED, 0,
 		"load modules once, at the start; those with fewer and smaller images load "
@@ -107,14 +110,21 @@ static const char *hint_find(const struct obc_costs *costs, uint16_t opcode)
 	return NULL;
 }
 
+/* Waits of the library's own threads and of the session's end, for which the program does not wait. */
+static bool is_own(uint16_t opcode)
+{
+	return opcode == OBP_OP_BYE || opcode == OBP_OP_BYE_LINK || opcode == OBP_OP_UPLOAD_PART ||
+		opcode == OBP_OP_READ_LATER;
+}
+
 /* The opcode with the longest wait that is not in `shown`. 0: none waited. */
 static uint16_t next_cost(const struct obc_costs *costs, const uint16_t *shown, unsigned n)
 {
 	uint16_t most = 0;
 
 	for (unsigned opcode = 1; opcode < OBP_OPCODE_END; opcode++) {
-		bool seen = opcode == OBP_OP_BYE || opcode == OBP_OP_BYE_LINK ||
-			!obp_call_info((uint16_t)opcode) || !costs->trips((uint16_t)opcode);
+		bool seen = is_own((uint16_t)opcode) || !obp_call_info((uint16_t)opcode) ||
+			!costs->trips((uint16_t)opcode);
 
 		for (unsigned i = 0; i < n; i++)
 			seen = seen || shown[i] == opcode;

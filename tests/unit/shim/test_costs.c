@@ -50,6 +50,13 @@ TEST(nothing_waited)
 	says(1000000, "");
 }
 
+TEST(waits_of_the_library_itself)
+{
+	waited(OBP_OP_UPLOAD_PART, 100, 900000);
+	waited(OBP_OP_READ_LATER, 100, 900000);
+	says(1000000, "");
+}
+
 TEST(the_three_longest)
 {
 	counts[OBP_OP_LAUNCH] = 1000;
