@@ -17,11 +17,11 @@
 #include "protocol/obc_calls.h"
 
 /*
- * Records between two readings, fewer than the server keeps (256 Ki). A call that waits anyway
- * reads earlier than one that does not.
+ * Records between two readings. The server keeps 256 Ki events, two and sometimes more for each. A
+ * call that waits anyway reads earlier than one that does not.
  */
 #define READ_WAITING (32u << 10)
-#define READ_ASYNC   (128u << 10)
+#define READ_ASYNC   (64u << 10)
 
 static struct server {
 	bool offered;
@@ -92,7 +92,7 @@ void obc_timeline_server_start(void)
 			"shows the client only");
 		return;
 	}
-	server.max = obc_timeline_limit();
+	server.max = 2 * obc_timeline_limit(); /* of a record: its execution, the device's work */
 	rows = mmap(NULL, server.max * sizeof *server.rows, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (rows == MAP_FAILED || obc_call_op_timeline_switch(true) != CUDA_SUCCESS)

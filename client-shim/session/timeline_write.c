@@ -22,9 +22,10 @@
 #define PID_BITS   22   /* the kernel's process ids are smaller */
 #define FILE_ROOM  (1u << 20)
 #define LINE_BYTES 512u
+#define STREAMS    256u /* tracks of the device, at most */
 
 /* An end of an arrow: one event of a record. Sorted by number, then in the order of the steps. */
-enum step { STEP_CALL, STEP_EXECUTED, STEP_ANSWERED, STEP_REPLY };
+enum step { STEP_CALL, STEP_EXECUTED, STEP_DEVICE, STEP_ANSWERED, STEP_REPLY };
 
 struct end {
 	uint64_t number, at;
@@ -37,6 +38,8 @@ struct writer {
 	uint64_t began, ended;            /* ns */
 	uint32_t client, server, devices; /* process ids in the file */
 	struct obc_timeline_rows server_side;
+	const struct obp_timeline_event **rows; /* in the order in which they are written */
+	size_t n_rows;
 	bool aligned;
 	struct end *ends;
 	size_t n_ends, max_ends;
@@ -129,9 +132,19 @@ static void about_track(struct writer *w, const char *what, uint32_t pid, uint32
 	ob_json_end(&w->json);
 }
 
-static void named(struct writer *w, const char *what, uint32_t pid, uint32_t tid, const char *name)
+/* A process of the file, in the order in which they are shown. */
+static void process_named(struct writer *w, uint32_t pid, unsigned order, const char *name)
 {
-	about_track(w, what, pid, tid, "name", name);
+	about_track(w, "process_name", pid, 0, "name", name);
+	line(w,
+		"{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%u,\"tid\":0,"
+		"\"args\":{\"sort_index\":%u}}",
+		pid, order);
+}
+
+static void thread_named(struct writer *w, uint32_t pid, uint32_t tid, const char *name)
+{
+	about_track(w, "thread_name", pid, tid, "name", name);
 }
 
 static void end_add(
@@ -244,8 +257,8 @@ static void client_write(struct writer *w)
 		if (!events_of(track) && !(lane && obc_timeline_waiting(track, &waiting)))
 			continue;
 		snprintf(name, sizeof name, "thread, lane %u", track);
-		named(w, "thread_name", w->client, track + 1,
-			lane ? name : names[track - OBC_TRACK_SENDER]);
+		thread_named(
+			w, w->client, track + 1, lane ? name : names[track - OBC_TRACK_SENDER]);
 		obc_timeline_each(track, event_hold, w);
 		held_write(w, w->ended);
 		if (lane)
@@ -276,16 +289,29 @@ static int by_place(const void *a, const void *b)
 	return x->at_ns < y->at_ns ? -1 : x->at_ns > y->at_ns;
 }
 
+/* The client's time, within the time of the timeline whatever the server claims. */
 static uint64_t aligned(const struct writer *w, uint64_t server_ns)
 {
-	return obc_fit_client_time(&w->server_side.fit, server_ns);
+	uint64_t at = obc_fit_client_time(&w->server_side.fit, server_ns);
+
+	return (int64_t)(at - w->began) < 0 ? w->began : ob_min(at, w->ended);
+}
+
+/* When the row's slice begins and how long it is. */
+static uint64_t row_place(
+	const struct writer *w, const struct obp_timeline_event *row, uint64_t *ret_took)
+{
+	uint64_t at = aligned(w, row->at_ns), last = row->at_ns + row->took_ns,
+		 end = aligned(w, last < row->at_ns ? UINT64_MAX : last);
+
+	*ret_took = end > at ? end - at : 0;
+	return at;
 }
 
 static void row_write(struct writer *w, const struct obp_timeline_event *row)
 {
 	unsigned kind = obp_timeline_kind(row);
-	uint64_t at = aligned(w, row->at_ns), end = aligned(w, row->at_ns + row->took_ns);
-	uint64_t took = (int64_t)(end - at) > 0 ? end - at : 0;
+	uint64_t took, at = row_place(w, row, &took);
 	bool answer = kind == OBP_TIMELINE_ANSWERED;
 	struct slice slice = { answer ? "answer" : op_name(obp_timeline_opcode(row)), "server",
 		w->server, row_tid(row), at, answer ? CALL_NS : took, row->number, "" };
@@ -304,60 +330,106 @@ static void row_write(struct writer *w, const struct obp_timeline_event *row)
 
 static void device_write(struct writer *w, const struct obp_timeline_event *row, uint32_t tid)
 {
-	uint64_t at = aligned(w, row->at_ns);
+	uint64_t took, at = row_place(w, row, &took);
+	struct slice slice = { op_name(obp_timeline_opcode(row)), "device", w->devices, tid, at,
+		took, row->number, "" };
 
-	slice_write(w,
-		&(struct slice){ op_name(obp_timeline_opcode(row)), "device", w->devices, tid, at,
-			ob_min(row->took_ns, (uint64_t)INT64_MAX), row->number, "" });
+	if (obp_timeline_works(row) > 1)
+		snprintf(slice.more, sizeof slice.more, ",\"works\":%u", obp_timeline_works(row));
+	slice_write(w, &slice);
+	end_add(w, STEP_DEVICE, row->number, at, w->devices, tid);
 }
 
-static void rows_write(struct writer *w, const struct obp_timeline_event **rows, size_t n)
+static void stream_named(struct writer *w, uint64_t stream, uint32_t tid)
+{
+	unsigned device = (unsigned)(stream >> 32) & 0xffff, number = stream & 0xffff,
+		 context = (unsigned)(stream >> 16) & 0xffff;
+	char name[80];
+	int n = snprintf(name, sizeof name, "device %u, ", device);
+
+	/* The primary contexts of the devices come first. */
+	if (context != device)
+		n += snprintf(name + n, sizeof name - (size_t)n, "context %u, ", context);
+	if (number)
+		snprintf(name + n, sizeof name - (size_t)n, "stream %u", number);
+	else
+		snprintf(name + n, sizeof name - (size_t)n, "default stream");
+	thread_named(w, w->devices, tid, name);
+}
+
+static void server_thread_named(struct writer *w, uint32_t tid)
+{
+	char name[48];
+
+	snprintf(name, sizeof name, tid == 1 ? "executor" : "server thread %u", tid);
+	thread_named(w, w->server, tid, name);
+}
+
+static bool is_device(const struct obp_timeline_event *row)
+{
+	return obp_timeline_kind(row) == OBP_TIMELINE_DEVICE;
+}
+
+static void rows_write(struct writer *w)
 {
 	const struct obp_timeline_event *last = NULL;
 	uint32_t stream = 0;
-	char name[48];
 
-	for (size_t i = 0; i < n; i++) {
-		bool device = obp_timeline_kind(rows[i]) == OBP_TIMELINE_DEVICE;
-		bool first = !last || device != (obp_timeline_kind(last) == OBP_TIMELINE_DEVICE) ||
-			(device ? rows[i]->more != last->more : row_tid(rows[i]) != row_tid(last));
+	for (size_t i = 0; i < w->n_rows; i++) {
+		const struct obp_timeline_event *row = w->rows[i];
+		bool device = is_device(row);
+		bool first = !last || device != is_device(last) ||
+			(device ? row->more != last->more : row_tid(row) != row_tid(last));
 
+		last = row;
 		if (device && first)
-			stream++;
-		if (first) {
-			snprintf(name, sizeof name,
-				device                          ? "stream %u"
-					: row_tid(rows[i]) == 1 ? "executor"
-								: "server thread %u",
-				device ? stream : row_tid(rows[i]));
-			named(w, "thread_name", device ? w->devices : w->server,
-				device ? stream : row_tid(rows[i]), name);
-		}
-		last = rows[i];
+			stream_named(w, row->more, ++stream);
+		else if (first)
+			server_thread_named(w, row_tid(row));
 		if (device)
-			device_write(w, rows[i], stream);
+			device_write(w, row, stream);
 		else
-			row_write(w, rows[i]);
+			row_write(w, row);
 	}
+}
+
+/* Sorts what the server sent. Streams beyond the limit are left out and counted. */
+static void rows_take(struct writer *w)
+{
+	struct obc_timeline_rows *all = &w->server_side;
+	size_t n = 0, streams = 0;
+
+	w->rows = malloc((all->n + 1) * sizeof *w->rows);
+	if (!w->rows)
+		return;
+	for (size_t i = 0; i < all->n; i++)
+		w->rows[i] = &all->rows[i];
+	qsort(w->rows, all->n, sizeof *w->rows, by_place);
+	for (; n < all->n; n++) {
+		const struct obp_timeline_event *row = w->rows[n];
+
+		streams += is_device(row) &&
+			(!n || !is_device(w->rows[n - 1]) || row->more != w->rows[n - 1]->more);
+		if (streams > STREAMS)
+			break;
+	}
+	w->n_rows = n;
+	all->dropped += all->n - n;
 }
 
 static void server_write(struct writer *w)
 {
-	const struct obc_timeline_rows *all = &w->server_side;
-	const struct obp_timeline_event **rows = malloc((all->n + 1) * sizeof *rows);
 	char label[80];
 
-	if (rows && w->aligned) {
-		for (size_t i = 0; i < all->n; i++)
-			rows[i] = &all->rows[i];
-		qsort(rows, all->n, sizeof *rows, by_place);
-		named(w, "process_name", w->server, 0, "server");
-		snprintf(label, sizeof label, "clock aligned to within %.1f us",
-			(double)obc_fit_error(&all->fit) / 1e3);
-		about_track(w, "process_labels", w->server, 0, "labels", label);
-		rows_write(w, rows, all->n);
-	}
-	free(rows);
+	if (!w->aligned || !w->n_rows)
+		return;
+	process_named(w, w->server, 1, "server");
+	snprintf(label, sizeof label, "clock aligned to within %.1f us",
+		(double)obc_fit_error(&w->server_side.fit) / 1e3);
+	about_track(w, "process_labels", w->server, 0, "labels", label);
+	if (is_device(w->rows[w->n_rows - 1]))
+		process_named(w, w->devices, 2, "device");
+	rows_write(w);
 }
 
 /* ---- arrows ---- */
@@ -427,10 +499,9 @@ static void all_write(struct writer *w, FILE *file)
 	ob_json_text(&w->json, "displayTimeUnit", "ns");
 	about_write(w);
 	ob_json_array(&w->json, "traceEvents");
-	named(w, "process_name", w->client, 0, program_invocation_short_name);
+	process_named(w, w->client, 0, program_invocation_short_name);
 	client_write(w);
-	if (w->server_side.n)
-		server_write(w);
+	server_write(w);
 	flows_write(w);
 	ob_json_end(&w->json);
 	ob_json_end(&w->json);
@@ -458,12 +529,14 @@ void obc_timeline_write(void)
 	w.devices = w.client | 2u << PID_BITS;
 	obc_timeline_server_rows(&w.server_side);
 	w.aligned = obc_fit_error(&w.server_side.fit) != UINT64_MAX;
-	w.max_ends = obc_timeline_limit() + w.server_side.n;
+	rows_take(&w);
+	w.max_ends = obc_timeline_limit() + w.n_rows;
 	w.ends = malloc(w.max_ends * sizeof *w.ends);
 	if (!w.ends)
 		w.max_ends = 0;
 	all_write(&w, file);
 	free(w.ends);
+	free(w.rows);
 	failed = ferror(file) != 0;
 	if (fclose(file) || failed)
 		ob_warn("the timeline is not complete: cannot write %s: %s", obc_timeline_path(),

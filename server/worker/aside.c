@@ -7,6 +7,7 @@
 
 #include "base/thread.h"
 #include "server/common/stats_page.h"
+#include "server/worker/device_times.h"
 #include "server/worker/record.h"
 #include "server/worker/times.h"
 
@@ -23,6 +24,7 @@ static void *aside_main(void *argument)
 	struct aside *aside = argument;
 	struct obs_session *session = aside->x.session;
 
+	obs_device_thread(&aside->x);
 	if (ob_unlikely(obs_times_on))
 		obs_times_begin(aside->x.call, aside->x.opcode);
 	obs_exec_record(&aside->x, &aside->record, aside->body, aside->size);

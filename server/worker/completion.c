@@ -13,6 +13,7 @@
 #include "base/thread.h"
 #include "server/common/stats_page.h"
 #include "server/worker/context.h"
+#include "server/worker/device_times.h"
 #include "server/worker/record.h"
 #include "server/worker/reply.h"
 
@@ -186,6 +187,7 @@ static void *completion_main(void *argument)
 	struct ob_spin spin = { 0 };
 
 	prctl(PR_SET_TIMERSLACK, 1);
+	obs_device_thread(&x);
 	for (;;) {
 		uint64_t age, budget;
 		bool any;

@@ -15,6 +15,7 @@
 #include "server/common/stats_page.h"
 #include "server/layers/trace.h"
 #include "server/worker/aside.h"
+#include "server/worker/device_times.h"
 #include "server/worker/end.h"
 #include "server/worker/held.h"
 #include "server/worker/lane.h"
@@ -388,6 +389,7 @@ _Noreturn static void run(struct obs_session *session, struct obs_context *curre
 	 */
 	unsigned bulk = 0;
 
+	obs_device_thread(&x);
 	for (;;) {
 		switch (obp_conn_next(&session->conn, &item)) {
 		case OBP_RECORD:

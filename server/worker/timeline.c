@@ -77,6 +77,13 @@ uint64_t obs_timeline_add(const struct obp_timeline_event *event)
 	return index;
 }
 
+void obs_timeline_lose(uint64_t n)
+{
+	pthread_mutex_lock(&lock);
+	lost += n;
+	pthread_mutex_unlock(&lock);
+}
+
 void obs_timeline_extend(uint64_t index, uint64_t took_ns)
 {
 	pthread_mutex_lock(&lock);

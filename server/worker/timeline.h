@@ -24,6 +24,8 @@ void obs_timeline_switch(bool on);
 uint64_t obs_timeline_add(const struct obp_timeline_event *event);
 /* Sets the duration of an event that has not been read yet. */
 void obs_timeline_extend(uint64_t index, uint64_t took_ns);
+/* So many events could not be measured: they count as dropped. */
+void obs_timeline_lose(uint64_t n);
 /* This thread's number in events. A thread that has ended gives its number to a later one. */
 unsigned obs_timeline_thread(void);
 /* Takes out the oldest events, at most `max`. Returns their number. */

@@ -8,6 +8,7 @@
 #include "server/layers/hold.h"
 #include "server/layers/quota.h"
 #include "server/worker/completion.h"
+#include "server/worker/device_times.h"
 #include "server/worker/free_memory.h"
 #include "server/worker/lane.h"
 #include "server/worker/ops/ops.h"
@@ -156,6 +157,7 @@ void obs_op_ctx_destroy(
 	context->legacy_busy = context->orphans = false;
 	obs_staging_forget(&session->staging, context);
 	obs_free_memory_forget(session, context);
+	obs_device_forget(x, context);
 	context_forget(session, context);
 	if (context->driver && context->primary) {
 		result = x->drv->cuDevicePrimaryCtxReset_v2((CUdevice)context->device);

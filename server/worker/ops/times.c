@@ -4,15 +4,27 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "server/worker/device_calls.h"
+#include "server/worker/device_times.h"
 #include "server/worker/ops/ops.h"
 #include "server/worker/timeline.h"
 #include "server/worker/times.h"
 
+static const struct obs_driver *timed; /* by op times_switch; NULL: it was not used */
+
+static void driver_choose(struct obs_exec *x)
+{
+	const struct obs_driver *table = timed ? timed : &x->session->lib.table;
+
+	x->session->drv = obs_timeline_on ? obs_device_calls(table) : table;
+	x->drv = x->session->drv;
+}
+
 void obs_op_times_switch(
 	struct obs_exec *x, const struct obp_record *rec, const struct obp_times_switch_req *req)
 {
-	x->session->drv = obs_times_switch(&x->session->lib.table, req->on != 0);
-	x->drv = x->session->drv;
+	timed = obs_times_switch(&x->session->lib.table, req->on != 0);
+	driver_choose(x);
 	obs_reply(x, rec, CUDA_SUCCESS, NULL, 0);
 }
 
@@ -32,7 +44,9 @@ void obs_op_times_read(
 void obs_op_timeline_switch(
 	struct obs_exec *x, const struct obp_record *rec, const struct obp_timeline_switch_req *req)
 {
+	obs_device_switch(req->on != 0);
 	obs_times_timeline(req->on != 0);
+	driver_choose(x);
 	obs_reply(x, rec, CUDA_SUCCESS, NULL, 0);
 }
 
@@ -44,10 +58,12 @@ void obs_op_timeline_read(
 		struct obp_timeline_event
 			events[OBP_TIMELINE_BYTES / sizeof(struct obp_timeline_event)];
 	} answer;
-	uint32_t n = obs_timeline_read(
-		answer.events, req->room / (uint32_t)sizeof *answer.events, &answer.rep.lost);
+	uint32_t n;
 
 	_Static_assert(sizeof answer == sizeof answer.rep + sizeof answer.events, "no gap");
+	obs_device_collect(x);
+	n = obs_timeline_read(
+		answer.events, req->room / (uint32_t)sizeof *answer.events, &answer.rep.lost);
 	answer.rep = (struct obp_timeline_read_rep){ .lost = answer.rep.lost,
 		.clock = ob_clock_ns(),
 		.events_size = n * (uint32_t)sizeof *answer.events };
