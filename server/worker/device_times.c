@@ -247,13 +247,6 @@ static void pool_reset(struct obs_device_pool *pool)
 {
 	uint64_t lost = works_of(&pool->legacy);
 
-	pool->turn++;
-	pool->free = NULL;
-	for (uint32_t i = 0; i < pool->made; i++) {
-		pool->marks[i].next = pool->free;
-		pool->free = &pool->marks[i];
-	}
-	pool->legacy = (struct obs_device_stream){ .pool = pool };
 	for (uint32_t i = 0; i < n_streams; i++) {
 		if (streams[i].pool != pool)
 			continue;
@@ -261,6 +254,13 @@ static void pool_reset(struct obs_device_pool *pool)
 		streams[i] = (struct obs_device_stream){ .pool = NULL };
 	}
 	obs_timeline_lose(lost);
+	pool->legacy = (struct obs_device_stream){ .pool = pool };
+	pool->turn++;
+	pool->free = NULL;
+	for (uint32_t i = 0; i < pool->made; i++) {
+		pool->marks[i].next = pool->free;
+		pool->free = &pool->marks[i];
+	}
 }
 
 static bool is_legacy(CUstream handle)
