@@ -6,11 +6,12 @@
 #include "base/clock.h"
 #include "protocol/obs_driver.h"
 
-#define EXACT_NS 20000u /* an anchor of this width is always good enough */
+#define FIRST_TRIES 4u
+#define EXACT_NS    20000u /* an anchor of this width is always good enough */
 /* Times are floats in ms: beyond this distance their steps are longer than 0.1 us. */
-#define FAR_MS   1000.0f
-#define RATE_MS  1000.0 /* anchors closer than that say nothing about drift */
-#define RATE_OFF 1e-3   /* a rate farther from 1 is an error of measurement */
+#define FAR_MS      1000.0f
+#define RATE_MS     1000.0 /* anchors closer than that say nothing about drift */
+#define RATE_OFF    1e-3   /* a rate farther from 1 is an error of measurement */
 
 /* Records anchor i and waits a moment for it. */
 static bool anchor_take(struct obs_device_clock *clock, const struct obs_driver *drv, unsigned i)
@@ -49,43 +50,6 @@ static void anchor_use(struct obs_device_clock *clock, const struct obs_driver *
 	clock->count++;
 }
 
-bool obs_device_clock_init(struct obs_device_clock *clock, const struct obs_driver *drv)
-{
-	bool taken[2] = { false, false };
-
-	*clock = (struct obs_device_clock){ .rate = 1 };
-	if (drv->cuStreamCreateWithPriority(&clock->stream, CU_STREAM_NON_BLOCKING, 0) !=
-		CUDA_SUCCESS) {
-		clock->stream = NULL;
-		return false;
-	}
-	for (unsigned i = 0; i < 2; i++) {
-		if (drv->cuEventCreate(&clock->events[i], CU_EVENT_DEFAULT) != CUDA_SUCCESS) {
-			clock->events[i] = NULL;
-			obs_device_clock_fini(clock, drv);
-			return false;
-		}
-	}
-	/* The driver's first event may take longer: the better one of two. */
-	for (unsigned i = 0; i < 2; i++)
-		taken[i] = anchor_take(clock, drv, i);
-	clock->tried = ob_clock_ns();
-	if (taken[0] || taken[1])
-		anchor_use(
-			clock, drv, !taken[0] || (taken[1] && clock->width[1] < clock->width[0]));
-	return true;
-}
-
-void obs_device_clock_fini(struct obs_device_clock *clock, const struct obs_driver *drv)
-{
-	for (unsigned i = 0; i < 2; i++)
-		if (clock->events[i])
-			drv->cuEventDestroy_v2(clock->events[i]);
-	if (clock->stream)
-		drv->cuStreamDestroy_v2(clock->stream);
-	*clock = (struct obs_device_clock){ .stream = NULL };
-}
-
 static unsigned next_of(const struct obs_device_clock *clock)
 {
 	return clock->n ? clock->last ^ 1 : 0;
@@ -109,7 +73,8 @@ void obs_device_clock_settle(
 	struct obs_device_clock *clock, const struct obs_driver *drv, bool taken)
 {
 	unsigned last = clock->last, next = next_of(clock);
-	bool old = clock->tried - clock->at[last] > OBS_DEVICE_CLOCK_OLD_NS;
+	bool old = clock->tried > clock->at[last] &&
+		clock->tried - clock->at[last] > OBS_DEVICE_CLOCK_OLD_NS;
 
 	if (taken &&
 		(!clock->n || old || clock->width[next] <= ob_max(clock->width[last], EXACT_NS))) {
@@ -119,6 +84,41 @@ void obs_device_clock_settle(
 		clock->n = 1;
 		clock->rate = 1;
 	}
+}
+
+bool obs_device_clock_init(struct obs_device_clock *clock, const struct obs_driver *drv)
+{
+	*clock = (struct obs_device_clock){ .rate = 1 };
+	if (drv->cuStreamCreateWithPriority(&clock->stream, CU_STREAM_NON_BLOCKING, 0) !=
+		CUDA_SUCCESS) {
+		clock->stream = NULL;
+		return false;
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		if (drv->cuEventCreate(&clock->events[i], CU_EVENT_DEFAULT) != CUDA_SUCCESS) {
+			clock->events[i] = NULL;
+			obs_device_clock_fini(clock, drv);
+			return false;
+		}
+	}
+	/* The driver's first event may take longer, and the thread may be interrupted. */
+	for (unsigned i = 0; i < FIRST_TRIES && (!clock->n || clock->width[clock->last] > EXACT_NS);
+		i++)
+		obs_device_clock_settle(clock, drv, obs_device_clock_take(clock, drv));
+	clock->n = ob_min(clock->n, 1u);
+	clock->rate = 1;
+	clock->tried = ob_clock_ns();
+	return true;
+}
+
+void obs_device_clock_fini(struct obs_device_clock *clock, const struct obs_driver *drv)
+{
+	for (unsigned i = 0; i < 2; i++)
+		if (clock->events[i])
+			drv->cuEventDestroy_v2(clock->events[i]);
+	if (clock->stream)
+		drv->cuStreamDestroy_v2(clock->stream);
+	*clock = (struct obs_device_clock){ .stream = NULL };
 }
 
 bool obs_device_clock_time(const struct obs_device_clock *clock, const struct obs_driver *drv,

@@ -358,34 +358,37 @@ static bool stream_idle(struct obs_device_stream *stream)
 	return result != CUDA_ERROR_NOT_READY;
 }
 
+/* The work becomes a part of the one before, whose last mark moves behind it. */
+static bool work_join(struct obs_device_work *work)
+{
+	work->again = true;
+	work->end = work->stream->newest;
+	return true;
+}
+
 /* The marks for a work; false: none is free. */
 static bool work_marks(struct obs_device_work *work, bool follows)
 {
 	struct obs_device_stream *stream = work->stream;
-	struct obs_device_mark *newest = stream->newest;
+	const struct obs_device_mark *newest = stream->newest;
+	bool like = follows && newest == stream->tail && newest->opcode == this_exec->opcode &&
+		newest->works < UINT32_MAX;
 
-	if (follows && newest == stream->tail && newest->number == this_exec->call &&
-		newest->opcode == this_exec->opcode && newest->works < UINT32_MAX) {
-		work->again = true;
-		work->end = newest;
-		return true;
-	}
+	if (like && newest->number == this_exec->call)
+		return work_join(work);
 	work->end = mark_take(stream->pool);
 	if (!work->end)
-		return false;
+		return like && work_join(work);
 	if (follows) {
 		work->start = stream->tail;
 		work->start->uses++;
-	} else {
-		work->start = mark_take(stream->pool);
-		work->fresh = true;
-		/* Nothing can begin there any more. */
-		tail_drop(stream);
-	}
-	if (work->start)
 		return true;
-	mark_drop(stream->pool, work->end);
-	return false;
+	}
+	work->start = mark_take(stream->pool);
+	work->fresh = true;
+	if (!work->start)
+		mark_drop(stream->pool, work->end);
+	return work->start;
 }
 
 /* Under the lock. False: not measured. */
@@ -399,16 +402,17 @@ static bool work_open(struct obs_device_work *work, struct obs_device_stream *st
 	stream_collect(stream, idle, PASSING, work->began);
 	follows = stream->tail && !idle && stream->others == others;
 	stream->others = others;
+	if (!follows)
+		tail_drop(stream);
 	work->stream = stream;
 	work->pool = pool;
 	work->turn = pool->turn;
-	if (!work_marks(work, follows)) {
-		pool_look(pool, work->began);
+	stream->open = work_marks(work, follows);
+	if (!stream->open)
 		tail_drop(stream);
-		return false;
-	}
-	stream->open = true;
-	return true;
+	if (!stream->open || work->again)
+		pool_look(pool, work->began);
+	return stream->open;
 }
 
 void obs_device_begin(struct obs_device_work *work, CUstream handle)

@@ -11,7 +11,7 @@
  * A mark is an event of the driver. Work that is submitted before the work before it is complete
  * begins at that one's mark; otherwise, or if the stream may wait for something else in between, a
  * mark of its own is recorded before it. Several works of one record (pieces of a copy) that follow
- * one another share the marks.
+ * one another share the marks, and when no mark is free so do works of the same opcode.
  *
  * Works are looked at in passing, when later ones begin, and when the client reads the timeline.
  * Nothing waits for the device, but for a moment when a context is first used and then a few times

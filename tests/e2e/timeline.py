@@ -2,9 +2,9 @@
 # Copyright The Outboard Authors
 """outboard run --timeline: the file is valid JSON, the times of each track do not go back, each call
 leads to its execution on the server, which lies within the call's own time, and what a small limit
-dropped is counted.
+dropped is counted. What the device worked on is there for each record, in a track for each stream.
 
-    timeline.py OUTBOARD SERVER THREADS VECTOR_ADD FORK INIT
+    timeline.py OUTBOARD SERVER THREADS VECTOR_ADD FORK INIT TIMED_KERNELS
 """
 import collections
 import json
@@ -18,10 +18,13 @@ import tempfile
 sys.path.append(sys.path[0] + '/../lib')
 from outboard_test import ENV, Server, check, finish
 
-OUTBOARD, SERVER, THREADS, VECTOR_ADD, FORK, INIT = map(os.path.abspath, sys.argv[1:7])
+OUTBOARD, SERVER, THREADS, VECTOR_ADD, FORK, INIT, TIMED = map(os.path.abspath, sys.argv[1:8])
 CALLS = 'wait', 'call'
 if preload := os.environ.get('OUTBOARD_TEST_PRELOAD'):  # a sanitizer's library must be the first
     ENV['LD_PRELOAD'] = preload
+# The operations that give work to the device.
+WORKS = 'launch', 'memset', 'write', 'write_rows', 'write_kept', 'write_cached', 'copy_d2d', 'read', 'read_rows', 'read_later'
+ROUNDED = 0.0025  # us: times in the file are whole ns, each rounded once
 
 
 def run(url, path, *command, **env):
@@ -103,6 +106,66 @@ def whole(trace, done):
     return calls, inserted
 
 
+def tracks_of(trace):
+    """The device's slices by track: the name of the stream."""
+    names = {(e['pid'], e['tid']): e['args']['name'] for e in trace['traceEvents'] if e['name'] == 'thread_name'}
+    tracks = collections.defaultdict(list)
+    for e in slices(trace):
+        if e['cat'] == 'device':
+            tracks[names[e['pid'], e['tid']]].append(e)
+    return tracks
+
+
+def device(trace):
+    """What the device did, of a program that waits for all of its work."""
+    tracks, flows = tracks_of(trace), collections.defaultdict(list)
+    executed = {e['args']['number']: e for e in slices(trace) if e['cat'] == 'server' and e['name'] != 'answer'}
+    error = trace['otherData']['clock error us']
+    for e in trace['traceEvents']:
+        if e['ph'] in 'stf':
+            flows[e['id']].append((e['pid'], e['tid'], e['ts']))
+    worked = collections.Counter()
+    for name, events in tracks.items():
+        over = [(a, b) for a, b in zip(events, events[1:]) if b['ts'] < a['ts'] + a['dur'] - ROUNDED]
+        check(f'{name}: the device works on one thing at a time', not over, over[:1])
+        for e in events:
+            worked[e['args']['number']] += e['args'].get('works', 1)
+            begun = executed[e['args']['number']]
+            # Both are times of the server's clock.
+            check_quietly('the device works on what was executed', begun['name'] == e['name'] and e['ts'] >= begun['ts'] - 2 * error, (begun, e))
+            check_quietly('an arrow leads to the work', (e['pid'], e['tid'], e['ts']) in flows[e['args']['number']], e)
+    missing = [e for number, e in executed.items() if e['name'] in WORKS and number not in worked]
+    check(f'{sum(worked.values())} works of {len(worked)} records in {len(tracks)} streams', worked and not missing, missing[:3])
+    return tracks
+
+
+def timed(url, path):
+    """A program whose kernels say when they ran, by a clock of the same machine."""
+    done = run(url, path, TIMED, 'times')
+    check('timed_kernels succeeds', done.returncode == 0, done.stderr)
+    trace = read(path)
+    whole(trace, done)
+    tracks = device(trace)
+    check('each stream has a track', sorted(tracks) == ['device 0, default stream', 'device 0, stream 1', 'device 0, stream 2'], list(tracks))
+    kernels = [tuple(map(int, line.split())) for line in done.stdout.splitlines() if re.fullmatch(r'\d \d+ \d+', line)]
+    launches = sorted((e for events in tracks.values() for e in events if e['name'] == 'launch'), key=lambda e: e['args']['number'])
+    check('each kernel has a slice', len(launches) == len(kernels) == 9, (len(launches), kernels))
+    error = trace['otherData']['clock error us']
+    short = [(k, e) for k, e in zip(kernels, launches) if e['dur'] < (k[2] - k[1]) / 1e3 * 0.999 - 2 * error]
+    check('which is not shorter than the kernel ran', not short, short[:1])
+    # The kernels' clock is the time of day, which may be adjusted by 0.05 % meanwhile. The trace counts from its own beginning: with one difference of clocks all kernels must lie within their slices.
+    late = max(k[2] / 1e3 - (e['ts'] + e['dur']) for k, e in zip(kernels, launches))
+    early = min(k[1] / 1e3 - e['ts'] for k, e in zip(kernels, launches))
+    check('and each kernel ran within it', late <= early + 2 * error + 10000, (late, early, error))
+    wall = int(re.search(r'^all (\d+)$', done.stdout, re.M).group(1)) / 1e3
+    for name, events in tracks.items():
+        busy = sum(e['dur'] for e in events if e['name'] == 'launch')
+        check(f'{name}: was busy for {busy:.0f} of {wall:.0f} us', busy <= wall + 2 * error, (busy, wall))
+    # The program slept for 60 ms before the last launch, when the device was idle: 20 ms are the kernel's.
+    gap = launches[-1]['ts'] - max(e['ts'] + e['dur'] for e in launches[:-1])
+    check('an idle device has no slice', gap >= 60000 - 2 * error - ROUNDED, gap)
+
+
 def small(url, path, inserted):
     """With a small limit the newest events are dropped and counted."""
     done = run(url, path, THREADS, OUTBOARD_TIMELINE_EVENTS='1024')
@@ -123,8 +186,9 @@ def ends(url, path, folder):
     """How programs end, and files that cannot be written."""
     done = run(url, path, FORK)
     check('a program that forks succeeds', done.returncode == 0, done.stderr)
-    pids = {e['pid'] for e in read(path)['traceEvents']}
-    check('the file is the parent\'s', len(pids) == 2, pids)
+    # The server and the device have numbers above those of processes.
+    pids = {e['pid'] for e in read(path)['traceEvents'] if e['pid'] < 1 << 22}
+    check('the file is the parent\'s', len(pids) == 1, pids)
 
     os.remove(path)
     program = subprocess.Popen([OUTBOARD, 'run', '--server', url, '--timeline', path, '--', INIT, 'wait'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -156,6 +220,9 @@ def main():
             done = run(server.url, path, program)
             check(f'{os.path.basename(program)} succeeds', done.returncode == 0, done.stderr)
             calls, inserted = whole(read(path), done)
+            tracks = device(read(path))
+            check(f'{os.path.basename(program)}: each stream has a track', len(tracks) == (9 if program == THREADS else 1), list(tracks))
+        timed(server.url, path)
         threads = {e['tid'] for e in calls.values()}
         check('each thread has a track', len(threads) > 4, threads)
         small(server.url, path, inserted)

@@ -360,13 +360,42 @@ TEST(pieces_of_a_record_are_one_event)
 	CHECK_INT(lost, 0);
 }
 
-TEST(without_a_free_mark_works_are_counted)
+TEST(without_a_free_mark_equal_works_are_one_event)
 {
 	const unsigned n = OBS_DEVICE_MARKS + 500;
+	uint32_t kept, works = 0;
+	uint64_t next = 1;
 
 	begin();
 	for (unsigned i = 1; i <= n; i++)
 		CHECK_INT(work(1, i), CUDA_SUCCESS);
+	CHECK_INT(collect(), 0);
+	/* some come free: two more events */
+	run(1, 5);
+	for (unsigned i = 1; i <= 500; i++)
+		CHECK_INT(work(1, n + i), CUDA_SUCCESS);
+	run(1, UINT32_MAX);
+	kept = collect();
+	CHECK_INT(kept, OBS_DEVICE_MARKS - 1 + 2);
+	for (uint32_t i = 0; i < kept; i++) {
+		CHECK_INT(got[i].number, next);
+		next += obp_timeline_works(&got[i]);
+		works += obp_timeline_works(&got[i]);
+	}
+	CHECK_INT(works, n + 500);
+	CHECK_INT(lost, 0);
+	CHECK_INT(fake.n_events, OBS_DEVICE_MARKS + 2);
+}
+
+TEST(without_a_free_mark_other_works_are_counted)
+{
+	const unsigned n = OBS_DEVICE_MARKS + 500;
+
+	begin();
+	for (unsigned i = 1; i <= n; i++) {
+		x.opcode = (uint16_t)(OP + i % 2);
+		CHECK_INT(work(1, i), CUDA_SUCCESS);
+	}
 	CHECK_INT(fake.n_events, OBS_DEVICE_MARKS + 2);
 	CHECK_INT(collect(), 0);
 	CHECK(lost >= 500 && lost <= 502);
