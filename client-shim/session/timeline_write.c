@@ -3,7 +3,6 @@
 #include "client-shim/session/timeline_write.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,18 +10,17 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "client-shim/session/timeline.h"
+#include "client-shim/session/timeline_json.h"
 #include "client-shim/session/timeline_server.h"
 #include "compression/codec.h"
 #include "protocol/obp_calls.h"
 
-#define CALL_NS    100u /* drawn length of an event whose length was not measured, at most */
-#define PID_BITS   22   /* the kernel's process ids are smaller */
-#define FILE_ROOM  (1u << 20)
-#define LINE_BYTES 512u
-#define STREAMS    256u /* tracks of the device, at most */
+#define CALL_NS   100u /* drawn length of an event whose length was not measured, at most */
+#define PID_BITS  22   /* the kernel's process ids are smaller */
+#define FILE_ROOM (1u << 20)
+#define STREAMS   256u /* tracks of the device, at most */
 
 /* An end of an arrow: one event of a record. Sorted by number, then in the order of the steps. */
 enum step { STEP_CALL, STEP_EXECUTED, STEP_DEVICE, STEP_ANSWERED, STEP_REPLY };
@@ -34,8 +32,8 @@ struct end {
 };
 
 struct writer {
-	struct ob_json json;
-	uint64_t began, ended;            /* ns */
+	struct obc_timeline_file file;
+	uint64_t ended;                   /* ns */
 	uint32_t client, server, devices; /* process ids in the file */
 	struct obc_timeline_rows server_side;
 	const struct obp_timeline_event **rows; /* in the order in which they are written */
@@ -58,95 +56,6 @@ static const char *op_name(uint16_t opcode)
 	return info ? info->name : "record";
 }
 
-/* A time of the file: microseconds since the timeline began, with three decimals. */
-struct stamp {
-	char text[32];
-};
-
-/* By hand: most of what is written are stamps. */
-static struct stamp stamp(uint64_t ns)
-{
-	bool before = (int64_t)ns < 0; /* only if a server's clock makes no sense */
-	uint64_t left = before ? 0 - ns : ns;
-	struct stamp ret;
-	char digits[24];
-	unsigned n = 0, out = 0;
-
-	for (; left || n < 4; left /= 10)
-		digits[n++] = (char)('0' + left % 10);
-	if (before)
-		ret.text[out++] = '-';
-	while (n) {
-		ret.text[out++] = digits[--n];
-		if (n == 3)
-			ret.text[out++] = '.';
-	}
-	ret.text[out] = '\0';
-	return ret;
-}
-
-/* An event as one line. The texts in it need no escapes. */
-static __attribute__((format(printf, 2, 3))) void line(struct writer *w, const char *format, ...)
-{
-	char text[LINE_BYTES];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	ob_json_break(&w->json);
-	ob_json_raw(&w->json, NULL, text);
-}
-
-/* One slice of a track. more: further arguments, which begin with a comma. */
-struct slice {
-	const char *name, *category;
-	uint32_t pid, tid;
-	uint64_t at, took, number;
-	char more[128];
-};
-
-static void slice_write(struct writer *w, const struct slice *slice)
-{
-	line(w,
-		"{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":%s,"
-		"\"dur\":%s,\"args\":{\"number\":%llu%s}}",
-		slice->name, slice->category, slice->pid, slice->tid,
-		stamp(slice->at - w->began).text, stamp(slice->took).text,
-		(unsigned long long)slice->number, slice->more);
-}
-
-/* Metadata; the name may be the program's and hold any character. */
-static void about_track(struct writer *w, const char *what, uint32_t pid, uint32_t tid,
-	const char *key, const char *value)
-{
-	ob_json_break(&w->json);
-	ob_json_object(&w->json, NULL);
-	ob_json_text(&w->json, "ph", "M");
-	ob_json_text(&w->json, "name", what);
-	ob_json_uint(&w->json, "pid", pid);
-	ob_json_uint(&w->json, "tid", tid);
-	ob_json_object(&w->json, "args");
-	ob_json_text(&w->json, key, value);
-	ob_json_end(&w->json);
-	ob_json_end(&w->json);
-}
-
-/* A process of the file, in the order in which they are shown. */
-static void process_named(struct writer *w, uint32_t pid, unsigned order, const char *name)
-{
-	about_track(w, "process_name", pid, 0, "name", name);
-	line(w,
-		"{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%u,\"tid\":0,"
-		"\"args\":{\"sort_index\":%u}}",
-		pid, order);
-}
-
-static void thread_named(struct writer *w, uint32_t pid, uint32_t tid, const char *name)
-{
-	about_track(w, "thread_name", pid, tid, "name", name);
-}
-
 static void end_add(
 	struct writer *w, enum step step, uint64_t number, uint64_t at, uint32_t pid, uint32_t tid)
 {
@@ -165,8 +74,8 @@ static void event_write(
 		[OBC_EVENT_SLEEP] = "asleep",
 		[OBC_EVENT_PING] = "ping" };
 	const char *codec = obz_codec_name((enum obz_codec)event->codec);
-	struct slice slice = { names[event->kind], "wire", w->client, track + 1, event->at, took,
-		event->number, "" };
+	struct obc_slice slice = { names[event->kind], "wire", w->client, track + 1, event->at,
+		took, event->number, "" };
 
 	switch ((enum obc_timeline_kind)event->kind) {
 	case OBC_EVENT_CALL:
@@ -192,7 +101,7 @@ static void event_write(
 		slice.category = "idle";
 		break;
 	}
-	slice_write(w, &slice);
+	obc_timeline_slice(&w->file, &slice);
 }
 
 /* Writes the event that was held back. next: when the track's next event begins. */
@@ -223,8 +132,8 @@ static void waiting_write(struct writer *w, unsigned lane)
 
 	if (!obc_timeline_waiting(lane, &event))
 		return;
-	slice_write(w,
-		&(struct slice){ op_name(event.opcode), "wait", w->client, lane + 1, event.at,
+	obc_timeline_slice(&w->file,
+		&(struct obc_slice){ op_name(event.opcode), "wait", w->client, lane + 1, event.at,
 			ob_max(w->ended, event.at) - event.at, event.number,
 			",\"unfinished\":true" });
 }
@@ -257,8 +166,8 @@ static void client_write(struct writer *w)
 		if (!events_of(track) && !(lane && obc_timeline_waiting(track, &waiting)))
 			continue;
 		snprintf(name, sizeof name, "thread, lane %u", track);
-		thread_named(
-			w, w->client, track + 1, lane ? name : names[track - OBC_TRACK_SENDER]);
+		obc_timeline_thread(&w->file, w->client, track + 1,
+			lane ? name : names[track - OBC_TRACK_SENDER]);
 		obc_timeline_each(track, event_hold, w);
 		held_write(w, w->ended);
 		if (lane)
@@ -294,7 +203,7 @@ static uint64_t aligned(const struct writer *w, uint64_t server_ns)
 {
 	uint64_t at = obc_fit_client_time(&w->server_side.fit, server_ns);
 
-	return (int64_t)(at - w->began) < 0 ? w->began : ob_min(at, w->ended);
+	return (int64_t)(at - w->file.began) < 0 ? w->file.began : ob_min(at, w->ended);
 }
 
 /* When the row's slice begins and how long it is. */
@@ -313,17 +222,17 @@ static void row_write(struct writer *w, const struct obp_timeline_event *row)
 	unsigned kind = obp_timeline_kind(row);
 	uint64_t took, at = row_place(w, row, &took);
 	bool answer = kind == OBP_TIMELINE_ANSWERED;
-	struct slice slice = { answer ? "answer" : op_name(obp_timeline_opcode(row)), "server",
+	struct obc_slice slice = { answer ? "answer" : op_name(obp_timeline_opcode(row)), "server",
 		w->server, row_tid(row), at, answer ? CALL_NS : took, row->number, "" };
 	int n = 0;
 
 	if (!answer)
 		n = snprintf(slice.more, sizeof slice.more, ",\"queued us\":%s",
-			stamp(obp_timeline_queued(row)).text);
+			obc_timeline_stamp(obp_timeline_queued(row)).text);
 	if (!answer && row->more)
 		snprintf(slice.more + n, sizeof slice.more - (size_t)n, ",\"replied after us\":%s",
-			stamp(row->more).text);
-	slice_write(w, &slice);
+			obc_timeline_stamp(row->more).text);
+	obc_timeline_slice(&w->file, &slice);
 	end_add(w, answer ? STEP_ANSWERED : STEP_EXECUTED, row->number, at, w->server,
 		row_tid(row));
 }
@@ -331,12 +240,12 @@ static void row_write(struct writer *w, const struct obp_timeline_event *row)
 static void device_write(struct writer *w, const struct obp_timeline_event *row, uint32_t tid)
 {
 	uint64_t took, at = row_place(w, row, &took);
-	struct slice slice = { op_name(obp_timeline_opcode(row)), "device", w->devices, tid, at,
+	struct obc_slice slice = { op_name(obp_timeline_opcode(row)), "device", w->devices, tid, at,
 		took, row->number, "" };
 
 	if (obp_timeline_works(row) > 1)
 		snprintf(slice.more, sizeof slice.more, ",\"works\":%u", obp_timeline_works(row));
-	slice_write(w, &slice);
+	obc_timeline_slice(&w->file, &slice);
 	end_add(w, STEP_DEVICE, row->number, at, w->devices, tid);
 }
 
@@ -354,7 +263,7 @@ static void stream_named(struct writer *w, uint64_t stream, uint32_t tid)
 		snprintf(name + n, sizeof name - (size_t)n, "stream %u", number);
 	else
 		snprintf(name + n, sizeof name - (size_t)n, "default stream");
-	thread_named(w, w->devices, tid, name);
+	obc_timeline_thread(&w->file, w->devices, tid, name);
 }
 
 static void server_thread_named(struct writer *w, uint32_t tid)
@@ -362,7 +271,7 @@ static void server_thread_named(struct writer *w, uint32_t tid)
 	char name[48];
 
 	snprintf(name, sizeof name, tid == 1 ? "executor" : "server thread %u", tid);
-	thread_named(w, w->server, tid, name);
+	obc_timeline_thread(&w->file, w->server, tid, name);
 }
 
 static bool is_device(const struct obp_timeline_event *row)
@@ -423,12 +332,12 @@ static void server_write(struct writer *w)
 
 	if (!w->aligned || !w->n_rows)
 		return;
-	process_named(w, w->server, 1, "server");
+	obc_timeline_process(&w->file, w->server, 1, "server");
 	snprintf(label, sizeof label, "clock aligned to within %.1f us",
 		(double)obc_fit_error(&w->server_side.fit) / 1e3);
-	about_track(w, "process_labels", w->server, 0, "labels", label);
+	obc_timeline_about(&w->file, "process_labels", w->server, 0, "labels", label);
 	if (is_device(w->rows[w->n_rows - 1]))
-		process_named(w, w->devices, 2, "device");
+		obc_timeline_process(&w->file, w->devices, 2, "device");
 	rows_write(w);
 }
 
@@ -445,15 +354,6 @@ static int by_number(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-static void flow_write(struct writer *w, const struct end *end, const char *phase)
-{
-	line(w,
-		"{\"ph\":\"%s\",\"name\":\"record\",\"cat\":\"flow\",\"pid\":%u,\"tid\":%u,"
-		"\"ts\":%s,\"id\":%llu%s}",
-		phase, end->pid, end->tid, stamp(end->at - w->began).text,
-		(unsigned long long)end->number, *phase == 's' ? "" : ",\"bp\":\"e\"");
-}
-
 /* A record's events are drawn with an arrow if the call and one more of them were kept. */
 static void flows_write(struct writer *w)
 {
@@ -466,7 +366,11 @@ static void flows_write(struct writer *w)
 		if (w->ends[i].step != STEP_CALL || next - i < 2)
 			continue;
 		for (size_t k = i; k < next; k++)
-			flow_write(w, &w->ends[k], k == i ? "s" : k + 1 == next ? "f" : "t");
+			obc_timeline_flow(&w->file,
+				k == i                  ? "s"
+					: k + 1 == next ? "f"
+							: "t",
+				w->ends[k].pid, w->ends[k].tid, w->ends[k].at, w->ends[k].number);
 	}
 }
 
@@ -478,39 +382,39 @@ static void about_write(struct writer *w)
 
 	for (unsigned track = 0; track < OBC_TRACKS; track++)
 		*(track < OBC_TRACK_SENDER ? &calls : &others) += obc_timeline_dropped(track);
-	ob_json_object(&w->json, "otherData");
-	ob_json_text(&w->json, "version", OB_VERSION);
-	ob_json_uint(&w->json, "limit of events", obc_timeline_limit());
-	ob_json_uint(&w->json, "dropped calls", calls);
-	ob_json_uint(&w->json, "dropped wire and thread events", others);
-	ob_json_uint(&w->json, "dropped server events", w->server_side.dropped);
-	ob_json_uint(&w->json, "clock exchanges", w->server_side.fit.exchanges);
+	ob_json_object(&w->file.json, "otherData");
+	ob_json_text(&w->file.json, "version", OB_VERSION);
+	ob_json_uint(&w->file.json, "limit of events", obc_timeline_limit());
+	ob_json_uint(&w->file.json, "dropped calls", calls);
+	ob_json_uint(&w->file.json, "dropped wire and thread events", others);
+	ob_json_uint(&w->file.json, "dropped server events", w->server_side.dropped);
+	ob_json_uint(&w->file.json, "clock exchanges", w->server_side.fit.exchanges);
 	if (w->aligned)
-		ob_json_fixed(&w->json, "clock error us", (double)error / 1e3, 3);
+		ob_json_fixed(&w->file.json, "clock error us", (double)error / 1e3, 3);
 	else
-		ob_json_null(&w->json, "clock error us");
-	ob_json_end(&w->json);
+		ob_json_null(&w->file.json, "clock error us");
+	ob_json_end(&w->file.json);
 }
 
 static void all_write(struct writer *w, FILE *file)
 {
-	ob_json_begin(&w->json, file, OB_JSON_COMPACT);
-	ob_json_object(&w->json, NULL);
-	ob_json_text(&w->json, "displayTimeUnit", "ns");
+	ob_json_begin(&w->file.json, file, OB_JSON_COMPACT);
+	ob_json_object(&w->file.json, NULL);
+	ob_json_text(&w->file.json, "displayTimeUnit", "ns");
 	about_write(w);
-	ob_json_array(&w->json, "traceEvents");
-	process_named(w, w->client, 0, program_invocation_short_name);
+	ob_json_array(&w->file.json, "traceEvents");
+	obc_timeline_process(&w->file, w->client, 0, program_invocation_short_name);
 	client_write(w);
 	server_write(w);
 	flows_write(w);
-	ob_json_end(&w->json);
-	ob_json_end(&w->json);
+	ob_json_end(&w->file.json);
+	ob_json_end(&w->file.json);
 	fputc('\n', file);
 }
 
 void obc_timeline_write(void)
 {
-	struct writer w = { .began = obc_timeline_began(), .ended = ob_clock_ns() };
+	struct writer w = { .file.began = obc_timeline_began(), .ended = ob_clock_ns() };
 	FILE *file;
 	bool failed;
 

@@ -10,7 +10,7 @@
 #include "server/worker/timeline.h"
 #include "server/worker/times.h"
 
-static const struct obs_driver *timed; /* by op times_switch; NULL: it was not used */
+static const struct obs_driver *timed; /* by op times_switch; NULL: not used yet */
 
 static void driver_choose(struct obs_exec *x)
 {

@@ -5,8 +5,6 @@
  * clock is that of the machine plus an offset. Bounds of times are those of cause and effect, so
  * they hold however slow the machine is.
  */
-#include <time.h>
-
 #include "base/clock.h"
 #include "protocol/obs_driver.h"
 #include "server/worker/device_calls.h"
@@ -204,7 +202,7 @@ static CUresult work(unsigned stream, uint64_t number)
 
 static void pause_ms(unsigned ms)
 {
-	nanosleep(&(struct timespec){ .tv_nsec = (long)ms * 1000000 }, NULL);
+	let_pass(1000 * ms, "a test of times");
 }
 
 static struct obp_timeline_event got[OBS_TIMELINE_KEPT];
