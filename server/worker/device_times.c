@@ -278,6 +278,16 @@ static struct obs_device_stream *stream_find(struct obs_device_pool *pool, CUstr
 	return NULL;
 }
 
+/* Looks at the works of the context's destroyed streams. */
+static void streams_tidy(struct obs_device_pool *pool)
+{
+	for (uint32_t i = 0; i < n_streams; i++)
+		if (streams[i].pool == pool && streams[i].gone) {
+			stream_collect(&streams[i], false, PASSING, ob_clock_ns());
+			stream_tidy(&streams[i]);
+		}
+}
+
 /* NULL: too many streams. */
 static struct obs_device_stream *stream_get(struct obs_device_pool *pool, CUstream handle)
 {
@@ -286,6 +296,7 @@ static struct obs_device_stream *stream_get(struct obs_device_pool *pool, CUstre
 
 	if (stream)
 		return stream;
+	streams_tidy(pool);
 	while (i < n_streams && streams[i].pool)
 		i++;
 	if (i == OBS_DEVICE_STREAMS)
@@ -518,6 +529,8 @@ void obs_device_stream_ends(CUstream handle)
 	pthread_mutex_lock(&lock);
 	stream = stream_known(handle);
 	if (stream && stream != &stream->pool->legacy) {
+		/* Most programs have waited for it. */
+		stream_collect(stream, stream_idle(stream), UINT32_MAX, ob_clock_ns());
 		tail_drop(stream);
 		stream->gone = true;
 		stream_tidy(stream);

@@ -4,7 +4,7 @@
 leads to its execution on the server, which lies within the call's own time, and what a small limit
 dropped is counted. What the device worked on is there for each record, in a track for each stream.
 
-    timeline.py OUTBOARD SERVER THREADS VECTOR_ADD FORK INIT TIMED_KERNELS
+    timeline.py OUTBOARD SERVER THREADS VECTOR_ADD FORK INIT TIMED_KERNELS KEEP_BUSY
 """
 import collections
 import json
@@ -18,7 +18,7 @@ import tempfile
 sys.path.append(sys.path[0] + '/../lib')
 from outboard_test import ENV, Server, check, finish
 
-OUTBOARD, SERVER, THREADS, VECTOR_ADD, FORK, INIT, TIMED = map(os.path.abspath, sys.argv[1:8])
+OUTBOARD, SERVER, THREADS, VECTOR_ADD, FORK, INIT, TIMED, BUSY = map(os.path.abspath, sys.argv[1:9])
 CALLS = 'wait', 'call'
 if preload := os.environ.get('OUTBOARD_TEST_PRELOAD'):  # a sanitizer's library must be the first
     ENV['LD_PRELOAD'] = preload
@@ -166,6 +166,16 @@ def timed(url, path):
     check('an idle device has no slice', gap >= 60000 - 2 * error - ROUNDED, gap)
 
 
+def many_streams(url, path):
+    """A program that creates and destroys stream after stream."""
+    done = run(url, path, BUSY, '0.5')
+    check('keep_busy succeeds', done.returncode == 0, done.stderr)
+    trace = read(path)
+    whole(trace, done)
+    tracks = device(trace)
+    check('a stream that is gone gives its track to the next', len(tracks) <= 3, list(tracks))
+
+
 def small(url, path, inserted):
     """With a small limit the newest events are dropped and counted."""
     done = run(url, path, THREADS, OUTBOARD_TIMELINE_EVENTS='1024')
@@ -223,6 +233,7 @@ def main():
             tracks = device(read(path))
             check(f'{os.path.basename(program)}: each stream has a track', len(tracks) == (9 if program == THREADS else 1), list(tracks))
         timed(server.url, path)
+        many_streams(server.url, path)
         threads = {e['tid'] for e in calls.values()}
         check('each thread has a track', len(threads) > 4, threads)
         small(server.url, path, inserted)

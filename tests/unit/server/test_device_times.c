@@ -516,6 +516,26 @@ TEST(streams_have_a_maximum)
 	CHECK_INT(got[0].more, obp_timeline_stream(0, 0, 3));
 }
 
+/* A program that makes a stream for each of its works, without reading in between. */
+TEST(destroyed_streams_take_no_room)
+{
+	begin();
+	for (unsigned i = 1; i <= 4 * OBS_DEVICE_STREAMS; i++) {
+		unsigned stream = i % (OBS_DEVICE_STREAMS / 2) + 1;
+
+		work(stream, i);
+		/* every other one is destroyed with unfinished work */
+		if (i % 2)
+			run(stream, 99);
+		drv->cuStreamDestroy_v2(stream_handle(stream));
+		run(stream, 99);
+	}
+	CHECK_INT(collect(), 4 * OBS_DEVICE_STREAMS);
+	CHECK_INT(lost, 0);
+	for (unsigned i = 0; i < 4 * OBS_DEVICE_STREAMS; i++)
+		CHECK((got[i].more & 0xffff) <= 2);
+}
+
 TEST(contexts_have_a_maximum)
 {
 	begin();
