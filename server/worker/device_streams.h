@@ -14,11 +14,15 @@
 
 #include "base/cuda_types.h"
 #include "server/worker/device_clock.h"
-#include "server/worker/device_times.h"
 
+#define OBS_DEVICE_MARKS    2048u /* of a context */
+#define OBS_DEVICE_CONTEXTS 16u   /* measured at a time */
+#define OBS_DEVICE_STREAMS  256u  /* measured at a time, without the legacy ones */
+#define OBS_DEVICE_PASSING  4u    /* works looked at when another one begins */
+
+struct obs_context;
 struct obs_driver;
-
-#define OBS_DEVICE_PASSING 4u /* works looked at when another one begins */
+struct obs_exec;
 
 struct obs_device_pool;
 

@@ -28,17 +28,10 @@
 #include <stdint.h>
 
 #include "base/cuda_types.h"
-
-#define OBS_DEVICE_MARKS    2048u /* of a context */
-#define OBS_DEVICE_CONTEXTS 16u   /* measured at a time */
-#define OBS_DEVICE_STREAMS  256u  /* measured at a time, without the legacy ones */
+#include "server/worker/device_streams.h"
 
 struct obs_context;
 struct obs_exec;
-
-struct obs_device_mark;
-struct obs_device_pool;
-struct obs_device_stream;
 
 /* One driver call that gives work to a stream. */
 struct obs_device_work {
