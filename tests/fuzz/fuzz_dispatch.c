@@ -3,10 +3,12 @@
 /*
  * Records for a worker's executor over the null driver. The input is a list of { opcode, length in
  * words, body }. The frames around them are valid, so that the dispatch and the operations are
- * reached. Where a worker would end its process (the linker wraps the exit), the run ends.
+ * reached. Where a worker would end its process (the linker wraps the exit), the run ends. It ends by
+ * a jump, so everything must happen on this thread: no thread can be started.
  */
 #include <errno.h>
 #include <ftw.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +34,18 @@
 _Noreturn void __wrap_obs_session_fatal(
 	struct obs_session *session, enum ob_err code, const char *format, ...);
 _Noreturn void __wrap_obs_session_exit(struct obs_session *session, int status);
+bool __wrap_ob_thread_start(
+	void *(*fn)(void *), void *argument, size_t stack, pthread_t *ret_thread);
+
+bool __wrap_ob_thread_start(
+	void *(*fn)(void *), void *argument, size_t stack, pthread_t *ret_thread)
+{
+	(void)fn;
+	(void)argument;
+	(void)stack;
+	(void)ret_thread;
+	return false;
+}
 
 static struct obs_session session;
 static jmp_buf over;
