@@ -4,8 +4,8 @@
  * A driver for tests: one device without virtual memory management whose calls block, print and
  * call back in defined ways. "Device memory" is this process's heap.
  *
- * A memset with the value FAKE_BEGIN begins a piece of work of the device, FAKE_END ends the oldest,
- * and any other value ends all.
+ * A memset with the value FAKE_BEGIN begins a piece of work of the device, FAKE_END ends the
+ * oldest, and any other value ends all.
  */
 #include <pthread.h>
 #include <stdbool.h>
