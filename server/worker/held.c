@@ -76,6 +76,80 @@ static struct touch of_events(enum kind kind, uint64_t event, uint64_t other)
 	return (struct touch){ .kind = kind, .event = event, .other = other };
 }
 
+/* Records that name a stream, and those of unknown kinds. */
+static struct touch touch_of_stream(uint16_t opcode, const void *body)
+{
+	switch (opcode) {
+	case OBP_OP_STREAM_CREATE:
+		return of_stream(STREAM_NEW, BODY(stream_create)->stream);
+	case OBP_OP_LAUNCH:
+		return of_stream(STREAM, BODY(launch)->stream);
+	case OBP_OP_MEMSET:
+		return of_stream(STREAM, BODY(memset)->stream);
+	case OBP_OP_WRITE:
+		return of_stream(STREAM, BODY(write)->stream);
+	case OBP_OP_WRITE_ROWS:
+		return of_stream(STREAM, BODY(write_rows)->stream);
+	case OBP_OP_WRITE_KEPT:
+		return of_stream(STREAM, BODY(write_kept)->stream);
+	case OBP_OP_READ:
+		return of_stream(STREAM, BODY(read)->stream);
+	case OBP_OP_READ_ROWS:
+		return of_stream(STREAM, BODY(read_rows)->stream);
+	case OBP_OP_COPY_D2D:
+		/* Between contexts the driver also orders it with the other context's work. */
+		if (BODY(copy_d2d)->dst_ctx != BODY(copy_d2d)->src_ctx)
+			return (struct touch){ .kind = EVERYTHING };
+		return of_stream(STREAM, BODY(copy_d2d)->stream);
+	case OBP_OP_HOST_FUNC:
+		return of_stream(STREAM, BODY(host_func)->stream);
+	case OBP_OP_STREAM_DESTROY:
+		return of_stream(STREAM, BODY(stream_destroy)->stream);
+	case OBP_OP_STREAM_SYNCHRONIZE:
+		return of_stream(STREAM_ASK, BODY(stream_synchronize)->stream);
+	case OBP_OP_STREAM_QUERY:
+		return of_stream(STREAM_ASK, BODY(stream_query)->stream);
+	case OBP_OP_STREAM_WATCH:
+		return of_stream(STREAM_ASK, BODY(stream_watch)->stream);
+	case OBP_OP_UPLOAD_BEGIN:
+		return of_stream(COPY, BODY(upload_begin)->stream);
+	case OBP_OP_READ_LATER:
+		return of_stream(COPY, BODY(read_later)->stream);
+	default:
+		return (struct touch){ .kind = EVERYTHING };
+	}
+}
+
+/* Records that name events; the others as touch_of_stream. */
+static struct touch touch_of_event(uint16_t opcode, const void *body)
+{
+	switch (opcode) {
+	case OBP_OP_EVENT_CREATE:
+		return of_events(EVENT_NEW, BODY(event_create)->event, 0);
+	case OBP_OP_EVENT_RECORD:
+		return (struct touch){ RECORD, BODY(event_record)->stream,
+			BODY(event_record)->event, 0 };
+	case OBP_OP_STREAM_WAIT:
+		return (struct touch){ WAIT, BODY(stream_wait)->stream, BODY(stream_wait)->event,
+			0 };
+	case OBP_OP_EVENT_SYNCHRONIZE:
+		return of_events(EVENT_ASK, BODY(event_synchronize)->event, 0);
+	case OBP_OP_EVENT_QUERY:
+		return of_events(EVENT_ASK, BODY(event_query)->event, 0);
+	case OBP_OP_EVENT_WATCH:
+		return of_events(EVENT_ASK, BODY(event_watch)->event, 0);
+	case OBP_OP_EVENT_ELAPSED:
+		return of_events(EVENT_ASK, BODY(event_elapsed)->start, BODY(event_elapsed)->end);
+	case OBP_OP_EVENT_SYNCHRONIZE_SINCE:
+		return of_events(EVENT_ASK, BODY(event_synchronize_since)->event,
+			BODY(event_synchronize_since)->start);
+	case OBP_OP_EVENT_DESTROY:
+		return of_events(EVENT_END, BODY(event_destroy)->event, 0);
+	default:
+		return touch_of_stream(opcode, body);
+	}
+}
+
 static struct touch touch_of(uint16_t opcode, const void *body)
 {
 	switch (opcode) {
@@ -107,68 +181,12 @@ static struct touch touch_of(uint16_t opcode, const void *body)
 	case OBP_OP_FUNC_LOAD:
 	case OBP_OP_GLOBAL_GET:
 		return (struct touch){ .kind = NOTHING };
-	case OBP_OP_STREAM_CREATE:
-		return of_stream(STREAM_NEW, BODY(stream_create)->stream);
-	case OBP_OP_EVENT_CREATE:
-		return of_events(EVENT_NEW, BODY(event_create)->event, 0);
-	case OBP_OP_LAUNCH:
-		return of_stream(STREAM, BODY(launch)->stream);
-	case OBP_OP_MEMSET:
-		return of_stream(STREAM, BODY(memset)->stream);
-	case OBP_OP_WRITE:
-		return of_stream(STREAM, BODY(write)->stream);
-	case OBP_OP_WRITE_ROWS:
-		return of_stream(STREAM, BODY(write_rows)->stream);
-	case OBP_OP_WRITE_KEPT:
-		return of_stream(STREAM, BODY(write_kept)->stream);
-	case OBP_OP_READ:
-		return of_stream(STREAM, BODY(read)->stream);
-	case OBP_OP_READ_ROWS:
-		return of_stream(STREAM, BODY(read_rows)->stream);
-	case OBP_OP_HOST_FUNC:
-		return of_stream(STREAM, BODY(host_func)->stream);
-	case OBP_OP_STREAM_DESTROY:
-		return of_stream(STREAM, BODY(stream_destroy)->stream);
-	case OBP_OP_STREAM_SYNCHRONIZE:
-		return of_stream(STREAM_ASK, BODY(stream_synchronize)->stream);
-	case OBP_OP_STREAM_QUERY:
-		return of_stream(STREAM_ASK, BODY(stream_query)->stream);
-	case OBP_OP_STREAM_WATCH:
-		return of_stream(STREAM_ASK, BODY(stream_watch)->stream);
 	case OBP_OP_CTX_SYNCHRONIZE:
 		return (struct touch){ .kind = CONTEXT_ASK };
-	case OBP_OP_COPY_D2D:
-		/* Between contexts the driver also orders it with the other context's work. */
-		if (BODY(copy_d2d)->dst_ctx != BODY(copy_d2d)->src_ctx)
-			return (struct touch){ .kind = EVERYTHING };
-		return of_stream(STREAM, BODY(copy_d2d)->stream);
-	case OBP_OP_EVENT_RECORD:
-		return (struct touch){ RECORD, BODY(event_record)->stream,
-			BODY(event_record)->event, 0 };
-	case OBP_OP_STREAM_WAIT:
-		return (struct touch){ WAIT, BODY(stream_wait)->stream, BODY(stream_wait)->event,
-			0 };
-	case OBP_OP_EVENT_SYNCHRONIZE:
-		return of_events(EVENT_ASK, BODY(event_synchronize)->event, 0);
-	case OBP_OP_EVENT_QUERY:
-		return of_events(EVENT_ASK, BODY(event_query)->event, 0);
-	case OBP_OP_EVENT_WATCH:
-		return of_events(EVENT_ASK, BODY(event_watch)->event, 0);
-	case OBP_OP_EVENT_ELAPSED:
-		return of_events(EVENT_ASK, BODY(event_elapsed)->start, BODY(event_elapsed)->end);
-	case OBP_OP_EVENT_SYNCHRONIZE_SINCE:
-		return of_events(EVENT_ASK, BODY(event_synchronize_since)->event,
-			BODY(event_synchronize_since)->start);
-	case OBP_OP_EVENT_DESTROY:
-		return of_events(EVENT_END, BODY(event_destroy)->event, 0);
-	case OBP_OP_UPLOAD_BEGIN:
-		return of_stream(COPY, BODY(upload_begin)->stream);
-	case OBP_OP_READ_LATER:
-		return of_stream(COPY, BODY(read_later)->stream);
 	case OBP_OP_UPLOAD_PART:
 		return (struct touch){ PART, BODY(upload_part)->upload, 0, 0 };
 	default:
-		return (struct touch){ .kind = EVERYTHING };
+		return touch_of_event(opcode, body);
 	}
 }
 
