@@ -44,7 +44,8 @@ static uint64_t parse(const char *text)
 				known = true;
 			}
 		if (!known)
-			ob_warn("OUTBOARD_OPT: there is no switch '%.*s'", (int)length, name);
+			ob_warn("OUTBOARD_OPT: there is no switch '%.*s'; outboard(7) lists them",
+				(int)length, name);
 		text += n;
 		text += *text == ',';
 	}

@@ -16,7 +16,7 @@
 #define OB_OPT_LIST(X)                                                                             \
 	X(ASYNC, "async", "calls without a result return before the server ran them")              \
 	X(BATCH, "batch", "calls wait for others and travel in one frame")                         \
-	X(SPIN, "spin", "a waiting thread spins for a while before it sleeps")                     \
+	X(SPIN, "spin", "a waiting thread polls for a while before it sleeps")                     \
 	X(DOZE, "doze", "the sender sleeps while waiting callers send the records themselves")     \
 	X(BYREF, "byref", "large copies leave from the caller's memory, not from the ring")        \
 	X(COMPRESS, "compress", "copies are compressed where the link is slower than that")        \

@@ -73,7 +73,7 @@ static const char *range_wrong(const struct obp_hello *hello, const struct obp_w
 	return NULL;
 }
 
-/* Whether the first slab of the device, if it has one, is none that the server may make. */
+/* Whether the device has a first slab that the server may not make. */
 static bool slab_wrong(const struct obp_welcome *welcome, const struct obp_device *device)
 {
 	const struct obp_range *slab = &device->range;
@@ -94,7 +94,7 @@ static const char *devices_wrong(const struct obp_welcome *welcome)
 					device->attr[limits[k].attr] > limits[k].most))
 				return "an attribute of a device is one that no device has";
 		if (!welcome->vmm && slab_wrong(welcome, device))
-			return "the memory that it grants is none that it may grant";
+			return "the memory that it grants is not aligned, or larger than it may be";
 		if (welcome->vmm && welcome->range.size == 0)
 			continue;
 		if (welcome->vmm &&

@@ -380,12 +380,12 @@ static void sentence_make(const struct obx_latency_row *sync, const struct obx_l
 	};
 	double whole = 1e-9;
 	unsigned most = 0;
-	char ping[64];
+	char ping[128];
 
-	snprintf(ping, sizeof ping, ", where a bare round trip takes %.1f us", bare->p50);
 	if (!sync->split) {
 		snprintf(ret, size,
-			"A call that waits takes %.1f us; where it goes this server does not tell.",
+			"A call that waits takes %.1f us; this server does not report where it "
+			"goes.",
 			sync->p50);
 		return;
 	}
@@ -394,6 +394,8 @@ static void sentence_make(const struct obx_latency_row *sync, const struct obx_l
 			most = p;
 	for (unsigned p = 0; p < OBX_PARTS; p++)
 		whole += sync->part[p];
+	snprintf(ping, sizeof ping, ", where a bare round trip takes %.1f us%s", bare->p50,
+		bare->p50 > whole ? " (both of its ends poll: other work takes their cores)" : "");
 	snprintf(ret, size,
 		"Of the %.1f us of a call that waits, %.1f us (%.0f %%) are spent %s%s: %s.", whole,
 		sync->part[most], 100 * sync->part[most] / whole, where[most],

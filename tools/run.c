@@ -66,12 +66,13 @@ static const struct ob_option options[] = {
 	{ OB_OPTION("direct", OB_FLAG, struct settings, direct),
 		.help = "use no server, but the software device inside the program's own process" },
 	{ OB_OPTION("stats", OB_FLAG, struct settings, stats),
-		.help = "at exit, print calls, round trips, bytes and time to stderr" },
+		.help = "at exit, print calls, round trips, bytes, and which calls waited longest, "
+			"to stderr" },
 	{ OB_OPTION("trace", OB_FILE, struct settings, trace), .arg = "FILE",
 		.help = "write each call to FILE" },
 	{ OB_OPTION("timeline", OB_FILE, struct settings, timeline), .arg = "FILE",
-		.help = "write what client, wire and server did, and when, to FILE, which "
-			"ui.perfetto.dev opens" },
+		.help = "write what client, wire, server and device did, and when, to FILE, "
+			"which ui.perfetto.dev opens" },
 	{ OB_OPTION("sync", OB_FLAG, struct settings, sync),
 		.help = "make every call wait for its result, which shows the call that fails" },
 	{ 0 },
@@ -230,7 +231,8 @@ static int run_main(int argc, char **argv)
 			&obx_run_command, "the server's address '%s': %s", server, cause.text);
 	if (s.direct && s.timeline)
 		return ob_usage_error(&obx_run_command,
-			"--timeline shows client and server: with --direct there is neither");
+			"--timeline shows client and server, and --direct uses no server: leave "
+			"one of the two out");
 	if (s.timeline && !timeline_ready(s.timeline))
 		return OBX_EXIT_UNWELL;
 	pass("OUTBOARD_SERVER", server);

@@ -35,7 +35,10 @@ struct obc_plain {
 	struct obc_plain *next;
 	struct obc_slabs slabs;
 	uint64_t step; /* bytes of the next slab */
-	/* The last slab was refused: none is asked for the next `pause` allocations; and then. */
+	/*
+	 * After a slab was refused, none is asked for during the next `pause` allocations.
+	 * pause_next: the same after the next refusal.
+	 */
 	unsigned pause, pause_next;
 	int device;
 	bool ended; /* the server drops or has dropped the slabs */
@@ -164,8 +167,8 @@ static bool slab_take(
 }
 
 /*
- * Asks for a slab for an allocation of `least` bytes. Slabs that clash with mappings of this process
- * are returned after another was found, so that the driver does not choose them again.
+ * Asks for a slab for an allocation of `least` bytes. Slabs that clash with mappings of this
+ * process are returned after another was found, so that the driver does not choose them again.
  */
 static bool slab_ask(struct obf_ctx *ctx, struct obc_plain *p, uint64_t least)
 {
@@ -261,7 +264,7 @@ static CUresult single_alloc(struct obf_mem *mem)
 	overlap = !addr || size > UINT64_MAX - addr || overlaps(addr, size);
 	pthread_mutex_unlock(&plain.lock);
 	if (overlap) {
-		refuse(addr, size, addr ? "the session has already" : "is no address");
+		refuse(addr, size, addr ? "the session has already" : "is not a valid address");
 		return obc_log_error();
 	}
 	mem->base = addr;

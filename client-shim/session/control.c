@@ -163,7 +163,7 @@ static enum verdict callback_take(const struct obp_message *message)
 		return protocol_broken("the status of a host function is out of range");
 	/* The bytes of a read may still be on their way; they come on the data connection. */
 	if (!obc_background_received(message->sent))
-		return protocol_broken("it refers to replies that do not come");
+		return protocol_broken("the replies before a host function did not arrive");
 	if (callback_fn)
 		callback_fn(message->value, (CUresult)message->code);
 	control.callback_ran = true;

@@ -110,7 +110,7 @@ static const char *hint_find(const struct obc_costs *costs, uint16_t opcode)
 	return NULL;
 }
 
-/* Waits of the library's own threads and of the session's end, for which the program does not wait. */
+/* Waits of the library's own threads, and of the session's end. */
 static bool is_own(uint16_t opcode)
 {
 	return opcode == OBP_OP_BYE || opcode == OBP_OP_BYE_LINK || opcode == OBP_OP_UPLOAD_PART ||
@@ -146,7 +146,7 @@ void obc_costs_print(FILE *out, const struct obc_costs *costs)
 		if (!opcode)
 			return;
 		if (n == 0)
-			fprintf(out, "outboard: these calls would gain most from waiting less:\n");
+			fprintf(out, "outboard: the program waited longest in these calls:\n");
 		ns = costs->trip_ns(opcode);
 		trips = costs->trips(opcode);
 		hint = hint_find(costs, opcode);

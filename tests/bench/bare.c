@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The same exchanges as those of calls.c and copies.c over a bare connection, for tools/dev/measure.
- * Prints lines of the form "name value"; times are in ns. Both ends of a spinning ping
- * have a processor of their own if this process may use two: sharing one, they would measure the
- * scheduler.
+ * The same exchanges as those of calls.c and copies.c over a bare connection, for
+ * tools/dev/measure. Prints lines of the form "name value"; times are in ns. Both ends of a
+ * spinning ping have a processor of their own if this process may use two: sharing one, they would
+ * measure the scheduler.
  *
  *     bare ping tcp|unix spin|sleep           round trips of 64 bytes
  *     bare sizes tcp|unix spin|sleep KIB...   that many bytes and one byte back, each way
- *     bare copied tcp|unix spin|sleep KIB...  the same, and the other end copies the bytes once more
+ *     bare copied tcp|unix spin|sleep KIB...  the same; the other end copies the bytes once more
  *     bare stream tcp|unix spin|sleep MS      one way for MS ms, once a line has arrived on stdin
  *     bare memcpy                             one copy of 256 MiB between touched pages
  */

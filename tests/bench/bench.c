@@ -76,7 +76,7 @@ unsigned bench_number(const char *text)
 	uint64_t number;
 
 	if (!ob_text_parse_number(text, 0, UINT32_MAX, &number)) {
-		fprintf(stderr, "%s is no number\n", text);
+		fprintf(stderr, "%s is not a number\n", text);
 		exit(2);
 	}
 	return (unsigned)number;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Times and counts of calls, for tools/dev/measure. Prints lines of the form "name value"; times are
- * in ns unless the name says otherwise.
+ * Times and counts of calls, for tools/dev/measure. Prints lines of the form "name value"; times
+ * are in ns unless the name says otherwise.
  *
  *     calls MODE [NUMBER]
  */
@@ -339,7 +339,7 @@ static double resident_kib(void)
 	return (double)kib;
 }
 
-/* Memory of this process at the start, after more launches than a ring holds, and idle after that. */
+/* Memory of this process: at first, after more launches than a ring holds, and idle after that. */
 static void mode_memory(unsigned idle_s)
 {
 	bench_say("rss_start_kib", resident_kib());
@@ -421,6 +421,6 @@ int main(int argc, char **argv)
 		modes[i].run(argc > 2 ? bench_number(argv[2]) : modes[i].number);
 		return 0;
 	}
-	fprintf(stderr, "calls: the first argument is none of the modes in %s\n", __FILE__);
+	fprintf(stderr, "calls: the first argument is not one of the modes in %s\n", __FILE__);
 	return 2;
 }

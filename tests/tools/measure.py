@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
 """tools/dev/measure prints every row that was asked for, and says so when a row cannot be measured.
-Whether a figure is good is no matter of this test.
+It does not judge the figures.
 
     measure.py SOURCE BUILD
 """

@@ -83,7 +83,7 @@ static struct obs_slot *piece_slot(struct obs_exec *x, const struct obp_record *
 	struct obs_slot *slot = obs_staging_upload_take(&x->session->staging, x->context);
 
 	if (!slot)
-		obs_violation(x, rec, "more parts of uploads than the server has answered");
+		obs_violation(x, rec, "too many parts of uploads are not answered yet");
 	return slot;
 }
 
@@ -130,7 +130,7 @@ void obs_op_upload_part(struct obs_exec *x, const struct obp_record *rec,
 	CUresult result;
 
 	if (!open)
-		obs_violation(x, rec, "a part of an upload that was not begun");
+		obs_violation(x, rec, "a part of an upload that has not begun");
 	result = part_check(x, open, req);
 	if (result != CUDA_SUCCESS && open->refused == CUDA_SUCCESS)
 		obs_reply_defer(x->session, rec->opcode, result);

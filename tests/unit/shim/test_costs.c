@@ -40,7 +40,7 @@ static void says(uint64_t run_ns, const char *want)
 	CHECK_STR(text, want);
 }
 
-#define HEAD "outboard: these calls would gain most from waiting less:\n"
+#define HEAD "outboard: the program waited longest in these calls:\n"
 
 TEST(nothing_waited)
 {
