@@ -12,8 +12,8 @@
 /*
  * Drops the contents of the whole pages inside [p, p + size), which is private memory of the
  * process. The memory stays mapped. Pages of malloc or an anonymous mapping read as zero
- * afterwards, pages of a file as the file. If the
- * kernel refuses (locked memory), the contents stay.
+ * afterwards, pages of a file as the file. If the kernel refuses (locked memory), the contents
+ * stay.
  */
 void ob_pages_discard(void *p, size_t size);
 

@@ -36,7 +36,7 @@
 #define OB_SPIN_NS    50000u     /* the longest short wait, if nothing large was sent before it */
 #define OB_SPIN_BYTES (4u << 20) /* what a connection holds of a sender's bytes */
 #define OB_SPIN_RATE  8u         /* bytes in a ns: those of a fast connection */
-#define OB_SPIN_PROBE 32u
+#define OB_SPIN_PROBE 32u        /* waits */
 
 /* One for each place that waits. One owner at a time. */
 struct ob_spin {
@@ -64,7 +64,10 @@ void ob_spin_set_cores(unsigned cores);
 
 /* How long to poll now, in ns; 0: sleep at once. `bytes`: see ob_spin_limit. */
 uint64_t ob_spin_budget(const struct ob_spin *spin, uint64_t bytes);
-/* A wait has ended that took so long, polling and sleeping together. */
+/*
+ * Records a wait that has ended. waited_ns: polling and sleeping together. `bytes`: see
+ * ob_spin_limit.
+ */
 void ob_spin_learn(struct ob_spin *spin, uint64_t waited_ns, uint64_t bytes);
 
 #endif

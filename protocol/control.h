@@ -97,8 +97,8 @@ struct obp_hello {
 	 */
 	uint64_t link_rate;
 	/*
-	 * 1: without virtual memory management the client places allocations in slabs; 0: it cannot,
-	 * or is older, and the server makes none
+	 * 1: without virtual memory management the client places allocations in slabs; 0: it
+	 * cannot, or is older, and the server makes none
 	 */
 	uint32_t slabs;
 	uint32_t n_ranges; /* ranges that the client has reserved, best first */

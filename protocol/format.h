@@ -23,9 +23,9 @@
 #define OBP_FRAME_PAYLOAD_MAX (4u << 20)   /* bytes */
 #define OBP_CONTROL_MAX       (128u << 10) /* bytes of one control map */
 #define OBP_RECORD_MAX        OBP_FRAME_PAYLOAD_MAX
-#define OBP_CHUNK_MAX         (1u << 20)         /* bytes of copy data in one record or reply */
-#define OBP_LANE_MAX          1024u              /* client threads in one session */
-#define OBP_TRANSFER_LANE     (OBP_LANE_MAX - 1) /* the client library's thread that sends uploads */
+#define OBP_CHUNK_MAX         (1u << 20) /* bytes of copy data in one record or reply */
+#define OBP_LANE_MAX          1024u      /* lanes in one session; all but the next are threads */
+#define OBP_TRANSFER_LANE     (OBP_LANE_MAX - 1) /* for the parts of uploads */
 #define OBP_SLAB_MAX          (256u << 20) /* bytes of memory granted in one piece without vmm */
 #define OBP_SLAB_PAGE         (64u << 10)  /* bytes; slabs begin and end at multiples of it */
 #define OBP_SLAB_ALIGN        512u         /* bytes; of allocations in slabs */

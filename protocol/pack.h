@@ -64,8 +64,8 @@ struct obp_packer {
 void obp_packer_init(struct obp_packer *packer, unsigned codecs, unsigned request, bool local,
 	double (*rate)(void *user), void *user);
 /*
- * Right after init: the link's rate from an earlier session, bytes/s; 0: unknown. The first chunk is
- * then packed, or not, as for this rate.
+ * Right after init: the link's rate from an earlier session, bytes/s; 0: unknown. The first chunk
+ * is then packed, or not, as for this rate.
  */
 void obp_packer_expect(struct obp_packer *packer, double rate);
 void obp_packer_fini(struct obp_packer *packer);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What a client measured of the link to a server, kept for its next session: one small text file for
- * each server in $XDG_CACHE_HOME/outboard, or $HOME/.cache/outboard.
+ * What a client measured of the link to a server, kept for its next session: one small text file
+ * for each server in $XDG_CACHE_HOME/outboard, or $HOME/.cache/outboard.
  *
  *     link-<hash of the key>      outboard-link 1
  *                                 key tcp gpu-host 14800 192.0.2.0
@@ -10,11 +10,12 @@
  *                                 ...
  *                                 check <hash of the lines above>
  *
- * A file is replaced as a whole (written beside, renamed), so several processes may write at a time;
- * the last one wins. At most OBT_LINKS_MAX files are kept, the oldest are removed. Files and folder
- * must belong to the effective user, and other users must not be able to write to the folder. A file
- * that is damaged, of another version, or has a number out of its limits is not used. Set-user-ID
- * programs neither read nor write. No state; any thread; blocks on the file system.
+ * A file is replaced as a whole (written beside, renamed), so several processes may write at a
+ * time; the last one wins. At most OBT_LINKS_MAX files are kept, the oldest are removed. Files and
+ * folder must belong to the effective user, and other users must not be able to write to the
+ * folder. A file that is damaged, of another version, or has a number out of its limits is not
+ * used. Set-user-ID programs neither read nor write. No state; any thread; blocks on the file
+ * system.
  */
 #ifndef OBT_LINK_MEMORY_H
 #define OBT_LINK_MEMORY_H

@@ -129,8 +129,8 @@ double obt_meter_look(
 }
 
 /*
- * The kernel takes megabytes before a sender has to wait, so a link that became slow would show this
- * only after all of them. As long as the rate of an earlier session counts, and more than the
+ * The kernel takes megabytes before a sender has to wait, so a link that became slow would show
+ * this only after all of them. As long as the rate of an earlier session counts, and more than the
  * assumed rate, the kernel takes little.
  */
 static void queue_limit(struct obt_meter *meter, const struct obt_stream *stream)

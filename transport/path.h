@@ -47,9 +47,9 @@ bool obt_path_local(const struct obt_stream *stream);
  * count little until some time has passed without a busy interval.
  *
  * A meter may begin with the rate of an earlier session. That rate has the weight of the assumed
- * one. When OBT_METER_WINDOW_BYTES have been measured, what is left of it is dropped, so that a link
- * that became much faster is noticed. The start of a session is a pause too, so the burst after it
- * counts little, and such figures raise a rate that is known in steps of at most
+ * one. When OBT_METER_WINDOW_BYTES have been measured, what is left of it is dropped, so that a
+ * link that became much faster is noticed. The start of a session is a pause too, so the burst
+ * after it counts little, and such figures raise a rate that is known in steps of at most
  * OBT_METER_KNOWN_STEP.
  */
 struct obt_meter {

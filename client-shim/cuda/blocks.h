@@ -39,7 +39,7 @@ struct obc_blocks {
 
 /*
  * Adds a free block that has no neighbours: [base, base + size) is a range of its own. NULL: no
- * memory for the descriptor. For an object that is zeroed or has other such ranges, not one of
+ * memory for the descriptor. For an object that is zeroed or has only such ranges, not for one of
  * obc_blocks_init.
  */
 struct obc_block *obc_blocks_add(struct obc_blocks *blocks, uint64_t base, uint64_t size);

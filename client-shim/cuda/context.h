@@ -9,8 +9,8 @@
 /*
  * Whether kernels, host functions or copies in the background of the context may be unfinished. A
  * call that CUDA synchronises implicitly must wait only for these: kernels are the only work that
- * can fail after it was accepted, and the other two use the program's memory. This adds no cost to launches, because the
- * log counts them anyway.
+ * can fail after it was accepted, and the other two use the program's memory. This adds no cost to
+ * launches, because the log counts them anyway.
  */
 bool obc_ctx_launched(struct obf_ctx *ctx);
 /* For struct obf_backend. */

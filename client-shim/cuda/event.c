@@ -29,8 +29,8 @@ const size_t obc_event_size = sizeof(struct obc_event);
 static pthread_mutex_t elapsed_lock = PTHREAD_MUTEX_INITIALIZER;
 /*
  * Above 0: the program asks for elapsed times, so a wait for an event also fetches the time since
- * the recording before it in the same stream. Each question adds, each fetched time takes. Only
- * compared, and updated without a lock.
+ * the recording before it in the same stream. Each question adds to it, each fetched time takes
+ * from it. Only compared, and updated without a lock.
  */
 static _Atomic int elapsed_wanted;
 #define ELAPSED_ASKED 2

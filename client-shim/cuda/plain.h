@@ -18,7 +18,7 @@
 
 /* Once, after the welcome. */
 void obc_plain_start(const struct obp_welcome *welcome);
-/* As mem_alloc and mem_free of struct obf_backend. fence: the server waits for the memory's work. */
+/* As mem_alloc and mem_free of struct obf_backend. fence: wait for work that uses the memory. */
 CUresult obc_plain_alloc(struct obf_ctx *ctx, struct obf_mem *mem);
 CUresult obc_plain_free(const struct obf_mem *mem, bool fence);
 /* Unused bytes of the device's slabs. */

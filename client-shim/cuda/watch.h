@@ -23,13 +23,13 @@ struct obc_later;
 struct obc_watch {
 	struct obc_later *later; /* NULL: the server was not asked */
 	uint64_t number;         /* of the record that asked: work before it is watched */
-	_Atomic bool polled;     /* a query has looked */
+	_Atomic bool polled;     /* a query has asked */
 };
 
 /*
- * Asks the server to say when the work of `handle` is complete that is in the log now. `number`: the
- * record of the newest such work. opcode: event_watch or stream_watch. Does nothing if that has been
- * asked, if the server does not know the operation, or if too many such calls are unanswered.
+ * Asks the server to say when the work of `handle` is complete that is in the log now. `number`:
+ * the record of the newest such work. opcode: event_watch or stream_watch. Does nothing if that has
+ * been asked, if the server does not know the operation, or if too many such calls are unanswered.
  */
 void obc_watch_begin(struct obc_watch *watch, uint16_t opcode, uint64_t handle, uint64_t number);
 /*
@@ -38,14 +38,14 @@ void obc_watch_begin(struct obc_watch *watch, uint16_t opcode, uint64_t handle, 
  * before which all work is complete if the result is CUDA_SUCCESS.
  */
 bool obc_watch_look(struct obc_watch *watch, uint64_t number, CUresult *ret, uint64_t *ret_before);
-/* A query looks. */
+/* A query has asked for the state of the event or stream. */
 static inline void obc_watch_polled(struct obc_watch *watch)
 {
 	atomic_store_explicit(&watch->polled, true, memory_order_relaxed);
 }
 
 /*
- * Whether a query has looked since this was called last: then the next recording should be watched
+ * Whether a query has asked since this was called last: then the next recording should be watched
  * at once.
  */
 static inline bool obc_watch_pays(struct obc_watch *watch)

@@ -7,9 +7,10 @@
  *
  * An upload leaves a record where it stands in the stream. A thread sends the bytes of all uploads,
  * in the order of their calls, in parts between the other calls. It keeps few bytes under way: as
- * many as the link and the server take in about a millisecond, so that a call made meanwhile is
- * late by no more. The bytes of a read come with the replies of its record; a thread receives them
- * if no caller does. The server holds back what depends on such copies (server/worker/held.h).
+ * many as the server answers within the shortest round trip and 250 us, so that a call made
+ * meanwhile is delayed little. The bytes of a read come with the replies of its record; a thread
+ * receives them if no caller does. The server holds back what depends on such copies
+ * (server/worker/held.h).
  *
  * While a copy is pending the ring is held (obc_ring_hold), because the server keeps the records
  * that it holds back in its memory. Any thread.
@@ -29,8 +30,8 @@
 
 /*
  * Begin a copy. *ret_number: its record, behind all earlier work of the stream. False: nothing was
- * done; such a copy cannot be made now, and the caller makes another. An error of the copy is
- * returned by a later call, like that of other asynchronous calls.
+ * done, because such a copy is not possible now; the caller copies in another way. An error of the
+ * copy is returned by a later call, like that of other asynchronous calls.
  */
 bool obc_background_write(
 	uint64_t dst, const void *src, uint64_t size, uint64_t stream, uint64_t *ret_number);
@@ -50,8 +51,8 @@ void obc_background_wait(void);
  */
 bool obc_background_received(uint64_t number);
 /*
- * The session ends: waits for pending copies, at most until the deadline (ns, ob_clock_ns), and ends
- * the threads. False: the copies were not complete; the session is ended with an error.
+ * The session ends: waits for pending copies, at most until the deadline (ns, ob_clock_ns), and
+ * ends the threads. False: the copies were not complete; the session is ended with an error.
  */
 bool obc_background_stop(uint64_t deadline);
 /* After fork, in the child. */

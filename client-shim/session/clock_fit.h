@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obc_fit: the difference between the server's and the client's monotonic clock, with a bound of its
- * error. Each exchange (a ping, or a call with its reply) bounds the difference: what the server
- * stamped happened after the client sent and before the client received. The bounds of all exchanges
- * in a window of time are intersected. Between the windows' middles the difference is interpolated,
- * so that clocks that drift are followed. One thread at a time.
+ * obc_fit: the difference between the server's and the client's monotonic clock, with a bound of
+ * its error. Each exchange (a ping, or a call with its reply) bounds the difference: what the
+ * server stamped happened after the client sent and before the client received. The bounds of all
+ * exchanges in a window of time are intersected. Between the windows' middles the difference is
+ * interpolated, so that clocks that drift are followed. One thread at a time.
  *
  *     difference = server clock - client clock
  *     stamped last - received  <=  difference  <=  stamped first - sent

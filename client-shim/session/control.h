@@ -3,10 +3,9 @@
 /*
  * obc_control: the session's control connection and its thread, which handles pings, host
  * functions, questions for free memory, acknowledgements of replies that no call carries, and the
- * end of the session. The
- * pings detect a dead connection: if they stay unanswered for longer than the round trip and its
- * jitter explain, both connections are resumed. Without resuming, the session is lost if a thread
- * waits for a reply. One per process.
+ * end of the session. The pings detect a dead connection: if they stay unanswered for longer than
+ * the round trip and its jitter explain, both connections are resumed. Without resuming, the
+ * session is lost if a thread waits for a reply. One per process.
  */
 #ifndef OBC_CONTROL_H
 #define OBC_CONTROL_H

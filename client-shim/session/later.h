@@ -20,11 +20,11 @@
 struct obc_later;
 
 /*
- * Room for one more call of this kind. NULL: OBC_LATER_MAX are unanswered, or no memory. To be taken
- * before obc_log_begin.
+ * Room for one more call of this kind. NULL: OBC_LATER_MAX are unanswered, or no memory. To be
+ * taken before obc_log_begin.
  */
 struct obc_later *obc_later_new(void);
-/* Commits the record in the slot; the reply has no body. The sender, or a waiting caller, sends it. */
+/* Commits the record in the slot, which the sender or a waiting caller sends. No reply body. */
 void obc_later_ask(struct obc_later *later, struct obc_slot *slot);
 /*
  * Whether the reply has come; then *ret is the server's result. Reads what has arrived on the

@@ -85,9 +85,9 @@ CUresult obc_log_commit_byref(
  * Send data to the server in chunks: chunk k is a record of `opcode` whose body is `head` followed
  * by the bytes. The first 8 bytes of `head` are the destination address, the next 8 the size of the
  * chunk; both are set for each chunk. inline: the bytes are copied into the ring. byref: they are
- * sent from the caller's memory, and the function waits until the server has received all of them: with
- * `settle` if it is not NULL, which makes a call that is answered after the copy.
- * Called by obc_transfer, which chooses.
+ * sent from the caller's memory, and the function waits until the server has received all of them:
+ * with `settle` if it is not NULL, which makes a call that is answered after the copy. Called by
+ * obc_transfer, which chooses.
  */
 CUresult obc_log_write_inline(
 	uint16_t opcode, const void *head, uint32_t head_size, const void *data, size_t size);

@@ -91,7 +91,7 @@ CUresult obc_log_write_byref(uint16_t opcode, const void *head, uint32_t head_si
 	if (!rest_init(&rest, head, head_size, data, size))
 		return CUDA_ERROR_INVALID_VALUE;
 	while (rest.size && result == CUDA_SUCCESS) {
-		/* Small enough that sending a chunk overlaps the device's copy of the one before. */
+		/* So small that sending a chunk overlaps the device's copy of the one before. */
 		size_t n = ob_min(rest.size, (size_t)OBP_PACK_CHUNK);
 
 		/*

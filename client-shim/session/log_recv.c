@@ -508,8 +508,7 @@ static uint64_t sent_lately(void)
 /* A wait for bytes. */
 struct gap {
 	uint64_t heard, since, sent;
-	uint64_t
-		body; /* body_ns when it began: the time in which a large reply arrives is no wait */
+	uint64_t body; /* body_ns when it began: receiving a large reply is not waiting */
 };
 
 static inline uint64_t gap_ns(const struct gap *gap, uint64_t now)

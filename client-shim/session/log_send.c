@@ -245,8 +245,8 @@ void log_sender_notify(void)
 		obc_futex_wake(&log->sender, 1);
 }
 /*
- * Polls for records. Not while a caller waits for a reply: nothing follows, or that caller's core is
- * wanted.
+ * Polls for records. Not while a caller waits for a reply: nothing follows, or that caller's core
+ * is wanted.
  */
 static void sender_poll(struct log *log)
 {
@@ -286,7 +286,7 @@ static void sender_doze(struct log *log)
 
 	while (idle < DOZE_TICKS && !sender_needed(log) && !log_broken() && !log_down() &&
 		!atomic_load_explicit(&log->sender_stop, memory_order_acquire)) {
-		/* A record that is missed here is found at the next tick, so no barrier is needed. */
+		/* A record missed here is found at the next tick, so no barrier is needed. */
 		atomic_store_explicit(&log->sender, SENDER_DOZING, memory_order_relaxed);
 		obc_futex_wait_ns(&log->sender, SENDER_DOZING, tick);
 		head = atomic_load_explicit(&log->ring.head, memory_order_relaxed);

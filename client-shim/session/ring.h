@@ -154,9 +154,9 @@ bool obc_ring_rewind(struct obc_ring *ring, uint64_t number);
 /*
  * Limits what writers can write. While the ring is held, acknowledgements do not move the tail:
  * writers find no room once they have written a part of the ring's size since then. The part is so
- * small that what the server needs for these records, with an entry for each, stays below its limit.
- * The tail may be farther behind the head than the ring's size. obc_ring_hold_move: what was written
- * before `offset` counts no longer, as far as it is acknowledged. Both under the lock of
+ * small that what the server needs for these records, with an entry for each, stays below its
+ * limit. The tail may be farther behind the head than the ring's size. obc_ring_hold_move: what was
+ * written before `offset` counts no longer, as far as it is acknowledged. Both under the lock of
  * acknowledgements.
  */
 void obc_ring_hold(struct obc_ring *ring, bool on);
@@ -170,8 +170,9 @@ struct obp_record *obc_ring_reserve_urgent(
 
 /*
  * Gives memory back to the system: the pages of the OBC_RING_RELEASE bytes of the ring from byte
- * `at` that hold no record, except the first few of the ring. The caller holds `lock`. Returns where the next call continues; the ring's size: that was
- * all. Costs the writer that reserves there next one page fault for each page.
+ * `at` that hold no record, except the first few of the ring. The caller holds `lock`. Returns
+ * where the next call continues; the ring's size: that was all. Costs the writer that reserves
+ * there next one page fault for each page.
  *
  * No thread uses these pages meanwhile. Records lie between tail and head, also those that are
  * being written, sent or kept. Only a reservation moves the head, and it needs the lock. The tail

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obs_control: the control connection of a session, and what follows from its end. It carries pings,
- * the results of host functions, questions for free memory, and the client's last words. Owned by the loop, whose thread alone
- * calls the functions here; other threads send on the connection through hostfunc.h.
+ * obs_control: the control connection of a session, and what follows from its end. It carries
+ * pings, the results of host functions, questions for free memory, and the client's last words.
+ * Owned by the loop, whose thread alone calls the functions here; other threads send on the
+ * connection through hostfunc.h.
  */
 #ifndef OBS_CONTROL_H
 #define OBS_CONTROL_H

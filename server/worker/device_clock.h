@@ -48,7 +48,8 @@ void obs_device_clock_settle(
 	struct obs_device_clock *clock, const struct obs_driver *drv, bool taken);
 /*
  * The server's time of a complete event. *ret_far: it is so far from the anchor that the driver's
- * numbers are too coarse for differences. False: there is no anchor, or the driver reports an error.
+ * numbers are too coarse for differences. False: there is no anchor, or the driver reports an
+ * error.
  */
 bool obs_device_clock_time(const struct obs_device_clock *clock, const struct obs_driver *drv,
 	CUevent event, uint64_t *ret_ns, bool *ret_far);

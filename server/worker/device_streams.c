@@ -107,7 +107,7 @@ static void work_report(struct obs_device_stream *stream, uint64_t now)
 		obs_timeline_lose(1);
 		return;
 	}
-	/* The anchor is a little wrong: no work began before it was submitted or is not over yet. */
+	/* The clocks differ a little: no work began before it was submitted or ends later than now. */
 	took = ob_min(took, now - least);
 	at = ob_min(ob_max(work->start->at, least), now - took);
 	stream->ended = at + took;

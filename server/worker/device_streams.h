@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The streams whose works are measured, for device_times.h: the marks of each context, and the works
- * of each stream that are not reported yet. Under the lock of device_times.c, by a thread with
- * obs_device_exec; driver calls here do not block.
+ * The streams whose works are measured, for device_times.h: the marks of each context, and the
+ * works of each stream that are not reported yet. Under the lock of device_times.c, by a thread
+ * with obs_device_exec; driver calls here do not block.
  */
 #ifndef OBS_DEVICE_STREAMS_H
 #define OBS_DEVICE_STREAMS_H
@@ -26,7 +26,7 @@ struct obs_exec;
 
 struct obs_device_pool;
 
-/* Used as the end of a work, as the start of the next one, as the stream's tail: counted in uses. */
+/* The end of a work, the start of the next one, the stream's tail: each counts in `uses`. */
 struct obs_device_mark {
 	CUevent event;
 	struct obs_device_mark *next; /* free, or the stream's next work */

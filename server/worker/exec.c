@@ -46,8 +46,8 @@ static ssize_t receive_block(struct obs_session *session, void *data, size_t siz
 }
 
 /*
- * After a receive: n > 0 bytes, or 0 if the connection broke and the session waits for another. Ends
- * the process when the client has left for good.
+ * After a receive: n > 0 bytes, or 0 if the connection broke and the session waits for another.
+ * Ends the process when the client has left for good.
  */
 static size_t received(struct obs_session *session, ssize_t n)
 {
@@ -295,8 +295,8 @@ static void small(struct obs_exec *x, const struct obp_item *item)
 
 /*
  * A record that does not fit the connection's buffer. The data of an OBP_OP_WRITE and of a part of
- * an upload is received into page-locked memory, any other body into the scratch buffer. False: the connection broke before
- * the whole record was received.
+ * an upload is received into page-locked memory, any other body into the scratch buffer. False: the
+ * connection broke before the whole record was received.
  */
 static bool big(struct obs_exec *x, const struct obp_item *item)
 {

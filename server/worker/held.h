@@ -80,8 +80,8 @@ struct obs_open *obs_open_begin(
 /* The open upload with this number; NULL: there is none. */
 struct obs_open *obs_open_upload(struct obs_session *session, uint64_t upload);
 /*
- * The copy has ended. Any thread; the memory is the executor's afterwards. A read ends while its last
- * reply is sent (reply.c).
+ * The copy has ended. Any thread; the memory is the executor's afterwards. A read ends while its
+ * last reply is sent (reply.c).
  */
 void obs_open_over(struct obs_session *session, struct obs_open *open);
 

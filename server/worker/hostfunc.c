@@ -218,7 +218,8 @@ bool obs_hostfunc_running(struct obs_hostfuncs *hostfuncs)
 
 /*
  * Fills in the message for the function with the lowest id above the message's that was asked for
- * and is not done. False: there is none. The list may change between calls; ids are not reused soon.
+ * and is not done. False: there is none. The list may change between calls; ids are not reused
+ * soon.
  */
 static bool asked_next(struct obs_hostfuncs *hostfuncs, struct obp_message *message)
 {

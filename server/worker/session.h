@@ -69,7 +69,7 @@ struct obs_context {
 	bool legacy_held, blocking_held, any_held;
 };
 
-/* extra of a stream's handle: the stream is in session->work; it does not wait for the legacy one */
+/* `extra` of a stream: it is in session->work; it does not wait for the legacy stream */
 #define OBS_STREAM_BUSY  1u
 #define OBS_STREAM_APART 2u
 

@@ -48,9 +48,9 @@ struct obs_slabs {
 
 void obs_slabs_init(struct obs_slabs *slabs, const struct obs_driver *drv);
 /*
- * Allocates a slab in the driver's current context, which is `context` on `device`: of `size` bytes or, if the
- * device has less, of at least `least`. CUDA_ERROR_OUT_OF_MEMORY: the device, the session's limit
- * or the host's memory does not suffice.
+ * Allocates a slab in the driver's current context, which is `context` on `device`: of `size` bytes
+ * or, if the device has less, of at least `least`. CUDA_ERROR_OUT_OF_MEMORY: the device, the
+ * session's limit or the host's memory does not suffice.
  */
 CUresult obs_slabs_new(struct obs_slabs *slabs, struct obs_context *context, uint32_t device,
 	uint64_t size, uint64_t least, struct obp_range *ret);
@@ -74,7 +74,7 @@ void obs_slabs_forget(struct obs_slabs *slabs, struct obs_context *context);
 bool obs_slabs_alloc(struct obs_slabs *slabs, uint64_t addr, uint64_t size);
 /* False: no allocation begins at addr. */
 bool obs_slabs_free(struct obs_slabs *slabs, uint64_t addr);
-/* Whether [addr, addr + size) lies in one allocation, whose size is rounded up to units. size > 0. */
+/* Whether [addr, addr + size) lies in one allocation, rounded up to whole units. size > 0. */
 bool obs_slabs_check(struct obs_slabs *slabs, uint64_t addr, uint64_t size);
 
 #endif

@@ -5,10 +5,11 @@
  * overlap.
  *
  * A slot holds one chunk. A write slot is free, or filled and being copied to the device until its
- * event has passed; so is a slot for a part of an upload. A read slot is free, or receives a device copy, or waits for the client's
- * acknowledgement. The memory is mapped here and registered with the driver if possible; destroying
- * a context ends only the registration. Write slots belong to the executor. Read slots are taken
- * and returned under a lock, because several lanes may read at the same time.
+ * event has passed; so is a slot for a part of an upload. A read slot is free, or receives a device
+ * copy, or waits for the client's acknowledgement. The memory is mapped here and registered with
+ * the driver if possible; destroying a context ends only the registration. Write slots belong to
+ * the executor. Read slots are taken and returned under a lock, because several lanes may read at
+ * the same time.
  */
 #ifndef OBS_STAGING_H
 #define OBS_STAGING_H
@@ -95,8 +96,8 @@ struct obs_slot *obs_staging_write_slot(struct obs_staging *staging, struct obs_
 void obs_staging_write_started(struct obs_staging *staging, struct obs_slot *slot,
 	struct obs_context *context, CUstream stream);
 /*
- * The lowest free slot for a piece of an upload, of OBP_PART_PIECE bytes. NULL: there is none, or no
- * memory. The context must be current in this thread.
+ * The lowest free slot for a piece of an upload, of OBP_PART_PIECE bytes. NULL: there is none, or
+ * no memory. The context must be current in this thread.
  */
 struct obs_slot *obs_staging_upload_take(struct obs_staging *staging, struct obs_context *context);
 /* Nothing is copied from the slot any more. Any thread. */

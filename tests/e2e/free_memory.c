@@ -4,8 +4,8 @@
  * Asks for the free memory, for free_memory.py:
  *
  *     free_memory loop CALLS        as often as that
- *     free_memory watch SECONDS     about each millisecond; prints "BYTES SECONDS", what was free and
- *                                   when the last call began that said so, for each number
+ *     free_memory watch SECONDS     about each millisecond; for each number that was free prints
+ *                                   "BYTES SECONDS": when the last call with it began
  *     free_memory take              for each line on stdin, allocates 64 MiB and prints the time
  *     free_memory own               after each of its own allocations and frees
  */

@@ -3,7 +3,8 @@
 /*
  * Kernels in two streams and in the default stream that run for a known time, and say when. With
  * the argument "times" it prints a line for each kernel in the order of the launches: its stream,
- * and the device's clock at its begin and end, in ns; then how long all took on the program's clock.
+ * and the device's clock at its begin and end, in ns; then how long all took on the program's
+ * clock.
  */
 #include "../waiting.h"
 #include "check.h"

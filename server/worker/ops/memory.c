@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Memory operations. The client chooses the addresses of allocations: in its range, where the server
- * maps memory and unmaps it, or in slabs.
+ * Memory operations. The client chooses the addresses of allocations: in its range, where the
+ * server maps memory and unmaps it, or in slabs.
  */
 #include "server/worker/free_memory.h"
 #include "server/worker/lane.h"
@@ -48,9 +48,9 @@ void obs_op_mem_alloc_plain(
 }
 
 /*
- * A slab takes an eighth of what is free at most, unless the client needs more, and no more than the
- * session's slabs may have. 0: they have that already. Multiples of 2 MiB hold sizes that are powers
- * of two without a rest.
+ * A slab takes an eighth of what is free at most, unless the client needs more, and no more than
+ * the session's slabs may have. 0: they have that already. Multiples of 2 MiB hold sizes that are
+ * powers of two without a rest.
  */
 static uint64_t slab_size(struct obs_exec *x, const struct obp_mem_slab_req *req)
 {

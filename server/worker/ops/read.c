@@ -12,8 +12,8 @@
 #include "server/worker/ops/ops.h"
 
 /*
- * Bytes. With small pieces the device's copy, packing, sending and unpacking overlap, and a piece is
- * still in the second-level cache when it is sent.
+ * Bytes. With small pieces the device's copy, packing, sending and unpacking overlap, and a piece
+ * is still in the second-level cache when it is sent.
  */
 #define PIECE OBS_STAGING_READ
 

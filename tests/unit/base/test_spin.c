@@ -36,7 +36,7 @@ TEST(one_core_sleeps)
 	CHECK_INT(ob_spin_budget(&spin, 0), OB_SPIN_NS);
 }
 
-/* Waking both sides may take longer than a short wait: then only polling shows that it would pay. */
+/* Waking both sides may take longer than a short wait: only polling then shows that it pays. */
 TEST(long_waits_probe)
 {
 	struct ob_spin spin = { 0 };

@@ -143,7 +143,7 @@ TEST(memory_is_given_back_between_calls)
 	struct obt_stream stream;
 	int fds[2];
 
-	/* also in a run with every switch off: without the second one each record waits for an answer */
+	/* also with every switch off; without the second one each record waits for an answer */
 	ob_opt_set(OB_OPT_RELEASE, true);
 	ob_opt_set(OB_OPT_ASYNC, true);
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
