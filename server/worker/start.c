@@ -450,6 +450,19 @@ static void limited_end(const char *why)
 	obs_session_fatal(limited, OB_ERR_LIMIT, "%s", why);
 }
 
+/* False: the client was turned away. */
+static bool hello_read(
+	struct obs_session *session, const void *hello, size_t size, struct obp_message *ret)
+{
+	if (obp_message_decode(hello, size, ret) != OB_ERR_NONE || ret->type != OBP_MSG_HELLO) {
+		turn_away(session, OB_ERR_PROTOCOL, "the client's first message is not a hello");
+		return false;
+	}
+	ob_info("session %016llx: %s (process %llu, client %s)", (unsigned long long)session->id,
+		ret->hello.program, (unsigned long long)ret->hello.pid, ret->hello.version);
+	return true;
+}
+
 bool obs_session_greet(struct obs_session *session, const void *hello, size_t size)
 {
 	uint64_t deadline = ob_clock_ns() + session->options->hello_timeout_s * OB_SECOND;
@@ -462,14 +475,8 @@ bool obs_session_greet(struct obs_session *session, const void *hello, size_t si
 	pthread_mutex_unlock(&session->replies.lock);
 	if (!message)
 		goto out;
-	if (obp_message_decode(hello, size, message) != OB_ERR_NONE ||
-		message->type != OBP_MSG_HELLO) {
-		turn_away(session, OB_ERR_PROTOCOL, "the client's first message is not a hello");
+	if (!hello_read(session, hello, size, message))
 		goto out;
-	}
-	ob_info("session %016llx: %s (process %llu, client %s)", (unsigned long long)session->id,
-		message->hello.program, (unsigned long long)message->hello.pid,
-		message->hello.version);
 	if (obt_shm_take(&session->data, message->shm, &cause)) {
 		turn_away(session, OB_ERR_REFUSED, cause.text);
 		goto out;
