@@ -22,7 +22,9 @@ ROOT, BUILD = map(pathlib.Path, sys.argv[1:3])
 
 
 def bundle(top):
-    done = subprocess.run([ROOT / 'tools/dev/bundle', BUILD, top / 'b.tar.gz'], capture_output=True, text=True, timeout=120, env=ENV)
+    # It may compile, and a compiler cache needs the user's cache folder, which ENV hides.
+    env = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_')}
+    done = subprocess.run([ROOT / 'tools/dev/bundle', BUILD, top / 'b.tar.gz'], capture_output=True, text=True, timeout=120, env=env)
     check('a bundle is made', done.returncode == 0 and 'libraries included' in done.stdout, done.stdout + done.stderr)
     with tarfile.open(top / 'b.tar.gz') as tar:
         names = tar.getnames()
