@@ -56,6 +56,7 @@ static struct {
 	_Atomic uint32_t work;    /* futex; reads are pending, or the reader must end */
 	_Atomic bool idle;        /* the reader sleeps on `work` */
 	_Atomic bool stop;
+	_Atomic bool sending; /* the sender makes the record of a part */
 	/* the sender's */
 	struct part parts[PARTS_MAX];
 	unsigned oldest, n_parts, n_pieces;
@@ -135,16 +136,16 @@ static bool oldest_is_answered(void)
 			&background.parts[background.oldest].wait.done, memory_order_acquire);
 }
 
-/* Waits until `size` more bytes may be under way. */
+/* Waits until `size` more bytes may be under way. False: the session ends. */
 static bool room_await(uint64_t size)
 {
 	while (background.n_parts &&
 		(oldest_is_answered() || background.n_parts == PARTS_MAX ||
 			background.n_pieces + pieces_of(size) > OBP_PART_PIECES_MAX ||
 			background.under_way + size > background.window))
-		if (!part_land())
+		if (atomic_load(&background.stop) || !part_land())
 			return false;
-	return true;
+	return !atomic_load(&background.stop);
 }
 
 static bool part_send(struct upload *upload, uint64_t at, uint64_t size)
@@ -178,15 +179,23 @@ static uint64_t part_size(void)
 
 static bool upload_send(struct upload *upload)
 {
+	bool sent;
+
 	for (uint64_t at = 0, n; at < upload->size; at += n) {
 		n = ob_min(part_size(), upload->size - at);
-		if (!room_await(n) || !part_send(upload, at, n))
+		if (!room_await(n))
+			return false;
+		/* Pairs with obc_background_abandon: no part after `stop` was set. */
+		atomic_store(&background.sending, true);
+		sent = !atomic_load(&background.stop) && part_send(upload, at, n);
+		atomic_store(&background.sending, false);
+		if (!sent)
 			return false;
 	}
 	return true;
 }
 
-/* The next upload; waits for parts to be answered while there is none. NULL: the end. */
+/* The next upload; waits for parts to be answered while there is none. NULL: the session ends. */
 static struct upload *upload_next(void)
 {
 	struct upload *upload;
@@ -196,14 +205,14 @@ static struct upload *upload_next(void)
 		/* No time-out: an upload is added, or the session ends. */
 		while (!background.first && !background.n_parts && !atomic_load(&background.stop))
 			pthread_cond_wait(&background.changed, &background.lock);
-		upload = background.first;
+		upload = atomic_load(&background.stop) ? NULL : background.first;
 		if (upload) {
 			background.first = upload->next;
 			if (!background.first)
 				background.last = &background.first;
 		}
 		pthread_mutex_unlock(&background.lock);
-		if (upload || !background.n_parts)
+		if (upload || !background.n_parts || atomic_load(&background.stop))
 			return upload;
 		if (!part_land())
 			return NULL;
@@ -218,7 +227,7 @@ static void *sender_main(void *unused)
 	log_lane_transfer();
 	while ((upload = upload_next()) && upload_send(upload))
 		;
-	/* If the session is lost nobody waits for uploads, and what remains is not freed. */
+	/* At the session's end nobody waits for uploads, and what remains is not freed. */
 	return NULL;
 }
 
@@ -407,41 +416,44 @@ void obc_background_wait(void)
 		pending_wait(seen);
 }
 
-bool obc_background_received(uint64_t number)
+enum obc_received obc_background_received(uint64_t number)
 {
 	struct log *log = &obc_log_state;
 	uint64_t heard = atomic_load(&log->heard), since = ob_clock_ns(), now;
 
 	while (atomic_load(&background.work) && !log_broken() &&
 		atomic_load_explicit(&log->replies, memory_order_acquire) < number) {
+		if (atomic_load(&background.stop))
+			return OBC_ABANDONED;
 		reader_step();
 		now = atomic_load(&log->heard);
 		if (now == heard && ob_clock_ns() - since > SILENCE_NS)
-			return false;
+			return OBC_SILENT;
 		if (now != heard)
 			since = ob_clock_ns();
 		heard = now;
 	}
-	return true;
+	return OBC_RECEIVED;
 }
 
-bool obc_background_stop(uint64_t deadline)
+void obc_background_abandon(uint64_t deadline)
 {
-	uint32_t seen;
-	bool complete;
+	const struct timespec pause = { .tv_nsec = READ_PAUSE_NS };
 
-	while ((seen = atomic_load(&background.pending)) && !log_broken() &&
-		ob_clock_ns() < deadline)
-		pending_wait(seen);
-	complete = !atomic_load(&background.pending);
-	if (!complete) {
-		obc_log_set_deadline(ob_clock_ns());
-		obc_log_fail(OB_ERR_TIMEOUT); /* wakes both threads */
-	}
 	pthread_mutex_lock(&background.lock);
 	atomic_store(&background.stop, true);
 	pthread_cond_broadcast(&background.changed);
 	pthread_mutex_unlock(&background.lock);
+	while (atomic_load(&background.sending) && !log_broken() && ob_clock_ns() < deadline)
+		nanosleep(&pause, NULL);
+	log_hold(false); /* the goodbye needs room */
+}
+
+void obc_background_stop(void)
+{
+	if (!background.sender_runs && !background.reader_runs)
+		return;
+	obc_log_fail(OB_ERR_CLOSED); /* wakes both, which may wait for replies */
 	atomic_store(&background.work, 1);
 	obc_futex_wake(&background.work, 1);
 	if (background.sender_runs)
@@ -449,7 +461,6 @@ bool obc_background_stop(uint64_t deadline)
 	if (background.reader_runs)
 		pthread_join(background.reader, NULL);
 	background.sender_runs = background.reader_runs = false;
-	return complete;
 }
 
 void obc_background_forget(void)
@@ -468,4 +479,5 @@ void obc_background_forget(void)
 	atomic_store(&background.work, 0);
 	atomic_store(&background.idle, false);
 	atomic_store(&background.stop, false);
+	atomic_store(&background.sending, false);
 }

@@ -47,14 +47,20 @@ bool obc_background_pending(void);
 void obc_background_wait(void);
 /*
  * Waits until reply `number`, which the server says it has sent, has been received, if reads are
- * pending. False: nothing has come for a long time.
+ * pending. OBC_SILENT: nothing has come for a long time. OBC_ABANDONED: see below.
  */
-bool obc_background_received(uint64_t number);
+enum obc_received { OBC_RECEIVED, OBC_SILENT, OBC_ABANDONED };
+enum obc_received obc_background_received(uint64_t number);
 /*
- * The session ends: waits for pending copies, at most until the deadline (ns, ob_clock_ns), and
- * ends the threads. False: the copies were not complete; the session is ended with an error.
+ * The process exits, and with it everything on the device ends: sends no more of the pending
+ * uploads. Returns when no part is being sent any more, or at the deadline (ns, ob_clock_ns).
  */
-bool obc_background_stop(uint64_t deadline);
+void obc_background_abandon(uint64_t deadline);
+/*
+ * Afterwards, with the goodbye answered or given up: abandons pending reads and ends the threads. No
+ * thread of the library writes to the program's memory any more.
+ */
+void obc_background_stop(void);
 /* After fork, in the child. */
 void obc_background_forget(void);
 

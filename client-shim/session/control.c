@@ -162,8 +162,14 @@ static enum verdict callback_take(const struct obp_message *message)
 	if (message->code > OBP_RESULT_MAX)
 		return protocol_broken("the status of a host function is out of range");
 	/* The bytes of a read may still be on their way; they come on the data connection. */
-	if (!obc_background_received(message->sent))
+	switch (obc_background_received(message->sent)) {
+	case OBC_RECEIVED:
+		break;
+	case OBC_ABANDONED: /* the function may rely on the bytes; the server waits for nothing */
+		return GOOD;
+	case OBC_SILENT:
 		return protocol_broken("the replies before a host function did not arrive");
+	}
 	if (callback_fn)
 		callback_fn(message->value, (CUresult)message->code);
 	control.callback_ran = true;

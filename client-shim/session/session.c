@@ -45,7 +45,6 @@
 #define DEAD_DEFAULT_S    20u
 #define SECONDS_MAX       86400u
 #define BYE_NS            (2 * OB_SECOND)
-#define COPIES_NS         (5 * OB_SECOND) /* for copies that are pending at the end */
 
 static const uint64_t range_places[] = { OBC_RANGE_PLACES };
 
@@ -401,7 +400,7 @@ static void link_keep(uint64_t rate_in)
 
 void obc_session_stop(void)
 {
-	uint64_t rate_in = 0;
+	uint64_t rate_in = 0, deadline;
 	bool ended = false;
 
 	if (!session.started || atomic_exchange(&session.stopping, true))
@@ -415,9 +414,12 @@ void obc_session_stop(void)
 		obc_control_give_up();
 		return;
 	}
-	if (obc_log_alive() == CUDA_SUCCESS && obc_background_stop(ob_clock_ns() + COPIES_NS)) {
-		obc_log_set_deadline(ob_clock_ns() + BYE_NS);
+	if (obc_log_alive() == CUDA_SUCCESS) {
+		deadline = ob_clock_ns() + BYE_NS;
+		obc_log_set_deadline(deadline);
+		obc_background_abandon(deadline);
 		ended = goodbye(&rate_in);
+		obc_background_stop();
 	}
 	obc_resume_stop();
 	obc_stripe_stop();
