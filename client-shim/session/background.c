@@ -53,6 +53,7 @@ static struct {
 	struct read *reads;
 	uint32_t n_reads;
 	_Atomic uint32_t pending; /* copies of both kinds; futex */
+	_Atomic uint32_t waiters; /* threads that wait for `pending` to fall */
 	_Atomic uint32_t work;    /* futex; reads are pending, or the reader must end */
 	_Atomic bool idle;        /* the reader sleeps on `work` */
 	_Atomic bool stop;
@@ -92,7 +93,8 @@ static void pending_drop(void)
 {
 	if (atomic_fetch_sub(&background.pending, 1) == 1)
 		log_hold(false);
-	obc_futex_wake(&background.pending, INT32_MAX);
+	if (atomic_load(&background.waiters))
+		obc_futex_wake(&background.pending, INT32_MAX);
 }
 
 /* ---- the thread that sends uploads ---- */
@@ -404,7 +406,10 @@ bool obc_background_pending(void)
 static void pending_wait(uint32_t seen)
 {
 	log_drain(); /* the sender may doze */
+	/* Before the kernel compares: either it sees less, or this waiter is seen. */
+	atomic_fetch_add(&background.waiters, 1);
 	obc_futex_wait_ns(&background.pending, seen, READ_PAUSE_NS);
+	atomic_fetch_sub(&background.waiters, 1);
 }
 
 void obc_background_wait(void)
@@ -476,6 +481,7 @@ void obc_background_forget(void)
 	background.n_pieces = 0;
 	background.under_way = 0;
 	atomic_store(&background.pending, 0);
+	atomic_store(&background.waiters, 0);
 	atomic_store(&background.work, 0);
 	atomic_store(&background.idle, false);
 	atomic_store(&background.stop, false);

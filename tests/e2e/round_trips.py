@@ -2,11 +2,12 @@
 # Copyright The Outboard Authors
 """How often a program waits for the server, as --stats counts it.
 
-    round_trips.py OUTBOARD SERVER BENCH_CALLS [VECTOR_ADD]
+    round_trips.py OUTBOARD SERVER BENCH_CALLS SOAK [VECTOR_ADD]
 
 A training step of 200 launches that reads four scalars needs four round trips. A whole vectorAdd
 process, built by plain nvcc, needs at most three: hello, the copy back, goodbye. Also on a driver
-without virtual memory management.
+without virtual memory management. An asynchronous copy of pinned memory needs none in either
+direction, however many there are: the program waits once for all.
 """
 import os
 import re
@@ -16,7 +17,7 @@ import sys
 sys.path.append(sys.path[0] + '/../lib')
 from outboard_test import ENV, Server, check, finish, skip
 
-OUTBOARD, SERVER, CALLS, *VECTOR_ADD = sys.argv[1:]
+OUTBOARD, SERVER, CALLS, SOAK, *VECTOR_ADD = sys.argv[1:]
 STEPS, READS = 20, 4
 
 if 'all' in os.environ.get('OUTBOARD_OPT', ''):
@@ -34,6 +35,9 @@ def trips(driver, *program, env=None):
 
 one, many = (trips('null', CALLS, 'steps', str(n)) for n in (1, 1 + STEPS))
 check(f'{STEPS} training steps: {READS} round trips each', many - one == STEPS * READS, (one, many))
+for kind in 'upload', 'read-later':
+    few, many = (trips('null', SOAK, str(n), 'calls', kind) for n in (8, 208))
+    check(f'{kind}: no round trip for 200 asynchronous copies of pinned memory', few == many, (few, many))
 if VECTOR_ADD:
     for what, env in (('vectorAdd', None), ('vectorAdd without virtual memory management', {'OUTBOARD_FAULT': 'cuMemAddressReserve:*=801'})):
         n = trips('soft', *VECTOR_ADD, env=env)

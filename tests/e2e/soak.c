@@ -7,6 +7,8 @@
  * the calls at the driver.
  *
  *     soak COUNT data|calls [KIND...]
+ *
+ * Without names of kinds, all but those that are only for counts of one call's cost.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -14,13 +16,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/cuda_types.h"
 
 #define AREA       (1u << 20) /* bytes device memory that is written */
 #define COPY_MAX   4096u
-#define LOOK_EVERY 65536u /* calls between comparisons */
+#define LOOK_EVERY 65536u       /* calls between comparisons */
+#define PINNED     (256u << 10) /* bytes; an upload of so many goes on in the background */
 
 /* The CUDA functions that are called, one per line. */
 #define CALLS(X)                                                                                   \
@@ -32,6 +37,9 @@
 	X(release, cuMemFree_v2, (CUdeviceptr))                                                    \
 	X(up, cuMemcpyHtoD_v2, (CUdeviceptr, const void *, size_t))                                \
 	X(down, cuMemcpyDtoH_v2, (void *, CUdeviceptr, size_t))                                    \
+	X(host_alloc, cuMemHostAlloc, (void **, size_t, unsigned))                                 \
+	X(up_async, cuMemcpyHtoDAsync_v2, (CUdeviceptr, const void *, size_t, CUstream))           \
+	X(down_async, cuMemcpyDtoHAsync_v2, (void *, CUdeviceptr, size_t, CUstream))               \
 	X(across, cuMemcpyDtoDAsync_v2, (CUdeviceptr, CUdeviceptr, size_t, CUstream))              \
 	X(fill, cuMemsetD8Async, (CUdeviceptr, unsigned char, size_t, CUstream))                   \
 	X(info, cuMemGetInfo_v2, (size_t *, size_t *))                                             \
@@ -62,6 +70,7 @@ static CUdeviceptr area;
 static CUfunction functions[3];
 static CUstream stream, idle_stream;
 static CUevent lasting, done; /* recorded again and again; recorded once, and known to be done */
+static void *pinned;
 static uint8_t shadow[AREA], seen[AREA], source[AREA];
 static bool data;
 static uint64_t seed = 1;
@@ -209,25 +218,47 @@ static void one_wait_idle(void)
 	NEED(stream_synchronize(idle_stream));
 }
 
+/* Copies that go on after their call. */
+static void one_upload(void)
+{
+	NEED(up_async(area, pinned, PINNED, stream));
+}
+
+static void one_read_later(void)
+{
+	NEED(down_async(pinned, area, COPY_MAX, stream));
+}
+
+/* For a driver whose events never complete. */
+static void one_query_busy(void)
+{
+	if (event_query(lasting) != CUDA_ERROR_NOT_READY)
+		need(CUDA_ERROR_UNKNOWN, "the event is complete");
+}
+
 static const struct kind {
 	const char *name;
 	void (*one)(void);
 	unsigned calls;
+	bool cost_only;
 } kinds[] = {
-	{ "launch", one_launch, 1 },
-	{ "event", one_event, 4 },
-	{ "memset", one_memset, 1 },
-	{ "copy", one_copy, 1 },
-	{ "copy-across", one_copy_across, 1 },
-	{ "alloc", one_alloc, 2 },
-	{ "stream", one_stream, 2 },
-	{ "answer", one_answer, 1 },
-	{ "read", one_read, 1 },
-	{ "copy-4k", one_copy_4k, 1 },
-	{ "launch-and-wait", one_launch_and_wait, 2 },
-	{ "record", one_record, 1 },
-	{ "query", one_query, 1 },
-	{ "wait-idle", one_wait_idle, 1 },
+	{ "launch", one_launch, 1, false },
+	{ "event", one_event, 4, false },
+	{ "memset", one_memset, 1, false },
+	{ "copy", one_copy, 1, false },
+	{ "copy-across", one_copy_across, 1, false },
+	{ "alloc", one_alloc, 2, false },
+	{ "stream", one_stream, 2, false },
+	{ "answer", one_answer, 1, false },
+	{ "read", one_read, 1, false },
+	{ "copy-4k", one_copy_4k, 1, false },
+	{ "launch-and-wait", one_launch_and_wait, 2, false },
+	{ "record", one_record, 1, false },
+	{ "query", one_query, 1, false },
+	{ "wait-idle", one_wait_idle, 1, false },
+	{ "upload", one_upload, 1, true },
+	{ "read-later", one_read_later, 1, true },
+	{ "query-busy", one_query_busy, 1, true },
 };
 
 static double now(void)
@@ -265,18 +296,19 @@ static void start(void)
 	NEED(event_new(&done, 0));
 	NEED(event_record(done, idle_stream));
 	NEED(stream_synchronize(idle_stream));
-	NEED(event_query(done));
+	NEED(event_record(lasting, stream));
+	NEED(host_alloc(&pinned, PINNED, 0));
 	NEED(load(&module, kernels));
 	for (int i = 0; i < 3; i++)
 		NEED(get(&functions[i], module, names[i]));
 }
 
-static bool chosen(const char *name, int argc, char **argv)
+static bool chosen(const struct kind *kind, int argc, char **argv)
 {
 	for (int i = 3; i < argc; i++)
-		if (strcmp(argv[i], name) == 0)
+		if (strcmp(argv[i], kind->name) == 0)
 			return true;
-	return argc == 3;
+	return argc == 3 && !kind->cost_only;
 }
 
 int main(int argc, char **argv)
@@ -290,13 +322,14 @@ int main(int argc, char **argv)
 	for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
 		double began = now();
 
-		if (!chosen(kinds[k].name, argc, argv))
+		if (!chosen(&kinds[k], argc, argv))
 			continue;
 		for (uint64_t i = 0; i < count; i++) {
 			kinds[k].one();
 			if (i % LOOK_EVERY == LOOK_EVERY - 1)
 				look();
 		}
+		syscall(SYS_getppid); /* whoever counts system calls sees where the calls end */
 		NEED(synchronize());
 		look();
 		printf("%s %llu %.3f\n", kinds[k].name,
