@@ -270,6 +270,14 @@ static bool blocks_here(const struct obs_exec *x, const struct obp_item *item)
 		!obs_held_active(x->session) && item->record.opcode != OBP_OP_READ_LATER;
 }
 
+/* Takes up what the client has acknowledged in the frames received so far. */
+static void acks_take(struct obs_session *session)
+{
+	if (!obs_link_acked(session, session->conn.peer_ack))
+		obs_session_fatal(session, OB_ERR_PROTOCOL,
+			"the client acknowledges replies that were never sent");
+}
+
 static void small(struct obs_exec *x, const struct obp_item *item)
 {
 	const struct obp_record *rec = &item->record;
@@ -283,12 +291,15 @@ static void small(struct obs_exec *x, const struct obp_item *item)
 			item->number, rec->lane, rec->opcode, item->body, (uint32_t)item->size);
 	if (obs_held_active(x->session) && held_back(x, item, item->body))
 		return;
-	if (!obp_op_blocks(rec->opcode) || !may_wait(rec->opcode))
+	if (!obp_op_blocks(rec->opcode) || !may_wait(rec->opcode)) {
 		obs_exec_record(x, rec, item->body, (uint32_t)item->size);
-	else if (blocks_here(x, item))
-		block_here(x, item);
-	else
-		beside_others(x, rec, item->body, (uint32_t)item->size);
+	} else {
+		acks_take(x->session); /* a read reuses the slots of earlier ones */
+		if (blocks_here(x, item))
+			block_here(x, item);
+		else
+			beside_others(x, rec, item->body, (uint32_t)item->size);
+	}
 	if (ob_unlikely(obs_times_on))
 		obs_times_end();
 }
@@ -344,9 +355,7 @@ static void fill(struct obs_exec *x, bool bulk)
 	void *data;
 	size_t size, got;
 
-	if (!obs_link_acked(session, conn->peer_ack))
-		obs_session_fatal(session, OB_ERR_PROTOCOL,
-			"the client acknowledges replies that were never sent");
+	acks_take(session);
 	obs_reply_ack(session);
 	if (obs_held_active(session))
 		obs_held_run(x, execute_held);

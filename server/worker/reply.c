@@ -126,6 +126,15 @@ void obs_replies_trim(struct obs_session *session)
 		obs_staging_returned(&session->staging);
 }
 
+void obs_replies_release(struct obs_session *session)
+{
+	if (!session->link.on)
+		return;
+	pthread_mutex_lock(&session->replies.lock);
+	obs_replies_trim(session);
+	pthread_mutex_unlock(&session->replies.lock);
+}
+
 static void slot_wait(void *owner, bool begins)
 {
 	struct obs_session *session = owner;

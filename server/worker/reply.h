@@ -45,6 +45,8 @@ void obs_link_broken_locked(struct obs_session *session);
  * was sent from them.
  */
 void obs_replies_own_slots(struct obs_session *session);
+/* Gives back the memory of replies that the client has acknowledged since. Any thread. */
+void obs_replies_release(struct obs_session *session);
 /* Under the lock: drops replies that the client has acknowledged. */
 void obs_replies_trim(struct obs_session *session);
 /* Text for the program's stdout or stderr. */

@@ -62,14 +62,20 @@ static CUresult pull_rows(
 	return result;
 }
 
+/* Rows of which not all bytes have been started. */
+static uint64_t pull_left(const struct pull *pull)
+{
+	return pull->box.width ? pull->box.height * pull->box.depth - pull->row : 0;
+}
+
 /* Starts the next piece; *ret_size 0: there are no more. */
 static CUresult pull_next(struct obs_exec *x, struct pull *pull, uint8_t *dst, uint32_t *ret_size)
 {
 	const struct box *box = &pull->box;
-	uint64_t rows = box->height * box->depth - pull->row, n;
+	uint64_t rows = pull_left(pull), n;
 
 	*ret_size = 0;
-	if (rows == 0 || box->width == 0)
+	if (rows == 0)
 		return CUDA_SUCCESS;
 	if (box->width <= pull->piece && rows > 1) {
 		uint64_t row = pull->row;
@@ -107,7 +113,18 @@ static void pull_mark(struct obs_exec *x, struct pull *pull, unsigned i)
 	slot->pending = event && x->drv->cuEventRecord(event, pull->stream) == CUDA_SUCCESS;
 }
 
-/* Starts the first pieces. */
+/* True: the piece in the slot is complete already, as with a driver that copies before it returns. */
+static bool pull_complete(const struct obs_exec *x, const struct pull *pull, unsigned i)
+{
+	const struct obs_slot *slot = pull->slots[i];
+
+	return slot->pending && x->drv->cuEventQuery(slot->event) == CUDA_SUCCESS;
+}
+
+/*
+ * Starts the first pieces: two that overlap, or one if it is complete at once, so that it is sent
+ * before the next is copied.
+ */
 static CUresult pull_start(struct obs_exec *x, struct pull *pull)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -116,6 +133,8 @@ static CUresult pull_start(struct obs_exec *x, struct pull *pull)
 		result = pull_fill(x, pull, i);
 		if (pull->size[i])
 			pull_mark(x, pull, i);
+		if (pull_complete(x, pull, i))
+			break;
 	}
 	return result;
 }
@@ -134,7 +153,7 @@ static CUresult pull_wait(struct obs_exec *x, struct pull *pull)
 static bool pull_advance(struct obs_exec *x, struct pull *pull, CUresult *ret_result)
 {
 	unsigned i = pull->at;
-	bool more = pull->size[i ^ 1] != 0;
+	bool more = pull->size[i ^ 1] || pull_left(pull);
 
 	*ret_result = CUDA_SUCCESS;
 	if (!pull->told)
@@ -144,7 +163,8 @@ static bool pull_advance(struct obs_exec *x, struct pull *pull, CUresult *ret_re
 	if (!more)
 		return true;
 	pull->size[i] = 0;
-	pull->at ^= 1;
+	if (pull->size[i ^ 1])
+		pull->at = i ^ 1;
 	if (!obs_staging_read_turn(&x->session->staging, &pull->slots[i]))
 		*ret_result = CUDA_ERROR_OUT_OF_MEMORY;
 	else
@@ -328,6 +348,7 @@ static void pull_run(
 	}
 	pull->piece = PIECE;
 	single = bytes <= pull->piece;
+	obs_replies_release(x->session);
 	if (x->later && bytes && pull_later(x, pull, single, stream))
 		return;
 	if (!obs_staging_read_take(&x->session->staging, pull->slots)) {

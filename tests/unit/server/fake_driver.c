@@ -5,7 +5,7 @@
  * call back in defined ways. "Device memory" is this process's heap.
  *
  * A memset with the value FAKE_BEGIN begins a piece of work of the device, FAKE_END ends the
- * oldest, and any other value ends all.
+ * oldest, FAKE_COUNT answers a question (fake_driver.h), and any other value ends all.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -133,10 +133,27 @@ EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t si
 	return cuMemcpyHtoD_v2(dst, src, size);
 }
 
+/* Where copies from the device went, in host memory. Under the lock. */
+static const void *places[64];
+static uint64_t n_places;
+
+static void place_note(const void *dst)
+{
+	uint64_t i = 0;
+
+	pthread_mutex_lock(&lock);
+	while (i < n_places && places[i] != dst)
+		i++;
+	if (i == n_places && i < sizeof places / sizeof places[0])
+		places[n_places++] = dst;
+	pthread_mutex_unlock(&lock);
+}
+
 EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t size, CUstream stream);
 EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t size, CUstream stream)
 {
 	(void)stream;
+	place_note(dst);
 	memcpy(dst, (const void *)(uintptr_t)src, size);
 	return CUDA_SUCCESS;
 }
@@ -282,7 +299,9 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t siz
 	(void)stream;
 	memset((void *)(uintptr_t)dst, value, size);
 	pthread_mutex_lock(&lock);
-	if (value == FAKE_BEGIN)
+	if (value == FAKE_COUNT)
+		*(uint64_t *)(uintptr_t)dst = n_places;
+	else if (value == FAKE_BEGIN)
 		begun++;
 	else if (value != FAKE_END)
 		ended = begun;

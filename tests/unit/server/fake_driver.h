@@ -6,5 +6,7 @@
 
 #define FAKE_BEGIN 0xb0 /* begins a piece of work */
 #define FAKE_END   0xe0 /* ends the oldest */
+/* stores, as a uint64_t, how many places in host memory copies from the device have gone to */
+#define FAKE_COUNT 0xc0
 
 #endif

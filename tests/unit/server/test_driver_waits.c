@@ -2,6 +2,7 @@
 /* Copyright The Outboard Authors */
 /* Calls that wait for the device, in sessions of several threads (fake_driver.c). */
 
+#include "server/worker/staging.h"
 #include "tests/unit/server/driver_session.h"
 #include "tests/unit/server/fake_driver.h"
 
@@ -132,6 +133,42 @@ TEST(more_reads_than_slots)
 		/* Acknowledges what has arrived. */
 		peer_use_context(&peer, 0, 1);
 	}
+	driver_end();
+}
+
+/* Returns the number of slots that reads have used. */
+static uint64_t slots_used(uint64_t addr)
+{
+	const struct obp_read_req read = { .src = addr, .size = sizeof(uint64_t) };
+	uint64_t used;
+
+	driver_fill_with(0, addr, sizeof used, FAKE_COUNT);
+	peer_call(&peer, 0, OBP_OP_READ, &read, sizeof read);
+	CHECK_INT(peer_reply(&peer)->body, sizeof used);
+	memcpy(&used, peer.item.body, sizeof used);
+	return used;
+}
+
+/*
+ * A call acknowledges the replies before it, so each read finds the slots of the last one free: few
+ * slots stay in a core's cache.
+ */
+TEST(a_read_reuses_the_slots_of_the_last_one)
+{
+	enum { READS = 12, PIECES = 3, BYTES = PIECES * OBS_STAGING_READ };
+	struct obp_read_req read = { .size = BYTES };
+
+	driver_begin_limited("64MiB", 1);
+	peer.acknowledges = true;
+	read.src = driver_alloc_plain(BYTES);
+	for (int i = 0; i < READS; i++) {
+		peer_call(&peer, 0, OBP_OP_READ, &read, sizeof read);
+		for (int piece = 0; piece < PIECES; piece++) {
+			CHECK_INT(peer_reply(&peer)->body, OBS_STAGING_READ);
+			CHECK_INT(peer.item.reply.flags, piece + 1 < PIECES ? OBP_REPLY_MORE : 0);
+		}
+	}
+	CHECK_INT(slots_used(read.src), PIECES);
 	driver_end();
 }
 
