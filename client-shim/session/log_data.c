@@ -104,8 +104,10 @@ CUresult obc_log_write_byref(uint16_t opcode, const void *head, uint32_t head_si
 		}
 		rest.words[1] = n;
 		result = obc_log_commit_byref(opcode, rest.words, head_size, rest.data, n);
-		log_drain();
 		rest_advance(&rest, n);
+		/* The last one is sent together with the call that waits for it. */
+		if (rest.size)
+			log_drain();
 	}
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -103,7 +103,8 @@ static void batch_send(const struct obc_batch *batch)
 	uint64_t began = log->watched ? ob_clock_ns() : 0;
 	struct obp_frame frame;
 	struct obp_record record;
-	struct iovec iov[5];
+	struct iovec iov[6];
+	uint64_t inside = batch->start; /* ring offset of the records whose data is in the ring */
 	int n = 0;
 
 	obp_frame_fill(&frame, OBP_FRAME_CALLS, batch->bytes, batch->count, first, replies);
@@ -117,9 +118,10 @@ static void batch_send(const struct obc_batch *batch)
 		iov[n++] = (struct iovec){ &zero,
 			record.size - sizeof record - batch->byref->head_size -
 				batch->byref->size };
-	} else {
-		iov[n++] = (struct iovec){ obc_ring_at(&log->ring, batch->start), batch->bytes };
+		inside += batch->byref->entry_size;
 	}
+	if (inside < batch->end)
+		iov[n++] = (struct iovec){ obc_ring_at(&log->ring, inside), batch->end - inside };
 	if (ob_unlikely(log->packer.on))
 		n = obp_packer_frame(&log->packer, &frame, iov, n);
 	atomic_store_explicit(&log->sent_ack, replies, memory_order_relaxed);
@@ -157,7 +159,7 @@ bool log_drain(void)
 		 * call for one batch, the program may have reused the number and made more calls.
 		 */
 		while (can_send() && obc_ring_pending(&log->ring) && log_stream_ours() &&
-			obc_ring_gather(&log->ring, &batch)) {
+			obc_ring_gather(&log->ring, !log->packer.on, &batch)) {
 			batch_send(&batch);
 			any = true;
 		}

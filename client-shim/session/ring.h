@@ -114,8 +114,12 @@ struct obc_ring {
 	struct obc_mark marks[OBC_RING_MARKS]; /* last: init does not touch its pages */
 };
 
+/* Bytes on the wire of a batch whose first record has its data outside the ring. */
+#define OBC_RING_MIXED (1u << 20)
+
 /*
- * What is sent as one frame: adjacent records of the ring, or one record whose data is outside it.
+ * What is sent as one frame: adjacent records of the ring, of which the first may have its data
+ * outside the ring (byref).
  */
 struct obc_batch {
 	uint64_t start, end;   /* ring offsets */
@@ -135,8 +139,11 @@ void obc_ring_fini(struct obc_ring *ring);
  */
 bool obc_ring_size_read(uint64_t *ret_size);
 
-/* Sender: returns the next committed records. False: there are none. */
-bool obc_ring_gather(struct obc_ring *ring, struct obc_batch *ret);
+/*
+ * Sender: returns the next committed records. mix: a record whose data is outside the ring may have
+ * others behind it. False: there are none.
+ */
+bool obc_ring_gather(struct obc_ring *ring, bool mix, struct obc_batch *ret);
 /*
  * Sender: obc_ring_leaving before the batch is sent; its records are numbered from sent_number + 1.
  * obc_ring_left after it was sent or the connection broke.

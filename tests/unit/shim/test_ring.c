@@ -30,6 +30,7 @@ static uint64_t reserved, received, acked;
 /* the server's: taken up since its last acknowledgement */
 static uint64_t unacked_bytes;
 static uint64_t seed;
+static uint64_t mixed; /* batches that began with a record whose data is outside the ring */
 
 static uint32_t dice(uint32_t n)
 {
@@ -111,9 +112,11 @@ static void batch_check(const struct obc_batch *batch, uint64_t first)
 	uint64_t bytes = 0;
 
 	CHECK(p + (batch->end - batch->start) <= ring.bytes + ring.mask + 1);
-	CHECK(batch->count == 1 || (!batch->byref && batch->bytes <= ring.batch_max));
+	CHECK(batch->count == 1 ||
+		batch->bytes <= (batch->byref ? OBC_RING_MIXED : ring.batch_max));
 	for (uint32_t i = 0; i < batch->count; i++) {
 		intact(first + i, p);
+		CHECK(entry_of(first + i)->byref == (i == 0 && batch->byref));
 		p += entry_of(first + i)->entry;
 		bytes += entry_of(first + i)->wire;
 	}
@@ -153,10 +156,13 @@ static bool send(bool acks)
 {
 	struct obc_batch batch;
 	uint64_t first = ring.sent_number + 1;
+	bool mix = dice(2);
 
-	if (!obc_ring_gather(&ring, &batch))
+	if (!obc_ring_gather(&ring, mix, &batch))
 		return false;
 	batch_check(&batch, first);
+	CHECK(mix || !batch.byref || batch.count == 1);
+	mixed += batch.byref && batch.count > 1;
 	obc_ring_leaving(&ring, &batch);
 	CHECK_INT(ring.sent_number, first + batch.count - 1);
 	if (acks && dice(2))
@@ -338,6 +344,7 @@ TEST(random_runs)
 {
 	for (uint64_t size = 1024; size <= 64u << 10; size *= 2)
 		random_run(size, 300000 / TEST_SLOWER);
+	CHECK(mixed > 0);
 }
 
 /* Bytes of the ring that are in memory. */
@@ -365,7 +372,7 @@ static void send_all(void)
 {
 	struct obc_batch batch;
 
-	while (obc_ring_gather(&ring, &batch)) {
+	while (obc_ring_gather(&ring, true, &batch)) {
 		batch_check(&batch, ring.sent_number + 1);
 		obc_ring_leaving(&ring, &batch);
 		obc_ring_left(&ring, &batch);
@@ -523,7 +530,7 @@ TEST(marks_never_run_out)
 			struct obc_batch batch;
 
 			commit(reserved);
-			CHECK(obc_ring_gather(&ring, &batch));
+			CHECK(obc_ring_gather(&ring, true, &batch));
 			obc_ring_leaving(&ring, &batch);
 			obc_ring_left(&ring, &batch);
 			CHECK(ring.n_marks <= OBC_RING_MARKS);

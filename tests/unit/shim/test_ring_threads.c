@@ -96,7 +96,7 @@ static void threads_run(uint64_t size, bool releases)
 	while (total < 2ull * THREAD_RECORDS) {
 		struct obc_batch batch;
 
-		if (!obc_ring_pending(&ring) || !obc_ring_gather(&ring, &batch)) {
+		if (!obc_ring_pending(&ring) || !obc_ring_gather(&ring, true, &batch)) {
 			sched_yield();
 			continue;
 		}
