@@ -36,7 +36,7 @@
 #define DOZE_NS      200000u
 #define DOZE_MAX_NS  3200000u
 #define DOZE_WAIT_NS 10000u
-#define DOZE_BYTES   4096u
+#define DOZE_BYTES   (128u << 10)
 #define DOZE_TICKS   2u /* without a new record; then the sender is asleep */
 #define SPARED_NS    20000u
 #define LAZY_MAX     12
