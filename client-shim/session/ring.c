@@ -120,41 +120,43 @@ static uint64_t gather_start(struct obc_ring *ring, uint64_t head)
 	return ob_min(at, head);
 }
 
-/* Whether a record can follow those that the batch has. */
-static bool batch_room(const struct obc_ring *ring, const struct obc_batch *batch, bool mix,
-	const struct obp_record *record, uint32_t size)
-{
-	return !batch->count ||
-		(!(record->lane & OBC_LANE_BYREF) && (mix || !batch->byref) &&
-			batch->end - batch->start + size <= ring->batch_max &&
-			batch->bytes + size <= OBC_RING_MIXED);
-}
-
 bool obc_ring_gather(struct obc_ring *ring, bool mix, struct obc_batch *ret)
 {
 	uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
 	uint64_t start = gather_start(ring, head);
 	/* The record after the end of the ring is not adjacent. */
-	uint64_t limit = ob_min(head, next_lap(ring, start + 1));
+	uint64_t limit = ob_min(head, next_lap(ring, start + 1)) - start, at = 0;
 	uint8_t *first = (uint8_t *)obc_ring_at(ring, start);
+	uint32_t count = 0, bytes = 0, most = ring->batch_max;
 
-	*ret = (struct obc_batch){ .start = start, .end = start };
-	while (ret->end < limit) {
-		struct obp_record *record = (struct obp_record *)(first + (ret->end - start));
+	ret->start = start;
+	ret->byref = NULL;
+	while (at < limit) {
+		struct obp_record *record = (struct obp_record *)(first + at);
 		/* Acquire: pairs with the release in commit, so the body is visible. */
 		uint32_t size =
 			atomic_load_explicit(obc_ring_size_of(record), memory_order_acquire);
 
 		/* 0: reserved, still being written */
-		if (size == 0 || size == OBC_PAD_MARK || !batch_room(ring, ret, mix, record, size))
+		if (size == 0 || size == OBC_PAD_MARK || (at + size > most && count))
 			break;
-		if (ob_unlikely(record->lane & OBC_LANE_BYREF))
+		if (ob_unlikely(record->lane & OBC_LANE_BYREF)) {
+			if (count)
+				break;
 			ret->byref = (const struct obc_byref *)record;
-		ret->end += entry_size(record, size);
-		ret->bytes += size;
-		ret->count++;
+			if (!mix || size > OBC_RING_MIXED - most)
+				most = 0;
+			at += ret->byref->entry_size;
+		} else {
+			at += size;
+		}
+		bytes += size;
+		count++;
 	}
-	return ret->count > 0;
+	ret->end = start + at;
+	ret->bytes = bytes;
+	ret->count = count;
+	return count > 0;
 }
 
 void obc_ring_leaving(struct obc_ring *ring, const struct obc_batch *batch)

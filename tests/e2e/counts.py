@@ -52,7 +52,7 @@ SYSTEM_CALLS = {
 INSTRUCTIONS = {
     'launch': 684,
     'copy-4k': 1683,
-    'answer': 2095,
+    'answer': 2240,
     'launch-and-wait': 2615,
     'record': 475,
     'query': 205,
