@@ -20,8 +20,6 @@ from outboard_test import ENV, Server, check, finish
 
 OUTBOARD, SERVER, THREADS, VECTOR_ADD, FORK, INIT, TIMED, BUSY = map(os.path.abspath, sys.argv[1:9])
 CALLS = 'wait', 'call'
-if preload := os.environ.get('OUTBOARD_TEST_PRELOAD'):  # a sanitizer's library must be the first
-    ENV['LD_PRELOAD'] = preload
 # The operations that give work to the device.
 WORKS = 'launch', 'memset', 'write', 'write_rows', 'write_kept', 'write_cached', 'copy_d2d', 'read', 'read_rows', 'read_later'
 ROUNDED = 0.0025  # us: times in the file are whole ns, each rounded once
