@@ -115,7 +115,7 @@ double obt_meter_look(
 		rate = busy && seconds > 0 ? bytes / seconds : (double)info->tcpi_delivery_rate;
 		if (!busy && meter->known)
 			rate = ob_min(rate, OBT_METER_KNOWN_STEP * meter_now(meter));
-		held = held || (!busy && info->tcpi_delivery_rate_app_limited);
+		held = held || !busy;
 		meter->spare =
 			busy ? 0 : ob_min(meter->spare + bytes, (double)OBT_METER_WINDOW_BYTES);
 		if (rate > 0 && (!held || rate > meter_now(meter)))

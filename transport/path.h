@@ -41,9 +41,10 @@ bool obt_path_local(const struct obt_stream *stream);
  *          acknowledged in the interval is its rate
  *
  * The same if nothing was left but round trips became long: then the bytes are in a queue in the
- * network. Otherwise the link was not saturated, and TCP's own figure is a lower bound. It is also
- * a lower bound when the reader limited the flow of bytes; sending fewer bytes would not change
- * that. Many paths let a short burst after a pause pass faster than what follows; such figures
+ * network. Otherwise the link was not saturated, and TCP's own figure is a lower bound: it can raise
+ * the rate and not lower it. (On a link of 10 Gb/s such figures vary between 100 and 4,000 MB/s.) It
+ * is also a lower bound when the reader limited the flow of bytes; sending fewer bytes would not
+ * change that. Many paths let a short burst after a pause pass faster than what follows; such figures
  * count little until some time has passed without a busy interval.
  *
  * A meter may begin with the rate of an earlier session. That rate has the weight of the assumed
