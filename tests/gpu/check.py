@@ -25,6 +25,7 @@ PROGRAMS = ['server/outboard-server', 'tools/outboard', 'tests/gpu/gpu-facts', '
 LIBRARIES = ['client-shim/libcuda.so.1', 'softdevice/' + SOFT, 'tests/gpu/libdriver-log.so']
 FILES = ['tests/compute/kernels/twin.ptx']
 SETUP = 'tests/compute/data/kzg/trusted_setup.txt'  # relative to the root
+DEATH = 2  # seconds within which a server that was killed or crashed has ended
 LOG_LINES = 20  # of a server's log, after a command that failed
 
 
@@ -233,4 +234,8 @@ class Standing:
             self.stop()
             return Done(126, f'no server: {why}', 0)
         done = self.check.run(place.command(*command), limit, env(place) if env else dict(place.environment), **how)
-        return done if done.ok is not False else done._replace(server=self.stop())
+        if done.ok is not False:
+            return done
+        with contextlib.suppress(subprocess.TimeoutExpired):  # the client of a server that dies may notice before the server has ended
+            place.server.process.wait(DEATH)
+        return done._replace(server=self.stop())
