@@ -434,7 +434,7 @@ enum obc_received obc_background_received(uint64_t number)
 		now = atomic_load(&log->heard);
 		if (now == heard && ob_clock_ns() - since > SILENCE_NS)
 			return OBC_SILENT;
-		if (now != heard)
+		if (now != heard || log_down()) /* a link that is restored in time is no silence */
 			since = ob_clock_ns();
 		heard = now;
 	}
