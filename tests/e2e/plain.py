@@ -20,7 +20,7 @@ from outboard_test import ENV, Server, check, finish, needs
 
 OUTBOARD, SERVER, PROGRAM, DRIVER = sys.argv[1:5]
 MIB = 1 << 20
-BASE = 0x510000000000  # where the software device allocates, in these tests
+BASE = 0x480000000000  # where the software device allocates, in these tests; no sanitizer has its heap or shadow there
 NO_VMM = {'OUTBOARD_FAULT': 'cuMemAddressReserve:*=801', 'OUTBOARD_SOFT_MEMORY': '2G', 'OUTBOARD_SOFT_BASE': f'{BASE:x}'}
 
 
