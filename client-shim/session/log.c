@@ -393,8 +393,10 @@ bool log_left_wait(uint64_t number)
 
 	while (ob_unlikely(
 		atomic_load_explicit(&log->ring.left_number, memory_order_acquire) < number)) {
-		if (log_broken())
+		if (log_broken()) {
+			log_settle();
 			return false;
+		}
 		log_drain();
 		nanosleep(&pause, NULL);
 	}
@@ -426,8 +428,8 @@ static __attribute__((noinline)) CUresult commit_outside(struct obc_slot *slot)
 	publish(slot, false);
 	log_drain();
 	result = log_sync();
-	if (log_left_wait(slot->number))
-		free(slot->body); /* else it is leaked, because a thread may still be sending it */
+	log_left_wait(slot->number);
+	free(slot->body);
 	return result;
 }
 
@@ -493,8 +495,10 @@ CUresult log_wait_reply(struct obc_slot *slot, struct log_wait *wait)
 	trip_note(slot->opcode, took);
 	if (ob_unlikely(obc_log_state.watched))
 		log_waited(slot, begin + took);
-	if (ob_unlikely(slot->lane & OBC_LANE_BYREF) && log_left_wait(slot->number))
+	if (ob_unlikely(slot->lane & OBC_LANE_BYREF)) {
+		log_left_wait(slot->number);
 		free(slot->body);
+	}
 	if (!atomic_load_explicit(&wait->done, memory_order_acquire))
 		return obc_log_error();
 	return wait->result ? wait->result : wait->deferred;

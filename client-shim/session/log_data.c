@@ -109,12 +109,9 @@ CUresult obc_log_write_byref(uint16_t opcode, const void *head, uint32_t head_si
 		if (rest.size)
 			log_drain();
 	}
-	if (result != CUDA_SUCCESS)
-		return result;
 	/* The caller may change its memory when the server has received everything. */
-	if (!settle)
-		return log_sync();
-	result = settle(user);
+	if (result == CUDA_SUCCESS)
+		result = settle ? settle(user) : log_sync();
 	log_left_wait(obc_log_last());
 	return result;
 }

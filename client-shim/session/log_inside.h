@@ -190,7 +190,7 @@ CUresult log_sync(void);
 /*
  * Waits until no library thread reads memory that record `number` refers to. After a break the
  * server may reply based on what it received before, while the same records are still being sent
- * again; that must end first. False: the session is lost, and a thread may still read.
+ * again; that must end first. False: the session is lost.
  */
 bool log_left_wait(uint64_t number);
 /*
@@ -238,6 +238,11 @@ bool log_stream_ours(void);
 /* log_recv.c */
 void log_wait_add(struct log_wait *wait);
 void log_wait_for(struct log_wait *wait);
+/*
+ * The session is lost: waits until no library thread sends or receives, after which none uses the
+ * program's memory. The caller holds neither right.
+ */
+void log_settle(void);
 /*
  * Reads the available bytes; the caller holds the receive right. `block`: if there are none, sleeps
  * up to the stream's time-out. Does nothing while the connection is down.

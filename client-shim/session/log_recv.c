@@ -549,6 +549,35 @@ static void read_until(struct log_wait *wait)
 	}
 }
 
+/*
+ * The session is lost: takes the right once, so that its holder has ended, and later holders see the
+ * loss. False: a thread resumes the session. It has both rights, but neither sends nor receives.
+ */
+static bool right_settle(_Atomic uint32_t *right)
+{
+	while (!atomic_load(&obc_log_state.resuming)) {
+		if (log_try_right(right))
+			return true;
+		sched_yield();
+	}
+	return false;
+}
+
+static void receiver_settle(void)
+{
+	if (right_settle(&obc_log_state.recv_right))
+		log_recv_release();
+}
+
+void log_settle(void)
+{
+	struct log *log = &obc_log_state;
+
+	if (right_settle(&log->send_right))
+		atomic_store_explicit(&log->send_right, 0, memory_order_release);
+	receiver_settle();
+}
+
 void log_wait_for(struct log_wait *wait)
 {
 	struct log *log = &obc_log_state;
@@ -572,17 +601,9 @@ void log_wait_for(struct log_wait *wait)
 		deadline_check();
 		atomic_store_explicit(&wait->word, WAIT_IDLE, memory_order_relaxed);
 	}
-	/*
-	 * The session was lost during a reply: the reader may still write to this destination. It
-	 * stops when it checks the error the next time.
-	 */
+	/* The session was lost during a reply: a reader may still write to this destination. */
 	if (!atomic_load_explicit(&wait->done, memory_order_acquire)) {
-		bool taken = false;
-
-		while (!atomic_load(&log->resuming) && !(taken = log_try_right(&log->recv_right)))
-			sched_yield();
-		if (taken)
-			log_recv_release();
+		receiver_settle();
 		wait_remove(wait);
 	}
 }

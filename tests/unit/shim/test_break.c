@@ -2,17 +2,20 @@
 /* Copyright The Outboard Authors */
 /*
  * The connection breaks at every position of a reply. Until it is resumed, another thread that gets
- * the receive right must not read on in the broken stream; then the whole reply must arrive.
+ * the receive right must not read on in the broken stream; then the whole reply must arrive. If the
+ * session is lost, no thread may use the program's memory once its call has returned.
  */
 #include <pthread.h>
 #include <sys/socket.h>
 
 #include "base/check.h"
 #include "base/thread.h"
+#include "client-shim/session/background.h"
 #include "client-shim/session/log_inside.h"
 #include "client-shim/session/resume.h"
 #include "protocol/obp_calls.h"
 #include "tests/test.h"
+#include "tests/waiting.h"
 
 #define BODY_MAX (2 * OBP_CONN_BIG)
 #define CALL     7u
@@ -161,6 +164,86 @@ TEST(large_reply)
 TEST(large_reply_with_padding)
 {
 	break_everywhere(OBP_CONN_BIG + 301);
+}
+
+/* A thread within a send or a receive when the session is lost. */
+struct user {
+	_Atomic uint32_t *right;
+	atomic_bool has_begun, has_ended;
+};
+
+static void *user_main(void *argument)
+{
+	struct user *user = argument;
+
+	CHECK(log_try_right(user->right));
+	atomic_store(&user->has_begun, true);
+	let_pass(30000, "a wait that returns too early returns before this ends");
+	atomic_store(&user->has_ended, true);
+	atomic_store(user->right, 0);
+	return NULL;
+}
+
+static void left_wait(void)
+{
+	CHECK(!log_left_wait(CALL));
+}
+
+/* Loses the session while a thread has the right; then `wait` must return after that thread. */
+static void lost_while(_Atomic uint32_t *right, void (*wait)(void))
+{
+	struct user user = { .right = right };
+	pthread_t thread;
+
+	log_begin();
+	obc_log_state.resumable = false;
+	CHECK_INT(pthread_create(&thread, NULL, user_main, &user), 0);
+	while (!atomic_load(&user.has_begun))
+		sched_yield();
+	obc_log_fail(OB_ERR_CLOSED);
+	wait();
+	CHECK(atomic_load(&user.has_ended));
+	CHECK_INT(pthread_join(thread, NULL), 0);
+	CHECK(close(server_fd) == 0);
+	obt_stream_close(&obc_log_state.stream);
+	obp_conn_fini(&obc_log_state.conn);
+}
+
+TEST(memory_is_unused_when_a_lost_session_returns)
+{
+	lost_while(&obc_log_state.send_right, left_wait);
+	lost_while(&obc_log_state.recv_right, left_wait);
+	lost_while(&obc_log_state.send_right, obc_background_wait);
+	lost_while(&obc_log_state.recv_right, obc_background_wait);
+}
+
+/* What was received before the loss, but not yet handed out. */
+TEST(a_lost_session_writes_nothing_more)
+{
+	static uint8_t block[300];
+	struct log_wait wait = {
+		.number = CALL, .opcode = OBP_OP_READ, .dst = block, .capacity = sizeof block
+	};
+	struct log *log = &obc_log_state;
+	size_t room;
+	void *data;
+
+	wire_fill(sizeof block);
+	log_begin();
+	log->resumable = false;
+	log_wait_add(&wait);
+	obp_conn_space(&log->conn, &data, &room);
+	CHECK(room >= wire_size);
+	memcpy(data, wire, wire_size);
+	obp_conn_fed(&log->conn, wire_size);
+	obc_log_fail(OB_ERR_CLOSED);
+	read_with_right(false);
+	CHECK(!atomic_load(&wait.done));
+	for (size_t i = 0; i < sizeof block; i++)
+		CHECK_INT(block[i], 0);
+	CHECK(close(server_fd) == 0);
+	obt_stream_close(&log->stream);
+	obp_conn_fini(&log->conn);
 }
 
 int main(int argc, char **argv)
