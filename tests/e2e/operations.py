@@ -23,7 +23,7 @@ PREFACE_LOAD = bytes.fromhex('4f425244' '0200' '10' '00') + bytes(8)
 
 
 def metrics_url(server):
-    return next(re.search(r'metrics at (\S+)', line).group(1) for line in server.lines if 'metrics at' in line)
+    return server.line(r'metrics at (\S+)').group(1)
 
 
 def fetch(url):

@@ -93,7 +93,7 @@ def attack(user, mode, server, driver):
             told = re.search(r'^sandbox +(.*)$', done.stdout, re.M)
             check('check tells what is in force', told and all(part in told.group(1) for part in ('privileges', 'files (Landlock', 'system calls', 'limits')) and
                   'missing' not in told.group(1), done.stdout)
-            check('so does the log', s.said('sandbox of workers: '), s.lines)
+            check('so does the log', s.line('sandbox of workers: '), s.lines)
         listener.close()
 
 
@@ -113,7 +113,7 @@ def admission(user, mode):
                         user=user and user.pw_uid, group=user and user.pw_gid) as s:
                 done = subprocess.run([OUTBOARD, 'check', '--server', s.url], capture_output=True, text=True, timeout=60, env=ENV)
                 check(f'{who}, {mode}: a client comes in', done.returncode == 0, done.stdout + done.stderr)
-                found = next((m for line in s.lines if (m := re.match(r'attempts in admission: (\w+)', line))), None)
+                found = s.line(r'attempts in admission: (\w+)')
                 succeeded = names(int(found.group(1), 16)) if found else set(ATTEMPTS)
                 if mode == 'off':
                     check(f'{who}, no sandbox: the attempts work', succeeded >= ALWAYS - {'signals_worker'}, ALWAYS - succeeded)
@@ -123,7 +123,7 @@ def admission(user, mode):
                 told = re.search(r'^sandbox .*; of admission: (.*)$', done.stdout, re.M)
                 check('check tells what is in force', told and all(part in told.group(1) for part in ('privileges', 'files (none', 'system calls', 'limits')) and
                       'missing' not in told.group(1), done.stdout)
-                check('so does the log', s.said('sandbox of admission: '), s.lines)
+                check('so does the log', s.line('sandbox of admission: '), s.lines)
 
 
 def status(pid):
@@ -136,7 +136,7 @@ def soft():
     with tempfile.TemporaryDirectory() as folder, Server(SERVER, '--driver', 'soft', '--sandbox', 'strict', '--cache', folder, '--warm', '1') as s:
         with subprocess.Popen([OUTBOARD, 'run', '--server', s.url, '--', PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENV) as program:
             check('a program runs under strict', program.stdout.readline().startswith('0 '))
-            worker = next(int(m.group(1)) for line in s.lines if (m := re.search(r'starts on worker (\d+)', line)))
+            worker = int(s.line(r'starts on worker (\d+)').group(1))
             now = status(worker)
             check('no privileges, no capabilities, a filter', now['NoNewPrivs'].strip() == '1' and now['Seccomp'].strip() == '2' and
                   all(int(now[name], 16) == 0 for name in ('CapEff', 'CapPrm', 'CapInh', 'CapAmb')), now)

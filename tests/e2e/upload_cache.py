@@ -25,7 +25,7 @@ ON = {'OUTBOARD_CACHE': 'on', 'OUTBOARD_STATS': '1'}
 
 
 def metrics(server):
-    url = next(re.search(r'metrics at (\S+)', line).group(1) for line in server.lines if 'metrics at' in line)
+    url = server.line(r'metrics at (\S+)').group(1)
     text = urllib.request.urlopen(url, timeout=20).read().decode()
     return {name: float(value) for name, value in re.findall(r'^outboard_(\S+) (\S+)$', text, re.M)}
 
@@ -92,7 +92,7 @@ def damage(folder, first):
     with start(folder) as s:
         out, sent, done = upload(s, piece=MIB << 20)
         check('damaged chunks are sent after all', out == first and 2 << 18 < sent < 6 << 18, (out, first, sent, done.stderr))
-        check('and were noticed', s.said('is damaged and is removed'), s.lines)
+        check('and were noticed', s.line('is damaged and is removed'), s.lines)
         out, sent, done = upload(s, piece=MIB << 20)
         check('and kept anew', out == first and sent < MIB << 15, (out, sent, done.stderr))
 

@@ -124,6 +124,11 @@ class Server:
             return route and re.search(rf'session {route.group(1)} starts on worker (\d+)', said)
         return int(waiting.until(find).group(1))
 
+    def line(self, pattern):
+        """Waits for a log line in which `pattern` is found: a client may be answered before the
+        server's line has been read. Returns the match, None at the time-out."""
+        return waiting.until(lambda: next((found for line in list(self.lines) if (found := re.search(pattern, line))), None), waiting.AT_ONCE)
+
     def said(self, words):
         return any(words in line for line in list(self.lines))
 
