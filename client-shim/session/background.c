@@ -420,7 +420,7 @@ void obc_background_wait(void)
 	while ((seen = atomic_load(&background.pending)) && !log_broken())
 		pending_wait(seen);
 	if (log_broken())
-		log_settle();
+		log_lost_wait();
 }
 
 enum obc_received obc_background_received(uint64_t number)

@@ -394,7 +394,7 @@ bool log_left_wait(uint64_t number)
 	while (ob_unlikely(
 		atomic_load_explicit(&log->ring.left_number, memory_order_acquire) < number)) {
 		if (log_broken()) {
-			log_settle();
+			log_lost_wait();
 			return false;
 		}
 		log_drain();

@@ -2,8 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * Internals of obc_log, shared by log.c (reserve, commit), log_data.c (copies), log_send.c (drain),
- * log_recv.c (replies, waiting), log_state.c (open, fail, count), log_idle.c (memory), log_watch.c
- * (trace, timeline), later.c and resume.c. No other file includes it.
+ * log_wait.c (waiting threads), log_recv.c (replies), log_state.c (open, fail, count), log_idle.c
+ * (memory), log_watch.c (trace, timeline), later.c and resume.c. No other file includes it.
  */
 #ifndef OBC_LOG_INSIDE_H
 #define OBC_LOG_INSIDE_H
@@ -99,6 +99,7 @@ struct log {
 	uint64_t ack_first, ack_small;
 	uint32_t ack_big;
 	struct ob_spin spin;
+	uint64_t body_ns;  /* how long receiving large replies has taken so far */
 	unsigned bulk;     /* reads for which another large reply is expected */
 	_Atomic bool woke; /* the reader has completed calls of other threads, which want a core */
 	/* waiting threads, and the ring's acknowledgements; under wait_lock */
@@ -235,19 +236,37 @@ void log_io_failed(int error, const char *doing);
  */
 bool log_stream_ours(void);
 
-/* log_recv.c */
+/* ---- log_wait.c ---- */
 void log_wait_add(struct log_wait *wait);
+/* Under wait_lock. Does nothing if the wait is not in the list. */
+void log_wait_unlist(struct log_wait *wait);
+/*
+ * Returns the wait of record `number`, NULL if there is none. It stays valid while the caller holds
+ * the receive right, because only the holder completes waits.
+ */
+struct log_wait *log_wait_find(uint64_t number);
+/* Under wait_lock: takes the wait out of its sleep. True: log_wait_wake must follow. */
+bool log_wait_rouse(struct log_wait *wait);
+/*
+ * Without wait_lock, for which a thread that wakes up would have to wait at once. That thread may
+ * have returned already: the address is only a name here, and a futex may wake without a cause.
+ */
+void log_wait_wake(struct log_wait *wait);
+/* Returns when the wait is done or the session is lost; receives replies if no other thread does. */
 void log_wait_for(struct log_wait *wait);
+/* Gives the receive right back; wakes a waiting thread, which receives from now on. */
+void log_recv_release(void);
 /*
  * The session is lost: waits until no library thread sends or receives, after which none uses the
  * program's memory. The caller holds neither right.
  */
-void log_settle(void);
+void log_lost_wait(void);
+
+/* ---- log_recv.c ---- */
 /*
  * Reads the available bytes; the caller holds the receive right. `block`: if there are none, sleeps
  * up to the stream's time-out. Does nothing while the connection is down.
  */
 void log_read_some(bool block);
-void log_recv_release(void);
 
 #endif

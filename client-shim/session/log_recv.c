@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/terminal.h"
-#include "client-shim/session/futex.h"
 #include "client-shim/session/log_inside.h"
 #include "client-shim/session/times.h"
 #include "protocol/control.h"
@@ -17,68 +16,6 @@ static void (*ack_hook)(uint64_t replies);
 void obc_log_on_ack(void (*fn)(uint64_t replies))
 {
 	ack_hook = fn;
-}
-
-void log_wait_add(struct log_wait *wait)
-{
-	log_lock(&obc_log_state.wait_lock);
-	wait->next = obc_log_state.waits;
-	obc_log_state.waits = wait;
-	atomic_fetch_add_explicit(&obc_log_state.n_waits, !wait->later, memory_order_relaxed);
-	log_unlock(&obc_log_state.wait_lock);
-}
-
-/* Under wait_lock. Does nothing if the wait is not in the list. */
-static void wait_unlist(struct log_wait *wait)
-{
-	for (struct log_wait **p = &obc_log_state.waits; *p; p = &(*p)->next)
-		if (*p == wait) {
-			*p = wait->next;
-			atomic_fetch_sub_explicit(
-				&obc_log_state.n_waits, !wait->later, memory_order_relaxed);
-			return;
-		}
-}
-
-/* The thread gives up. If the reply is being taken now, `done` is set under the lock. */
-static void wait_remove(struct log_wait *wait)
-{
-	log_lock(&obc_log_state.wait_lock);
-	wait_unlist(wait);
-	log_unlock(&obc_log_state.wait_lock);
-}
-
-/*
- * Returns the wait of record `number`. It stays valid while the caller holds the receive right,
- * because only the holder completes waits.
- */
-static struct log_wait *wait_find(uint64_t number)
-{
-	struct log_wait *wait;
-
-	log_lock(&obc_log_state.wait_lock);
-	for (wait = obc_log_state.waits; wait && wait->number != number;)
-		wait = wait->next;
-	log_unlock(&obc_log_state.wait_lock);
-	return wait;
-}
-
-/* Under wait_lock: takes the wait out of its sleep. True: it must be woken. */
-static bool rouse(struct log_wait *wait)
-{
-	return atomic_exchange_explicit(&wait->word, WAIT_WOKEN, memory_order_acq_rel) ==
-		WAIT_ASLEEP;
-}
-
-/*
- * Without wait_lock, for which a thread that wakes up would have to wait at once. That thread may
- * have returned already: the address is only a name here, and a futex may wake without a cause.
- */
-static void wake(struct log_wait *wait)
-{
-	obc_futex_wake(&wait->word, 1);
-	/* Atomic: log_recv_release wakes when another thread may already read. */
-	atomic_store_explicit(&obc_log_state.woke, true, memory_order_relaxed);
 }
 
 /*
@@ -111,16 +48,16 @@ static void complete(struct log_wait *wait, const struct obp_reply *reply)
 	bool asleep, unwanted, background = wait->background;
 
 	log_lock(&obc_log_state.wait_lock);
-	wait_unlist(wait);
+	log_wait_unlist(wait);
 	wait->result = (CUresult)reply->result;
 	wait->deferred = (CUresult)reply->deferred;
-	asleep = rouse(wait);
+	asleep = log_wait_rouse(wait);
 	unwanted = wait->later && !background && log_later_answered(wait);
 	/* Release: a waiter that sees `done` sees the bytes. */
 	atomic_store_explicit(&wait->done, true, memory_order_release);
 	log_unlock(&obc_log_state.wait_lock);
 	if (asleep)
-		wake(wait);
+		log_wait_wake(wait);
 	if (ob_unlikely(unwanted))
 		log_later_free(wait);
 	if (ob_unlikely(background))
@@ -178,7 +115,7 @@ static void reply_refuse(const struct obp_item *item, const struct log_wait *wai
  */
 static struct log_wait *reply_match(const struct obp_item *item)
 {
-	struct log_wait *wait = wait_find(item->reply.call);
+	struct log_wait *wait = log_wait_find(item->reply.call);
 	struct ob_cause cause;
 
 	if (ob_unlikely(!wait)) {
@@ -239,9 +176,6 @@ static void reply_take(const struct obp_item *item)
 	reply_landed(wait, item);
 }
 
-/* How long receiving large replies has taken so far, in ns. Under the receive right. */
-static uint64_t body_ns;
-
 /* Under the receive right. The rest of a large reply is on its way: sleeping would cost more. */
 static ssize_t body_recv(uint8_t *dst, size_t n)
 {
@@ -259,7 +193,7 @@ static ssize_t body_recv(uint8_t *dst, size_t n)
 	if (done < 0 && errno == EAGAIN)
 		done = stream->ops->recv(stream, dst, n, true);
 	took = ob_clock_ns() - start;
-	body_ns += took;
+	obc_log_state.body_ns += took;
 	ob_spin_learn(&spin, took, 0);
 	return done;
 }
@@ -453,157 +387,5 @@ void log_read_some(bool block)
 		log_io_failed(EPIPE, "receiving replies");
 	} else if (errno != EAGAIN) {
 		log_io_failed(errno, "receiving replies");
-	}
-}
-
-void log_recv_release(void)
-{
-	struct log *log = &obc_log_state;
-	struct log_wait *next;
-
-	atomic_store_explicit(&log->recv_right, 0, memory_order_release);
-	/*
-	 * Pairs with the fence in log_wait_for: either a waiter sees that the right is free, or
-	 * this thread sees that the waiter sleeps.
-	 */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!atomic_load_explicit(&log->n_waits, memory_order_relaxed))
-		return;
-	log_lock(&log->wait_lock);
-	for (next = log->waits;
-		next && atomic_load_explicit(&next->word, memory_order_relaxed) != WAIT_ASLEEP;)
-		next = next->next;
-	if (next)
-		rouse(next);
-	log_unlock(&log->wait_lock);
-	if (next)
-		wake(next);
-}
-
-static void deadline_check(void)
-{
-	uint64_t deadline = atomic_load_explicit(&obc_log_state.deadline, memory_order_relaxed);
-
-	if (ob_unlikely(deadline && ob_clock_ns() > deadline))
-		obc_log_fail(OB_ERR_TIMEOUT);
-}
-
-static bool read_goes_on(const struct log_wait *wait)
-{
-	return !atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken() &&
-		!log_down();
-}
-
-/* With the receive right: bytes sent since the last call. */
-static uint64_t sent_lately(void)
-{
-	static uint64_t before;
-	uint64_t now = atomic_load_explicit(&obc_log_state.bytes_out, memory_order_relaxed),
-		 sent = now - before;
-
-	before = now;
-	return sent;
-}
-
-/* A wait for bytes. */
-struct gap {
-	uint64_t heard, since, sent;
-	uint64_t body; /* body_ns when it began: receiving a large reply is not waiting */
-};
-
-static inline uint64_t gap_ns(const struct gap *gap, uint64_t now)
-{
-	return now - gap->since - (body_ns - gap->body);
-}
-
-/* If bytes have come: learns from the wait and begins the next. */
-static inline void gap_end(struct gap *gap, uint64_t now)
-{
-	struct log *log = &obc_log_state;
-
-	if (log->conn.bytes == gap->heard)
-		return;
-	ob_spin_learn(&log->spin, gap_ns(gap, now), gap->sent);
-	*gap = (struct gap){ .heard = log->conn.bytes, .since = now, .body = body_ns };
-}
-
-/* With the receive right: reads until this wait is done. Polls first if that pays (base/spin.h). */
-static void read_until(struct log_wait *wait)
-{
-	struct log *log = &obc_log_state;
-	uint64_t now = ob_clock_ns(), sent = sent_lately(),
-		 budget = ob_spin_budget(&log->spin, sent);
-	struct gap gap = { log->conn.bytes, now, sent, body_ns };
-
-	atomic_store_explicit(&log->woke, false, memory_order_relaxed);
-	while (!atomic_load_explicit(&log->woke, memory_order_relaxed) && read_goes_on(wait) &&
-		gap_ns(&gap, now) < budget) {
-		log_read_some(false);
-		now = ob_clock_ns();
-		gap_end(&gap, now);
-	}
-	while (read_goes_on(wait)) {
-		log_read_some(true);
-		gap_end(&gap, ob_clock_ns());
-		deadline_check();
-	}
-}
-
-/*
- * The session is lost: takes the right once, so that its holder has ended, and later holders see the
- * loss. False: a thread resumes the session. It has both rights, but neither sends nor receives.
- */
-static bool right_settle(_Atomic uint32_t *right)
-{
-	while (!atomic_load(&obc_log_state.resuming)) {
-		if (log_try_right(right))
-			return true;
-		sched_yield();
-	}
-	return false;
-}
-
-static void receiver_settle(void)
-{
-	if (right_settle(&obc_log_state.recv_right))
-		log_recv_release();
-}
-
-void log_settle(void)
-{
-	struct log *log = &obc_log_state;
-
-	if (right_settle(&log->send_right))
-		atomic_store_explicit(&log->send_right, 0, memory_order_release);
-	receiver_settle();
-}
-
-void log_wait_for(struct log_wait *wait)
-{
-	struct log *log = &obc_log_state;
-
-	while (!atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken()) {
-		if (ob_unlikely(log_down())) {
-			log_down_wait();
-			deadline_check();
-			continue;
-		}
-		if (log_try_right(&log->recv_right)) {
-			read_until(wait);
-			log_recv_release();
-			continue;
-		}
-		atomic_store_explicit(&wait->word, WAIT_ASLEEP, memory_order_relaxed);
-		atomic_thread_fence(memory_order_seq_cst);
-		if (!atomic_load_explicit(&wait->done, memory_order_acquire) &&
-			atomic_load_explicit(&log->recv_right, memory_order_relaxed))
-			obc_futex_wait(&wait->word, WAIT_ASLEEP, 1000);
-		deadline_check();
-		atomic_store_explicit(&wait->word, WAIT_IDLE, memory_order_relaxed);
-	}
-	/* The session was lost during a reply: a reader may still write to this destination. */
-	if (!atomic_load_explicit(&wait->done, memory_order_acquire)) {
-		receiver_settle();
-		wait_remove(wait);
 	}
 }

@@ -66,12 +66,10 @@ def shown(size):
 def launch_much(server, program):
     """Launches while the server's worker is stopped, until the ring is full, and then the rest.
     Returns the memory with the full ring."""
-    full = program.memory() + RING - MIB
+    full, peak = program.memory() + RING - MIB, 0
     workers = waiting.until(server.workers)
     for worker in workers:
         os.kill(worker, signal.SIGSTOP)
-
-    peak = 0
 
     def go_on():
         nonlocal peak
