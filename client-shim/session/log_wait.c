@@ -111,8 +111,7 @@ static uint64_t sent_lately(void)
 /* A wait for bytes. */
 struct gap {
 	uint64_t heard, since, sent;
-	uint64_t
-		body; /* obc_log_state.body_ns when it began: receiving a large reply is not waiting */
+	uint64_t body; /* body_ns when it began: receiving a large reply is not waiting */
 };
 
 static inline uint64_t gap_ns(const struct gap *gap, uint64_t now)
@@ -128,9 +127,7 @@ static inline void gap_end(struct gap *gap, uint64_t now)
 	if (log->conn.bytes == gap->heard)
 		return;
 	ob_spin_learn(&log->spin, gap_ns(gap, now), gap->sent);
-	*gap = (struct gap){
-		.heard = log->conn.bytes, .since = now, .body = obc_log_state.body_ns
-	};
+	*gap = (struct gap){ .heard = log->conn.bytes, .since = now, .body = log->body_ns };
 }
 
 /* With the receive right: reads until this wait is done. Polls first if that pays (base/spin.h). */
@@ -139,7 +136,7 @@ static void read_until(struct log_wait *wait)
 	struct log *log = &obc_log_state;
 	uint64_t now = ob_clock_ns(), sent = sent_lately(),
 		 budget = ob_spin_budget(&log->spin, sent);
-	struct gap gap = { log->conn.bytes, now, sent, obc_log_state.body_ns };
+	struct gap gap = { log->conn.bytes, now, sent, log->body_ns };
 
 	atomic_store_explicit(&log->woke, false, memory_order_relaxed);
 	while (!atomic_load_explicit(&log->woke, memory_order_relaxed) && read_goes_on(wait) &&
