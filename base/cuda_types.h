@@ -1083,6 +1083,14 @@ typedef void (*CUhostFn)(void *userData);
 typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *userData);
 typedef size_t (*CUoccupancyB2DSize)(int blockSize);
 
+typedef enum CUlogLevel {
+	CU_LOG_LEVEL_ERROR = 0,
+	CU_LOG_LEVEL_WARNING = 1,
+} CUlogLevel;
+
+typedef struct CUlogsCallbackEntry_st *CUlogsCallbackHandle;
+typedef void (*CUlogsCallback)(void *data, CUlogLevel logLevel, char *line, size_t size);
+
 /* The image that nvcc's runtime registers: section .nvFatBinSegment, public fatbinary_section.h. */
 struct ob_fatbin_wrapper {
 	uint32_t magic;

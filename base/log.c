@@ -43,6 +43,13 @@ void ob_log_set_name(const char *name)
 	log_name = name;
 }
 
+static void (*log_listener)(enum ob_log_level level, const char *text, size_t size);
+
+void ob_log_set_listener(void (*listener)(enum ob_log_level level, const char *text, size_t size))
+{
+	log_listener = listener;
+}
+
 void ob_log_set_fd(int fd)
 {
 	log_fd = fd;
@@ -223,6 +230,9 @@ void ob_log(enum ob_log_level level, const char *format, ...)
 				held_back);
 			n += m < (int)sizeof line - n - 1 ? m : 0;
 		}
+		line[n] = '\0';
+		if (log_listener)
+			log_listener(level, line, (size_t)n);
 	}
 	line[n++] = '\n';
 	write_line(line, (size_t)n);

@@ -12,6 +12,7 @@
 #define OB_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum ob_log_level { OB_LOG_ERROR, OB_LOG_WARN, OB_LOG_INFO, OB_LOG_DEBUG };
 
@@ -24,6 +25,12 @@ void ob_log_set_fd(int fd);
 void ob_log_set_level(enum ob_log_level level);
 bool ob_log_on(enum ob_log_level level);
 void ob_log(enum ob_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Sets a function that receives the text of each error and warning that is written, NUL-terminated
+ * and without the newline. It must not block, and must not log. Set once before threads start.
+ */
+void ob_log_set_listener(void (*listener)(enum ob_log_level level, const char *text, size_t size));
 
 #define ob_error(...) ob_log(OB_LOG_ERROR, __VA_ARGS__)
 #define ob_warn(...)  ob_log(OB_LOG_WARN, __VA_ARGS__)

@@ -41,6 +41,7 @@ void obf_attach(const struct obf_backend *backend)
 		ob_warn("cannot register a fork handler: out of memory. Forked children of this "
 			"process must not call CUDA");
 	obf_process.backend = backend;
+	ob_log_set_listener(obf_logs_put);
 }
 
 const struct obf_backend *obf_attached(void)
@@ -116,8 +117,10 @@ static CUresult start(void)
 	explain_visible(&visible, list, n);
 	if (!visible.n)
 		return CUDA_ERROR_NO_DEVICE;
-	for (int i = 0; i < visible.n; i++)
+	for (int i = 0; i < visible.n; i++) {
 		obf_process.devices[i] = all[visible.ordinal[i]];
+		obf_device_reduce(&obf_process.devices[i]);
+	}
 	obf_process.n_devices = visible.n;
 	if (obf_process.backend->visible)
 		obf_process.backend->visible(visible.ordinal, visible.n);

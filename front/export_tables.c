@@ -36,6 +36,8 @@ enum table_index {
 	T_INTEGRITY,
 	T_CONTEXT,
 	T_FUNCTION,
+	T_CUPTI,
+	T_MATMUL,
 	T_COUNT
 };
 
@@ -390,6 +392,34 @@ FUNCTION_REST(UNKNOWN)
 
 static const word function_words[64] = { SIZE(64), [7] = (word)function_each, FUNCTION_REST(WORD) };
 
+/* ---- tables of which no known function is called: all slots answer "not supported" ---- */
+
+/* clang-format off */
+#define CUPTI_ALL(X) \
+	X(CUPTI, 1) X(CUPTI, 2) X(CUPTI, 3) X(CUPTI, 4) X(CUPTI, 5) X(CUPTI, 6) X(CUPTI, 7) X(CUPTI, 8) X(CUPTI, 9) \
+	DECADE(X, CUPTI, 1) DECADE(X, CUPTI, 2) DECADE(X, CUPTI, 3) DECADE(X, CUPTI, 4) DECADE(X, CUPTI, 5)
+#define MATMUL_ALL(X) \
+	X(MATMUL, 1) X(MATMUL, 2) X(MATMUL, 3) X(MATMUL, 5) X(MATMUL, 6) X(MATMUL, 7) X(MATMUL, 8) X(MATMUL, 9) \
+	DECADE(X, MATMUL, 1) DECADE(X, MATMUL, 2) DECADE(X, MATMUL, 3) DECADE(X, MATMUL, 4) DECADE(X, MATMUL, 5)
+/* clang-format on */
+
+CUPTI_ALL(UNKNOWN)
+MATMUL_ALL(UNKNOWN)
+
+/*
+ * cuBLASLt 13.2 asks for two numbers (two pointers) while it chooses a kernel for half precision,
+ * and chooses without them when this fails. What they mean is not known.
+ */
+static CUresult matmul_numbers(uintptr_t a, uintptr_t b)
+{
+	ob_debug("private table MATMUL: function 4 was called with %#lx %#lx: not supported",
+		(unsigned long)a, (unsigned long)b);
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static const word cupti_words[60] = { SIZE(60), CUPTI_ALL(WORD) };
+static const word matmul_words[60] = { SIZE(60), [4] = (word)matmul_numbers, MATMUL_ALL(WORD) };
+
 /* ---- the catalogue ---- */
 
 static const struct table tables[T_COUNT] = {
@@ -416,6 +446,13 @@ static const struct table tables[T_COUNT] = {
 	[T_FUNCTION] = { "FUNCTION",
 		{ "\x6e\x16\x3f\xbe\xb9\x58\x44\x4d\x83\x5c\xe1\x82\xaf\xf1\x99\x1e" },
 		function_words },
+	/* asked for by cuptiGetVersion, which fails without it */
+	[T_CUPTI] = { "CUPTI",
+		{ "\x7c\xb6\x3f\x9b\x9c\xa4\x8e\x42\xa4\x84\xbe\xb6\x6e\x6a\xed\x7f" },
+		cupti_words },
+	[T_MATMUL] = { "MATMUL",
+		{ "\x17\x34\xdc\x26\x80\x0d\x47\x45\x87\x26\xc0\xf1\xe7\xdd\x8b\xca" },
+		matmul_words },
 };
 
 const void *obf_export_table_find(const CUuuid *id)

@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "base/ids.h"
+#include "base/log.h"
 #include "front/backend.h"
 #include "front/front.h"
 
@@ -54,6 +55,9 @@ static inline CUresult obf_ready(void)
 		return CUDA_ERROR_NOT_PERMITTED;
 	return obf_process.backend->alive ? obf_process.backend->alive() : CUDA_SUCCESS;
 }
+
+/* Reports the features that the front end does not offer as missing (features.c). */
+void obf_device_reduce(struct obf_device *device);
 
 static inline bool obf_device_valid(CUdevice device)
 {
@@ -337,6 +341,8 @@ bool obf_mem_take_next(
 bool obf_mem_overlaps(uint64_t base, uint64_t size);
 /* Frees the pinned memory of a context that ends. */
 void obf_hostmem_end(const struct obf_ctx *ctx);
+/* Adds a line of our log to what cuLogs* return, and calls the program's callbacks (logs.c). */
+void obf_logs_put(enum ob_log_level level, const char *text, size_t size);
 const void *obf_export_table_find(const CUuuid *id);
 
 #endif

@@ -298,7 +298,8 @@ static Elf64_Sym symbol_at(const struct symbols_map *map, uint64_t index)
 static void scan_variable(const struct elf *elf, const Elf64_Sym *symbol, const char *name,
 	struct obi_builder *builder)
 {
-	const char *section = section_name(elf, &elf->sections[symbol->st_shndx]);
+	const Elf64_Shdr *holder = &elf->sections[symbol->st_shndx];
+	const char *section = section_name(elf, holder);
 	bool is_const = strcmp(section, ".nv.constant3") == 0;
 
 	/* A name that begins with $ was made by the compiler (string literals). */
@@ -311,6 +312,9 @@ static void scan_variable(const struct elf *elf, const Elf64_Sym *symbol, const 
 		variable->size = symbol->st_size;
 		variable->is_const = is_const;
 		variable->is_managed = symbol->st_other & SYMBOL_IS_MANAGED;
+		if (section_bytes(elf, holder) &&
+			ob_span_inside(symbol->st_value, symbol->st_size, holder->sh_size))
+			variable->init = holder->sh_offset + symbol->st_value;
 	}
 }
 

@@ -101,6 +101,8 @@ struct obi_kernel {
 struct obi_variable {
 	const char *name;
 	uint64_t size; /* 0 when unknown */
+	/* where its initial value lies in a cubin; 0: it begins as zeros, or it is in PTX */
+	uint64_t init;
 	bool is_const, is_managed;
 };
 

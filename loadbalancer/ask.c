@@ -297,7 +297,7 @@ void obl_server_from(const struct obl_answer *answer, struct obl_server *ret)
 		to->units = from->units;
 		to->clock_mhz = from->clock_khz / 1000;
 		to->sharers = from->sharers;
-		to->soft = from->ptx_only;
+		to->soft = from->ptx_only || strcmp(load->driver, "dryrun") == 0;
 	}
 }
 

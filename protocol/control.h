@@ -123,8 +123,9 @@ struct obp_device {
 #define OBP_SANDBOX_MAX 240u
 
 struct obp_welcome {
-	char version[32];          /* the server's program version */
-	char driver[OBP_NAME_MAX]; /* the driver: "soft", "null", or a library's path */
+	char version[32]; /* the server's program version */
+	/* the driver: "null", "dryrun", or a library's path */
+	char driver[OBP_NAME_MAX];
 	/* description of the worker's sandbox; "": the server is older */
 	char sandbox[OBP_SANDBOX_MAX];
 	uint64_t route; /* for later prefaces of this session; not 0 */

@@ -46,7 +46,7 @@ static CUresult start(struct obf_device *ret_devices, int *ret_count)
 
 static int ptx_only(void)
 {
-	return 1;
+	return obd_config.model == NULL;
 }
 
 /* Writes the reason why a function cannot run; an empty text if it can. */
@@ -64,7 +64,7 @@ static void refusal_get(CUfunction handle, char *ret, size_t size)
 
 static const void *const table[4] = {
 	(const void *)sizeof table, /* size of the table */
-	(const void *)ptx_only,     /* int (void): 1 if only PTX images can run */
+	(const void *)ptx_only,     /* int (void): 1 if only PTX images can run, 0 in a dry run */
 	/* void (charge, discharge): sets the callbacks that count the compiler's memory */
 	(const void *)obd_heap_count,
 	(const void *)refusal_get, /* void (CUfunction, char *ret, size_t size) */

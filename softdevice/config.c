@@ -24,11 +24,23 @@ static bool number_read(const char *name, unsigned min, unsigned max, unsigned u
 	return true;
 }
 
-static bool memory_read(uint64_t *ret)
+static bool model_read(const struct obd_model **ret)
+{
+	const char *text = getenv("OUTBOARD_DRYRUN");
+
+	*ret = text && *text ? obd_model_find(text) : NULL;
+	if (*ret || !text || !*text)
+		return true;
+	ob_error(
+		"OUTBOARD_DRYRUN=%s is not a GPU that a dry run knows: %s", text, obd_model_list());
+	return false;
+}
+
+static bool memory_read(uint64_t usual, uint64_t *ret)
 {
 	const char *text = getenv("OUTBOARD_SOFT_MEMORY");
 
-	*ret = 4ull << 30;
+	*ret = usual;
 	if (!text || !*text)
 		return true;
 	if (ob_text_parse_size(text, ret) && *ret >= OBD_MEMORY_MIN && *ret <= OBD_MEMORY_MAX) {
@@ -83,15 +95,25 @@ static bool base_read(uint64_t *ret)
 
 bool obd_config_read(void)
 {
-	unsigned memcheck;
+	const struct obd_model *model;
+	unsigned memcheck, dry_time;
 
+	if (!model_read(&model))
+		return false;
 	if (!number_read("OUTBOARD_SOFT_DEVICES", 1, OBD_DEVICE_MAX, 1, &obd_config.devices) ||
 		!number_read("OUTBOARD_SOFT_MEMCHECK", 0, 1, 0, &memcheck) ||
 		!number_read("OUTBOARD_SOFT_SMS", 1, OBD_SM_MAX, 16, &obd_config.sms) ||
 		!number_read("OUTBOARD_SOFT_THREADS", 1, OBD_THREAD_MAX, 0, &obd_config.threads) ||
-		!memory_read(&obd_config.memory) || !cc_read(&obd_config.cc) ||
-		!base_read(&obd_config.base))
+		!number_read("OUTBOARD_DRYRUN_TIME", 0, 1, 1, &dry_time) ||
+		!memory_read(model ? model->memory : 4ull << 30, &obd_config.memory) ||
+		!cc_read(&obd_config.cc) || !base_read(&obd_config.base))
 		return false;
-	obd_config.memcheck = memcheck != 0;
+	obd_config.memcheck = memcheck != 0 && !model;
+	obd_config.dry_time = dry_time != 0;
+	obd_config.model = model;
+	if (model) {
+		obd_config.cc = model->cc;
+		obd_config.sms = model->sms;
+	}
 	return true;
 }

@@ -12,6 +12,11 @@
  *   OUTBOARD_SOFT_MEMCHECK  1: every access of a kernel is checked against the live allocations
  *   OUTBOARD_SOFT_SMS       1..256 multiprocessors to report, default 16
  *   OUTBOARD_SOFT_THREADS   1..1024 threads that run blocks, default one per core
+ *   OUTBOARD_DRYRUN         a model (model.h), "h100": a dry run. The device has the name, the
+ *                           capability, the size and the limits of that GPU, accepts machine code
+ *                           for it, and executes no kernel
+ *   OUTBOARD_DRYRUN_TIME    0: kernels of a dry run take no time. Default 1: as long as a simple
+ *                           model says (dry.h)
  *
  * Owned by the process. It is written once, while the devices are started; afterwards any thread
  * may read it.
@@ -21,6 +26,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "softdevice/model.h"
 
 #define OBD_DEVICE_MAX 8u
 #define OBD_SM_MAX     256u
@@ -36,6 +43,9 @@ struct obd_config {
 	bool memcheck;
 	unsigned sms;
 	unsigned threads; /* 0: one per core */
+	/* of a dry run; NULL: kernels are executed */
+	const struct obd_model *model;
+	bool dry_time; /* kernels of a dry run take time */
 };
 
 extern struct obd_config obd_config;

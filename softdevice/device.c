@@ -12,7 +12,7 @@
 struct obd_device obd_devices[OBD_DEVICE_MAX];
 
 /*
- * The attributes are those of a data-centre GPU of 2024, so that programs choose the same code
+ * A dry run replaces some of them by those of its model. The attributes are those of a data-centre GPU of 2024, so that programs choose the same code
  * paths as on such a GPU. Features that the device does not have are 0. Clocks and bus widths are
  * nominal. Every attribute that is not listed is known and 0: textures, surfaces, managed memory,
  * mapped host memory, interop, IPC, clusters.
@@ -67,18 +67,25 @@ static const struct attr {
 
 static void description_fill(struct obf_device *d, unsigned ordinal)
 {
-	static const char uuid[] = "00-outboard-soft";
+	static const char uuid[] = "00-outboard-soft", dry_uuid[] = "00-outboard-dry0";
+	const struct obd_model *model = obd_config.model;
 
 	memset(d, 0, sizeof *d);
-	snprintf(d->name, sizeof d->name, "Outboard software device (CPU)");
-	memcpy(d->uuid.bytes, uuid, sizeof d->uuid.bytes);
+	if (model)
+		snprintf(d->name, sizeof d->name, "%s (Outboard dry run, computes nothing)",
+			model->name);
+	else
+		snprintf(d->name, sizeof d->name, "Outboard software device (CPU)");
+	memcpy(d->uuid.bytes, model ? dry_uuid : uuid, sizeof d->uuid.bytes);
 	d->uuid.bytes[1] = (char)('0' + ordinal);
 	d->total_mem = obd_config.memory;
-	d->ptx_only = true;
+	d->ptx_only = !model;
 	for (unsigned i = 1; i < CU_DEVICE_ATTRIBUTE_MAX; i++)
 		d->attr_known[i] = true;
 	for (size_t i = 0; i < ob_count(usual); i++)
 		d->attr[usual[i].attribute] = usual[i].value;
+	for (size_t i = 0; model && i < model->n_attrs; i++)
+		d->attr[model->attrs[i].attribute] = model->attrs[i].value;
 	d->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = (int32_t)(obd_config.cc / 10);
 	d->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR] = (int32_t)(obd_config.cc % 10);
 	d->attr[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = (int32_t)obd_config.sms;

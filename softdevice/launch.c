@@ -6,7 +6,10 @@
  */
 #include <string.h>
 
+#include "base/check.h"
+#include "softdevice/config.h"
 #include "softdevice/context.h"
+#include "softdevice/dry.h"
 #include "softdevice/launch.h"
 #include "softdevice/module.h"
 #include "softdevice/notice.h"
@@ -33,6 +36,11 @@ static void kernel_run(struct obd_op *op)
 	obd_ctx_fail(op->ctx, result);
 }
 
+static void kernel_run_dry(struct obd_op *op)
+{
+	obd_dry_grid_run(&((struct kernel_op *)op)->grid);
+}
+
 static void kernel_fini(struct obd_op *op)
 {
 	obd_module_unref(((struct kernel_op *)op)->module);
@@ -47,7 +55,7 @@ static struct kernel_op *kernel_op_new(
 		return NULL;
 	k->module = func->mod->backend;
 	obd_module_ref(k->module);
-	k->op.run = kernel_run;
+	k->op.run = ob_unlikely(obd_config.model != NULL) ? kernel_run_dry : kernel_run;
 	k->op.fini = kernel_fini;
 	k->grid.program = k->module->program;
 	k->grid.kernel = func->backend;

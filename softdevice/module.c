@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "softdevice/config.h"
 #include "softdevice/context.h"
+#include "softdevice/dry.h"
 #include "front/jit.h"
 #include "softdevice/notice.h"
 #include "softdevice/sched.h"
@@ -51,7 +52,9 @@ void obd_module_unref(struct obd_module *module)
 	if (module->next)
 		module->next->prev = module->prev;
 	pthread_mutex_unlock(&ctx->lock);
-	obd_program_free(module->program);
+	if (module->program)
+		obd_program_free(module->program);
+	obd_dry_module_free(module);
 	free(module);
 }
 
@@ -66,10 +69,9 @@ static bool is_ptx(const struct obf_image_ref *image)
 	return image->payload_size < 4 || memcmp(image->payload, "\177ELF", 4) != 0;
 }
 
-CUresult obd_module_load(struct obf_mod *mod, const struct obf_image_ref *image)
+/* Reads the PTX of a module. Errors are written to the program's log, or to ours. */
+static CUresult module_read(struct obd_module *module, const struct obf_image_ref *image)
 {
-	struct obd_ctx *ctx = mod->ctx->backend;
-	struct obd_module *module;
 	struct obf_jit_logs jit;
 	char log[LOG_MAX] = "";
 	CUresult result =
@@ -77,25 +79,37 @@ CUresult obd_module_load(struct obf_mod *mod, const struct obf_image_ref *image)
 
 	if (result)
 		return result;
-	if (!ctx)
-		return CUDA_ERROR_INVALID_CONTEXT;
+	if (obd_config.model)
+		return obd_dry_module_load(module, image);
 	if (!is_ptx(image))
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	result = obd_program_load((const char *)image->payload, image->payload_size,
+		&module->ctx->env, &module->program, log, sizeof log);
+	obf_jit_finish(&jit, log);
+	/* If the program requested an error log, it already has the text. */
+	if (result && log[0] && !jit.error)
+		obd_notice_ptx(log, (const char *)image->payload, image->payload_size);
+	return result;
+}
+
+CUresult obd_module_load(struct obf_mod *mod, const struct obf_image_ref *image)
+{
+	struct obd_ctx *ctx = mod->ctx->backend;
+	struct obd_module *module;
+	CUresult result;
+
+	if (!ctx)
+		return CUDA_ERROR_INVALID_CONTEXT;
 	module = calloc(1, sizeof *module);
 	if (!module)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = obd_program_load((const char *)image->payload, image->payload_size, &ctx->env,
-		&module->program, log, sizeof log);
-	obf_jit_finish(&jit, log);
+	module->ctx = ctx;
+	result = module_read(module, image);
 	if (result) {
-		/* If the program requested an error log, it already has the text. */
-		if (log[0] && !jit.error)
-			obd_notice_ptx(log, (const char *)image->payload, image->payload_size);
 		free(module);
 		return result;
 	}
 	atomic_init(&module->refs, 1);
-	module->ctx = ctx;
 	pthread_mutex_lock(&ctx->lock);
 	module->next = ctx->modules;
 	if (ctx->modules)
@@ -121,9 +135,13 @@ void obd_module_unload(struct obf_mod *mod)
 CUresult obd_module_func_get(struct obf_func *func)
 {
 	const struct obd_module *module = func->mod->backend;
-	const struct obd_kernel *kernel =
-		module ? obd_program_kernel(module->program, func->name) : NULL;
+	const struct obd_kernel *kernel;
 
+	if (!module)
+		return CUDA_ERROR_NOT_FOUND;
+	if (obd_config.model) /* the front end has found the name */
+		return CUDA_SUCCESS;
+	kernel = obd_program_kernel(module->program, func->name);
 	if (!kernel)
 		return CUDA_ERROR_NOT_FOUND;
 	if (kernel->param_bytes != func->param_bytes) {
@@ -138,7 +156,9 @@ CUresult obd_module_func_get(struct obf_func *func)
 
 const char *obd_module_refusal(const struct obf_func *func)
 {
-	return ((const struct obd_kernel *)func->backend)->refused;
+	const struct obd_kernel *kernel = func->backend;
+
+	return kernel ? kernel->refused : NULL;
 }
 
 CUresult obd_module_func_load(struct obf_func *func)
@@ -156,6 +176,10 @@ CUresult obd_module_func_attrs(struct obf_func *func)
 	const struct obd_kernel *kernel = func->backend;
 	struct obf_func_attrs *attrs = &func->attrs;
 
+	if (!kernel) {
+		obd_dry_func_attrs(func);
+		return CUDA_SUCCESS;
+	}
 	attrs->max_threads = (int)kernel->max_threads;
 	attrs->shared_bytes = (int)kernel->static_shared;
 	attrs->const_bytes = (int)kernel->const_bytes;
@@ -171,8 +195,13 @@ CUresult obd_module_global_get(
 	struct obf_mod *mod, const char *name, CUdeviceptr *ret_addr, size_t *ret_size)
 {
 	const struct obd_module *module = mod->backend;
-	const struct obd_global *global = module ? obd_program_global(module->program, name) : NULL;
+	const struct obd_global *global;
 
+	if (!module)
+		return CUDA_ERROR_NOT_FOUND;
+	if (obd_config.model)
+		return obd_dry_global_get(module, name, ret_addr, ret_size);
+	global = obd_program_global(module->program, name);
 	if (!global)
 		return CUDA_ERROR_NOT_FOUND;
 	*ret_addr = (CUdeviceptr)global->addr;
@@ -185,7 +214,11 @@ CUresult obd_module_check(
 {
 	struct obd_ctx *ctx = front->backend;
 	struct obd_program *program;
-	CUresult result = obd_program_load(ptx, size, &ctx->env, &program, ret_log, log_size);
+	CUresult result;
+
+	if (obd_config.model)
+		return CUDA_SUCCESS;
+	result = obd_program_load(ptx, size, &ctx->env, &program, ret_log, log_size);
 
 	if (!result)
 		obd_program_free(program);

@@ -80,7 +80,7 @@ static int look_open(const struct ob_command *command, int argc, char **argv, st
 	return OB_OPTIONS_GO;
 }
 
-enum kind { KIND_GPU, KIND_SOFTWARE, KIND_NULL };
+enum kind { KIND_GPU, KIND_SOFTWARE, KIND_DRYRUN, KIND_NULL };
 
 static const struct {
 	const char *name, *verdict;
@@ -91,6 +91,11 @@ static const struct {
 		"slower. "
 		"'outboard-server --driver gpu' "
 		"serves a GPU or does not start" },
+	[KIND_DRYRUN] = { "DRY RUN, NO GPU",
+		"all is well for trying programs out, but NOTHING IS COMPUTED: kernels are "
+		"accepted "
+		"and not executed, so results are wrong. Start the server with --driver gpu or "
+		"--driver soft to compute" },
 	[KIND_NULL] = { "NULL DRIVER, NO GPU",
 		"all is well for measuring calls, but NOTHING IS COMPUTED: the null driver answers "
 		"every call and runs no "
@@ -103,6 +108,8 @@ static enum kind kind_of(const struct obp_welcome *welcome, uint32_t device)
 {
 	if (strcmp(welcome->driver, "null") == 0)
 		return KIND_NULL;
+	if (strcmp(welcome->driver, "dryrun") == 0)
+		return KIND_DRYRUN;
 	return welcome->devices[device].ptx_only ? KIND_SOFTWARE : KIND_GPU;
 }
 

@@ -18,6 +18,7 @@
 
 struct settings {
 	const char *server, *policy, *vram, *share, *priority, *trace, *timeline;
+	const char *driver;
 	bool direct, stats, sync;
 	struct ob_words command;
 };
@@ -65,6 +66,11 @@ static const struct ob_option options[] = {
 		.help = "low, normal or high; a server may allow less" },
 	{ OB_OPTION("direct", OB_FLAG, struct settings, direct),
 		.help = "use no server, but the software device inside the program's own process" },
+	{ OB_OPTION("driver", OB_WORD, struct settings, driver), .arg = "WHICH",
+		.words = "soft|dryrun",
+		.help = "with --direct. soft: kernels run on the CPU. dryrun: the device pretends "
+			"to be the GPU that OUTBOARD_DRYRUN names (h100) and executes no kernel",
+		.fallback = "soft" },
 	{ OB_OPTION("stats", OB_FLAG, struct settings, stats),
 		.help = "at exit, print calls, round trips, bytes, and which calls waited longest, "
 			"to stderr" },
@@ -233,8 +239,17 @@ static int run_main(int argc, char **argv)
 		return ob_usage_error(&obx_run_command,
 			"--timeline shows client and server, and --direct uses no server: leave "
 			"one of the two out");
+	if (!s.direct && s.driver)
+		return ob_usage_error(&obx_run_command,
+			"--driver is for --direct; a server has its own: outboard-server --driver "
+			"%s",
+			s.driver);
 	if (s.timeline && !timeline_ready(s.timeline))
 		return OBX_EXIT_UNWELL;
+	if (s.driver && strcmp(s.driver, "dryrun") == 0)
+		setenv("OUTBOARD_DRYRUN", "h100", 0);
+	else if (s.direct)
+		unsetenv("OUTBOARD_DRYRUN");
 	pass("OUTBOARD_SERVER", server);
 	pass("OUTBOARD_POLICY", s.policy);
 	pass("OUTBOARD_VRAM", s.vram);

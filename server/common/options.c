@@ -147,11 +147,14 @@ const struct ob_option obs_option_table[] = {
 		  OB_VALUE_TEXT(OBS_AUDIT_FILES_DEFAULT)),
 		.help = "audit files that are kept" },
 	{ .name = "Driver and workers", .kind = OB_HEADING },
-	{ OPTION("driver", OB_TEXT, driver), .arg = "WHICH", .words = "auto|gpu|soft|null",
-		.takes = "auto, gpu, soft, null or the path of a libcuda.so.1", .fallback = "auto",
+	{ OPTION("driver", OB_TEXT, driver), .arg = "WHICH", .words = "auto|gpu|soft|dryrun|null",
+		.takes = "auto, gpu, soft, dryrun, null or the path of a libcuda.so.1",
+		.fallback = "auto",
 		.help = "gpu: the system's libcuda.so.1; the server does not start without it. "
 			"soft: the software device, which runs kernels on the CPU. auto: gpu if "
-			"it works, else soft, with a warning. null: answers every call and "
+			"it works, else soft, with a warning. dryrun: pretends to be the GPU that "
+			"OUTBOARD_DRYRUN names (h100), keeps memory and copies and executes no "
+			"kernel, for tests. null: answers every call and "
 			"computes nothing, for measurements. Or the path of a libcuda.so.1" },
 	{ OPTION("sandbox", OB_CHOICE, sandbox.mode), .arg = "WHICH", .words = "auto|strict|off",
 		.fallback = "auto",

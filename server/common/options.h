@@ -39,6 +39,7 @@
 /* values of --driver: the system's driver; the same, but refused if it is a software device */
 #define OBS_DRIVER_SYSTEM               "libcuda.so.1"
 #define OBS_DRIVER_GPU                  "gpu"
+#define OBS_DRIVER_DRYRUN               "dryrun"
 #define OBS_WORKER_ARGS_MAX             64 /* strings of a worker's command line, NULL included */
 
 enum obs_mode {

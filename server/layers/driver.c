@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,6 +14,10 @@
 #include "server/layers/hold.h"
 #include "server/layers/layers.h"
 #include "server/layers/quota.h"
+
+/* The software device makes a dry run when this names a GPU (softdevice/config.h). */
+#define DRYRUN_MODEL "OUTBOARD_DRYRUN"
+#define DRYRUN_USUAL "h100"
 
 /* Calls of which a driver may have only an older version that does the same. */
 static const char *const older_names[][2] = {
@@ -77,7 +82,13 @@ static enum ob_err bind(struct obs_driver_lib *lib, const char *which, struct ob
 	if (strcmp(which, OBS_DRIVER_GPU) == 0)
 		which = OBS_DRIVER_SYSTEM;
 	if (strcmp(which, "soft") == 0) {
+		unsetenv(DRYRUN_MODEL);
 		handle = open_soft(lib, ret_cause);
+	} else if (strcmp(which, OBS_DRIVER_DRYRUN) == 0) {
+		setenv(DRYRUN_MODEL, DRYRUN_USUAL, 0);
+		handle = open_soft(lib, ret_cause);
+		if (handle)
+			snprintf(lib->name, sizeof lib->name, "%s", OBS_DRIVER_DRYRUN);
 	} else {
 		snprintf(lib->name, sizeof lib->name, "%s", which);
 		handle = dlopen(which, RTLD_NOW | RTLD_LOCAL);
@@ -154,7 +165,8 @@ enum ob_err obs_driver_load(
 {
 	enum ob_err err;
 
-	*ret = (struct obs_driver_lib){ .soft = strcmp(which, "soft") == 0,
+	*ret = (struct obs_driver_lib){ .soft = strcmp(which, "soft") == 0 ||
+			strcmp(which, OBS_DRIVER_DRYRUN) == 0,
 		.gpu = strcmp(which, OBS_DRIVER_GPU) == 0 };
 	err = bind(ret, which, ret_cause);
 	if (!err)

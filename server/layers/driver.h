@@ -36,7 +36,7 @@ struct obs_driver_lib {
 void obs_driver_why(
 	const struct obs_driver_lib *lib, CUfunction function, char *ret_text, size_t size);
 /*
- * which: soft, gpu, null, or a library's name. Loading opens the library, which may need the
+ * which: soft, gpu, dryrun, null, or a library's name. Loading opens the library, which may need the
  * server's privileges; starting initialises it, and must be done without them. obs_driver_open does
  * both. OB_ERR_DRIVER: *ret_cause says what is wrong and what to do.
  */

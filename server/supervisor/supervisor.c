@@ -161,7 +161,11 @@ static enum ob_err driver_choose(struct obs_super *super, struct ob_cause *ret_c
 		return OB_ERR_NONE;
 	}
 	if (!probe(super, super->driver, &cause)) {
-		ob_info("driver: %s", automatic ? OBS_DRIVER_SYSTEM : super->driver);
+		ob_info("driver: %s%s", automatic ? OBS_DRIVER_SYSTEM : super->driver,
+			strcmp(asked, OBS_DRIVER_DRYRUN) == 0
+				? ": it keeps memory and copies, and executes no kernel: all "
+				  "results of kernels are wrong"
+				: "");
 		return OB_ERR_NONE;
 	}
 	if (!automatic)

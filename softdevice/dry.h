@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * obd_dry: modules and kernels of a dry run (OUTBOARD_DRYRUN). A module is its symbols and its
+ * variables in device memory, with their initial values if the code is a cubin; variables of PTX
+ * begin as zeros. A kernel is not executed and changes nothing. It takes
+ *
+ *   2 us + 16 bytes for each thread / bandwidth of the device's memory        (a model)
+ *
+ * which is a kernel that is limited by memory, and at most OBD_DRY_KERNEL_MAX.
+ */
+#ifndef OBD_DRY_H
+#define OBD_DRY_H
+
+#include "base/clock.h"
+#include "softdevice/module.h"
+
+#define OBD_DRY_KERNEL_MIN   2000ull /* ns */
+#define OBD_DRY_KERNEL_MAX   (10 * OB_SECOND)
+#define OBD_DRY_THREAD_BYTES 16
+
+/* Allocates the module's variables. CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult obd_dry_module_load(struct obd_module *module, const struct obf_image_ref *image);
+void obd_dry_module_free(struct obd_module *module);
+/* CUDA_ERROR_NOT_FOUND: no such variable, or its size is not known. */
+CUresult obd_dry_global_get(
+	const struct obd_module *module, const char *name, CUdeviceptr *ret_addr, size_t *ret_size);
+/* Estimates what a driver reports for the function. */
+void obd_dry_func_attrs(struct obf_func *func);
+/* Blocks as long as the model says that the grid runs, or until its `abort` is set. */
+void obd_dry_grid_run(const struct obd_grid *grid);
+
+#endif
