@@ -45,41 +45,40 @@ static void variable_fill(
 		memset((void *)at, 0, variable->size);
 }
 
-CUresult obd_dry_module_load(struct obd_module *module, const struct obf_image_ref *image)
+CUresult obd_dry_module_load(
+	struct obd_ctx *ctx, const struct obf_image_ref *image, struct obd_dry_module *ret)
 {
 	const struct obi_symbols *symbols = image->symbols;
+	struct obd_dry_module module = { .symbols = symbols };
 	uint64_t size;
 
-	module->symbols = symbols;
-	if (!symbols->n_variables)
-		return CUDA_SUCCESS;
-	module->variables = calloc(symbols->n_variables, sizeof *module->variables);
-	if (!module->variables)
+	module.variables = calloc(symbols->n_variables + 1, sizeof *module.variables);
+	if (!module.variables)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	size = variables_place(symbols, module->variables);
-	if (!size)
-		return CUDA_SUCCESS;
-	module->block = obd_memory_new(module->ctx, size, OBD_BLOCK, OBD_ALLOC_GLOBAL);
-	if (!module->block) {
-		free(module->variables);
+	size = variables_place(symbols, module.variables);
+	if (size)
+		module.block = obd_memory_new(ctx, size, OBD_BLOCK, OBD_ALLOC_GLOBAL);
+	if (size && !module.block) {
+		free(module.variables);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	for (size_t i = 0; i < symbols->n_variables; i++) {
-		module->variables[i] += module->block->span.base;
-		variable_fill(module->variables[i], &symbols->variables[i], image);
+	for (size_t i = 0; size && i < symbols->n_variables; i++) {
+		module.variables[i] += module.block->span.base;
+		variable_fill(module.variables[i], &symbols->variables[i], image);
 	}
+	*ret = module;
 	return CUDA_SUCCESS;
 }
 
-void obd_dry_module_free(struct obd_module *module)
+void obd_dry_module_free(struct obd_dry_module *module)
 {
 	if (module->block)
 		obd_memory_free(module->block);
 	free(module->variables);
 }
 
-CUresult obd_dry_global_get(
-	const struct obd_module *module, const char *name, CUdeviceptr *ret_addr, size_t *ret_size)
+CUresult obd_dry_global_get(const struct obd_dry_module *module, const char *name,
+	CUdeviceptr *ret_addr, size_t *ret_size)
 {
 	const struct obi_variable *variable = obi_symbols_variable(module->symbols, name);
 

@@ -13,18 +13,30 @@
 #define OBD_DRY_H
 
 #include "base/clock.h"
-#include "softdevice/module.h"
+#include "front/front.h"
+#include "softdevice/core/program.h"
 
 #define OBD_DRY_KERNEL_MIN   2000ull /* ns */
 #define OBD_DRY_KERNEL_MAX   (10 * OB_SECOND)
 #define OBD_DRY_THREAD_BYTES 16
 
-/* Allocates the module's variables. CUDA_ERROR_OUT_OF_MEMORY. */
-CUresult obd_dry_module_load(struct obd_module *module, const struct obf_image_ref *image);
-void obd_dry_module_free(struct obd_module *module);
+struct obd_alloc;
+struct obd_ctx;
+
+/* A loaded module. Owned by its obd_module. */
+struct obd_dry_module {
+	const struct obi_symbols *symbols; /* of the code; valid until the module is unloaded */
+	struct obd_alloc *block;           /* the memory of all variables; NULL: there are none */
+	uint64_t *variables;               /* where each of them lies; owned */
+};
+
+/* Allocates the module's variables. CUDA_ERROR_OUT_OF_MEMORY: *ret is unchanged. */
+CUresult obd_dry_module_load(
+	struct obd_ctx *ctx, const struct obf_image_ref *image, struct obd_dry_module *ret);
+void obd_dry_module_free(struct obd_dry_module *module);
 /* CUDA_ERROR_NOT_FOUND: no such variable, or its size is not known. */
-CUresult obd_dry_global_get(
-	const struct obd_module *module, const char *name, CUdeviceptr *ret_addr, size_t *ret_size);
+CUresult obd_dry_global_get(const struct obd_dry_module *module, const char *name,
+	CUdeviceptr *ret_addr, size_t *ret_size);
 /* Estimates what a driver reports for the function. */
 void obd_dry_func_attrs(struct obf_func *func);
 /* Blocks as long as the model says that the grid runs, or until its `abort` is set. */

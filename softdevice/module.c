@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "softdevice/config.h"
 #include "softdevice/context.h"
-#include "softdevice/dry.h"
 #include "front/jit.h"
 #include "softdevice/notice.h"
 #include "softdevice/sched.h"
@@ -54,7 +53,7 @@ void obd_module_unref(struct obd_module *module)
 	pthread_mutex_unlock(&ctx->lock);
 	if (module->program)
 		obd_program_free(module->program);
-	obd_dry_module_free(module);
+	obd_dry_module_free(&module->dry);
 	free(module);
 }
 
@@ -80,7 +79,7 @@ static CUresult module_read(struct obd_module *module, const struct obf_image_re
 	if (result)
 		return result;
 	if (obd_config.model)
-		return obd_dry_module_load(module, image);
+		return obd_dry_module_load(module->ctx, image, &module->dry);
 	if (!is_ptx(image))
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	result = obd_program_load((const char *)image->payload, image->payload_size,
@@ -200,7 +199,7 @@ CUresult obd_module_global_get(
 	if (!module)
 		return CUDA_ERROR_NOT_FOUND;
 	if (obd_config.model)
-		return obd_dry_global_get(module, name, ret_addr, ret_size);
+		return obd_dry_global_get(&module->dry, name, ret_addr, ret_size);
 	global = obd_program_global(module->program, name);
 	if (!global)
 		return CUDA_ERROR_NOT_FOUND;

@@ -12,19 +12,15 @@
 
 #include "front/front.h"
 #include "softdevice/core/program.h"
+#include "softdevice/dry.h"
 
-struct obd_alloc;
 struct obd_ctx;
 
 struct obd_module {
 	_Atomic int refs;
 	struct obd_ctx *ctx;
 	struct obd_program *program; /* NULL in a dry run */
-	/* of a dry run: the code's symbols, valid until the module is unloaded; the memory of all
-	   variables, and where each of them lies */
-	const struct obi_symbols *symbols;
-	struct obd_alloc *block;
-	uint64_t *variables;
+	struct obd_dry_module dry;
 	struct obd_module *next, *prev; /* in ctx->modules; the context's lock */
 };
 

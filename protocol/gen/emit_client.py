@@ -231,4 +231,4 @@ static CUresult bad_reply(uint16_t opcode)
             out.append(begin_function(call))
     return source('The calls on the wire, seen from the client.',
                   ['"protocol/obc_calls.h"', '', '<pthread.h>', '<stdlib.h>', '<string.h>', '', '"base/cleanup.h"', '"base/err.h"',
-                   '"base/ids.h"', '"base/log.h"', '"client-shim/session/log.h"', '"client-shim/session/transfer.h"', '"front/front.h"'], '\n'.join(out)).replace('#include \n', '\n')
+                   '"base/hash.h"', '"base/ids.h"', '"base/log.h"', '"client-shim/session/log.h"', '"client-shim/session/transfer.h"', '"front/front.h"'], '\n'.join(out)).replace('#include \n', '\n')

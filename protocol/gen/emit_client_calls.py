@@ -374,30 +374,42 @@ def cached_tail(call):
                     '\t\treturn result;'] + load_fields(call, 'rep.') + ['\treturn CUDA_SUCCESS;']
 
 
-CACHE = '''/* Replies that do not change during a session: a small table; the oldest entry is replaced. */
-#define CACHE_ENTRIES 16
+CACHE = '''/*
+ * Replies that do not change during a session: a table of sets, by the hash of opcode and arguments.
+ * Within a set the oldest entry is replaced. A framework may use some hundred tensor maps in turn.
+ */
+#define CACHE_SETS 512
+#define CACHE_WAYS 4
 #define CACHE_KEY KEY_BYTES
 #define CACHE_ANSWER ANSWER_BYTES
 
 static struct {
 	pthread_mutex_t lock;
-	unsigned next;
-	struct {
-		uint16_t opcode;
-		uint32_t key_size, answer_size;
-		uint8_t key[CACHE_KEY], answer[CACHE_ANSWER];
-	} entries[CACHE_ENTRIES];
+	struct cache_set {
+		unsigned next;
+		struct {
+			uint16_t opcode; /* 0: unused */
+			uint32_t key_size, answer_size;
+			uint8_t key[CACHE_KEY], answer[CACHE_ANSWER];
+		} ways[CACHE_WAYS];
+	} sets[CACHE_SETS];
 } cache = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static bool cache_find(uint16_t opcode, const void *key, uint32_t key_size, void *ret_answer, uint32_t answer_size)
+static struct cache_set *cache_set(uint16_t opcode, const void *key, uint32_t key_size)
+{
+	uint64_t hash = ob_hash_words(OB_HASH_START ^ opcode, key, key_size);
+	return &cache.sets[(hash ^ hash >> 32) % CACHE_SETS];
+}
+
+static bool cache_find(struct cache_set *set, uint16_t opcode, const void *key, uint32_t key_size, void *ret_answer, uint32_t answer_size)
 {
 	bool found = false;
 	pthread_mutex_lock(&cache.lock);
-	for (unsigned i = 0; i < CACHE_ENTRIES && !found; i++) {
-		if (cache.entries[i].opcode != opcode || cache.entries[i].key_size != key_size ||
-			cache.entries[i].answer_size != answer_size || memcmp(cache.entries[i].key, key, key_size))
+	for (unsigned i = 0; i < CACHE_WAYS && !found; i++) {
+		if (set->ways[i].opcode != opcode || set->ways[i].key_size != key_size ||
+			set->ways[i].answer_size != answer_size || memcmp(set->ways[i].key, key, key_size))
 			continue;
-		memcpy(ret_answer, cache.entries[i].answer, answer_size);
+		memcpy(ret_answer, set->ways[i].answer, answer_size);
 		found = true;
 	}
 	pthread_mutex_unlock(&cache.lock);
@@ -406,7 +418,8 @@ static bool cache_find(uint16_t opcode, const void *key, uint32_t key_size, void
 
 static CUresult cached_call(uint16_t opcode, const void *key, uint32_t key_size, void *ret_answer, uint32_t answer_size)
 {
-	if (cache_find(opcode, key, key_size, ret_answer, answer_size))
+	struct cache_set *set = cache_set(opcode, key, key_size);
+	if (cache_find(set, opcode, key, key_size, ret_answer, answer_size))
 		return CUDA_SUCCESS;
 	struct obc_slot slot;
 	void *body = obc_log_begin(&slot, opcode, key_size);
@@ -422,12 +435,12 @@ static CUresult cached_call(uint16_t opcode, const void *key, uint32_t key_size,
 		return bad_reply(opcode);
 	put(ret_answer, answer, answer_size);
 	pthread_mutex_lock(&cache.lock);
-	unsigned i = cache.next++ % CACHE_ENTRIES;
-	cache.entries[i].opcode = opcode;
-	cache.entries[i].key_size = key_size;
-	cache.entries[i].answer_size = answer_size;
-	memcpy(cache.entries[i].key, key, key_size);
-	put(cache.entries[i].answer, answer, answer_size);
+	unsigned i = set->next++ % CACHE_WAYS;
+	set->ways[i].opcode = opcode;
+	set->ways[i].key_size = key_size;
+	set->ways[i].answer_size = answer_size;
+	memcpy(set->ways[i].key, key, key_size);
+	put(set->ways[i].answer, answer, answer_size);
 	pthread_mutex_unlock(&cache.lock);
 	return CUDA_SUCCESS;
 }

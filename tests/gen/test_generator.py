@@ -222,6 +222,7 @@ def test_lock():
 
         expect('a changed field', with_lock(text.replace('mem_alloc (addr:u64@0', 'mem_alloc (address:u64@0')), 1, 'changed its meaning')
         expect('a changed class', with_lock(text.replace('0x0601 async', '0x0601 sync')), 1, 'changed its meaning')
+        expect('a call whose reply the client keeps', with_lock(text.replace('0x0a01 sync', '0x0a01 cached')), 0)
         expect('a call that is gone', with_lock(text + '0x01ff async gone () -> ()\n'), 1, 'is gone from the specification')
         expect('a retired call', with_lock(text + '0x01ff async retired gone () -> ()\n'), 0)
         expect('a retired call that came back', with_lock(text.replace('0x0102 sync ping', '0x0102 sync retired ping')), 1,

@@ -19,10 +19,10 @@ __global__ void change(int *p, int n)
 	answer = 0;
 }
 
-#define TRY(call)                                                             \
-	do {                                                                  \
-		cudaError_t error = call;                                     \
-		if (error)                                                    \
+#define TRY(call)                                                           \
+	do {                                                                \
+		cudaError_t error = call;                                   \
+		if (error)                                                  \
 			printf("%s: %s\n", #call, cudaGetErrorName(error)); \
 	} while (0)
 
@@ -41,8 +41,8 @@ int main(void)
 	static int host[1 << 20];
 
 	TRY(cudaGetDeviceProperties(&properties, 0));
-	printf("%s, %d.%d, %d multiprocessors\n", properties.name, properties.major, properties.minor,
-		properties.multiProcessorCount);
+	printf("%s, %d.%d, %d multiprocessors\n", properties.name, properties.major,
+		properties.minor, properties.multiProcessorCount);
 	TRY(cudaMalloc(&p, sizeof host));
 	for (int i = 0; i < n; i++)
 		host[i] = i;
