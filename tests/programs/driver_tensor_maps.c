@@ -141,7 +141,7 @@ int main(int argc, char **argv)
 		struct tiled other = usual;
 
 		other.offset = 4096;
-		for (int i = atoi(argv[1]); i > 0; i--) {
+		for (int i = (int)strtol(argv[1], NULL, 10); i > 0; i--) {
 			CU(encode(&usual));
 			CU(encode(&other));
 		}

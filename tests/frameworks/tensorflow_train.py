@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""TensorFlow: products and a small convolutional network: tensorflow_train.py"""
+import tensorflow as tf
+
+print(len(tf.config.list_physical_devices('GPU')) > 0)
+with tf.device('/GPU:0'):
+    a = tf.random.normal((256, 256))
+    print('product', (a @ a).shape)
+    model = tf.keras.Sequential([tf.keras.layers.Conv2D(8, 3), tf.keras.layers.Flatten(), tf.keras.layers.Dense(10)])
+    model.compile('adam', tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.fit(tf.random.normal((64, 16, 16, 3)), tf.zeros(64, dtype=tf.int32), epochs=2, verbose=0)
+    print('trained', model.count_params())
