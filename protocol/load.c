@@ -16,7 +16,8 @@
 	X("draining", draining, 1) X("sessions", sessions, UINT32_MAX) X("max_sessions", max_sessions, UINT32_MAX)  \
 	X("warm", warm, UINT32_MAX) X("starting", starting, UINT32_MAX) X("busy", busy, 1000)                       \
 	X("uptime", uptime_ns, UINT64_MAX) X("sessions_total", sessions_total, UINT64_MAX)                          \
-	X("refused_total", refused_total, UINT64_MAX) X("deaths_total", deaths_total, UINT64_MAX)
+	X("refused_total", refused_total, UINT64_MAX) X("deaths_total", deaths_total, UINT64_MAX)    \
+	X("cuda", cuda_version, UINT32_MAX) X("memory_limit", memory_limit, UINT64_MAX)
 /* clang-format on */
 /* clang-format off */
 #define DEVICE_NUMBERS(X)                                                                                          \
@@ -44,28 +45,55 @@
 		return true;                               \
 	}
 
+static void put_facts(msgpack_packer *p, const struct obp_facts *from)
+{
+	msgpack_pack_map(p, (uint32_t)__builtin_popcountll(from->known));
+	for (unsigned i = 0; i < OBP_FACT_COUNT; i++)
+		if (from->known >> i & 1)
+			obp_put_number(p, obp_fact_key(i), from->value[i]);
+}
+
 static void put_device(msgpack_packer *p, const struct obp_load_device *from)
 {
-	msgpack_pack_map(p, 2 DEVICE_NUMBERS(COUNT_ONE));
+	msgpack_pack_map(p, 2 + (from->facts.known != 0) DEVICE_NUMBERS(COUNT_ONE));
 	obp_put_text(p, "name", from->name);
 	obp_put_bytes(p, "uuid", from->uuid, sizeof from->uuid);
 	DEVICE_NUMBERS(PUT_ONE)
+	if (!from->facts.known)
+		return;
+	obp_put_string(p, "facts");
+	put_facts(p, &from->facts);
+}
+
+/* Trailing devices without memory are left out. */
+static void put_used(msgpack_packer *p, const uint64_t used[OBP_DEVICE_MAX])
+{
+	uint32_t n = OBP_DEVICE_MAX;
+
+	while (n && !used[n - 1])
+		n--;
+	msgpack_pack_array(p, n);
+	for (uint32_t i = 0; i < n; i++)
+		msgpack_pack_uint64(p, used[i]);
 }
 
 static void put_session(msgpack_packer *p, const struct obp_load_session *from)
 {
-	msgpack_pack_map(p, 2 SESSION_NUMBERS(COUNT_ONE));
+	msgpack_pack_map(p, 3 SESSION_NUMBERS(COUNT_ONE));
 	obp_put_text(p, "program", from->program);
 	obp_put_text(p, "client", from->client);
 	SESSION_NUMBERS(PUT_ONE)
+	obp_put_string(p, "used");
+	put_used(p, from->used);
 }
 
 static void put_load(msgpack_packer *p, const struct obp_load *from)
 {
-	msgpack_pack_map(p, 5 LOAD_NUMBERS(COUNT_ONE));
+	msgpack_pack_map(p, 6 LOAD_NUMBERS(COUNT_ONE));
 	obp_put_number(p, "type", OBP_LOAD_TYPE);
 	obp_put_text(p, "version", from->version);
 	obp_put_text(p, "driver", from->driver);
+	obp_put_text(p, "nvidia", from->nvidia_version);
 	LOAD_NUMBERS(PUT_ONE)
 	obp_put_string(p, "devices");
 	msgpack_pack_array(p, from->n_devices);
@@ -99,6 +127,35 @@ bool obp_load_encode(const struct obp_load *load, struct ob_buf *frame)
 	return false;
 }
 
+/* A fact that this version does not know is skipped; one outside its bounds is an error. */
+static bool get_facts(const msgpack_object *o, struct obp_facts *to)
+{
+	uint64_t number;
+
+	if (o->type != MSGPACK_OBJECT_MAP)
+		return false;
+	for (uint32_t k = 0; k < o->via.map.size; k++)
+		for (unsigned i = 0; i < OBP_FACT_COUNT; i++) {
+			if (!obp_key_is(&o->via.map.ptr[k].key, obp_fact_key(i)))
+				continue;
+			if (!obp_get_number(&o->via.map.ptr[k].val, obp_fact_max(i), &number))
+				return false;
+			obp_fact_set(to, i, number);
+			break;
+		}
+	return true;
+}
+
+static bool get_used(const msgpack_object *o, uint64_t used[OBP_DEVICE_MAX])
+{
+	if (o->type != MSGPACK_OBJECT_ARRAY || o->via.array.size > OBP_DEVICE_MAX)
+		return false;
+	for (uint32_t i = 0; i < o->via.array.size; i++)
+		if (!obp_get_number(&o->via.array.ptr[i], UINT64_MAX, &used[i]))
+			return false;
+	return true;
+}
+
 static bool get_device_key(
 	const msgpack_object *key, const msgpack_object *value, struct obp_load_device *to)
 {
@@ -108,6 +165,8 @@ static bool get_device_key(
 		return obp_get_text(value, to->name, sizeof to->name);
 	if (obp_key_is(key, "uuid"))
 		return obp_get_bytes(value, to->uuid, sizeof to->uuid);
+	if (obp_key_is(key, "facts"))
+		return get_facts(value, &to->facts);
 	DEVICE_NUMBERS(GET_ONE)
 	return true;
 }
@@ -121,6 +180,8 @@ static bool get_session_key(
 		return obp_get_text(value, to->program, sizeof to->program);
 	if (obp_key_is(key, "client"))
 		return obp_get_text(value, to->client, sizeof to->client);
+	if (obp_key_is(key, "used"))
+		return get_used(value, to->used);
 	SESSION_NUMBERS(GET_ONE)
 	return true;
 }
@@ -179,6 +240,8 @@ static bool get_load_key(const msgpack_object *key, const msgpack_object *value,
 		return obp_get_text(value, to->version, sizeof to->version);
 	if (obp_key_is(key, "driver"))
 		return obp_get_text(value, to->driver, sizeof to->driver);
+	if (obp_key_is(key, "nvidia"))
+		return obp_get_text(value, to->nvidia_version, sizeof to->nvidia_version);
 	if (obp_key_is(key, "devices"))
 		return get_devices(value, to);
 	if (obp_key_is(key, "listed"))

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "protocol/control.h"
+#include "protocol/facts.h"
 
 #define OBP_INTENT_LOAD       16u      /* of a preface; its route is a set of enum obp_load_want */
 #define OBP_LOAD_TYPE         32u      /* of the map; far from the types of enum obp_message_type */
@@ -23,7 +24,11 @@
 #define OBP_LOAD_NAME_MAX     64u      /* bytes of a name in it, NUL included */
 #define OBP_SHARE_ALL         1000000u /* a compute share is in millionths */
 
-enum obp_load_want { OBP_LOAD_WANT_SESSIONS = 1 };
+/*
+ * SESSIONS: all, for clients on the server's own host only. OWN: those of the asker's machine
+ * (server/supervisor/status.h). FACTS: what is known of each device.
+ */
+enum obp_load_want { OBP_LOAD_WANT_SESSIONS = 1, OBP_LOAD_WANT_OWN = 2, OBP_LOAD_WANT_FACTS = 4 };
 
 /*
  * Stages of throttling of a session that keeps exceeding its limits, mildest first. The server
@@ -46,6 +51,7 @@ struct obp_load_device {
 	uint32_t capability;       /* 90 for 9.0 */
 	uint32_t sharers;          /* sessions that hold memory on it */
 	bool ptx_only;
+	struct obp_facts facts; /* none unless asked for */
 };
 
 struct obp_load_session {
@@ -60,6 +66,7 @@ struct obp_load_session {
 	uint32_t share, priority; /* millionths; 0 low, 1 normal, 2 high */
 	uint32_t throttle;        /* enum obp_throttle */
 	char program[OBP_LOAD_NAME_MAX], client[OBP_LOAD_NAME_MAX];
+	uint64_t used[OBP_DEVICE_MAX]; /* bytes on each device */
 };
 
 struct obp_load {
@@ -69,6 +76,9 @@ struct obp_load {
 	/* per mille of the last second in which sessions were executing; all devices together */
 	uint32_t busy;
 	uint64_t uptime_ns, sessions_total, refused_total, deaths_total;
+	uint32_t cuda_version;   /* of the driver, 13000 for 13.0; 0: not known */
+	char nvidia_version[80]; /* of NVIDIA's kernel driver, "550.54.15"; empty: none */
+	uint64_t memory_limit;   /* bytes on each device that a session may use; 0: no limit */
 	uint32_t n_devices;
 	struct obp_load_device devices[OBP_DEVICE_MAX];
 	uint32_t n_sessions;             /* number of entries in listed */
