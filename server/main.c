@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "server/admission/admission.h"
 #include "server/common/options.h"
+#include "server/sensors/sensors.h"
 #include "server/supervisor/supervisor.h"
 #include "server/worker/worker.h"
 
@@ -23,6 +24,8 @@ int main(int argc, char **argv)
 		return obs_admission_run(&options);
 	case OBS_MODE_PROBE:
 		return obs_worker_probe(&options);
+	case OBS_MODE_SENSORS:
+		return obs_sensors_run(&options);
 	case OBS_MODE_DONE:
 		break;
 	}

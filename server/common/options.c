@@ -70,6 +70,7 @@ static enum ob_err take_mode(
 	(void)ret_cause;
 	*(enum obs_mode *)target = option->name[0] == 'w' ? OBS_MODE_WORKER
 		: option->name[0] == 'a'                  ? OBS_MODE_ADMISSION
+		: option->name[0] == 's'                  ? OBS_MODE_SENSORS
 							  : OBS_MODE_PROBE;
 	return OB_ERR_NONE;
 }
@@ -156,6 +157,11 @@ const struct ob_option obs_option_table[] = {
 			"OUTBOARD_DRYRUN names (h100), keeps memory and copies and executes no "
 			"kernel, for tests. null: answers every call and "
 			"computes nothing, for measurements. Or the path of a libcuda.so.1" },
+	{ OPTION("nvml", OB_TEXT, nvml), .arg = "WHICH", .words = "auto|none",
+		.takes = "auto, none or the path of a libnvidia-ml.so.1", .fallback = "auto",
+		.help = "where temperature, power and clocks of the GPUs are read, for 'outboard "
+			"smi' and for clients. auto: the system's libnvidia-ml.so.1, if the driver "
+			"is a GPU's. none: nowhere. Or the path of such a library" },
 	{ OPTION("sandbox", OB_CHOICE, sandbox.mode), .arg = "WHICH", .words = "auto|strict|off",
 		.fallback = "auto",
 		.help = "auto: confine workers and admission as far as this kernel allows. "
@@ -250,6 +256,11 @@ const struct ob_option obs_option_table[] = {
 		.take = take_mode,
 		.hidden = true,
 		.offset = offsetof(struct obs_options, mode) },
+	{ .name = "sensors",
+		.kind = OB_PARSED,
+		.take = take_mode,
+		.hidden = true,
+		.offset = offsetof(struct obs_options, mode) },
 	{ OPTION("limits", OB_PARSED, limits), .arg = "LIMITS", .take = take_limits,
 		.hidden = true },
 	{ OPTION("worker-ids", OB_PARSED, sandbox), .arg = "UID:GID", .take = take_worker_ids,
@@ -284,6 +295,7 @@ static int options_check(const struct obs_options *o)
 int obs_options_parse(struct obs_options *ret, int argc, char **argv)
 {
 	struct obs_options o = { .driver = "auto",
+		.nvml = "auto",
 		.warm = OBS_WARM_DEFAULT,
 		.refill = OBS_REFILL_DEFAULT,
 		.max_sessions = OBS_SESSIONS_DEFAULT,

@@ -40,6 +40,7 @@
 #define OBS_DRIVER_SYSTEM               "libcuda.so.1"
 #define OBS_DRIVER_GPU                  "gpu"
 #define OBS_DRIVER_DRYRUN               "dryrun"
+#define OBS_NVML_SYSTEM                 "libnvidia-ml.so.1"
 #define OBS_WORKER_ARGS_MAX             64 /* strings of a worker's command line, NULL included */
 
 enum obs_mode {
@@ -47,6 +48,7 @@ enum obs_mode {
 	OBS_MODE_WORKER,
 	OBS_MODE_ADMISSION,
 	OBS_MODE_PROBE,
+	OBS_MODE_SENSORS,
 	OBS_MODE_DONE
 };
 
@@ -54,6 +56,7 @@ struct obs_options {
 	enum obs_mode mode;
 	struct ob_texts listen;
 	const char *driver;             /* auto, soft, null or a path; a worker never sees auto */
+	const char *nvml;               /* auto, none or a path */
 	const char *tls_cert, *tls_key; /* of the tls:// addresses; NULL: none */
 	const char *tls_client_ca;      /* who signs clients' certificates; NULL: nobody */
 	const char *tokens;             /* file of bearer tokens; NULL: none */

@@ -30,11 +30,13 @@ struct obs_stats_page_device {
 	uint8_t uuid[16];
 	uint64_t total;
 	uint32_t units, clock_khz, capability, ptx_only;
+	struct obp_facts facts; /* as the driver's attributes tell */
 };
 
 struct obs_stats_page {
 	/* Written before the worker reports that it is ready; read after that. */
 	_Atomic uint32_t n_devices;
+	_Atomic uint32_t cuda_version; /* of the driver */
 	struct obs_stats_page_device devices[OBP_DEVICE_MAX];
 	char sandbox[OBP_SANDBOX_MAX]; /* before there is a client */
 	/* Written once after the hello, before `introduced` (release). */

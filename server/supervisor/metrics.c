@@ -169,7 +169,7 @@ static void text_make(struct obs_super *super, struct ob_buf *out)
 	struct obp_load load;
 	char text[2 * OBP_NAME_MAX];
 
-	obs_status_fill(super, true, &load);
+	obs_status_fill(super, OBP_LOAD_WANT_SESSIONS, NULL, &load);
 	obs_status_totals(super, &totals);
 	head(out, "server_info", "gauge", "Always 1.");
 	put(out, "outboard_server_info{version=\"%s\",driver=\"%.200s\"} 1\n", load.version,

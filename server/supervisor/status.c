@@ -2,8 +2,6 @@
 /* Copyright The Outboard Authors */
 #include "server/supervisor/status.h"
 
-#include <netdb.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,34 +12,7 @@
 #include "base/log.h"
 #include "base/terminal.h"
 #include "server/common/stats_page.h"
-
-/* ---- the peer ---- */
-
-/* "10.0.0.7:41234", "user 1000"; true when the peer is on this host. */
-static bool peer_print(int fd, char *ret, size_t size)
-{
-	struct sockaddr_storage addr = { .ss_family = AF_UNSPEC };
-	socklen_t length = sizeof addr;
-	struct ucred cred;
-	char host[48], port[8];
-
-	snprintf(ret, size, "?");
-	if (getpeername(fd, (struct sockaddr *)&addr, &length) != 0)
-		return false;
-	if (addr.ss_family == AF_UNIX) {
-		length = sizeof cred;
-		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &length) == 0)
-			snprintf(ret, size, "user %u", cred.uid);
-		return true;
-	}
-	if (getnameinfo((struct sockaddr *)&addr, length, host, sizeof host, port, sizeof port,
-		    NI_NUMERICHOST | NI_NUMERICSERV) == 0)
-		snprintf(ret, size, addr.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
-	if (addr.ss_family == AF_INET)
-		return ntohl(((struct sockaddr_in *)&addr)->sin_addr.s_addr) >> 24 == 127;
-	return addr.ss_family == AF_INET6 &&
-		IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&addr)->sin6_addr);
-}
+#include "server/supervisor/sense.h"
 
 /* ---- reading stats pages ---- */
 
@@ -66,15 +37,6 @@ static uint32_t priority_of(const struct obs_proc *proc)
 
 /* ---- the load ---- */
 
-static uint64_t memory_of(const struct obs_stats_page *page)
-{
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < OBP_DEVICE_MAX; i++)
-		sum += obs_stats_page_read(&page->used[i]);
-	return sum;
-}
-
 static void session_fill(const struct obs_proc *proc, struct obp_load_session *to)
 {
 	const struct obs_stats_page *page = proc->page;
@@ -82,7 +44,6 @@ static void session_fill(const struct obs_proc *proc, struct obp_load_session *t
 
 	*to = (struct obp_load_session){ .id = proc->id,
 		.age_ns = now - proc->since_ns,
-		.memory = memory_of(page),
 		.calls = obs_stats_page_read(&page->calls),
 		.replies = obs_stats_page_read(&page->replies),
 		.bytes_in = obs_stats_page_read(&page->bytes_in),
@@ -91,6 +52,10 @@ static void session_fill(const struct obs_proc *proc, struct obp_load_session *t
 		.throttled_ns = obs_stats_page_read(&page->throttled_ns),
 		.refusals = obs_stats_page_read(&page->refusals),
 		.throttle = word_take(&page->throttle, OBP_THROTTLE_COUNT - 1) };
+	for (unsigned i = 0; i < OBP_DEVICE_MAX; i++) {
+		to->used[i] = obs_stats_page_read(&page->used[i]);
+		to->memory += to->used[i];
+	}
 	to->idle_ns = last > proc->since_ns && now > last ? now - last : last ? 0 : to->age_ns;
 	memcpy(to->client, proc->client, sizeof to->client);
 	if (!atomic_load_explicit(&page->introduced, memory_order_acquire))
@@ -102,12 +67,14 @@ static void session_fill(const struct obs_proc *proc, struct obp_load_session *t
 	text_take(to->program, page->program);
 }
 
-static void sessions_fill(struct obs_super *super, struct obp_load *ret)
+/* asker: only sessions of its machine; NULL: all. */
+static void sessions_fill(
+	struct obs_super *super, const struct obs_asker *asker, struct obp_load *ret)
 {
 	ret->listed = calloc(OBP_LOAD_SESSIONS_MAX, sizeof *ret->listed);
 	for (const struct obs_proc *p = super->procs;
 		ret->listed && p && ret->n_sessions < OBP_LOAD_SESSIONS_MAX; p = p->next)
-		if (p->state == OBS_PROC_BUSY)
+		if (p->state == OBS_PROC_BUSY && (!asker || obs_asker_shares(asker, p)))
 			session_fill(p, &ret->listed[ret->n_sessions++]);
 }
 
@@ -135,7 +102,24 @@ static void devices_fill(const struct obs_super *super, struct obp_load *ret)
 	}
 }
 
-void obs_status_fill(struct obs_super *super, bool sessions, struct obp_load *ret)
+/*
+ * What the driver's attributes and the sensors tell. The software device has no sensors: its use
+ * is the part of the last second in which a session was executing, if it is the only device.
+ */
+static void facts_fill(const struct obs_super *super, struct obp_load *ret)
+{
+	for (uint32_t i = 0; i < super->n_devices; i++) {
+		struct obp_facts *facts = &ret->devices[i].facts;
+
+		*facts = super->devices[i].facts;
+		if (super->n_devices == 1 && super->devices[i].ptx_only)
+			obp_fact_set(facts, OBP_FACT_USE_GPU, super->busy / 10);
+		obs_sense_merge(super, super->devices[i].uuid, facts, ret->nvidia_version);
+	}
+}
+
+void obs_status_fill(
+	struct obs_super *super, unsigned want, const struct obs_asker *asker, struct obp_load *ret)
 {
 	*ret = (struct obp_load){ .draining = super->draining,
 		.sessions = (uint32_t)super->n_busy,
@@ -146,12 +130,18 @@ void obs_status_fill(struct obs_super *super, bool sessions, struct obp_load *re
 		.uptime_ns = ob_clock_ns() - super->since_ns,
 		.sessions_total = super->sessions_total,
 		.refused_total = super->refused_total,
-		.deaths_total = super->deaths_total };
+		.deaths_total = super->deaths_total,
+		.cuda_version = super->cuda_version,
+		.memory_limit = super->options->limits.memory };
 	snprintf(ret->version, sizeof ret->version, "%s", OB_VERSION);
 	snprintf(ret->driver, sizeof ret->driver, "%s", super->driver ? super->driver : "");
 	devices_fill(super, ret);
-	if (sessions)
-		sessions_fill(super, ret);
+	if (want & OBP_LOAD_WANT_FACTS)
+		facts_fill(super, ret);
+	if (want & OBP_LOAD_WANT_SESSIONS)
+		sessions_fill(super, NULL, ret);
+	else if ((want & OBP_LOAD_WANT_OWN) && asker)
+		sessions_fill(super, asker, ret);
 }
 
 static void totals_add(struct obs_totals *totals, const struct obs_stats_page *page)
@@ -178,14 +168,16 @@ void obs_status_totals(const struct obs_super *super, struct obs_totals *ret)
 
 bool obs_status_answer(struct obs_super *super, int fd, uint64_t want)
 {
-	char who[OBP_LOAD_NAME_MAX];
+	struct obs_asker asker;
 	int size = 2 * OBP_CONTROL_MAX;
 	struct obp_load load;
 	struct ob_buf frame;
 	bool sent = false;
 
-	obs_status_fill(
-		super, (want & OBP_LOAD_WANT_SESSIONS) && peer_print(fd, who, sizeof who), &load);
+	obs_asker_find(fd, &asker);
+	if (!asker.local)
+		want &= ~(uint64_t)OBP_LOAD_WANT_SESSIONS;
+	obs_status_fill(super, (unsigned)want, &asker, &load);
 	ob_buf_init(&frame, sizeof(struct obp_frame) + OBP_CONTROL_MAX);
 	if (obp_load_encode(&load, &frame)) {
 		/*
@@ -279,7 +271,7 @@ void obs_status_session_began(struct obs_proc *proc, int fd)
 {
 	struct obs_super *super = proc->super;
 
-	peer_print(fd, proc->client, sizeof proc->client);
+	obs_asker_print(fd, proc->client, sizeof proc->client);
 	proc->seen_calls = 0;
 	proc->active_ticks = 0;
 	uv_timer_start(&super->status, tick, OBS_STATUS_TICK_MS, OBS_STATUS_TICK_MS);
@@ -296,8 +288,11 @@ void obs_status_worker_ready(struct obs_proc *proc)
 
 	super->n_devices = word_take(&proc->page->n_devices, OBP_DEVICE_MAX);
 	memcpy(super->devices, proc->page->devices, sizeof super->devices);
-	for (uint32_t i = 0; i < super->n_devices; i++)
+	for (uint32_t i = 0; i < super->n_devices; i++) {
 		text_take(super->devices[i].name, proc->page->devices[i].name);
+		obp_facts_check(&super->devices[i].facts);
+	}
+	super->cuda_version = obs_stats_page_read_word(&proc->page->cuda_version);
 	if (!super->sandbox_told)
 		ob_info("sandbox of workers: %.*s", (int)sizeof proc->page->sandbox - 1,
 			proc->page->sandbox);

@@ -12,17 +12,22 @@
 #include <stdint.h>
 
 #include "protocol/load.h"
+#include "server/supervisor/asker.h"
 #include "server/supervisor/super.h"
 
 #define OBS_STATUS_TICK_MS 50  /* between ticks, while there are sessions: who works, who yields */
 #define OBS_BUSY_TICKS     20u /* ticks over which "busy" is averaged */
 
-/* sessions: list them in ret->listed; obp_load_fini frees it. */
-void obs_status_fill(struct obs_super *super, bool sessions, struct obp_load *ret);
+/*
+ * want: enum obp_load_want; asker: for OBP_LOAD_WANT_OWN, may be NULL. Sessions are listed in
+ * ret->listed; obp_load_fini frees it.
+ */
+void obs_status_fill(struct obs_super *super, unsigned want, const struct obs_asker *asker,
+	struct obp_load *ret);
 void obs_status_totals(const struct obs_super *super, struct obs_totals *ret);
 /*
- * Answers a preface of intent OBP_INTENT_LOAD with one message. Sessions are listed for clients on
- * this host only.
+ * Answers a preface of intent OBP_INTENT_LOAD with one message. All sessions are listed
+ * for clients on this host only, those of the asker's machine (asker.h) for every client.
  */
 bool obs_status_answer(struct obs_super *super, int fd, uint64_t want);
 /* A session on proc has begun, over this connection; has ended. */

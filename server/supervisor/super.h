@@ -8,8 +8,9 @@
  *   admit       the admission process (admit.h)
  *   pending     authenticated connections that wait for a worker or are being refused (pending.h)
  *   procs       the worker processes, one for each session (pool.h)
+ *   sense       the process that reads the GPUs' sensors (sense.h)
  *
- * Loop's thread only. The order of the parts, each above those before it: status, listener; pool;
+ * Loop's thread only. The order of the parts, each above those before it: sense; status, listener; pool;
  * pending; admit, metrics; supervisor. A part calls those above it through the functions at the end
  * of struct obs_super.
  */
@@ -26,6 +27,7 @@
 #include "server/common/handoff.h"
 #include "server/common/options.h"
 #include "server/common/routes.h"
+#include "server/sensors/reading.h"
 
 #define OBS_PENDING_MAX      1024  /* connections that are being refused; more are closed at once */
 #define OBS_START_TIMEOUT_MS 60000 /* a driver that takes longer to load counts as broken */
@@ -99,6 +101,21 @@ struct obs_admit {
 	bool stopping;
 };
 
+/* The supervisor's view of the sensors process (sense.h). */
+struct obs_sense {
+	uv_process_t process;
+	uv_poll_t channel;
+	uv_timer_t timer;
+	int fd; /* the channel; -1: there is no process */
+	unsigned closes_left, deaths;
+	bool on, stopping;
+	const char *library;
+	uint64_t started_ns, heard_ns; /* time of the last message */
+	uint32_t n;
+	uint64_t read_ns[OBP_DEVICE_MAX];
+	struct obs_reading readings[OBP_DEVICE_MAX];
+};
+
 /* Sums over ended sessions; running ones are added when asked. */
 struct obs_totals {
 	uint64_t calls, replies, bytes_in, bytes_out, device_ns, throttled_ns, refusals, cache_hits,
@@ -130,7 +147,9 @@ struct obs_super {
 	bool sweeping;
 	bool sandbox_told;       /* logged once */
 	struct obs_totals ended; /* of sessions that are over */
-	uint32_t n_devices;      /* 0: no worker has been ready yet */
+	struct obs_sense sense;
+	uint32_t cuda_version; /* of the driver, as workers say */
+	uint32_t n_devices;    /* 0: no worker has been ready yet */
 	struct obs_stats_page_device devices[OBP_DEVICE_MAX];
 	char start_error[240]; /* why the last start failed */
 	/*

@@ -23,6 +23,7 @@
 #include "server/supervisor/notify.h"
 #include "server/supervisor/pending.h"
 #include "server/supervisor/pool.h"
+#include "server/supervisor/sense.h"
 #include "transport/tls.h"
 #include "transport/token.h"
 
@@ -38,6 +39,7 @@ static void check_done(struct obs_super *super)
 	obs_listener_close_all(super);
 	obs_pending_close_all(super);
 	obs_metrics_close(super);
+	obs_sense_stop(super);
 	uv_close((uv_handle_t *)&super->status, NULL);
 	uv_close((uv_handle_t *)&super->retry, NULL);
 	uv_close((uv_handle_t *)&super->drain, NULL);
@@ -305,6 +307,7 @@ static int super_start(struct obs_super *super)
 	uv_signal_start(&super->intr, told_to_stop, SIGINT);
 	if (!obs_admit_start(super))
 		return 1;
+	obs_sense_start(super);
 	obs_pool_refill(super);
 	if (super->retrying) /* the first worker could not be started; the reason was logged */
 		return 1;

@@ -77,6 +77,28 @@ static bool devices_describe(struct obs_session *session)
 	return welcome->devices != NULL;
 }
 
+/* What the attributes say of what NVML programs ask for. Clocks are in kHz there. */
+static void facts_describe(const struct obp_device *from, struct obp_facts *ret)
+{
+	static const struct {
+		CUdevice_attribute attr;
+		enum obp_fact fact;
+		int divisor;
+	} of[] = { { CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, OBP_FACT_PCI_DOMAIN, 1 },
+		{ CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, OBP_FACT_PCI_BUS, 1 },
+		{ CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, OBP_FACT_PCI_DEVICE, 1 },
+		{ CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, OBP_FACT_BUS_WIDTH, 1 },
+		{ CU_DEVICE_ATTRIBUTE_CLOCK_RATE, OBP_FACT_CLOCK_MAX_SM, 1000 },
+		{ CU_DEVICE_ATTRIBUTE_CLOCK_RATE, OBP_FACT_CLOCK_MAX_GRAPHICS, 1000 },
+		{ CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, OBP_FACT_CLOCK_MAX_MEMORY, 1000 },
+		{ CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, OBP_FACT_COMPUTE_MODE, 1 } };
+
+	for (size_t i = 0; i < ob_count(of); i++)
+		if (from->attr_known[of[i].attr] && from->attr[of[i].attr] >= 0)
+			obp_fact_set(ret, of[i].fact,
+				(uint64_t)(from->attr[of[i].attr] / of[i].divisor));
+}
+
 /* Describes the devices on the stats page: what the driver has, not what this session may use. */
 static void page_describe(const struct obs_session *session)
 {
@@ -96,7 +118,9 @@ static void page_describe(const struct obs_session *session)
 			(uint32_t)(from->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] * 10 +
 				from->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]);
 		to->ptx_only = from->ptx_only;
+		facts_describe(from, &to->facts);
 	}
+	obs_stats_page->cuda_version = (uint32_t)ob_max(session->lib.version, 0);
 	obs_stats_page->n_devices = (uint32_t)session->n_devices;
 }
 

@@ -145,7 +145,7 @@ static void load_check(bool sessions)
 {
 	static struct obp_load load;
 
-	obs_status_fill(&fuzz_super, sessions, &load);
+	obs_status_fill(&fuzz_super, sessions ? OBP_LOAD_WANT_SESSIONS : 0, NULL, &load);
 	for (uint32_t i = 0; i < load.n_devices; i++)
 		fuzz_text_check(load.devices[i].name, sizeof load.devices[i].name);
 	for (uint32_t i = 0; i < load.n_sessions; i++) {

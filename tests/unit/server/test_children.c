@@ -104,7 +104,7 @@ TEST(what_a_board_says_is_bounded_and_clean)
 	super.procs = &proc;
 	memset((void *)proc.page, 0xff, sizeof *proc.page);
 	obs_status_worker_ready(&proc);
-	obs_status_fill(&super, true, &load);
+	obs_status_fill(&super, OBP_LOAD_WANT_SESSIONS, NULL, &load);
 	CHECK_INT(load.n_devices, OBP_DEVICE_MAX);
 	CHECK_INT(load.n_sessions, 1);
 	CHECK_INT(strspn(load.devices[0].name, "?"), sizeof load.devices[0].name - 1);
