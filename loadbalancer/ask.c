@@ -140,6 +140,7 @@ struct round {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	uint32_t n, answered, good, users;
+	unsigned want;
 	uint64_t deadline;
 	struct obl_answer answers[];
 };
@@ -176,7 +177,7 @@ static void *asker_main(void *argument)
 
 	free(argument);
 	if (!err)
-		err = obl_ask(&url, 0, round->deadline, NULL, &load, &cause);
+		err = obl_ask(&url, round->want, round->deadline, NULL, &load, &cause);
 	pthread_mutex_lock(&round->lock);
 	answer->cause = err ? cause : (struct ob_cause){ .code = OB_ERR_NONE };
 	answer->took_ns = ob_clock_ns() - began;
@@ -242,7 +243,7 @@ static void round_wait(struct round *round)
 	}
 }
 
-void obl_ask_all(struct obl_answer *answers, uint32_t n, uint64_t timeout_ns)
+void obl_ask_all(struct obl_answer *answers, uint32_t n, unsigned want, uint64_t timeout_ns)
 {
 	struct round *round = calloc(1, sizeof *round + n * sizeof *answers);
 	pthread_condattr_t attr;
@@ -258,6 +259,7 @@ void obl_ask_all(struct obl_answer *answers, uint32_t n, uint64_t timeout_ns)
 	pthread_cond_init(&round->changed, &attr);
 	pthread_condattr_destroy(&attr);
 	round->n = n;
+	round->want = want;
 	round->users = 1;
 	round->deadline = ob_clock_ns() + timeout_ns;
 	memcpy(round->answers, answers, n * sizeof *answers);
@@ -348,7 +350,7 @@ enum ob_err obl_pick(const char *list, const struct obl_request *request, enum o
 		return ob_cause_set(
 			ret_cause, err, "the list of servers '%.200s': %s", list, cause.text);
 	if (n > 1) {
-		obl_ask_all(answers, n, ob_min(timeout_ns, OBL_ASK_NS));
+		obl_ask_all(answers, n, 0, ob_min(timeout_ns, OBL_ASK_NS));
 		err = pick(answers, n, request, policy, &index, ret_cause);
 	}
 	if (!err)

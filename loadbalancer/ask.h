@@ -25,7 +25,7 @@ struct obl_answer {
 	/* code OB_ERR_NONE: load is valid; OB_ERR_TIMEOUT also before any answer */
 	struct ob_cause cause;
 	uint64_t took_ns;     /* time for connecting and the answer */
-	struct obp_load load; /* without sessions unless asked for */
+	struct obp_load load; /* obp_load_fini frees its sessions */
 };
 
 /*
@@ -43,8 +43,8 @@ enum ob_err obl_list_parse(
 	const char *text, struct obl_answer *ret, uint32_t *ret_n, struct ob_cause *ret_cause);
 /* Removes an address from a list, which may become empty. */
 void obl_list_drop(char *list, const char *url);
-/* Asks all of them at once; fills cause, took_ns, load. */
-void obl_ask_all(struct obl_answer *answers, uint32_t n, uint64_t timeout_ns);
+/* Asks all of them at once; want as above; fills cause, took_ns, load. */
+void obl_ask_all(struct obl_answer *answers, uint32_t n, unsigned want, uint64_t timeout_ns);
 /* Converts an answer to what placement uses. */
 void obl_server_from(const struct obl_answer *answer, struct obl_server *ret);
 

@@ -73,7 +73,7 @@ int obx_servers_look(const char *verb, const char *list, bool details)
 
 	if (obl_list_parse(list, answers, &n, &cause))
 		return obx_usage_error(verb, "the list of servers '%s': %s", list, cause.text);
-	obl_ask_all(answers, n, OBL_ASK_NS);
+	obl_ask_all(answers, n, 0, OBL_ASK_NS);
 	for (uint32_t i = 0; i < n; i++) {
 		obl_server_from(&answers[i], &servers[i]);
 		good += answers[i].cause.code == OB_ERR_NONE;
