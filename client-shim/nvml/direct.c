@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "client-shim/nvml/direct.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/cuda_types.h"
+
+static struct {
+	CUresult (*init)(unsigned);
+	CUresult (*version)(int *);
+	CUresult (*count)(int *);
+	CUresult (*name)(char *, int, CUdevice);
+	CUresult (*uuid)(CUuuid *, CUdevice);
+	CUresult (*total)(size_t *, CUdevice);
+	CUresult (*attribute)(int *, CUdevice_attribute, CUdevice);
+	CUresult (*state)(CUdevice, unsigned *, int *);
+	CUresult (*retain)(CUcontext *, CUdevice);
+	CUresult (*release)(CUdevice);
+	CUresult (*push)(CUcontext);
+	CUresult (*pop)(CUcontext *);
+	CUresult (*info)(size_t *, size_t *);
+} cuda;
+
+static const struct {
+	const char *name;
+	void *place;
+} functions[] = { { "cuInit", &cuda.init }, { "cuDriverGetVersion", &cuda.version },
+	{ "cuDeviceGetCount", &cuda.count }, { "cuDeviceGetName", &cuda.name },
+	{ "cuDeviceGetUuid_v2", &cuda.uuid }, { "cuDeviceTotalMem_v2", &cuda.total },
+	{ "cuDeviceGetAttribute", &cuda.attribute }, { "cuDevicePrimaryCtxGetState", &cuda.state },
+	{ "cuDevicePrimaryCtxRetain", &cuda.retain },
+	{ "cuDevicePrimaryCtxRelease_v2", &cuda.release }, { "cuCtxPushCurrent_v2", &cuda.push },
+	{ "cuCtxPopCurrent_v2", &cuda.pop }, { "cuMemGetInfo_v2", &cuda.info } };
+
+static enum ob_err load_driver(struct ob_cause *ret_cause)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+
+	if (!library)
+		return ob_cause_set(ret_cause, OB_ERR_DRIVER, "%s", dlerror());
+	for (size_t i = 0; i < ob_count(functions); i++) {
+		void *found = dlsym(library, functions[i].name);
+
+		if (!found)
+			return ob_cause_set(ret_cause, OB_ERR_DRIVER, "libcuda.so.1 lacks %s",
+				functions[i].name);
+		memcpy(functions[i].place, &found, sizeof found);
+	}
+	if (cuda.init(0) != CUDA_SUCCESS)
+		return ob_cause_set(ret_cause, OB_ERR_DRIVER, "cuInit of libcuda.so.1 fails");
+	return OB_ERR_NONE;
+}
+
+/* Bytes that this process holds on the device; without its primary context: none. */
+static uint64_t used(CUdevice device)
+{
+	size_t free_bytes = 0, total = 0;
+	unsigned flags;
+	int active = 0;
+	CUcontext context;
+
+	if (cuda.state(device, &flags, &active) != CUDA_SUCCESS || !active ||
+		cuda.retain(&context, device) != CUDA_SUCCESS)
+		return 0;
+	if (cuda.push(context) == CUDA_SUCCESS) {
+		if (cuda.info(&free_bytes, &total) != CUDA_SUCCESS)
+			free_bytes = total;
+		cuda.pop(&context);
+	}
+	cuda.release(device);
+	return total - free_bytes;
+}
+
+static uint32_t attribute(CUdevice device, CUdevice_attribute which)
+{
+	int value = 0;
+
+	return cuda.attribute(&value, which, device) == CUDA_SUCCESS && value > 0 ? (uint32_t)value
+										  : 0;
+}
+
+/* The facts that a server tells of its software device; clocks are in kHz (server/worker/start.c). */
+static void device_fill(CUdevice device, struct obp_load_device *to)
+{
+	static const struct {
+		CUdevice_attribute attr;
+		enum obp_fact fact;
+		uint32_t divisor;
+	} of[] = { { CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, OBP_FACT_PCI_DOMAIN, 1 },
+		{ CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, OBP_FACT_PCI_BUS, 1 },
+		{ CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, OBP_FACT_PCI_DEVICE, 1 },
+		{ CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, OBP_FACT_BUS_WIDTH, 1 },
+		{ CU_DEVICE_ATTRIBUTE_CLOCK_RATE, OBP_FACT_CLOCK_MAX_SM, 1000 },
+		{ CU_DEVICE_ATTRIBUTE_CLOCK_RATE, OBP_FACT_CLOCK_MAX_GRAPHICS, 1000 },
+		{ CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, OBP_FACT_CLOCK_MAX_MEMORY, 1000 },
+		{ CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, OBP_FACT_COMPUTE_MODE, 1 } };
+	size_t total = 0;
+	CUuuid uuid = { { 0 } };
+
+	cuda.name(to->name, sizeof to->name, device);
+	to->name[sizeof to->name - 1] = '\0';
+	if (cuda.uuid(&uuid, device) == CUDA_SUCCESS)
+		memcpy(to->uuid, uuid.bytes, sizeof to->uuid);
+	cuda.total(&total, device);
+	to->total = total;
+	to->used = used(device);
+	to->units = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+	to->clock_khz = attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+	to->capability = attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
+		attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+	to->ptx_only = true;
+	for (size_t i = 0; i < ob_count(of); i++)
+		obp_fact_set(&to->facts, of[i].fact, attribute(device, of[i].attr) / of[i].divisor);
+}
+
+static void session_fill(struct obp_load *load)
+{
+	struct obp_load_session *own = calloc(1, sizeof *own);
+	const char *name = program_invocation_short_name;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; own && i < load->n_devices; i++)
+		sum += own->used[i] = load->devices[i].used;
+	if (!sum) {
+		free(own);
+		return;
+	}
+	own->pid = (uint64_t)getpid();
+	own->memory = sum;
+	snprintf(own->program, sizeof own->program, "%s", name ? name : "?");
+	load->listed = own;
+	load->n_sessions = 1;
+}
+
+enum ob_err obc_nvml_direct(struct obp_load *ret, struct ob_cause *ret_cause)
+{
+	enum ob_err err = cuda.info ? OB_ERR_NONE : load_driver(ret_cause);
+	int n = 0, version = 0;
+
+	if (err) {
+		cuda.info = NULL;
+		return err;
+	}
+	*ret = (struct obp_load){ .version = OB_VERSION, .driver = "soft" };
+	if (cuda.version(&version) == CUDA_SUCCESS && version > 0)
+		ret->cuda_version = (uint32_t)version;
+	if (cuda.count(&n) == CUDA_SUCCESS && n > 0)
+		ret->n_devices = ob_min((uint32_t)n, OBP_DEVICE_MAX);
+	for (uint32_t i = 0; i < ret->n_devices; i++)
+		device_fill((CUdevice)i, &ret->devices[i]);
+	session_fill(ret);
+	return OB_ERR_NONE;
+}
