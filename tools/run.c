@@ -14,7 +14,8 @@
 #include "tools/servers.h"
 
 #define PATH_BYTES 4096
-#define LIBRARY    "libcuda.so.1" /* as programs look for it */
+#define LIBRARY    "libcuda.so.1" /* as programs look for them */
+#define MANAGEMENT "libnvidia-ml.so.1"
 
 struct settings {
 	const char *server, *policy, *vram, *share, *priority, *trace, *timeline;
@@ -108,6 +109,20 @@ static void join(const char *name, const char *value, bool before)
 }
 
 /*
+ * libnvidia-ml.so.1, which lies next to libcuda.so.1, through a link where that folder is not in
+ * LD_LIBRARY_PATH. It is not preloaded: few programs need it, and those that bring their own
+ * library of this name keep it.
+ */
+static void use_management(void)
+{
+	char path[PATH_BYTES], folder[PATH_BYTES];
+
+	if (obx_look_for_file(MANAGEMENT, path, sizeof path) &&
+		obx_loader_folder(path, MANAGEMENT, folder, sizeof folder))
+		join("LD_LIBRARY_PATH", folder, true);
+}
+
+/*
  * LD_LIBRARY_PATH begins with the library's directory, for programs that open the file by its name.
  * LD_PRELOAD is for programs that set their own LD_LIBRARY_PATH or RUNPATH: because of the
  * library's SONAME, glibc returns it for a later dlopen("libcuda.so.1"). Where the variables cannot
@@ -129,6 +144,7 @@ static bool use_library(const char *file, bool may_preload)
 		join("LD_LIBRARY_PATH", path, true);
 		return true;
 	}
+	use_management();
 	if (obx_loader_folder(path, LIBRARY, folder, sizeof folder)) {
 		snprintf(preload, sizeof preload, "%s/" LIBRARY, folder);
 		join("LD_LIBRARY_PATH", folder, true);
@@ -259,6 +275,10 @@ static int run_main(int argc, char **argv)
 	pass("OUTBOARD_TRACE", s.trace);
 	pass("OUTBOARD_TIMELINE", s.timeline);
 	pass("OUTBOARD_OPT", s.sync ? "-async" : NULL);
+	if (s.direct)
+		setenv("OUTBOARD_DIRECT", "1", 1);
+	else
+		unsetenv("OUTBOARD_DIRECT");
 	if (!prepare(s.command.list[0], s.direct ? "liboutboard-softdevice.so" : LIBRARY))
 		return OBX_EXIT_UNWELL;
 	execvp(s.command.list[0], s.command.list);
