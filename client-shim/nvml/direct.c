@@ -4,13 +4,20 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/cuda_types.h"
+
+#define CHILD_NS (5 * OB_SECOND)
 
 static struct {
 	CUresult (*init)(unsigned);
@@ -21,6 +28,7 @@ static struct {
 	CUresult (*total)(size_t *, CUdevice);
 	CUresult (*attribute)(int *, CUdevice_attribute, CUdevice);
 	CUresult (*state)(CUdevice, unsigned *, int *);
+	CUresult (*current)(CUdevice *);
 	CUresult (*retain)(CUcontext *, CUdevice);
 	CUresult (*release)(CUdevice);
 	CUresult (*push)(CUcontext);
@@ -35,6 +43,7 @@ static const struct {
 	{ "cuDeviceGetCount", &cuda.count }, { "cuDeviceGetName", &cuda.name },
 	{ "cuDeviceGetUuid_v2", &cuda.uuid }, { "cuDeviceTotalMem_v2", &cuda.total },
 	{ "cuDeviceGetAttribute", &cuda.attribute }, { "cuDevicePrimaryCtxGetState", &cuda.state },
+	{ "cuCtxGetDevice", &cuda.current },
 	{ "cuDevicePrimaryCtxRetain", &cuda.retain },
 	{ "cuDevicePrimaryCtxRelease_v2", &cuda.release }, { "cuCtxPushCurrent_v2", &cuda.push },
 	{ "cuCtxPopCurrent_v2", &cuda.pop }, { "cuMemGetInfo_v2", &cuda.info } };
@@ -53,29 +62,39 @@ static enum ob_err load_driver(struct ob_cause *ret_cause)
 				functions[i].name);
 		memcpy(functions[i].place, &found, sizeof found);
 	}
-	if (cuda.init(0) != CUDA_SUCCESS)
-		return ob_cause_set(ret_cause, OB_ERR_DRIVER, "cuInit of libcuda.so.1 fails");
 	return OB_ERR_NONE;
 }
 
-/* Bytes that this process holds on the device; without its primary context: none. */
-static uint64_t used(CUdevice device)
+static uint64_t used_now(void)
 {
 	size_t free_bytes = 0, total = 0;
+
+	return cuda.info(&free_bytes, &total) == CUDA_SUCCESS ? total - free_bytes : 0;
+}
+
+/*
+ * Bytes that this process holds on the device, as its primary context or this thread's context can
+ * tell; without one of them: none.
+ */
+static uint64_t used(CUdevice device)
+{
+	CUcontext context;
+	CUdevice current;
 	unsigned flags;
 	int active = 0;
-	CUcontext context;
+	uint64_t bytes = 0;
 
+	if (cuda.current(&current) == CUDA_SUCCESS && current == device)
+		return used_now();
 	if (cuda.state(device, &flags, &active) != CUDA_SUCCESS || !active ||
 		cuda.retain(&context, device) != CUDA_SUCCESS)
 		return 0;
 	if (cuda.push(context) == CUDA_SUCCESS) {
-		if (cuda.info(&free_bytes, &total) != CUDA_SUCCESS)
-			free_bytes = total;
+		bytes = used_now();
 		cuda.pop(&context);
 	}
 	cuda.release(device);
-	return total - free_bytes;
+	return bytes;
 }
 
 static uint32_t attribute(CUdevice device, CUdevice_attribute which)
@@ -139,15 +158,10 @@ static void session_fill(struct obp_load *load)
 	load->n_sessions = 1;
 }
 
-enum ob_err obc_nvml_direct(struct obp_load *ret, struct ob_cause *ret_cause)
+static void load_fill(struct obp_load *ret)
 {
-	enum ob_err err = cuda.info ? OB_ERR_NONE : load_driver(ret_cause);
 	int n = 0, version = 0;
 
-	if (err) {
-		cuda.info = NULL;
-		return err;
-	}
 	*ret = (struct obp_load){ .version = OB_VERSION, .driver = "soft" };
 	if (cuda.version(&version) == CUDA_SUCCESS && version > 0)
 		ret->cuda_version = (uint32_t)version;
@@ -156,5 +170,82 @@ enum ob_err obc_nvml_direct(struct obp_load *ret, struct ob_cause *ret_cause)
 	for (uint32_t i = 0; i < ret->n_devices; i++)
 		device_fill((CUdevice)i, &ret->devices[i]);
 	session_fill(ret);
+}
+
+/* ---- before the program has initialised CUDA ---- */
+
+_Thread_local bool obc_nvml_forking;
+
+static void child(int fd)
+{
+	struct obp_load load;
+
+	if (cuda.init(0) != CUDA_SUCCESS)
+		_exit(1);
+	load_fill(&load);
+	obp_load_fini(&load);
+	_exit(write(fd, &load, sizeof load) != sizeof load); /* a pipe takes it at once */
+}
+
+static bool answer_read(int fd, struct obp_load *ret)
+{
+	struct pollfd input = { .fd = fd, .events = POLLIN };
+	uint64_t deadline = ob_clock_ns() + CHILD_NS, now;
+	size_t got = 0;
+
+	while (got < sizeof *ret && (now = ob_clock_ns()) < deadline) {
+		ssize_t n = -1;
+
+		if (poll(&input, 1, (int)((deadline - now) / OB_MS + 1)) > 0)
+			n = read(fd, (uint8_t *)ret + got, sizeof *ret - got);
+		if (n == 0 || (n < 0 && errno != EINTR))
+			break;
+		got += n > 0 ? (size_t)n : 0;
+	}
+	return got == sizeof *ret;
+}
+
+static enum ob_err ask_child(struct obp_load *ret, struct ob_cause *ret_cause)
+{
+	static struct obp_load kept; /* a device without CUDA in use does not change */
+	static bool known;
+	int ends[2];
+	pid_t pid;
+
+	if (!known) {
+		if (pipe2(ends, O_CLOEXEC) != 0)
+			return ob_cause_set_system(ret_cause, OB_ERR_IO, errno, "no pipe");
+		obc_nvml_forking = true;
+		pid = fork();
+		obc_nvml_forking = false;
+		if (pid == 0)
+			child(ends[1]);
+		close(ends[1]);
+		known = pid > 0 && answer_read(ends[0], &kept);
+		close(ends[0]);
+		if (pid > 0) {
+			kill(pid, SIGKILL);
+			while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+				;
+		}
+	}
+	if (!known)
+		return ob_cause_set(ret_cause, OB_ERR_DRIVER, "cuInit of libcuda.so.1 fails");
+	*ret = kept;
+	return OB_ERR_NONE;
+}
+
+enum ob_err obc_nvml_direct(struct obp_load *ret, struct ob_cause *ret_cause)
+{
+	enum ob_err err = cuda.info ? OB_ERR_NONE : load_driver(ret_cause);
+	int n;
+
+	if (err) {
+		cuda.info = NULL;
+		return err;
+	}
+	if (cuda.count(&n) != CUDA_SUCCESS)
+		return ask_child(ret, ret_cause);
+	load_fill(ret);
 	return OB_ERR_NONE;
 }

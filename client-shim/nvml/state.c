@@ -33,12 +33,14 @@ static struct ob_nvml_device handles[OBP_DEVICE_MAX];
 
 static void before_fork(void)
 {
-	pthread_mutex_lock(&lock);
+	if (!obc_nvml_forking)
+		pthread_mutex_lock(&lock);
 }
 
 static void after_fork(void)
 {
-	pthread_mutex_unlock(&lock);
+	if (!obc_nvml_forking)
+		pthread_mutex_unlock(&lock);
 }
 
 __attribute__((constructor)) static void attach(void)
