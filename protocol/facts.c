@@ -24,7 +24,7 @@ void obp_facts_check(struct obp_facts *facts)
 			facts->known &= ~(UINT64_C(1) << i);
 }
 
-const char *obp_fact_key(enum obp_fact fact)
+const char *obp_fact_name(enum obp_fact fact)
 {
 	return table[fact].key;
 }

@@ -82,7 +82,7 @@ void obp_facts_merge(struct obp_facts *to, const struct obp_facts *from);
 /* Drops values above their maximum: those of a sender that is not trusted. */
 void obp_facts_check(struct obp_facts *facts);
 /* The key of a fact in the message; a fact's largest valid value. */
-const char *obp_fact_key(enum obp_fact fact);
+const char *obp_fact_name(enum obp_fact fact);
 uint64_t obp_fact_max(enum obp_fact fact);
 
 #endif

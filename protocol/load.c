@@ -50,7 +50,7 @@ static void put_facts(msgpack_packer *p, const struct obp_facts *from)
 	msgpack_pack_map(p, (uint32_t)__builtin_popcountll(from->known));
 	for (unsigned i = 0; i < OBP_FACT_COUNT; i++)
 		if (from->known >> i & 1)
-			obp_put_number(p, obp_fact_key(i), from->value[i]);
+			obp_put_number(p, obp_fact_name(i), from->value[i]);
 }
 
 static void put_device(msgpack_packer *p, const struct obp_load_device *from)
@@ -136,7 +136,7 @@ static bool get_facts(const msgpack_object *o, struct obp_facts *to)
 		return false;
 	for (uint32_t k = 0; k < o->via.map.size; k++)
 		for (unsigned i = 0; i < OBP_FACT_COUNT; i++) {
-			if (!obp_key_is(&o->via.map.ptr[k].key, obp_fact_key(i)))
+			if (!obp_key_is(&o->via.map.ptr[k].key, obp_fact_name(i)))
 				continue;
 			if (!obp_get_number(&o->via.map.ptr[k].val, obp_fact_max(i), &number))
 				return false;

@@ -43,8 +43,7 @@ static const struct {
 	{ "cuDeviceGetCount", &cuda.count }, { "cuDeviceGetName", &cuda.name },
 	{ "cuDeviceGetUuid_v2", &cuda.uuid }, { "cuDeviceTotalMem_v2", &cuda.total },
 	{ "cuDeviceGetAttribute", &cuda.attribute }, { "cuDevicePrimaryCtxGetState", &cuda.state },
-	{ "cuCtxGetDevice", &cuda.current },
-	{ "cuDevicePrimaryCtxRetain", &cuda.retain },
+	{ "cuCtxGetDevice", &cuda.current }, { "cuDevicePrimaryCtxRetain", &cuda.retain },
 	{ "cuDevicePrimaryCtxRelease_v2", &cuda.release }, { "cuCtxPushCurrent_v2", &cuda.push },
 	{ "cuCtxPopCurrent_v2", &cuda.pop }, { "cuMemGetInfo_v2", &cuda.info } };
 

@@ -19,7 +19,7 @@ int obc_nvml_enter(bool fresh);
 /* Releases the lock and returns `result`. */
 int obc_nvml_leave(int result);
 
-/* The following need the lock. */
+/* ---- with the lock held ---- */
 
 /* False: not a device's handle. */
 bool obc_nvml_place(ob_nvml_device_t device, uint32_t *ret_place);
@@ -33,7 +33,7 @@ int obc_nvml_fact32(uint32_t place, enum obp_fact fact, uint32_t *ret_value);
 /* A text into a program's buffer. OB_NVML_INSUFFICIENT_SIZE: it does not fit. */
 int obc_nvml_text(const char *text, char *buffer, uint32_t size);
 
-/* The following take the lock. */
+/* ---- without the lock ---- */
 
 /* Functions without an answer; OB_NVML_UNINITIALIZED comes first. */
 int obc_nvml_absent(const char *name);

@@ -34,7 +34,7 @@ INTS = {
     'obs_retransmit_iov': 'a count',
     'obs_config_read': 'a count of errors, which it has printed',
     'obs_options_parse': 'an exit status', 'obs_super_run': 'an exit status', 'obs_admission_run': 'an exit status',
-    'obs_worker_run': 'an exit status', 'obs_worker_probe': 'an exit status',
+    'obs_worker_run': 'an exit status', 'obs_sensors_run': 'an exit status', 'obs_worker_probe': 'an exit status',
 }
 # Suffixes of functions that return a string which names or describes a value.
 TEXTS = ('_name', '_text', '_what', '_brief')
