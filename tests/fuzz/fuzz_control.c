@@ -5,6 +5,7 @@
  * decode to the same.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "protocol/control.h"
 #include "protocol/load.h"
@@ -22,7 +23,11 @@ static void load(const uint8_t *data, size_t size)
 		const struct obp_frame *frame = (const struct obp_frame *)buf.data;
 
 		if (obp_load_decode(frame + 1, frame->raw_size, &again) ||
-			again.n_devices != load.n_devices || again.n_sessions != load.n_sessions)
+			again.n_devices != load.n_devices || again.n_sessions != load.n_sessions ||
+			memcmp(again.devices, load.devices, sizeof load.devices) != 0 ||
+			(load.n_sessions &&
+				memcmp(again.listed, load.listed,
+					load.n_sessions * sizeof *load.listed) != 0))
 			abort();
 		obp_load_fini(&again);
 	}

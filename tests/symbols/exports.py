@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
 """The two libraries named libcuda.so.1 export exactly the names of the specification, which are
-those of the toolkit's link stub, where one is installed."""
+those of the toolkit's link stub, where one is installed; libnvidia-ml.so.1 those of nvml.api."""
 import pathlib
 import re
 import subprocess
@@ -9,6 +9,7 @@ import sys
 
 STUBS = ('/usr/local/cuda/lib64/stubs/libcuda.so', '/usr/local/cuda/targets/x86_64-linux/lib/stubs/libcuda.so')
 COUNT_13_0 = 637
+NVML_13_0 = 429
 
 
 def exported(path) -> set:
@@ -17,7 +18,7 @@ def exported(path) -> set:
 
 
 def main() -> int:
-    shim, soft, build = sys.argv[1:4]
+    shim, soft, build, management, api = sys.argv[1:6]
     spec = set(re.findall(r'\bcu[A-Z]\w+', (pathlib.Path(build) / 'protocol' / 'exports.map').read_text()))
     bad = 0
 
@@ -39,10 +40,15 @@ def main() -> int:
         if pathlib.Path(stub).exists():
             compare('against the toolkit\'s stub', spec, {n for n in exported(stub) if n.startswith('cu')})
             break
-    for what, path in (('client shim', shim), ('software device', soft)):
+    listed = {word for line in pathlib.Path(api).read_text().split('\n') if not line.startswith('#') for word in re.findall(r'\bnvml[A-Z]\w*', line)}
+    compare('NVML', exported(management), listed)
+    if len(listed) < NVML_13_0:
+        print(f'nvml.api lists {len(listed)} names, it had {NVML_13_0}')
+        bad += 1
+    for what, path, soname in (('client shim', shim, 'libcuda.so.1'), ('software device', soft, 'libcuda.so.1'), ('NVML', management, 'libnvidia-ml.so.1')):
         dynamic = subprocess.run(['readelf', '-d', path], capture_output=True, text=True, check=True).stdout
-        if 'soname: [libcuda.so.1]' not in dynamic:
-            print(f'{what}: its SONAME is not libcuda.so.1')
+        if f'soname: [{soname}]' not in dynamic:
+            print(f'{what}: its SONAME is not {soname}')
             bad += 1
         needed = set(re.findall(r'NEEDED.*\[(.*?)\]', dynamic))
         foreign = {n for n in needed if not re.match(r'(libc|libm|libdl|libpthread|ld-linux.*|libgcc_s|libasan|libubsan|libtsan)\.so', n)}

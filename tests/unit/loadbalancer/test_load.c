@@ -17,7 +17,10 @@ static struct obp_load sample(struct obp_load_session *sessions, uint32_t n)
 		.n_devices = 2,
 		.n_sessions = n,
 		.listed = sessions,
-		.refused_total = UINT64_MAX };
+		.refused_total = UINT64_MAX,
+		.cuda_version = 13000,
+		.nvidia_version = "550.54.15",
+		.memory_limit = 5 };
 
 	load.devices[1] = (struct obp_load_device){ .name = "H200",
 		.total = 1ull << 40,
@@ -25,6 +28,9 @@ static struct obp_load sample(struct obp_load_session *sessions, uint32_t n)
 		.units = 132,
 		.sharers = 2,
 		.ptx_only = true };
+	for (unsigned i = 0; i < OBP_FACT_COUNT; i++)
+		if (i != OBP_FACT_POWER)
+			obp_fact_set(&load.devices[1].facts, i, obp_fact_max(i));
 	for (uint32_t i = 0; i < n; i++)
 		sessions[i] = (struct obp_load_session){ .id = i + 1,
 			.memory = 1ull << 33,
@@ -32,7 +38,8 @@ static struct obp_load sample(struct obp_load_session *sessions, uint32_t n)
 			.throttle = OBP_THROTTLE_LIMITED,
 			.priority = 2,
 			.program = "train",
-			.client = "10.0.0.1:5" };
+			.client = "10.0.0.1:5",
+			.used = { UINT64_MAX, UINT64_MAX - 1 } };
 	return load;
 }
 
@@ -57,6 +64,18 @@ TEST(there_and_back)
 	CHECK_STR(back.version, "1.2");
 	CHECK(back.draining && back.sessions == 3 && back.busy == 1000 &&
 		back.refused_total == UINT64_MAX);
+	CHECK_INT(back.cuda_version, 13000);
+	CHECK_INT(back.memory_limit, 5);
+	CHECK_STR(back.nvidia_version, "550.54.15");
+	CHECK_INT(back.devices[0].facts.known, 0);
+	for (unsigned i = 0; i < OBP_FACT_COUNT; i++) {
+		uint64_t value = 1;
+
+		CHECK(obp_fact_get(&back.devices[1].facts, i, &value) == (i != OBP_FACT_POWER));
+		CHECK(value == (i == OBP_FACT_POWER ? 1 : obp_fact_max(i)));
+	}
+	for (unsigned i = 0; i < OBP_DEVICE_MAX; i++)
+		CHECK(back.listed[7].used[i] == (i < 2 ? UINT64_MAX - i : 0));
 	CHECK_INT(back.n_devices, 2);
 	CHECK_STR(back.devices[1].name, "H200");
 	CHECK(back.devices[1].total == 1ull << 40 && back.devices[1].ptx_only &&
@@ -128,6 +147,55 @@ TEST(nobody_there)
 	CHECK_INT(obl_pick("unix:/nowhere/1", &request, OBL_LEAST_LOAD, OBL_ASK_NS, url, &cause),
 		OB_ERR_NONE);
 	CHECK_STR(url, "unix:/nowhere/1");
+}
+
+/* The largest answer that a server can give fits. */
+TEST(everything_at_its_maximum_fits)
+{
+	static struct obp_load_session sessions[OBP_LOAD_SESSIONS_MAX];
+	static struct obp_load load;
+	struct ob_buf frame;
+	size_t size;
+
+	load = (struct obp_load){
+		.n_devices = OBP_DEVICE_MAX, .n_sessions = OBP_LOAD_SESSIONS_MAX, .listed = sessions
+	};
+	memset(load.driver, 'd', sizeof load.driver - 1);
+	for (uint32_t d = 0; d < OBP_DEVICE_MAX; d++) {
+		memset(load.devices[d].name, 'n', OBP_LOAD_NAME_MAX - 1);
+		for (unsigned i = 0; i < OBP_FACT_COUNT; i++)
+			obp_fact_set(&load.devices[d].facts, i, obp_fact_max(i));
+	}
+	for (uint32_t i = 0; i < OBP_LOAD_SESSIONS_MAX; i++) {
+		memset(sessions[i].program, 'p', OBP_LOAD_NAME_MAX - 1);
+		memset(sessions[i].client, 'c', OBP_LOAD_NAME_MAX - 1);
+		memset(sessions[i].used, 0xff, sizeof sessions[i].used);
+	}
+	frame = encoded(&load, &size);
+	CHECK(size <= OBP_CONTROL_MAX);
+	ob_buf_fini(&frame);
+}
+
+/* A fact above its maximum, or of another type, spoils the answer; one with another name is skipped. */
+TEST(facts_are_bounded)
+{
+	struct obp_load load = { .n_devices = 1 }, back;
+	size_t size;
+	struct ob_buf frame;
+	uint8_t *at;
+
+	obp_fact_set(&load.devices[0].facts, OBP_FACT_USE_GPU, 100);
+	frame = encoded(&load, &size);
+	at = memmem(frame.data, frame.size, "use_gpu", 7);
+	CHECK(at != NULL);
+	at[7] = 101; /* a small number is one byte */
+	CHECK_INT(obp_load_decode(frame.data + sizeof(struct obp_frame), size, &back),
+		OB_ERR_PROTOCOL);
+	at[0] = 'x';
+	CHECK_INT(obp_load_decode(frame.data + sizeof(struct obp_frame), size, &back), OB_ERR_NONE);
+	CHECK_INT(back.devices[0].facts.known, 0);
+	obp_load_fini(&back);
+	ob_buf_fini(&frame);
 }
 
 int main(int argc, char **argv)

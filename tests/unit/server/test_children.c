@@ -5,10 +5,12 @@
  * their shared stats pages.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "server/common/handoff.h"
 #include "server/supervisor/status.h"
 #include "tests/test.h"
@@ -114,7 +116,41 @@ TEST(what_a_board_says_is_bounded_and_clean)
 	CHECK_INT(load.listed[0].throttle, OBP_THROTTLE_COUNT - 1);
 	CHECK_INT(load.devices[0].ptx_only, 1);
 	obp_load_fini(&load);
+	/* what is above its maximum is no fact; what has none is at it */
+	obs_status_fill(&super, OBP_LOAD_WANT_FACTS, NULL, &load);
+	CHECK_INT(load.n_sessions, 0);
+	for (unsigned i = 0; i < OBP_FACT_COUNT; i++)
+		CHECK_INT(load.devices[1].facts.known >> i & 1, obp_fact_max(i) == UINT64_MAX);
 	obs_stats_page_free(proc.page);
+}
+
+/* Who asks, and whose session it is. */
+TEST(sessions_are_told_to_their_own_machine)
+{
+	static const struct {
+		struct obs_asker asker;
+		const char *client;
+		bool local, proved, shares;
+	} cases[] = {
+		{ { "127.0.0.1:5", true }, "user 1000", true, false, true },
+		{ { "user 0", true }, "127.0.0.1:4", true, true, true },
+		{ { "127.0.0.1:5", true }, "10.0.0.7:4", false, false, false },
+		{ { "10.0.0.7:5", false }, "10.0.0.7:41234", false, false, true },
+		{ { "10.0.0.7:5", false }, "10.0.0.7:41234", false, true, false },
+		{ { "10.0.0.7:5", false }, "10.0.0.77:5", false, false, false },
+		{ { "10.0.0.77:5", false }, "10.0.0.7:5", false, false, false },
+		{ { "10.0.0.7:5", false }, "127.0.0.1:5", true, false, false },
+		{ { "[2001:db8::1]:5", false }, "[2001:db8::1]:6", false, false, true },
+		{ { "?", false }, "?", false, false, false },
+	};
+
+	for (size_t i = 0; i < ob_count(cases); i++) {
+		struct obs_proc proc = { .identity = { .local = cases[i].local,
+						 .proved = cases[i].proved } };
+
+		snprintf(proc.client, sizeof proc.client, "%s", cases[i].client);
+		CHECK_INT(obs_asker_shares(&cases[i].asker, &proc), cases[i].shares);
+	}
 }
 
 int main(int argc, char **argv)
