@@ -136,6 +136,13 @@ static void tick(uv_timer_t *timer)
 	}
 }
 
+/* False: a driver without a GPU, whose sensors would be another's. */
+static bool is_gpu(const char *driver)
+{
+	return strcmp(driver, "soft") != 0 && strcmp(driver, "null") != 0 &&
+		strcmp(driver, OBS_DRIVER_DRYRUN) != 0;
+}
+
 void obs_sense_start(struct obs_super *super)
 {
 	struct obs_sense *sense = &super->sense;
@@ -143,9 +150,7 @@ void obs_sense_start(struct obs_super *super)
 	bool automatic = strcmp(asked, "auto") == 0;
 
 	sense->fd = -1;
-	if (strcmp(asked, "none") == 0 ||
-		(automatic &&
-			(strcmp(super->driver, "soft") == 0 || strcmp(super->driver, "null") == 0)))
+	if (strcmp(asked, "none") == 0 || (automatic && !is_gpu(super->driver)))
 		return;
 	sense->library = automatic ? OBS_NVML_SYSTEM : asked;
 	sense->on = true;
