@@ -117,7 +117,7 @@ enum ob_err obl_view_open(
 		nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
 		err = ask(view, deadline, ret_cause);
 	}
-	view->asked_ns = ob_clock_ns();
+	view->asked_ns = view->answered_ns = ob_clock_ns();
 	if (err)
 		obl_view_close(view);
 	return err;
@@ -125,20 +125,27 @@ enum ob_err obl_view_open(
 
 enum ob_err obl_view_refresh(struct obl_view *view)
 {
-	uint64_t age = ob_clock_ns() - view->asked_ns, n_before = view->load.n_devices;
+	uint64_t now = ob_clock_ns();
+	uint32_t n_before = view->load.n_devices;
+	struct ob_cause cause = { .code = OB_ERR_NONE };
 	enum ob_err err;
 
-	if (age < (view->cause.code ? OBL_VIEW_RETRY_NS : OBL_VIEW_FRESH_NS))
+	if (now - view->asked_ns < (view->failed ? OBL_VIEW_RETRY_NS : OBL_VIEW_FRESH_NS))
 		return view->cause.code;
-	view->cause.text[0] = '\0';
-	err = ask(view, ob_clock_ns() + view->terms.timeout_ns, &view->cause);
+	err = ask(view, now + view->terms.timeout_ns, &cause);
 	/* Handles of devices are their places: a server with others is another one. */
 	if (!err && view->load.n_devices != n_before)
-		err = ob_cause_set(&view->cause, OB_ERR_CLOSED,
-			"the server has started again with other devices");
-	view->cause.code = err;
+		err = ob_cause_set(
+			&cause, OB_ERR_CLOSED, "the server has started again with other devices");
 	view->asked_ns = ob_clock_ns();
-	return err;
+	view->failed = err != OB_ERR_NONE;
+	if (!err)
+		view->answered_ns = view->asked_ns;
+	if (!err || view->cause.code || view->asked_ns - view->answered_ns > OBL_VIEW_KEEP_NS) {
+		view->cause = cause;
+		view->cause.code = err;
+	}
+	return view->cause.code;
 }
 
 void obl_view_close(struct obl_view *view)

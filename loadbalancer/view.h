@@ -16,7 +16,9 @@
 #include "transport/url.h"
 
 #define OBL_VIEW_FRESH_NS 100000000ull  /* an answer of this age is not asked for again */
-#define OBL_VIEW_RETRY_NS 1000000000ull /* after a failure there is none again for this time */
+#define OBL_VIEW_RETRY_NS 1000000000ull /* after a failure there is no question for this time */
+/* a server that refuses one question, because its host asks too often, has not failed yet */
+#define OBL_VIEW_KEEP_NS  2000000000ull
 
 struct obl_view_terms {
 	const char *servers; /* one address, or a list with commas */
@@ -30,8 +32,9 @@ struct obl_view {
 	char url_text[OBT_URL_MAX + 1];
 	struct obt_url url;
 	struct obp_load load;
-	uint64_t asked_ns;
-	struct ob_cause cause; /* of the last question; code OB_ERR_NONE: load is its answer */
+	uint64_t asked_ns, answered_ns;
+	bool failed;                    /* the last question */
+	struct ob_cause cause;          /* code OB_ERR_NONE: load is valid */
 	uint32_t order[OBP_DEVICE_MAX]; /* devices by PCI address, as NVML counts them */
 	/*
 	 * A source that is no server: fills a load. NULL: the server is asked. Set before
@@ -52,8 +55,8 @@ struct obl_view_memory {
 enum ob_err obl_view_open(
 	struct obl_view *view, const struct obl_view_terms *terms, struct ob_cause *ret_cause);
 /*
- * Asks again if the answer is older than OBL_VIEW_FRESH_NS. On error view->cause, and view->load
- * is the last good answer.
+ * Asks again if the answer is older than OBL_VIEW_FRESH_NS. A failed question is an error when the
+ * last good answer is older than OBL_VIEW_KEEP_NS: then view->cause says why.
  */
 enum ob_err obl_view_refresh(struct obl_view *view);
 void obl_view_close(struct obl_view *view);
