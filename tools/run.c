@@ -163,8 +163,23 @@ static bool use_library(const char *file, bool may_preload)
 }
 
 /*
- * AddressSanitizer refuses to start when another library was loaded before its runtime. Our library
- * replaces nothing of the C library, so that check is turned off for programs that the command
+ * Preloads the library that says that a GPU's device files exist (client-shim/files/files.c). A
+ * program that does not ask for them runs without it too, so it is no error if that is not possible.
+ */
+static void use_files(void)
+{
+	const char *wanted = getenv("OUTBOARD_DEVICE_FILES");
+	char path[PATH_BYTES];
+
+	if (wanted && strcmp(wanted, "0") == 0)
+		return;
+	if (obx_look_for_file("liboutboard-files.so", path, sizeof path) && obx_loader_takes(path))
+		join("LD_PRELOAD", path, false);
+}
+
+/*
+ * AddressSanitizer refuses to start when another library was loaded before its runtime. Our libraries
+ * replace no function that it replaces, so that check is turned off for programs that the command
  * starts (it may be a shell, make or a test runner), unless the user has set it.
  */
 static void sanitizer_allow(void)
@@ -210,7 +225,11 @@ static bool prepare(const char *command, const char *file)
 		break;
 	}
 	sanitizer_allow();
-	return use_library(file, kind != OBX_PROGRAM_SANITIZER);
+	if (!use_library(file, kind != OBX_PROGRAM_SANITIZER))
+		return false;
+	if (kind != OBX_PROGRAM_SANITIZER)
+		use_files();
+	return true;
 }
 
 /* Passes an option on to the client library, which reads its environment. */
