@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/opt.h"
@@ -279,7 +280,9 @@ void obs_pool_refill(struct obs_super *super)
 
 	if (super->draining || super->retrying)
 		return;
-	want = super->n_waiting > warm ? super->n_waiting : warm;
+	want = ob_max(super->n_waiting, warm);
+	if (super->n_devices == 0)
+		want = ob_max(want, 1); /* the first worker tells which devices there are */
 	if (want > super->options->max_sessions - super->n_busy)
 		want = super->options->max_sessions - super->n_busy;
 	while (super->n_idle + super->n_starting < want &&

@@ -103,16 +103,19 @@ static void devices_fill(const struct obs_super *super, struct obp_load *ret)
 }
 
 /*
- * What the driver's attributes and the sensors tell. The software device has no sensors: its use
- * is the part of the last second in which a session was executing, if it is the only device.
+ * What the driver's attributes and the sensors tell. The software device and its dry runs have no
+ * sensors: their use is the part of the last second in which a session was executing, if it is the
+ * only device.
  */
 static void facts_fill(const struct obs_super *super, struct obp_load *ret)
 {
+	bool dry = super->driver && strcmp(super->driver, OBS_DRIVER_DRYRUN) == 0;
+
 	for (uint32_t i = 0; i < super->n_devices; i++) {
 		struct obp_facts *facts = &ret->devices[i].facts;
 
 		*facts = super->devices[i].facts;
-		if (super->n_devices == 1 && super->devices[i].ptx_only)
+		if (super->n_devices == 1 && (super->devices[i].ptx_only || dry))
 			obp_fact_set(facts, OBP_FACT_USE_GPU, super->busy / 10);
 		obs_sense_merge(super, super->devices[i].uuid, facts, ret->nvidia_version);
 	}

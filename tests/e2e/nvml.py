@@ -98,6 +98,10 @@ def limits():
 
 
 def prints():
+    with Server(SERVER, '--driver', 'soft', '--warm', '0') as server:
+        check('a server without warm workers knows its devices', smi(server.url, '-L').stdout.startswith('GPU 0: Outboard software device'))
+    with Server(SERVER, '--driver', 'dryrun') as server:
+        check('the use of a dry run', smi(server.url, '--query-gpu=name,utilization.gpu', '--format=csv,noheader').stdout.endswith('), 0 %\n'))
     with Server(SERVER, '--driver', 'soft') as server:
         smi(server.url)
         table = smi(server.url).stdout.rstrip('\n').split('\n')
