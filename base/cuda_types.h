@@ -575,6 +575,52 @@ typedef enum CUshared_carveout {
 	CU_SHAREDMEM_CARVEOUT_MAX_L1 = 0,
 } CUshared_carveout;
 
+typedef enum CUstreamWaitValue_flags {
+	CU_STREAM_WAIT_VALUE_GEQ = 0,
+	CU_STREAM_WAIT_VALUE_EQ = 1,
+	CU_STREAM_WAIT_VALUE_AND = 2,
+	CU_STREAM_WAIT_VALUE_NOR = 3,
+	CU_STREAM_WAIT_VALUE_FLUSH = 1 << 30,
+} CUstreamWaitValue_flags;
+
+typedef enum CUstreamWriteValue_flags {
+	CU_STREAM_WRITE_VALUE_DEFAULT = 0,
+	CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER = 1,
+} CUstreamWriteValue_flags;
+
+typedef enum CUstreamBatchMemOpType {
+	CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,
+	CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2,
+	CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES = 3,
+	CU_STREAM_MEM_OP_WAIT_VALUE_64 = 4,
+	CU_STREAM_MEM_OP_WRITE_VALUE_64 = 5,
+	CU_STREAM_MEM_OP_BARRIER = 6,
+} CUstreamBatchMemOpType;
+
+typedef enum CUstreamMemoryBarrier_flags {
+	CU_STREAM_MEMORY_BARRIER_TYPE_SYS = 0,
+	CU_STREAM_MEMORY_BARRIER_TYPE_GPU = 1,
+} CUstreamMemoryBarrier_flags;
+
+typedef union CUstreamBatchMemOpParams {
+	CUstreamBatchMemOpType operation;
+	struct {
+		CUstreamBatchMemOpType operation;
+		CUdeviceptr address;
+		union {
+			cuuint32_t value;
+			cuuint64_t value64;
+		};
+		unsigned flags;
+		CUdeviceptr alias;
+	} waitValue, writeValue;
+	struct {
+		CUstreamBatchMemOpType operation;
+		unsigned flags;
+	} flushRemoteWrites, memoryBarrier;
+	cuuint64_t pad[6];
+} CUstreamBatchMemOpParams;
+
 typedef enum CUstreamCaptureStatus {
 	CU_STREAM_CAPTURE_STATUS_NONE = 0,
 	CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,

@@ -116,6 +116,7 @@ struct obf_backend {
 	/* Any other copy. */
 	CUresult (*copy)(struct obf_stream *stream, const struct obf_copy *copy, bool blocking);
 	CUresult (*fill)(struct obf_stream *stream, const struct obf_fill *fill);
+	CUresult (*stream_value)(struct obf_stream *stream, const struct obf_value *value);
 	/* The backend sets obf_in_host_function around the function's call and copies *function. */
 	CUresult (*host_function)(
 		struct obf_stream *stream, const struct obf_host_function *function);

@@ -375,6 +375,14 @@ struct obf_fill {
 	bool blocking;        /* the call is not an "Async" one; CUDA does not wait for it either */
 };
 
+/* A word of device memory that a stream writes or waits for, checked. */
+struct obf_value {
+	uint64_t addr, value;
+	unsigned bytes; /* 4 or 8 */
+	unsigned flags; /* CUstreamWaitValue_flags or CUstreamWriteValue_flags */
+	bool wait;
+};
+
 /* Executes the fill; dst is in this process's memory. */
 void obf_fill_rows(const struct obf_fill *fill);
 

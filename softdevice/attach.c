@@ -121,6 +121,7 @@ static struct obf_backend backend = {
 	.read = obd_copy_read,
 	.copy = obd_copy_box,
 	.fill = obd_fill,
+	.stream_value = obd_stream_value,
 	.host_function = obd_host_function,
 	.peers = true,
 	.mem_alloc = obd_memory_alloc,

@@ -24,5 +24,7 @@ CUresult obd_stream_open(struct obf_stream *stream);
 void obd_stream_close(struct obf_stream *stream, bool ctx_ended);
 CUresult obd_stream_query(struct obf_stream *stream);
 CUresult obd_stream_wait(struct obf_stream *stream);
+/* A word that the stream writes or waits for (value.c). */
+CUresult obd_stream_value(struct obf_stream *stream, const struct obf_value *value);
 
 #endif

@@ -50,6 +50,7 @@ static struct obf_backend backend = {
 	.read = obc_copy_read,
 	.copy = obc_copy_box,
 	.fill = obc_copy_fill,
+	.stream_value = obc_stream_value,
 	.host_range = obc_host_range,
 	.host_function = obc_hostfunc_submit,
 	.mem_alloc = obc_memory_alloc,

@@ -263,3 +263,16 @@ CUresult obc_stream_wait(struct obf_stream *base)
 		return result;
 	return stream_ask(stream, OBP_OP_STREAM_SYNCHRONIZE);
 }
+
+CUresult obc_stream_value(struct obf_stream *stream, const struct obf_value *value)
+{
+	CUstream handle =
+		(CUstream)(uintptr_t)stream->handle; /* NOLINT(performance-no-int-to-ptr) */
+
+	if (value->bytes == 8)
+		return (value->wait ? obc_call_cuStreamWaitValue64_v2
+				    : obc_call_cuStreamWriteValue64_v2)(
+			handle, value->addr, value->value, value->flags);
+	return (value->wait ? obc_call_cuStreamWaitValue32_v2 : obc_call_cuStreamWriteValue32_v2)(
+		handle, value->addr, (uint32_t)value->value, value->flags);
+}

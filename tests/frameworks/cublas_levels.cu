@@ -123,7 +123,8 @@ static Numbers symmetric(const Numbers &a, int n)
 
 	for (int j = 0; j < n; j++)
 		for (int i = 0; i < n; i++)
-			out[i + (size_t)j * n] = i >= j ? a[i + (size_t)j * n] : a[j + (size_t)i * n];
+			out[i + (size_t)j * n] =
+				i >= j ? a[i + (size_t)j * n] : a[j + (size_t)i * n];
 	return out;
 }
 
@@ -140,29 +141,29 @@ static Numbers times(const Numbers &a, const Numbers &x, int n, bool transposed 
 // The functions of one precision.
 template <class T> struct Calls;
 #define CALL(name) static constexpr auto name = PREFIX(name)
-#define CALLS                                                                                     \
-	CALL(axpy);                                                                               \
-	CALL(copy);                                                                               \
-	CALL(swap);                                                                               \
-	CALL(scal);                                                                               \
-	CALL(dot);                                                                                \
-	CALL(nrm2);                                                                               \
-	CALL(asum);                                                                               \
-	CALL(rot);                                                                                \
-	CALL(gemv);                                                                               \
-	CALL(ger);                                                                                \
-	CALL(symv);                                                                               \
-	CALL(trmv);                                                                               \
-	CALL(trsv);                                                                               \
-	CALL(syr);                                                                                \
-	CALL(gemm);                                                                               \
-	CALL(symm);                                                                               \
-	CALL(syrk);                                                                               \
-	CALL(trmm);                                                                               \
-	CALL(trsm);                                                                               \
-	CALL(geam);                                                                               \
-	CALL(dgmm);                                                                               \
-	CALL(gemmBatched);                                                                        \
+#define CALLS              \
+	CALL(axpy);        \
+	CALL(copy);        \
+	CALL(swap);        \
+	CALL(scal);        \
+	CALL(dot);         \
+	CALL(nrm2);        \
+	CALL(asum);        \
+	CALL(rot);         \
+	CALL(gemv);        \
+	CALL(ger);         \
+	CALL(symv);        \
+	CALL(trmv);        \
+	CALL(trsv);        \
+	CALL(syr);         \
+	CALL(gemm);        \
+	CALL(symm);        \
+	CALL(syrk);        \
+	CALL(trmm);        \
+	CALL(trsm);        \
+	CALL(geam);        \
+	CALL(dgmm);        \
+	CALL(gemmBatched); \
 	CALL(gemmStridedBatched)
 template <> struct Calls<float> {
 #define PREFIX(name) cublasS##name
@@ -232,8 +233,8 @@ template <class T> static void level2(const std::string &p, int n)
 	for (int t = 0; t < 2; t++) {
 		Device<T> da(a), dx(x), dy(y);
 
-		status = C::gemv(handle, t ? CUBLAS_OP_T : CUBLAS_OP_N, n, n, &one, da.p, n, dx.p, 1,
-			&zero, dy.p, 1);
+		status = C::gemv(handle, t ? CUBLAS_OP_T : CUBLAS_OP_N, n, n, &one, da.p, n, dx.p,
+			1, &zero, dy.p, 1);
 		told(p + (t ? "gemv transposed" : "gemv"), status, dy.holds(times(a, x, n, t)));
 	}
 	{
@@ -248,8 +249,8 @@ template <class T> static void level2(const std::string &p, int n)
 	{
 		Device<T> da(a), dx(x), dy(y);
 
-		status = C::symv(handle, CUBLAS_FILL_MODE_LOWER, n, &one, da.p, n, dx.p, 1, &zero,
-			dy.p, 1);
+		status = C::symv(
+			handle, CUBLAS_FILL_MODE_LOWER, n, &one, da.p, n, dx.p, 1, &zero, dy.p, 1);
 		told(p + "symv", status, dy.holds(times(symmetric(a, n), x, n)));
 	}
 	{
@@ -265,8 +266,8 @@ template <class T> static void level2(const std::string &p, int n)
 	{
 		Device<T> da(a), dx(x);
 
-		status = C::trmv(handle, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N,
-			CUBLAS_DIAG_NON_UNIT, n, da.p, n, dx.p, 1);
+		status = C::trmv(handle, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT,
+			n, da.p, n, dx.p, 1);
 		told(p + "trmv", status, dx.holds(times(lower(a, n), x, n)));
 	}
 	{
@@ -341,7 +342,8 @@ template <class T> static void level3(const std::string &p, int n)
 			n, dc.p, n);
 		for (int j = 0; j < n; j++)
 			for (int i = 0; i < n; i++)
-				want[i + (size_t)j * n] = a[j + (size_t)i * n] + b[i + (size_t)j * n];
+				want[i + (size_t)j * n] =
+					a[j + (size_t)i * n] + b[i + (size_t)j * n];
 		told(p + "geam", status, dc.holds(want));
 	}
 	{
@@ -374,15 +376,18 @@ template <class T> static void batched(const std::string &p, int n, int count)
 
 		want.insert(want.end(), c.begin(), c.end());
 	}
-	status = C::gemmStridedBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, da.p, n, each,
-		db.p, n, each, &zero, dc.p, n, each, count);
+	status = C::gemmStridedBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, da.p, n,
+		each, db.p, n, each, &zero, dc.p, n, each, count);
 	told(p + "gemm strided", status, dc.holds(want));
 	for (int k = 0; k < 3 * count; k++)
-		pointers.push_back((k < count ? da.p : k < 2 * count ? db.p : dc.p) + k % count * each);
+		pointers.push_back((k < count                      ? da.p
+						   : k < 2 * count ? db.p
+								   : dc.p) +
+			k % count * each);
 	must(cudaMemset(dc.p, 0, each * count * sizeof(T)));
 	must(cudaMalloc(&on_device, pointers.size() * sizeof(T *)));
-	must(cudaMemcpy(on_device, pointers.data(), pointers.size() * sizeof(T *),
-		cudaMemcpyHostToDevice));
+	must(cudaMemcpy(
+		on_device, pointers.data(), pointers.size() * sizeof(T *), cudaMemcpyHostToDevice));
 	status = C::gemmBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, on_device, n,
 		on_device + count, n, &zero, on_device + 2 * count, n, count);
 	told(p + "gemm batched", status, dc.holds(want));
@@ -410,8 +415,8 @@ static void complex_numbers(int n)
 		must(cudaMalloc(&p[i], a.size() * sizeof(Z)));
 	must(cudaMemcpy(p[0], a.data(), a.size() * sizeof(Z), cudaMemcpyHostToDevice));
 	must(cudaMemcpy(p[1], b.data(), a.size() * sizeof(Z), cudaMemcpyHostToDevice));
-	status = cublasCgemm(handle, CUBLAS_OP_C, CUBLAS_OP_N, n, n, n, &one, p[0], n, p[1], n, &zero,
-		p[2], n);
+	status = cublasCgemm(
+		handle, CUBLAS_OP_C, CUBLAS_OP_N, n, n, n, &one, p[0], n, p[1], n, &zero, p[2], n);
 	must(cudaMemcpy(got.data(), p[2], a.size() * sizeof(Z), cudaMemcpyDeviceToHost));
 	for (size_t i = 0; i < a.size(); i++)
 		right &= got[i] == want[i];
@@ -439,8 +444,8 @@ static void mixed(const std::string &name, cudaDataType in, cudaDataType out,
 		alpha = &one_i, beta = &zero_i;
 	if (compute == CUBLAS_COMPUTE_16F)
 		alpha = &one_h, beta = &zero_h;
-	int status = cublasGemmEx(handle, CUBLAS_OP_T, CUBLAS_OP_N, n, n, n, alpha, da.p, in, n, db.p,
-		in, n, beta, dc.p, out, n, compute, CUBLAS_GEMM_DEFAULT);
+	int status = cublasGemmEx(handle, CUBLAS_OP_T, CUBLAS_OP_N, n, n, n, alpha, da.p, in, n,
+		db.p, in, n, beta, dc.p, out, n, compute, CUBLAS_GEMM_DEFAULT);
 
 	told("GemmEx " + name, status, dc.holds(product(a, b, n, true), relative));
 }
@@ -450,7 +455,8 @@ static void light(const std::string &name, cudaDataType in, cudaDataType out,
 	cublasComputeType_t compute, cudaDataType scale, int n, double relative,
 	cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT)
 {
-	const Numbers a = made((size_t)n * n, 3, 5), b = made((size_t)n * n, 5, 5), bias = made(n, 3);
+	const Numbers a = made((size_t)n * n, 3, 5), b = made((size_t)n * n, 5, 5),
+		      bias = made(n, 3);
 	Device<In> da(a), db(b);
 	Device<Out> dc(Numbers((size_t)n * n)), dbias(bias);
 	Numbers want = product(a, b, n, true);
@@ -497,8 +503,8 @@ static void light(const std::string &name, cudaDataType in, cudaDataType out,
 		status = cublasLtMatmulAlgoGetHeuristic(
 			lt, what, la, lb, lc, lc, preference, 1, &found, &n_found);
 	if (!status && n_found)
-		status = cublasLtMatmul(lt, what, alpha, da.p, la, db.p, lb, beta, dc.p, lc, dc.p, lc,
-			&found.algo, work, room, 0);
+		status = cublasLtMatmul(lt, what, alpha, da.p, la, db.p, lb, beta, dc.p, lc, dc.p,
+			lc, &found.algo, work, room, 0);
 	told("Lt " + name, status, n_found && dc.holds(want, relative));
 	cublasLtMatmulPreferenceDestroy(preference);
 	cublasLtMatrixLayoutDestroy(la);
@@ -535,7 +541,8 @@ int main(int argc, char **argv)
 	mixed<__half, float>("f16 to f32", CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F, n, 0);
 	mixed<__nv_bfloat16, __nv_bfloat16>(
 		"bf16", CUDA_R_16BF, CUDA_R_16BF, CUBLAS_COMPUTE_32F, n, brain);
-	mixed<__nv_bfloat16, float>("bf16 to f32", CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F, n, 0);
+	mixed<__nv_bfloat16, float>(
+		"bf16 to f32", CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F, n, 0);
 	mixed<signed char, int>("int8", CUDA_R_8I, CUDA_R_32I, CUBLAS_COMPUTE_32I, n, 0);
 	light<double, double>("f64", CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, CUDA_R_64F, n, 0);
 	light<float, float>("f32", CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F, n, 0);

@@ -152,6 +152,5 @@ int main(int argc, char **argv)
 	}
 	CU(cuMemFree(memory));
 	CU(cuDevicePrimaryCtxRelease(device));
-	printf("tensor maps: done\n");
-	return 0;
+	return verdict("driver_tensor_maps");
 }

@@ -222,6 +222,14 @@ static CUresult fill(struct obf_stream *stream, const struct obf_fill *what)
 	return CUDA_SUCCESS;
 }
 
+static CUresult stream_value(struct obf_stream *stream, const struct obf_value *value)
+{
+	(void)stream;
+	if (!value->wait)
+		memcpy((void *)(uintptr_t)value->addr, &value->value, value->bytes);
+	return CUDA_SUCCESS;
+}
+
 static CUresult host_function(struct obf_stream *stream, const struct obf_host_function *function)
 {
 	(void)stream;
@@ -423,6 +431,7 @@ void fake_attach(const struct obf_proc *procs, size_t n_procs)
 		.read = read_bytes,
 		.copy = copy,
 		.fill = fill,
+		.stream_value = stream_value,
 		.host_function = host_function,
 		.mem_alloc = mem_alloc,
 		.mem_free = mem_free,

@@ -293,14 +293,14 @@ DEVICE_TEST(values)
 
 	OK(FRONT(cuMemsetD32Async)(p, 0, 4, a));
 	OK(FRONT(cuStreamSynchronize)(a));
-	OK(CALL(cuStreamWaitValue32_v2)(a, p, 3, 0)); /* at least 3 */
+	OK(FRONT(cuStreamWaitValue32_v2)(a, p, 3, 0)); /* at least 3 */
 	OK(launch("store", a, p + 8, 1));
 	settle();
 	CHECK(!idle(a));
-	OK(CALL(cuStreamWriteValue32_v2)(b, p, 4, 0));
+	OK(FRONT(cuStreamWriteValue32_v2)(b, p, 4, 0));
 	OK(FRONT(cuStreamSynchronize)(a));
 	CHECK_INT(device_u32(p + 8), 1);
-	CHECK_INT(CALL(cuStreamWriteValue32_v2)(b, p + 2, 4, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuStreamWriteValue32_v2)(b, p + 2, 4, 0), CUDA_ERROR_INVALID_VALUE);
 	OK(FRONT(cuStreamDestroy_v2)(a));
 	OK(FRONT(cuStreamDestroy_v2)(b));
 	OK(FRONT(cuMemFree_v2)(p));

@@ -87,8 +87,8 @@ static void mapped(CUdeviceptr p)
 	OK(FRONT(cuMemMap)(p, 4 * UNIT, 0, a, 0));
 	CHECK_INT(FRONT(cuMemsetD8Async)(p, 1, 1, NULL),
 		CUDA_ERROR_INVALID_VALUE); /* no access yet */
-	CHECK_INT(CALL(cuStreamWriteValue32_v2)(NULL, p, 1, 0), CUDA_ERROR_INVALID_VALUE);
-	CHECK_INT(CALL(cuStreamWaitValue32_v2)(NULL, p, 0, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuStreamWriteValue32_v2)(NULL, p, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(FRONT(cuStreamWaitValue32_v2)(NULL, p, 0, 0), CUDA_ERROR_INVALID_VALUE);
 	OK(CALL(cuMemGetAccess)(&flags, &both_ways.location, p));
 	CHECK_INT(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	OK(CALL(cuMemSetAccess)(p, 4 * UNIT, &both_ways, 1));
