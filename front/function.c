@@ -136,6 +136,7 @@ void obf_function_free(struct obf_function *function)
 	if (!function)
 		return;
 	ob_ids_remove(&function_ids, (uint64_t)(uintptr_t)function->pub.handle);
+	free(atomic_load(&function->old));
 	free(function);
 }
 

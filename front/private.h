@@ -204,6 +204,7 @@ struct obf_function {
 	 * the error if backend->func_load reported that it can never run; under the module's lock
 	 */
 	CUresult refused;
+	struct obf_launch_old *_Atomic old; /* set by the calls of launch_old.c; NULL: nothing */
 };
 
 struct obf_global {

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The launch calls of CUDA before 4.0: shape, shared memory and parameters are set on the function,
+ * one by one, and a launch uses what was set last. As in CUDA, threads that set and launch the same
+ * function at the same time get a mixture.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "front/private.h"
+#include "protocol/obf_calls.h"
+
+#define PARAMS_MAX 4096u /* bytes, as in CUDA before 12.1 */
+
+struct obf_launch_old {
+	uint32_t block[3], shared, size;
+	uint8_t params[PARAMS_MAX];
+};
+
+/* Returns what was set on the function, or NULL with *ret_error. */
+static struct obf_launch_old *old_of(CUfunction handle, CUresult *ret_error)
+{
+	struct obf_launch_old *old, *none = NULL;
+	struct obf_function *function;
+
+	*ret_error = obf_function_enter(handle, &function);
+	if (*ret_error != CUDA_SUCCESS)
+		return NULL;
+	old = atomic_load_explicit(&function->old, memory_order_acquire);
+	if (old)
+		return old;
+	old = calloc(1, sizeof *old);
+	if (!old)
+		*ret_error = CUDA_ERROR_OUT_OF_MEMORY;
+	else if (!atomic_compare_exchange_strong(&function->old, &none, old)) {
+		free(old);
+		old = none;
+	}
+	return old;
+}
+
+CUresult obf_cuFuncSetBlockShape(CUfunction func, int x, int y, int z)
+{
+	CUresult result;
+	struct obf_launch_old *old = old_of(func, &result);
+
+	if (!old)
+		return result;
+	if (x < 1 || y < 1 || z < 1)
+		return CUDA_ERROR_INVALID_VALUE;
+	old->block[0] = (uint32_t)x;
+	old->block[1] = (uint32_t)y;
+	old->block[2] = (uint32_t)z;
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_cuFuncSetSharedSize(CUfunction func, unsigned bytes)
+{
+	CUresult result;
+	struct obf_launch_old *old = old_of(func, &result);
+
+	if (old)
+		old->shared = bytes;
+	return result;
+}
+
+CUresult obf_cuParamSetSize(CUfunction func, unsigned bytes)
+{
+	CUresult result;
+	struct obf_launch_old *old = old_of(func, &result);
+
+	if (!old)
+		return result;
+	if (bytes > PARAMS_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	old->size = bytes;
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_cuParamSetv(CUfunction func, int offset, void *p, unsigned bytes)
+{
+	CUresult result;
+	struct obf_launch_old *old = old_of(func, &result);
+
+	if (!old)
+		return result;
+	if (offset < 0 || bytes > PARAMS_MAX || (unsigned)offset > PARAMS_MAX - bytes ||
+		(!p && bytes > 0))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (bytes > 0)
+		memcpy(old->params + offset, p, bytes);
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_cuParamSeti(CUfunction func, int offset, unsigned value)
+{
+	return obf_cuParamSetv(func, offset, &value, sizeof value);
+}
+
+CUresult obf_cuParamSetf(CUfunction func, int offset, float value)
+{
+	return obf_cuParamSetv(func, offset, &value, sizeof value);
+}
+
+CUresult obf_cuLaunchGridAsync(CUfunction func, int width, int height, CUstream stream)
+{
+	CUresult result;
+	struct obf_launch_old *old = old_of(func, &result);
+	size_t size = old ? old->size : 0;
+	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, old ? old->params : NULL,
+		CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END };
+
+	if (!old)
+		return result;
+	if (width < 1 || height < 1)
+		return CUDA_ERROR_INVALID_VALUE;
+	return obf_cuLaunchKernel(func, (unsigned)width, (unsigned)height, 1, old->block[0],
+		old->block[1], old->block[2], old->shared, stream, NULL, extra);
+}
+
+CUresult obf_cuLaunchGrid(CUfunction func, int width, int height)
+{
+	return obf_cuLaunchGridAsync(func, width, height, NULL);
+}
+
+CUresult obf_cuLaunch(CUfunction func)
+{
+	return obf_cuLaunchGridAsync(func, 1, 1, NULL);
+}
