@@ -128,8 +128,8 @@ void server_await_log(const struct server *server, const char *words)
 	} while (!strstr(text, words));
 }
 
-/* The admission process is a child too, and always exists. */
-static bool is_admission(pid_t pid)
+/* Whether the process has this role of the server: "--worker", "--admission", "--sensors". */
+static bool has_role(pid_t pid, const char *role)
 {
 	char path[64], args[4096] = "";
 	FILE *file;
@@ -141,10 +141,10 @@ static bool is_admission(pid_t pid)
 		return false;
 	n = fread(args, 1, sizeof args - 1, file);
 	fclose(file);
-	return memmem(args, n, "--admission", sizeof "--admission") != NULL;
+	return memmem(args, n, role, strlen(role) + 1) != NULL;
 }
 
-static int children(const struct server *server, bool admission, pid_t *ret, int max)
+static int children(const struct server *server, const char *role, pid_t *ret, int max)
 {
 	char path[64];
 	FILE *file;
@@ -154,7 +154,7 @@ static int children(const struct server *server, bool admission, pid_t *ret, int
 	file = fopen(path, "r");
 	CHECK(file);
 	while (n < max && fscanf(file, "%d", &pid) == 1)
-		if (is_admission(pid) == admission)
+		if (has_role(pid, role))
 			ret[n++] = pid;
 	fclose(file);
 	return n;
@@ -164,13 +164,13 @@ pid_t server_admission(const struct server *server)
 {
 	pid_t pid = 0;
 
-	UNTIL(children(server, true, &pid, 1) == 1);
+	UNTIL(children(server, "--admission", &pid, 1) == 1);
 	return pid;
 }
 
 int server_children(const struct server *server, pid_t *ret, int max)
 {
-	return children(server, false, ret, max);
+	return children(server, "--worker", ret, max);
 }
 
 void server_await_children(const struct server *server, int n)
