@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "front/front.h"
+#include "front/launch_old.h"
 #include "front/stream.h"
 #include "protocol/obf_calls.h"
 
@@ -86,6 +87,25 @@ CUresult obf_cuLaunchKernelEx(
 	if (launch.cluster[0] <= 1 && launch.cluster[1] <= 1 && launch.cluster[2] <= 1)
 		memset(launch.cluster, 0, sizeof launch.cluster);
 	return launch_call(func, &launch, config->hStream, params, extra);
+}
+
+CUresult obf_cuLaunchGridAsync(CUfunction func, int width, int height, CUstream stream)
+{
+	struct obf_launch launch;
+	void *extra[5];
+	CUresult result = obf_launch_old_take(func, width, height, &launch, extra);
+
+	return result == CUDA_SUCCESS ? launch_call(func, &launch, stream, NULL, extra) : result;
+}
+
+CUresult obf_cuLaunchGrid(CUfunction func, int width, int height)
+{
+	return obf_cuLaunchGridAsync(func, width, height, NULL);
+}
+
+CUresult obf_cuLaunch(CUfunction func)
+{
+	return obf_cuLaunchGridAsync(func, 1, 1, NULL);
 }
 
 #endif

@@ -8,13 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "front/launch_old.h"
 #include "front/private.h"
 #include "protocol/obf_calls.h"
 
 #define PARAMS_MAX 4096u /* bytes, as in CUDA before 12.1 */
 
 struct obf_launch_old {
-	uint32_t block[3], shared, size;
+	size_t size; /* of the parameters, in bytes */
+	uint32_t block[3], shared;
 	uint8_t params[PARAMS_MAX];
 };
 
@@ -103,28 +105,25 @@ CUresult obf_cuParamSetf(CUfunction func, int offset, float value)
 	return obf_cuParamSetv(func, offset, &value, sizeof value);
 }
 
-CUresult obf_cuLaunchGridAsync(CUfunction func, int width, int height, CUstream stream)
+CUresult obf_launch_old_take(
+	CUfunction func, int width, int height, struct obf_launch *ret, void *ret_extra[5])
 {
 	CUresult result;
 	struct obf_launch_old *old = old_of(func, &result);
-	size_t size = old ? old->size : 0;
-	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, old ? old->params : NULL,
-		CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END };
 
 	if (!old)
 		return result;
 	if (width < 1 || height < 1)
 		return CUDA_ERROR_INVALID_VALUE;
-	return obf_cuLaunchKernel(func, (unsigned)width, (unsigned)height, 1, old->block[0],
-		old->block[1], old->block[2], old->shared, stream, NULL, extra);
-}
-
-CUresult obf_cuLaunchGrid(CUfunction func, int width, int height)
-{
-	return obf_cuLaunchGridAsync(func, width, height, NULL);
-}
-
-CUresult obf_cuLaunch(CUfunction func)
-{
-	return obf_cuLaunchGridAsync(func, 1, 1, NULL);
+	*ret = (struct obf_launch){
+		.grid = { (uint32_t)width, (uint32_t)height, 1 },
+		.block = { old->block[0], old->block[1], old->block[2] },
+		.dynamic_shared = old->shared,
+	};
+	ret_extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
+	ret_extra[1] = old->params;
+	ret_extra[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
+	ret_extra[3] = &old->size;
+	ret_extra[4] = CU_LAUNCH_PARAM_END;
+	return CUDA_SUCCESS;
 }
