@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fake_arrays.h"
+
 struct fake fake = { .n_devices = 2, .cc = 90, .registers = 32 };
 
 static const struct {
@@ -35,6 +37,20 @@ static const struct {
 	{ CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 65536 },
 	{ CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1980000 },
+	{ CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512 },
+	{ CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH, 131072 },
+	{ CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH, 131072 },
+	{ CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT, 65536 },
+	{ CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH, 32768 },
+	{ CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT, 32768 },
+	{ CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH, 16384 },
+	{ CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT, 16384 },
+	{ CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH, 16384 },
+	{ CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE, 8192 },
+	{ CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE, 8192 },
+	{ CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE, 32768 },
+	{ CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_WIDTH, 131072 },
+	{ CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_HEIGHT, 65536 },
 };
 
 static CUresult start(struct obf_device *ret_devices, int *ret_count)
@@ -446,6 +462,12 @@ void fake_attach(const struct obf_proc *procs, size_t n_procs)
 		.func_attrs = func_attrs,
 		.func_set_attr = func_set_attr,
 		.global_get = global_get,
+		.array_create = array_make,
+		.array_destroy = array_destroy,
+		.array_part = array_make,
+		.array_copy = array_copy,
+		.texture_create = texture_create,
+		.texture_destroy = texture_destroy,
 		.host_range = host_range,
 		.vmm_offered = vmm_offered,
 		.vmm_reserve = vmm_reserve,
