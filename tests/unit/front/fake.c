@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fake_arrays.h"
-
 struct fake fake = { .n_devices = 2, .cc = 90, .registers = 32 };
 
 static const struct {
@@ -462,12 +460,12 @@ void fake_attach(const struct obf_proc *procs, size_t n_procs)
 		.func_attrs = func_attrs,
 		.func_set_attr = func_set_attr,
 		.global_get = global_get,
-		.array_create = array_make,
-		.array_destroy = array_destroy,
-		.array_part = array_make,
-		.array_copy = array_copy,
-		.texture_create = texture_create,
-		.texture_destroy = texture_destroy,
+		.array_create = fake_array_make,
+		.array_destroy = fake_array_destroy,
+		.array_part = fake_array_make,
+		.array_copy = fake_array_copy,
+		.texture_create = fake_texture_create,
+		.texture_destroy = fake_texture_destroy,
 		.host_range = host_range,
 		.vmm_offered = vmm_offered,
 		.vmm_reserve = vmm_reserve,

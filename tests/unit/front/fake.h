@@ -49,4 +49,12 @@ extern struct fake fake;
  */
 void fake_attach(const struct obf_proc *procs, size_t n_procs);
 
+/* For the backend's table (fake_arrays.c). */
+CUresult fake_array_make(struct obf_array *array);
+CUresult fake_array_destroy(struct obf_array *array, bool ctx_ended);
+CUresult fake_array_copy(
+	struct obf_stream *stream, const struct obf_array_copy *what, bool blocking);
+CUresult fake_texture_create(struct obf_texture *texture);
+CUresult fake_texture_destroy(struct obf_texture *texture, bool ctx_ended);
+
 #endif

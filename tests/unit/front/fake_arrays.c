@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The fake backend's arrays and textures, for fake.c only. */
-#ifndef FAKE_ARRAYS_H
-#define FAKE_ARRAYS_H
-
+/* The fake backend's arrays and textures. */
 #include "fake.h"
 
-static CUresult array_make(struct obf_array *array)
+CUresult fake_array_make(struct obf_array *array)
 {
 	if (fake.array_result == CUDA_SUCCESS) {
 		array->backend = &fake;
@@ -15,14 +12,14 @@ static CUresult array_make(struct obf_array *array)
 	return fake.array_result;
 }
 
-static CUresult array_destroy(struct obf_array *array, bool ctx_ended)
+CUresult fake_array_destroy(struct obf_array *array, bool ctx_ended)
 {
 	fake.arrays -= array->backend == &fake;
 	fake.last_ctx_ended = ctx_ended;
 	return CUDA_SUCCESS;
 }
 
-static CUresult array_copy(
+CUresult fake_array_copy(
 	struct obf_stream *stream, const struct obf_array_copy *what, bool blocking)
 {
 	(void)stream;
@@ -33,18 +30,16 @@ static CUresult array_copy(
 }
 
 /* Each second object has the value of another one, as in drivers that number them by context. */
-static CUresult texture_create(struct obf_texture *texture)
+CUresult fake_texture_create(struct obf_texture *texture)
 {
 	texture->value = 1 + (uint64_t)(++fake.textures - 1) % 2;
 	return fake.array_result;
 }
 
-static CUresult texture_destroy(struct obf_texture *texture, bool ctx_ended)
+CUresult fake_texture_destroy(struct obf_texture *texture, bool ctx_ended)
 {
 	(void)texture;
 	fake.last_ctx_ended = ctx_ended;
 	fake.textures--;
 	return CUDA_SUCCESS;
 }
-
-#endif
