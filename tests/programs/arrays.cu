@@ -6,6 +6,7 @@
  * through device memory, so that no kernel is needed.
  */
 #include "check.h"
+#include <thread>
 
 static uint32_t state = 1;
 
@@ -270,6 +271,42 @@ static void again_and_again()
 	EXPECT(cudaErrorMemoryAllocation, cudaGetLastError());
 }
 
+/*
+ * Several threads read arrays at once, while another one creates and frees some: a read may wait for
+ * its stream while calls of other threads go on.
+ */
+static void threads()
+{
+	static unsigned char in[4][1 << 20], out[4][1 << 20];
+	cudaChannelFormatDesc format = cudaCreateChannelDesc<uchar4>();
+	std::thread readers[4];
+
+	for (int t = 0; t < 4; t++) {
+		fill(in[t], sizeof(in[t]));
+		readers[t] = std::thread([t, format]() {
+			cudaStream_t stream;
+			cudaArray_t array;
+
+			CU(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+			for (int i = 0; i < 10; i++) {
+				CU(cudaMallocArray(&array, &format, 512, 512));
+				CU(cudaMemcpy2DToArrayAsync(array, 0, 0, in[t], 2048, 2048, 512,
+					cudaMemcpyHostToDevice, stream));
+				memset(out[t], 0, sizeof(out[t]));
+				CU(cudaMemcpy2DFromArrayAsync(out[t], 2048, array, 0, 0, 2048, 512,
+					cudaMemcpyDeviceToHost, stream));
+				CU(cudaStreamSynchronize(stream));
+				OK(memcmp(in[t], out[t], sizeof(in[t])) == 0);
+				CU(cudaFreeArray(array));
+			}
+			CU(cudaStreamDestroy(stream));
+		});
+	}
+	for (int t = 0; t < 4; t++)
+		readers[t].join();
+	printf("threads: %016llx\n", (unsigned long long)checksum(out, sizeof(out)));
+}
+
 int main()
 {
 	shapes();
@@ -278,5 +315,6 @@ int main()
 	boxes();
 	mipmaps();
 	again_and_again();
+	threads();
 	return verdict("arrays");
 }
