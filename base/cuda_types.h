@@ -24,6 +24,8 @@ typedef struct CUlib_st *CUlibrary;
 typedef struct CUkern_st *CUkernel;
 typedef struct CUarray_st *CUarray;
 typedef struct CUmipmappedArray_st *CUmipmappedArray;
+typedef struct CUtexref_st *CUtexref;
+typedef struct CUsurfref_st *CUsurfref;
 typedef struct CUevent_st *CUevent;
 typedef struct CUstream_st *CUstream;
 typedef struct CUgraph_st *CUgraph;
@@ -34,6 +36,8 @@ typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUlinkState_st *CUlinkState;
 typedef struct CUgreenCtx_st *CUgreenCtx;
 typedef unsigned long long CUmemGenericAllocationHandle;
+typedef unsigned long long CUtexObject;
+typedef unsigned long long CUsurfObject;
 
 typedef struct CUuuid {
 	char bytes[16];
@@ -52,6 +56,22 @@ typedef struct CUuuid {
 #define CU_MEMHOSTREGISTER_DEVICEMAP   0x02
 #define CU_MEMHOSTREGISTER_IOMEMORY    0x04
 #define CU_MEMHOSTREGISTER_READ_ONLY   0x08
+
+#define CUDA_ARRAY3D_LAYERED                   0x01
+#define CUDA_ARRAY3D_SURFACE_LDST              0x02
+#define CUDA_ARRAY3D_CUBEMAP                   0x04
+#define CUDA_ARRAY3D_TEXTURE_GATHER            0x08
+#define CUDA_ARRAY3D_DEPTH_TEXTURE             0x10
+#define CUDA_ARRAY3D_COLOR_ATTACHMENT          0x20
+#define CUDA_ARRAY3D_SPARSE                    0x40
+#define CUDA_ARRAY3D_DEFERRED_MAPPING          0x80
+#define CUDA_ARRAY3D_VIDEO_ENCODE_DECODE       0x100
+#define CU_TRSA_OVERRIDE_FORMAT                0x01
+#define CU_TRSF_READ_AS_INTEGER                0x01
+#define CU_TRSF_NORMALIZED_COORDINATES         0x02
+#define CU_TRSF_SRGB                           0x10
+#define CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION 0x20
+#define CU_TRSF_SEAMLESS_CUBEMAP               0x40
 
 typedef enum CUresult {
 	CUDA_SUCCESS = 0,
@@ -938,6 +958,162 @@ typedef struct CUDA_MEMCPY3D_PEER {
 	size_t Height;
 	size_t Depth;
 } CUDA_MEMCPY3D_PEER;
+
+typedef enum CUfilter_mode {
+	CU_TR_FILTER_MODE_POINT = 0,
+	CU_TR_FILTER_MODE_LINEAR = 1,
+} CUfilter_mode;
+
+typedef enum CUresourcetype {
+	CU_RESOURCE_TYPE_ARRAY = 0x00,
+	CU_RESOURCE_TYPE_MIPMAPPED_ARRAY = 0x01,
+	CU_RESOURCE_TYPE_LINEAR = 0x02,
+	CU_RESOURCE_TYPE_PITCH2D = 0x03,
+} CUresourcetype;
+
+typedef enum CUresourceViewFormat {
+	CU_RES_VIEW_FORMAT_NONE = 0x00,
+	CU_RES_VIEW_FORMAT_UINT_1X8 = 0x01,
+	CU_RES_VIEW_FORMAT_UINT_2X8 = 0x02,
+	CU_RES_VIEW_FORMAT_UINT_4X8 = 0x03,
+	CU_RES_VIEW_FORMAT_SINT_1X8 = 0x04,
+	CU_RES_VIEW_FORMAT_SINT_2X8 = 0x05,
+	CU_RES_VIEW_FORMAT_SINT_4X8 = 0x06,
+	CU_RES_VIEW_FORMAT_UINT_1X16 = 0x07,
+	CU_RES_VIEW_FORMAT_UINT_2X16 = 0x08,
+	CU_RES_VIEW_FORMAT_UINT_4X16 = 0x09,
+	CU_RES_VIEW_FORMAT_SINT_1X16 = 0x0a,
+	CU_RES_VIEW_FORMAT_SINT_2X16 = 0x0b,
+	CU_RES_VIEW_FORMAT_SINT_4X16 = 0x0c,
+	CU_RES_VIEW_FORMAT_UINT_1X32 = 0x0d,
+	CU_RES_VIEW_FORMAT_UINT_2X32 = 0x0e,
+	CU_RES_VIEW_FORMAT_UINT_4X32 = 0x0f,
+	CU_RES_VIEW_FORMAT_SINT_1X32 = 0x10,
+	CU_RES_VIEW_FORMAT_SINT_2X32 = 0x11,
+	CU_RES_VIEW_FORMAT_SINT_4X32 = 0x12,
+	CU_RES_VIEW_FORMAT_FLOAT_1X16 = 0x13,
+	CU_RES_VIEW_FORMAT_FLOAT_2X16 = 0x14,
+	CU_RES_VIEW_FORMAT_FLOAT_4X16 = 0x15,
+	CU_RES_VIEW_FORMAT_FLOAT_1X32 = 0x16,
+	CU_RES_VIEW_FORMAT_FLOAT_2X32 = 0x17,
+	CU_RES_VIEW_FORMAT_FLOAT_4X32 = 0x18,
+	CU_RES_VIEW_FORMAT_UNSIGNED_BC1 = 0x19,
+	CU_RES_VIEW_FORMAT_UNSIGNED_BC2 = 0x1a,
+	CU_RES_VIEW_FORMAT_UNSIGNED_BC3 = 0x1b,
+	CU_RES_VIEW_FORMAT_UNSIGNED_BC4 = 0x1c,
+	CU_RES_VIEW_FORMAT_SIGNED_BC4 = 0x1d,
+	CU_RES_VIEW_FORMAT_UNSIGNED_BC5 = 0x1e,
+	CU_RES_VIEW_FORMAT_SIGNED_BC5 = 0x1f,
+	CU_RES_VIEW_FORMAT_UNSIGNED_BC6H = 0x20,
+	CU_RES_VIEW_FORMAT_SIGNED_BC6H = 0x21,
+	CU_RES_VIEW_FORMAT_UNSIGNED_BC7 = 0x22,
+} CUresourceViewFormat;
+
+typedef struct CUDA_ARRAY_DESCRIPTOR {
+	size_t Width;
+	size_t Height;
+	CUarray_format Format;
+	unsigned int NumChannels;
+} CUDA_ARRAY_DESCRIPTOR;
+
+typedef struct CUDA_ARRAY3D_DESCRIPTOR {
+	size_t Width;
+	size_t Height;
+	size_t Depth;
+	CUarray_format Format;
+	unsigned int NumChannels;
+	unsigned int Flags;
+} CUDA_ARRAY3D_DESCRIPTOR;
+
+/* of CUDA before 3.2 */
+typedef struct CUDA_ARRAY_DESCRIPTOR_v1 {
+	unsigned int Width;
+	unsigned int Height;
+	CUarray_format Format;
+	unsigned int NumChannels;
+} CUDA_ARRAY_DESCRIPTOR_v1;
+
+typedef struct CUDA_ARRAY3D_DESCRIPTOR_v1 {
+	unsigned int Width;
+	unsigned int Height;
+	unsigned int Depth;
+	CUarray_format Format;
+	unsigned int NumChannels;
+	unsigned int Flags;
+} CUDA_ARRAY3D_DESCRIPTOR_v1;
+
+typedef struct CUDA_ARRAY_SPARSE_PROPERTIES {
+	struct {
+		unsigned int width;
+		unsigned int height;
+		unsigned int depth;
+	} tileExtent;
+	unsigned int miptailFirstLevel;
+	unsigned long long miptailSize;
+	unsigned int flags;
+	unsigned int reserved[4];
+} CUDA_ARRAY_SPARSE_PROPERTIES;
+
+typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS {
+	size_t size;
+	size_t alignment;
+	unsigned int reserved[4];
+} CUDA_ARRAY_MEMORY_REQUIREMENTS;
+
+typedef struct CUDA_RESOURCE_DESC {
+	CUresourcetype resType;
+	union {
+		struct {
+			CUarray hArray;
+		} array;
+		struct {
+			CUmipmappedArray hMipmappedArray;
+		} mipmap;
+		struct {
+			CUdeviceptr devPtr;
+			CUarray_format format;
+			unsigned int numChannels;
+			size_t sizeInBytes;
+		} linear;
+		struct {
+			CUdeviceptr devPtr;
+			CUarray_format format;
+			unsigned int numChannels;
+			size_t width;
+			size_t height;
+			size_t pitchInBytes;
+		} pitch2D;
+		struct {
+			int reserved[32];
+		} reserved;
+	} res;
+	unsigned int flags;
+} CUDA_RESOURCE_DESC;
+
+typedef struct CUDA_TEXTURE_DESC {
+	CUaddress_mode addressMode[3];
+	CUfilter_mode filterMode;
+	unsigned int flags;
+	unsigned int maxAnisotropy;
+	CUfilter_mode mipmapFilterMode;
+	float mipmapLevelBias;
+	float minMipmapLevelClamp;
+	float maxMipmapLevelClamp;
+	float borderColor[4];
+	int reserved[12];
+} CUDA_TEXTURE_DESC;
+
+typedef struct CUDA_RESOURCE_VIEW_DESC {
+	CUresourceViewFormat format;
+	size_t width;
+	size_t height;
+	size_t depth;
+	unsigned int firstMipmapLevel;
+	unsigned int lastMipmapLevel;
+	unsigned int firstLayer;
+	unsigned int lastLayer;
+	unsigned int reserved[16];
+} CUDA_RESOURCE_VIEW_DESC;
 
 typedef struct CUgraphEdgeData {
 	unsigned char from_port;

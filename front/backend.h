@@ -15,8 +15,11 @@
 
 #include "front/front.h"
 
+struct obf_array;
+struct obf_array_copy;
 struct obf_event;
 struct obf_stream;
+struct obf_texture;
 
 /* A point of a stream, in the backend's representation. */
 struct obf_point {
@@ -190,6 +193,24 @@ struct obf_backend {
 	 */
 	bool (*point_passed)(const struct obf_point *point);
 	void (*point_drop)(struct obf_point *point);
+
+	/* ---- arrays, textures, surfaces (array.h, texture.h) ---- */
+
+	/* Allocates the memory of a checked array or mipmapped array; sets array->backend. */
+	CUresult (*array_create)(struct obf_array *array);
+	/*
+	 * Its levels and planes were closed before. Kernels of the context are complete; other
+	 * earlier work may still use the memory.
+	 */
+	CUresult (*array_destroy)(struct obf_array *array, bool ctx_ended);
+	/* A level or a plane of array->parent; sets array->backend. */
+	CUresult (*array_part)(struct obf_array *array);
+	/* As copy; at least one side is an array. */
+	CUresult (*array_copy)(
+		struct obf_stream *stream, const struct obf_array_copy *copy, bool blocking);
+	/* A texture or a surface object: sets texture->value, which kernels use, and is not 0. */
+	CUresult (*texture_create)(struct obf_texture *texture);
+	CUresult (*texture_destroy)(struct obf_texture *texture, bool ctx_ended);
 
 	/* A range of pinned host memory was added or removed. May be NULL. */
 	void (*host_range)(const void *p, size_t size, bool added);

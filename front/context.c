@@ -9,11 +9,13 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "front/array.h"
 #include "front/event.h"
 #include "front/memory.h"
 #include "front/mempool.h"
 #include "front/private.h"
 #include "front/stream.h"
+#include "front/texture.h"
 #include "protocol/obf_calls.h"
 
 struct stack_row {
@@ -147,6 +149,8 @@ static CUresult context_empty(struct obf_context *context)
 	atomic_store(&context->pub.active, false);
 	context->was_active = true;
 	result = obf_process.backend->ctx_destroy(&context->pub);
+	obf_textures_end(&context->pub);
+	obf_arrays_end(&context->pub);
 	obf_events_end(&context->pub);
 	obf_streams_end(&context->pub);
 	obf_mempools_end(&context->pub);

@@ -8,14 +8,8 @@
 
 #include "base/check.h"
 
-struct side {
-	CUmemorytype type;
-	uint64_t address; /* the pointer that the memory type selects; offsets not applied */
-	size_t x, y, z, pitch, height;
-};
-
 /* Whether the pointer for this type is a CUdeviceptr, which must be device or pinned memory. */
-static CUresult side_type(const struct side *side, bool *ret_said_device)
+static CUresult side_type(const struct obf_copy_side *side, bool *ret_said_device)
 {
 	switch ((int)side->type) {
 	case CU_MEMORYTYPE_HOST:
@@ -25,9 +19,6 @@ static CUresult side_type(const struct side *side, bool *ret_said_device)
 	case CU_MEMORYTYPE_DEVICE:
 		*ret_said_device = true;
 		return CUDA_SUCCESS;
-	case CU_MEMORYTYPE_ARRAY:
-		return obf_absent(
-			"cuMemcpy2D/3D with arrays", "arrays and textures are not forwarded");
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -36,8 +27,9 @@ static CUresult side_type(const struct side *side, bool *ret_said_device)
 /*
  * Computes the first byte, the pitch and the slice. The whole extent must be in one kind of memory.
  */
-static CUresult side_place(const struct side *side, bool said_device, const struct obf_copy *copy,
-	bool *ret_device, uint64_t *ret_first, size_t *ret_pitch, size_t *ret_slice)
+static CUresult side_place(const struct obf_copy_side *side, bool said_device,
+	const struct obf_copy *copy, bool *ret_device, uint64_t *ret_first, size_t *ret_pitch,
+	size_t *ret_slice)
 {
 	size_t row_end, pitch, height, slice, offset, a, b, last;
 
@@ -65,7 +57,7 @@ static CUresult side_place(const struct side *side, bool said_device, const stru
 }
 
 /* For an empty copy: rejects only pointers that cannot be valid. */
-static CUresult side_empty(const struct side *side, bool said_device)
+static CUresult side_empty(const struct obf_copy_side *side, bool said_device)
 {
 	bool device;
 
@@ -73,8 +65,19 @@ static CUresult side_empty(const struct side *side, bool said_device)
 			     : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult copy_make(const struct side *src, const struct side *dst, size_t width,
-	size_t height, size_t depth, struct obf_copy *ret)
+CUresult obf_copy_side_place(const struct obf_copy_side *side, const struct obf_copy *copy,
+	bool *ret_device, uint64_t *ret_first, size_t *ret_pitch, size_t *ret_slice)
+{
+	bool said_device = false;
+	CUresult result = side_type(side, &said_device);
+
+	return result == CUDA_SUCCESS
+		? side_place(side, said_device, copy, ret_device, ret_first, ret_pitch, ret_slice)
+		: result;
+}
+
+static CUresult copy_make(const struct obf_copy_side *src, const struct obf_copy_side *dst,
+	size_t width, size_t height, size_t depth, struct obf_copy *ret)
 {
 	bool src_said = false, dst_said = false;
 	CUresult result;
@@ -97,43 +100,29 @@ static CUresult copy_make(const struct side *src, const struct side *dst, size_t
 	return result;
 }
 
-/* Unified pointers are in the device field. */
-static uint64_t address_of(CUmemorytype type, const void *host, CUdeviceptr device)
-{
-	return type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : device;
-}
-
-/*
- * The members of struct side from the parameters of one side, `src` or `dst`. The structs for two
- * dimensions, three dimensions and peers name them alike.
- */
-#define SIDE_2D(copy, side)                                                                        \
-	.type = (copy)->side##MemoryType,                                                          \
-	.address = address_of((copy)->side##MemoryType, (copy)->side##Host, (copy)->side##Device), \
-	.x = (copy)->side##XInBytes, .y = (copy)->side##Y, .pitch = (copy)->side##Pitch
-#define SIDE_3D(copy, side) \
-	SIDE_2D(copy, side), .z = (copy)->side##Z, .height = (copy)->side##Height
-
 CUresult obf_copy_from_2d(const CUDA_MEMCPY2D *copy, struct obf_copy *ret)
 {
 	if (!copy)
 		return CUDA_ERROR_INVALID_VALUE;
-	return copy_make(&(struct side){ SIDE_2D(copy, src) }, &(struct side){ SIDE_2D(copy, dst) },
-		copy->WidthInBytes, copy->Height, 1, ret);
+	return copy_make(&(struct obf_copy_side){ OBF_SIDE_2D(copy, src) },
+		&(struct obf_copy_side){ OBF_SIDE_2D(copy, dst) }, copy->WidthInBytes, copy->Height,
+		1, ret);
 }
 
 CUresult obf_copy_from_3d(const CUDA_MEMCPY3D *copy, struct obf_copy *ret)
 {
 	if (!copy || copy->srcLOD != 0 || copy->dstLOD != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	return copy_make(&(struct side){ SIDE_3D(copy, src) }, &(struct side){ SIDE_3D(copy, dst) },
-		copy->WidthInBytes, copy->Height, copy->Depth, ret);
+	return copy_make(&(struct obf_copy_side){ OBF_SIDE_3D(copy, src) },
+		&(struct obf_copy_side){ OBF_SIDE_3D(copy, dst) }, copy->WidthInBytes, copy->Height,
+		copy->Depth, ret);
 }
 
 CUresult obf_copy_from_peer(const CUDA_MEMCPY3D_PEER *copy, struct obf_copy *ret)
 {
 	if (copy->srcLOD != 0 || copy->dstLOD != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	return copy_make(&(struct side){ SIDE_3D(copy, src) }, &(struct side){ SIDE_3D(copy, dst) },
-		copy->WidthInBytes, copy->Height, copy->Depth, ret);
+	return copy_make(&(struct obf_copy_side){ OBF_SIDE_3D(copy, src) },
+		&(struct obf_copy_side){ OBF_SIDE_3D(copy, dst) }, copy->WidthInBytes, copy->Height,
+		copy->Depth, ret);
 }

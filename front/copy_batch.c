@@ -4,6 +4,7 @@
  * Batches of copies. CUDA guarantees no order among the copies of a batch; here they are put into
  * the stream one after the other. All copies are checked before the first one is made.
  */
+#include "front/array.h"
 #include "front/copy.h"
 #include "front/private.h"
 #include "front/stream.h"
@@ -120,7 +121,7 @@ CUresult obf_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t 
 	return rows_copy(&rows, NULL, stream);
 }
 
-/* ---- boxes: of pointers, elements are bytes ---- */
+/* ---- boxes: without an array, elements are bytes ---- */
 
 static CUresult box_make(const CUDA_MEMCPY3D_BATCH_OP *op, struct obf_copy *ret)
 {
@@ -138,10 +139,6 @@ static CUresult box_make(const CUDA_MEMCPY3D_BATCH_OP *op, struct obf_copy *ret)
 		.Depth = op->extent.depth,
 	};
 
-	if (op->src.type == CU_MEMCPY_OPERAND_TYPE_ARRAY ||
-		op->dst.type == CU_MEMCPY_OPERAND_TYPE_ARRAY)
-		return obf_absent("cuMemcpy3DBatchAsync with arrays",
-			"arrays and textures are not forwarded");
 	if (op->src.type != CU_MEMCPY_OPERAND_TYPE_POINTER ||
 		op->dst.type != CU_MEMCPY_OPERAND_TYPE_POINTER || !op->extent.width ||
 		!op->extent.height || !op->extent.depth ||
@@ -150,23 +147,67 @@ static CUresult box_make(const CUDA_MEMCPY3D_BATCH_OP *op, struct obf_copy *ret)
 	return obf_copy_from_3d(&copy, ret);
 }
 
+static bool has_array(const CUDA_MEMCPY3D_BATCH_OP *op)
+{
+	return op->src.type == CU_MEMCPY_OPERAND_TYPE_ARRAY ||
+		op->dst.type == CU_MEMCPY_OPERAND_TYPE_ARRAY;
+}
+
+static CUresult array_make(const CUDA_MEMCPY3D_BATCH_OP *op, struct obf_array_copy *ret)
+{
+	if (!op->extent.width || !op->extent.height || !op->extent.depth ||
+		!order_valid(op->srcAccessOrder, op->flags))
+		return CUDA_ERROR_INVALID_VALUE;
+	return obf_array_copy_from_batch(op, ret);
+}
+
+static CUresult op_check(const CUDA_MEMCPY3D_BATCH_OP *op)
+{
+	struct obf_array_copy array;
+	struct obf_copy copy;
+
+	return has_array(op) ? array_make(op, &array) : box_make(op, &copy);
+}
+
+static CUresult array_submit(struct obf_stream *stream, const CUDA_MEMCPY3D_BATCH_OP *op)
+{
+	struct obf_array_copy copy;
+	CUresult result = array_make(op, &copy);
+
+	if (result == CUDA_SUCCESS)
+		result = obf_process.backend->array_copy(stream, &copy, false);
+	if (result == CUDA_SUCCESS &&
+		op->srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL && !copy.src &&
+		!copy.flat.src_device)
+		result = obf_process.backend->stream_wait(stream);
+	return obf_ctx_result(stream->ctx, result);
+}
+
+static CUresult op_submit(struct obf_stream *stream, const CUDA_MEMCPY3D_BATCH_OP *op)
+{
+	struct obf_copy copy;
+
+	if (has_array(op))
+		return array_submit(stream, op);
+	box_make(op, &copy);
+	return copy_submit(stream, &copy, op->srcAccessOrder);
+}
+
 static CUresult boxes_copy(size_t n, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t *fail_index,
 	unsigned long long flags, CUstream handle)
 {
 	struct obf_stream *stream;
-	struct obf_copy copy;
 	CUresult result = batch_enter(handle, fail_index, &stream);
 
 	if (result == CUDA_SUCCESS && (!n || !ops || flags))
 		result = CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < n && result == CUDA_SUCCESS; i++) {
-		result = box_make(&ops[i], &copy);
+		result = op_check(&ops[i]);
 		if (result != CUDA_SUCCESS && fail_index)
 			*fail_index = i;
 	}
 	for (size_t i = 0; i < n && result == CUDA_SUCCESS; i++) {
-		box_make(&ops[i], &copy);
-		result = copy_submit(stream, &copy, ops[i].srcAccessOrder);
+		result = op_submit(stream, &ops[i]);
 		if (result != CUDA_SUCCESS && fail_index)
 			*fail_index = i;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* cuMemcpy and similar calls: each form becomes a write, a read or an obf_copy. */
+#include "front/array.h"
 #include "front/copy.h"
 #include "front/private.h"
 #include "front/stream.h"
@@ -95,23 +96,25 @@ static CUresult box_copy(struct obf_stream *stream, const struct obf_copy *copy,
 	return obf_ctx_result(stream->ctx, obf_process.backend->copy(stream, copy, blocking));
 }
 
-#define BOX_CALL(call, type, convert, blocking)                                             \
-	CUresult obf_cuMemcpy##call(const type *params, CUstream handle)                    \
-	{                                                                                   \
-		struct obf_stream *stream;                                                  \
-		struct obf_copy copy;                                                       \
-		CUresult result = obf_stream_enter(handle, &stream);                        \
-                                                                                            \
-		if (result == CUDA_SUCCESS)                                                 \
-			result = convert(params, &copy);                                    \
-		return result == CUDA_SUCCESS ? box_copy(stream, &copy, blocking) : result; \
+#define BOX_CALL(call, type, dimensions, blocking)                                               \
+	CUresult obf_cuMemcpy##call(const type *params, CUstream handle)                         \
+	{                                                                                        \
+		struct obf_stream *stream;                                                       \
+		struct obf_copy copy;                                                            \
+		CUresult result = obf_stream_enter(handle, &stream);                             \
+                                                                                                 \
+		if (result == CUDA_SUCCESS && ob_unlikely(params && OBF_COPY_HAS_ARRAY(params))) \
+			return obf_array_copy_##dimensions(stream, params, blocking);            \
+		if (result == CUDA_SUCCESS)                                                      \
+			result = obf_copy_from_##dimensions(params, &copy);                      \
+		return result == CUDA_SUCCESS ? box_copy(stream, &copy, blocking) : result;      \
 	}
 
-BOX_CALL(2DAsync_v2, CUDA_MEMCPY2D, obf_copy_from_2d, false)
-BOX_CALL(2D_v2, CUDA_MEMCPY2D, obf_copy_from_2d, true)
-BOX_CALL(2DUnaligned_v2, CUDA_MEMCPY2D, obf_copy_from_2d, true)
-BOX_CALL(3DAsync_v2, CUDA_MEMCPY3D, obf_copy_from_3d, false)
-BOX_CALL(3D_v2, CUDA_MEMCPY3D, obf_copy_from_3d, true)
+BOX_CALL(2DAsync_v2, CUDA_MEMCPY2D, 2d, false)
+BOX_CALL(2D_v2, CUDA_MEMCPY2D, 2d, true)
+BOX_CALL(2DUnaligned_v2, CUDA_MEMCPY2D, 2d, true)
+BOX_CALL(3DAsync_v2, CUDA_MEMCPY3D, 3d, false)
+BOX_CALL(3D_v2, CUDA_MEMCPY3D, 3d, true)
 
 /* ---- between contexts ---- */
 
@@ -175,6 +178,8 @@ static CUresult peer_3d(const CUDA_MEMCPY3D_PEER *params, CUstream handle, bool 
 	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = peers_enter(params->dstContext, params->srcContext, blocking, &dst_ctx, &src_ctx);
+	if (result == CUDA_SUCCESS && OBF_COPY_HAS_ARRAY(params))
+		return obf_array_copy_peer(stream, params, dst_ctx, src_ctx, blocking);
 	if (result == CUDA_SUCCESS)
 		result = obf_copy_from_peer(params, &copy);
 	if (result != CUDA_SUCCESS)

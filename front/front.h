@@ -62,6 +62,10 @@ enum obf_kind {
 	OBF_KIND_EVENT = 7,
 	OBF_KIND_POOL = 8,
 	OBF_KIND_LINK = 9,
+	OBF_KIND_ARRAY = 32,
+	OBF_KIND_TEXTURE = 33,
+	OBF_KIND_TEXREF = 34,
+	OBF_KIND_SURFREF = 35,
 };
 
 #define OBF_CTX_MAX                1024u /* live contexts */

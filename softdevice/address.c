@@ -34,7 +34,9 @@ static struct obd_address alloc_classify(struct obd_alloc *alloc, uint64_t addr)
 	offset = addr - alloc->span.base;
 	if (offset >= alloc->span.size)
 		return at;
-	at.kind = alloc->kind == OBD_ALLOC_HEAP ? OBD_ADDRESS_HEAP : OBD_ADDRESS_MEMORY;
+	at.kind = alloc->kind == OBD_ALLOC_HEAP  ? OBD_ADDRESS_HEAP
+		: alloc->kind == OBD_ALLOC_ARRAY ? OBD_ADDRESS_ARRAY
+						 : OBD_ADDRESS_MEMORY;
 	at.left = alloc->span.size - offset;
 	at.alloc = alloc;
 	return at;

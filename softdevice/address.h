@@ -30,6 +30,7 @@ enum obd_address_kind {
 	OBD_ADDRESS_UNUSED,    /* free, a guard page or block, or reserved and not mapped */
 	OBD_ADDRESS_MEMORY,    /* an allocation of the program, or a variable of a module */
 	OBD_ADDRESS_HEAP,      /* malloc in a kernel: only kernels may access it */
+	OBD_ADDRESS_ARRAY,     /* an array: only copies with arrays may access it */
 	OBD_ADDRESS_SCRATCH,   /* memory of the interpreter: shared and local memory of kernels */
 	OBD_ADDRESS_MAPPED,    /* cuMemMap, and some device has access */
 	OBD_ADDRESS_NO_ACCESS, /* cuMemMap, and no device has access */
@@ -44,7 +45,7 @@ struct obd_address {
 	 */
 	uint64_t left;
 	union {                              /* the owner; NULL for the kinds outside the window */
-		struct obd_alloc *alloc;     /* MEMORY, HEAP */
+		struct obd_alloc *alloc;     /* MEMORY, HEAP, ARRAY */
 		struct obd_mapping *mapping; /* MAPPED, NO_ACCESS */
 		struct obd_span *span;       /* SCRATCH */
 	};

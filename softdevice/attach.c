@@ -13,6 +13,7 @@
 #include "front/trace.h"
 #include "protocol/obd_locals.h"
 #include "protocol/obd_procs.h"
+#include "softdevice/array.h"
 #include "softdevice/config.h"
 #include "softdevice/context.h"
 #include "softdevice/context_life.h"
@@ -134,6 +135,12 @@ static struct obf_backend backend = {
 	.point_take = obd_point_take,
 	.point_passed = obd_point_passed,
 	.point_drop = obd_point_drop,
+	.array_create = obd_array_create,
+	.array_destroy = obd_array_destroy,
+	.array_part = obd_array_part,
+	.array_copy = obd_array_copy,
+	.texture_create = obd_texture_create,
+	.texture_destroy = obd_texture_destroy,
 	.mod_load = obd_module_load,
 	.mod_unload = obd_module_unload,
 	.func_get = obd_module_func_get,

@@ -105,20 +105,13 @@ static CUresult side_check(bool device, uint64_t addr, uint64_t size)
 	return device ? obd_address_check(addr, size) : CUDA_SUCCESS;
 }
 
-CUresult obd_copy_box(struct obf_stream *base, const struct obf_copy *copy, bool blocking)
+CUresult obd_copy_checked(struct obf_stream *base, const struct obf_copy *copy, bool blocking)
 {
 	struct obd_stream *stream = obd_stream_of(base);
 	bool staged, wait;
 	struct copy_op *op;
 	CUresult result;
 
-	result = side_check(
-		copy->src_device, copy->src, extent(copy, copy->src_pitch, copy->src_slice));
-	if (!result)
-		result = side_check(copy->dst_device, copy->dst,
-			extent(copy, copy->dst_pitch, copy->dst_slice));
-	if (result)
-		return result;
 	mode_of(copy, blocking, &staged, &wait);
 	op = copy_op_new(stream->ctx, copy, staged);
 	if (!op)
@@ -142,6 +135,24 @@ CUresult obd_copy_box(struct obf_stream *base, const struct obf_copy *copy, bool
 		result = obd_ctx_result(stream->ctx);
 	}
 	return result;
+}
+
+CUresult obd_copy_box(struct obf_stream *base, const struct obf_copy *copy, bool blocking)
+{
+	CUresult result;
+
+	result = side_check(
+		copy->src_device, copy->src, extent(copy, copy->src_pitch, copy->src_slice));
+	if (!result)
+		result = side_check(copy->dst_device, copy->dst,
+			extent(copy, copy->dst_pitch, copy->dst_slice));
+	return result ? result : obd_copy_checked(base, copy, blocking);
+}
+
+CUresult obd_copy_side_check(
+	bool device, uint64_t addr, size_t pitch, size_t slice, const struct obf_copy *copy)
+{
+	return side_check(device, addr, extent(copy, pitch, slice));
 }
 
 CUresult obd_copy_write(

@@ -26,6 +26,11 @@ CUresult obd_copy_write(
 CUresult obd_copy_read(
 	struct obf_stream *stream, void *dst, uint64_t src, size_t size, bool blocking);
 CUresult obd_copy_box(struct obf_stream *stream, const struct obf_copy *copy, bool blocking);
+/* A copy whose addresses were checked, or are in arrays. */
+CUresult obd_copy_checked(struct obf_stream *stream, const struct obf_copy *copy, bool blocking);
+/* The check of one side: mappings without access, and queued frees. */
+CUresult obd_copy_side_check(
+	bool device, uint64_t addr, size_t pitch, size_t slice, const struct obf_copy *copy);
 CUresult obd_fill(struct obf_stream *stream, const struct obf_fill *fill);
 
 #endif

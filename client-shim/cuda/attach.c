@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "base/log.h"
+#include "client-shim/cuda/array.h"
 #include "client-shim/cuda/context.h"
 #include "client-shim/cuda/copy.h"
 #include "client-shim/cuda/device.h"
@@ -65,6 +66,12 @@ static struct obf_backend backend = {
 	.point_take = obc_point_take,
 	.point_passed = obc_point_over,
 	.point_drop = obc_point_drop,
+	.array_create = obc_array_create,
+	.array_destroy = obc_array_destroy,
+	.array_part = obc_array_part,
+	.array_copy = obc_array_copy,
+	.texture_create = obc_texture_create,
+	.texture_destroy = obc_texture_destroy,
 	.mod_load = obc_mod_load,
 	.mod_unload = obc_mod_unload,
 	.func_get = obc_func_get,

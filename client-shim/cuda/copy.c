@@ -48,8 +48,7 @@ static CUresult to_device(
 	return result;
 }
 
-/* A copy is ordered in its stream: when its bytes have arrived, all earlier work is complete. */
-static CUresult arrived(struct obc_stream *at, uint64_t launches, CUresult result)
+CUresult obc_copy_arrived(struct obc_stream *at, uint64_t launches, CUresult result)
 {
 	if (result == CUDA_SUCCESS)
 		obc_stream_arrived(at, obc_log_last(), launches);
@@ -60,7 +59,7 @@ static CUresult from_device(struct obc_stream *at, void *dst, uint64_t src, size
 {
 	uint64_t launches = obc_ctx_launches();
 
-	return arrived(at, launches, obc_transfer_read(dst, src, size, at->base.handle));
+	return obc_copy_arrived(at, launches, obc_transfer_read(dst, src, size, at->base.handle));
 }
 
 /*
@@ -75,12 +74,7 @@ static bool must_settle(const struct obc_stream *at)
 			obc_ctx_busy(at->home) && !obc_streams_idle(at->base.ctx));
 }
 
-/*
- * After an upload by a call that is not "Async": above OBF_COPY_SMALL bytes the call waits for its
- * stream if need be. So does a smaller one while copies are pending in the background: the server
- * may hold the upload back for long. `launches`: the count before the upload.
- */
-static CUresult uploaded(struct obc_stream *at, uint64_t launches, size_t size)
+CUresult obc_copy_uploaded(struct obc_stream *at, uint64_t launches, size_t size)
 {
 	uint64_t number = obc_log_last();
 	CUresult result;
@@ -94,8 +88,7 @@ static CUresult uploaded(struct obc_stream *at, uint64_t launches, size_t size)
 	return result;
 }
 
-/* The context's id on the wire; 0: not a peer copy. */
-static uint64_t peer_number(const struct obf_ctx *ctx)
+uint64_t obc_copy_peer(const struct obf_ctx *ctx)
 {
 	return ctx ? obc_ctx_of(ctx)->id : 0;
 }
@@ -118,19 +111,15 @@ static CUresult on_device(struct obc_stream *at, const struct obf_copy *c)
 		.width = c->width,
 		.height = c->height,
 		.depth = c->depth,
-		.dst_ctx = peer_number(c->dst_ctx),
-		.src_ctx = peer_number(c->src_ctx),
+		.dst_ctx = obc_copy_peer(c->dst_ctx),
+		.src_ctx = obc_copy_peer(c->src_ctx),
 		.stream = at->base.handle,
 	};
 	obc_stream_mark(at, slot.number);
 	return obc_log_commit(&slot);
 }
 
-/*
- * Host functions that are ordered before this copy may still write its source: waits for the
- * stream.
- */
-static CUresult before_host_read(struct obc_stream *at)
+CUresult obc_copy_before_host_read(struct obc_stream *at)
 {
 	return ob_unlikely(obc_hostfunc_pending()) ? obc_stream_wait(&at->base) : CUDA_SUCCESS;
 }
@@ -207,7 +196,7 @@ static CUresult box_scatter(struct obc_stream *at, const struct obf_copy *c)
 			result = from_device(at, dst, src, c->width);
 			continue;
 		}
-		result = arrived(at, launches,
+		result = obc_copy_arrived(at, launches,
 			obc_call_op_read_rows(src, c->src_pitch, c->src_slice, c->width, n, 1,
 				at->base.handle, packed));
 		for (size_t i = 0; i < n && result == CUDA_SUCCESS; i++)
@@ -229,7 +218,7 @@ static CUresult box_from_device(struct obc_stream *at, const struct obf_copy *c)
 
 	if (!is_packed(c, c->dst_pitch, c->dst_slice))
 		return box_scatter(at, c);
-	return arrived(at, launches,
+	return obc_copy_arrived(at, launches,
 		obc_call_op_read_rows(c->src, c->src_pitch, c->src_slice, c->width, c->height,
 			c->depth, at->base.handle, (void *)(uintptr_t)c->dst));
 }
@@ -256,7 +245,7 @@ static CUresult box_copy(struct obc_stream *at, const struct obf_copy *c)
 		return box_on_host(at, c);
 	if (c->src_device)
 		return box_from_device(at, c);
-	result = before_host_read(at);
+	result = obc_copy_before_host_read(at);
 	return result == CUDA_SUCCESS ? box_to_device(at, c) : result;
 }
 
@@ -274,7 +263,7 @@ CUresult obc_copy_write(
 {
 	struct obc_stream *at = obc_stream_of(stream);
 	uint64_t launches, number;
-	CUresult result = before_host_read(at);
+	CUresult result = obc_copy_before_host_read(at);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -285,7 +274,7 @@ CUresult obc_copy_write(
 	}
 	launches = obc_ctx_launches();
 	result = to_device(at, dst, src, size, blocking);
-	return blocking && result == CUDA_SUCCESS ? uploaded(at, launches, size) : result;
+	return blocking && result == CUDA_SUCCESS ? obc_copy_uploaded(at, launches, size) : result;
 }
 
 CUresult obc_copy_read(
@@ -320,7 +309,7 @@ CUresult obc_copy_box(struct obf_stream *stream, const struct obf_copy *c, bool 
 	result = box_copy(at, c);
 	if (!blocking || result != CUDA_SUCCESS || c->src_device || !c->dst_device)
 		return result;
-	return uploaded(at, launches, all);
+	return obc_copy_uploaded(at, launches, all);
 }
 
 void obc_host_range(const void *p, size_t size, bool added)

@@ -82,6 +82,11 @@ static CUresult copy_2d_async(const CUDA_MEMCPY2D *copy, CUstream stream)
 	TIMED(stream, cuMemcpy2DAsync_v2(copy, stream));
 }
 
+static CUresult copy_3d_async(const CUDA_MEMCPY3D *copy, CUstream stream)
+{
+	TIMED(stream, cuMemcpy3DAsync_v2(copy, stream));
+}
+
 static CUresult peer_async(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx,
 	size_t bytes, CUstream stream)
 {
@@ -190,6 +195,7 @@ const struct obs_driver *obs_device_calls(const struct obs_driver *table)
 	ret->cuMemcpyDtoHAsync_v2 = d_to_h_async;
 	ret->cuMemcpyDtoDAsync_v2 = d_to_d_async;
 	ret->cuMemcpy2DAsync_v2 = copy_2d_async;
+	ret->cuMemcpy3DAsync_v2 = copy_3d_async;
 	ret->cuMemcpyPeerAsync = peer_async;
 	ret->cuMemcpy3DPeerAsync = peer_3d_async;
 	ret->cuMemsetD8Async = fill_8;

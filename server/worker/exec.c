@@ -172,6 +172,7 @@ static bool may_wait(uint16_t opcode)
 	case OBP_OP_EVENT_SYNCHRONIZE_SINCE:
 	case OBP_OP_READ:
 	case OBP_OP_READ_ROWS:
+	case OBP_OP_ARRAY_READ:
 	case OBP_OP_READ_STRIPED:
 	case OBP_OP_READ_LATER:
 		return true;

@@ -96,6 +96,10 @@ static struct touch touch_of_stream(uint16_t opcode, const void *body)
 		return of_stream(STREAM, BODY(read)->stream);
 	case OBP_OP_READ_ROWS:
 		return of_stream(STREAM, BODY(read_rows)->stream);
+	case OBP_OP_ARRAY_WRITE:
+		return of_stream(STREAM, BODY(array_write)->stream);
+	case OBP_OP_ARRAY_READ:
+		return of_stream(STREAM, BODY(array_read)->stream);
 	case OBP_OP_COPY_D2D:
 		/* Between contexts the driver also orders it with the other context's work. */
 		if (BODY(copy_d2d)->dst_ctx != BODY(copy_d2d)->src_ctx)

@@ -287,7 +287,8 @@ struct obs_session {
 	bool trust_reader;
 
 	struct obs_handles streams, events, modules, functions;
-	struct obs_handles made[OBS_KIND_END]; /* by enum obs_kind */
+	struct obs_handles arrays, textures, surfaces; /* ops/array.h */
+	struct obs_handles made[OBS_KIND_END];         /* by enum obs_kind */
 	struct obs_context contexts[OBS_CONTEXTS_MAX];
 	uint32_t n_contexts; /* entries ever used */
 	/* stands for contexts beyond the limit; cannot be entered */

@@ -101,7 +101,7 @@ static void boxes(CUdeviceptr memory, CUstream stream)
 	OK(index == 1);
 	op[1].extent.depth = 2;
 	op[1].dst.type = CU_MEMCPY_OPERAND_TYPE_ARRAY;
-	EXPECT(CUDA_ERROR_NOT_SUPPORTED, cuMemcpy3DBatchAsync(2, op, 0, stream));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemcpy3DBatchAsync(2, op, 0, stream)); /* not an array */
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemcpy3DBatchAsync(1, op, 1, stream));
 }
 

@@ -11,6 +11,7 @@
 #include "server/worker/device_times.h"
 #include "server/worker/free_memory.h"
 #include "server/worker/lane.h"
+#include "server/worker/ops/array.h"
 #include "server/worker/ops/ops.h"
 
 /*
@@ -131,10 +132,12 @@ static void forget_module(void *user, struct obs_handle *handle)
 /* The driver destroys what lived in the context; here its handles are removed. */
 static void context_forget(struct obs_session *session, struct obs_context *context)
 {
-	struct obs_handles *const tables[] = { &session->streams, &session->events };
+	struct obs_handles *const tables[] = { &session->streams, &session->events,
+		&session->textures, &session->surfaces };
 	struct forget forget = { .table = &session->modules, .context = context };
 
 	obs_handles_each(&session->modules, forget_module, &forget);
+	obs_arrays_forget(session, context);
 	for (size_t i = 0; i < ob_count(tables); i++) {
 		forget.table = tables[i];
 		obs_handles_each(tables[i], forget_one, &forget);

@@ -99,9 +99,7 @@ static CUresult d2d_slice(struct obs_exec *x, const struct obp_copy_d2d_req *req
 	return x->drv->cuMemcpy2DAsync_v2(&copy, stream);
 }
 
-/* The driver's context for the id of a peer copy; 0 is the current one. False: told. */
-static bool peer_context(
-	struct obs_exec *x, const struct obp_record *rec, uint64_t id, CUcontext *ret)
+bool obs_peer_context(struct obs_exec *x, const struct obp_record *rec, uint64_t id, CUcontext *ret)
 {
 	struct obs_context *context = id ? obs_context_find(x->session, id) : x->context;
 	CUresult result = CUDA_ERROR_INVALID_CONTEXT;
@@ -130,8 +128,8 @@ void obs_op_copy_d2d(
 	if (!obs_stream_get(x, rec, req->stream, &stream))
 		return;
 	if (req->dst_ctx != req->src_ctx &&
-		(!peer_context(x, rec, req->dst_ctx, &dst_ctx) ||
-			!peer_context(x, rec, req->src_ctx, &src_ctx)))
+		(!obs_peer_context(x, rec, req->dst_ctx, &dst_ctx) ||
+			!obs_peer_context(x, rec, req->src_ctx, &src_ctx)))
 		return;
 	if (!box_inside(x, &dst) || !box_inside(x, &src)) {
 		obs_async_result(x, rec, CUDA_ERROR_INVALID_VALUE);

@@ -31,6 +31,10 @@ static inline uint64_t obs_module_bytes(const struct obs_handle *module)
 /* Removes what the module has in the session's tables, and gives back what was charged for it. */
 void obs_module_forget(struct obs_session *session, uint64_t id, const struct obs_handle *module);
 
+/* The driver's context for the id of a peer copy; 0 is the current one. False: told. */
+bool obs_peer_context(
+	struct obs_exec *x, const struct obp_record *rec, uint64_t id, CUcontext *ret);
+
 /*
  * May there be one more module? CUDA_ERROR_OUT_OF_MEMORY if not, or x->refused. Executor. For
  * streams, events, functions and other handles obs_handle_room (protocol/obs_dispatch.h) says so.

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "server/worker/completion.h"
 #include "server/worker/held.h"
+#include "server/worker/ops/array.h"
 #include "server/worker/ops/box.h"
 #include "server/worker/ops/ops.h"
 
@@ -24,6 +25,8 @@
  */
 struct pull {
 	struct box box;
+	struct obs_array *array;   /* NULL: memory; else it is in use until pull_end */
+	uint64_t pos[3];           /* in the array; box has the extent only */
 	uint64_t row, done_in_row; /* rows are numbered through all slices */
 	uint64_t piece;            /* bytes */
 	CUstream stream;
@@ -35,6 +38,26 @@ struct pull {
 };
 
 _Static_assert(sizeof(struct pull) <= OBS_PENDING_STATE, "a read waits in an entry");
+
+/* Starts a piece of an array: rows of one slice from `row` on, or a part of one. */
+static CUresult pull_array(struct obs_exec *x, const struct pull *pull, uint64_t row, uint64_t at,
+	uint64_t width, uint64_t rows, uint8_t *dst)
+{
+	const CUDA_MEMCPY3D copy = { .srcMemoryType = CU_MEMORYTYPE_ARRAY,
+		.srcArray = pull->array->driver,
+		.srcXInBytes = pull->pos[0] + at,
+		.srcY = pull->pos[1] + row % pull->box.height,
+		.srcZ = pull->pos[2] + row / pull->box.height,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = dst,
+		.dstPitch = width,
+		.dstHeight = rows,
+		.WidthInBytes = width,
+		.Height = rows,
+		.Depth = 1 };
+
+	return x->drv->cuMemcpy3DAsync_v2(&copy, pull->stream);
+}
 
 static CUresult pull_rows(
 	struct obs_exec *x, const struct pull *pull, uint64_t row, uint64_t rows, uint8_t *dst)
@@ -54,7 +77,8 @@ static CUresult pull_rows(
 			.WidthInBytes = box->width,
 			.Height = n };
 
-		result = x->drv->cuMemcpy2DAsync_v2(&copy, pull->stream);
+		result = pull->array ? pull_array(x, pull, row, 0, box->width, n, dst)
+				     : x->drv->cuMemcpy2DAsync_v2(&copy, pull->stream);
 		dst += n * box->width;
 		row += n;
 		rows -= n;
@@ -87,10 +111,12 @@ static CUresult pull_next(struct obs_exec *x, struct pull *pull, uint8_t *dst, u
 	}
 	n = ob_min(box->width - pull->done_in_row, pull->piece);
 	*ret_size = (uint32_t)n;
-	CUresult result = x->drv->cuMemcpyDtoHAsync_v2(dst,
-		box->addr + pull->row / box->height * box->slice +
-			pull->row % box->height * box->pitch + pull->done_in_row,
-		n, pull->stream);
+	CUresult result = pull->array
+		? pull_array(x, pull, pull->row, pull->done_in_row, n, 1, dst)
+		: x->drv->cuMemcpyDtoHAsync_v2(dst,
+			  box->addr + pull->row / box->height * box->slice +
+				  pull->row % box->height * box->pitch + pull->done_in_row,
+			  n, pull->stream);
 	pull->done_in_row += n;
 	if (pull->done_in_row == box->width) {
 		pull->row++;
@@ -226,9 +252,17 @@ static void pull_pieces(struct obs_exec *x, struct pull *pull)
 		pull_refuse(x, pull, result);
 }
 
+static void pull_end(const struct obs_exec *x, struct pull *pull)
+{
+	if (pull->array)
+		obs_array_unuse(x->drv, pull->array);
+	pull->array = NULL;
+}
+
 static void pull_give(struct obs_exec *x, struct pull *pull)
 {
 	obs_staging_read_give(&x->session->staging, pull->slots);
+	pull_end(x, pull);
 }
 
 /* ---- while the executor goes on ---- */
@@ -244,6 +278,7 @@ static bool poll_start(struct obs_exec *x, struct pull *pull, bool *ret_over)
 			obs_staging_paused(&x->session->staging))
 			return false;
 		pull_answer(x, CUDA_ERROR_OUT_OF_MEMORY);
+		pull_end(x, pull);
 		*ret_over = true;
 		return true;
 	}
@@ -328,6 +363,17 @@ static bool pull_later(struct obs_exec *x, struct pull *pull, bool single, uint6
 
 /* ---- the operations ---- */
 
+static bool pull_inside(struct obs_exec *x, const struct pull *pull)
+{
+	const struct obs_array_box box = { .array = pull->array,
+		.pos = { pull->pos[0], pull->pos[1], pull->pos[2] },
+		.width = pull->box.width,
+		.height = pull->box.height,
+		.depth = pull->box.depth };
+
+	return pull->array ? obs_array_inside(x, &box) : box_inside(x, &pull->box);
+}
+
 static void pull_run(
 	struct obs_exec *x, const struct obp_record *rec, struct pull *pull, uint64_t stream)
 {
@@ -340,12 +386,13 @@ static void pull_run(
 		obs_exec_result(x, rec, CUDA_ERROR_INVALID_CONTEXT);
 		return;
 	}
-	if (!box_inside(x, &pull->box) ||
-		ob_mul_overflows(pull->box.width, pull->box.height, &bytes) ||
+	if (!pull_inside(x, pull) || ob_mul_overflows(pull->box.width, pull->box.height, &bytes) ||
 		ob_mul_overflows(bytes, pull->box.depth, &bytes)) {
 		obs_exec_result(x, rec, CUDA_ERROR_INVALID_VALUE);
 		return;
 	}
+	if (pull->array)
+		obs_array_use(pull->array);
 	pull->piece = PIECE;
 	single = bytes <= pull->piece;
 	obs_replies_release(x->session);
@@ -353,6 +400,7 @@ static void pull_run(
 		return;
 	if (!obs_staging_read_take(&x->session->staging, pull->slots)) {
 		obs_exec_result(x, rec, CUDA_ERROR_OUT_OF_MEMORY);
+		pull_end(x, pull);
 		return;
 	}
 	if (single)
@@ -384,4 +432,14 @@ void obs_op_read_rows(
 				     req->height, req->depth } };
 
 	pull_run(x, rec, &pull, req->stream);
+}
+
+void obs_op_array_read(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_array_read_req *req)
+{
+	struct pull pull = { .box = { 0, req->width, 0, req->width, req->height, req->depth },
+		.pos = { req->pos[0], req->pos[1], req->pos[2] } };
+
+	if (obs_array_get(x, rec, req->array, &pull.array))
+		pull_run(x, rec, &pull, req->stream);
 }

@@ -9,9 +9,11 @@
 
 #include <stdatomic.h>
 
+#include "front/array.h"
 #include "front/backend.h"
 #include "front/event.h"
 #include "front/stream.h"
+#include "front/texture.h"
 
 struct fake {
 	/* configuration */
@@ -20,16 +22,18 @@ struct fake {
 	bool ptx_only;
 	bool passed; /* every point of a stream has been passed */
 	CUresult start_result, alive_result, create_result, load_result, func_load_result,
-		settle_result, destroy_result, look_result, vmm_result;
+		settle_result, destroy_result, look_result, vmm_result, array_result;
 	bool no_vmm;
 	int registers; /* func_attrs reports these */
 	int shared_bytes;
 	/* recorded calls */
 	_Atomic int starts, creates, destroys, syncs, loads, unloads, func_gets, func_loads,
 		settles, func_attrs, func_sets, globals, limits, ranges, streams, events, records,
-		looks, copies, allocs, points, releases, reservations, mappings;
+		looks, copies, allocs, points, releases, reservations, mappings, arrays, textures;
 	uint64_t last_unmapped; /* bytes of the last call of vmm_unmap */
 	struct obf_copy last_copy;
+	struct obf_array_copy last_array_copy;
+	bool last_ctx_ended;     /* of the last end of an array or a texture */
 	char last_payload[4096]; /* of the last load, truncated */
 	bool last_from_text;
 	int n_visible, visible[OBF_DEVICE_MAX];
@@ -44,5 +48,13 @@ extern struct fake fake;
  * unless `fake` sets others.
  */
 void fake_attach(const struct obf_proc *procs, size_t n_procs);
+
+/* For the backend's table (fake_arrays.c). */
+CUresult fake_array_make(struct obf_array *array);
+CUresult fake_array_destroy(struct obf_array *array, bool ctx_ended);
+CUresult fake_array_copy(
+	struct obf_stream *stream, const struct obf_array_copy *what, bool blocking);
+CUresult fake_texture_create(struct obf_texture *texture);
+CUresult fake_texture_destroy(struct obf_texture *texture, bool ctx_ended);
 
 #endif

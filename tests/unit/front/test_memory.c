@@ -207,8 +207,8 @@ TEST(copies_2d)
 	CHECK(got.dst_device);
 	copy.dstMemoryType = CU_MEMORYTYPE_HOST;
 	CHECK_INT(obf_copy_from_2d(&copy, &got), CUDA_ERROR_INVALID_VALUE);
-	copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-	CHECK_INT(obf_copy_from_2d(&copy, &got), CUDA_ERROR_NOT_SUPPORTED);
+	copy.dstMemoryType = CU_MEMORYTYPE_ARRAY; /* front/array_copy.c */
+	CHECK_INT(obf_copy_from_2d(&copy, &got), CUDA_ERROR_INVALID_VALUE);
 	copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
 	copy.dstDevice = 5;
 	CHECK_INT(obf_copy_from_2d(&copy, &got), CUDA_ERROR_INVALID_VALUE);
