@@ -16,6 +16,7 @@
 #include "front/front.h"
 
 struct obf_event;
+struct obf_sharing;
 struct obf_stream;
 
 /* A point of a stream, in the backend's representation. */
@@ -193,6 +194,9 @@ struct obf_backend {
 
 	/* A range of pinned host memory was added or removed. May be NULL. */
 	void (*host_range)(const void *p, size_t size, bool added);
+
+	/* Sharing with other processes (front/share.h). NULL: not supported. */
+	const struct obf_sharing *sharing;
 
 	/* ---- the library ---- */
 

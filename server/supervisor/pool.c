@@ -129,6 +129,7 @@ static void proc_exited(uv_process_t *process, int64_t status, int signal)
 		obs_status_session_ended(proc);
 	super->deaths_total += !super->draining && (signal || (status && state != OBS_PROC_BUSY));
 	if (state == OBS_PROC_BUSY) {
+		obs_broker_forget(&super->broker, proc->id);
 		route_remove(super, proc->route);
 		session_audit_end(proc, signal != 0, why);
 	}
@@ -172,6 +173,23 @@ void obs_pool_take(struct obs_proc *proc, const struct obs_handoff *message)
 	}
 }
 
+/* Executes a request for shared objects and answers it. Takes the first descriptor. */
+static void ipc_request(struct obs_proc *proc, struct obs_handoff *message, int *fd)
+{
+	struct obs_ipc ipc;
+	int answer[OBS_HANDOFF_FDS] = { -1, -1 };
+
+	if (proc->state != OBS_PROC_BUSY || message->size != sizeof ipc)
+		return;
+	memcpy(&ipc, message->body, sizeof ipc);
+	if (!obs_broker_request(
+		    &proc->super->broker, proc->id, &proc->identity, &ipc, fd, &answer[0]))
+		return;
+	memcpy(message->body, &ipc, sizeof ipc);
+	/* A worker that does not read its answers waits in vain, for a limited time. */
+	obs_handoff_send(proc->fd, message, answer);
+}
+
 static void channel_readable(uv_poll_t *poll, int status, int events)
 {
 	struct obs_proc *proc = poll->data;
@@ -182,7 +200,9 @@ static void channel_readable(uv_poll_t *poll, int status, int events)
 	(void)events;
 	if (got < 0 && errno == EAGAIN)
 		return;
-	obs_handoff_close(fds); /* workers send none */
+	if (got > 0 && message.type == OBS_HANDOFF_IPC)
+		ipc_request(proc, &message, &fds[0]);
+	obs_handoff_close(fds);
 	if (got > 0) {
 		obs_pool_take(proc, &message);
 		return;

@@ -23,6 +23,7 @@
 #include "server/worker/end.h"
 #include "server/worker/exec.h"
 #include "server/worker/hostfunc.h"
+#include "server/worker/ipc.h"
 #include "server/worker/resume.h"
 #include "server/worker/stripe.h"
 #include "transport/shm.h"
@@ -126,6 +127,8 @@ static void channel_read(void)
 		return;
 	if (handoff.type == OBS_HANDOFF_JOIN && handoff.route == loop.session->route && fds[0] >= 0)
 		join_admit(&handoff, fds);
+	else if (handoff.type == OBS_HANDOFF_IPC)
+		obs_ipc_answered(&handoff, fds);
 	else
 		obs_handoff_close(fds);
 }
