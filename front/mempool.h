@@ -32,8 +32,8 @@ struct obf_mempool {
 	CUmemoryPool handle;
 	int device;
 	bool is_default;
-	bool shareable; /* created for export to other processes */
-	bool imported;  /* another process's: nothing can be allocated from it */
+	bool shareable;    /* created for export to other processes */
+	bool imported;     /* another process's: nothing can be allocated from it */
 	uint64_t share[2]; /* its id among processes (share.h); 0: none yet */
 	uint64_t max_size; /* bytes; 0: the memory of the device */
 	pthread_mutex_t lock;

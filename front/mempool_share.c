@@ -49,8 +49,8 @@ static CUresult pool_name(CUmemoryPool handle, struct obf_share *ret)
 	return result;
 }
 
-CUresult obf_cuMemPoolExportToShareableHandle(void *ret, CUmemoryPool handle,
-	CUmemAllocationHandleType type, unsigned long long flags)
+CUresult obf_cuMemPoolExportToShareableHandle(
+	void *ret, CUmemoryPool handle, CUmemAllocationHandleType type, unsigned long long flags)
 {
 	struct obf_share share = { .size = 0 };
 	CUresult result = enter();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Memory of cuMemAlloc and events that several processes use (cuIpc...), and the form of all
- * handles. Opening memory again gives the same address: the list of opened allocations counts.
+ * Memory of cuMemAlloc that several processes use (cuIpc...), and the form of all handles. Opening
+ * memory again gives the same address: the list of opened allocations counts.
  */
 #include "front/share.h"
 
@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "front/backend.h"
-#include "front/event.h"
 #include "front/private.h"
 #include "protocol/obf_calls.h"
 
@@ -147,11 +146,11 @@ void obf_share_ended(const struct obf_mem *mem)
 	obf_process.backend->sharing->range_close(mem);
 }
 
-static CUresult enter(unsigned what, struct obf_ctx **ret)
+static CUresult enter(struct obf_ctx **ret)
 {
 	CUresult result = obf_ctx_enter(ret);
 
-	if (result == CUDA_SUCCESS && !(obf_shares() & what))
+	if (result == CUDA_SUCCESS && !(obf_shares() & OBF_SHARES_RANGES))
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	return result;
 }
@@ -161,7 +160,7 @@ CUresult obf_cuIpcGetMemHandle(CUipcMemHandle *ret, CUdeviceptr addr)
 	struct obf_share share = { .size = 0 };
 	struct obf_ctx *ctx;
 	struct obf_mem mem;
-	CUresult result = enter(OBF_SHARES_RANGES, &ctx);
+	CUresult result = enter(&ctx);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -204,7 +203,7 @@ CUresult obf_cuIpcOpenMemHandle_v2(CUdeviceptr *ret, CUipcMemHandle handle, unsi
 	struct opened *opened;
 	struct obf_share share;
 	struct obf_ctx *ctx;
-	CUresult result = enter(OBF_SHARES_RANGES, &ctx);
+	CUresult result = enter(&ctx);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -229,7 +228,7 @@ CUresult obf_cuIpcCloseMemHandle(CUdeviceptr addr)
 	struct opened **link;
 	struct obf_ctx *ctx;
 	struct obf_mem mem;
-	CUresult result = enter(OBF_SHARES_RANGES, &ctx);
+	CUresult result = enter(&ctx);
 	bool last = false;
 
 	if (result != CUDA_SUCCESS)
@@ -244,46 +243,4 @@ CUresult obf_cuIpcCloseMemHandle(CUdeviceptr addr)
 	}
 	pthread_mutex_unlock(&lock);
 	return last ? obf_ctx_result(ctx, obf_share_close(ctx, &mem)) : result;
-}
-
-/* ---- events ---- */
-
-CUresult obf_cuIpcGetEventHandle(CUipcEventHandle *ret, CUevent handle)
-{
-	struct obf_share share = { .size = 0 };
-	struct obf_event *event;
-	struct obf_ctx *ctx;
-	CUresult result = enter(OBF_SHARES_EVENTS, &ctx);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = obf_event_find(handle, ctx, &event);
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!(event->flags & CU_EVENT_INTERPROCESS))
-		return CUDA_ERROR_INVALID_HANDLE;
-	result = obf_process.backend->sharing->event_export(event, &share);
-	if (result != CUDA_SUCCESS)
-		return obf_ctx_result(ctx, result);
-	obf_share_seal(&share, OBF_SHARE_EVENT);
-	memset(ret, 0, sizeof *ret);
-	memcpy(ret, &share, sizeof share);
-	return CUDA_SUCCESS;
-}
-
-CUresult obf_cuIpcOpenEventHandle(CUevent *ret, CUipcEventHandle handle)
-{
-	struct obf_share share;
-	struct obf_ctx *ctx;
-	CUresult result = enter(OBF_SHARES_EVENTS, &ctx);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!obf_share_read(&handle, OBF_SHARE_EVENT, &share))
-		return CUDA_ERROR_INVALID_HANDLE;
-	return obf_event_new(ctx, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS, &share, ret);
 }

@@ -2,8 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * Sharing memory and events with other processes: what the handles of a program contain, and the
- * backend's part. share.c has memory of cuMemAlloc and events, vmm_share.c memory of cuMemCreate,
- * mempool_share.c pools. Any thread.
+ * backend's part. share.c has memory of cuMemAlloc, event_share.c events, vmm_share.c memory of
+ * cuMemCreate, mempool_share.c pools. Any thread.
  */
 #ifndef OBF_SHARE_H
 #define OBF_SHARE_H

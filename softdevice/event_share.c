@@ -176,8 +176,8 @@ CUresult obd_shared_event_open(const struct obf_share *share, struct obd_shared_
 static bool is_done(const struct obd_shared_event *event, uint64_t number)
 {
 	/* Acquire: what the recording's stream has written before is seen now. */
-	return atomic_load_explicit(&event->page->slots[number % SLOTS].done,
-		       memory_order_acquire) >= number;
+	return atomic_load_explicit(
+		       &event->page->slots[number % SLOTS].done, memory_order_acquire) >= number;
 }
 
 /* Whether the process that made the recording has ended without completing it. */
@@ -217,8 +217,8 @@ static void record_fini(struct obd_op *base)
 
 	/* Release: see is_done. */
 	while (now < op->number &&
-		!atomic_compare_exchange_weak_explicit(done, &now, op->number,
-			memory_order_release, memory_order_relaxed))
+		!atomic_compare_exchange_weak_explicit(
+			done, &now, op->number, memory_order_release, memory_order_relaxed))
 		;
 	obd_shared_event_unref(op->event);
 }
@@ -290,7 +290,7 @@ CUresult obd_shared_event_query(const struct obd_shared_event *event)
 	uint64_t number = atomic_load(&event->page->recorded);
 
 	return is_done(event, number) || is_orphan(event, number) ? CUDA_SUCCESS
-								   : CUDA_ERROR_NOT_READY;
+								  : CUDA_ERROR_NOT_READY;
 }
 
 void obd_shared_event_wait(const struct obd_shared_event *event, struct obd_ctx *ctx)

@@ -27,9 +27,9 @@ static const char magic[8] = "obd-mem1";
 
 bool obd_physical_file(struct obd_physical *physical)
 {
-	const struct description description = { .magic = "obd-mem1",
-		.size = physical->size,
-		.device = physical->device->ordinal };
+	const struct description description = {
+		.magic = "obd-mem1", .size = physical->size, .device = physical->device->ordinal
+	};
 	int fd = memfd_create("outboard-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0)

@@ -25,8 +25,7 @@ void obc_share_start(const struct obp_welcome *welcome)
 {
 	/* An older server reports what its driver can do, and passes nothing on. */
 	if (obc_lines_known < OBP_LINE_pool_open || !obc_vmm_offered() ||
-		!all_have(welcome,
-			CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
+		!all_have(welcome, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
 		return;
 	offered = OBF_SHARES_VMM | OBF_SHARES_RANGES | OBF_SHARES_POOLS;
 	if (all_have(welcome, CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED))
@@ -69,8 +68,8 @@ static CUresult vmm_import(int fd, CUmemGenericAllocationHandle *ret)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = obc_call_op_share_fetch(share.id, &ticket);
 	return result == CUDA_SUCCESS
-		? obc_call_cuMemImportFromShareableHandle(ret, (void *)(uintptr_t)ticket,
-			  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		? obc_call_cuMemImportFromShareableHandle(
+			  ret, (void *)(uintptr_t)ticket, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		: result;
 }
 

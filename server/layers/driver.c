@@ -172,7 +172,7 @@ int obs_driver_event_fd(const struct obs_driver_lib *lib, const CUipcEventHandle
 void obs_driver_event_set_fd(const struct obs_driver_lib *lib, CUipcEventHandle *handle, int fd)
 {
 	const void *word = lib->null ? NULL : soft_word(&lib->bare, 5);
-	void (*set)(CUipcEventHandle *handle, int fd);
+	void (*set)(CUipcEventHandle * handle, int fd);
 
 	memcpy(&set, &word, sizeof set);
 	if (set)

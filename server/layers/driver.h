@@ -52,7 +52,6 @@ enum ob_err obs_driver_open(
  * driver opens a descriptor of this process.
  */
 int obs_driver_event_fd(const struct obs_driver_lib *lib, const CUipcEventHandle *handle);
-void obs_driver_event_set_fd(
-	const struct obs_driver_lib *lib, CUipcEventHandle *handle, int fd);
+void obs_driver_event_set_fd(const struct obs_driver_lib *lib, CUipcEventHandle *handle, int fd);
 
 #endif

@@ -304,8 +304,8 @@ static CUresult mem_import(
 	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	else if (obs_imports_charge(bytes))
-		result = imported_enter(next.cuMemImportFromShareableHandle(
-						handle, (void *)(intptr_t)fd, type),
+		result = imported_enter(
+			next.cuMemImportFromShareableHandle(handle, (void *)(intptr_t)fd, type),
 			handle, bytes);
 	else
 		result = obs_quota_refused("imported memory");

@@ -133,8 +133,8 @@ static enum obs_ipc_status get(struct obs_broker *broker, uint64_t session,
 	return OBS_IPC_OK;
 }
 
-bool obs_broker_request(struct obs_broker *broker, uint64_t session,
-	const struct obs_identity *who, struct obs_ipc *ipc, int *fd, int *ret_fd)
+bool obs_broker_request(struct obs_broker *broker, uint64_t session, const struct obs_identity *who,
+	struct obs_ipc *ipc, int *fd, int *ret_fd)
 {
 	struct obs_broker_object **link;
 

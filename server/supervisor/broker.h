@@ -34,8 +34,8 @@ struct obs_broker {
  * it, or -1; it becomes -1 if the broker keeps it, else the caller closes it. *ret_fd: a descriptor
  * to send with the answer, which stays the broker's; -1. False: there is no answer.
  */
-bool obs_broker_request(struct obs_broker *broker, uint64_t session,
-	const struct obs_identity *who, struct obs_ipc *ipc, int *fd, int *ret_fd);
+bool obs_broker_request(struct obs_broker *broker, uint64_t session, const struct obs_identity *who,
+	struct obs_ipc *ipc, int *fd, int *ret_fd);
 /* The session has ended: drops its objects. */
 void obs_broker_forget(struct obs_broker *broker, uint64_t session);
 

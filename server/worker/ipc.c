@@ -67,7 +67,7 @@ static void drop(const uint64_t id[2])
 {
 	struct obs_ipc request = { .op = OBS_IPC_DROP, .id = { id[0], id[1] } };
 
-	obs_ipc_ask(&request, -1, NULL);
+	obs_ipc_ask(&request, CUDA_SUCCESS, -1, NULL);
 }
 
 void obs_ipc_start(struct obs_session *session)
@@ -136,14 +136,30 @@ static bool answer_await(struct obs_ipc *ret, int *ret_fd, uint64_t deadline)
 	return answered;
 }
 
-enum obs_ipc_status obs_ipc_ask(struct obs_ipc *request, int fd, int *ret_fd)
+static CUresult status_result(enum obs_ipc_status status, CUresult none)
+{
+	switch (status) {
+	case OBS_IPC_OK:
+		return CUDA_SUCCESS;
+	case OBS_IPC_NONE:
+		return none;
+	case OBS_IPC_LIMIT:
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	case OBS_IPC_TIMEOUT:
+		return CUDA_ERROR_TIMEOUT;
+	default:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+CUresult obs_ipc_ask(struct obs_ipc *request, CUresult none, int fd, int *ret_fd)
 {
 	uint64_t deadline = ob_clock_ns() + OBS_IPC_WAIT_MS * OB_MS;
 	enum obs_ipc_status status = OBS_IPC_TIMEOUT;
 	int answer_fd = -1;
 
 	if (!ipc.session)
-		return OBS_IPC_REFUSED;
+		return CUDA_ERROR_NOT_SUPPORTED;
 	pthread_mutex_lock(&ipc.asking);
 	pthread_mutex_lock(&ipc.lock);
 	ipc.number++;
@@ -160,23 +176,7 @@ enum obs_ipc_status obs_ipc_ask(struct obs_ipc *request, int fd, int *ret_fd)
 		*ret_fd = answer_fd;
 	else
 		obs_handoff_drop(&answer_fd);
-	return status;
-}
-
-CUresult obs_ipc_result(enum obs_ipc_status status, CUresult none)
-{
-	switch (status) {
-	case OBS_IPC_OK:
-		return CUDA_SUCCESS;
-	case OBS_IPC_NONE:
-		return none;
-	case OBS_IPC_LIMIT:
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	case OBS_IPC_TIMEOUT:
-		return CUDA_ERROR_TIMEOUT;
-	default:
-		return CUDA_ERROR_NOT_SUPPORTED;
-	}
+	return status_result(status, none);
 }
 
 /* ---- memory of the driver ---- */
@@ -185,7 +185,6 @@ CUresult obs_ipc_memory(CUmemGenericAllocationHandle handle, uint64_t bytes, uin
 {
 	struct obs_ipc request = { .op = OBS_IPC_PUT, .kind = OBS_IPC_MEMORY, .size = bytes };
 	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_INVALID };
-	enum obs_ipc_status status;
 	CUresult result;
 	int fd = -1;
 
@@ -198,21 +197,20 @@ CUresult obs_ipc_memory(CUmemGenericAllocationHandle handle, uint64_t bytes, uin
 	if (result != CUDA_SUCCESS)
 		return result;
 	request.device = (uint32_t)prop.location.id;
-	status = obs_ipc_ask(&request, fd, NULL);
+	result = obs_ipc_ask(&request, CUDA_ERROR_INVALID_VALUE, fd, NULL);
 	close(fd);
 	memcpy(ret_id, request.id, sizeof request.id);
-	return obs_ipc_result(status, CUDA_ERROR_INVALID_VALUE);
+	return result;
 }
 
-CUresult obs_ipc_fetch(const uint64_t id[2], uint64_t *ret_ticket, uint64_t *ret_bytes,
-	uint32_t *ret_device)
+CUresult obs_ipc_fetch(
+	const uint64_t id[2], uint64_t *ret_ticket, uint64_t *ret_bytes, uint32_t *ret_device)
 {
 	struct obs_ipc request = {
 		.op = OBS_IPC_GET, .kind = OBS_IPC_MEMORY, .id = { id[0], id[1] }
 	};
 	int fd = -1;
-	CUresult result =
-		obs_ipc_result(obs_ipc_ask(&request, -1, &fd), CUDA_ERROR_INVALID_VALUE);
+	CUresult result = obs_ipc_ask(&request, CUDA_ERROR_INVALID_VALUE, -1, &fd);
 
 	if (result == CUDA_SUCCESS && fd < 0)
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -251,9 +249,8 @@ static CUresult part_add(void *user, struct obs_chunk *chunk)
 		memset(chunk->share, 0, sizeof chunk->share);
 		return result;
 	}
-	parts->list[parts->n++] = (struct obs_ipc_part){
-		.id = { chunk->share[0], chunk->share[1] }, .size = chunk->size
-	};
+	parts->list[parts->n++] = (struct obs_ipc_part){ .id = { chunk->share[0], chunk->share[1] },
+		.size = chunk->size };
 	parts->span += chunk->size;
 	return CUDA_SUCCESS;
 }
@@ -268,7 +265,7 @@ static CUresult parts_put(const struct parts *parts, struct range *range)
 
 	if (fd < 0 || write(fd, parts->list, bytes) != (ssize_t)bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = obs_ipc_result(obs_ipc_ask(&request, fd, NULL), CUDA_ERROR_INVALID_VALUE);
+	result = obs_ipc_ask(&request, CUDA_ERROR_INVALID_VALUE, fd, NULL);
 	memcpy(range->id, request.id, sizeof range->id);
 	range->span = parts->span;
 	return result;
@@ -295,9 +292,9 @@ static CUresult range_export(uint64_t addr, uint64_t size, struct range *ret)
 	if (!ipc.ranges)
 		ipc.ranges = calloc(OBS_IPC_RANGES_MAX, sizeof *ipc.ranges);
 	parts.list = calloc(OBS_IPC_PARTS_MAX, sizeof *parts.list);
-	result = ipc.ranges && parts.list ? obs_memory_chunks(&ipc.session->memory, addr, size,
-						    part_add, &parts, &first)
-					  : CUDA_ERROR_OUT_OF_MEMORY;
+	result = ipc.ranges && parts.list
+		? obs_memory_chunks(&ipc.session->memory, addr, size, part_add, &parts, &first)
+		: CUDA_ERROR_OUT_OF_MEMORY;
 	*ret = (struct range){ .addr = addr, .size = size, .offset = addr - first };
 	if (result == CUDA_SUCCESS)
 		result = parts_put(&parts, ret);
@@ -317,8 +314,8 @@ static CUresult range_replace(uint32_t at, uint64_t addr, uint64_t size, struct 
 	return range_export(addr, size, ret);
 }
 
-CUresult obs_ipc_range(uint64_t addr, uint64_t size, uint64_t ret_id[2], uint64_t *ret_offset,
-	uint64_t *ret_span)
+CUresult obs_ipc_range(
+	uint64_t addr, uint64_t size, uint64_t ret_id[2], uint64_t *ret_offset, uint64_t *ret_span)
 {
 	CUresult result = CUDA_SUCCESS;
 	struct range range;
@@ -382,8 +379,8 @@ static CUresult part_map(const struct obs_ipc_part *part, uint64_t addr, uint32_
 	if (result != CUDA_SUCCESS || bytes != part->size ||
 		*ret_device >= ipc.session->memory.n_devices)
 		return CUDA_ERROR_INVALID_HANDLE;
-	result = drv->cuMemImportFromShareableHandle(&handle, (void *)(uintptr_t)ticket,
-		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	result = drv->cuMemImportFromShareableHandle(
+		&handle, (void *)(uintptr_t)ticket, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 	if (result != CUDA_SUCCESS)
 		return result;
 	access.location.id = (int)*ret_device;
@@ -462,9 +459,10 @@ CUresult obs_ipc_map(const uint64_t id[2], uint64_t addr, uint64_t span, uint32_
 
 	if (!ipc.session || !ipc.session->memory.vmm)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (addr % OBS_MEMORY_ALIGN || span == 0 || !obs_memory_check(&ipc.session->memory, addr, span))
+	if (addr % OBS_MEMORY_ALIGN || span == 0 ||
+		!obs_memory_check(&ipc.session->memory, addr, span))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = obs_ipc_result(obs_ipc_ask(&request, -1, &fd), CUDA_ERROR_INVALID_HANDLE);
+	result = obs_ipc_ask(&request, CUDA_ERROR_INVALID_HANDLE, -1, &fd);
 	if (result == CUDA_SUCCESS && request.own)
 		result = CUDA_ERROR_INVALID_CONTEXT; /* as CUDA answers the exporting process */
 	if (result != CUDA_SUCCESS)

@@ -117,8 +117,8 @@ static bool chunk_room(struct obs_slice *slice)
 }
 
 /* Creates a chunk's memory, if possible so that other sessions can map it. */
-static CUresult chunk_create(struct obs_memory *memory, uint64_t size, CUmemAllocationProp *prop,
-	struct obs_chunk *ret)
+static CUresult chunk_create(
+	struct obs_memory *memory, uint64_t size, CUmemAllocationProp *prop, struct obs_chunk *ret)
 {
 	CUresult result = CUDA_ERROR_NOT_SUPPORTED;
 

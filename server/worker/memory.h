@@ -28,32 +28,32 @@
 
 struct obs_driver;
 
-#define OBS_CHUNK_BYTES  (64ull << 20)
+#define OBS_CHUNK_BYTES   (64ull << 20)
 /* granted to a session at its start, or an eighth of what is free if that is less */
-#define OBS_GRANT_BYTES  (256ull << 20)
+#define OBS_GRANT_BYTES   (256ull << 20)
 /* what client and server agree on; a multiple of the granularity of every driver known */
-#define OBS_MEMORY_ALIGN (2ull << 20)
+#define OBS_MEMORY_ALIGN  (2ull << 20)
 /*
  * The first slab of a session, or an eighth of what is free if that is less. Smaller than a grant
  * because a slab is given back only as a whole.
  */
-#define OBS_SLAB_BYTES   (64ull << 20)
+#define OBS_SLAB_BYTES    (64ull << 20)
 /*
  * The slabs of a session take at most this part of a device. A program may free all but one
  * allocation of each slab: no more than this is then missing for a larger allocation.
  */
-#define OBS_SLAB_SHARE   4
-#define OBS_CHUNKS_MAX   (1u << 20) /* per device */
+#define OBS_SLAB_SHARE    4
+#define OBS_CHUNKS_MAX    (1u << 20) /* per device */
 /* the software device needs a descriptor for each, of which a worker has OBS_FILES_MAX */
 #define OBS_SHAREABLE_MAX 2048u
 /* module variables and plain allocations known by address */
-#define OBS_EXTRA_MAX    (1u << 16)
+#define OBS_EXTRA_MAX     (1u << 16)
 
 struct obs_chunk {
 	uint64_t base, size;
 	CUmemGenericAllocationHandle handle;
-	uint64_t request; /* the call to obs_memory_grow that made it */
-	bool shareable;   /* the driver can export it */
+	uint64_t request;  /* the call to obs_memory_grow that made it */
+	bool shareable;    /* the driver can export it */
 	uint64_t share[2]; /* what other sessions map it by; 0: not exported */
 };
 

@@ -72,10 +72,10 @@ static void start(void)
 	void *library = library_open();
 	CUcontext context;
 
-#define NEEDS(name)                                                \
-	do {                                                       \
-		void *entry = dlsym(library, #name);               \
-		memcpy(&d.name, &entry, sizeof entry);             \
+#define NEEDS(name)                                                       \
+	do {                                                              \
+		void *entry = dlsym(library, #name);                      \
+		memcpy(&d.name, &entry, sizeof entry);                    \
 		need(entry ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND, #name); \
 	} while (0)
 	NEEDS(cuInit);
@@ -326,9 +326,8 @@ int main(void)
 	printf("ready\n");
 	fflush(stdout);
 	while (fgets(line, sizeof line, stdin)) {
-		CUresult (*const commands[])(const char *, const number[3], number *) = {
-			memory_command, event_command, pool_command, create_command
-		};
+		CUresult (*const commands[])(const char *, const number[3],
+			number *) = { memory_command, event_command, pool_command, create_command };
 		CUresult result = CUDA_ERROR_UNKNOWN;
 		char verb[32] = "", text[256] = "";
 		number n[3] = { 0, 0, 0 }, ret = 0;

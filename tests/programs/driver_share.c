@@ -129,8 +129,8 @@ static int second(void)
 	int fd = pair_receive(&byte, 1);
 
 	start();
-	CU(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
-		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	CU(cuMemImportFromShareableHandle(
+		&handle, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
 	close(fd);
 	CU(cuMemGetAllocationPropertiesFromHandle(&got, handle));
 	OK(got.type == prop.type && got.location.id == prop.location.id);
@@ -167,8 +167,7 @@ static void sharing(void)
 	at = map(handle);
 	CU(cuMemsetD32(at, 7, COUNT));
 	CU(cuCtxSynchronize());
-	CU(cuMemExportToShareableHandle(
-		&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	CU(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 	pair_send(&byte, 1, fd);
 	close(fd);
 	events_exchange();

@@ -49,7 +49,8 @@ void obs_op_share_map(
 {
 	struct obp_share_map_rep rep = { 0 };
 
-	obs_reply(x, rec, obs_ipc_map(req->id, req->addr, req->span, &rep.device), &rep, sizeof rep);
+	obs_reply(
+		x, rec, obs_ipc_map(req->id, req->addr, req->span, &rep.device), &rep, sizeof rep);
 }
 
 void obs_op_share_unmap(
@@ -78,9 +79,8 @@ void obs_op_share_event(
 	result = x->drv->cuIpcGetEventHandle(&handle, event->driver);
 	if (result == CUDA_SUCCESS) {
 		memcpy(request.data, &handle, sizeof handle);
-		result = obs_ipc_result(
-			obs_ipc_ask(&request, obs_driver_event_fd(&x->session->lib, &handle), NULL),
-			CUDA_ERROR_INVALID_HANDLE);
+		result = obs_ipc_ask(&request, CUDA_ERROR_INVALID_HANDLE,
+			obs_driver_event_fd(&x->session->lib, &handle), NULL);
 		memcpy(rep.id, request.id, sizeof rep.id);
 	}
 	obs_reply(x, rec, result, &rep, sizeof rep);
@@ -93,8 +93,7 @@ static CUresult event_fetch(struct obs_exec *x, const uint64_t id[2], CUevent *r
 	};
 	CUipcEventHandle handle;
 	int fd = -1;
-	CUresult result =
-		obs_ipc_result(obs_ipc_ask(&request, -1, &fd), CUDA_ERROR_INVALID_HANDLE);
+	CUresult result = obs_ipc_ask(&request, CUDA_ERROR_INVALID_HANDLE, -1, &fd);
 
 	if (result == CUDA_SUCCESS && request.own)
 		result = CUDA_ERROR_INVALID_CONTEXT;
@@ -130,12 +129,9 @@ void obs_op_event_open(
 void obs_op_share_pool(
 	struct obs_exec *x, const struct obp_record *rec, const struct obp_share_pool_req *req)
 {
-	struct obs_ipc request = {
-		.op = OBS_IPC_PUT, .kind = OBS_IPC_POOL, .device = req->device
-	};
+	struct obs_ipc request = { .op = OBS_IPC_PUT, .kind = OBS_IPC_POOL, .device = req->device };
 	struct obp_share_pool_rep rep = { 0 };
-	CUresult result =
-		obs_ipc_result(obs_ipc_ask(&request, -1, NULL), CUDA_ERROR_INVALID_VALUE);
+	CUresult result = obs_ipc_ask(&request, CUDA_ERROR_INVALID_VALUE, -1, NULL);
 
 	memcpy(rep.id, request.id, sizeof rep.id);
 	obs_reply(x, rec, result, &rep, sizeof rep);
@@ -148,8 +144,7 @@ void obs_op_pool_open(
 		.op = OBS_IPC_GET, .kind = OBS_IPC_POOL, .id = { req->id[0], req->id[1] }
 	};
 	struct obp_pool_open_rep rep = { 0 };
-	CUresult result =
-		obs_ipc_result(obs_ipc_ask(&request, -1, NULL), CUDA_ERROR_INVALID_VALUE);
+	CUresult result = obs_ipc_ask(&request, CUDA_ERROR_INVALID_VALUE, -1, NULL);
 
 	rep.device = request.device;
 	obs_reply(x, rec, result, &rep, sizeof rep);
