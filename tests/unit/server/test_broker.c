@@ -26,8 +26,8 @@ static int memory_file(void)
 	return fd;
 }
 
-static uint32_t request(uint64_t session, const struct obs_identity *who, struct obs_ipc *ipc,
-	int fd, int *ret_fd)
+static uint32_t request(
+	uint64_t session, const struct obs_identity *who, struct obs_ipc *ipc, int fd, int *ret_fd)
 {
 	int none;
 
@@ -134,7 +134,8 @@ TEST(malformed)
 	CHECK_INT(pipe2(pair, O_CLOEXEC), 0);
 	CHECK_INT(put_status(OBS_IPC_MEMORY, 4096, pair[0]), OBS_IPC_REFUSED);
 	CHECK_INT(put_status(OBS_IPC_RANGE, 4096, pair[1]), OBS_IPC_REFUSED);
-	CHECK_INT(put_status(OBS_IPC_MEMORY, 4096, open("/", O_RDONLY | O_CLOEXEC)), OBS_IPC_REFUSED);
+	CHECK_INT(
+		put_status(OBS_IPC_MEMORY, 4096, open("/", O_RDONLY | O_CLOEXEC)), OBS_IPC_REFUSED);
 	CHECK_INT(broker.n, 0);
 }
 
