@@ -5,7 +5,6 @@
  * call, and what it returned. Handles of CUDA's interprocess calls, and the contents of the files
  * that stand for memory and pools, are printed and read in hexadecimal. Numbers are hexadecimal too.
  */
-#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -187,7 +186,7 @@ static CUresult memory_command(const char *verb, const number n[3], number *ret)
 	if (strcmp(verb, "other") == 0)
 		return count_other(n[0], n[1], n[2], ret);
 	if (strcmp(verb, "capable") == 0) {
-		bool capable = false;
+		unsigned capable = 0;
 
 		result = d.cuPointerGetAttribute(
 			&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, n[0]);

@@ -274,8 +274,8 @@ def broken():
             while not over.wait(0.01):
                 proxy.cut_all('rst', ('new', 'data'))
 
-        threading.Thread(target=cut, daemon=True).start()
         with Process(proxy.url) as a, Process(proxy.url) as b:
+            threading.Thread(target=cut, daemon=True).start()
             for i in range(60):
                 addr = a.call('alloc', PIECE)
                 a.call('fill', addr, 60 + i, 64)
