@@ -2,9 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "server/worker/ipc.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,9 +11,9 @@
 
 #include "base/check.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "protocol/obs_driver.h"
 #include "server/layers/imports.h"
+#include "server/worker/ask.h"
 
 /* An exported allocation. */
 struct range {
@@ -30,25 +28,13 @@ struct opened {
 };
 
 static struct {
-	struct obs_session *session;
-	pthread_mutex_t asking; /* one request at a time */
-	pthread_mutex_t lock;   /* the answer */
-	pthread_cond_t changed;
-	uint64_t number; /* of the last request */
-	bool answered;
-	struct obs_ipc answer;
-	int answer_fd;
-	pthread_mutex_t lists; /* all below; taken before `asking` */
+	struct obs_session *session; /* NULL: it shares nothing */
+	pthread_mutex_t lists;       /* all below */
 	struct range *ranges;
 	_Atomic uint32_t n_ranges;
 	struct opened *opened;
 	uint32_t n_opened;
-} ipc = { .asking = PTHREAD_MUTEX_INITIALIZER,
-	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.lists = PTHREAD_MUTEX_INITIALIZER,
-	.answer_fd = -1 };
-
-/* ---- requests to the supervisor ---- */
+} ipc = { .lists = PTHREAD_MUTEX_INITIALIZER };
 
 bool obs_ipc_offered(const struct obs_session *session)
 {
@@ -63,120 +49,12 @@ bool obs_ipc_offered(const struct obs_session *session)
 	return true;
 }
 
-static void drop(const uint64_t id[2])
-{
-	struct obs_ipc request = { .op = OBS_IPC_DROP, .id = { id[0], id[1] } };
-
-	obs_ipc_ask(&request, CUDA_SUCCESS, -1, NULL);
-}
-
 void obs_ipc_start(struct obs_session *session)
 {
-	pthread_condattr_t clock;
-
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&ipc.changed, &clock);
-	pthread_condattr_destroy(&clock);
+	obs_ask_start(session->channel);
 	ipc.session = session;
 	session->memory.shares = true;
-	session->memory.unshared = drop;
-}
-
-void obs_ipc_answered(const struct obs_handoff *message, int fds[OBS_HANDOFF_FDS])
-{
-	pthread_mutex_lock(&ipc.lock);
-	/* The answer to a request that has timed out is dropped. */
-	if (ipc.session && message->id == ipc.number && !ipc.answered &&
-		message->size == sizeof ipc.answer) {
-		memcpy(&ipc.answer, message->body, sizeof ipc.answer);
-		ipc.answer_fd = fds[0];
-		fds[0] = -1;
-		ipc.answered = true;
-		pthread_cond_signal(&ipc.changed);
-	}
-	pthread_mutex_unlock(&ipc.lock);
-	obs_handoff_close(fds);
-}
-
-static bool request_send(const struct obs_ipc *request, int fd, uint64_t deadline)
-{
-	static struct obs_handoff message; /* under `asking` */
-	int fds[OBS_HANDOFF_FDS] = { fd, -1 };
-	struct pollfd channel = { .fd = ipc.session->channel, .events = POLLOUT };
-
-	message = (struct obs_handoff){
-		.type = OBS_HANDOFF_IPC, .id = ipc.number, .size = sizeof *request
-	};
-	memcpy(message.body, request, sizeof *request);
-	while (obs_handoff_send(ipc.session->channel, &message, fds) != 0) {
-		if (errno != EAGAIN || ob_clock_ns() > deadline)
-			return false;
-		poll(&channel, 1, ob_clock_poll_ms(deadline));
-	}
-	return true;
-}
-
-/* Waits for the answer to request ipc.number. */
-static bool answer_await(struct obs_ipc *ret, int *ret_fd, uint64_t deadline)
-{
-	const struct timespec until = { .tv_sec = (time_t)(deadline / OB_SECOND),
-		.tv_nsec = (long)(deadline % OB_SECOND) };
-	bool answered;
-
-	pthread_mutex_lock(&ipc.lock);
-	while (!ipc.answered && pthread_cond_timedwait(&ipc.changed, &ipc.lock, &until) == 0)
-		;
-	answered = ipc.answered;
-	*ret = answered ? ipc.answer : *ret;
-	*ret_fd = answered ? ipc.answer_fd : -1;
-	ipc.answer_fd = -1;
-	ipc.answered = true; /* a later answer is dropped */
-	pthread_mutex_unlock(&ipc.lock);
-	return answered;
-}
-
-static CUresult status_result(enum obs_ipc_status status, CUresult none)
-{
-	switch (status) {
-	case OBS_IPC_OK:
-		return CUDA_SUCCESS;
-	case OBS_IPC_NONE:
-		return none;
-	case OBS_IPC_LIMIT:
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	case OBS_IPC_TIMEOUT:
-		return CUDA_ERROR_TIMEOUT;
-	default:
-		return CUDA_ERROR_NOT_SUPPORTED;
-	}
-}
-
-CUresult obs_ipc_ask(struct obs_ipc *request, CUresult none, int fd, int *ret_fd)
-{
-	uint64_t deadline = ob_clock_ns() + OBS_IPC_WAIT_MS * OB_MS;
-	enum obs_ipc_status status = OBS_IPC_TIMEOUT;
-	int answer_fd = -1;
-
-	if (!ipc.session)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	pthread_mutex_lock(&ipc.asking);
-	pthread_mutex_lock(&ipc.lock);
-	ipc.number++;
-	ipc.answered = request->op == OBS_IPC_DROP;
-	pthread_mutex_unlock(&ipc.lock);
-	if (!request_send(request, fd, deadline))
-		status = OBS_IPC_TIMEOUT;
-	else if (request->op == OBS_IPC_DROP)
-		status = OBS_IPC_OK;
-	else if (answer_await(request, &answer_fd, deadline))
-		status = (enum obs_ipc_status)request->status;
-	pthread_mutex_unlock(&ipc.asking);
-	if (ret_fd)
-		*ret_fd = answer_fd;
-	else
-		obs_handoff_drop(&answer_fd);
-	return status_result(status, none);
+	session->memory.unshared = obs_ask_drop;
 }
 
 /* ---- memory of the driver ---- */
@@ -197,7 +75,7 @@ CUresult obs_ipc_memory(CUmemGenericAllocationHandle handle, uint64_t bytes, uin
 	if (result != CUDA_SUCCESS)
 		return result;
 	request.device = (uint32_t)prop.location.id;
-	result = obs_ipc_ask(&request, CUDA_ERROR_INVALID_VALUE, fd, NULL);
+	result = obs_ask(&request, CUDA_ERROR_INVALID_VALUE, fd, NULL);
 	close(fd);
 	memcpy(ret_id, request.id, sizeof request.id);
 	return result;
@@ -210,7 +88,7 @@ CUresult obs_ipc_fetch(
 		.op = OBS_IPC_GET, .kind = OBS_IPC_MEMORY, .id = { id[0], id[1] }
 	};
 	int fd = -1;
-	CUresult result = obs_ipc_ask(&request, CUDA_ERROR_INVALID_VALUE, -1, &fd);
+	CUresult result = obs_ask(&request, CUDA_ERROR_INVALID_VALUE, -1, &fd);
 
 	if (result == CUDA_SUCCESS && fd < 0)
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -265,7 +143,7 @@ static CUresult parts_put(const struct parts *parts, struct range *range)
 
 	if (fd < 0 || write(fd, parts->list, bytes) != (ssize_t)bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = obs_ipc_ask(&request, CUDA_ERROR_INVALID_VALUE, fd, NULL);
+	result = obs_ask(&request, CUDA_ERROR_INVALID_VALUE, fd, NULL);
 	memcpy(range->id, request.id, sizeof range->id);
 	range->span = parts->span;
 	return result;
@@ -308,7 +186,7 @@ static CUresult range_export(uint64_t addr, uint64_t size, struct range *ret)
 static CUresult range_replace(uint32_t at, uint64_t addr, uint64_t size, struct range *ret)
 {
 	if (at < ipc.n_ranges) {
-		drop(ipc.ranges[at].id);
+		obs_ask_drop(ipc.ranges[at].id);
 		ipc.ranges[at] = ipc.ranges[--ipc.n_ranges];
 	}
 	return range_export(addr, size, ret);
@@ -353,7 +231,7 @@ void obs_ipc_range_freed(uint64_t addr)
 	}
 	pthread_mutex_unlock(&ipc.lists);
 	if (id[0] | id[1])
-		drop(id);
+		obs_ask_drop(id);
 }
 
 /* ---- allocations of other sessions ---- */
@@ -462,7 +340,7 @@ CUresult obs_ipc_map(const uint64_t id[2], uint64_t addr, uint64_t span, uint32_
 	if (addr % OBS_MEMORY_ALIGN || span == 0 ||
 		!obs_memory_check(&ipc.session->memory, addr, span))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = obs_ipc_ask(&request, CUDA_ERROR_INVALID_HANDLE, -1, &fd);
+	result = obs_ask(&request, CUDA_ERROR_INVALID_HANDLE, -1, &fd);
 	if (result == CUDA_SUCCESS && request.own)
 		result = CUDA_ERROR_INVALID_CONTEXT; /* as CUDA answers the exporting process */
 	if (result != CUDA_SUCCESS)

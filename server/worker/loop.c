@@ -19,11 +19,11 @@
 #include "server/common/handoff.h"
 #include "server/common/refuse.h"
 #include "server/layers/throttle.h"
+#include "server/worker/ask.h"
 #include "server/worker/control.h"
 #include "server/worker/end.h"
 #include "server/worker/exec.h"
 #include "server/worker/hostfunc.h"
-#include "server/worker/ipc.h"
 #include "server/worker/resume.h"
 #include "server/worker/stripe.h"
 #include "transport/shm.h"
@@ -128,7 +128,7 @@ static void channel_read(void)
 	if (handoff.type == OBS_HANDOFF_JOIN && handoff.route == loop.session->route && fds[0] >= 0)
 		join_admit(&handoff, fds);
 	else if (handoff.type == OBS_HANDOFF_IPC)
-		obs_ipc_answered(&handoff, fds);
+		obs_ask_answered(&handoff, fds);
 	else
 		obs_handoff_close(fds);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/layers/quota.h"
+#include "server/worker/ask.h"
 #include "server/worker/ipc.h"
 #include "server/worker/ops/ops.h"
 
@@ -79,7 +80,7 @@ void obs_op_share_event(
 	result = x->drv->cuIpcGetEventHandle(&handle, event->driver);
 	if (result == CUDA_SUCCESS) {
 		memcpy(request.data, &handle, sizeof handle);
-		result = obs_ipc_ask(&request, CUDA_ERROR_INVALID_HANDLE,
+		result = obs_ask(&request, CUDA_ERROR_INVALID_HANDLE,
 			obs_driver_event_fd(&x->session->lib, &handle), NULL);
 		memcpy(rep.id, request.id, sizeof rep.id);
 	}
@@ -93,7 +94,7 @@ static CUresult event_fetch(struct obs_exec *x, const uint64_t id[2], CUevent *r
 	};
 	CUipcEventHandle handle;
 	int fd = -1;
-	CUresult result = obs_ipc_ask(&request, CUDA_ERROR_INVALID_HANDLE, -1, &fd);
+	CUresult result = obs_ask(&request, CUDA_ERROR_INVALID_HANDLE, -1, &fd);
 
 	if (result == CUDA_SUCCESS && request.own)
 		result = CUDA_ERROR_INVALID_CONTEXT;
@@ -131,7 +132,7 @@ void obs_op_share_pool(
 {
 	struct obs_ipc request = { .op = OBS_IPC_PUT, .kind = OBS_IPC_POOL, .device = req->device };
 	struct obp_share_pool_rep rep = { 0 };
-	CUresult result = obs_ipc_ask(&request, CUDA_ERROR_INVALID_VALUE, -1, NULL);
+	CUresult result = obs_ask(&request, CUDA_ERROR_INVALID_VALUE, -1, NULL);
 
 	memcpy(rep.id, request.id, sizeof rep.id);
 	obs_reply(x, rec, result, &rep, sizeof rep);
@@ -144,7 +145,7 @@ void obs_op_pool_open(
 		.op = OBS_IPC_GET, .kind = OBS_IPC_POOL, .id = { req->id[0], req->id[1] }
 	};
 	struct obp_pool_open_rep rep = { 0 };
-	CUresult result = obs_ipc_ask(&request, CUDA_ERROR_INVALID_VALUE, -1, NULL);
+	CUresult result = obs_ask(&request, CUDA_ERROR_INVALID_VALUE, -1, NULL);
 
 	rep.device = request.device;
 	obs_reply(x, rec, result, &rep, sizeof rep);
