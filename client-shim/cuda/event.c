@@ -59,7 +59,7 @@ static bool is_shared(const struct obc_event *event)
  */
 static CUresult shared_settle(CUresult result)
 {
-	return result == CUDA_SUCCESS ? obc_call_op_ping() : result;
+	return result == CUDA_SUCCESS ? obc_call_op_share_settle() : result;
 }
 
 /* Whether recording `recorded` is known to be complete. */

@@ -24,7 +24,7 @@ static bool all_have(const struct obp_welcome *welcome, CUdevice_attribute attr)
 void obc_share_start(const struct obp_welcome *welcome)
 {
 	/* An older server reports what its driver can do, and passes nothing on. */
-	if (obc_lines_known < OBP_LINE_pool_open || !obc_vmm_offered() ||
+	if (obc_lines_known < OBP_LINE_share_settle || !obc_vmm_offered() ||
 		!all_have(welcome, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
 		return;
 	offered = OBF_SHARES_VMM | OBF_SHARES_RANGES | OBF_SHARES_POOLS;

@@ -26,6 +26,8 @@ static struct {
 	CUresult (*cuMemFreeAsync)(CUdeviceptr, CUstream);
 	CUresult (*cuMemsetD32_v2)(CUdeviceptr, unsigned, size_t);
 	CUresult (*cuMemcpyDtoH_v2)(void *, CUdeviceptr, size_t);
+	CUresult (*cuMemcpyHtoDAsync_v2)(CUdeviceptr, const void *, size_t, CUstream);
+	CUresult (*cuMemAllocHost_v2)(void **, size_t);
 	CUresult (*cuIpcGetMemHandle)(CUipcMemHandle *, CUdeviceptr);
 	CUresult (*cuIpcOpenMemHandle_v2)(CUdeviceptr *, CUipcMemHandle, unsigned);
 	CUresult (*cuIpcCloseMemHandle)(CUdeviceptr);
@@ -88,6 +90,8 @@ static void start(void)
 	NEEDS(cuMemFreeAsync);
 	NEEDS(cuMemsetD32_v2);
 	NEEDS(cuMemcpyDtoH_v2);
+	NEEDS(cuMemcpyHtoDAsync_v2);
+	NEEDS(cuMemAllocHost_v2);
 	NEEDS(cuIpcGetMemHandle);
 	NEEDS(cuIpcOpenMemHandle_v2);
 	NEEDS(cuIpcCloseMemHandle);
@@ -158,6 +162,18 @@ static CUresult fill(number addr, number value, number count)
 	return result == CUDA_SUCCESS ? d.cuCtxSynchronize() : result;
 }
 
+/* A copy of pinned memory, which may go on after the call. */
+static CUresult upload(number addr, number value, number count)
+{
+	void *pinned = NULL;
+	CUresult result = d.cuMemAllocHost_v2(&pinned, count * sizeof(unsigned));
+
+	for (number i = 0; i < count && pinned; i++)
+		((unsigned *)pinned)[i] = (unsigned)value;
+	return pinned ? d.cuMemcpyHtoDAsync_v2(addr, pinned, count * sizeof(unsigned), stream)
+		      : result;
+}
+
 /* How many words are not the value. */
 static CUresult count_other(number addr, number value, number count, number *ret)
 {
@@ -183,6 +199,8 @@ static CUresult memory_command(const char *verb, const number n[3], number *ret)
 		return d.cuMemFree_v2(n[0]);
 	if (strcmp(verb, "fill") == 0)
 		return fill(n[0], n[1], n[2]);
+	if (strcmp(verb, "upload") == 0)
+		return upload(n[0], n[1], n[2]);
 	if (strcmp(verb, "other") == 0)
 		return count_other(n[0], n[1], n[2], ret);
 	if (strcmp(verb, "capable") == 0) {

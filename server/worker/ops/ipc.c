@@ -125,6 +125,12 @@ void obs_op_event_open(
 	obs_reply(x, rec, result, NULL, 0);
 }
 
+/* Like any record that held.c does not list, it is executed after all that were held back. */
+void obs_op_share_settle(struct obs_exec *x, const struct obp_record *rec)
+{
+	obs_reply(x, rec, CUDA_SUCCESS, NULL, 0);
+}
+
 /* ---- pools ---- */
 
 void obs_op_share_pool(
