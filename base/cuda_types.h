@@ -1221,6 +1221,18 @@ typedef struct CUmemPoolProps {
 	unsigned char reserved[54];
 } CUmemPoolProps;
 
+typedef struct CUmemPoolPtrExportData {
+	unsigned char reserved[64];
+} CUmemPoolPtrExportData;
+
+typedef struct CUipcMemHandle {
+	char reserved[64];
+} CUipcMemHandle;
+
+typedef struct CUipcEventHandle {
+	char reserved[64];
+} CUipcEventHandle;
+
 typedef struct CUexecAffinityParam {
 	CUexecAffinityType type;
 	union {

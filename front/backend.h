@@ -18,6 +18,7 @@
 struct obf_array;
 struct obf_array_copy;
 struct obf_event;
+struct obf_sharing;
 struct obf_stream;
 struct obf_texture;
 
@@ -214,6 +215,9 @@ struct obf_backend {
 
 	/* A range of pinned host memory was added or removed. May be NULL. */
 	void (*host_range)(const void *p, size_t size, bool added);
+
+	/* Sharing with other processes (front/share.h). NULL: not supported. */
+	const struct obf_sharing *sharing;
 
 	/* ---- the library ---- */
 

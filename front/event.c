@@ -5,6 +5,7 @@
 #include "base/ids.h"
 #include "front/backend.h"
 #include "front/private.h"
+#include "front/share.h"
 #include "front/stream.h"
 #include "protocol/obf_calls.h"
 
@@ -84,25 +85,30 @@ static bool is_recorded(const struct obf_event *event)
 	return atomic_load_explicit(&event->recorded, memory_order_acquire);
 }
 
-CUresult obf_cuEventCreate(CUevent *ret, unsigned flags)
+CUresult obf_event_find(CUevent handle, const struct obf_ctx *ctx, struct obf_event **ret)
 {
-	struct obf_event *event;
-	struct obf_ctx *ctx;
-	CUresult result = obf_ctx_enter(&ctx);
+	return event_get(handle, ctx, ret);
+}
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!ret || flags & ~EVENT_FLAGS ||
-		(flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (flags & CU_EVENT_INTERPROCESS)
-		return CUDA_ERROR_NOT_SUPPORTED; /* other processes have their own sessions */
-	event = obf_object_take(&events, obf_process.backend->event_size, ctx);
+CUresult obf_event_new(
+	struct obf_ctx *ctx, unsigned flags, const struct obf_share *share, CUevent *ret)
+{
+	const struct obf_backend *backend = obf_process.backend;
+	struct obf_event *event = obf_object_take(&events, backend->event_size, ctx);
+	CUresult result;
+
 	if (!event)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	event->flags = flags;
+	/* Another process may record it at any time: the backend must be asked. */
+	if (flags & CU_EVENT_INTERPROCESS)
+		atomic_store_explicit(&event->recorded, true, memory_order_release);
 	event->handle = ob_ids_add(&event_ids, event);
-	result = event->handle ? obf_process.backend->event_open(event) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!event->handle)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	else
+		result = share ? backend->sharing->event_import(event, share)
+			       : backend->event_open(event);
 	if (result != CUDA_SUCCESS) {
 		if (event->handle)
 			ob_ids_remove(&event_ids, event->handle);
@@ -111,6 +117,21 @@ CUresult obf_cuEventCreate(CUevent *ret, unsigned flags)
 	}
 	*ret = (CUevent)(uintptr_t)event->handle;
 	return CUDA_SUCCESS;
+}
+
+CUresult obf_cuEventCreate(CUevent *ret, unsigned flags)
+{
+	struct obf_ctx *ctx;
+	CUresult result = obf_ctx_enter(&ctx);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!ret || flags & ~EVENT_FLAGS ||
+		(flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags & CU_EVENT_INTERPROCESS && !(obf_shares() & OBF_SHARES_EVENTS))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return obf_event_new(ctx, flags, NULL, ret);
 }
 
 CUresult obf_cuEventDestroy_v2(CUevent handle)

@@ -28,6 +28,13 @@ struct obf_event {
 	_Atomic bool recorded;
 };
 
+struct obf_share;
+
+/* Creates an event, or opens another process's (share not NULL). */
+CUresult obf_event_new(
+	struct obf_ctx *ctx, unsigned flags, const struct obf_share *share, CUevent *ret);
+/* Resolves a handle: see event_get in event.c. */
+CUresult obf_event_find(CUevent handle, const struct obf_ctx *ctx, struct obf_event **ret);
 /* The context has ended in the backend: ends all its events. */
 void obf_events_end(const struct obf_ctx *ctx);
 

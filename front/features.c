@@ -2,6 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "base/check.h"
 #include "front/private.h"
+#include "front/share.h"
 
 /*
  * Features of devices that the front end does not offer, because the calls that use them are
@@ -21,7 +22,6 @@ static const CUdevice_attribute missing[] = {
 	CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH,
 	CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES,
-	CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_HANDLE_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
@@ -30,11 +30,9 @@ static const CUdevice_attribute missing[] = {
 	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS,
 	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING,
 	CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED,
-	CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED,
-	CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES,
 	CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK,
 	CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH,
@@ -46,8 +44,28 @@ static const CUdevice_attribute missing[] = {
 	CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED,
 };
 
+static void set(struct obf_device *device, CUdevice_attribute attr, int value)
+{
+	device->attr[attr] = value;
+	device->attr_known[attr] = true;
+}
+
+/* What several processes can use (share.h). */
+static void sharing_reduce(struct obf_device *device)
+{
+	unsigned shares = obf_shares();
+	int handle = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
+	set(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+		(shares & OBF_SHARES_VMM) != 0);
+	set(device, CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, (shares & OBF_SHARES_EVENTS) != 0);
+	set(device, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES,
+		shares & OBF_SHARES_POOLS ? handle : CU_MEM_HANDLE_TYPE_NONE);
+}
+
 void obf_device_reduce(struct obf_device *device)
 {
+	sharing_reduce(device);
 	for (size_t i = 0; i < ob_count(missing); i++) {
 		device->attr[missing[i]] = 0;
 		device->attr_known[missing[i]] = true;

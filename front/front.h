@@ -259,6 +259,7 @@ struct obf_mem {
 	uint64_t buffer_id; /* unique in the process */
 	unsigned flags;     /* host flags as given */
 	bool registered, pooled, is_global;
+	bool imported; /* another process's memory (share.h) */
 	/* mapped by cuMemMap: a range may span this and adjacent allocations with `joins` set */
 	bool joins;
 	CUmemoryPool pool;

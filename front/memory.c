@@ -4,6 +4,7 @@
 
 #include "front/backend.h"
 #include "front/private.h"
+#include "front/share.h"
 
 #define SIZE_LIMIT (1ull << 46) /* bytes; no device has this much */
 
@@ -41,14 +42,17 @@ CUresult obf_memory_alloc(struct obf_ctx *ctx, size_t size, CUmemoryPool pool, u
 CUresult obf_memory_take(uint64_t addr, struct obf_mem *ret)
 {
 	if (!obf_mem_find(addr, ret) || ret->base != addr || ret->kind != OBF_MEM_DEVICE ||
-		ret->is_global || ret->joins || !obf_mem_remove(addr, ret))
+		ret->is_global || ret->joins || (ret->imported && !ret->pooled) ||
+		!obf_mem_remove(addr, ret))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
 
 static void mem_removed(const struct obf_mem *mem)
 {
-	if (mem->kind == OBF_MEM_DEVICE && !mem->is_global)
+	if (mem->imported)
+		obf_share_ended(mem);
+	else if (mem->kind == OBF_MEM_DEVICE && !mem->is_global)
 		obf_process.backend->mem_free(mem->ctx, mem, false);
 }
 

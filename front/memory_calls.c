@@ -5,6 +5,7 @@
 #include "front/memory.h"
 #include "front/mempool.h"
 #include "front/private.h"
+#include "front/share.h"
 #include "protocol/obf_calls.h"
 
 #define PITCH_ALIGN 512u /* bytes */
@@ -59,6 +60,8 @@ CUresult obf_cuMemFree_v2(CUdeviceptr addr)
 	result = obf_memory_take(addr, &mem);
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (ob_unlikely(mem.imported))
+		return obf_ctx_result(ctx, obf_share_close(ctx, &mem));
 	waited = obf_ctx_settle(ctx);
 	if (waited == CUDA_SUCCESS && mem.ctx && mem.ctx != ctx && mem.ctx->backend)
 		waited = obf_ctx_settle(mem.ctx);

@@ -7,6 +7,7 @@
 #include "base/ids.h"
 #include "front/memory.h"
 #include "front/private.h"
+#include "front/share.h"
 #include "front/stream.h"
 #include "protocol/obf_calls.h"
 
@@ -66,7 +67,7 @@ CUresult obf_mempool_set_for_device(int device, CUmemoryPool handle)
 
 	if (!obf_device_valid(device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!pool || pool->device != device)
+	if (!pool || pool->device != device || pool->imported)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&defaults_lock);
 	current[device] = handle;
@@ -277,7 +278,7 @@ CUresult obf_cuMemAllocFromPoolAsync(
 	if (result != CUDA_SUCCESS)
 		return result;
 	pool = obf_mempool_find(handle);
-	if (!ret || !size || !pool)
+	if (!ret || !size || !pool || pool->imported)
 		return CUDA_ERROR_INVALID_VALUE;
 	owner = stream->ctx;
 	if (pool->device != owner->device) {
@@ -320,6 +321,10 @@ CUresult obf_cuMemFreeAsync(CUdeviceptr addr, CUstream stream_handle)
 	if (result != CUDA_SUCCESS)
 		return obf_ctx_result(stream->ctx, result);
 	result = obf_memory_take(addr, &mem);
+	if (result == CUDA_SUCCESS && mem.imported) {
+		obf_process.backend->point_drop(&last_use);
+		return obf_ctx_result(stream->ctx, obf_share_close(stream->ctx, &mem));
+	}
 	pool = result == CUDA_SUCCESS && mem.pooled ? obf_mempool_find(mem.pool) : NULL;
 	if (!pool) {
 		/*

@@ -7,7 +7,7 @@
  * release threshold.
  *
  * The process owns the pools. An object stays valid after its pool was destroyed, because
- * allocations may outlive the pool. Any thread; `lock` protects all members except the first four.
+ * allocations may outlive the pool. Any thread; `lock` protects all members but handle and limits.
  */
 #ifndef OBF_MEMPOOL_H
 #define OBF_MEMPOOL_H
@@ -32,6 +32,9 @@ struct obf_mempool {
 	CUmemoryPool handle;
 	int device;
 	bool is_default;
+	bool shareable;    /* created for export to other processes */
+	bool imported;     /* another process's: nothing can be allocated from it */
+	uint64_t share[2]; /* its id among processes (share.h); 0: none yet */
 	uint64_t max_size; /* bytes; 0: the memory of the device */
 	pthread_mutex_t lock;
 	uint64_t threshold, used, used_high, reserved, reserved_high; /* bytes */

@@ -5,22 +5,29 @@
 
 #include "front/mempool.h"
 #include "front/private.h"
+#include "front/share.h"
 #include "protocol/obf_calls.h"
 
 CUresult obf_cuMemPoolCreate(CUmemoryPool *ret, const CUmemPoolProps *props)
 {
 	CUresult result = obf_ready();
+	bool shareable;
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!ret || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+	shareable = props->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
+		obf_shares() & OBF_SHARES_POOLS;
+	if ((props->handleTypes != CU_MEM_HANDLE_TYPE_NONE && !shareable) ||
 		props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!obf_device_valid(props->location.id))
 		return CUDA_ERROR_INVALID_VALUE;
-	return obf_mempool_new(props->location.id, false, props->maxSize, ret);
+	result = obf_mempool_new(props->location.id, false, props->maxSize, ret);
+	if (result == CUDA_SUCCESS)
+		obf_mempool_find(*ret)->shareable = shareable;
+	return result;
 }
 
 CUresult obf_cuMemPoolDestroy(CUmemoryPool handle)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "front/private.h"
+#include "front/share.h"
 #include "protocol/obf_calls.h"
 
 #define ATTRIBUTES_MAX 64u
@@ -98,9 +99,11 @@ static CUresult attr_value(
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
 		*ret = (uintptr_t)mem->pool;
 		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		*ret = obf_share_ipc_capable(mem);
+		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "front/backend.h"
+#include "front/share.h"
 #include "front/trace.h"
 #include "protocol/obd_locals.h"
 #include "protocol/obd_procs.h"
@@ -21,12 +22,14 @@
 #include "softdevice/core/heap.h"
 #include "softdevice/device.h"
 #include "softdevice/event.h"
+#include "softdevice/event_share.h"
 #include "softdevice/launch.h"
 #include "softdevice/memory.h"
 #include "softdevice/module.h"
 #include "softdevice/sched.h"
 #include "softdevice/stream.h"
 #include "softdevice/vmm.h"
+#include "softdevice/vmm_share.h"
 #include "softdevice/window.h"
 
 static CUresult start(struct obf_device *ret_devices, int *ret_count)
@@ -63,12 +66,15 @@ static void refusal_get(CUfunction handle, char *ret, size_t size)
 	snprintf(ret, size, "%s", text ? text : "");
 }
 
-static const void *const table[4] = {
+static const void *const table[6] = {
 	(const void *)sizeof table, /* size of the table */
 	(const void *)ptx_only,     /* int (void): 1 if only PTX images can run, 0 in a dry run */
 	/* void (charge, discharge): sets the callbacks that count the compiler's memory */
 	(const void *)obd_heap_count,
 	(const void *)refusal_get, /* void (CUfunction, char *ret, size_t size) */
+	/* int (const CUipcEventHandle *), void (CUipcEventHandle *, int): see event_share.h */
+	(const void *)obd_shared_event_fd,
+	(const void *)obd_shared_event_set_fd,
 };
 
 static const void *export_table(const CUuuid *id)
@@ -96,6 +102,24 @@ CUresult obd_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
 }
 
 /* ---- */
+
+static unsigned shares(void)
+{
+	return OBF_SHARES_EVENTS | (obd_config.memcheck ? 0 : OBF_SHARES_VMM);
+}
+
+/*
+ * Memory of cuMemAlloc is private to the process: only a server, whose sessions have memory of
+ * cuMemCreate, can share it.
+ */
+static const struct obf_sharing sharing = {
+	.offers = shares,
+	.vmm_export = obd_vmm_export,
+	.vmm_import = obd_vmm_import,
+	.vmm_retain = obd_vmm_retain,
+	.event_export = obd_event_export,
+	.event_import = obd_event_import,
+};
 
 static struct obf_backend backend = {
 	.driver_version = 13000,
@@ -148,6 +172,7 @@ static struct obf_backend backend = {
 	.func_attrs = obd_module_func_attrs,
 	.global_get = obd_module_global_get,
 	.code_check = obd_module_check,
+	.sharing = &sharing,
 	.export_table = export_table,
 };
 

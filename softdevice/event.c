@@ -6,12 +6,15 @@
 
 #include "base/cleanup.h"
 #include "softdevice/context.h"
+#include "softdevice/event_share.h"
 #include "softdevice/sched.h"
 #include "softdevice/stream.h"
 
 struct obd_event {
 	struct obf_event base;
 	struct obd_op *op; /* one reference; NULL: never recorded; guarded by `lock` */
+	/* an event of several processes, which has no `op`; else NULL */
+	struct obd_shared_event *shared;
 };
 
 const size_t obd_event_size = sizeof(struct obd_event);
@@ -52,9 +55,27 @@ static struct obd_ctx *ctx_of(const struct obf_event *event)
 	return event->ctx->backend;
 }
 
+static struct obd_shared_event *shared_of(const struct obf_event *event)
+{
+	return ((const struct obd_event *)event)->shared;
+}
+
 CUresult obd_event_open(struct obf_event *event)
 {
-	(void)event;
+	if (!(event->flags & CU_EVENT_INTERPROCESS))
+		return CUDA_SUCCESS;
+	((struct obd_event *)event)->shared = obd_shared_event_new();
+	return shared_of(event) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult obd_event_import(struct obf_event *event, const struct obf_share *share)
+{
+	return obd_shared_event_open(share, &((struct obd_event *)event)->shared);
+}
+
+CUresult obd_event_export(struct obf_event *event, struct obf_share *ret)
+{
+	obd_shared_event_name(shared_of(event), ret);
 	return CUDA_SUCCESS;
 }
 
@@ -63,6 +84,7 @@ CUresult obd_event_close(struct obf_event *event, bool ctx_ended)
 	/* Waits that are queued hold a reference to the op, not to the event. */
 	(void)ctx_ended;
 	obd_op_unref(op_exchange(event, NULL));
+	obd_shared_event_unref(shared_of(event));
 	return CUDA_SUCCESS;
 }
 
@@ -86,8 +108,11 @@ static CUresult mark_put(struct obf_stream *base, struct obd_op **ret)
 CUresult obd_event_record(struct obf_event *event, struct obf_stream *stream)
 {
 	struct obd_op *mark;
-	CUresult result = mark_put(stream, &mark);
+	CUresult result;
 
+	if (shared_of(event))
+		return obd_shared_event_record(shared_of(event), stream);
+	result = mark_put(stream, &mark);
 	if (!result)
 		obd_op_unref(op_exchange(event, mark));
 	return result;
@@ -97,6 +122,8 @@ CUresult obd_event_query(struct obf_event *event)
 {
 	OB_CLEANUP(op_unrefp) struct obd_op *op = op_get(event);
 
+	if (shared_of(event) && obd_shared_event_query(shared_of(event)) != CUDA_SUCCESS)
+		return CUDA_ERROR_NOT_READY;
 	return op && !obd_op_done(op) ? CUDA_ERROR_NOT_READY : obd_ctx_result(ctx_of(event));
 }
 
@@ -106,6 +133,8 @@ CUresult obd_event_wait(struct obf_event *event)
 
 	if (op)
 		obd_op_wait(op);
+	if (shared_of(event))
+		obd_shared_event_wait(shared_of(event), ctx_of(event));
 	obd_print_flush(&ctx_of(event)->print);
 	return obd_ctx_result(ctx_of(event));
 }
@@ -129,6 +158,8 @@ CUresult obd_stream_wait_event(struct obf_stream *base, struct obf_event *event)
 	OB_CLEANUP(op_unrefp) struct obd_op *mark = NULL;
 	struct obd_stream *stream = obd_stream_of(base);
 
+	if (shared_of(event))
+		return obd_shared_event_stream_wait(shared_of(event), base);
 	if (!op || obd_op_done(op))
 		return CUDA_SUCCESS;
 	mark = obd_op_new(sizeof *mark, OBD_OP_MARK, stream->ctx);

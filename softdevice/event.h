@@ -15,6 +15,10 @@
 extern const size_t obd_event_size;
 CUresult obd_event_open(struct obf_event *event);
 CUresult obd_event_close(struct obf_event *event, bool ctx_ended);
+/* Events that several processes use (front/share.h). */
+struct obf_share;
+CUresult obd_event_import(struct obf_event *event, const struct obf_share *share);
+CUresult obd_event_export(struct obf_event *event, struct obf_share *ret);
 CUresult obd_event_record(struct obf_event *event, struct obf_stream *stream);
 CUresult obd_event_query(struct obf_event *event);
 CUresult obd_event_wait(struct obf_event *event);

@@ -22,16 +22,9 @@
 #include "softdevice/context.h"
 #include "softdevice/device.h"
 #include "softdevice/mapping.h"
+#include "softdevice/vmm_inside.h"
 
 #define KIND_PHYSICAL 0x40 /* kind of the ids; greater than all of enum obf_kind */
-
-/* A piece of a device's file. It lives as long as its handle or a mapping of it. */
-struct obd_physical {
-	struct obd_device *device;
-	CUmemAllocationProp prop; /* as the program passed it */
-	uint64_t offset, size;    /* in the file, multiples of OBD_UNIT */
-	uint32_t refs;            /* guarded by the lock */
-};
 
 struct reservation {
 	uint64_t base, size;
@@ -99,6 +92,13 @@ static void physical_unref(struct obd_physical *physical)
 
 	if (--physical->refs > 0)
 		return;
+	if (physical->fd >= 0) {
+		close(physical->fd);
+		if (!physical->imported)
+			obd_device_credit(device, physical->size);
+		free(physical);
+		return;
+	}
 	fallocate(device->backing, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		(off_t)physical->offset, (off_t)physical->size);
 	backing_give(device, physical->offset, physical->size);
@@ -205,7 +205,8 @@ static CUresult prop_check(const CUmemAllocationProp *prop, struct obd_device **
 	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-		prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE)
+		(prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE &&
+			prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (prop->location.id < 0 || prop->location.id >= obf_device_count())
 		return CUDA_ERROR_INVALID_DEVICE;
@@ -235,19 +236,27 @@ CUresult obd_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 			.prop = *prop,
 			.offset = UINT64_MAX,
 			.size = size,
+			.fd = -1,
 			.refs = 1 };
 		pthread_mutex_lock(&vmm.lock);
-		if (backing_open(device))
+		if (prop->requestedHandleTypes) {
+			if (obd_physical_file(physical))
+				physical->offset = 0;
+		} else if (backing_open(device)) {
 			physical->offset = backing_take(device, size);
+		}
 		if (physical->offset != UINT64_MAX) {
 			*handle = ob_ids_add(&handles, physical);
 			if (*handle) {
 				pthread_mutex_unlock(&vmm.lock);
 				return CUDA_SUCCESS;
 			}
-			backing_give(device, physical->offset, size);
+			if (physical->fd < 0)
+				backing_give(device, physical->offset, size);
 		}
 		pthread_mutex_unlock(&vmm.lock);
+		if (physical->fd >= 0)
+			close(physical->fd);
 		free(physical);
 	}
 	obd_device_credit(device, size);
@@ -267,6 +276,46 @@ CUresult obd_cuMemRelease(CUmemGenericAllocationHandle handle)
 		physical_unref(physical);
 	pthread_mutex_unlock(&vmm.lock);
 	return physical ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+int obd_physical_dup(CUmemGenericAllocationHandle handle, bool *ret_known)
+{
+	const struct obd_physical *physical;
+	int fd = -1;
+
+	pthread_mutex_lock(&vmm.lock);
+	physical = ob_ids_get(&handles, handle);
+	*ret_known = physical && physical->fd >= 0;
+	if (*ret_known)
+		fd = fcntl(physical->fd, F_DUPFD_CLOEXEC, 0);
+	pthread_mutex_unlock(&vmm.lock);
+	return fd;
+}
+
+CUmemGenericAllocationHandle obd_physical_enter(struct obd_physical *physical)
+{
+	uint64_t id;
+
+	pthread_mutex_lock(&vmm.lock);
+	id = ob_ids_add(&handles, physical);
+	pthread_mutex_unlock(&vmm.lock);
+	return id;
+}
+
+CUmemGenericAllocationHandle obd_physical_retain(uint64_t addr)
+{
+	struct obd_mapping *m;
+	uint64_t id = 0;
+
+	pthread_mutex_lock(&vmm.lock);
+	for (m = vmm.mappings; m && addr - m->span.base >= m->span.size; m = m->next)
+		;
+	if (m)
+		id = ob_ids_add(&handles, m->physical);
+	if (id)
+		m->physical->refs++;
+	pthread_mutex_unlock(&vmm.lock);
+	return id;
 }
 
 CUresult obd_cuMemGetAllocationPropertiesFromHandle(
@@ -351,7 +400,7 @@ CUresult obd_vmm_map(uint64_t addr, uint64_t size, uint64_t offset,
 	} else if (!(m = mapping_new())) {
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	} else if (mmap((void *)addr, size, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-			   physical->device->backing,
+			   physical->fd >= 0 ? physical->fd : physical->device->backing,
 			   (off_t)(physical->offset + offset)) == MAP_FAILED) {
 		mapping_free(m);
 		result = CUDA_ERROR_MAP_FAILED;

@@ -18,6 +18,7 @@
 #include "client-shim/cuda/module.h"
 #include "client-shim/cuda/start.h"
 #include "client-shim/cuda/stream.h"
+#include "client-shim/cuda/share.h"
 #include "client-shim/cuda/vmm.h"
 #include "client-shim/session/times.h"
 #include "front/backend.h"
@@ -79,6 +80,7 @@ static struct obf_backend backend = {
 	.func_attrs = obc_func_attrs,
 	.func_set_attr = obc_func_set_attr,
 	.global_get = obc_global_get,
+	.sharing = &obc_sharing,
 	.export_table = obc_times_table,
 	.procs = obc_procs,
 };

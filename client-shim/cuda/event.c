@@ -47,12 +47,27 @@ static uint64_t recorded_at(const struct obc_event *event)
 	return atomic_load_explicit(&event->recorded, memory_order_acquire);
 }
 
+/* Other processes may record it: only the server knows its state. */
+static bool is_shared(const struct obc_event *event)
+{
+	return ob_unlikely(event->base.flags & CU_EVENT_INTERPROCESS);
+}
+
+/*
+ * A call for a shared event takes effect before it returns, because the program may tell another
+ * process about it then.
+ */
+static CUresult shared_settle(CUresult result)
+{
+	return result == CUDA_SUCCESS ? obc_call_op_share_settle() : result;
+}
+
 /* Whether recording `recorded` is known to be complete. */
 static bool event_complete(const struct obc_event *event, uint64_t recorded)
 {
 	struct obc_point at = event->at;
 
-	if (!ob_opt_on(OB_OPT_LOCAL))
+	if (!ob_opt_on(OB_OPT_LOCAL) || is_shared(event))
 		return false;
 	at.number = recorded;
 	return recorded <= obc_read(&event->done) || obc_point_passed(&at);
@@ -120,6 +135,8 @@ CUresult obc_event_record(struct obf_event *base, struct obf_stream *stream_base
 	/* Release: see recorded_at. */
 	atomic_store_explicit(&event->recorded, slot.number, memory_order_release);
 	result = obc_log_commit(&slot);
+	if (is_shared(event))
+		return shared_settle(result);
 	if (ob_unlikely(obc_watch_pays(&event->watch)) && result == CUDA_SUCCESS)
 		obc_watch_begin(&event->watch, OBP_OP_EVENT_WATCH, base->handle, slot.number);
 	return result;
@@ -166,6 +183,8 @@ CUresult obc_event_query(struct obf_event *base)
 	uint64_t recorded = recorded_at(event);
 	CUresult result;
 
+	if (is_shared(event))
+		return obc_call_op_event_query(base->handle);
 	if (event_complete(event, recorded))
 		return CUDA_SUCCESS;
 	obc_watch_polled(&event->watch);
@@ -238,6 +257,8 @@ CUresult obc_event_wait(struct obf_event *base)
 	uint64_t recorded = recorded_at(event), start, from;
 	CUresult result;
 
+	if (is_shared(event))
+		return obc_call_op_event_synchronize(base->handle);
 	if (event_heard(event, recorded, &result) && result != CUDA_ERROR_NOT_READY)
 		return result;
 	return elapsed_start(event, recorded, &start, &from)
@@ -249,6 +270,7 @@ CUresult obc_stream_wait_event(struct obf_stream *stream, struct obf_event *even
 {
 	struct obp_stream_wait_req *req;
 	struct obc_slot slot;
+	CUresult result;
 
 	if (event_complete(event_of(event), recorded_at(event_of(event))))
 		return CUDA_SUCCESS;
@@ -259,7 +281,8 @@ CUresult obc_stream_wait_event(struct obf_stream *stream, struct obf_event *even
 	req->stream = stream->handle;
 	req->event = event->handle;
 	obc_stream_mark(obc_stream_of(stream), slot.number);
-	return obc_log_commit(&slot);
+	result = obc_log_commit(&slot);
+	return is_shared(event_of(event)) ? shared_settle(result) : result;
 }
 
 /* Whether this pair of recordings has been measured before. */

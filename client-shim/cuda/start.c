@@ -18,6 +18,7 @@
 #include "client-shim/cuda/loaded.h"
 #include "client-shim/cuda/memory.h"
 #include "client-shim/session/session.h"
+#include "client-shim/cuda/share.h"
 #include "client-shim/session/stats.h"
 #include "client-shim/cuda/stream.h"
 #include "client-shim/session/timeline.h"
@@ -96,6 +97,7 @@ CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
 		return CUDA_ERROR_NO_DEVICE;
 	if (!obc_memory_start(welcome))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	obc_share_start(welcome);
 	if (ob_opt_on(OB_OPT_RELEASE))
 		obc_loaded_release();
 	for (uint32_t i = 0; i < welcome->n_devices; i++)

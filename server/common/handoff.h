@@ -49,6 +49,8 @@ enum obs_handoff_type {
 	OBS_HANDOFF_READY,
 	OBS_HANDOFF_FAILED, /* the driver cannot be used; text says why */
 	OBS_HANDOFF_ENDED,  /* the session has ended; text says why */
+	/* ---- worker to supervisor, and the answer ---- */
+	OBS_HANDOFF_IPC, /* body: a struct obs_ipc (ipc.h); id: number of the request */
 };
 
 struct obs_handoff {

@@ -160,6 +160,25 @@ void obs_driver_why(
 		answer(function, ret_text, size);
 }
 
+int obs_driver_event_fd(const struct obs_driver_lib *lib, const CUipcEventHandle *handle)
+{
+	const void *word = lib->null ? NULL : soft_word(&lib->bare, 4);
+	int (*answer)(const CUipcEventHandle *handle);
+
+	memcpy(&answer, &word, sizeof answer);
+	return answer ? answer(handle) : -1;
+}
+
+void obs_driver_event_set_fd(const struct obs_driver_lib *lib, CUipcEventHandle *handle, int fd)
+{
+	const void *word = lib->null ? NULL : soft_word(&lib->bare, 5);
+	void (*set)(CUipcEventHandle * handle, int fd);
+
+	memcpy(&set, &word, sizeof set);
+	if (set)
+		set(handle, fd);
+}
+
 enum ob_err obs_driver_load(
 	const char *which, struct obs_driver_lib *ret, struct ob_cause *ret_cause)
 {

@@ -46,4 +46,12 @@ enum ob_err obs_driver_start(struct obs_driver_lib *lib, struct ob_cause *ret_ca
 enum ob_err obs_driver_open(
 	const char *which, struct obs_driver_lib *ret, struct ob_cause *ret_cause);
 
+/*
+ * The software device's events of several processes: the descriptor that a handle names, which
+ * stays the event's; -1 for other drivers, whose handles name none. And the handle with which the
+ * driver opens a descriptor of this process.
+ */
+int obs_driver_event_fd(const struct obs_driver_lib *lib, const CUipcEventHandle *handle);
+void obs_driver_event_set_fd(const struct obs_driver_lib *lib, CUipcEventHandle *handle, int fd);
+
 #endif

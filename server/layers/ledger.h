@@ -26,6 +26,8 @@ struct obs_entry {
 	uint64_t handle; /* of a mapping */
 	uint32_t device;
 	uint32_t mappings;    /* of a handle */
+	uint32_t further;     /* of a handle: how often it must be released before the last time */
+	bool imported;        /* another session's memory (imports.h) */
 	bool released;        /* a handle that its mappings outlive */
 	enum obs_charge kind; /* NONE: the entry is free */
 };

@@ -3,6 +3,7 @@
 #include "server/layers/quota.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "protocol/control.h"
@@ -10,6 +11,7 @@
 #include "server/common/stats_page.h"
 #include "server/layers/throttle.h"
 #include "server/layers/hold.h"
+#include "server/layers/imports.h"
 #include "server/layers/ledger.h"
 #include "server/layers/share.h"
 
@@ -57,6 +59,8 @@ static void give_back(const struct obs_entry *entry)
 		return;
 	if (entry->kind == OBS_CHARGE_HOST)
 		obs_hold_give(OBS_HOLD_PINNED, entry->bytes);
+	else if (entry->imported)
+		obs_imports_discharge(entry->bytes);
 	else if (entry->kind != OBS_CHARGE_MAPPING)
 		obs_quota_discharge(entry->device, entry->bytes);
 	obs_hold_give(OBS_HOLD_HANDLES, OBS_ALLOCATION_BYTES);
@@ -218,12 +222,94 @@ static CUresult mem_release(CUmemGenericAllocationHandle handle)
 	/* Memory stays until it is neither mapped nor held by its handle. */
 	pthread_mutex_lock(&lock);
 	entry = obs_ledger_find(&ledger, OBS_CHARGE_HANDLE, handle);
-	if (entry && entry->mappings)
+	if (entry && entry->further)
+		entry->further--;
+	else if (entry && entry->mappings)
 		entry->released = true;
 	else if (entry)
 		obs_ledger_take(&ledger, OBS_CHARGE_HANDLE, handle, &gone);
 	pthread_mutex_unlock(&lock);
 	give_back(&gone);
+	return result;
+}
+
+uint64_t obs_quota_handle_bytes(CUmemGenericAllocationHandle handle)
+{
+	const struct obs_entry *entry;
+	uint64_t bytes;
+
+	pthread_mutex_lock(&lock);
+	entry = obs_ledger_find(&ledger, OBS_CHARGE_HANDLE, handle);
+	bytes = entry ? entry->bytes : 0;
+	pthread_mutex_unlock(&lock);
+	return bytes;
+}
+
+/* The driver gave a handle again: it must be released once more. False: it is a new one. */
+static bool handle_again(CUmemGenericAllocationHandle handle)
+{
+	struct obs_entry *entry;
+
+	pthread_mutex_lock(&lock);
+	entry = obs_ledger_find(&ledger, OBS_CHARGE_HANDLE, handle);
+	if (entry && entry->released)
+		entry->released = false;
+	else if (entry)
+		entry->further++;
+	pthread_mutex_unlock(&lock);
+	return entry != NULL;
+}
+
+static CUresult mem_retain(CUmemGenericAllocationHandle *handle, void *addr)
+{
+	CUresult result = next.cuMemRetainAllocationHandle(handle, addr);
+
+	if (result == CUDA_SUCCESS)
+		handle_again(*handle);
+	return result;
+}
+
+static CUresult imported_enter(
+	CUresult result, const CUmemGenericAllocationHandle *handle, uint64_t bytes)
+{
+	struct obs_entry *entry;
+
+	if (result != CUDA_SUCCESS || handle_again(*handle)) {
+		obs_imports_discharge(bytes);
+		return result;
+	}
+	if (!note(OBS_CHARGE_HANDLE, *handle, bytes, 0)) {
+		obs_imports_discharge(bytes);
+		next.cuMemRelease(*handle);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	pthread_mutex_lock(&lock);
+	entry = obs_ledger_find(&ledger, OBS_CHARGE_HANDLE, *handle);
+	if (entry)
+		entry->imported = true;
+	pthread_mutex_unlock(&lock);
+	return CUDA_SUCCESS;
+}
+
+/* os_handle: a ticket of imports.h. The driver gets the descriptor. */
+static CUresult mem_import(
+	CUmemGenericAllocationHandle *handle, void *os_handle, CUmemAllocationHandleType type)
+{
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	uint64_t bytes;
+	int fd = obs_imports_take((uint64_t)(uintptr_t)os_handle, &bytes);
+
+	if (fd < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	else if (obs_imports_charge(bytes))
+		result = imported_enter(
+			next.cuMemImportFromShareableHandle(handle, (void *)(intptr_t)fd, type),
+			handle, bytes);
+	else
+		result = obs_quota_refused("imported memory");
+	close(fd);
 	return result;
 }
 
@@ -431,6 +517,8 @@ void obs_quota_wrap(struct obs_driver *table)
 	table->cuMemFreeAsync = mem_free_async;
 	table->cuMemCreate = mem_create;
 	table->cuMemRelease = mem_release;
+	table->cuMemRetainAllocationHandle = mem_retain;
+	table->cuMemImportFromShareableHandle = mem_import;
 	table->cuMemMap = mem_map;
 	table->cuMemUnmap = mem_unmap;
 	table->cuCtxSetLimit = ctx_set_limit;

@@ -38,6 +38,8 @@ void obs_quota_hello(struct obs_driver *table, struct obp_welcome *welcome,
  * CUDA_ERROR_OUT_OF_MEMORY when the cap is reached.
  */
 CUresult obs_quota_charge(uint32_t device, uint64_t bytes);
+/* Bytes of memory with this handle, which the session has created or imported; 0: unknown. */
+uint64_t obs_quota_handle_bytes(CUmemGenericAllocationHandle handle);
 void obs_quota_discharge(uint32_t device, uint64_t bytes);
 /* The same for host memory; obs_hold_give gives it back. */
 CUresult obs_quota_host(enum obs_purpose purpose, uint64_t bytes);

@@ -129,6 +129,7 @@ static void proc_exited(uv_process_t *process, int64_t status, int signal)
 		obs_status_session_ended(proc);
 	super->deaths_total += !super->draining && (signal || (status && state != OBS_PROC_BUSY));
 	if (state == OBS_PROC_BUSY) {
+		obs_broker_forget(&super->broker, proc->id);
 		route_remove(super, proc->route);
 		session_audit_end(proc, signal != 0, why);
 	}
@@ -149,10 +150,30 @@ static void proc_exited(uv_process_t *process, int64_t status, int signal)
 	obs_pool_refill(super);
 }
 
-void obs_pool_take(struct obs_proc *proc, const struct obs_handoff *message)
+/* Executes a request for shared objects and answers it. Takes the first descriptor. */
+static void ipc_request(struct obs_proc *proc, struct obs_handoff *message, int *fd)
+{
+	struct obs_ipc ipc;
+	int answer[OBS_HANDOFF_FDS] = { -1, -1 };
+
+	if (proc->state != OBS_PROC_BUSY || message->size != sizeof ipc)
+		return;
+	memcpy(&ipc, message->body, sizeof ipc);
+	if (!obs_broker_request(
+		    &proc->super->broker, proc->id, &proc->identity, &ipc, fd, &answer[0]))
+		return;
+	memcpy(message->body, &ipc, sizeof ipc);
+	/* A worker that does not read its answers waits in vain, for a limited time. */
+	obs_handoff_send(proc->fd, message, answer);
+}
+
+void obs_pool_take(struct obs_proc *proc, struct obs_handoff *message, int fds[OBS_HANDOFF_FDS])
 {
 	struct obs_super *super = proc->super;
 
+	if (message->type == OBS_HANDOFF_IPC)
+		ipc_request(proc, message, &fds[0]);
+	obs_handoff_close(fds);
 	if (message->type == OBS_HANDOFF_ENDED)
 		memcpy(proc->end_reason, message->text, sizeof proc->end_reason);
 	if (proc->state != OBS_PROC_STARTING)
@@ -182,9 +203,8 @@ static void channel_readable(uv_poll_t *poll, int status, int events)
 	(void)events;
 	if (got < 0 && errno == EAGAIN)
 		return;
-	obs_handoff_close(fds); /* workers send none */
 	if (got > 0) {
-		obs_pool_take(proc, &message);
+		obs_pool_take(proc, &message, fds);
 		return;
 	}
 	/* The exit callback does the rest; a worker that only closed its channel is useless. */

@@ -21,9 +21,9 @@ enum ob_err obs_pool_join_session(
 	struct obs_super *super, const struct obs_handoff *handoff, const int fds[OBS_HANDOFF_FDS]);
 /*
  * Handles one message of a worker, which its client may have taken over: obs_handoff_recv has
- * checked its form, and nothing else in it is trusted.
+ * checked its form, and nothing else in it is trusted. Takes or closes the descriptors.
  */
-void obs_pool_take(struct obs_proc *proc, const struct obs_handoff *message);
+void obs_pool_take(struct obs_proc *proc, struct obs_handoff *message, int fds[OBS_HANDOFF_FDS]);
 void obs_pool_kill(struct obs_super *super, bool busy_too);
 
 #endif

@@ -9,6 +9,7 @@
  *   pending     authenticated connections that wait for a worker or are being refused (pending.h)
  *   procs       the worker processes, one for each session (pool.h)
  *   sense       the process that reads the GPUs' sensors (sense.h)
+ *   broker      what sessions have exported to one another (broker.h)
  *
  * Loop's thread only. The order of the parts, each above those before it: sense; status, listener; pool;
  * pending; admit, metrics; supervisor. A part calls those above it through the functions at the end
@@ -28,6 +29,7 @@
 #include "server/common/options.h"
 #include "server/common/routes.h"
 #include "server/sensors/reading.h"
+#include "server/supervisor/broker.h"
 
 #define OBS_PENDING_MAX      1024  /* connections that are being refused; more are closed at once */
 #define OBS_START_TIMEOUT_MS 60000 /* a driver that takes longer to load counts as broken */
@@ -147,6 +149,7 @@ struct obs_super {
 	bool sweeping;
 	bool sandbox_told;       /* logged once */
 	struct obs_totals ended; /* of sessions that are over */
+	struct obs_broker broker;
 	struct obs_sense sense;
 	uint32_t cuda_version; /* of the driver, as workers say */
 	uint32_t n_devices;    /* 0: no worker has been ready yet */

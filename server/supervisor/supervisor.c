@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/opt.h"
@@ -188,14 +189,16 @@ static enum ob_err driver_choose(struct obs_super *super, struct ob_cause *ret_c
 		"the software device cannot be used either: %s", cause.text);
 }
 
-static void more_descriptors(void)
+static void more_descriptors(struct obs_super *super)
 {
-	struct rlimit limit;
+	struct rlimit limit = { 0 };
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
 		limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
+	/* Connections and workers need the rest. */
+	super->broker.most = (uint32_t)ob_max(ob_min(limit.rlim_cur / 4, OBS_BROKER_MAX), 1);
 }
 
 /*
@@ -286,7 +289,7 @@ static int super_start(struct obs_super *super)
 	uv_signal_init(&super->loop, &super->term);
 	uv_signal_init(&super->loop, &super->intr);
 	signal(SIGPIPE, SIG_IGN);
-	more_descriptors();
+	more_descriptors(super);
 	if (!files_check(super->options))
 		return 1;
 	if (obs_audit_open(super->options->audit, super->options->audit_size,

@@ -19,6 +19,7 @@
 #include "server/common/handoff.h"
 #include "server/common/refuse.h"
 #include "server/layers/throttle.h"
+#include "server/worker/ask.h"
 #include "server/worker/control.h"
 #include "server/worker/end.h"
 #include "server/worker/exec.h"
@@ -126,6 +127,8 @@ static void channel_read(void)
 		return;
 	if (handoff.type == OBS_HANDOFF_JOIN && handoff.route == loop.session->route && fds[0] >= 0)
 		join_admit(&handoff, fds);
+	else if (handoff.type == OBS_HANDOFF_IPC)
+		obs_ask_answered(&handoff, fds);
 	else
 		obs_handoff_close(fds);
 }

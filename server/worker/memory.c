@@ -116,6 +116,26 @@ static bool chunk_room(struct obs_slice *slice)
 	return list != NULL;
 }
 
+/* Creates a chunk's memory, if possible so that other sessions can map it. */
+static CUresult chunk_create(
+	struct obs_memory *memory, uint64_t size, CUmemAllocationProp *prop, struct obs_chunk *ret)
+{
+	CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+
+	ret->shareable = memory->shares && memory->n_shareable < OBS_SHAREABLE_MAX;
+	if (ret->shareable) {
+		prop->requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+		result = memory->drv->cuMemCreate(&ret->handle, size, prop, 0);
+		if (result == CUDA_SUCCESS)
+			memory->n_shareable++;
+	}
+	if (result == CUDA_SUCCESS)
+		return result;
+	ret->shareable = false;
+	prop->requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+	return memory->drv->cuMemCreate(&ret->handle, size, prop, 0);
+}
+
 static CUresult chunk_map(
 	struct obs_memory *memory, uint32_t device, uint32_t at, uint64_t base, uint64_t size)
 {
@@ -124,15 +144,15 @@ static CUresult chunk_map(
 	CUmemLocation where = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)device };
 	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = where };
 	CUmemAccessDesc access = { .location = where, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
-	CUmemGenericAllocationHandle handle = 0;
+	struct obs_chunk chunk = { .base = base, .size = size, .request = memory->requests };
 	CUresult result;
 
 	if (!chunk_room(slice))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = drv->cuMemCreate(&handle, size, &prop, 0);
+	result = chunk_create(memory, size, &prop, &chunk);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = drv->cuMemMap(base, size, 0, handle, 0);
+	result = drv->cuMemMap(base, size, 0, chunk.handle, 0);
 	if (result != CUDA_SUCCESS)
 		goto release;
 	result = drv->cuMemSetAccess(base, size, &access, 1);
@@ -140,16 +160,15 @@ static CUresult chunk_map(
 		goto unmap;
 	memmove(slice->chunks + at + 1, slice->chunks + at,
 		(slice->n_chunks - at) * sizeof *slice->chunks);
-	slice->chunks[at] = (struct obs_chunk){
-		.base = base, .size = size, .handle = handle, .request = memory->requests
-	};
+	slice->chunks[at] = chunk;
 	slice->n_chunks++;
 	return CUDA_SUCCESS;
 
 unmap:
 	drv->cuMemUnmap(base, size);
 release:
-	drv->cuMemRelease(handle);
+	memory->n_shareable -= chunk.shareable;
+	drv->cuMemRelease(chunk.handle);
 	return result;
 }
 
@@ -157,6 +176,9 @@ static void chunk_unmap(struct obs_memory *memory, struct obs_slice *slice, uint
 {
 	struct obs_chunk *chunk = &slice->chunks[at];
 
+	if (chunk->share[0] | chunk->share[1])
+		memory->unshared(chunk->share);
+	memory->n_shareable -= chunk->shareable;
 	memory->drv->cuMemUnmap(chunk->base, chunk->size);
 	memory->drv->cuMemRelease(chunk->handle);
 	slice->n_chunks--;
@@ -238,6 +260,34 @@ uint64_t obs_memory_grant(struct obs_memory *memory, uint32_t device, uint64_t b
 		bytes = bytes / 2 & ~(OBS_MEMORY_ALIGN - 1);
 	}
 	return 0;
+}
+
+CUresult obs_memory_chunks(struct obs_memory *memory, uint64_t addr, uint64_t size,
+	CUresult (*fn)(void *user, struct obs_chunk *chunk), void *user, uint64_t *ret_first)
+{
+	int device = obs_memory_device(memory, addr);
+	CUresult result = CUDA_SUCCESS;
+	struct obs_slice *slice;
+	uint64_t end, next = addr;
+
+	if (device < 0 || size == 0 || ob_add_overflows(addr, size, &end))
+		return CUDA_ERROR_INVALID_VALUE;
+	slice = &memory->slices[device];
+	pthread_mutex_lock(&memory->lock);
+	for (uint32_t at = chunk_after(slice, addr); result == CUDA_SUCCESS && next < end; at++) {
+		struct obs_chunk *chunk = at < slice->n_chunks ? &slice->chunks[at] : NULL;
+
+		if (!chunk || chunk->base > next)
+			result = CUDA_ERROR_INVALID_VALUE;
+		else
+			result = fn(user, chunk);
+		if (result == CUDA_SUCCESS && next == addr)
+			*ret_first = chunk->base;
+		if (result == CUDA_SUCCESS)
+			next = chunk->base + chunk->size;
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return result;
 }
 
 CUresult obs_memory_trim(struct obs_memory *memory, uint64_t addr, uint64_t size)

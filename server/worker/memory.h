@@ -28,29 +28,33 @@
 
 struct obs_driver;
 
-#define OBS_CHUNK_BYTES  (64ull << 20)
+#define OBS_CHUNK_BYTES   (64ull << 20)
 /* granted to a session at its start, or an eighth of what is free if that is less */
-#define OBS_GRANT_BYTES  (256ull << 20)
+#define OBS_GRANT_BYTES   (256ull << 20)
 /* what client and server agree on; a multiple of the granularity of every driver known */
-#define OBS_MEMORY_ALIGN (2ull << 20)
+#define OBS_MEMORY_ALIGN  (2ull << 20)
 /*
  * The first slab of a session, or an eighth of what is free if that is less. Smaller than a grant
  * because a slab is given back only as a whole.
  */
-#define OBS_SLAB_BYTES   (64ull << 20)
+#define OBS_SLAB_BYTES    (64ull << 20)
 /*
  * The slabs of a session take at most this part of a device. A program may free all but one
  * allocation of each slab: no more than this is then missing for a larger allocation.
  */
-#define OBS_SLAB_SHARE   4
-#define OBS_CHUNKS_MAX   (1u << 20) /* per device */
+#define OBS_SLAB_SHARE    4
+#define OBS_CHUNKS_MAX    (1u << 20) /* per device */
+/* the software device needs a descriptor for each, of which a worker has OBS_FILES_MAX */
+#define OBS_SHAREABLE_MAX 2048u
 /* module variables and plain allocations known by address */
-#define OBS_EXTRA_MAX    (1u << 16)
+#define OBS_EXTRA_MAX     (1u << 16)
 
 struct obs_chunk {
 	uint64_t base, size;
 	CUmemGenericAllocationHandle handle;
-	uint64_t request; /* the call to obs_memory_grow that made it */
+	uint64_t request;  /* the call to obs_memory_grow that made it */
+	bool shareable;    /* the driver can export it */
+	uint64_t share[2]; /* what other sessions map it by; 0: not exported */
 };
 
 struct obs_slice {
@@ -73,6 +77,10 @@ struct obs_memory {
 	bool reserved; /* the driver reserved the range for us */
 	struct obp_range range;
 	uint64_t requests;
+	/* chunks are created so that the driver can export them, while there are few */
+	bool shares;
+	uint32_t n_shareable;
+	void (*unshared)(const uint64_t share[2]); /* an exported chunk is gone */
 	uint32_t n_devices;
 	struct obs_slice slices[OBP_DEVICE_MAX];
 	struct obs_extra *extras; /* sorted by base */
@@ -100,6 +108,12 @@ uint64_t obs_memory_grant(struct obs_memory *memory, uint32_t device, uint64_t b
  * CUDA_ERROR_OUT_OF_MEMORY.
  */
 CUresult obs_memory_grow(struct obs_memory *memory, uint32_t device, uint64_t addr, uint64_t size);
+/*
+ * Calls fn for each chunk of [addr, addr + size), in order, until it fails, under the lock.
+ * CUDA_ERROR_INVALID_VALUE: a part of the range is not backed by chunks. *ret_first: the first.
+ */
+CUresult obs_memory_chunks(struct obs_memory *memory, uint64_t addr, uint64_t size,
+	CUresult (*fn)(void *user, struct obs_chunk *chunk), void *user, uint64_t *ret_first);
 /* Unmaps the chunks that lie completely inside. */
 CUresult obs_memory_trim(struct obs_memory *memory, uint64_t addr, uint64_t size);
 /*

@@ -27,6 +27,7 @@
 #include "server/worker/free_memory.h"
 #include "server/worker/held.h"
 #include "server/worker/hostfunc.h"
+#include "server/worker/ipc.h"
 #include "server/worker/reply.h"
 #include "server/worker/resume.h"
 #include "server/worker/stripe.h"
@@ -271,6 +272,19 @@ static void no_vmm(struct obs_session *session)
 	welcome->range = (struct obp_range){ 0 };
 }
 
+/* The devices as a client sees them whose session can share nothing with others. */
+static void no_ipc(struct obs_session *session)
+{
+	struct obp_welcome *welcome = &session->welcome->welcome;
+
+	for (uint32_t i = 0; i < welcome->n_devices; i++) {
+		int32_t *attr = welcome->devices[i].attr;
+
+		attr[CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED] = 0;
+		attr[CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED] = 0;
+	}
+}
+
 /*
  * Whether to grant memory of the first device. Memory of other devices is mapped on demand: a grant
  * would create a context on each. A single device is used in any case.
@@ -309,10 +323,15 @@ static void addresses_settle(struct obs_session *session, const struct obp_hello
 		welcome->slabs = OBP_SLAB_MAX;
 	obs_memory_init(
 		memory, session->drv, welcome->n_devices, welcome->vmm && hello->n_ranges > 0);
+	if (memory->vmm && obs_ipc_offered(session))
+		obs_ipc_start(session);
+	else
+		no_ipc(session);
 	if (!memory->vmm ||
 		!obs_memory_choose(memory, hello->ranges, hello->n_ranges, &welcome->range_ok)) {
-		memory->vmm = false;
+		memory->vmm = memory->shares = false;
 		no_vmm(session);
+		no_ipc(session);
 		if (welcome->slabs && grant_wanted(welcome, hello))
 			slab_grant(session);
 		return;

@@ -41,6 +41,20 @@ static uint64_t a_route(void)
 	return i < FUZZ_WORKERS ? fuzz_worker[i]->route : fuzz_number();
 }
 
+static uint64_t shared_id[2]; /* the last that a worker was told */
+
+/* A request for shared objects, nearly well-formed. */
+static void share_fill(struct obs_handoff *m)
+{
+	struct obs_ipc ipc = { .op = fuzz_take(5) };
+
+	ipc.kind = fuzz_take(6);
+	ipc.size = fuzz_number();
+	memcpy(ipc.id, shared_id, sizeof ipc.id);
+	m->size = sizeof ipc;
+	memcpy(m->body, &ipc, sizeof ipc);
+}
+
 static void message_fill(struct obs_handoff *m)
 {
 	struct obs_identity *who = &m->identity;
@@ -61,6 +75,8 @@ static void message_fill(struct obs_handoff *m)
 	fuzz_text(m->program, sizeof m->program);
 	fuzz_text(m->text, sizeof m->text);
 	fuzz_take_bytes(m->body, ob_min(m->size, 32u));
+	if (m->type == OBS_HANDOFF_IPC && fuzz_take(4))
+		share_fill(m);
 }
 
 static void child_sends(int end)
@@ -121,19 +137,35 @@ static void worker_read(struct obs_proc *proc)
 	if (got <= 0)
 		return;
 	received_check(&m, fds);
-	obs_handoff_close(fds);
-	obs_pool_take(proc, &m);
+	obs_pool_take(proc, &m, fds);
 }
 
-/* Messages from the supervisor to a worker: one session, then joins of that session. */
+static void answer_check(const struct obs_handoff *m, const int fds[OBS_HANDOFF_FDS])
+{
+	struct obs_ipc ipc;
+
+	memcpy(&ipc, m->body, sizeof ipc);
+	if (m->size != sizeof ipc || fds[1] >= 0 || (fds[0] >= 0 && ipc.status != OBS_IPC_OK))
+		abort();
+	if (ipc.status == OBS_IPC_OK)
+		memcpy(shared_id, ipc.id, sizeof shared_id);
+}
+
+/*
+ * Messages from the supervisor to a worker: one session, then joins of that session and answers to
+ * requests for shared objects.
+ */
 static void worker_takes(unsigned i)
 {
 	static struct obs_handoff m;
 	int fds[OBS_HANDOFF_FDS];
 
 	while (obs_handoff_recv(fuzz_worker_end[i], &m, fds) > 0) {
-		if (fuzz_worker[i]->state != OBS_PROC_BUSY || m.route != fuzz_worker[i]->route ||
-			fds[0] < 0 || (m.type != OBS_HANDOFF_NEW && m.type != OBS_HANDOFF_JOIN))
+		if (m.type == OBS_HANDOFF_IPC)
+			answer_check(&m, fds);
+		else if (fuzz_worker[i]->state != OBS_PROC_BUSY ||
+			m.route != fuzz_worker[i]->route || fds[0] < 0 ||
+			(m.type != OBS_HANDOFF_NEW && m.type != OBS_HANDOFF_JOIN))
 			abort();
 		obs_handoff_close(fds);
 	}

@@ -136,7 +136,7 @@ static void sessions_begin(void)
 		int fds[OBS_HANDOFF_FDS] = { -1, -1 }, ends[2];
 
 		fuzz_stats_page_spoil(i);
-		obs_pool_take(fuzz_worker[i], &ready);
+		obs_pool_take(fuzz_worker[i], &ready, (int[OBS_HANDOFF_FDS]){ -1, -1 });
 		fuzz_pair(SOCK_STREAM, ends);
 		fds[0] = ends[0];
 		obs_pending_admit(&fuzz_super, &session, fds);

@@ -112,6 +112,7 @@ void fuzz_super_end(void)
 	if (fuzz_super.n_pending || fuzz_super.n_waiting)
 		abort();
 	for (unsigned i = 0; i < FUZZ_WORKERS; i++) {
+		obs_broker_forget(&fuzz_super.broker, fuzz_worker[i]->id);
 		close(fuzz_worker[i]->fd);
 		close(fuzz_worker_end[i]);
 		obs_stats_page_free(fuzz_worker[i]->page);

@@ -31,6 +31,7 @@ INTS = {
     'obs_landlock_version': 'a version', 'obs_landlock_none': 'a system call', 'obs_landlock_new': 'a system call',
     'obs_handoff_pair': 'a system call', 'obs_handoff_send': 'a system call', 'obs_handoff_recv': 'a system call',
     'obs_memory_device': 'an index, or -1 for none',
+    'obs_driver_event_fd': 'a descriptor, or -1 for none', 'obs_imports_take': 'a descriptor, or -1 for none',
     'obs_retransmit_iov': 'a count',
     'obs_config_read': 'a count of errors, which it has printed',
     'obs_options_parse': 'an exit status', 'obs_super_run': 'an exit status', 'obs_admission_run': 'an exit status',

@@ -5,6 +5,7 @@
  * server maps memory and unmaps it, or in slabs.
  */
 #include "server/worker/free_memory.h"
+#include "server/worker/ipc.h"
 #include "server/worker/lane.h"
 #include "server/worker/ops/ops.h"
 
@@ -161,6 +162,7 @@ void obs_op_mem_free(
 	struct obs_memory *memory = &x->session->memory;
 	CUresult result = CUDA_SUCCESS;
 
+	obs_ipc_range_freed(req->addr);
 	if (req->fence)
 		result = fence(x, req->addr);
 	if (obs_memory_device(memory, req->addr) < 0 &&

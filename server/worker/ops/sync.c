@@ -117,11 +117,15 @@ void obs_op_stream_query(
 /* ---- an event ---- */
 
 /* body: size in bytes of the reply's body, which is zeros. */
-static bool event_later(struct obs_exec *x, CUevent event, uint32_t body, bool query)
+static bool event_later(
+	struct obs_exec *x, const struct obs_handle *handle, uint32_t body, bool query)
 {
+	CUevent event = handle->driver;
 	struct obs_pending *pending;
 
-	if (x->drv->cuEventQuery(event) != CUDA_ERROR_NOT_READY)
+	/* A pending call keeps its event, but other sessions use this one: it has no successor. */
+	if (handle->extra & CU_EVENT_INTERPROCESS ||
+		x->drv->cuEventQuery(event) != CUDA_ERROR_NOT_READY)
 		return false;
 	pending = obs_completion_new(x);
 	if (!pending)
@@ -139,7 +143,7 @@ void obs_op_event_synchronize(struct obs_exec *x, const struct obp_record *rec,
 	struct obs_handle *event;
 
 	if (!obs_handle_use(x, rec, &x->session->events, req->event, &event) ||
-		(x->later && event_later(x, event->driver, 0, false)))
+		(x->later && event_later(x, event, 0, false)))
 		return;
 	answer(x, rec, x->drv->cuEventSynchronize(event->driver));
 }
@@ -159,7 +163,7 @@ void obs_op_event_watch(
 	struct obs_handle *event;
 
 	if (obs_handle_use(x, rec, &x->session->events, req->event, &event) &&
-		!event_later(x, event->driver, 0, true))
+		!event_later(x, event, 0, true))
 		obs_reply(x, rec, x->drv->cuEventQuery(event->driver), NULL, 0);
 }
 
@@ -172,7 +176,7 @@ void obs_op_event_synchronize_since(struct obs_exec *x, const struct obp_record 
 	CUresult result;
 
 	if (!obs_handle_use(x, rec, &x->session->events, req->event, &event) ||
-		(x->later && event_later(x, event->driver, sizeof rep, false)))
+		(x->later && event_later(x, event, sizeof rep, false)))
 		return;
 	result = x->drv->cuEventSynchronize(event->driver);
 	if (result == CUDA_SUCCESS && start && start->driver)

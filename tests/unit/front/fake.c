@@ -408,6 +408,96 @@ static bool vmm_offered(void)
 	return !fake.no_vmm;
 }
 
+/* ---- sharing: an id is a number; what is opened lies at addresses of its own ---- */
+
+static unsigned shares(void)
+{
+	return fake.shares;
+}
+
+static CUresult vmm_export(CUmemGenericAllocationHandle handle, int *ret_fd)
+{
+	*ret_fd = (int)handle;
+	return fake.share_result;
+}
+
+static CUresult vmm_import(int fd, CUmemGenericAllocationHandle *ret)
+{
+	*ret = (CUmemGenericAllocationHandle)fd + 1000;
+	return fake.share_result;
+}
+
+static CUresult vmm_retain(uint64_t addr, CUmemGenericAllocationHandle *ret)
+{
+	*ret = addr >> 21;
+	return fake.share_result;
+}
+
+static CUresult range_export(const struct obf_mem *mem, struct obf_share *ret)
+{
+	ret->id[0] = mem->base;
+	ret->offset = 4096;
+	ret->size = mem->size;
+	ret->span = OBF_VMM_PAGE;
+	fake.exports++;
+	return fake.share_result;
+}
+
+static CUresult range_open(const struct obf_share *share, struct obf_mem *ret)
+{
+	static uint64_t next = 0x500000000000;
+
+	ret->base = next += share->span;
+	ret->size = share->size;
+	fake.opens += fake.share_result == CUDA_SUCCESS;
+	return fake.share_result;
+}
+
+static CUresult range_close(const struct obf_mem *mem)
+{
+	fake.opens -= mem->imported;
+	return CUDA_SUCCESS;
+}
+
+static CUresult share_event(struct obf_event *event, struct obf_share *ret)
+{
+	ret->id[0] = event->handle;
+	return fake.share_result;
+}
+
+static CUresult import_event(struct obf_event *event, const struct obf_share *share)
+{
+	fake.events += event->handle != share->id[0] && fake.share_result == CUDA_SUCCESS;
+	return fake.share_result;
+}
+
+static CUresult pool_export(int device, struct obf_share *ret)
+{
+	ret->id[0] = (uint64_t)++fake.exports;
+	ret->id[1] = (uint64_t)device;
+	return fake.share_result;
+}
+
+static CUresult pool_import(const struct obf_share *share, int *ret_device)
+{
+	*ret_device = (int)share->id[1];
+	return fake.share_result;
+}
+
+static const struct obf_sharing sharing = {
+	.offers = shares,
+	.vmm_export = vmm_export,
+	.vmm_import = vmm_import,
+	.vmm_retain = vmm_retain,
+	.range_export = range_export,
+	.range_open = range_open,
+	.range_close = range_close,
+	.event_export = share_event,
+	.event_import = import_event,
+	.pool_export = pool_export,
+	.pool_import = pool_import,
+};
+
 static void host_range(const void *p, size_t size, bool added)
 {
 	(void)p;
@@ -472,6 +562,7 @@ void fake_attach(const struct obf_proc *procs, size_t n_procs)
 		.vmm_unreserve = vmm_unreserve,
 		.vmm_map = vmm_map,
 		.vmm_unmap = vmm_unmap,
+		.sharing = &sharing,
 	};
 
 	backend.procs = procs;

@@ -12,6 +12,7 @@
 #include "front/array.h"
 #include "front/backend.h"
 #include "front/event.h"
+#include "front/share.h"
 #include "front/stream.h"
 #include "front/texture.h"
 
@@ -24,12 +25,14 @@ struct fake {
 	CUresult start_result, alive_result, create_result, load_result, func_load_result,
 		settle_result, destroy_result, look_result, vmm_result, array_result;
 	bool no_vmm;
+	unsigned shares; /* OBF_SHARES_* */
+	CUresult share_result;
 	int registers; /* func_attrs reports these */
 	int shared_bytes;
 	/* recorded calls */
 	_Atomic int starts, creates, destroys, syncs, loads, unloads, func_gets, func_loads,
 		settles, func_attrs, func_sets, globals, limits, ranges, streams, events, records,
-		looks, copies, allocs, points, releases, reservations, mappings, arrays, textures;
+		looks, copies, allocs, points, releases, reservations, mappings, arrays, textures, opens, exports;
 	uint64_t last_unmapped; /* bytes of the last call of vmm_unmap */
 	struct obf_copy last_copy;
 	struct obf_array_copy last_array_copy;

@@ -245,6 +245,9 @@ ERROR_TEST(bad_launches)
 ERROR_TEST(private_table)
 {
 	void (*why)(CUfunction function, char *ret, size_t size);
+	int (*event_fd)(const CUipcEventHandle *handle);
+	void (*event_set_fd)(CUipcEventHandle * handle, int fd);
+	CUipcEventHandle shared = { { 0 } };
 	const void *table = NULL;
 	char text[100] = "?";
 	CUfunction function;
@@ -254,12 +257,16 @@ ERROR_TEST(private_table)
 		TEST_SKIP("for the software device alone");
 	memcpy(id.bytes, "outboard-softdev", 16);
 	OK(FRONT(cuGetExportTable)(&table, &id));
-	CHECK(((const uintptr_t *)table)[0] == 4 * sizeof(uintptr_t));
+	CHECK(((const uintptr_t *)table)[0] == 6 * sizeof(uintptr_t));
 	CHECK_INT(((int (*const *)(void))table)[1](), 1);
 	why = (void (*)(CUfunction, char *, size_t))((void (*const *)(void))table)[3];
 	OK(FRONT(cuModuleGetFunction)(&function, module, "store"));
 	why(function, text, sizeof text);
 	CHECK(text[0] == '\0');
+	event_fd = (int (*)(const CUipcEventHandle *))((void (*const *)(void))table)[4];
+	event_set_fd = (void (*)(CUipcEventHandle *, int))((void (*const *)(void))table)[5];
+	event_set_fd(&shared, 77);
+	CHECK_INT(event_fd(&shared), 77);
 }
 
 int main(int argc, char **argv)
