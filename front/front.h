@@ -62,6 +62,9 @@ enum obf_kind {
 	OBF_KIND_EVENT = 7,
 	OBF_KIND_POOL = 8,
 	OBF_KIND_LINK = 9,
+	OBF_KIND_NOTICE = 40,
+	OBF_KIND_GREEN = 41,
+	OBF_KIND_RESOURCES = 42,
 };
 
 #define OBF_CTX_MAX                1024u /* live contexts */
