@@ -17,6 +17,10 @@
 
 struct obf_event;
 struct obf_stream;
+struct obf_green;
+struct obf_share;
+struct obf_split;
+struct obf_split_made;
 
 /* A point of a stream, in the backend's representation. */
 struct obf_point {
@@ -97,6 +101,18 @@ struct obf_backend {
 	CUresult (*event_wait)(struct obf_event *event);  /* blocks */
 	/* Milliseconds. CUDA_ERROR_NOT_READY: one of the two events is not complete. */
 	CUresult (*event_elapsed)(struct obf_event *start, struct obf_event *end, float *ret_ms);
+
+	/* ---- green contexts (green.h); green_split NULL: not supported ---- */
+
+	/*
+	 * CUDA_ERROR_NOT_SUPPORTED: the device behind has none. Other errors are those of
+	 * cuDevSmResourceSplitByCount.
+	 */
+	CUresult (*green_split)(const struct obf_split *split, struct obf_split_made *ret);
+	/* Its primary context is active. stream_open creates its streams (obf_stream.green). */
+	CUresult (*green_create)(const struct obf_green *green, const struct obf_share *share);
+	/* All its streams are closed. */
+	void (*green_destroy)(const struct obf_green *green);
 
 	/*
 	 * ---- work in a stream ----

@@ -97,7 +97,7 @@ static void defaults(void)
 	for (size_t i = 0; i < ob_count(switches); i++) {
 		text = getenv(variables[switches[i]]);
 		if (text)
-			process.flag[switches[i]] = atoi(text) != 0;
+			process.flag[switches[i]] = strcmp(text, "1") == 0;
 	}
 }
 

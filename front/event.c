@@ -84,6 +84,62 @@ static bool is_recorded(const struct obf_event *event)
 	return atomic_load_explicit(&event->recorded, memory_order_acquire);
 }
 
+static CUresult event_new(struct obf_ctx *ctx, unsigned flags, struct obf_event **ret)
+{
+	struct obf_event *event = obf_object_take(&events, obf_process.backend->event_size, ctx);
+	CUresult result;
+
+	if (!event)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	event->flags = flags;
+	event->handle = ob_ids_add(&event_ids, event);
+	result = event->handle ? obf_process.backend->event_open(event) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS) {
+		*ret = event;
+		return CUDA_SUCCESS;
+	}
+	if (event->handle)
+		ob_ids_remove(&event_ids, event->handle);
+	obf_object_give(&events, &event->object);
+	return result;
+}
+
+static inline CUresult event_record(struct obf_event *event, struct obf_stream *stream)
+{
+	CUresult result = obf_process.backend->event_record(event, stream);
+
+	if (ob_likely(result == CUDA_SUCCESS))
+		atomic_store_explicit(&event->recorded, true, memory_order_release);
+	return obf_ctx_result(stream->ctx, result);
+}
+
+CUresult obf_event_record(struct obf_event *event, struct obf_stream *stream)
+{
+	return event_record(event, stream);
+}
+
+CUresult obf_event_mark(struct obf_stream *stream, struct obf_event **ret)
+{
+	CUresult result = event_new(stream->ctx, CU_EVENT_DISABLE_TIMING, ret);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = event_record(*ret, stream);
+	if (result != CUDA_SUCCESS)
+		obf_event_drop(*ret);
+	return result;
+}
+
+void obf_event_drop(struct obf_event *event)
+{
+	event_end(event->handle, false);
+}
+
+CUresult obf_event_find(CUevent handle, struct obf_event **ret)
+{
+	return event_get(handle, NULL, ret);
+}
+
 CUresult obf_cuEventCreate(CUevent *ret, unsigned flags)
 {
 	struct obf_event *event;
@@ -97,18 +153,9 @@ CUresult obf_cuEventCreate(CUevent *ret, unsigned flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CU_EVENT_INTERPROCESS)
 		return CUDA_ERROR_NOT_SUPPORTED; /* other processes have their own sessions */
-	event = obf_object_take(&events, obf_process.backend->event_size, ctx);
-	if (!event)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	event->flags = flags;
-	event->handle = ob_ids_add(&event_ids, event);
-	result = event->handle ? obf_process.backend->event_open(event) : CUDA_ERROR_OUT_OF_MEMORY;
-	if (result != CUDA_SUCCESS) {
-		if (event->handle)
-			ob_ids_remove(&event_ids, event->handle);
-		obf_object_give(&events, &event->object);
+	result = event_new(ctx, flags, &event);
+	if (result != CUDA_SUCCESS)
 		return obf_ctx_result(ctx, result);
-	}
 	*ret = (CUevent)(uintptr_t)event->handle;
 	return CUDA_SUCCESS;
 }
@@ -135,10 +182,7 @@ CUresult obf_cuEventRecordWithFlags(CUevent handle, CUstream stream_handle, unsi
 		return CUDA_ERROR_INVALID_HANDLE; /* event and stream belong to the same context */
 	if (ob_unlikely(flags != CU_EVENT_RECORD_DEFAULT))
 		return CUDA_ERROR_INVALID_VALUE; /* RECORD_EXTERNAL is for captured streams */
-	result = obf_process.backend->event_record(event, stream);
-	if (ob_likely(result == CUDA_SUCCESS))
-		atomic_store_explicit(&event->recorded, true, memory_order_release);
-	return obf_ctx_result(stream->ctx, result);
+	return event_record(event, stream);
 }
 
 CUresult obf_cuEventRecord(CUevent event, CUstream stream)

@@ -16,6 +16,8 @@
 
 #define OBF_EVENT_MAX (1u << 20) /* live events of a process */
 
+struct obf_stream;
+
 struct obf_event {
 	union {
 		struct obf_object object;
@@ -27,6 +29,14 @@ struct obf_event {
 	unsigned flags; /* CU_EVENT_... */
 	_Atomic bool recorded;
 };
+
+/* An event of the context, recorded in the stream. Ended by obf_event_drop. */
+CUresult obf_event_mark(struct obf_stream *stream, struct obf_event **ret);
+void obf_event_drop(struct obf_event *event);
+/* Resolves a handle. CUDA_ERROR_INVALID_HANDLE; else the error of the event's context, if any. */
+CUresult obf_event_find(CUevent handle, struct obf_event **ret);
+/* Records the event in a stream of the same context. */
+CUresult obf_event_record(struct obf_event *event, struct obf_stream *stream);
 
 /* The context has ended in the backend: ends all its events. */
 void obf_events_end(const struct obf_ctx *ctx);

@@ -89,7 +89,9 @@ struct obf_ctx {
 	_Atomic int sticky;
 	_Atomic bool sticky_reported; /* some call has returned the sticky error */
 	struct obf_stream *legacy;    /* its legacy default stream */
-	void *backend;                /* owned by the backend */
+	/* existing green contexts of a primary context: one may be current in a thread */
+	_Atomic unsigned greens;
+	void *backend; /* owned by the backend */
 };
 
 /* Function attributes of CUfunction_attribute, and further data for launches and occupancy. */

@@ -20,6 +20,7 @@
 #include "softdevice/core/heap.h"
 #include "softdevice/device.h"
 #include "softdevice/event.h"
+#include "softdevice/green.h"
 #include "softdevice/launch.h"
 #include "softdevice/memory.h"
 #include "softdevice/module.h"
@@ -111,6 +112,9 @@ static struct obf_backend backend = {
 	.stream_query = obd_stream_query,
 	.stream_wait = obd_stream_wait,
 	.stream_wait_event = obd_stream_wait_event,
+	.green_split = obd_green_split,
+	.green_create = obd_green_create,
+	.green_destroy = obd_green_destroy,
 	.event_open = obd_event_open,
 	.event_close = obd_event_close,
 	.event_record = obd_event_record,

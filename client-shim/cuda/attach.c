@@ -12,6 +12,7 @@
 #include "client-shim/cuda/copy.h"
 #include "client-shim/cuda/device.h"
 #include "client-shim/cuda/event.h"
+#include "client-shim/cuda/green.h"
 #include "client-shim/cuda/hostfunc.h"
 #include "client-shim/cuda/memory.h"
 #include "client-shim/cuda/module.h"
@@ -40,6 +41,9 @@ static struct obf_backend backend = {
 	.stream_query = obc_stream_query,
 	.stream_wait = obc_stream_wait,
 	.stream_wait_event = obc_stream_wait_event,
+	.green_split = obc_green_split,
+	.green_create = obc_green_create,
+	.green_destroy = obc_green_destroy,
 	.event_open = obc_event_open,
 	.event_close = obc_event_close,
 	.event_record = obc_event_record,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
+#define __CUDA_API_VERSION_INTERNAL /* declares the types of the old calls, too */
 #include <cuda.h>
 #include <cudaProfiler.h>
 #include <stddef.h>
