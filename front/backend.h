@@ -27,6 +27,8 @@ struct obf_point {
 	uint64_t words[6];
 };
 
+#define OBF_PEER_ATTRS 6
+
 #define OBF_VMM_PAGE (2ull << 20) /* bytes: the granularity of reservations and mappings */
 
 /* Addresses reserved by cuMemAddressReserve. */
@@ -75,6 +77,16 @@ struct obf_backend {
 	 */
 	CUresult (*ctx_settle)(struct obf_ctx *ctx);
 	CUresult (*ctx_limit)(struct obf_ctx *ctx, CUlimit limit, bool set, size_t *value);
+
+	/* ---- peers: access of kernels to another device's memory; peer_query NULL: none ---- */
+
+	/*
+	 * ret[0]: whether `device` can access the memory of `peer`, another device. ret[1] to
+	 * ret[5]: by CUdevice_P2PAttribute.
+	 */
+	CUresult (*peer_query)(int device, int peer, int ret[OBF_PEER_ATTRS]);
+	/* Gives or takes access to the memory of `peer`, also to what is allocated later. */
+	CUresult (*peer_access)(struct obf_ctx *ctx, struct obf_ctx *peer, bool enable);
 
 	/* ---- streams and events ---- */
 

@@ -144,6 +144,7 @@ static CUresult context_empty(struct obf_context *context)
 	obf_cls_end(context);
 	obf_greens_end(context);
 	context->gate = NULL;
+	memset(context->peers, 0, sizeof context->peers);
 	obf_libraries_forget(context);
 	obf_modules_end(context);
 	obf_hostmem_end(&context->pub);

@@ -472,31 +472,3 @@ CUresult obf_cuCtxGetExecAffinity(CUexecAffinityParam *affinity, CUexecAffinityT
 			  CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
 	return CUDA_SUCCESS;
 }
-
-/* ---- peers: cuDeviceCanAccessPeer returns 0 for every pair ---- */
-
-CUresult obf_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
-{
-	struct obf_context *context, *other;
-	CUresult result = enter(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (flags != 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!peer || obf_context_find(peer, &other) != CUDA_SUCCESS || other == context)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-}
-
-CUresult obf_cuCtxDisablePeerAccess(CUcontext peer)
-{
-	struct obf_context *context, *other;
-	CUresult result = enter(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!peer || obf_context_find(peer, &other) != CUDA_SUCCESS)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
-}

@@ -82,6 +82,14 @@ static inline uint32_t obf_device_cc(const struct obf_device *device)
 
 #define OBF_CTX_STACK_MAX 128u /* contexts pushed by one thread */
 
+#define OBF_PEERS_MAX 8u /* contexts to whose memory a context has access, as in CUDA */
+
+/* A context to whose memory access is enabled. `id` tells it from a later one in the same object. */
+struct obf_peer {
+	struct obf_context *context; /* NULL: a free row */
+	uint64_t id;
+};
+
 struct obf_cls_block;
 struct obf_module;
 
@@ -100,6 +108,7 @@ struct obf_context {
 	struct obf_module *modules; /* under the lock */
 	struct obf_stream
 		*gate; /* cuCtxWaitEvent (ctx_event.c); NULL: later streams wait for nothing */
+	struct obf_peer peers[OBF_PEERS_MAX]; /* cuCtxEnablePeerAccess; under the lock */
 	struct obf_context *next_free;
 };
 

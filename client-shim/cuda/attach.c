@@ -16,6 +16,7 @@
 #include "client-shim/cuda/hostfunc.h"
 #include "client-shim/cuda/memory.h"
 #include "client-shim/cuda/module.h"
+#include "client-shim/cuda/peer.h"
 #include "client-shim/cuda/start.h"
 #include "client-shim/cuda/stream.h"
 #include "client-shim/cuda/vmm.h"
@@ -41,6 +42,8 @@ static struct obf_backend backend = {
 	.stream_query = obc_stream_query,
 	.stream_wait = obc_stream_wait,
 	.stream_wait_event = obc_stream_wait_event,
+	.peer_query = obc_peer_query,
+	.peer_access = obc_peer_access,
 	.green_split = obc_green_split,
 	.green_create = obc_green_create,
 	.green_destroy = obc_green_destroy,

@@ -56,6 +56,7 @@ struct obs_chunk {
 struct obs_slice {
 	uint64_t base, size;
 	struct obs_chunk *chunks; /* sorted by base */
+	uint64_t readers;         /* other devices with access, a bit each */
 	uint32_t n_chunks, capacity;
 };
 
@@ -100,6 +101,11 @@ uint64_t obs_memory_grant(struct obs_memory *memory, uint32_t device, uint64_t b
  * CUDA_ERROR_OUT_OF_MEMORY.
  */
 CUresult obs_memory_grow(struct obs_memory *memory, uint32_t device, uint64_t addr, uint64_t size);
+/*
+ * Gives device `reader` access to the device's slice, also to what is backed later. The driver's
+ * error: some of it may be accessible.
+ */
+CUresult obs_memory_share(struct obs_memory *memory, uint32_t device, uint32_t reader);
 /* Unmaps the chunks that lie completely inside. */
 CUresult obs_memory_trim(struct obs_memory *memory, uint64_t addr, uint64_t size);
 /*

@@ -23,7 +23,8 @@ with Server(SERVER, '--driver', 'soft', env=FOUR) as server:
         check(f'{name}, direct', direct.returncode == 0 and re.search(rf'^{name}: ok$', direct.stdout, re.M), direct.stdout + direct.stderr)
         out, done = run(OUTBOARD, server.url, *command)
         check(f'{name}, forwarded', done.returncode == 0 and out == direct.stdout, out + done.stderr)
-    check('peers saw four devices', '4 devices' in run(OUTBOARD, server.url, f'{PROGRAMS}/peers')[0])
+    out = run(OUTBOARD, server.url, f'{PROGRAMS}/peers')[0]
+    check('peers saw four devices, each with access to the others', '4 devices' in out and '12 pairs with access' in out, out)
     long = [f'{PROGRAMS}/peers', '50']
     whole, done = run(OUTBOARD, server.url, *long)
     proxy = cutter.Proxy('tcp:', server.url, 12, 40 << 10, 0, True, 3)
