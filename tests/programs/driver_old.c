@@ -309,6 +309,7 @@ static void sizes(void)
 	unsigned bytes_free, total, of_device, size = 0;
 	CUdeviceptr_v1 p = 1, base = 1;
 	CUdeviceptr wide = 0;
+	CUresult status;
 	void *pinned;
 
 	CU(cuMemGetInfo_v2(&wide_free, &wide_total));
@@ -318,6 +319,11 @@ static void sizes(void)
 	OK(bytes_free == (wide_free >> 32 ? 0xffffffffu : (unsigned)wide_free));
 	CU(cuMemAllocHost(&pinned, BYTES));
 	memset(pinned, 1, BYTES);
+	/* Its address has more than 32 bits, if the device can access it at all. */
+	status = cuMemHostGetDevicePointer(&p, pinned, 0);
+	code_note("cuMemHostGetDevicePointer", (int)status);
+	OK(status == CUDA_ERROR_OUT_OF_MEMORY || status == CUDA_ERROR_NOT_SUPPORTED);
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemHostGetDevicePointer(NULL, pinned, 0));
 	CU(cuMemFreeHost(pinned));
 	CU(cuModuleGetGlobal(NULL, &size, module, "variable"));
 	OK(size == 12);
@@ -326,7 +332,7 @@ static void sizes(void)
 		EXPECT(CUDA_ERROR_OUT_OF_MEMORY, cuModuleGetGlobal(&p, &size, module, "variable"));
 	/* An address that cannot be returned is not kept: this is more than the device has. */
 	for (int i = 0; i < 40; i++) {
-		CUresult status = cuMemAlloc(&p, (unsigned)(wide_total >> 4 & 0x7fffffff));
+		status = cuMemAlloc(&p, (unsigned)(wide_total >> 4 & 0x7fffffff));
 
 		OK(status == CUDA_SUCCESS || status == CUDA_ERROR_OUT_OF_MEMORY);
 		if (status == CUDA_SUCCESS)
