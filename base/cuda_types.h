@@ -1325,6 +1325,132 @@ typedef enum CUlogLevel {
 typedef struct CUlogsCallbackEntry_st *CUlogsCallbackHandle;
 typedef void (*CUlogsCallback)(void *data, CUlogLevel logLevel, char *line, size_t size);
 
+/* ---- CUDA before 3.2 ---- */
+
+typedef unsigned int CUdeviceptr_v1;
+
+typedef struct CUDA_MEMCPY2D_v1 {
+	unsigned int srcXInBytes;
+	unsigned int srcY;
+	CUmemorytype srcMemoryType;
+	const void *srcHost;
+	CUdeviceptr_v1 srcDevice;
+	CUarray srcArray;
+	unsigned int srcPitch;
+	unsigned int dstXInBytes;
+	unsigned int dstY;
+	CUmemorytype dstMemoryType;
+	void *dstHost;
+	CUdeviceptr_v1 dstDevice;
+	CUarray dstArray;
+	unsigned int dstPitch;
+	unsigned int WidthInBytes;
+	unsigned int Height;
+} CUDA_MEMCPY2D_v1;
+
+typedef struct CUDA_MEMCPY3D_v1 {
+	unsigned int srcXInBytes;
+	unsigned int srcY;
+	unsigned int srcZ;
+	unsigned int srcLOD;
+	CUmemorytype srcMemoryType;
+	const void *srcHost;
+	CUdeviceptr_v1 srcDevice;
+	CUarray srcArray;
+	void *reserved0;
+	unsigned int srcPitch;
+	unsigned int srcHeight;
+	unsigned int dstXInBytes;
+	unsigned int dstY;
+	unsigned int dstZ;
+	unsigned int dstLOD;
+	CUmemorytype dstMemoryType;
+	void *dstHost;
+	CUdeviceptr_v1 dstDevice;
+	CUarray dstArray;
+	void *reserved1;
+	unsigned int dstPitch;
+	unsigned int dstHeight;
+	unsigned int WidthInBytes;
+	unsigned int Height;
+	unsigned int Depth;
+} CUDA_MEMCPY3D_v1;
+
+/* ---- coredumps and notifications ---- */
+
+typedef enum CUcoredumpSettings {
+	CU_COREDUMP_ENABLE_ON_EXCEPTION = 1,
+	CU_COREDUMP_TRIGGER_HOST = 2,
+	CU_COREDUMP_LIGHTWEIGHT = 3,
+	CU_COREDUMP_ENABLE_USER_TRIGGER = 4,
+	CU_COREDUMP_FILE = 5,
+	CU_COREDUMP_PIPE = 6,
+	CU_COREDUMP_GENERATION_FLAGS = 7,
+	CU_COREDUMP_MAX = 8,
+} CUcoredumpSettings;
+
+typedef enum CUCoredumpGenerationFlags {
+	CU_COREDUMP_DEFAULT_FLAGS = 0,
+	CU_COREDUMP_SKIP_NONRELOCATED_ELF_IMAGES = 0x1,
+	CU_COREDUMP_SKIP_GLOBAL_MEMORY = 0x2,
+	CU_COREDUMP_SKIP_SHARED_MEMORY = 0x4,
+	CU_COREDUMP_SKIP_LOCAL_MEMORY = 0x8,
+	CU_COREDUMP_SKIP_ABORT = 0x10,
+	CU_COREDUMP_SKIP_CONSTBANK_MEMORY = 0x20,
+	CU_COREDUMP_LIGHTWEIGHT_FLAGS = 0x2f,
+} CUCoredumpGenerationFlags;
+
+typedef struct CUasyncCallbackEntry_st *CUasyncCallbackHandle;
+
+typedef enum CUasyncNotificationType {
+	CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET = 1,
+} CUasyncNotificationType;
+
+typedef struct CUasyncNotificationInfo {
+	CUasyncNotificationType type;
+	union {
+		struct {
+			unsigned long long bytesOverBudget;
+		} overBudget;
+	} info;
+} CUasyncNotificationInfo;
+
+typedef void (*CUasyncCallback)(
+	CUasyncNotificationInfo *info, void *userData, CUasyncCallbackHandle callback);
+
+/* ---- green contexts ---- */
+
+typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
+
+typedef enum CUgreenCtxCreate_flags {
+	CU_GREEN_CTX_DEFAULT_STREAM = 1,
+} CUgreenCtxCreate_flags;
+
+typedef enum CUdevSmResourceSplit_flags {
+	CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING = 1,
+	CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2,
+} CUdevSmResourceSplit_flags;
+
+typedef enum CUdevResourceType {
+	CU_DEV_RESOURCE_TYPE_INVALID = 0,
+	CU_DEV_RESOURCE_TYPE_SM = 1,
+} CUdevResourceType;
+
+typedef struct CUdevSmResource {
+	unsigned int smCount;
+	unsigned int minSmPartitionSize;
+	unsigned int smCoscheduledAlignment;
+} CUdevSmResource;
+
+typedef struct CUdevResource {
+	CUdevResourceType type;
+	unsigned char _internal_padding[92];
+	union {
+		CUdevSmResource sm;
+		unsigned char _oversize[48];
+	};
+} CUdevResource;
+
 /* The image that nvcc's runtime registers: section .nvFatBinSegment, public fatbinary_section.h. */
 struct ob_fatbin_wrapper {
 	uint32_t magic;

@@ -21,11 +21,17 @@ struct obf_event;
 struct obf_sharing;
 struct obf_stream;
 struct obf_texture;
+struct obf_green;
+struct obf_share;
+struct obf_split;
+struct obf_split_made;
 
 /* A point of a stream, in the backend's representation. */
 struct obf_point {
 	uint64_t words[6];
 };
+
+#define OBF_PEER_ATTRS 6
 
 #define OBF_VMM_PAGE (2ull << 20) /* bytes: the granularity of reservations and mappings */
 
@@ -76,6 +82,16 @@ struct obf_backend {
 	CUresult (*ctx_settle)(struct obf_ctx *ctx);
 	CUresult (*ctx_limit)(struct obf_ctx *ctx, CUlimit limit, bool set, size_t *value);
 
+	/* ---- peers: access of kernels to another device's memory; peer_query NULL: none ---- */
+
+	/*
+	 * ret[0]: whether `device` can access the memory of `peer`, another device. ret[1] to
+	 * ret[5]: by CUdevice_P2PAttribute.
+	 */
+	CUresult (*peer_query)(int device, int peer, int ret[OBF_PEER_ATTRS]);
+	/* Gives or takes access to the memory of `peer`, also to what is allocated later. */
+	CUresult (*peer_access)(struct obf_ctx *ctx, struct obf_ctx *peer, bool enable);
+
 	/* ---- streams and events ---- */
 
 	size_t stream_size; /* bytes of the backend's object, whose first member is an obf_stream */
@@ -101,6 +117,18 @@ struct obf_backend {
 	CUresult (*event_wait)(struct obf_event *event);  /* blocks */
 	/* Milliseconds. CUDA_ERROR_NOT_READY: one of the two events is not complete. */
 	CUresult (*event_elapsed)(struct obf_event *start, struct obf_event *end, float *ret_ms);
+
+	/* ---- green contexts (green.h); green_split NULL: not supported ---- */
+
+	/*
+	 * CUDA_ERROR_NOT_SUPPORTED: the device behind has none. Other errors are those of
+	 * cuDevSmResourceSplitByCount.
+	 */
+	CUresult (*green_split)(const struct obf_split *split, struct obf_split_made *ret);
+	/* Its primary context is active. stream_open creates its streams (obf_stream.green). */
+	CUresult (*green_create)(const struct obf_green *green, const struct obf_share *share);
+	/* All its streams are closed. */
+	void (*green_destroy)(const struct obf_green *green);
 
 	/*
 	 * ---- work in a stream ----

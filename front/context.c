@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "front/array.h"
 #include "front/event.h"
+#include "front/green_view.h"
 #include "front/memory.h"
 #include "front/mempool.h"
 #include "front/private.h"
@@ -143,6 +144,9 @@ static CUresult context_empty(struct obf_context *context)
 	CUresult result;
 
 	obf_cls_end(context);
+	obf_greens_end(context);
+	context->gate = NULL;
+	memset(context->peers, 0, sizeof context->peers);
 	obf_libraries_forget(context);
 	obf_modules_end(context);
 	obf_hostmem_end(&context->pub);
@@ -265,6 +269,11 @@ static inline struct stack_row *stack_row_at(uint32_t i)
 
 CUresult obf_stack_push(struct obf_context *context)
 {
+	return obf_stack_push_as(context, context->pub.handle);
+}
+
+CUresult obf_stack_push_as(struct obf_context *context, CUcontext handle)
+{
 	if (stack.depth == OBF_CTX_STACK_MAX) {
 		ob_warn("cannot push another context: the thread's stack has its maximum of %u. "
 			"Pop contexts with cuCtxPopCurrent",
@@ -276,7 +285,7 @@ CUresult obf_stack_push(struct obf_context *context)
 		if (!stack.deep)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	*stack_row_at(stack.depth) = (struct stack_row){ context, context->pub.handle };
+	*stack_row_at(stack.depth) = (struct stack_row){ context, handle };
 	stack.depth++;
 	return CUDA_SUCCESS;
 }
@@ -295,6 +304,24 @@ bool obf_stack_pop(CUcontext *ret_handle)
 	return true;
 }
 
+CUcontext obf_stack_handle(void)
+{
+	return stack.depth ? stack_row_at(stack.depth - 1)->handle : NULL;
+}
+
+/* A row whose handle is not that of its context: is it of a green context that exists? */
+static __attribute__((noinline)) bool row_green(const struct stack_row *row)
+{
+	const struct obf_green *green = obf_green_find((CUgreenCtx)row->handle);
+
+	return green && green->primary == row->context;
+}
+
+static inline bool row_stale(const struct stack_row *row)
+{
+	return ob_unlikely(row->context->pub.handle != row->handle) && !row_green(row);
+}
+
 CUresult obf_stack_top(struct obf_context **ret, CUcontext *ret_handle)
 {
 	const struct stack_row *row;
@@ -305,7 +332,7 @@ CUresult obf_stack_top(struct obf_context **ret, CUcontext *ret_handle)
 		return CUDA_SUCCESS;
 	row = stack_row_at(stack.depth - 1);
 	*ret_handle = row->handle;
-	if (row->context->pub.handle != row->handle)
+	if (row_stale(row))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	*ret = row->context;
 	return CUDA_SUCCESS;
@@ -393,7 +420,7 @@ CUresult obf_ctx_enter(struct obf_ctx **ret)
 	if (ob_unlikely(stack.depth == 0))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	row = stack_row_at(stack.depth - 1);
-	if (ob_unlikely(row->context->pub.handle != row->handle))
+	if (row_stale(row))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	*ret = &row->context->pub;
 	return obf_context_check(row->context);
@@ -441,6 +468,8 @@ CUresult obf_context_find(CUcontext handle, struct obf_context **ret)
 
 	if (handle) {
 		*ret = ob_ids_get(&ctx_ids, (uint64_t)(uintptr_t)handle);
+		if (!*ret)
+			*ret = obf_green_primary(handle);
 		return *ret ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 	}
 	result = obf_stack_top(ret, &top);

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "protocol/obf_calls.h"
+#include "front/green_view.h"
 #include "front/private.h"
 
 #define API_VERSION       3020 /* the value that drivers return for contexts of every later API */
@@ -111,16 +112,23 @@ CUresult obf_cuCtxCreate_v2(CUcontext *ctx, unsigned flags, CUdevice dev)
 CUresult obf_cuCtxCreate_v3(
 	CUcontext *ctx, CUexecAffinityParam *params, int n_params, unsigned flags, CUdevice dev)
 {
-	if (n_params != 0) {
-		(void)params;
+	CUresult result = device_check(dev);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (n_params < 0 || (n_params > 0 && !params))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* NVIDIA's driver offers it to clients of its MPS service only (cuDeviceGetExecAffinitySupport). */
+	if (n_params > 0)
 		return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
-	}
 	return obf_cuCtxCreate_v2(ctx, flags, dev);
 }
 
 CUresult obf_cuCtxCreate_v4(CUcontext *ctx, CUctxCreateParams *params, unsigned flags, CUdevice dev)
 {
-	if (params && params->cigParams)
+	if (params && params->cigParams && params->execAffinityParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (params && params->cigParams) /* a graphics API of this machine */
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return obf_cuCtxCreate_v3(ctx, params ? params->execAffinityParams : NULL,
 		params ? params->numExecAffinityParams : 0, flags, dev);
@@ -187,7 +195,7 @@ CUresult obf_cuCtxPushCurrent_v2(CUcontext ctx)
 		return result;
 	if (!ctx || obf_context_find(ctx, &context) != CUDA_SUCCESS)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	return obf_stack_push(context);
+	return obf_stack_push_as(context, ctx);
 }
 
 CUresult obf_cuCtxPopCurrent_v2(CUcontext *ctx)
@@ -213,7 +221,7 @@ CUresult obf_cuCtxSetCurrent(CUcontext ctx)
 	if (obf_context_find(ctx, &context) != CUDA_SUCCESS)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	obf_stack_pop(NULL);
-	return obf_stack_push(context);
+	return obf_stack_push_as(context, ctx);
 }
 
 CUresult obf_cuCtxGetCurrent(CUcontext *ctx)
@@ -449,6 +457,7 @@ CUresult obf_cuCtxResetPersistingL2Cache(void)
 CUresult obf_cuCtxGetExecAffinity(CUexecAffinityParam *affinity, CUexecAffinityType type)
 {
 	struct obf_context *context;
+	const struct obf_green *green;
 	CUresult result = enter(&context);
 
 	if (result != CUDA_SUCCESS)
@@ -456,35 +465,10 @@ CUresult obf_cuCtxGetExecAffinity(CUexecAffinityParam *affinity, CUexecAffinityT
 	if (!affinity || (int)type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
 		return affinity ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : CUDA_ERROR_INVALID_VALUE;
 	affinity->type = type;
-	affinity->param.smCount.val = (unsigned)obf_device_attr(
-		obf_ctx_device(&context->pub), CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
+	green = obf_green_current(&context->pub);
+	affinity->param.smCount.val = green
+		? green->sms.count
+		: (unsigned)obf_device_attr(obf_ctx_device(&context->pub),
+			  CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
 	return CUDA_SUCCESS;
-}
-
-/* ---- peers: cuDeviceCanAccessPeer returns 0 for every pair ---- */
-
-CUresult obf_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
-{
-	struct obf_context *context, *other;
-	CUresult result = enter(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (flags != 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!peer || obf_context_find(peer, &other) != CUDA_SUCCESS || other == context)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-}
-
-CUresult obf_cuCtxDisablePeerAccess(CUcontext peer)
-{
-	struct obf_context *context, *other;
-	CUresult result = enter(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!peer || obf_context_find(peer, &other) != CUDA_SUCCESS)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 }

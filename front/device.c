@@ -345,40 +345,6 @@ CUresult obf_cuDeviceGetByPCIBusId(CUdevice *dev, const char *text)
 	return CUDA_ERROR_INVALID_DEVICE;
 }
 
-CUresult obf_cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
-{
-	const struct obf_device *d;
-	CUresult result = device_enter(can, dev, &d);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!obf_device_valid(peer))
-		return CUDA_ERROR_INVALID_DEVICE;
-	/*
-	 * copies between devices work; loads and stores to another device's memory are not
-	 * supported
-	 */
-	*can = 0;
-	return CUDA_SUCCESS;
-}
-
-CUresult obf_cuDeviceGetP2PAttribute(
-	int *value, CUdevice_P2PAttribute attr, CUdevice src, CUdevice dst)
-{
-	const struct obf_device *d;
-	CUresult result = device_enter(value, src, &d);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!obf_device_valid(dst) || src == dst)
-		return CUDA_ERROR_INVALID_DEVICE;
-	if ((int)attr < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
-		(int)attr > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
-		return CUDA_ERROR_INVALID_VALUE;
-	*value = 0;
-	return CUDA_SUCCESS;
-}
-
 static size_t format_bytes(CUarray_format format)
 {
 	switch ((int)format) {

@@ -90,8 +90,8 @@ CUresult obf_event_find(CUevent handle, const struct obf_ctx *ctx, struct obf_ev
 	return event_get(handle, ctx, ret);
 }
 
-CUresult obf_event_new(
-	struct obf_ctx *ctx, unsigned flags, const struct obf_share *share, CUevent *ret)
+static CUresult event_new(struct obf_ctx *ctx, unsigned flags, const struct obf_share *share,
+	struct obf_event **ret)
 {
 	const struct obf_backend *backend = obf_process.backend;
 	struct obf_event *event = obf_object_take(&events, backend->event_size, ctx);
@@ -109,14 +109,52 @@ CUresult obf_event_new(
 	else
 		result = share ? backend->sharing->event_import(event, share)
 			       : backend->event_open(event);
-	if (result != CUDA_SUCCESS) {
-		if (event->handle)
-			ob_ids_remove(&event_ids, event->handle);
-		obf_object_give(&events, &event->object);
-		return obf_ctx_result(ctx, result);
+	if (result == CUDA_SUCCESS) {
+		*ret = event;
+		return CUDA_SUCCESS;
 	}
+	if (event->handle)
+		ob_ids_remove(&event_ids, event->handle);
+	obf_object_give(&events, &event->object);
+	return result;
+}
+
+CUresult obf_event_new(
+	struct obf_ctx *ctx, unsigned flags, const struct obf_share *share, CUevent *ret)
+{
+	struct obf_event *event;
+	CUresult result = event_new(ctx, flags, share, &event);
+
+	if (result != CUDA_SUCCESS)
+		return obf_ctx_result(ctx, result);
 	*ret = (CUevent)(uintptr_t)event->handle;
 	return CUDA_SUCCESS;
+}
+
+CUresult obf_event_record(struct obf_event *event, struct obf_stream *stream)
+{
+	CUresult result = obf_process.backend->event_record(event, stream);
+
+	if (ob_likely(result == CUDA_SUCCESS))
+		atomic_store_explicit(&event->recorded, true, memory_order_release);
+	return result;
+}
+
+CUresult obf_event_mark(struct obf_stream *stream, struct obf_event **ret)
+{
+	CUresult result = event_new(stream->ctx, CU_EVENT_DISABLE_TIMING, NULL, ret);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = obf_ctx_result(stream->ctx, obf_event_record(*ret, stream));
+	if (result != CUDA_SUCCESS)
+		obf_event_drop(*ret);
+	return result;
+}
+
+void obf_event_drop(struct obf_event *event)
+{
+	event_end(event->handle, false);
 }
 
 CUresult obf_cuEventCreate(CUevent *ret, unsigned flags)
@@ -156,10 +194,7 @@ CUresult obf_cuEventRecordWithFlags(CUevent handle, CUstream stream_handle, unsi
 		return CUDA_ERROR_INVALID_HANDLE; /* event and stream belong to the same context */
 	if (ob_unlikely(flags != CU_EVENT_RECORD_DEFAULT))
 		return CUDA_ERROR_INVALID_VALUE; /* RECORD_EXTERNAL is for captured streams */
-	result = obf_process.backend->event_record(event, stream);
-	if (ob_likely(result == CUDA_SUCCESS))
-		atomic_store_explicit(&event->recorded, true, memory_order_release);
-	return obf_ctx_result(stream->ctx, result);
+	return obf_ctx_result(stream->ctx, obf_event_record(event, stream));
 }
 
 CUresult obf_cuEventRecord(CUevent event, CUstream stream)

@@ -16,6 +16,8 @@
 
 #define OBF_EVENT_MAX (1u << 20) /* live events of a process */
 
+struct obf_stream;
+
 struct obf_event {
 	union {
 		struct obf_object object;
@@ -33,8 +35,17 @@ struct obf_share;
 /* Creates an event, or opens another process's (share not NULL). */
 CUresult obf_event_new(
 	struct obf_ctx *ctx, unsigned flags, const struct obf_share *share, CUevent *ret);
-/* Resolves a handle: see event_get in event.c. */
+/*
+ * Resolves a handle. CUDA_ERROR_INVALID_HANDLE; else the error of the event's context, unless that is
+ * ctx, whose error the caller has checked.
+ */
 CUresult obf_event_find(CUevent handle, const struct obf_ctx *ctx, struct obf_event **ret);
+/* An event of the context, recorded in the stream. Ended by obf_event_drop. */
+CUresult obf_event_mark(struct obf_stream *stream, struct obf_event **ret);
+void obf_event_drop(struct obf_event *event);
+/* Records the event in a stream of the same context. The caller stores the error. */
+CUresult obf_event_record(struct obf_event *event, struct obf_stream *stream);
+
 /* The context has ended in the backend: ends all its events. */
 void obf_events_end(const struct obf_ctx *ctx);
 

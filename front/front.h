@@ -66,6 +66,9 @@ enum obf_kind {
 	OBF_KIND_TEXTURE = 33,
 	OBF_KIND_TEXREF = 34,
 	OBF_KIND_SURFREF = 35,
+	OBF_KIND_NOTICE = 40,
+	OBF_KIND_GREEN = 41,
+	OBF_KIND_RESOURCES = 42,
 };
 
 #define OBF_CTX_MAX                1024u /* live contexts */
@@ -90,7 +93,9 @@ struct obf_ctx {
 	_Atomic int sticky;
 	_Atomic bool sticky_reported; /* some call has returned the sticky error */
 	struct obf_stream *legacy;    /* its legacy default stream */
-	void *backend;                /* owned by the backend */
+	/* existing green contexts of a primary context: one may be current in a thread */
+	_Atomic unsigned greens;
+	void *backend; /* owned by the backend */
 };
 
 /* Function attributes of CUfunction_attribute, and further data for launches and occupancy. */

@@ -82,6 +82,14 @@ static inline uint32_t obf_device_cc(const struct obf_device *device)
 
 #define OBF_CTX_STACK_MAX 128u /* contexts pushed by one thread */
 
+#define OBF_PEERS_MAX 8u /* contexts to whose memory a context has access, as in CUDA */
+
+/* A context to whose memory access is enabled. `id` tells it from a later one in the same object. */
+struct obf_peer {
+	struct obf_context *context; /* NULL: a free row */
+	uint64_t id;
+};
+
 struct obf_cls_block;
 struct obf_module;
 
@@ -98,6 +106,9 @@ struct obf_context {
 	_Atomic bool limit_known[CU_LIMIT_MAX];
 	struct obf_cls_block *_Atomic cls;
 	struct obf_module *modules; /* under the lock */
+	struct obf_stream
+		*gate; /* cuCtxWaitEvent (ctx_event.c); NULL: later streams wait for nothing */
+	struct obf_peer peers[OBF_PEERS_MAX]; /* cuCtxEnablePeerAccess; under the lock */
 	struct obf_context *next_free;
 };
 
@@ -123,12 +134,16 @@ CUresult obf_primary_retain(int device, struct obf_context **ret);
 CUresult obf_primary_release(int device);
 CUresult obf_primary_reset(int device);
 CUresult obf_stack_push(struct obf_context *context);
+/* The same under another handle of the context: that of one of its green contexts. */
+CUresult obf_stack_push_as(struct obf_context *context, CUcontext handle);
 /*
  * Returns the top of the stack; *ret is NULL if the stack is empty.
  * CUDA_ERROR_CONTEXT_IS_DESTROYED: the top is stale. *ret_handle is set in either case.
  */
 CUresult obf_stack_top(struct obf_context **ret, CUcontext *ret_handle);
 bool obf_stack_pop(CUcontext *ret_handle);
+/* The handle under which the calling thread's current context was made current; NULL: none. */
+CUcontext obf_stack_handle(void);
 /*
  * Resolves a handle, or NULL for the current context, even if the context is inactive or has a
  * sticky error.

@@ -2,6 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "front/stream.h"
 
+#include "front/green_view.h"
 #include "front/private.h"
 #include "protocol/obf_calls.h"
 
@@ -43,19 +44,21 @@ static struct obf_stream *stream_make(struct obf_ctx *ctx, unsigned flags, int p
 	return stream;
 }
 
-static CUresult stream_new(
-	struct obf_ctx *ctx, unsigned flags, int priority, struct obf_stream **ret)
+CUresult obf_stream_new(struct obf_ctx *ctx, struct obf_green *green, unsigned flags, int priority,
+	struct obf_stream **ret)
 {
 	struct obf_stream *stream = stream_make(ctx, flags, priority);
 	CUresult result;
 
 	if (!stream)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	stream->green = green;
 	stream->id = atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed);
 	stream->handle = ob_ids_add(&obf_stream_ids, stream);
 	result = stream->handle ? obf_process.backend->stream_open(stream)
 				: CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS) {
+		obf_gates_pass(stream);
 		*ret = stream;
 		return CUDA_SUCCESS;
 	}
@@ -65,14 +68,19 @@ static CUresult stream_new(
 	return result;
 }
 
-/* False: no such stream. */
-static bool stream_end(uint64_t handle)
+uint64_t obf_stream_share(struct obf_stream *stream)
+{
+	return ob_ids_add(&obf_stream_ids, stream);
+}
+
+bool obf_stream_end(uint64_t handle)
 {
 	struct obf_stream *stream = ob_ids_end(&obf_stream_ids, handle);
 
 	if (!stream)
 		return false;
-	obf_process.backend->stream_close(stream, false);
+	if (stream->handle == handle) /* else a further handle of the stream */
+		obf_process.backend->stream_close(stream, false);
 	ob_ids_recycle(&obf_stream_ids, handle);
 	return true;
 }
@@ -108,8 +116,7 @@ static void stream_visit(void *user, uint64_t id, void *value)
 	const struct each *each = user;
 	struct obf_stream *stream = value;
 
-	(void)id;
-	if (stream->ctx == each->ctx)
+	if (stream->ctx == each->ctx && stream->handle == id)
 		each->fn(each->user, stream);
 }
 
@@ -153,7 +160,7 @@ void obf_streams_thread_exit(void)
 {
 	for (unsigned i = 0; i < OBF_THREAD_STREAMS; i++) {
 		if (thread_streams[i].handle)
-			stream_end(thread_streams[i].handle);
+			obf_stream_end(thread_streams[i].handle);
 		thread_streams[i] = (struct thread_stream){ 0 };
 	}
 }
@@ -170,10 +177,10 @@ static __attribute__((noinline)) CUresult thread_stream_make(
 			row = &thread_streams[i];
 	if (!row) {
 		row = &thread_streams[0];
-		stream_end(row->handle);
+		obf_stream_end(row->handle);
 	}
 	*row = (struct thread_stream){ 0 };
-	result = stream_new(ctx, CU_STREAM_DEFAULT, 0, ret);
+	result = obf_stream_new(ctx, NULL, CU_STREAM_DEFAULT, 0, ret);
 	if (result == CUDA_SUCCESS)
 		*row = (struct thread_stream){ ctx->id, (*ret)->handle };
 	return result;
@@ -181,6 +188,8 @@ static __attribute__((noinline)) CUresult thread_stream_make(
 
 CUresult obf_stream_of_thread(struct obf_ctx *ctx, struct obf_stream **ret)
 {
+	if (ob_unlikely(obf_green_current(ctx) != NULL))
+		return CUDA_ERROR_INVALID_HANDLE; /* as CUDA documents it */
 	for (unsigned i = 0; i < OBF_THREAD_STREAMS; i++) {
 		const struct thread_stream *row = &thread_streams[i];
 
@@ -210,6 +219,7 @@ CUresult obf_stream_enter(CUstream handle, struct obf_stream **ret)
 CUresult obf_cuStreamCreateWithPriority(CUstream *ret, unsigned flags, int priority)
 {
 	struct obf_stream *stream;
+	struct obf_green *green;
 	struct obf_ctx *ctx;
 	CUresult result = obf_ctx_enter(&ctx);
 
@@ -217,7 +227,13 @@ CUresult obf_cuStreamCreateWithPriority(CUstream *ret, unsigned flags, int prior
 		return result;
 	if (!ret || flags & ~STREAM_FLAGS)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = stream_new(ctx, flags, priority, &stream);
+	green = obf_green_current(ctx);
+	if (ob_unlikely(green && !(flags & CU_STREAM_NON_BLOCKING))) {
+		/* It must wait for the default stream, and that for it: it is the default stream. */
+		*ret = (CUstream)(uintptr_t)obf_stream_share(green->stream);
+		return *ret ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	result = obf_stream_new(ctx, green, flags, priority, &stream);
 	if (result == CUDA_SUCCESS)
 		*ret = (CUstream)(uintptr_t)stream->handle;
 	return obf_ctx_result(ctx, result);
@@ -237,7 +253,9 @@ CUresult obf_cuStreamDestroy_v2(CUstream handle)
 		return result;
 	if ((uintptr_t)handle <= (uintptr_t)CU_STREAM_PER_THREAD)
 		return CUDA_ERROR_INVALID_HANDLE;
-	return stream_end((uint64_t)(uintptr_t)handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return obf_stream_end((uint64_t)(uintptr_t)handle)
+		? CUDA_SUCCESS
+		: obf_stream_missing((uint64_t)(uintptr_t)handle);
 }
 
 CUresult obf_cuStreamQuery(CUstream handle)
@@ -283,17 +301,19 @@ static CUresult getter_enter(CUstream handle, const void *ret, struct obf_stream
 GETTER(Priority, int, stream->priority)
 GETTER(Flags, unsigned, stream->flags)
 GETTER(Id, unsigned long long, stream->id)
-GETTER(Ctx, CUcontext, stream->ctx->handle)
+GETTER(Ctx, CUcontext, stream->green ? obf_green_context(stream->green) : stream->ctx->handle)
 GETTER(Device, CUdevice, stream->ctx->device)
-/*
- * Green contexts are not supported, so no stream is in one. cuBLAS 13.10 queries this before each
- * product.
- */
-GETTER(GreenCtx, CUgreenCtx, NULL)
+GETTER(GreenCtx, CUgreenCtx, stream->green ? stream->green->handle : NULL)
 
 CUresult obf_cuStreamGetCtx_v2(CUstream handle, CUcontext *ret, CUgreenCtx *ret_green)
 {
+	struct obf_stream *stream;
+	CUresult result = getter_enter(handle, ret, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	*ret = stream->ctx->handle;
 	if (ret_green)
-		*ret_green = NULL;
-	return obf_cuStreamGetCtx(handle, ret);
+		*ret_green = stream->green ? stream->green->handle : NULL;
+	return CUDA_SUCCESS;
 }

@@ -37,6 +37,8 @@ struct obf_stream {
 	int priority;          /* 0 (lowest) to -5 */
 	bool legacy;
 	bool blocking; /* waits for the legacy stream */
+	/* NULL: in no green context; else the default stream of one may have further handles */
+	struct obf_green *green;
 	/* attributes that the program may read back */
 	CUstreamAttrValue window, policy, domain_map, domain;
 };
@@ -47,19 +49,29 @@ extern struct ob_ids obf_stream_ids;
 CUresult obf_stream_of_thread(struct obf_ctx *ctx, struct obf_stream **ret);
 
 /*
+ * Out of line: stream 0 while the context has green contexts, of which one may be current; the error
+ * of a handle that names no stream.
+ */
+struct obf_stream *obf_stream_default(struct obf_ctx *ctx);
+CUresult obf_stream_missing(uint64_t handle);
+
+/*
  * Resolves a stream handle when `ctx` is current. The stream may belong to another context.
  * CUDA_ERROR_INVALID_HANDLE: no such stream. Hot path: an array look-up.
  */
 static inline CUresult obf_stream_get(CUstream handle, struct obf_ctx *ctx, struct obf_stream **ret)
 {
 	if ((uintptr_t)handle <= (uintptr_t)CU_STREAM_LEGACY)
-		*ret = ctx->legacy;
+		*ret = ob_likely(!atomic_load_explicit(&ctx->greens, memory_order_relaxed))
+			? ctx->legacy
+			: obf_stream_default(ctx);
 	else if (handle == CU_STREAM_PER_THREAD)
 		return obf_stream_of_thread(ctx, ret);
 	else
 		*ret = (struct obf_stream *)ob_ids_get(
 			&obf_stream_ids, (uint64_t)(uintptr_t)handle);
-	return ob_likely(*ret != NULL) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return ob_likely(*ret != NULL) ? CUDA_SUCCESS
+				       : obf_stream_missing((uint64_t)(uintptr_t)handle);
 }
 
 /*
@@ -85,6 +97,17 @@ CUresult obf_stream_enter(CUstream handle, struct obf_stream **ret);
 /* Calls fn for each stream of the context except the legacy stream, under the table's lock. */
 void obf_streams_each(
 	const struct obf_ctx *ctx, void (*fn)(void *user, struct obf_stream *), void *user);
+
+/*
+ * Opens a stream of the context, in the green context if that is not NULL, and ends one. They do not
+ * check their arguments.
+ */
+CUresult obf_stream_new(struct obf_ctx *ctx, struct obf_green *green, unsigned flags, int priority,
+	struct obf_stream **ret);
+/* False: no such stream. */
+bool obf_stream_end(uint64_t handle);
+/* A further handle of a stream; 0: out of memory. */
+uint64_t obf_stream_share(struct obf_stream *stream);
 
 /* ---- for contexts ---- */
 

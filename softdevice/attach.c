@@ -23,9 +23,11 @@
 #include "softdevice/device.h"
 #include "softdevice/event.h"
 #include "softdevice/event_share.h"
+#include "softdevice/green.h"
 #include "softdevice/launch.h"
 #include "softdevice/memory.h"
 #include "softdevice/module.h"
+#include "softdevice/peer.h"
 #include "softdevice/sched.h"
 #include "softdevice/stream.h"
 #include "softdevice/vmm.h"
@@ -136,6 +138,11 @@ static struct obf_backend backend = {
 	.stream_query = obd_stream_query,
 	.stream_wait = obd_stream_wait,
 	.stream_wait_event = obd_stream_wait_event,
+	.peer_query = obd_peer_query,
+	.peer_access = obd_peer_access,
+	.green_split = obd_green_split,
+	.green_create = obd_green_create,
+	.green_destroy = obd_green_destroy,
 	.event_open = obd_event_open,
 	.event_close = obd_event_close,
 	.event_record = obd_event_record,

@@ -13,9 +13,11 @@
 #include "client-shim/cuda/copy.h"
 #include "client-shim/cuda/device.h"
 #include "client-shim/cuda/event.h"
+#include "client-shim/cuda/green.h"
 #include "client-shim/cuda/hostfunc.h"
 #include "client-shim/cuda/memory.h"
 #include "client-shim/cuda/module.h"
+#include "client-shim/cuda/peer.h"
 #include "client-shim/cuda/start.h"
 #include "client-shim/cuda/stream.h"
 #include "client-shim/cuda/share.h"
@@ -42,6 +44,11 @@ static struct obf_backend backend = {
 	.stream_query = obc_stream_query,
 	.stream_wait = obc_stream_wait,
 	.stream_wait_event = obc_stream_wait_event,
+	.peer_query = obc_peer_query,
+	.peer_access = obc_peer_access,
+	.green_split = obc_green_split,
+	.green_create = obc_green_create,
+	.green_destroy = obc_green_destroy,
 	.event_open = obc_event_open,
 	.event_close = obc_event_close,
 	.event_record = obc_event_record,

@@ -7,6 +7,7 @@
 #include "base/ids.h"
 #include "base/opt.h"
 #include "client-shim/session/log.h"
+#include "front/green_view.h"
 #include "protocol/obc_calls.h"
 
 CUresult obc_stream_open(struct obf_stream *base)
@@ -20,6 +21,9 @@ CUresult obc_stream_open(struct obf_stream *base)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!base->blocking)
 		atomic_store(&stream->home->other_streams, true);
+	if (base->green)
+		return obc_call_op_green_stream(
+			base->handle, (uint64_t)(uintptr_t)base->green->handle, base->priority);
 	return obc_call_op_stream_create(base->handle, base->flags, base->priority);
 }
 

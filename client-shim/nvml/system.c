@@ -205,7 +205,7 @@ int obc_nvmlDeviceGetTopologyNearestGpus(
 	return n > had && devices ? OB_NVML_INSUFFICIENT_SIZE : OB_NVML_OK;
 }
 
-/* cuDeviceCanAccessPeer says the same. */
+/* Only the driver of the server knows, and cuDeviceCanAccessPeer asks it; this library does not. */
 int obc_nvmlDeviceGetP2PStatus(
 	uint32_t device_place, uint32_t other_place, uint32_t capability, uint32_t *status)
 {

@@ -33,6 +33,15 @@ def calls_md(spec, coverage=None):
             + ', '.join(f'{count(k)} {k}' for k in ('front', 'local', 'sync', 'async', 'cached') if count(k))
             + f'), {count("server")} serve the server alone, {len(spec.aliases)} are older names of the same call,'
             f' {len(spec.absent)} are absent.', '']
+    if spec.absent:
+        implemented = len(calls) - count('server') + len(spec.aliases)
+        reasons = {}
+        for c in spec.absent:
+            reasons.setdefault(c.reason, []).append(c)
+        out += [f'{implemented} of {implemented + len(spec.absent)} CUDA calls are implemented. The others are absent by reason:', '',
+                '| calls | reason |', '|---|---|']
+        out += [f'| {len(c)} | {reason} |' for reason, c in sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))]
+        out += ['']
     written = sum(1 for c in calls if c.on_wire and (c.wrapped or c.in_front))
     out += [f'{len(spec.one_line())} calls are one line end to end: their way over the wire, from the program\'s call to the driver\'s, is'
             ' generated from that line and nothing else is written for it.'

@@ -136,6 +136,18 @@ static CUresult chunk_create(
 	return memory->drv->cuMemCreate(&ret->handle, size, prop, 0);
 }
 
+_Static_assert(OBP_DEVICE_MAX <= 64, "a bit for each device");
+
+static CUresult chunk_open(struct obs_memory *memory, uint64_t base, uint64_t size, uint32_t device)
+{
+	CUmemAccessDesc access = {
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)device },
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	};
+
+	return memory->drv->cuMemSetAccess(base, size, &access, 1);
+}
+
 static CUresult chunk_map(
 	struct obs_memory *memory, uint32_t device, uint32_t at, uint64_t base, uint64_t size)
 {
@@ -143,7 +155,6 @@ static CUresult chunk_map(
 	struct obs_slice *slice = &memory->slices[device];
 	CUmemLocation where = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)device };
 	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = where };
-	CUmemAccessDesc access = { .location = where, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
 	struct obs_chunk chunk = { .base = base, .size = size, .request = memory->requests };
 	CUresult result;
 
@@ -155,7 +166,10 @@ static CUresult chunk_map(
 	result = drv->cuMemMap(base, size, 0, chunk.handle, 0);
 	if (result != CUDA_SUCCESS)
 		goto release;
-	result = drv->cuMemSetAccess(base, size, &access, 1);
+	result = chunk_open(memory, base, size, device);
+	for (uint32_t i = 0; i < memory->n_devices && result == CUDA_SUCCESS; i++)
+		if (slice->readers & 1ull << i)
+			result = chunk_open(memory, base, size, i);
 	if (result != CUDA_SUCCESS)
 		goto unmap;
 	memmove(slice->chunks + at + 1, slice->chunks + at,
@@ -424,4 +438,21 @@ bool obs_memory_check(struct obs_memory *memory, uint64_t addr, uint64_t size)
 			addr - memory->extras[at - 1].base, size, memory->extras[at - 1].size);
 	pthread_mutex_unlock(&memory->lock);
 	return inside || obs_slabs_check(&memory->slabs, addr, size);
+}
+
+CUresult obs_memory_share(struct obs_memory *memory, uint32_t device, uint32_t reader)
+{
+	struct obs_slice *slice = &memory->slices[device];
+	CUresult result = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&memory->lock);
+	if (memory->vmm && device != reader && !(slice->readers & 1ull << reader)) {
+		for (uint32_t i = 0; i < slice->n_chunks && result == CUDA_SUCCESS; i++)
+			result = chunk_open(
+				memory, slice->chunks[i].base, slice->chunks[i].size, reader);
+		if (result == CUDA_SUCCESS)
+			slice->readers |= 1ull << reader;
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return result;
 }

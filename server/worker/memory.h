@@ -60,6 +60,7 @@ struct obs_chunk {
 struct obs_slice {
 	uint64_t base, size;
 	struct obs_chunk *chunks; /* sorted by base */
+	uint64_t readers;         /* other devices with access, a bit each */
 	uint32_t n_chunks, capacity;
 };
 
@@ -114,6 +115,11 @@ CUresult obs_memory_grow(struct obs_memory *memory, uint32_t device, uint64_t ad
  */
 CUresult obs_memory_chunks(struct obs_memory *memory, uint64_t addr, uint64_t size,
 	CUresult (*fn)(void *user, struct obs_chunk *chunk), void *user, uint64_t *ret_first);
+/*
+ * Gives device `reader` access to the device's slice, also to what is backed later. The driver's
+ * error: some of it may be accessible.
+ */
+CUresult obs_memory_share(struct obs_memory *memory, uint32_t device, uint32_t reader);
 /* Unmaps the chunks that lie completely inside. */
 CUresult obs_memory_trim(struct obs_memory *memory, uint64_t addr, uint64_t size);
 /*

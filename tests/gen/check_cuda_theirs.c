@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 #define __CUDA_API_VERSION_INTERNAL /* also the structs of CUDA before 3.2 */
+#define __CUDA_API_VERSION_INTERNAL /* declares the types of the old calls, too */
 #include <cuda.h>
 #include <cudaProfiler.h>
 #include <stddef.h>

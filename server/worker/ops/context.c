@@ -129,6 +129,17 @@ static void forget_module(void *user, struct obs_handle *handle)
 	obs_handles_remove(forget->table, id, NULL);
 }
 
+static void forget_green(void *user, struct obs_handle *handle)
+{
+	const struct forget *forget = user;
+	struct obs_session *session = (struct obs_session *)((char *)forget->table -
+		offsetof(struct obs_session, greens));
+
+	if (handle->context == forget->context)
+		session->drv->cuGreenCtxDestroy(handle->driver);
+	forget_one(user, handle);
+}
+
 /* The driver destroys what lived in the context; here its handles are removed. */
 static void context_forget(struct obs_session *session, struct obs_context *context)
 {
@@ -138,6 +149,8 @@ static void context_forget(struct obs_session *session, struct obs_context *cont
 
 	obs_handles_each(&session->modules, forget_module, &forget);
 	obs_arrays_forget(session, context);
+	forget.table = &session->greens;
+	obs_handles_each(&session->greens, forget_green, &forget);
 	for (size_t i = 0; i < ob_count(tables); i++) {
 		forget.table = tables[i];
 		obs_handles_each(tables[i], forget_one, &forget);

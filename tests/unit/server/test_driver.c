@@ -286,6 +286,44 @@ TEST(a_host_function_is_asked_for_and_waited_for)
 	driver_end();
 }
 
+/* This driver has neither; the session goes on. */
+TEST(green_contexts_and_peers_that_do_not_exist)
+{
+	struct obp_green_split_req split = { .least = OBP_GREEN_NO_SPLIT };
+	struct obp_green_create_req create = { .green = 0x2900000000000001ull };
+	struct obp_green_destroy_req destroy = { .green = create.green };
+	struct obp_green_stream_req stream = { .stream = 0x0600000000000005ull,
+		.green = create.green };
+	struct obp_stream_query_req query = { .stream = stream.stream };
+	struct obp_peer_enable_req enable = { .peer = 77 };
+	struct obp_peer_disable_req disable = { .peer = 77 };
+	struct obp_peer_query_req pair = { .device = 0, .peer = 0 };
+
+	driver_begin();
+	peer_call(&peer, 0, OBP_OP_GREEN_SPLIT, &split, sizeof split);
+	CHECK_INT(peer_reply(&peer)->result, CUDA_ERROR_NOT_SUPPORTED);
+	split.base = create.green;
+	peer_call(&peer, 0, OBP_OP_GREEN_SPLIT, &split, sizeof split);
+	CHECK_INT(peer_reply(&peer)->result, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+	peer_call(&peer, 0, OBP_OP_GREEN_CREATE, &create, sizeof create);
+	CHECK_INT(peer_reply(&peer)->result, CUDA_ERROR_NOT_SUPPORTED);
+	/* A stream of a green context that has ended: its id is known and names nothing. */
+	peer_call(&peer, 0, OBP_OP_GREEN_STREAM, &stream, sizeof stream);
+	CHECK_INT(peer_ping(&peer, 0), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	peer_call(&peer, 0, OBP_OP_STREAM_QUERY, &query, sizeof query);
+	CHECK_INT(peer_reply(&peer)->result, CUDA_ERROR_INVALID_HANDLE);
+	peer_call(&peer, 0, OBP_OP_GREEN_DESTROY, &destroy, sizeof destroy);
+	CHECK_INT(peer_ping(&peer, 0), 0);
+	peer_call(&peer, 0, OBP_OP_PEER_ENABLE, &enable, sizeof enable);
+	CHECK_INT(peer_reply(&peer)->result, CUDA_ERROR_INVALID_CONTEXT);
+	peer_call(&peer, 0, OBP_OP_PEER_DISABLE, &disable, sizeof disable);
+	CHECK_INT(peer_ping(&peer, 0), 0);
+	/* A device is not its own peer. */
+	peer_call(&peer, 0, OBP_OP_PEER_QUERY, &pair, sizeof pair);
+	CHECK(peer_ended(&peer));
+	driver_end();
+}
+
 int main(int argc, char **argv)
 {
 	test_needs("cache");

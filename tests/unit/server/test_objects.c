@@ -85,7 +85,8 @@ static struct {
 	uint64_t free_bytes, refuse_base;
 	uint64_t handle_size[4096];
 	unsigned handles, live;
-	uint8_t mapped[4096]; /* by 2 MiB page from BASE */
+	uint8_t mapped[4096];  /* by 2 MiB page from BASE */
+	uint8_t readers[4096]; /* likewise: the devices with access, a bit each */
 } fake;
 
 static CUresult reserve(
@@ -150,10 +151,12 @@ static CUresult unmap(CUdeviceptr ptr, size_t size)
 
 static CUresult access_set(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
-	(void)ptr;
-	(void)size;
-	(void)desc;
-	(void)count;
+	CHECK(count == 1 && desc->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+		desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	for (uint64_t at = (ptr - BASE) / (2 * MIB); at < (ptr + size - BASE) / (2 * MIB); at++) {
+		CHECK(fake.mapped[at]);
+		fake.readers[at] |= (uint8_t)(1u << desc->location.id);
+	}
 	return CUDA_SUCCESS;
 }
 
@@ -178,6 +181,34 @@ static void memory_begin(uint64_t free_bytes, uint32_t n_devices)
 	obs_memory_init(&memory, &driver, n_devices, true);
 	CHECK(obs_memory_choose(&memory, ranges, 2, &ok));
 	CHECK(ok && memory.range.base == BASE);
+}
+
+/* The devices that can access the memory at an offset of the range, a bit each. */
+static unsigned readers_at(uint64_t offset)
+{
+	return fake.readers[offset / (2 * MIB)];
+}
+
+TEST(a_peer_gets_access_to_all_of_a_slice)
+{
+	uint64_t each;
+
+	memory_begin(8192 * MIB, 3);
+	each = memory.slices[1].base - BASE;
+	CHECK_INT(obs_memory_grow(&memory, 0, BASE, 10 * MIB), 0);
+	CHECK_INT(obs_memory_grow(&memory, 1, BASE + each, 200 * MIB), 0);
+	CHECK(readers_at(each) == 1u << 1);
+	CHECK_INT(obs_memory_share(&memory, 1, 2), 0);
+	CHECK(readers_at(each) == (1u << 1 | 1u << 2));
+	CHECK(readers_at(each + 198 * MIB) == (1u << 1 | 1u << 2));
+	CHECK(readers_at(0) == 1u << 0);
+	/* What is mapped later, too. */
+	CHECK_INT(obs_memory_grow(&memory, 1, BASE + each + 400 * MIB, 2 * MIB), 0);
+	CHECK(readers_at(each + 400 * MIB) == (1u << 1 | 1u << 2));
+	CHECK_INT(obs_memory_grow(&memory, 2, BASE + 2 * each, 2 * MIB), 0);
+	CHECK(readers_at(2 * each) == 1u << 2);
+	CHECK_INT(obs_memory_share(&memory, 1, 2), 0);
+	CHECK_INT(obs_memory_share(&memory, 1, 1), 0);
 }
 
 TEST(growing_fills_holes_only)
