@@ -194,6 +194,13 @@ struct obf_ctx *obf_ctx_primary(int device);
 CUresult obf_ctx_settle(struct obf_ctx *ctx);
 
 /*
+ * Runs `fn` with the context current in the calling thread. CUDA_ERROR_OUT_OF_MEMORY: the thread's
+ * stack of contexts is full.
+ */
+CUresult obf_ctx_run(
+	struct obf_ctx *ctx, CUresult (*fn)(struct obf_ctx *ctx, void *user), void *user);
+
+/*
  * True while this thread runs a host function or a callback of the program. The stream waits for
  * that function, so a call that waited for the stream would deadlock. Therefore every call except
  * cuInit and pure look-ups fails with CUDA_ERROR_NOT_PERMITTED. The backend sets it around the
@@ -247,6 +254,13 @@ static inline CUresult obf_launch_end(CUresult result, CUstream stream)
 /* allocated by cuMemHostAlloc and similar calls, or registered */
 enum obf_mem_kind { OBF_MEM_DEVICE = 1, OBF_MEM_HOST = 2 };
 
+/* Device memory that the program accesses directly; of backend->shared_alloc. */
+enum obf_sharing {
+	OBF_SHARING_NONE,
+	OBF_SHARING_MANAGED, /* cuMemAllocManaged */
+	OBF_SHARING_MAPPED,  /* host memory that kernels can access */
+};
+
 struct obf_mem {
 	uint64_t base, size; /* bytes */
 	enum obf_mem_kind kind;
@@ -255,6 +269,7 @@ struct obf_mem {
 	uint64_t buffer_id; /* unique in the process */
 	unsigned flags;     /* host flags as given */
 	bool registered, pooled, is_global;
+	enum obf_sharing sharing;
 	/* mapped by cuMemMap: a range may span this and adjacent allocations with `joins` set */
 	bool joins;
 	CUmemoryPool pool;

@@ -2,13 +2,15 @@
 /* Copyright The Outboard Authors */
 /*
  * Pinned host memory: ordinary pages of this process that are entered in the map. The device cannot
- * access them; only copies read and write them. Freeing and unregistering synchronise implicitly:
+ * access them; only copies read and write them. Memory with the flag DEVICEMAP is device memory
+ * instead, which the program accesses too, like managed memory. Freeing and unregistering synchronise implicitly:
  * they take effect in every case and return the result of the wait.
  */
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "front/memory.h"
 #include "front/private.h"
 #include "protocol/obf_calls.h"
 
@@ -30,6 +32,21 @@ static size_t pages(size_t size)
 	return ob_round_up(size, (size_t)sysconf(_SC_PAGESIZE));
 }
 
+static CUresult mapped_alloc(struct obf_ctx *ctx, void **ret, size_t size, unsigned flags)
+{
+	uint64_t addr;
+	CUresult result = obf_memory_share(ctx, size, OBF_SHARING_MAPPED, flags, &addr);
+
+	if (result == CUDA_SUCCESS)
+		*ret = (void *)(uintptr_t)addr; /* NOLINT(performance-no-int-to-ptr) */
+	return obf_ctx_result(ctx, result);
+}
+
+static bool is_host(const struct obf_mem *mem)
+{
+	return mem->kind == OBF_MEM_HOST || mem->sharing == OBF_SHARING_MAPPED;
+}
+
 CUresult obf_cuMemHostAlloc(void **p, size_t size, unsigned flags)
 {
 	struct obf_ctx *ctx;
@@ -43,6 +60,8 @@ CUresult obf_cuMemHostAlloc(void **p, size_t size, unsigned flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (size > HOST_SIZE_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (flags & CU_MEMHOSTALLOC_DEVICEMAP)
+		return mapped_alloc(ctx, p, size, flags);
 	got = mmap(NULL, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (got == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -66,19 +85,23 @@ CUresult obf_cuMemAllocHost_v2(void **p, size_t size)
 CUresult obf_cuMemFreeHost(void *p)
 {
 	struct obf_mem mem;
-	CUresult result = obf_ready();
+	CUresult result = obf_ready(), freed;
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!p)
 		return CUDA_SUCCESS;
 	if (!obf_mem_find((uintptr_t)p, &mem) || mem.base != (uintptr_t)p ||
-		mem.kind != OBF_MEM_HOST || mem.registered)
+		!is_host(&mem) || mem.registered)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = obf_ctx_settle(mem.ctx);
 	/* If two threads free the same pointer, one of them gets an error. */
 	if (!obf_mem_remove(mem.base, NULL))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (mem.sharing) {
+		freed = obf_memory_give(mem.ctx, &mem, true);
+		return result == CUDA_SUCCESS ? obf_ctx_result(mem.ctx, freed) : result;
+	}
 	range_changed(p, mem.size, false);
 	munmap(p, pages(mem.size));
 	return result;
@@ -137,7 +160,7 @@ CUresult obf_cuMemHostGetFlags(unsigned *flags, void *p)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!flags || !obf_mem_find((uintptr_t)p, &mem) || mem.kind != OBF_MEM_HOST)
+	if (!flags || !obf_mem_find((uintptr_t)p, &mem) || !is_host(&mem))
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = mem.flags;
 	return CUDA_SUCCESS;
@@ -151,10 +174,15 @@ CUresult obf_cuMemHostGetDevicePointer_v2(CUdeviceptr *addr, void *p, unsigned f
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!addr || flags != 0 || !obf_mem_find((uintptr_t)p, &mem) || mem.kind != OBF_MEM_HOST)
+	if (!addr || flags != 0 || !obf_mem_find((uintptr_t)p, &mem) || !is_host(&mem))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (mem.sharing) {
+		*addr = (uintptr_t)p;
+		return CUDA_SUCCESS;
+	}
 	return obf_absent("cuMemHostGetDevicePointer",
-		"the device cannot access this machine's memory: copy the data to device memory");
+		"kernels cannot access this memory: allocate it with cuMemHostAlloc and "
+		"CU_MEMHOSTALLOC_DEVICEMAP (cudaHostAllocMapped)");
 }
 
 void obf_hostmem_end(const struct obf_ctx *ctx)

@@ -218,6 +218,16 @@ CUresult obd_memory_alloc(struct obf_ctx *ctx, struct obf_mem *mem)
 	return CUDA_SUCCESS;
 }
 
+CUresult obd_memory_share(struct obf_ctx *ctx, struct obf_mem *mem)
+{
+	CUresult result = obd_memory_alloc(ctx, mem);
+
+	/* Larger allocations have new pages. */
+	if (result == CUDA_SUCCESS && ((struct obd_alloc *)mem->backend)->chunk)
+		memset((void *)mem->base, 0, mem->size);
+	return result;
+}
+
 CUresult obd_memory_release(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use)
 {
 	struct obd_alloc *alloc = mem->backend;

@@ -15,6 +15,7 @@
 #include "client-shim/cuda/hostfunc.h"
 #include "client-shim/cuda/memory.h"
 #include "client-shim/cuda/module.h"
+#include "client-shim/cuda/shared.h"
 #include "client-shim/cuda/start.h"
 #include "client-shim/cuda/stream.h"
 #include "client-shim/cuda/vmm.h"
@@ -57,6 +58,10 @@ static struct obf_backend backend = {
 	.mem_free = obc_memory_free,
 	.mem_info = obc_memory_info,
 	.mem_trim = obc_memory_trim,
+	.shared_alloc = obc_shared_alloc,
+	.shared_free = obc_shared_free,
+	.shared_move = obc_shared_move,
+	.shared_attach = obc_shared_attach,
 	.vmm_offered = obc_vmm_offered,
 	.vmm_reserve = obc_vmm_reserve,
 	.vmm_unreserve = obc_vmm_unreserve,

@@ -6,6 +6,7 @@
 
 #include "base/ids.h"
 #include "base/opt.h"
+#include "client-shim/cuda/shared.h"
 #include "client-shim/session/log.h"
 #include "protocol/obc_calls.h"
 
@@ -14,6 +15,7 @@ CUresult obc_stream_open(struct obf_stream *base)
 	struct obc_stream *stream = obc_stream_of(base);
 
 	stream->home = obc_ctx_of(base->ctx);
+	stream->uploads_seen = 0;
 	if (base->legacy)
 		return CUDA_SUCCESS; /* the server creates the legacy stream with the context */
 	if (ob_id_index(base->handle) >= OBC_STREAM_MAX)
@@ -29,6 +31,8 @@ void obc_stream_close(struct obf_stream *base, bool ctx_ended)
 	uint64_t id = base->handle;
 
 	obc_watch_end(&stream->watch);
+	if (obc_shared_exist())
+		obc_shared_stream_closed(stream);
 	if (!ctx_ended)
 		obc_raise(&stream->home->orphaned, obc_read(&stream->last));
 	/* Before another thread may get the object. */
@@ -269,6 +273,13 @@ CUresult obc_stream_value(struct obf_stream *stream, const struct obf_value *val
 	CUstream handle =
 		(CUstream)(uintptr_t)stream->handle; /* NOLINT(performance-no-int-to-ptr) */
 
+	if (obc_shared_exist()) {
+		CUresult result = obc_shared_work(
+			obc_stream_of(stream), value->addr, value->bytes, !value->wait);
+
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
 	if (value->bytes == 8)
 		return (value->wait ? obc_call_cuStreamWaitValue64_v2
 				    : obc_call_cuStreamWriteValue64_v2)(

@@ -37,6 +37,7 @@ struct obc_stream {
 	_Atomic uint64_t last;  /* newest work; unused in the legacy stream */
 	_Atomic uint64_t done;  /* all work of the stream before this record is complete */
 	_Atomic bool untracked; /* some work is not counted: the server must be asked */
+	uint64_t uploads_seen;  /* of shared memory; of client-shim/cuda/shared.c, under its lock */
 	struct obc_watch watch;
 	/* the last two recordings of events in this stream, the newer one first (event.c) */
 	struct obc_recording recordings[2];

@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "client-shim/cuda/shared.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "client-shim/cuda/context.h"
+#include "client-shim/cuda/fault.h"
+#include "client-shim/cuda/region.h"
+#include "client-shim/cuda/shadow.h"
+#include "client-shim/session/inside.h"
+#include "client-shim/session/log.h"
+#include "client-shim/session/transfer.h"
+#include "protocol/obc_calls.h"
+#include "protocol/obf_calls.h"
+
+/*
+ * Uploads are made in a stream of their own, since the program may have blocked any of its streams.
+ * An event after the last upload orders the program's streams behind it.
+ */
+struct home {
+	struct obf_ctx *ctx; /* NULL: unused */
+	CUstream stream;
+	CUevent event;
+	uint64_t uploads; /* counted up after each recording of the event */
+	bool pending;     /* uploads since the event was recorded */
+	struct home *next;
+};
+
+/* One allocation. */
+struct shared {
+	struct obc_shadow shadow;
+	struct obc_piece piece;
+	struct home *home;
+	/* CU_MEM_ATTACH_SINGLE: the stream that alone may use it, else 0 */
+	uint64_t stream;
+};
+
+_Atomic unsigned obc_shared_used;
+
+static struct {
+	pthread_mutex_t lock;
+	struct home *homes;
+	struct shared **list; /* by address */
+	size_t n, capacity;
+	uint64_t uploads; /* source of the numbers of uploads */
+	bool helper;      /* a second lane exists, see obc_shared_host_function */
+} shared = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static _Atomic bool forgotten;
+static _Thread_local bool holds_lock; /* this thread; a fault under the lock is not served */
+
+static void lock(void)
+{
+	pthread_mutex_lock(&shared.lock);
+	holds_lock = true;
+}
+
+static void unlock(void)
+{
+	holds_lock = false;
+	pthread_mutex_unlock(&shared.lock);
+}
+
+/* ---- the list; under the lock ---- */
+
+/* Index of the first allocation that ends above addr. */
+static size_t list_at(uint64_t addr)
+{
+	size_t low = 0, high = shared.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct obc_shadow *shadow = &shared.list[middle]->shadow;
+
+		if (shadow->base + shadow->size <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool list_add(struct shared *s)
+{
+	size_t at = list_at(s->shadow.base);
+
+	if (shared.n == shared.capacity) {
+		size_t wanted = shared.capacity ? 2 * shared.capacity : 16;
+		struct shared **larger = realloc(shared.list, wanted * sizeof *larger);
+
+		if (!larger)
+			return false;
+		shared.list = larger;
+		shared.capacity = wanted;
+	}
+	memmove(shared.list + at + 1, shared.list + at, (shared.n - at) * sizeof *shared.list);
+	shared.list[at] = s;
+	shared.n++;
+	atomic_fetch_add(&obc_shared_used, 1);
+	return true;
+}
+
+static void list_remove(const struct shared *s)
+{
+	size_t at = list_at(s->shadow.base);
+
+	shared.n--;
+	memmove(shared.list + at, shared.list + at + 1, (shared.n - at) * sizeof *shared.list);
+	atomic_fetch_sub(&obc_shared_used, 1);
+}
+
+/* ---- contexts; under the lock ---- */
+
+static struct home *home_of(struct obf_ctx *ctx)
+{
+	struct home *home = shared.homes, *unused = NULL;
+
+	while (home && home->ctx != ctx) {
+		if (!home->ctx)
+			unused = home;
+		home = home->next;
+	}
+	if (home)
+		return home;
+	home = unused ? unused : calloc(1, sizeof *home);
+	if (!home)
+		return NULL;
+	if (!unused) {
+		home->next = shared.homes;
+		shared.homes = home;
+	}
+	if (obf_cuStreamCreate(&home->stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
+		return NULL;
+	if (obf_cuEventCreate(&home->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
+		obf_cuStreamDestroy_v2(home->stream);
+		return NULL;
+	}
+	home->ctx = ctx;
+	home->pending = false;
+	home->uploads = 0;
+	return home;
+}
+
+/* ---- the bytes; under the lock ---- */
+
+static struct shared *shared_of(struct obc_shadow *shadow)
+{
+	return (struct shared *)shadow;
+}
+
+static struct obc_stream *stream_of(const struct home *home)
+{
+	struct obf_stream *stream;
+
+	/* The stream lives as long as the context. */
+	return obf_stream_get(home->stream, home->ctx, &stream) == CUDA_SUCCESS
+		? obc_stream_of(stream)
+		: NULL;
+}
+
+static bool shadow_protect(
+	struct obc_shadow *shadow, uint64_t addr, uint64_t size, enum obc_shadow_access access)
+{
+	(void)shadow;
+	return obc_region_protect(addr, size, access);
+}
+
+struct transfer {
+	struct shared *s;
+	uint64_t addr, size;
+};
+
+static CUresult upload_in(struct obf_ctx *ctx, void *user)
+{
+	struct transfer *t = user;
+	struct obc_stream *at = stream_of(t->s->home);
+	CUresult result;
+
+	(void)ctx;
+	if (!at)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	result = obc_transfer_write(t->addr, t->s->shadow.alias + (t->addr - t->s->shadow.base),
+		t->size, at->base.handle, NULL, NULL);
+	obc_stream_mark(at, obc_log_last());
+	t->s->home->pending = true;
+	return result;
+}
+
+static CUresult shadow_upload(struct obc_shadow *shadow, uint64_t addr, uint64_t size)
+{
+	struct transfer t = { shared_of(shadow), addr, size };
+
+	return obf_ctx_run(t.s->home->ctx, upload_in, &t);
+}
+
+/* Waits for the work that may still write the memory. */
+static CUresult fetch_wait(const struct shared *s)
+{
+	CUresult result = CUDA_SUCCESS;
+	struct obf_stream *stream;
+
+	/* The stream waits for the function that makes the access. */
+	if (obf_in_host_function)
+		return CUDA_SUCCESS;
+	if (s->stream) {
+		stream = ob_ids_get(&obf_stream_ids, s->stream);
+		return stream ? obc_stream_wait(stream) : CUDA_SUCCESS;
+	}
+	for (struct home *home = shared.homes; home && result == CUDA_SUCCESS; home = home->next)
+		if (home->ctx && home->ctx->device == s->home->ctx->device)
+			result = home->ctx == s->home->ctx
+				? obc_ctx_synchronize(home->ctx)
+				: obf_ctx_settle(home->ctx);
+	return result;
+}
+
+static CUresult fetch_in(struct obf_ctx *ctx, void *user)
+{
+	struct transfer *t = user;
+	struct obc_stream *at = stream_of(t->s->home);
+	CUresult result = at ? fetch_wait(t->s) : CUDA_ERROR_INVALID_CONTEXT;
+
+	if (result == CUDA_SUCCESS)
+		result = obc_transfer_read(t->s->shadow.alias + (t->addr - t->s->shadow.base),
+			t->addr, t->size, at->base.handle);
+	if (result != CUDA_SUCCESS)
+		obf_ctx_note(ctx, result);
+	return result;
+}
+
+static CUresult shadow_fetch(struct obc_shadow *shadow, uint64_t addr, uint64_t size)
+{
+	struct transfer t = { shared_of(shadow), addr, size };
+
+	return obf_ctx_run(t.s->home->ctx, fetch_in, &t);
+}
+
+static bool shadow_touched(struct obc_shadow *shadow, uint64_t offset, uint64_t size,
+	uint64_t *ret_offset, uint64_t *ret_size)
+{
+	return obc_piece_touched(&shared_of(shadow)->piece, offset, size, ret_offset, ret_size);
+}
+
+static const struct obc_shadow_ops shadow_ops = {
+	.protect = shadow_protect,
+	.upload = shadow_upload,
+	.fetch = shadow_fetch,
+	.touched = shadow_touched,
+};
+
+/* ---- work of the device ---- */
+
+/* Orders the stream behind all uploads; under the lock. */
+static CUresult gate(struct obc_stream *at)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (struct home *home = shared.homes; home && result == CUDA_SUCCESS; home = home->next) {
+		if (!home->ctx)
+			continue;
+		if (home->pending) {
+			result = obf_cuEventRecord(home->event, home->stream);
+			home->uploads = ++shared.uploads;
+			home->pending = false;
+		}
+		if (result == CUDA_SUCCESS && home->uploads > at->uploads_seen)
+			result = obf_cuStreamWaitEvent(at->base.legacy
+					? CU_STREAM_LEGACY
+					: (CUstream)(uintptr_t)at->base.handle,
+				home->event, 0);
+	}
+	if (result == CUDA_SUCCESS)
+		at->uploads_seen = shared.uploads;
+	return result;
+}
+
+CUresult obc_shared_launch(struct obc_stream *at)
+{
+	CUresult result = CUDA_SUCCESS;
+	OBC_WAITS();
+
+	lock();
+	if (!obc_fault_install())
+		result = CUDA_ERROR_OPERATING_SYSTEM;
+	for (size_t i = 0; i < shared.n && result == CUDA_SUCCESS; i++) {
+		struct shared *s = shared.list[i];
+
+		if (s->shadow.n_host && (!s->stream || s->stream == at->base.handle))
+			result = obc_shadow_give(&s->shadow, s->shadow.base, s->shadow.size, true);
+	}
+	if (result == CUDA_SUCCESS)
+		result = gate(at);
+	if (result != CUDA_SUCCESS)
+		unlock();
+	return result;
+}
+
+void obc_shared_launched(void)
+{
+	unlock();
+}
+
+CUresult obc_shared_work(struct obc_stream *at, uint64_t addr, uint64_t size, bool writes)
+{
+	CUresult result = CUDA_SUCCESS;
+	bool found = false;
+	OBC_WAITS();
+
+	lock();
+	for (size_t i = list_at(addr); i < shared.n && result == CUDA_SUCCESS; i++) {
+		struct obc_shadow *shadow = &shared.list[i]->shadow;
+
+		if (shadow->base >= addr + size)
+			break;
+		found = true;
+		if (!obc_fault_install())
+			result = CUDA_ERROR_OPERATING_SYSTEM;
+		else
+			result = obc_shadow_give(shadow, addr, size, writes);
+	}
+	if (found && result == CUDA_SUCCESS)
+		result = gate(at);
+	unlock();
+	return result;
+}
+
+/* ---- accesses of the program ---- */
+
+static void warn_unserved(uint64_t addr, CUresult result)
+{
+	static _Atomic bool warned;
+
+	if (!atomic_exchange(&warned, true))
+		ob_error("the program reads managed or mapped memory at 0x%llx, but the device's "
+			 "contents cannot be fetched (error %d): it gets the bytes that this "
+			 "process had last. The next CUDA call returns the error",
+			(unsigned long long)addr, (int)result);
+}
+
+bool obc_shared_fault(uint64_t addr, int write)
+{
+	CUresult result = CUDA_SUCCESS;
+	bool ours = false;
+	size_t i;
+
+	if (holds_lock || atomic_load(&forgotten))
+		return false;
+	lock();
+	i = list_at(addr);
+	if (i < shared.n && shared.list[i]->shadow.base <= addr) {
+		struct obc_shadow *shadow = &shared.list[i]->shadow;
+
+		ours = true;
+		if (write < 0)
+			write = shadow->state[(addr - shadow->base) / shadow->block] ==
+				OBC_SHADOW_CLEAN;
+		result = obc_shadow_touch(shadow, addr, write > 0);
+	}
+	unlock();
+	if (result == CUDA_ERROR_OPERATING_SYSTEM)
+		return false;
+	if (result != CUDA_SUCCESS)
+		warn_unserved(addr, result);
+	return ours;
+}
+
+void obc_shared_forget(void)
+{
+	atomic_store(&forgotten, true);
+}
+
+/*
+ * A thread with a lane of its own that makes one call and then sleeps. As soon as a session has two
+ * lanes, the server waits for streams outside of the thread that executes the log, so an access of
+ * a host function is served while another thread waits for the stream.
+ */
+static void *helper_run(void *user)
+{
+	obc_call_op_ping();
+	sem_post(user);
+	for (;;)
+		pause();
+	return NULL;
+}
+
+CUresult obc_shared_host_function(void)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sem_t made;
+	int failed;
+	OBC_WAITS();
+
+	lock();
+	failed = shared.helper ? 0 : -1;
+	if (failed && sem_init(&made, 0, 0) == 0) {
+		pthread_attr_init(&attr);
+		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+		failed = pthread_create(&thread, &attr, helper_run, &made);
+		pthread_attr_destroy(&attr);
+		while (!failed && sem_wait(&made) != 0)
+			;
+		sem_destroy(&made);
+		shared.helper = !failed;
+	}
+	unlock();
+	return failed ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+/* ---- the backend's functions ---- */
+
+/* The device's side of new memory is zero too, so untouched pages are equal on both sides. */
+static CUresult clear(struct shared *s)
+{
+	struct obc_stream *at = stream_of(s->home);
+	struct obp_memset_req *req;
+	struct obc_slot slot;
+
+	req = at ? obc_log_begin(&slot, OBP_OP_MEMSET, sizeof *req) : NULL;
+	if (!req)
+		return at ? obc_log_error() : CUDA_ERROR_INVALID_CONTEXT;
+	*req = (struct obp_memset_req){
+		.dst = s->shadow.base,
+		.element = 1,
+		.pitch = s->shadow.size,
+		.width = s->shadow.size,
+		.height = 1,
+		.stream = at->base.handle,
+	};
+	obc_stream_mark(at, slot.number);
+	s->home->pending = true;
+	return obc_log_commit(&slot);
+}
+
+static CUresult shared_make(struct obf_ctx *ctx, uint64_t size, struct shared *s)
+{
+	CUresult result;
+
+	s->home = home_of(ctx);
+	if (!s->home || !obc_fault_install())
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = obc_piece_take(ctx, size, &s->piece);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!obc_shadow_init(
+		    &s->shadow, s->piece.base, s->piece.size, s->piece.alias, &shadow_ops))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS &&
+		!obc_region_protect(s->piece.base, s->piece.size, OBC_SHADOW_WRITE))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS)
+		result = clear(s);
+	if (result == CUDA_SUCCESS && !list_add(s))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS)
+		return result;
+	obc_shadow_fini(&s->shadow);
+	obc_piece_give(ctx, &s->piece, true);
+	return result;
+}
+
+CUresult obc_shared_alloc(struct obf_ctx *ctx, struct obf_mem *mem)
+{
+	struct shared *s = calloc(1, sizeof *s);
+	CUresult result;
+	OBC_WAITS();
+
+	if (!s)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	lock();
+	result = shared_make(ctx, mem->size, s);
+	unlock();
+	if (result != CUDA_SUCCESS) {
+		free(s);
+		return result;
+	}
+	mem->base = s->shadow.base;
+	mem->backend = s;
+	return CUDA_SUCCESS;
+}
+
+/* The last allocation of a context that has ended: its stream and event are gone. */
+static void home_leave(struct home *home)
+{
+	for (size_t i = 0; i < shared.n; i++)
+		if (shared.list[i]->home == home)
+			return;
+	if (!atomic_load(&home->ctx->active))
+		home->ctx = NULL;
+}
+
+CUresult obc_shared_free(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use)
+{
+	struct shared *s = mem->backend;
+	CUresult result;
+	OBC_WAITS();
+
+	lock();
+	list_remove(s);
+	obc_shadow_fini(&s->shadow);
+	result = obc_piece_give(ctx, &s->piece, in_use);
+	home_leave(s->home);
+	unlock();
+	free(s);
+	return result;
+}
+
+CUresult obc_shared_move(struct obf_stream *stream, uint64_t addr, uint64_t size, bool to_host)
+{
+	CUresult result = CUDA_SUCCESS;
+	OBC_WAITS();
+
+	if (!to_host)
+		return obc_shared_work(obc_stream_of(stream), addr, size, true);
+	lock();
+	for (size_t i = list_at(addr); i < shared.n && result == CUDA_SUCCESS; i++) {
+		if (shared.list[i]->shadow.base >= addr + size)
+			break;
+		result = obc_shadow_fetch(&shared.list[i]->shadow, addr, size);
+	}
+	unlock();
+	return result;
+}
+
+CUresult obc_shared_attach(struct obf_stream *stream, const struct obf_mem *mem, unsigned flags)
+{
+	struct shared *s = mem->backend;
+
+	lock();
+	s->stream = flags & CU_MEM_ATTACH_SINGLE ? stream->handle : 0;
+	unlock();
+	return CUDA_SUCCESS;
+}
+
+void obc_shared_stream_closed(const struct obc_stream *at)
+{
+	lock();
+	for (size_t i = 0; i < shared.n; i++)
+		if (shared.list[i]->stream == at->base.handle)
+			shared.list[i]->stream = 0;
+	unlock();
+}
