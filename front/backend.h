@@ -170,6 +170,13 @@ struct obf_backend {
 	CUresult (*shared_alloc)(struct obf_ctx *ctx, struct obf_mem *mem);
 	CUresult (*shared_free)(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use);
 	/*
+	 * A managed variable of a module, entered in the map: the program will access it. The end
+	 * is also called if the first call failed. CUDA_ERROR_NOT_SUPPORTED: its addresses are in
+	 * use in this process.
+	 */
+	CUresult (*shared_global)(struct obf_ctx *ctx, const struct obf_mem *mem);
+	void (*shared_global_end)(const struct obf_mem *mem);
+	/*
 	 * The range, in allocations of shared_alloc, will be used next by the program (to_host) or
 	 * by the device. Only the time of later accesses depends on it.
 	 */

@@ -285,6 +285,9 @@ bool obf_mem_insert(struct obf_mem *mem);
 bool obf_mem_remove(uint64_t base, struct obf_mem *ret);
 void obf_mem_remove_ctx(const struct obf_ctx *ctx, void (*removed)(const struct obf_mem *mem));
 
+/* Sets how the program uses the range that begins at base. False: there is none. */
+bool obf_mem_share(uint64_t base, enum obf_sharing sharing, struct obf_mem *ret);
+
 #define OBF_HOST_LOWEST 65536u /* no host memory is below this: vm.mmap_min_addr */
 
 /* What lies at an address of this process. */

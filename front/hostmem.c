@@ -39,7 +39,7 @@ static CUresult mapped_alloc(struct obf_ctx *ctx, void **ret, size_t size, unsig
 
 	if (result == CUDA_SUCCESS)
 		*ret = (void *)(uintptr_t)addr; /* NOLINT(performance-no-int-to-ptr) */
-	return obf_ctx_result(ctx, result);
+	return result;
 }
 
 static bool is_host(const struct obf_mem *mem)
@@ -60,8 +60,15 @@ CUresult obf_cuMemHostAlloc(void **p, size_t size, unsigned flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (size > HOST_SIZE_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (flags & CU_MEMHOSTALLOC_DEVICEMAP)
-		return mapped_alloc(ctx, p, size, flags);
+	/*
+	 * Without room on the device, copies can still use the memory; cuMemHostGetDevicePointer
+	 * then fails.
+	 */
+	if (flags & CU_MEMHOSTALLOC_DEVICEMAP) {
+		result = mapped_alloc(ctx, p, size, flags);
+		if (result != CUDA_ERROR_OUT_OF_MEMORY && result != CUDA_ERROR_NOT_SUPPORTED)
+			return obf_ctx_result(ctx, result);
+	}
 	got = mmap(NULL, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (got == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;

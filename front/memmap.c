@@ -141,6 +141,22 @@ bool obf_mem_remove(uint64_t base, struct obf_mem *ret)
 	return found;
 }
 
+bool obf_mem_share(uint64_t base, enum obf_sharing sharing, struct obf_mem *ret)
+{
+	struct node *node;
+	bool found;
+
+	pthread_rwlock_wrlock(&lock);
+	node = walk(base, false, NULL);
+	found = node && node->mem.base == base;
+	if (found) {
+		node->mem.sharing = sharing;
+		*ret = node->mem;
+	}
+	pthread_rwlock_unlock(&lock);
+	return found;
+}
+
 bool obf_mem_overlaps(uint64_t base, uint64_t size)
 {
 	const struct node *last;

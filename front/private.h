@@ -211,6 +211,7 @@ struct obf_global {
 	CUdeviceptr addr;
 	size_t size;
 	bool known, inserted;
+	bool shared; /* managed, and the program can access it */
 };
 
 struct obf_module {

@@ -128,6 +128,7 @@ static struct obf_backend backend = {
 	.mem_free = obd_memory_release,
 	.mem_info = obd_memory_info,
 	.shared_alloc = obd_memory_share,
+	.shared_global = obd_memory_share_global,
 	.vmm_reserve = obd_vmm_reserve,
 	.vmm_unreserve = obd_vmm_unreserve,
 	.vmm_map = obd_vmm_map,

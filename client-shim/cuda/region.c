@@ -13,7 +13,7 @@
 #include "client-shim/cuda/slabs.h"
 
 struct obc_region {
-	struct obf_mem raw; /* the device memory, which contains the region */
+	struct obf_mem raw; /* the device memory, which contains the region; size 0: not ours */
 	uint64_t base, size;
 	uint8_t *alias;
 	int fd;
@@ -42,8 +42,11 @@ bool obc_region_protect(uint64_t addr, uint64_t size, enum obc_shadow_access acc
 	return mprotect(pointer(addr), size, prot[access]) == 0;
 }
 
-/* Maps the file at the device addresses and at the alias. */
-static bool pages_map(struct obc_region *region)
+/*
+ * Maps the file at the device addresses and at the alias. fixed: MAP_FIXED if the addresses are
+ * reserved in this process, so that nothing else is replaced.
+ */
+static bool pages_map(struct obc_region *region, int fixed)
 {
 	region->fd = memfd_create("outboard-shared", MFD_CLOEXEC);
 	if (region->fd < 0)
@@ -54,9 +57,8 @@ static bool pages_map(struct obc_region *region)
 		NULL, region->size, PROT_READ | PROT_WRITE, MAP_SHARED, region->fd, 0);
 	if (region->alias == MAP_FAILED)
 		goto no_alias;
-	/* The addresses are reserved in this process, so nothing else is replaced. */
-	if (mmap(pointer(region->base), region->size, PROT_NONE, MAP_SHARED | MAP_FIXED,
-		    region->fd, 0) == MAP_FAILED)
+	if (mmap(pointer(region->base), region->size, PROT_NONE, MAP_SHARED | fixed, region->fd,
+		    0) == MAP_FAILED)
 		goto no_pages;
 	madvise(region->alias, region->size, MADV_DONTFORK);
 	madvise(pointer(region->base), region->size, MADV_DONTFORK);
@@ -68,11 +70,14 @@ no_alias:
 	return false;
 }
 
-/* Reserves the addresses again. */
+/* Reserves the addresses again, as far as they were. */
 static void pages_unmap(struct obc_region *region)
 {
-	mmap(pointer(region->base), region->size, PROT_NONE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	if (!region->raw.size)
+		munmap(pointer(region->base), region->size);
+	else
+		mmap(pointer(region->base), region->size, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	munmap(region->alias, region->size);
 	close(region->fd);
 }
@@ -102,7 +107,7 @@ static CUresult region_new(struct obf_ctx *ctx, uint64_t size, struct obc_region
 			"address 0x%llx, which the server's driver chose, for something else",
 			(unsigned long long)region->raw.base);
 		result = CUDA_ERROR_NOT_SUPPORTED;
-	} else if (pages_map(region)) {
+	} else if (pages_map(region, MAP_FIXED)) {
 		*ret = region;
 		return CUDA_SUCCESS;
 	} else {
@@ -117,14 +122,15 @@ no_memory:
 static CUresult region_free(struct obf_ctx *ctx, struct obc_region *region, bool in_use)
 {
 	struct obc_region **link = &commons;
-	CUresult result;
+	CUresult result = CUDA_SUCCESS;
 
 	while (*link && *link != region)
 		link = &(*link)->next;
 	if (*link)
 		*link = region->next;
 	pages_unmap(region);
-	result = obc_memory_free(ctx, &region->raw, in_use);
+	if (region->raw.size)
+		result = obc_memory_free(ctx, &region->raw, in_use);
 	obc_slabs_fini(&region->slabs);
 	free(region);
 	return result;
@@ -185,6 +191,27 @@ CUresult obc_piece_take(struct obf_ctx *ctx, uint64_t size, struct obc_piece *re
 		return result;
 	ret->region->pieces++;
 	ret->alias = ret->region->alias + (ret->base - ret->region->base);
+	return CUDA_SUCCESS;
+}
+
+CUresult obc_piece_place(
+	struct obf_ctx *ctx, uint64_t base, uint64_t size, struct obc_piece *ret)
+{
+	struct obc_region *region = calloc(1, sizeof *region);
+
+	if (!region)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	region->ctx = ctx;
+	region->base = base;
+	region->size = size;
+	region->pieces = 1;
+	if (!pages_map(region, MAP_FIXED_NOREPLACE)) {
+		free(region);
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	*ret = (struct obc_piece){
+		.base = base, .size = size, .alias = region->alias, .region = region
+	};
 	return CUDA_SUCCESS;
 }
 

@@ -11,72 +11,42 @@
 #include "base/log.h"
 #include "client-shim/cuda/context.h"
 #include "client-shim/cuda/fault.h"
-#include "client-shim/cuda/region.h"
-#include "client-shim/cuda/shadow.h"
+#include "client-shim/cuda/shared_inside.h"
 #include "client-shim/session/inside.h"
 #include "client-shim/session/log.h"
 #include "client-shim/session/transfer.h"
 #include "protocol/obc_calls.h"
 #include "protocol/obf_calls.h"
 
-/*
- * Uploads are made in a stream of their own, since the program may have blocked any of its streams.
- * An event after the last upload orders the program's streams behind it.
- */
-struct home {
-	struct obf_ctx *ctx; /* NULL: unused */
-	CUstream stream;
-	CUevent event;
-	uint64_t uploads; /* counted up after each recording of the event */
-	bool pending;     /* uploads since the event was recorded */
-	struct home *next;
-};
-
-/* One allocation. */
-struct shared {
-	struct obc_shadow shadow;
-	struct obc_piece piece;
-	struct home *home;
-	/* CU_MEM_ATTACH_SINGLE: the stream that alone may use it, else 0 */
-	uint64_t stream;
-};
-
 _Atomic unsigned obc_shared_used;
 
-static struct {
-	pthread_mutex_t lock;
-	struct home *homes;
-	struct shared **list; /* by address */
-	size_t n, capacity;
-	uint64_t uploads; /* source of the numbers of uploads */
-	bool helper;      /* a second lane exists, see obc_shared_host_function */
-} shared = { .lock = PTHREAD_MUTEX_INITIALIZER };
+struct obc_shareds obc_shareds;
 
+static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool forgotten;
 static _Thread_local bool holds_lock; /* this thread; a fault under the lock is not served */
 
-static void lock(void)
+void obc_shared_lock(void)
 {
-	pthread_mutex_lock(&shared.lock);
+	pthread_mutex_lock(&shared_lock);
 	holds_lock = true;
 }
 
-static void unlock(void)
+void obc_shared_unlock(void)
 {
 	holds_lock = false;
-	pthread_mutex_unlock(&shared.lock);
+	pthread_mutex_unlock(&shared_lock);
 }
 
 /* ---- the list; under the lock ---- */
 
-/* Index of the first allocation that ends above addr. */
-static size_t list_at(uint64_t addr)
+size_t obc_shared_at(uint64_t addr)
 {
-	size_t low = 0, high = shared.n;
+	size_t low = 0, high = obc_shareds.n;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		const struct obc_shadow *shadow = &shared.list[middle]->shadow;
+		const struct obc_shadow *shadow = &obc_shareds.list[middle]->shadow;
 
 		if (shadow->base + shadow->size <= addr)
 			low = middle + 1;
@@ -86,40 +56,40 @@ static size_t list_at(uint64_t addr)
 	return low;
 }
 
-static bool list_add(struct shared *s)
+bool obc_shared_add(struct obc_shared *s)
 {
-	size_t at = list_at(s->shadow.base);
+	size_t at = obc_shared_at(s->shadow.base);
 
-	if (shared.n == shared.capacity) {
-		size_t wanted = shared.capacity ? 2 * shared.capacity : 16;
-		struct shared **larger = realloc(shared.list, wanted * sizeof *larger);
+	if (obc_shareds.n == obc_shareds.capacity) {
+		size_t wanted = obc_shareds.capacity ? 2 * obc_shareds.capacity : 16;
+		struct obc_shared **larger = realloc(obc_shareds.list, wanted * sizeof *larger);
 
 		if (!larger)
 			return false;
-		shared.list = larger;
-		shared.capacity = wanted;
+		obc_shareds.list = larger;
+		obc_shareds.capacity = wanted;
 	}
-	memmove(shared.list + at + 1, shared.list + at, (shared.n - at) * sizeof *shared.list);
-	shared.list[at] = s;
-	shared.n++;
+	memmove(obc_shareds.list + at + 1, obc_shareds.list + at, (obc_shareds.n - at) * sizeof *obc_shareds.list);
+	obc_shareds.list[at] = s;
+	obc_shareds.n++;
 	atomic_fetch_add(&obc_shared_used, 1);
 	return true;
 }
 
-static void list_remove(const struct shared *s)
+void obc_shared_remove(const struct obc_shared *s)
 {
-	size_t at = list_at(s->shadow.base);
+	size_t at = obc_shared_at(s->shadow.base);
 
-	shared.n--;
-	memmove(shared.list + at, shared.list + at + 1, (shared.n - at) * sizeof *shared.list);
+	obc_shareds.n--;
+	memmove(obc_shareds.list + at, obc_shareds.list + at + 1, (obc_shareds.n - at) * sizeof *obc_shareds.list);
 	atomic_fetch_sub(&obc_shared_used, 1);
 }
 
 /* ---- contexts; under the lock ---- */
 
-static struct home *home_of(struct obf_ctx *ctx)
+struct obc_home *obc_shared_home(struct obf_ctx *ctx)
 {
-	struct home *home = shared.homes, *unused = NULL;
+	struct obc_home *home = obc_shareds.homes, *unused = NULL;
 
 	while (home && home->ctx != ctx) {
 		if (!home->ctx)
@@ -132,8 +102,8 @@ static struct home *home_of(struct obf_ctx *ctx)
 	if (!home)
 		return NULL;
 	if (!unused) {
-		home->next = shared.homes;
-		shared.homes = home;
+		home->next = obc_shareds.homes;
+		obc_shareds.homes = home;
 	}
 	if (obf_cuStreamCreate(&home->stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
 		return NULL;
@@ -149,12 +119,12 @@ static struct home *home_of(struct obf_ctx *ctx)
 
 /* ---- the bytes; under the lock ---- */
 
-static struct shared *shared_of(struct obc_shadow *shadow)
+static struct obc_shared *shared_of(struct obc_shadow *shadow)
 {
-	return (struct shared *)shadow;
+	return (struct obc_shared *)shadow;
 }
 
-static struct obc_stream *stream_of(const struct home *home)
+static struct obc_stream *stream_of(const struct obc_home *home)
 {
 	struct obf_stream *stream;
 
@@ -172,9 +142,39 @@ static bool shadow_protect(
 }
 
 struct transfer {
-	struct shared *s;
+	struct obc_shared *s;
 	uint64_t addr, size;
+	CUresult (*part)(struct transfer *t, struct obc_stream *at, uint64_t addr, uint64_t size);
 };
+
+static uint8_t *alias_of(const struct transfer *t, uint64_t addr)
+{
+	return t->s->shadow.alias + (addr - t->s->shadow.base);
+}
+
+/* Calls part() for the bytes of the range that the device has. */
+static CUresult parts(struct transfer *t, struct obc_stream *at)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (!t->s->spans)
+		return t->part(t, at, t->addr, t->size);
+	for (size_t i = 0; i < t->s->n_spans && result == CUDA_SUCCESS; i++) {
+		const struct obc_span *span = &t->s->spans[i];
+		uint64_t from = ob_max(t->addr, span->base),
+			 end = ob_min(t->addr + t->size, span->base + span->size);
+
+		if (from < end)
+			result = t->part(t, at, from, end - from);
+	}
+	return result;
+}
+
+static CUresult upload_part(
+	struct transfer *t, struct obc_stream *at, uint64_t addr, uint64_t size)
+{
+	return obc_transfer_write(addr, alias_of(t, addr), size, at->base.handle, NULL, NULL);
+}
 
 static CUresult upload_in(struct obf_ctx *ctx, void *user)
 {
@@ -185,8 +185,7 @@ static CUresult upload_in(struct obf_ctx *ctx, void *user)
 	(void)ctx;
 	if (!at)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	result = obc_transfer_write(t->addr, t->s->shadow.alias + (t->addr - t->s->shadow.base),
-		t->size, at->base.handle, NULL, NULL);
+	result = parts(t, at);
 	obc_stream_mark(at, obc_log_last());
 	t->s->home->pending = true;
 	return result;
@@ -194,13 +193,13 @@ static CUresult upload_in(struct obf_ctx *ctx, void *user)
 
 static CUresult shadow_upload(struct obc_shadow *shadow, uint64_t addr, uint64_t size)
 {
-	struct transfer t = { shared_of(shadow), addr, size };
+	struct transfer t = { shared_of(shadow), addr, size, upload_part };
 
 	return obf_ctx_run(t.s->home->ctx, upload_in, &t);
 }
 
 /* Waits for the work that may still write the memory. */
-static CUresult fetch_wait(const struct shared *s)
+static CUresult fetch_wait(const struct obc_shared *s)
 {
 	CUresult result = CUDA_SUCCESS;
 	struct obf_stream *stream;
@@ -212,12 +211,18 @@ static CUresult fetch_wait(const struct shared *s)
 		stream = ob_ids_get(&obf_stream_ids, s->stream);
 		return stream ? obc_stream_wait(stream) : CUDA_SUCCESS;
 	}
-	for (struct home *home = shared.homes; home && result == CUDA_SUCCESS; home = home->next)
+	for (struct obc_home *home = obc_shareds.homes; home && result == CUDA_SUCCESS; home = home->next)
 		if (home->ctx && home->ctx->device == s->home->ctx->device)
 			result = home->ctx == s->home->ctx
 				? obc_ctx_synchronize(home->ctx)
 				: obf_ctx_settle(home->ctx);
 	return result;
+}
+
+static CUresult fetch_part(
+	struct transfer *t, struct obc_stream *at, uint64_t addr, uint64_t size)
+{
+	return obc_transfer_read(alias_of(t, addr), addr, size, at->base.handle);
 }
 
 static CUresult fetch_in(struct obf_ctx *ctx, void *user)
@@ -227,8 +232,7 @@ static CUresult fetch_in(struct obf_ctx *ctx, void *user)
 	CUresult result = at ? fetch_wait(t->s) : CUDA_ERROR_INVALID_CONTEXT;
 
 	if (result == CUDA_SUCCESS)
-		result = obc_transfer_read(t->s->shadow.alias + (t->addr - t->s->shadow.base),
-			t->addr, t->size, at->base.handle);
+		result = parts(t, at);
 	if (result != CUDA_SUCCESS)
 		obf_ctx_note(ctx, result);
 	return result;
@@ -236,7 +240,7 @@ static CUresult fetch_in(struct obf_ctx *ctx, void *user)
 
 static CUresult shadow_fetch(struct obc_shadow *shadow, uint64_t addr, uint64_t size)
 {
-	struct transfer t = { shared_of(shadow), addr, size };
+	struct transfer t = { shared_of(shadow), addr, size, fetch_part };
 
 	return obf_ctx_run(t.s->home->ctx, fetch_in, &t);
 }
@@ -247,7 +251,7 @@ static bool shadow_touched(struct obc_shadow *shadow, uint64_t offset, uint64_t 
 	return obc_piece_touched(&shared_of(shadow)->piece, offset, size, ret_offset, ret_size);
 }
 
-static const struct obc_shadow_ops shadow_ops = {
+const struct obc_shadow_ops obc_shared_ops = {
 	.protect = shadow_protect,
 	.upload = shadow_upload,
 	.fetch = shadow_fetch,
@@ -261,12 +265,12 @@ static CUresult gate(struct obc_stream *at)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	for (struct home *home = shared.homes; home && result == CUDA_SUCCESS; home = home->next) {
+	for (struct obc_home *home = obc_shareds.homes; home && result == CUDA_SUCCESS; home = home->next) {
 		if (!home->ctx)
 			continue;
 		if (home->pending) {
 			result = obf_cuEventRecord(home->event, home->stream);
-			home->uploads = ++shared.uploads;
+			home->uploads = ++obc_shareds.uploads;
 			home->pending = false;
 		}
 		if (result == CUDA_SUCCESS && home->uploads > at->uploads_seen)
@@ -276,7 +280,7 @@ static CUresult gate(struct obc_stream *at)
 				home->event, 0);
 	}
 	if (result == CUDA_SUCCESS)
-		at->uploads_seen = shared.uploads;
+		at->uploads_seen = obc_shareds.uploads;
 	return result;
 }
 
@@ -285,11 +289,11 @@ CUresult obc_shared_launch(struct obc_stream *at)
 	CUresult result = CUDA_SUCCESS;
 	OBC_WAITS();
 
-	lock();
+	obc_shared_lock();
 	if (!obc_fault_install())
 		result = CUDA_ERROR_OPERATING_SYSTEM;
-	for (size_t i = 0; i < shared.n && result == CUDA_SUCCESS; i++) {
-		struct shared *s = shared.list[i];
+	for (size_t i = 0; i < obc_shareds.n && result == CUDA_SUCCESS; i++) {
+		struct obc_shared *s = obc_shareds.list[i];
 
 		if (s->shadow.n_host && (!s->stream || s->stream == at->base.handle))
 			result = obc_shadow_give(&s->shadow, s->shadow.base, s->shadow.size, true);
@@ -297,13 +301,13 @@ CUresult obc_shared_launch(struct obc_stream *at)
 	if (result == CUDA_SUCCESS)
 		result = gate(at);
 	if (result != CUDA_SUCCESS)
-		unlock();
+		obc_shared_unlock();
 	return result;
 }
 
 void obc_shared_launched(void)
 {
-	unlock();
+	obc_shared_unlock();
 }
 
 CUresult obc_shared_work(struct obc_stream *at, uint64_t addr, uint64_t size, bool writes)
@@ -312,9 +316,9 @@ CUresult obc_shared_work(struct obc_stream *at, uint64_t addr, uint64_t size, bo
 	bool found = false;
 	OBC_WAITS();
 
-	lock();
-	for (size_t i = list_at(addr); i < shared.n && result == CUDA_SUCCESS; i++) {
-		struct obc_shadow *shadow = &shared.list[i]->shadow;
+	obc_shared_lock();
+	for (size_t i = obc_shared_at(addr); i < obc_shareds.n && result == CUDA_SUCCESS; i++) {
+		struct obc_shadow *shadow = &obc_shareds.list[i]->shadow;
 
 		if (shadow->base >= addr + size)
 			break;
@@ -326,7 +330,7 @@ CUresult obc_shared_work(struct obc_stream *at, uint64_t addr, uint64_t size, bo
 	}
 	if (found && result == CUDA_SUCCESS)
 		result = gate(at);
-	unlock();
+	obc_shared_unlock();
 	return result;
 }
 
@@ -351,10 +355,10 @@ bool obc_shared_fault(uint64_t addr, int write)
 
 	if (holds_lock || atomic_load(&forgotten))
 		return false;
-	lock();
-	i = list_at(addr);
-	if (i < shared.n && shared.list[i]->shadow.base <= addr) {
-		struct obc_shadow *shadow = &shared.list[i]->shadow;
+	obc_shared_lock();
+	i = obc_shared_at(addr);
+	if (i < obc_shareds.n && obc_shareds.list[i]->shadow.base <= addr) {
+		struct obc_shadow *shadow = &obc_shareds.list[i]->shadow;
 
 		ours = true;
 		if (write < 0)
@@ -362,7 +366,7 @@ bool obc_shared_fault(uint64_t addr, int write)
 				OBC_SHADOW_CLEAN;
 		result = obc_shadow_touch(shadow, addr, write > 0);
 	}
-	unlock();
+	obc_shared_unlock();
 	if (result == CUDA_ERROR_OPERATING_SYSTEM)
 		return false;
 	if (result != CUDA_SUCCESS)
@@ -397,8 +401,8 @@ CUresult obc_shared_host_function(void)
 	int failed;
 	OBC_WAITS();
 
-	lock();
-	failed = shared.helper ? 0 : -1;
+	obc_shared_lock();
+	failed = obc_shareds.helper ? 0 : -1;
 	if (failed && sem_init(&made, 0, 0) == 0) {
 		pthread_attr_init(&attr);
 		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
@@ -407,16 +411,16 @@ CUresult obc_shared_host_function(void)
 		while (!failed && sem_wait(&made) != 0)
 			;
 		sem_destroy(&made);
-		shared.helper = !failed;
+		obc_shareds.helper = !failed;
 	}
-	unlock();
+	obc_shared_unlock();
 	return failed ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 /* ---- the backend's functions ---- */
 
 /* The device's side of new memory is zero too, so untouched pages are equal on both sides. */
-static CUresult clear(struct shared *s)
+static CUresult clear(struct obc_shared *s)
 {
 	struct obc_stream *at = stream_of(s->home);
 	struct obp_memset_req *req;
@@ -438,25 +442,25 @@ static CUresult clear(struct shared *s)
 	return obc_log_commit(&slot);
 }
 
-static CUresult shared_make(struct obf_ctx *ctx, uint64_t size, struct shared *s)
+static CUresult shared_make(struct obf_ctx *ctx, uint64_t size, struct obc_shared *s)
 {
 	CUresult result;
 
-	s->home = home_of(ctx);
+	s->home = obc_shared_home(ctx);
 	if (!s->home || !obc_fault_install())
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = obc_piece_take(ctx, size, &s->piece);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!obc_shadow_init(
-		    &s->shadow, s->piece.base, s->piece.size, s->piece.alias, &shadow_ops))
+		    &s->shadow, s->piece.base, s->piece.size, s->piece.alias, &obc_shared_ops))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS &&
 		!obc_region_protect(s->piece.base, s->piece.size, OBC_SHADOW_WRITE))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
 		result = clear(s);
-	if (result == CUDA_SUCCESS && !list_add(s))
+	if (result == CUDA_SUCCESS && !obc_shared_add(s))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
 		return result;
@@ -467,15 +471,15 @@ static CUresult shared_make(struct obf_ctx *ctx, uint64_t size, struct shared *s
 
 CUresult obc_shared_alloc(struct obf_ctx *ctx, struct obf_mem *mem)
 {
-	struct shared *s = calloc(1, sizeof *s);
+	struct obc_shared *s = calloc(1, sizeof *s);
 	CUresult result;
 	OBC_WAITS();
 
 	if (!s)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	lock();
+	obc_shared_lock();
 	result = shared_make(ctx, mem->size, s);
-	unlock();
+	obc_shared_unlock();
 	if (result != CUDA_SUCCESS) {
 		free(s);
 		return result;
@@ -486,10 +490,10 @@ CUresult obc_shared_alloc(struct obf_ctx *ctx, struct obf_mem *mem)
 }
 
 /* The last allocation of a context that has ended: its stream and event are gone. */
-static void home_leave(struct home *home)
+void obc_shared_home_leave(struct obc_home *home)
 {
-	for (size_t i = 0; i < shared.n; i++)
-		if (shared.list[i]->home == home)
+	for (size_t i = 0; i < obc_shareds.n; i++)
+		if (obc_shareds.list[i]->home == home)
 			return;
 	if (!atomic_load(&home->ctx->active))
 		home->ctx = NULL;
@@ -497,16 +501,16 @@ static void home_leave(struct home *home)
 
 CUresult obc_shared_free(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use)
 {
-	struct shared *s = mem->backend;
+	struct obc_shared *s = mem->backend;
 	CUresult result;
 	OBC_WAITS();
 
-	lock();
-	list_remove(s);
+	obc_shared_lock();
+	obc_shared_remove(s);
 	obc_shadow_fini(&s->shadow);
 	result = obc_piece_give(ctx, &s->piece, in_use);
-	home_leave(s->home);
-	unlock();
+	obc_shared_home_leave(s->home);
+	obc_shared_unlock();
 	free(s);
 	return result;
 }
@@ -518,31 +522,31 @@ CUresult obc_shared_move(struct obf_stream *stream, uint64_t addr, uint64_t size
 
 	if (!to_host)
 		return obc_shared_work(obc_stream_of(stream), addr, size, true);
-	lock();
-	for (size_t i = list_at(addr); i < shared.n && result == CUDA_SUCCESS; i++) {
-		if (shared.list[i]->shadow.base >= addr + size)
+	obc_shared_lock();
+	for (size_t i = obc_shared_at(addr); i < obc_shareds.n && result == CUDA_SUCCESS; i++) {
+		if (obc_shareds.list[i]->shadow.base >= addr + size)
 			break;
-		result = obc_shadow_fetch(&shared.list[i]->shadow, addr, size);
+		result = obc_shadow_fetch(&obc_shareds.list[i]->shadow, addr, size);
 	}
-	unlock();
+	obc_shared_unlock();
 	return result;
 }
 
 CUresult obc_shared_attach(struct obf_stream *stream, const struct obf_mem *mem, unsigned flags)
 {
-	struct shared *s = mem->backend;
+	struct obc_shared *s = mem->backend;
 
-	lock();
+	obc_shared_lock();
 	s->stream = flags & CU_MEM_ATTACH_SINGLE ? stream->handle : 0;
-	unlock();
+	obc_shared_unlock();
 	return CUDA_SUCCESS;
 }
 
 void obc_shared_stream_closed(const struct obc_stream *at)
 {
-	lock();
-	for (size_t i = 0; i < shared.n; i++)
-		if (shared.list[i]->stream == at->base.handle)
-			shared.list[i]->stream = 0;
-	unlock();
+	obc_shared_lock();
+	for (size_t i = 0; i < obc_shareds.n; i++)
+		if (obc_shareds.list[i]->stream == at->base.handle)
+			obc_shareds.list[i]->stream = 0;
+	obc_shared_unlock();
 }

@@ -52,6 +52,8 @@ bool obc_shared_fault(uint64_t addr, int write);
 /* The front end's backend table (front/backend.h). */
 CUresult obc_shared_alloc(struct obf_ctx *ctx, struct obf_mem *mem);
 CUresult obc_shared_free(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use);
+CUresult obc_shared_global(struct obf_ctx *ctx, const struct obf_mem *mem);
+void obc_shared_global_end(const struct obf_mem *mem);
 CUresult obc_shared_move(struct obf_stream *stream, uint64_t addr, uint64_t size, bool to_host);
 CUresult obc_shared_attach(struct obf_stream *stream, const struct obf_mem *mem, unsigned flags);
 

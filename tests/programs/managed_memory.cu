@@ -253,6 +253,38 @@ static void streams(void)
 	printf("streams: %s\n", ok ? "ok" : "WRONG");
 }
 
+static __managed__ int counter = 5;
+static __managed__ double table[3000] = { 1, 2, 3 };
+static __device__ int in_device = 9;
+static __managed__ int *pointer;
+
+static __global__ void use_variables(void)
+{
+	counter += 2;
+	table[2999] = table[1] * 10;
+	if (pointer)
+		*pointer = in_device + counter;
+}
+
+static void variables(void)
+{
+	int copy = 0;
+
+	printf("variables: %d %g %g %d\n", counter, table[1], table[2999], pointer != NULL);
+	counter += 10;
+	pointer = managed(1);
+	use_variables<<<1, 1>>>();
+	CU(cudaDeviceSynchronize());
+	printf("variables: %d %g %d", counter, table[2999], *pointer);
+	table[1] = 0.5;
+	counter = 100;
+	use_variables<<<1, 1>>>();
+	CU(cudaMemcpyFromSymbol(&copy, counter, sizeof copy));
+	CU(cudaDeviceSynchronize());
+	printf(" %d %g %d %d\n", counter, table[2999], *pointer, copy);
+	CU(cudaFree(pointer));
+}
+
 /* Work on one buffer in several threads, each with a stream and a part of its own. */
 struct part {
 	int *p;
@@ -372,6 +404,7 @@ int main(void)
 	copies();
 	advice();
 	streams();
+	variables();
 	threads();
 	host_function();
 	unsynchronised();
