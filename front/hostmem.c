@@ -98,8 +98,8 @@ CUresult obf_cuMemFreeHost(void *p)
 		return result;
 	if (!p)
 		return CUDA_SUCCESS;
-	if (!obf_mem_find((uintptr_t)p, &mem) || mem.base != (uintptr_t)p ||
-		!is_host(&mem) || mem.registered)
+	if (!obf_mem_find((uintptr_t)p, &mem) || mem.base != (uintptr_t)p || !is_host(&mem) ||
+		mem.registered)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = obf_ctx_settle(mem.ctx);
 	/* If two threads free the same pointer, one of them gets an error. */

@@ -480,8 +480,7 @@ static CUresult managed_get(struct obf_ctx *ctx, void *user)
 	struct managed_get *get = user;
 	struct obf_module *module;
 	struct obf_mem mem;
-	CUresult result =
-		obf_library_module(get->library, obf_context_of(ctx), NULL, &module);
+	CUresult result = obf_library_module(get->library, obf_context_of(ctx), NULL, &module);
 
 	if (result == CUDA_SUCCESS)
 		result = obf_module_global(module, get->name, &get->addr, &get->size);

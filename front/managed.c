@@ -103,8 +103,8 @@ static void advice_apply(void *user, struct obf_advice *advice)
 		break;
 	case CU_MEM_ADVISE_SET_ACCESSED_BY:
 	case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
-		accessed_by(advice, &change->location,
-			change->advice == CU_MEM_ADVISE_SET_ACCESSED_BY);
+		accessed_by(
+			advice, &change->location, change->advice == CU_MEM_ADVISE_SET_ACCESSED_BY);
 		break;
 	}
 }
@@ -171,8 +171,8 @@ static CUresult prefetch(
 	return obf_ctx_result(stream->ctx, result);
 }
 
-CUresult obf_cuMemPrefetchAsync_v2(CUdeviceptr addr, size_t size, CUmemLocation location,
-	unsigned flags, CUstream handle)
+CUresult obf_cuMemPrefetchAsync_v2(
+	CUdeviceptr addr, size_t size, CUmemLocation location, unsigned flags, CUstream handle)
 {
 	struct obf_stream *stream;
 	CUresult result = obf_stream_enter(handle, &stream);
@@ -258,8 +258,8 @@ CUresult obf_cuMemPrefetchBatchAsync(CUdeviceptr *addrs, size_t *sizes, size_t n
 }
 
 /* Reading discarded memory gives undefined bytes. Here they stay, which needs no work. */
-CUresult obf_cuMemDiscardBatchAsync(CUdeviceptr *addrs, size_t *sizes, size_t n,
-	unsigned long long flags, CUstream handle)
+CUresult obf_cuMemDiscardBatchAsync(
+	CUdeviceptr *addrs, size_t *sizes, size_t n, unsigned long long flags, CUstream handle)
 {
 	struct batch batch = { .addrs = addrs, .sizes = sizes, .n = n };
 	struct obf_stream *stream;
@@ -415,8 +415,8 @@ CUresult obf_cuMemRangeGetAttributes(void **data, size_t *sizes, CUmem_range_att
 	return CUDA_SUCCESS;
 }
 
-CUresult obf_cuMemRangeGetAttribute(void *data, size_t size, CUmem_range_attribute attr,
-	CUdeviceptr addr, size_t count)
+CUresult obf_cuMemRangeGetAttribute(
+	void *data, size_t size, CUmem_range_attribute attr, CUdeviceptr addr, size_t count)
 {
 	return obf_cuMemRangeGetAttributes(&data, &size, &attr, 1, addr, count);
 }
@@ -441,6 +441,5 @@ CUresult obf_cuStreamAttachMemAsync(
 	/* A variable of a module is always attached to all streams. */
 	if (!obf_process.backend->shared_attach || mem.is_global)
 		return CUDA_SUCCESS;
-	return obf_ctx_result(
-		stream->ctx, obf_process.backend->shared_attach(stream, &mem, flags));
+	return obf_ctx_result(stream->ctx, obf_process.backend->shared_attach(stream, &mem, flags));
 }

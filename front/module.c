@@ -171,7 +171,8 @@ static void global_share(struct obf_ctx *ctx, struct obf_global *global)
 		obf_process.backend->shared_global;
 	struct obf_mem mem;
 
-	if (!obf_process.backend->shared_alloc || !obf_mem_share(global->addr, OBF_SHARING_MANAGED, &mem))
+	if (!obf_process.backend->shared_alloc ||
+		!obf_mem_share(global->addr, OBF_SHARING_MANAGED, &mem))
 		return;
 	global->shared = !share || share(ctx, &mem) == CUDA_SUCCESS;
 	if (!global->shared)

@@ -32,7 +32,7 @@ struct obd_alloc {
 	enum obd_alloc_kind kind;
 	struct obd_ctx *ctx;
 	struct obd_chunk *chunk; /* NULL for a large allocation */
-	bool shared; /* the program accesses it: blocking copies and fills wait */
+	bool shared;             /* the program accesses it: blocking copies and fills wait */
 	struct obd_alloc *next, *prev;
 };
 

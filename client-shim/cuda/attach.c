@@ -18,6 +18,7 @@
 #include "client-shim/cuda/shared.h"
 #include "client-shim/cuda/start.h"
 #include "client-shim/cuda/stream.h"
+#include "client-shim/cuda/value.h"
 #include "client-shim/cuda/vmm.h"
 #include "client-shim/session/times.h"
 #include "front/backend.h"

@@ -295,8 +295,7 @@ CUresult obc_copy_read(
 	struct obf_stream *stream, void *dst, uint64_t src, size_t size, bool blocking)
 {
 	struct obc_stream *at = obc_stream_of(stream);
-	CUresult result =
-		obc_shared_exist() ? obc_shared_work(at, src, size, false) : CUDA_SUCCESS;
+	CUresult result = obc_shared_exist() ? obc_shared_work(at, src, size, false) : CUDA_SUCCESS;
 	uint64_t number;
 
 	if (ob_unlikely(result != CUDA_SUCCESS))
@@ -321,8 +320,7 @@ static CUresult box_shared(struct obc_stream *at, const struct obf_copy *c)
 	CUresult result = CUDA_SUCCESS;
 
 	if (c->src_device)
-		result = obc_shared_work(
-			at, c->src, extent(c, c->src_pitch, c->src_slice), false);
+		result = obc_shared_work(at, c->src, extent(c, c->src_pitch, c->src_slice), false);
 	if (c->dst_device && result == CUDA_SUCCESS)
 		result = obc_shared_work(at, c->dst, extent(c, c->dst_pitch, c->dst_slice), true);
 	return result;

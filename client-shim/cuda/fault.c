@@ -11,7 +11,6 @@
 #include <ucontext.h>
 
 #include "base/check.h"
-#include "client-shim/cuda/shared.h"
 #include "client-shim/session/inside.h"
 
 #define STACK_BYTES (256u << 10) /* for a thread whose handlers run on a small stack of their own */
@@ -22,6 +21,8 @@
  */
 static struct sigaction actions[2];
 static _Atomic unsigned action_now;
+
+static obc_fault_serve *_Atomic serve; /* set once */
 
 /* ---- faults that are not ours ---- */
 
@@ -88,14 +89,14 @@ static _Thread_local struct {
 
 static void serve_request(void)
 {
-	request.served = obc_shared_fault(request.addr, request.write);
+	request.served = serve(request.addr, request.write);
 }
 
 /* On a stack of our own: that of the program's handlers may be as small as 2 KiB. */
 static bool serve_elsewhere(uint64_t addr, int write)
 {
-	void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		-1, 0);
+	void *stack =
+		mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ucontext_t here, there;
 
 	if (stack == MAP_FAILED)
@@ -114,7 +115,7 @@ static bool serve_elsewhere(uint64_t addr, int write)
 	return request.served;
 }
 
-static bool serve(uint64_t addr, int write)
+static bool serve_here(uint64_t addr, int write)
 {
 	unsigned was = obc_inside;
 	stack_t stack;
@@ -126,7 +127,7 @@ static bool serve(uint64_t addr, int write)
 	if (sigaltstack(NULL, &stack) == 0 && stack.ss_flags & SS_ONSTACK)
 		served = serve_elsewhere(addr, write);
 	else
-		served = obc_shared_fault(addr, write);
+		served = serve(addr, write);
 	obc_inside = was;
 	return served;
 }
@@ -135,18 +136,18 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 {
 	int saved = errno, kind = access_kind(context);
 
-	if (info->si_code <= 0 || kind == -2 || !obc_shared_exist() ||
-		!serve((uintptr_t)info->si_addr, kind))
+	if (info->si_code <= 0 || kind == -2 || !serve_here((uintptr_t)info->si_addr, kind))
 		pass_on(sig, info, context);
 	errno = saved;
 }
 
-bool obc_fault_install(void)
+bool obc_fault_install(obc_fault_serve *fn)
 {
 	struct sigaction ours = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK },
 			 now;
 	unsigned next = !atomic_load(&action_now);
 
+	atomic_store(&serve, fn);
 	if (sigaction(SIGSEGV, NULL, &now) != 0)
 		return false;
 	if (ob_likely(now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault))

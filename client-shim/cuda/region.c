@@ -53,8 +53,7 @@ static bool pages_map(struct obc_region *region, int fixed)
 		return false;
 	if (ftruncate(region->fd, (off_t)region->size) != 0)
 		goto no_alias;
-	region->alias = mmap(
-		NULL, region->size, PROT_READ | PROT_WRITE, MAP_SHARED, region->fd, 0);
+	region->alias = mmap(NULL, region->size, PROT_READ | PROT_WRITE, MAP_SHARED, region->fd, 0);
 	if (region->alias == MAP_FAILED)
 		goto no_alias;
 	if (mmap(pointer(region->base), region->size, PROT_NONE, MAP_SHARED | fixed, region->fd,
@@ -194,8 +193,7 @@ CUresult obc_piece_take(struct obf_ctx *ctx, uint64_t size, struct obc_piece *re
 	return CUDA_SUCCESS;
 }
 
-CUresult obc_piece_place(
-	struct obf_ctx *ctx, uint64_t base, uint64_t size, struct obc_piece *ret)
+CUresult obc_piece_place(struct obf_ctx *ctx, uint64_t base, uint64_t size, struct obc_piece *ret)
 {
 	struct obc_region *region = calloc(1, sizeof *region);
 

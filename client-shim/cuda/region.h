@@ -41,8 +41,7 @@ CUresult obc_piece_take(struct obf_ctx *ctx, uint64_t size, struct obc_piece *re
  * The same for device memory that exists already and is not this object's: pages at these
  * addresses. CUDA_ERROR_NOT_SUPPORTED: this process uses them for something else.
  */
-CUresult obc_piece_place(
-	struct obf_ctx *ctx, uint64_t base, uint64_t size, struct obc_piece *ret);
+CUresult obc_piece_place(struct obf_ctx *ctx, uint64_t base, uint64_t size, struct obc_piece *ret);
 /* in_use: as for mem_free of front/backend.h. The bytes are dropped. */
 CUresult obc_piece_give(struct obf_ctx *ctx, struct obc_piece *piece, bool in_use);
 /* The first bytes of the range whose pages were ever written or read; false: none. */

@@ -94,11 +94,9 @@ static bool run_next(
 	return ret->first < ret->end;
 }
 
-static bool run_protect(
-	struct obc_shadow *shadow, struct run run, enum obc_shadow_access access)
+static bool run_protect(struct obc_shadow *shadow, struct run run, enum obc_shadow_access access)
 {
-	return shadow->ops->protect(
-		shadow, run_addr(shadow, run), run_size(shadow, run), access);
+	return shadow->ops->protect(shadow, run_addr(shadow, run), run_size(shadow, run), access);
 }
 
 static void run_set(struct obc_shadow *shadow, struct run run, enum obc_shadow_state state)
@@ -175,8 +173,7 @@ CUresult obc_shadow_give(struct obc_shadow *shadow, uint64_t addr, uint64_t size
 /* Fetches a run of blocks that are on the device and gives the program access. */
 static CUresult run_take(struct obc_shadow *shadow, struct run run, bool write)
 {
-	CUresult result =
-		shadow->ops->fetch(shadow, run_addr(shadow, run), run_size(shadow, run));
+	CUresult result = shadow->ops->fetch(shadow, run_addr(shadow, run), run_size(shadow, run));
 
 	if (!run_protect(shadow, run, write ? OBC_SHADOW_WRITE : OBC_SHADOW_READ))
 		return CUDA_ERROR_OUT_OF_MEMORY;

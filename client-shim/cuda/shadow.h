@@ -33,12 +33,7 @@
 #define OBC_SHADOW_PAGE      4096u       /* bytes; the smallest block */
 #define OBC_SHADOW_AHEAD_MAX (4u << 20)  /* bytes; the most that one access fetches */
 
-enum obc_shadow_state {
-	OBC_SHADOW_FRESH,
-	OBC_SHADOW_DIRTY,
-	OBC_SHADOW_CLEAN,
-	OBC_SHADOW_DEVICE
-};
+enum obc_shadow_state { OBC_SHADOW_FRESH, OBC_SHADOW_DIRTY, OBC_SHADOW_CLEAN, OBC_SHADOW_DEVICE };
 
 enum obc_shadow_access { OBC_SHADOW_NONE, OBC_SHADOW_READ, OBC_SHADOW_WRITE };
 

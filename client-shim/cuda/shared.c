@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "client-shim/cuda/context.h"
 #include "client-shim/cuda/fault.h"
 #include "client-shim/cuda/shared_inside.h"
 #include "client-shim/session/inside.h"
@@ -40,6 +39,13 @@ void obc_shared_unlock(void)
 
 /* ---- the list; under the lock ---- */
 
+static bool fault_serve(uint64_t addr, int write);
+
+bool obc_shared_ready(void)
+{
+	return obc_fault_install(fault_serve);
+}
+
 size_t obc_shared_at(uint64_t addr)
 {
 	size_t low = 0, high = obc_shareds.n;
@@ -69,7 +75,8 @@ bool obc_shared_add(struct obc_shared *s)
 		obc_shareds.list = larger;
 		obc_shareds.capacity = wanted;
 	}
-	memmove(obc_shareds.list + at + 1, obc_shareds.list + at, (obc_shareds.n - at) * sizeof *obc_shareds.list);
+	memmove(obc_shareds.list + at + 1, obc_shareds.list + at,
+		(obc_shareds.n - at) * sizeof *obc_shareds.list);
 	obc_shareds.list[at] = s;
 	obc_shareds.n++;
 	atomic_fetch_add(&obc_shared_used, 1);
@@ -81,7 +88,8 @@ void obc_shared_remove(const struct obc_shared *s)
 	size_t at = obc_shared_at(s->shadow.base);
 
 	obc_shareds.n--;
-	memmove(obc_shareds.list + at, obc_shareds.list + at + 1, (obc_shareds.n - at) * sizeof *obc_shareds.list);
+	memmove(obc_shareds.list + at, obc_shareds.list + at + 1,
+		(obc_shareds.n - at) * sizeof *obc_shareds.list);
 	atomic_fetch_sub(&obc_shared_used, 1);
 }
 
@@ -170,8 +178,7 @@ static CUresult parts(struct transfer *t, struct obc_stream *at)
 	return result;
 }
 
-static CUresult upload_part(
-	struct transfer *t, struct obc_stream *at, uint64_t addr, uint64_t size)
+static CUresult upload_part(struct transfer *t, struct obc_stream *at, uint64_t addr, uint64_t size)
 {
 	return obc_transfer_write(addr, alias_of(t, addr), size, at->base.handle, NULL, NULL);
 }
@@ -202,25 +209,23 @@ static CUresult shadow_upload(struct obc_shadow *shadow, uint64_t addr, uint64_t
 static CUresult fetch_wait(const struct obc_shared *s)
 {
 	CUresult result = CUDA_SUCCESS;
-	struct obf_stream *stream;
+	struct obf_stream *stream = s->stream ? ob_ids_get(&obf_stream_ids, s->stream) : NULL;
 
 	/* The stream waits for the function that makes the access. */
 	if (obf_in_host_function)
 		return CUDA_SUCCESS;
-	if (s->stream) {
-		stream = ob_ids_get(&obf_stream_ids, s->stream);
-		return stream ? obc_stream_wait(stream) : CUDA_SUCCESS;
-	}
-	for (struct obc_home *home = obc_shareds.homes; home && result == CUDA_SUCCESS; home = home->next)
+	if (stream)
+		return obc_stream_wait(stream);
+	for (struct obc_home *home = obc_shareds.homes; home && result == CUDA_SUCCESS;
+		home = home->next)
 		if (home->ctx && home->ctx->device == s->home->ctx->device)
 			result = home->ctx == s->home->ctx
-				? obc_ctx_synchronize(home->ctx)
+				? obf_attached()->ctx_synchronize(home->ctx)
 				: obf_ctx_settle(home->ctx);
 	return result;
 }
 
-static CUresult fetch_part(
-	struct transfer *t, struct obc_stream *at, uint64_t addr, uint64_t size)
+static CUresult fetch_part(struct transfer *t, struct obc_stream *at, uint64_t addr, uint64_t size)
 {
 	return obc_transfer_read(alias_of(t, addr), addr, size, at->base.handle);
 }
@@ -265,7 +270,8 @@ static CUresult gate(struct obc_stream *at)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	for (struct obc_home *home = obc_shareds.homes; home && result == CUDA_SUCCESS; home = home->next) {
+	for (struct obc_home *home = obc_shareds.homes; home && result == CUDA_SUCCESS;
+		home = home->next) {
 		if (!home->ctx)
 			continue;
 		if (home->pending) {
@@ -290,11 +296,14 @@ CUresult obc_shared_launch(struct obc_stream *at)
 	OBC_WAITS();
 
 	obc_shared_lock();
-	if (!obc_fault_install())
+	if (!obc_shared_ready())
 		result = CUDA_ERROR_OPERATING_SYSTEM;
 	for (size_t i = 0; i < obc_shareds.n && result == CUDA_SUCCESS; i++) {
 		struct obc_shared *s = obc_shareds.list[i];
 
+		/* The memory of a stream that has ended is attached to all again. */
+		if (s->stream && !ob_ids_get(&obf_stream_ids, s->stream))
+			s->stream = 0;
 		if (s->shadow.n_host && (!s->stream || s->stream == at->base.handle))
 			result = obc_shadow_give(&s->shadow, s->shadow.base, s->shadow.size, true);
 	}
@@ -323,7 +332,7 @@ CUresult obc_shared_work(struct obc_stream *at, uint64_t addr, uint64_t size, bo
 		if (shadow->base >= addr + size)
 			break;
 		found = true;
-		if (!obc_fault_install())
+		if (!obc_shared_ready())
 			result = CUDA_ERROR_OPERATING_SYSTEM;
 		else
 			result = obc_shadow_give(shadow, addr, size, writes);
@@ -347,7 +356,7 @@ static void warn_unserved(uint64_t addr, CUresult result)
 			(unsigned long long)addr, (int)result);
 }
 
-bool obc_shared_fault(uint64_t addr, int write)
+static bool fault_serve(uint64_t addr, int write)
 {
 	CUresult result = CUDA_SUCCESS;
 	bool ours = false;
@@ -447,7 +456,7 @@ static CUresult shared_make(struct obf_ctx *ctx, uint64_t size, struct obc_share
 	CUresult result;
 
 	s->home = obc_shared_home(ctx);
-	if (!s->home || !obc_fault_install())
+	if (!s->home || !obc_shared_ready())
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = obc_piece_take(ctx, size, &s->piece);
 	if (result != CUDA_SUCCESS)
@@ -540,13 +549,4 @@ CUresult obc_shared_attach(struct obf_stream *stream, const struct obf_mem *mem,
 	s->stream = flags & CU_MEM_ATTACH_SINGLE ? stream->handle : 0;
 	obc_shared_unlock();
 	return CUDA_SUCCESS;
-}
-
-void obc_shared_stream_closed(const struct obc_stream *at)
-{
-	obc_shared_lock();
-	for (size_t i = 0; i < obc_shareds.n; i++)
-		if (obc_shareds.list[i]->stream == at->base.handle)
-			obc_shareds.list[i]->stream = 0;
-	obc_shared_unlock();
 }

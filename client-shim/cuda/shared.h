@@ -39,15 +39,8 @@ void obc_shared_launched(void);
 CUresult obc_shared_work(struct obc_stream *at, uint64_t addr, uint64_t size, bool writes);
 /* Before a host function in a stream: its accesses must be served while the stream waits for it. */
 CUresult obc_shared_host_function(void);
-void obc_shared_stream_closed(const struct obc_stream *at);
 /* In the child of a fork: accesses are no longer served. */
 void obc_shared_forget(void);
-
-/*
- * An access of this thread faulted. write: 1, 0, or -1 if the system does not say. False: the
- * address is not in shared memory, or this access cannot be served.
- */
-bool obc_shared_fault(uint64_t addr, int write);
 
 /* The front end's backend table (front/backend.h). */
 CUresult obc_shared_alloc(struct obf_ctx *ctx, struct obf_mem *mem);

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client-shim/cuda/fault.h"
 #include "client-shim/cuda/shared_inside.h"
 #include "client-shim/session/inside.h"
 
@@ -24,8 +23,8 @@ static bool span_add(struct obc_shared *s, const struct obf_mem *mem)
 }
 
 /* Makes a shadow of pages that have none. The device's contents count. */
-static CUresult pages_add(struct obc_home *home, uint64_t base, uint64_t size,
-	const struct obf_mem *mem)
+static CUresult pages_add(
+	struct obc_home *home, uint64_t base, uint64_t size, const struct obf_mem *mem)
 {
 	struct obc_shared *s = calloc(1, sizeof *s);
 	CUresult result;
@@ -113,7 +112,7 @@ CUresult obc_shared_global(struct obf_ctx *ctx, const struct obf_mem *mem)
 
 	obc_shared_lock();
 	home = obc_shared_home(ctx);
-	if (home && obc_fault_install())
+	if (home && obc_shared_ready())
 		result = global_add(home, mem);
 	if (result != CUDA_SUCCESS)
 		global_remove(mem);

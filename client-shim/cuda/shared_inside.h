@@ -51,6 +51,8 @@ struct obc_shareds {
 extern struct obc_shareds obc_shareds;
 extern const struct obc_shadow_ops obc_shared_ops;
 
+/* Makes sure that faults are served. */
+bool obc_shared_ready(void);
 void obc_shared_lock(void);
 void obc_shared_unlock(void);
 /* Index of the first entry of the list that ends above addr. */

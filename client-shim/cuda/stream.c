@@ -6,7 +6,6 @@
 
 #include "base/ids.h"
 #include "base/opt.h"
-#include "client-shim/cuda/shared.h"
 #include "client-shim/session/log.h"
 #include "protocol/obc_calls.h"
 
@@ -31,8 +30,6 @@ void obc_stream_close(struct obf_stream *base, bool ctx_ended)
 	uint64_t id = base->handle;
 
 	obc_watch_end(&stream->watch);
-	if (obc_shared_exist())
-		obc_shared_stream_closed(stream);
 	if (!ctx_ended)
 		obc_raise(&stream->home->orphaned, obc_read(&stream->last));
 	/* Before another thread may get the object. */
@@ -266,24 +263,4 @@ CUresult obc_stream_wait(struct obf_stream *base)
 	if (stream_heard(stream, &result) && result != CUDA_ERROR_NOT_READY)
 		return result;
 	return stream_ask(stream, OBP_OP_STREAM_SYNCHRONIZE);
-}
-
-CUresult obc_stream_value(struct obf_stream *stream, const struct obf_value *value)
-{
-	CUstream handle =
-		(CUstream)(uintptr_t)stream->handle; /* NOLINT(performance-no-int-to-ptr) */
-
-	if (obc_shared_exist()) {
-		CUresult result = obc_shared_work(
-			obc_stream_of(stream), value->addr, value->bytes, !value->wait);
-
-		if (result != CUDA_SUCCESS)
-			return result;
-	}
-	if (value->bytes == 8)
-		return (value->wait ? obc_call_cuStreamWaitValue64_v2
-				    : obc_call_cuStreamWriteValue64_v2)(
-			handle, value->addr, value->value, value->flags);
-	return (value->wait ? obc_call_cuStreamWaitValue32_v2 : obc_call_cuStreamWriteValue32_v2)(
-		handle, value->addr, (uint32_t)value->value, value->flags);
 }

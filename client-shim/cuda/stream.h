@@ -92,7 +92,6 @@ void obc_point_arrived(const struct obc_point *point);
 CUresult obc_stream_open(struct obf_stream *stream);
 void obc_stream_close(struct obf_stream *stream, bool ctx_ended);
 CUresult obc_stream_query(struct obf_stream *stream);
-CUresult obc_stream_value(struct obf_stream *stream, const struct obf_value *value);
 CUresult obc_stream_wait(struct obf_stream *stream);
 CUresult obc_point_take(struct obf_stream *stream, struct obf_point *ret);
 bool obc_point_over(const struct obf_point *point);

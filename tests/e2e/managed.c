@@ -148,7 +148,7 @@ int main(int argc, char **argv)
 		return 2;
 	begin();
 	if (strcmp(argv[1], "turns") == 0)
-		turns(atoi(argv[2]));
+		turns((int)strtol(argv[2], NULL, 10));
 	else if (strcmp(argv[1], "lost") == 0)
 		lost();
 	else if (strcmp(argv[1], "file") == 0)

@@ -105,8 +105,7 @@ static void prefetch(CUdeviceptr p, CUdeviceptr device, CUstream stream)
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemPrefetchAsync(device, 4096, gpu, 0, stream));
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemPrefetchAsync(p + 1, BYTES, gpu, 0, stream));
 	EXPECT(CUDA_ERROR_INVALID_DEVICE, cuMemPrefetchAsync(p, BYTES, no_gpu, 0, stream));
-	EXPECT(CUDA_ERROR_INVALID_HANDLE,
-		cuMemPrefetchAsync(p, BYTES, gpu, 0, (CUstream)0x7777));
+	EXPECT(CUDA_ERROR_INVALID_HANDLE, cuMemPrefetchAsync(p, BYTES, gpu, 0, (CUstream)0x7777));
 	((int *)p)[1000] = 5;
 	CU(cuMemPrefetchAsync(p, BYTES, gpu, 0, stream));
 	CU(cuMemPrefetchAsync(p, BYTES, cpu, 0, 0));

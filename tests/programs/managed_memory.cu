@@ -170,7 +170,8 @@ static void advice(void)
 	for (size_t i = 0; i < n; i++)
 		p[i] = 3;
 #if CUDART_VERSION >= 13000
-	struct cudaMemLocation device = { cudaMemLocationTypeDevice, 0 }, cpu = { cudaMemLocationTypeHost, 0 };
+	struct cudaMemLocation device = { cudaMemLocationTypeDevice, 0 },
+			       cpu = { cudaMemLocationTypeHost, 0 };
 
 	CU(cudaMemPrefetchAsync(p, bytes, device, 0, 0));
 	add<<<8, 128>>>(p, n, 1);
@@ -188,9 +189,11 @@ static void advice(void)
 #endif
 	CU(cudaDeviceSynchronize());
 	ok &= all_are(p, n, 4, 0);
-	CU(cudaMemRangeGetAttribute(&value, sizeof value, cudaMemRangeAttributeReadMostly, p, bytes / 2));
+	CU(cudaMemRangeGetAttribute(
+		&value, sizeof value, cudaMemRangeAttributeReadMostly, p, bytes / 2));
 	printf("read mostly: %d", value);
-	CU(cudaMemRangeGetAttribute(&value, sizeof value, cudaMemRangeAttributeReadMostly, p, bytes));
+	CU(cudaMemRangeGetAttribute(
+		&value, sizeof value, cudaMemRangeAttributeReadMostly, p, bytes));
 	printf(" %d\n", value);
 	CU(cudaMemRangeGetAttribute(
 		&value, sizeof value, cudaMemRangeAttributePreferredLocation, p, bytes));
@@ -221,7 +224,8 @@ static void streams(void)
 
 	CU(cudaEventCreate(&event));
 	for (int i = 0; i < N; i++) {
-		CU(cudaStreamCreateWithFlags(&stream[i], i % 2 ? cudaStreamNonBlocking : cudaStreamDefault));
+		CU(cudaStreamCreateWithFlags(
+			&stream[i], i % 2 ? cudaStreamNonBlocking : cudaStreamDefault));
 		p[i] = managed(n, i % 2 ? cudaMemAttachHost : cudaMemAttachGlobal);
 		CU(cudaStreamAttachMemAsync(stream[i], p[i], 0, cudaMemAttachSingle));
 		CU(cudaStreamSynchronize(stream[i]));
