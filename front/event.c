@@ -6,6 +6,7 @@
 #include "front/backend.h"
 #include "front/private.h"
 #include "front/stream.h"
+#include "front/waited.h"
 #include "protocol/obf_calls.h"
 
 #define EVENT_FLAGS \
@@ -153,7 +154,10 @@ CUresult obf_cuEventQuery(CUevent handle)
 
 	if (result != CUDA_SUCCESS || !is_recorded(event))
 		return result;
-	return obf_ctx_result(event->ctx, obf_process.backend->event_query(event));
+	result = obf_process.backend->event_query(event);
+	if (obf_waited_heard())
+		result = obf_waited(result, NULL, false);
+	return obf_ctx_result(event->ctx, result);
 }
 
 CUresult obf_cuEventSynchronize(CUevent handle)
@@ -163,7 +167,10 @@ CUresult obf_cuEventSynchronize(CUevent handle)
 
 	if (result != CUDA_SUCCESS || !is_recorded(event))
 		return result;
-	return obf_ctx_result(event->ctx, obf_process.backend->event_wait(event));
+	result = obf_process.backend->event_wait(event);
+	if (obf_waited_heard())
+		result = obf_waited(result, NULL, false);
+	return obf_ctx_result(event->ctx, result);
 }
 
 CUresult obf_cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned flags)

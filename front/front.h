@@ -328,6 +328,14 @@ struct obf_mem_bounds {
 };
 extern struct obf_mem_bounds obf_mem_bounds;
 
+/* [low, high) contains all addresses that pinned memory has ever had. */
+extern struct obf_mem_bounds obf_pinned_bounds;
+
+/* Memory that the process has had and that launches must consider: a set of these bits. */
+#define OBF_WATCH_PINNED 1u /* pinned memory: a parameter may point to it */
+#define OBF_WATCH_SHARED 2u /* memory that the program and kernels both access */
+extern _Atomic unsigned obf_launch_watched;
+
 /*
  * For backends: declares that these addresses, which no other window contains, are device memory or
  * unused. False: out of memory; unused addresses count as host memory then.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Pinned host memory: ordinary pages of this process that are entered in the map. The device cannot
- * access them; only copies read and write them. Memory with the flag DEVICEMAP is device memory
- * instead, which the program accesses too, like managed memory. Freeing and unregistering synchronise implicitly:
+ * Pinned host memory: ordinary pages of this process that are entered in the map. Copies
+ * read and write them; for kernels a range gets a twin on the device (front/twin.h). Memory with the
+ * flag DEVICEMAP is device memory instead, which the program accesses too, like managed memory. Freeing and unregistering synchronise implicitly:
  * they take effect in every case and return the result of the wait.
  */
 #include <sys/mman.h>
@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "front/memory.h"
 #include "front/private.h"
+#include "front/twin.h"
 #include "protocol/obf_calls.h"
 
 #define HOST_SIZE_MAX (1ull << 46) /* bytes */
@@ -60,10 +61,7 @@ CUresult obf_cuMemHostAlloc(void **p, size_t size, unsigned flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (size > HOST_SIZE_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	/*
-	 * Without room on the device, copies can still use the memory; cuMemHostGetDevicePointer
-	 * then fails.
-	 */
+	/* Without room on the device, copies can still use the memory. */
 	if (flags & CU_MEMHOSTALLOC_DEVICEMAP) {
 		result = mapped_alloc(ctx, p, size, flags);
 		if (result != CUDA_ERROR_OUT_OF_MEMORY && result != CUDA_ERROR_NOT_SUPPORTED)
@@ -109,6 +107,7 @@ CUresult obf_cuMemFreeHost(void *p)
 		freed = obf_memory_give(mem.ctx, &mem, true);
 		return result == CUDA_SUCCESS ? obf_ctx_result(mem.ctx, freed) : result;
 	}
+	obf_twin_end(mem.base);
 	range_changed(p, mem.size, false);
 	munmap(p, pages(mem.size));
 	return result;
@@ -156,6 +155,7 @@ CUresult obf_cuMemHostUnregister(void *p)
 	result = obf_ctx_settle(mem.ctx);
 	if (!obf_mem_remove(mem.base, NULL))
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	obf_twin_end(mem.base);
 	range_changed(p, mem.size, false);
 	return result;
 }
@@ -178,6 +178,7 @@ CUresult obf_cuMemHostGetDevicePointer_v2(CUdeviceptr *addr, void *p, unsigned f
 	struct obf_mem mem;
 	struct obf_ctx *ctx;
 	CUresult result = obf_ctx_enter(&ctx);
+	uint64_t device;
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -187,9 +188,10 @@ CUresult obf_cuMemHostGetDevicePointer_v2(CUdeviceptr *addr, void *p, unsigned f
 		*addr = (uintptr_t)p;
 		return CUDA_SUCCESS;
 	}
-	return obf_absent("cuMemHostGetDevicePointer",
-		"kernels cannot access this memory: allocate it with cuMemHostAlloc and "
-		"CU_MEMHOSTALLOC_DEVICEMAP (cudaHostAllocMapped)");
+	result = obf_twin_get(ctx, &mem, (uintptr_t)p, &device);
+	if (result == CUDA_SUCCESS)
+		*addr = device;
+	return obf_ctx_result(ctx, result);
 }
 
 void obf_hostmem_end(const struct obf_ctx *ctx)
@@ -200,6 +202,7 @@ void obf_hostmem_end(const struct obf_ctx *ctx)
 	while (obf_mem_take_next(ctx, OBF_MEM_HOST, &from, &mem)) {
 		void *p = (void *)(uintptr_t)mem.base;
 
+		obf_twin_end(mem.base);
 		range_changed(p, mem.size, false);
 		if (!mem.registered)
 			munmap(p, pages(mem.size));

@@ -61,34 +61,23 @@ static inline CUresult launch_write(struct obc_stream *at, const struct obf_func
 }
 
 /*
- * The program passes its parameters in one buffer. They are packed into a temporary buffer first,
- * because the program's buffer may be malformed.
+ * The program passes its parameters in one buffer, or the front end does because of shared memory.
+ * They are packed into a temporary buffer first, because the program's buffer may be malformed.
  */
 static __attribute__((noinline)) CUresult launch_extra(struct obc_stream *at,
 	const struct obf_func *func, const struct obf_launch *launch, void **params, void **extra)
 {
 	uint8_t packed[OBP_PARAM_BYTES_MAX];
 	CUresult result = obf_launch_pack(func, params, extra, packed);
+	bool shared = obc_shared_exist();
 
-	return result == CUDA_SUCCESS ? launch_write(at, func, launch, NULL, packed) : result;
-}
-
-/*
- * There is memory that the program accesses directly. The parameters are packed first, because they
- * may lie in such memory, and an access may wait for the device.
- */
-static __attribute__((noinline)) CUresult launch_shared(struct obc_stream *at,
-	const struct obf_func *func, const struct obf_launch *launch, void **params, void **extra)
-{
-	uint8_t packed[OBP_PARAM_BYTES_MAX];
-	CUresult result = obf_launch_pack(func, params, extra, packed);
-
-	if (result == CUDA_SUCCESS)
+	if (shared && result == CUDA_SUCCESS)
 		result = obc_shared_launch(at);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = launch_write(at, func, launch, NULL, packed);
-	obc_shared_launched();
+	if (shared)
+		obc_shared_launched();
 	return result;
 }
 
@@ -98,8 +87,6 @@ static inline CUresult launch_enqueue(struct obf_stream *stream, struct obf_func
 	struct obc_stream *at = obc_stream_of(stream);
 	CUresult result;
 
-	if (obc_shared_exist())
-		return launch_shared(at, func, launch, params, extra);
 	if (ob_unlikely(extra != NULL))
 		return launch_extra(at, func, launch, params, extra);
 	result = params_check(func, params);

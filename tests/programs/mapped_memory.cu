@@ -135,6 +135,78 @@ static void copies(void)
 	printf("copies: %s\n", ok ? "ok" : "WRONG");
 }
 
+/* Memory of malloc, at any address, with other data around it. */
+static void registered(void)
+{
+	const int n = 30001;
+	float *all = (float *)malloc((n + 20) * sizeof *all), *in = all + 3, *device;
+	float *out = (float *)malloc(n * sizeof *out), *device_out;
+	bool ok = true;
+
+	for (int i = 0; i < n + 20; i++)
+		all[i] = (float)i;
+	memset(out, 0, n * sizeof *out);
+	CU(cudaHostRegister(in, n * sizeof *in, cudaHostRegisterMapped));
+	CU(cudaHostRegister(out, n * sizeof *out, cudaHostRegisterDefault));
+	device = device_pointer(in);
+	device_out = device_pointer(out);
+	for (int round = 1; round <= 3; round++) {
+		scale<<<(n + 127) / 128, 128>>>(device, device_out, n, (float)round);
+		in[n / 2] += 0; /* while the kernel may run */
+		CU(cudaDeviceSynchronize());
+		ok &= scaled(in, out, n, (float)round);
+		in[round * 1000] *= 2;
+	}
+	/* The program and the device change different bytes of one page. */
+	scale<<<1, 10>>>(device, device_out, 10, 100);
+	out[20] = -1;
+	CU(cudaStreamSynchronize(0));
+	ok &= out[9] == 1200 && out[20] == -1 && out[21] == 3 * 24;
+	scale<<<1, 1>>>(device, device_out, 1, 7);
+	CU(cudaMemcpy(device, device_out + 20, sizeof(float), cudaMemcpyDeviceToDevice));
+	CU(cudaDeviceSynchronize());
+	ok &= in[0] == -1 && all[2] == 2 && all[n + 3] == n + 3 && out[0] == 21;
+	CU(cudaHostUnregister(in));
+	CU(cudaHostUnregister(out));
+	EXPECT(cudaErrorInvalidValue, cudaHostGetDevicePointer((void **)&device, in, 0));
+	cudaGetLastError();
+	free(all);
+	free(out);
+	printf("registered: %s\n", ok ? "ok" : "WRONG");
+}
+
+/* With unified addressing, kernels may use the address of any memory of cudaMallocHost. */
+static void plain(void)
+{
+	const int n = 10000;
+	float *in, *out;
+	cudaStream_t stream;
+	cudaEvent_t event;
+	bool ok = true;
+
+	CU(cudaMallocHost((void **)&in, n * sizeof *in));
+	CU(cudaMallocHost((void **)&out, n * sizeof *out));
+	CU(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	CU(cudaEventCreate(&event));
+	for (int i = 0; i < n; i++)
+		in[i] = (float)i;
+	for (int round = 1; round <= 3; round++) {
+		scale<<<(n + 127) / 128, 128, 0, stream>>>(in, out, n, (float)round);
+		CU(cudaEventRecord(event, stream));
+		CU(cudaEventSynchronize(event));
+		ok &= scaled(in, out, n, (float)round);
+		in[5] += 10;
+		scale<<<1, 100>>>(in + 4, out + 4, 1, 50);
+		CU(cudaStreamSynchronize(0));
+		ok &= out[4] == 200 && out[5] == (in[5] - 10) * (float)round;
+	}
+	CU(cudaFreeHost(in));
+	CU(cudaFreeHost(out));
+	CU(cudaEventDestroy(event));
+	CU(cudaStreamDestroy(stream));
+	printf("plain: %s\n", ok ? "ok" : "WRONG");
+}
+
 static void attributes(void)
 {
 	cudaPointerAttributes attributes;
@@ -165,6 +237,8 @@ int main(void)
 	synchronised();
 	atomics();
 	copies();
+	registered();
+	plain();
 	attributes();
 	return verdict("mapped_memory");
 }
