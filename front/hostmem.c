@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * Pinned host memory: ordinary pages of this process that are entered in the map. Copies
- * read and write them; for kernels a range gets a twin on the device (front/twin.h). Memory with the
+ * read and write them; for kernels a range gets a mirror on the device (front/mirror.h). Memory with the
  * flag DEVICEMAP is device memory instead, which the program accesses too, like managed memory. Freeing and unregistering synchronise implicitly:
  * they take effect in every case and return the result of the wait.
  */
@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "front/memory.h"
 #include "front/private.h"
-#include "front/twin.h"
+#include "front/mirror.h"
 #include "protocol/obf_calls.h"
 
 #define HOST_SIZE_MAX (1ull << 46) /* bytes */
@@ -107,7 +107,7 @@ CUresult obf_cuMemFreeHost(void *p)
 		freed = obf_memory_give(mem.ctx, &mem, true);
 		return result == CUDA_SUCCESS ? obf_ctx_result(mem.ctx, freed) : result;
 	}
-	obf_twin_end(mem.base);
+	obf_mirror_end(mem.base);
 	range_changed(p, mem.size, false);
 	munmap(p, pages(mem.size));
 	return result;
@@ -155,7 +155,7 @@ CUresult obf_cuMemHostUnregister(void *p)
 	result = obf_ctx_settle(mem.ctx);
 	if (!obf_mem_remove(mem.base, NULL))
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-	obf_twin_end(mem.base);
+	obf_mirror_end(mem.base);
 	range_changed(p, mem.size, false);
 	return result;
 }
@@ -188,7 +188,7 @@ CUresult obf_cuMemHostGetDevicePointer_v2(CUdeviceptr *addr, void *p, unsigned f
 		*addr = (uintptr_t)p;
 		return CUDA_SUCCESS;
 	}
-	result = obf_twin_get(ctx, &mem, (uintptr_t)p, &device);
+	result = obf_mirror_get(ctx, &mem, (uintptr_t)p, &device);
 	if (result == CUDA_SUCCESS)
 		*addr = device;
 	return obf_ctx_result(ctx, result);
@@ -202,7 +202,7 @@ void obf_hostmem_end(const struct obf_ctx *ctx)
 	while (obf_mem_take_next(ctx, OBF_MEM_HOST, &from, &mem)) {
 		void *p = (void *)(uintptr_t)mem.base;
 
-		obf_twin_end(mem.base);
+		obf_mirror_end(mem.base);
 		range_changed(p, mem.size, false);
 		if (!mem.registered)
 			munmap(p, pages(mem.size));

@@ -17,7 +17,7 @@
 
 #include "front/front.h"
 #include "front/stream.h"
-#include "front/twin.h"
+#include "front/mirror.h"
 #include "protocol/obf_calls.h"
 
 /*
@@ -34,7 +34,7 @@ static __attribute__((noinline)) CUresult launch_watched(struct obf_stream *stre
 	CUresult result = obf_launch_pack(func, params, extra, packed);
 
 	if (result == CUDA_SUCCESS)
-		result = obf_twins_launch(stream, packed, size);
+		result = obf_mirrors_launch(stream, packed, size);
 	return result == CUDA_SUCCESS ? launch_enqueue(stream, func, launch, NULL, buffer) : result;
 }
 
@@ -60,7 +60,7 @@ static inline CUresult launch_put(CUfunction handle, const struct obf_launch *la
 		return result;
 	watched = atomic_load_explicit(&obf_launch_watched, memory_order_relaxed);
 	if (ob_unlikely(watched) &&
-		(watched & OBF_WATCH_SHARED || extra || obf_twins_concern(func, params)))
+		(watched & OBF_WATCH_SHARED || extra || obf_mirrors_concern(func, params)))
 		return obf_ctx_result(ctx, launch_watched(stream, func, launch, params, extra));
 	return obf_ctx_result(ctx, launch_enqueue(stream, func, launch, params, extra));
 }

@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * obf_waited: announces that the program has waited for work of the device. There is one listener
- * at most (front/twin.c), and none before a kernel uses pinned memory. Any thread.
+ * at most (front/mirror.c), and none before a kernel uses pinned memory. Any thread.
  */
 #ifndef OBF_WAITED_H
 #define OBF_WAITED_H

@@ -166,8 +166,11 @@ static void registered(void)
 	CU(cudaMemcpy(device, device_out + 20, sizeof(float), cudaMemcpyDeviceToDevice));
 	CU(cudaDeviceSynchronize());
 	ok &= in[0] == -1 && all[2] == 2 && all[n + 3] == n + 3 && out[0] == 21;
-	CU(cudaHostUnregister(in));
+	/* Unregistering waits for kernels. */
+	scale<<<1, 1>>>(device, device_out, 1, 9);
 	CU(cudaHostUnregister(out));
+	ok &= out[0] == -9 && out[1] == 400;
+	CU(cudaHostUnregister(in));
 	EXPECT(cudaErrorInvalidValue, cudaHostGetDevicePointer((void **)&device, in, 0));
 	cudaGetLastError();
 	free(all);

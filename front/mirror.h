@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obf_twin: device memory that stands for a range of pinned host memory which kernels access:
+ * obf_mirror: device memory that stands for a range of pinned host memory which kernels access:
  * memory that was registered, or allocated without DEVICEMAP. It has other addresses than the host
  * memory, so a parameter of a kernel that points to such host memory is replaced.
  *
  * Both sides are compared with the bytes that they last had in common. Before a kernel, the pages
  * that the program has changed are uploaded; after a synchronisation, the bytes that the device has
- * changed are written to the host memory. A twin is made when a device pointer is needed, because
+ * changed are written to the host memory. A mirror is made when a device pointer is needed, because
  * both comparisons look at every byte. One lock; any thread.
  */
-#ifndef OBF_TWIN_H
-#define OBF_TWIN_H
+#ifndef OBF_MIRROR_H
+#define OBF_MIRROR_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -23,19 +23,19 @@
 
 struct obf_stream;
 
-extern _Atomic unsigned obf_twins; /* how many there are */
+extern _Atomic unsigned obf_mirrors; /* how many there are */
 
 /*
  * The device address of host memory in a range of the map of kind OBF_MEM_HOST. ctx is current. The
- * twin is made if there is none.
+ * mirror is made if there is none.
  */
-CUresult obf_twin_get(
+CUresult obf_mirror_get(
 	struct obf_ctx *ctx, const struct obf_mem *mem, uint64_t addr, uint64_t *ret_device);
 /* The host memory that begins at base is freed or unregistered, after its context has settled. */
-void obf_twin_end(uint64_t base);
+void obf_mirror_end(uint64_t base);
 
 /* Whether one of the words of a parameter may point to pinned memory. */
-static inline bool obf_twin_word(const void *param, uint32_t size)
+static inline bool obf_mirror_word(const void *param, uint32_t size)
 {
 	const uint64_t low = obf_pinned_bounds.low, span = obf_pinned_bounds.high - low;
 	uint64_t word;
@@ -49,16 +49,16 @@ static inline bool obf_twin_word(const void *param, uint32_t size)
 }
 
 /*
- * Whether a launch needs obf_twins_launch: there are twins, or one of the parameters, which are not
+ * Whether a launch needs obf_mirrors_launch: there are mirrors, or one of the parameters, which are not
  * packed, may point to pinned memory. Hot path of programs with pinned memory.
  */
-static inline bool obf_twins_concern(const struct obf_func *func, void *const *params)
+static inline bool obf_mirrors_concern(const struct obf_func *func, void *const *params)
 {
-	if (ob_unlikely(atomic_load_explicit(&obf_twins, memory_order_relaxed) > 0 || !params))
+	if (ob_unlikely(atomic_load_explicit(&obf_mirrors, memory_order_relaxed) > 0 || !params))
 		return true;
 	for (uint32_t i = 0; i < func->n_params; i++)
 		if (func->params[i].size >= sizeof(uint64_t) &&
-			ob_unlikely(!params[i] || obf_twin_word(params[i], func->params[i].size)))
+			ob_unlikely(!params[i] || obf_mirror_word(params[i], func->params[i].size)))
 			return true;
 	return false;
 }
@@ -67,6 +67,6 @@ static inline bool obf_twins_concern(const struct obf_func *func, void *const *p
  * Before a kernel: replaces pointers to pinned memory in its parameters (`size` bytes) by device
  * addresses, and uploads what the program has changed.
  */
-CUresult obf_twins_launch(struct obf_stream *stream, void *params, size_t size);
+CUresult obf_mirrors_launch(struct obf_stream *stream, void *params, size_t size);
 
 #endif
