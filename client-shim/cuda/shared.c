@@ -93,53 +93,11 @@ void obc_shared_remove(const struct obc_shared *s)
 	atomic_fetch_sub(&obc_shared_used, 1);
 }
 
-/* ---- contexts; under the lock ---- */
-
-struct obc_home *obc_shared_home(struct obf_ctx *ctx)
-{
-	struct obc_home *home = obc_shareds.homes, *unused = NULL;
-
-	while (home && home->ctx != ctx) {
-		if (!home->ctx)
-			unused = home;
-		home = home->next;
-	}
-	if (home)
-		return home;
-	home = unused ? unused : calloc(1, sizeof *home);
-	if (!home)
-		return NULL;
-	if (!unused) {
-		home->next = obc_shareds.homes;
-		obc_shareds.homes = home;
-	}
-	if (obf_cuStreamCreate(&home->stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
-		return NULL;
-	if (obf_cuEventCreate(&home->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
-		obf_cuStreamDestroy_v2(home->stream);
-		return NULL;
-	}
-	home->ctx = ctx;
-	home->pending = false;
-	home->uploads = 0;
-	return home;
-}
-
 /* ---- the bytes; under the lock ---- */
 
 static struct obc_shared *shared_of(struct obc_shadow *shadow)
 {
 	return (struct obc_shared *)shadow;
-}
-
-static struct obc_stream *stream_of(const struct obc_home *home)
-{
-	struct obf_stream *stream;
-
-	/* The stream lives as long as the context. */
-	return obf_stream_get(home->stream, home->ctx, &stream) == CUDA_SUCCESS
-		? obc_stream_of(stream)
-		: NULL;
 }
 
 static bool shadow_protect(
@@ -186,7 +144,7 @@ static CUresult upload_part(struct transfer *t, struct obc_stream *at, uint64_t 
 static CUresult upload_in(struct obf_ctx *ctx, void *user)
 {
 	struct transfer *t = user;
-	struct obc_stream *at = stream_of(t->s->home);
+	struct obc_stream *at = obc_home_stream(t->s->home);
 	CUresult result;
 
 	(void)ctx;
@@ -218,7 +176,7 @@ static CUresult fetch_wait(const struct obc_shared *s)
 		return obc_stream_wait(stream);
 	for (struct obc_home *home = obc_shareds.homes; home && result == CUDA_SUCCESS;
 		home = home->next)
-		if (home->ctx && home->ctx->device == s->home->ctx->device)
+		if (obc_home_alive(home) && home->ctx->device == s->home->ctx->device)
 			result = home->ctx == s->home->ctx
 				? obf_attached()->ctx_synchronize(home->ctx)
 				: obf_ctx_settle(home->ctx);
@@ -233,7 +191,7 @@ static CUresult fetch_part(struct transfer *t, struct obc_stream *at, uint64_t a
 static CUresult fetch_in(struct obf_ctx *ctx, void *user)
 {
 	struct transfer *t = user;
-	struct obc_stream *at = stream_of(t->s->home);
+	struct obc_stream *at = obc_home_stream(t->s->home);
 	CUresult result = at ? fetch_wait(t->s) : CUDA_ERROR_INVALID_CONTEXT;
 
 	if (result == CUDA_SUCCESS)
@@ -265,31 +223,6 @@ const struct obc_shadow_ops obc_shared_ops = {
 
 /* ---- work of the device ---- */
 
-/* Orders the stream behind all uploads; under the lock. */
-static CUresult gate(struct obc_stream *at)
-{
-	CUresult result = CUDA_SUCCESS;
-
-	for (struct obc_home *home = obc_shareds.homes; home && result == CUDA_SUCCESS;
-		home = home->next) {
-		if (!home->ctx)
-			continue;
-		if (home->pending) {
-			result = obf_cuEventRecord(home->event, home->stream);
-			home->uploads = ++obc_shareds.uploads;
-			home->pending = false;
-		}
-		if (result == CUDA_SUCCESS && home->uploads > at->uploads_seen)
-			result = obf_cuStreamWaitEvent(at->base.legacy
-					? CU_STREAM_LEGACY
-					: (CUstream)(uintptr_t)at->base.handle,
-				home->event, 0);
-	}
-	if (result == CUDA_SUCCESS)
-		at->uploads_seen = obc_shareds.uploads;
-	return result;
-}
-
 CUresult obc_shared_launch(struct obc_stream *at)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -308,7 +241,7 @@ CUresult obc_shared_launch(struct obc_stream *at)
 			result = obc_shadow_give(&s->shadow, s->shadow.base, s->shadow.size, true);
 	}
 	if (result == CUDA_SUCCESS)
-		result = gate(at);
+		result = obc_home_gate(at);
 	if (result != CUDA_SUCCESS)
 		obc_shared_unlock();
 	return result;
@@ -338,7 +271,7 @@ CUresult obc_shared_work(struct obc_stream *at, uint64_t addr, uint64_t size, bo
 			result = obc_shadow_give(shadow, addr, size, writes);
 	}
 	if (found && result == CUDA_SUCCESS)
-		result = gate(at);
+		result = obc_home_gate(at);
 	obc_shared_unlock();
 	return result;
 }
@@ -431,7 +364,7 @@ CUresult obc_shared_host_function(void)
 /* The device's side of new memory is zero too, so untouched pages are equal on both sides. */
 static CUresult clear(struct obc_shared *s)
 {
-	struct obc_stream *at = stream_of(s->home);
+	struct obc_stream *at = obc_home_stream(s->home);
 	struct obp_memset_req *req;
 	struct obc_slot slot;
 
@@ -455,7 +388,7 @@ static CUresult shared_make(struct obf_ctx *ctx, uint64_t size, struct obc_share
 {
 	CUresult result;
 
-	s->home = obc_shared_home(ctx);
+	s->home = obc_home_of(ctx);
 	if (!s->home || !obc_shared_ready())
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = obc_piece_take(ctx, size, &s->piece);
@@ -498,16 +431,6 @@ CUresult obc_shared_alloc(struct obf_ctx *ctx, struct obf_mem *mem)
 	return CUDA_SUCCESS;
 }
 
-/* The last allocation of a context that has ended: its stream and event are gone. */
-void obc_shared_home_leave(struct obc_home *home)
-{
-	for (size_t i = 0; i < obc_shareds.n; i++)
-		if (obc_shareds.list[i]->home == home)
-			return;
-	if (!atomic_load(&home->ctx->active))
-		home->ctx = NULL;
-}
-
 CUresult obc_shared_free(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use)
 {
 	struct obc_shared *s = mem->backend;
@@ -518,7 +441,6 @@ CUresult obc_shared_free(struct obf_ctx *ctx, const struct obf_mem *mem, bool in
 	obc_shared_remove(s);
 	obc_shadow_fini(&s->shadow);
 	result = obc_piece_give(ctx, &s->piece, in_use);
-	obc_shared_home_leave(s->home);
 	obc_shared_unlock();
 	free(s);
 	return result;

@@ -98,7 +98,6 @@ static void global_remove(const struct obf_mem *mem)
 		obc_shared_remove(s);
 		obc_shadow_fini(&s->shadow);
 		obc_piece_give(s->home->ctx, &s->piece, false);
-		obc_shared_home_leave(s->home);
 		free(s->spans);
 		free(s);
 	}
@@ -111,7 +110,7 @@ CUresult obc_shared_global(struct obf_ctx *ctx, const struct obf_mem *mem)
 	OBC_WAITS();
 
 	obc_shared_lock();
-	home = obc_shared_home(ctx);
+	home = obc_home_of(ctx);
 	if (home && obc_shared_ready())
 		result = global_add(home, mem);
 	if (result != CUDA_SUCCESS)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Shared memory (client-shim/cuda/shared.h): what its two files have in common. Everything is under
+ * Shared memory (client-shim/cuda/shared.h): what its files have in common. Everything is under
  * the lock.
  */
 #ifndef OBC_SHARED_INSIDE_H
@@ -13,10 +13,11 @@
 
 /*
  * Uploads are made in a stream of their own, since the program may have blocked any of its streams.
- * An event after the last upload orders the program's streams behind it.
+ * An event after the last upload orders the program's streams behind it. Both end with the
+ * context; the struct is kept and used for the next context at the same address.
  */
 struct obc_home {
-	struct obf_ctx *ctx; /* NULL: unused */
+	struct obf_ctx *ctx;
 	CUstream stream;
 	CUevent event;
 	uint64_t uploads; /* number of the last recording of the event */
@@ -59,9 +60,16 @@ void obc_shared_unlock(void);
 size_t obc_shared_at(uint64_t addr);
 bool obc_shared_add(struct obc_shared *s); /* false: out of memory */
 void obc_shared_remove(const struct obc_shared *s);
+
+/* ---- shared_home.c ---- */
+
 /* `ctx` is current. NULL: out of memory, or the session is lost. */
-struct obc_home *obc_shared_home(struct obf_ctx *ctx);
-/* After obc_shared_remove: the home has perhaps lost its last entry. */
-void obc_shared_home_leave(struct obc_home *home);
+struct obc_home *obc_home_of(struct obf_ctx *ctx);
+/* Whether the context that the home was made for still exists. */
+bool obc_home_alive(const struct obc_home *home);
+/* NULL: the context has ended. */
+struct obc_stream *obc_home_stream(const struct obc_home *home);
+/* Orders the stream behind all uploads. */
+CUresult obc_home_gate(struct obc_stream *at);
 
 #endif

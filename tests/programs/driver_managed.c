@@ -258,6 +258,52 @@ static void signals(CUdeviceptr p)
 	puts("signals");
 }
 
+/* A handler on a small stack of its own, which is too small for what an access needs. */
+static void small_stack(CUdeviceptr p)
+{
+	static char room[8192];
+	stack_t small = { .ss_sp = room, .ss_size = sizeof room },
+		none = { .ss_flags = SS_DISABLE };
+	struct sigaction action = { .sa_handler = on_fault, .sa_flags = SA_ONSTACK };
+
+	sigaltstack(&small, NULL);
+	sigaction(SIGSEGV, &action, NULL);
+	device_and_host(p, 4);
+	fault_once();
+	OK(faults == 3);
+	device_and_host(p, 5);
+	sigaltstack(&none, NULL);
+	puts("small stack");
+}
+
+/* Memory ends with its context, and the next context has its own. */
+static void contexts(CUdevice ordinal, CUcontext primary)
+{
+	static volatile int *volatile gone;
+	CUdeviceptr kept, freed;
+	CUcontext ctx;
+	int before = faults;
+
+	for (int round = 0; round < 3; round++) {
+		CU(cuCtxCreate(&ctx, NULL, 0, ordinal));
+		CU(cuMemAllocManaged(&kept, BYTES, CU_MEM_ATTACH_GLOBAL));
+		CU(cuMemAllocManaged(&freed, 100, CU_MEM_ATTACH_GLOBAL));
+		OK(((int *)kept)[1] == 0 && ((int *)freed)[1] == 0);
+		((int *)freed)[1] = 1;
+		device_and_host(kept, round + 1);
+		OK(((int *)freed)[1] == 1);
+		if (round != 1)
+			CU(cuMemFreeAsync(freed, 0));
+		CU(cuCtxDestroy(ctx));
+		gone = (int *)kept;
+		if (!sigsetjmp(back, 1))
+			before += *gone; /* nothing is there */
+		OK(faults == before + round + 1);
+	}
+	CU(cuCtxSetCurrent(primary));
+	puts("contexts");
+}
+
 int main(void)
 {
 	struct sigaction before = { .sa_handler = on_fault };
@@ -292,7 +338,9 @@ int main(void)
 	OK(faults == 2);
 	faults = 0;
 	signals(p);
+	small_stack(p);
 	CU(cuMemFree(p));
+	contexts(ordinal, ctx);
 	CU(cuMemFree(device));
 	CU(cuStreamDestroy(stream));
 	CU(cuDevicePrimaryCtxRelease(ordinal));
