@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "client-shim/session/inside.h"
+#include "client-shim/session/log.h"
 
 #define STACK_BYTES (256u << 10) /* for a thread whose handlers run on a small stack of their own */
 
@@ -122,6 +123,8 @@ static bool serve_here(uint64_t addr, int write)
 	bool served;
 	OBC_WAITS();
 
+	if (ob_unlikely(was && obc_log_writing()))
+		return false;
 	/* A handler of the program that interrupts this must make no CUDA call. */
 	obc_inside = was ? was : OBC_INSIDE_CALL;
 	if (sigaltstack(NULL, &stack) == 0 && stack.ss_flags & SS_ONSTACK)

@@ -223,14 +223,19 @@ const struct obc_shadow_ops obc_shared_ops = {
 
 /* ---- work of the device ---- */
 
+/* The program's next accesses fault, so the handler must be ours by then. */
+static CUresult give(struct obc_shadow *shadow, uint64_t addr, uint64_t size, bool writes)
+{
+	return obc_shared_ready() ? obc_shadow_give(shadow, addr, size, writes)
+				  : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
 CUresult obc_shared_launch(struct obc_stream *at)
 {
 	CUresult result = CUDA_SUCCESS;
 	OBC_WAITS();
 
 	obc_shared_lock();
-	if (!obc_shared_ready())
-		result = CUDA_ERROR_OPERATING_SYSTEM;
 	for (size_t i = 0; i < obc_shareds.n && result == CUDA_SUCCESS; i++) {
 		struct obc_shared *s = obc_shareds.list[i];
 
@@ -238,7 +243,7 @@ CUresult obc_shared_launch(struct obc_stream *at)
 		if (s->stream && !ob_ids_get(&obf_stream_ids, s->stream))
 			s->stream = 0;
 		if (s->shadow.n_host && (!s->stream || s->stream == at->base.handle))
-			result = obc_shadow_give(&s->shadow, s->shadow.base, s->shadow.size, true);
+			result = give(&s->shadow, s->shadow.base, s->shadow.size, true);
 	}
 	if (result == CUDA_SUCCESS)
 		result = obc_home_gate(at);
@@ -265,10 +270,7 @@ CUresult obc_shared_work(struct obc_stream *at, uint64_t addr, uint64_t size, bo
 		if (shadow->base >= addr + size)
 			break;
 		found = true;
-		if (!obc_shared_ready())
-			result = CUDA_ERROR_OPERATING_SYSTEM;
-		else
-			result = obc_shadow_give(shadow, addr, size, writes);
+		result = give(shadow, addr, size, writes);
 	}
 	if (found && result == CUDA_SUCCESS)
 		result = obc_home_gate(at);

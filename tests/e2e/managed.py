@@ -27,8 +27,8 @@ def broken_links(server):
     want = run(server.url, 'turns', TURNS)
     check('runs unbroken', want.returncode == 0 and want.stdout.startswith('sum '), (want.stdout, want.stderr[-1500:]))
     made = 0
-    for name, env in (('', {}), (', packed', {'OUTBOARD_CODEC': 'lz4'})):
-        proxy = cutter.Proxy('tcp:', server.url, 30, 200 << 10)
+    for name, mean, env in (('', 200 << 10, {}), (', packed', 40 << 10, {'OUTBOARD_CODEC': 'lz4'})):
+        proxy = cutter.Proxy('tcp:', server.url, 30, mean)
         got = run(proxy.url, 'turns', TURNS, timeout=120, **env)
         made = proxy.total()
         proxy.close()
