@@ -3,10 +3,8 @@
 #include "client-shim/cuda/shared.h"
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "client-shim/cuda/fault.h"
@@ -163,24 +161,57 @@ static CUresult shadow_upload(struct obc_shadow *shadow, uint64_t addr, uint64_t
 	return obf_ctx_run(t.s->home->ctx, upload_in, &t);
 }
 
-/* Waits for the work that may still write the memory. */
-static CUresult fetch_wait(const struct obc_shared *s)
+/* The work that may still write some memory. Homes are never freed. */
+struct wait {
+	struct obf_ctx *ctx;
+	uint64_t stream;
+	struct obc_home *homes;
+};
+
+static struct wait wait_for(const struct obc_shared *s)
 {
+	return (struct wait){ s->home->ctx, s->stream, obc_shareds.homes };
+}
+
+static CUresult wait_in(struct obf_ctx *ctx, void *user)
+{
+	const struct wait *wait = user;
+	struct obf_stream *stream = wait->stream ? ob_ids_get(&obf_stream_ids, wait->stream) : NULL;
 	CUresult result = CUDA_SUCCESS;
-	struct obf_stream *stream = s->stream ? ob_ids_get(&obf_stream_ids, s->stream) : NULL;
 
 	/* The stream waits for the function that makes the access. */
 	if (obf_in_host_function)
 		return CUDA_SUCCESS;
 	if (stream)
 		return obc_stream_wait(stream);
-	for (struct obc_home *home = obc_shareds.homes; home && result == CUDA_SUCCESS;
-		home = home->next)
-		if (obc_home_alive(home) && home->ctx->device == s->home->ctx->device)
-			result = home->ctx == s->home->ctx
-				? obf_attached()->ctx_synchronize(home->ctx)
-				: obf_ctx_settle(home->ctx);
+	for (struct obc_home *home = wait->homes; home && result == CUDA_SUCCESS; home = home->next)
+		if (obc_home_alive(home) && home->ctx->device == ctx->device)
+			result = home->ctx == ctx ? obf_attached()->ctx_synchronize(ctx)
+						  : obf_ctx_settle(home->ctx);
 	return result;
+}
+
+/*
+ * Waits without the lock for the work that a fetch of `addr` must wait for: a host function that is
+ * part of this work may need the lock. The fetch then waits for what other threads have added.
+ */
+static void wait_before(uint64_t addr)
+{
+	struct wait wait = { .ctx = NULL };
+	size_t i;
+
+	obc_shared_lock();
+	i = obc_shared_at(addr);
+	if (i < obc_shareds.n && obc_shareds.list[i]->shadow.base <= addr) {
+		const struct obc_shadow *shadow = &obc_shareds.list[i]->shadow;
+
+		if (shadow->state[(addr - shadow->base) / shadow->block] == OBC_SHADOW_DEVICE)
+			wait = wait_for(obc_shareds.list[i]);
+	}
+	obc_shared_unlock();
+	/* The fetch meets the same error and reports it. */
+	if (wait.ctx)
+		obf_ctx_run(wait.ctx, wait_in, &wait);
 }
 
 static CUresult fetch_part(struct transfer *t, struct obc_stream *at, uint64_t addr, uint64_t size)
@@ -192,7 +223,8 @@ static CUresult fetch_in(struct obf_ctx *ctx, void *user)
 {
 	struct transfer *t = user;
 	struct obc_stream *at = obc_home_stream(t->s->home);
-	CUresult result = at ? fetch_wait(t->s) : CUDA_ERROR_INVALID_CONTEXT;
+	struct wait wait = wait_for(t->s);
+	CUresult result = at ? wait_in(ctx, &wait) : CUDA_ERROR_INVALID_CONTEXT;
 
 	if (result == CUDA_SUCCESS)
 		result = parts(t, at);
@@ -299,6 +331,7 @@ static bool fault_serve(uint64_t addr, int write)
 
 	if (holds_lock || atomic_load(&forgotten))
 		return false;
+	wait_before(addr);
 	obc_shared_lock();
 	i = obc_shared_at(addr);
 	if (i < obc_shareds.n && obc_shareds.list[i]->shadow.base <= addr) {
@@ -321,44 +354,6 @@ static bool fault_serve(uint64_t addr, int write)
 void obc_shared_forget(void)
 {
 	atomic_store(&forgotten, true);
-}
-
-/*
- * A thread with a lane of its own that makes one call and then sleeps. As soon as a session has two
- * lanes, the server waits for streams outside of the thread that executes the log, so an access of
- * a host function is served while another thread waits for the stream.
- */
-static void *helper_run(void *user)
-{
-	obc_call_op_ping();
-	sem_post(user);
-	for (;;)
-		pause();
-	return NULL;
-}
-
-CUresult obc_shared_host_function(void)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-	sem_t made;
-	int failed;
-	OBC_WAITS();
-
-	obc_shared_lock();
-	failed = obc_shareds.helper ? 0 : -1;
-	if (failed && sem_init(&made, 0, 0) == 0) {
-		pthread_attr_init(&attr);
-		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-		failed = pthread_create(&thread, &attr, helper_run, &made);
-		pthread_attr_destroy(&attr);
-		while (!failed && sem_wait(&made) != 0)
-			;
-		sem_destroy(&made);
-		obc_shareds.helper = !failed;
-	}
-	obc_shared_unlock();
-	return failed ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 /* ---- the backend's functions ---- */
@@ -455,6 +450,7 @@ CUresult obc_shared_move(struct obf_stream *stream, uint64_t addr, uint64_t size
 
 	if (!to_host)
 		return obc_shared_work(obc_stream_of(stream), addr, size, true);
+	wait_before(addr);
 	obc_shared_lock();
 	for (size_t i = obc_shared_at(addr); i < obc_shareds.n && result == CUDA_SUCCESS; i++) {
 		if (obc_shareds.list[i]->shadow.base >= addr + size)

@@ -5,6 +5,7 @@
  * and advice on it, structs with pointers, sparse accesses, streams, threads, host functions.
  */
 #include <pthread.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -366,6 +367,32 @@ static void CUDART_CB on_host(void *user)
 	p[40000] = p[1] + 1;
 }
 
+static void CUDART_CB on_host_later(void *user)
+{
+	usleep(100000);
+	on_host(user);
+}
+
+/* The program and a host function access memory of the device at the same time. */
+static void both_on_host(void)
+{
+	int *p = managed(50000), *other = managed(1000);
+	cudaStream_t stream;
+
+	CU(cudaStreamCreate(&stream));
+	add<<<8, 128, 0, stream>>>(p, 50000, 1);
+	add<<<8, 128, 0, stream>>>(other, 1000, 5);
+	CU(cudaStreamSynchronize(stream));
+	add<<<8, 128, 0, stream>>>(p, 50000, 1);
+	CU(cudaLaunchHostFunc(stream, on_host_later, p));
+	printf("both on host: %d", other[999]);
+	CU(cudaStreamSynchronize(stream));
+	printf(" %d %d\n", p[0], p[40000]);
+	CU(cudaStreamDestroy(stream));
+	CU(cudaFree(p));
+	CU(cudaFree(other));
+}
+
 static void host_function(void)
 {
 	int *p = managed(50000);
@@ -411,6 +438,7 @@ int main(void)
 	variables();
 	threads();
 	host_function();
+	both_on_host();
 	unsynchronised();
 	return verdict("managed_memory");
 }
