@@ -192,6 +192,32 @@ struct obf_backend {
 	/* Gives unused memory of the backend back to the device. May be NULL. */
 	void (*mem_trim)(int device);
 
+	/*
+	 * ---- memory that the program accesses directly: managed and mapped memory ----
+	 *
+	 * The functions may be NULL: all device memory is such memory.
+	 */
+
+	/* As mem_alloc and mem_free. The program reads zeros. */
+	CUresult (*shared_alloc)(struct obf_ctx *ctx, struct obf_mem *mem);
+	CUresult (*shared_free)(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use);
+	/*
+	 * A managed variable of a module, entered in the map: the program will access it. The end
+	 * is also called if the first call failed. CUDA_ERROR_NOT_SUPPORTED: its addresses are in
+	 * use in this process.
+	 */
+	CUresult (*shared_global)(struct obf_ctx *ctx, const struct obf_mem *mem);
+	void (*shared_global_end)(const struct obf_mem *mem);
+	/*
+	 * The range, in allocations of shared_alloc, will be used next by the program (to_host) or
+	 * by the device. Only the time of later accesses depends on it.
+	 */
+	CUresult (*shared_move)(
+		struct obf_stream *stream, uint64_t addr, uint64_t size, bool to_host);
+	/* cuStreamAttachMemAsync for a whole allocation. flags: one of CUmemAttach_flags. */
+	CUresult (*shared_attach)(
+		struct obf_stream *stream, const struct obf_mem *mem, unsigned flags);
+
 	/* ---- virtual memory management; vmm_reserve NULL: not supported ---- */
 
 	/* Whether the program may use it; fixed after start. NULL: yes. */

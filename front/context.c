@@ -440,6 +440,21 @@ CUresult obf_context_within(struct obf_context *context, CUresult (*fn)(struct o
 	return result;
 }
 
+CUresult obf_ctx_run(
+	struct obf_ctx *ctx, CUresult (*fn)(struct obf_ctx *ctx, void *user), void *user)
+{
+	CUresult result;
+
+	if (obf_ctx_peek() == ctx)
+		return fn(ctx, user);
+	result = obf_stack_push(obf_context_of(ctx));
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = fn(ctx, user);
+	obf_stack_pop(NULL);
+	return result;
+}
+
 CUresult obf_ctx_settle(struct obf_ctx *ctx)
 {
 	struct obf_context *context = obf_context_of(ctx);

@@ -7,6 +7,7 @@
 #include "protocol/obf_calls.h"
 #include "front/green_view.h"
 #include "front/private.h"
+#include "front/waited.h"
 
 #define API_VERSION       3020 /* the value that drivers return for contexts of every later API */
 #define PRIORITY_GREATEST (-5)
@@ -336,9 +337,9 @@ CUresult obf_cuCtxSynchronize_v2(CUcontext ctx)
 		result = obf_context_find(ctx, &context);
 	if (result == CUDA_SUCCESS)
 		result = obf_context_check(context);
-	return result != CUDA_SUCCESS
-		? result
-		: obf_context_within(context, obf_process.backend->ctx_synchronize);
+	if (result == CUDA_SUCCESS)
+		result = obf_context_within(context, obf_process.backend->ctx_synchronize);
+	return obf_waited_heard() ? obf_waited(result, NULL, true) : result;
 }
 
 CUresult obf_cuCtxSynchronize(void)

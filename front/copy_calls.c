@@ -5,6 +5,7 @@
 #include "front/copy.h"
 #include "front/private.h"
 #include "front/stream.h"
+#include "front/waited.h"
 #include "protocol/obf_calls.h"
 
 /* ---- one row ---- */
@@ -43,6 +44,8 @@ static inline __attribute__((always_inline)) CUresult row(uint64_t dst, bool dst
 			stream, (void *)(uintptr_t)dst, src, size, blocking);
 	else
 		result = row_copy(stream, dst, dst_device, src, src_device, size, blocking);
+	if (blocking && obf_waited_heard())
+		result = obf_waited(result, NULL, false);
 	return obf_ctx_result(stream->ctx, result);
 }
 

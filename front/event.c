@@ -7,6 +7,7 @@
 #include "front/private.h"
 #include "front/share.h"
 #include "front/stream.h"
+#include "front/waited.h"
 #include "protocol/obf_calls.h"
 
 #define EVENT_FLAGS \
@@ -209,7 +210,10 @@ CUresult obf_cuEventQuery(CUevent handle)
 
 	if (result != CUDA_SUCCESS || !is_recorded(event))
 		return result;
-	return obf_ctx_result(event->ctx, obf_process.backend->event_query(event));
+	result = obf_process.backend->event_query(event);
+	if (obf_waited_heard())
+		result = obf_waited(result, NULL, false);
+	return obf_ctx_result(event->ctx, result);
 }
 
 CUresult obf_cuEventSynchronize(CUevent handle)
@@ -219,7 +223,10 @@ CUresult obf_cuEventSynchronize(CUevent handle)
 
 	if (result != CUDA_SUCCESS || !is_recorded(event))
 		return result;
-	return obf_ctx_result(event->ctx, obf_process.backend->event_wait(event));
+	result = obf_process.backend->event_wait(event);
+	if (obf_waited_heard())
+		result = obf_waited(result, NULL, false);
+	return obf_ctx_result(event->ctx, result);
 }
 
 CUresult obf_cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned flags)

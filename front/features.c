@@ -10,9 +10,7 @@
  * choose another path.
  */
 static const CUdevice_attribute missing[] = {
-	CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY,
 	CU_DEVICE_ATTRIBUTE_INTEGRATED,
-	CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
 	CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
 	CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST,
 	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
@@ -63,9 +61,19 @@ static void sharing_reduce(struct obf_device *device)
 		shares & OBF_SHARES_POOLS ? handle : CU_MEM_HANDLE_TYPE_NONE);
 }
 
+/* Features that the front end offers for every device. */
+static const CUdevice_attribute offered[] = {
+	CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY,
+	CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
+};
+
 void obf_device_reduce(struct obf_device *device)
 {
 	sharing_reduce(device);
+	for (size_t i = 0; i < ob_count(offered); i++) {
+		device->attr[offered[i]] = obf_process.backend->shared_alloc != NULL;
+		device->attr_known[offered[i]] = true;
+	}
 	for (size_t i = 0; i < ob_count(missing); i++) {
 		device->attr[missing[i]] = 0;
 		device->attr_known[missing[i]] = true;

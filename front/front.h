@@ -203,6 +203,13 @@ struct obf_ctx *obf_ctx_primary(int device);
 CUresult obf_ctx_settle(struct obf_ctx *ctx);
 
 /*
+ * Runs `fn` with the context current in the calling thread. CUDA_ERROR_OUT_OF_MEMORY: the thread's
+ * stack of contexts is full.
+ */
+CUresult obf_ctx_run(
+	struct obf_ctx *ctx, CUresult (*fn)(struct obf_ctx *ctx, void *user), void *user);
+
+/*
  * True while this thread runs a host function or a callback of the program. The stream waits for
  * that function, so a call that waited for the stream would deadlock. Therefore every call except
  * cuInit and pure look-ups fails with CUDA_ERROR_NOT_PERMITTED. The backend sets it around the
@@ -256,6 +263,13 @@ static inline CUresult obf_launch_end(CUresult result, CUstream stream)
 /* allocated by cuMemHostAlloc and similar calls, or registered */
 enum obf_mem_kind { OBF_MEM_DEVICE = 1, OBF_MEM_HOST = 2 };
 
+/* Device memory that the program accesses directly; of backend->shared_alloc. */
+enum obf_sharing {
+	OBF_SHARING_NONE,
+	OBF_SHARING_MANAGED, /* cuMemAllocManaged */
+	OBF_SHARING_MAPPED,  /* host memory that kernels can access */
+};
+
 struct obf_mem {
 	uint64_t base, size; /* bytes */
 	enum obf_mem_kind kind;
@@ -265,6 +279,7 @@ struct obf_mem {
 	unsigned flags;     /* host flags as given */
 	bool registered, pooled, is_global;
 	bool imported; /* another process's memory (share.h) */
+	enum obf_sharing sharing;
 	/* mapped by cuMemMap: a range may span this and adjacent allocations with `joins` set */
 	bool joins;
 	CUmemoryPool pool;
@@ -279,6 +294,9 @@ bool obf_mem_insert(struct obf_mem *mem);
 /* base must be the start of an allocation. False: it is not */
 bool obf_mem_remove(uint64_t base, struct obf_mem *ret);
 void obf_mem_remove_ctx(const struct obf_ctx *ctx, void (*removed)(const struct obf_mem *mem));
+
+/* Sets how the program uses the range that begins at base. False: there is none. */
+bool obf_mem_share(uint64_t base, enum obf_sharing sharing, struct obf_mem *ret);
 
 #define OBF_HOST_LOWEST 65536u /* no host memory is below this: vm.mmap_min_addr */
 
@@ -319,6 +337,14 @@ struct obf_mem_bounds {
 	_Atomic uint64_t low, high;
 };
 extern struct obf_mem_bounds obf_mem_bounds;
+
+/* [low, high) contains all addresses that pinned memory has ever had. */
+extern struct obf_mem_bounds obf_pinned_bounds;
+
+/* Memory that the process has had and that launches must consider: a set of these bits. */
+#define OBF_WATCH_PINNED 1u /* pinned memory: a parameter may point to it */
+#define OBF_WATCH_SHARED 2u /* memory that the program and kernels both access */
+extern _Atomic unsigned obf_launch_watched;
 
 /*
  * For backends: declares that these addresses, which no other window contains, are device memory or

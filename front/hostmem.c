@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Pinned host memory: ordinary pages of this process that are entered in the map. The device cannot
- * access them; only copies read and write them. Freeing and unregistering synchronise implicitly:
+ * Pinned host memory: ordinary pages of this process that are entered in the map. Copies
+ * read and write them; for kernels a range gets a mirror on the device (front/mirror.h). Memory with the
+ * flag DEVICEMAP is device memory instead, which the program accesses too, like managed memory. Freeing and unregistering synchronise implicitly:
  * they take effect in every case and return the result of the wait.
  */
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "front/memory.h"
 #include "front/private.h"
+#include "front/mirror.h"
 #include "protocol/obf_calls.h"
 
 #define HOST_SIZE_MAX (1ull << 46) /* bytes */
@@ -30,6 +33,21 @@ static size_t pages(size_t size)
 	return ob_round_up(size, (size_t)sysconf(_SC_PAGESIZE));
 }
 
+static CUresult mapped_alloc(struct obf_ctx *ctx, void **ret, size_t size, unsigned flags)
+{
+	uint64_t addr;
+	CUresult result = obf_memory_share(ctx, size, OBF_SHARING_MAPPED, flags, &addr);
+
+	if (result == CUDA_SUCCESS)
+		*ret = (void *)(uintptr_t)addr; /* NOLINT(performance-no-int-to-ptr) */
+	return result;
+}
+
+static bool is_host(const struct obf_mem *mem)
+{
+	return mem->kind == OBF_MEM_HOST || mem->sharing == OBF_SHARING_MAPPED;
+}
+
 CUresult obf_cuMemHostAlloc(void **p, size_t size, unsigned flags)
 {
 	struct obf_ctx *ctx;
@@ -43,6 +61,12 @@ CUresult obf_cuMemHostAlloc(void **p, size_t size, unsigned flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (size > HOST_SIZE_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* Without room on the device, copies can still use the memory. */
+	if (flags & CU_MEMHOSTALLOC_DEVICEMAP) {
+		result = mapped_alloc(ctx, p, size, flags);
+		if (result != CUDA_ERROR_OUT_OF_MEMORY && result != CUDA_ERROR_NOT_SUPPORTED)
+			return obf_ctx_result(ctx, result);
+	}
 	got = mmap(NULL, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (got == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -66,19 +90,24 @@ CUresult obf_cuMemAllocHost_v2(void **p, size_t size)
 CUresult obf_cuMemFreeHost(void *p)
 {
 	struct obf_mem mem;
-	CUresult result = obf_ready();
+	CUresult result = obf_ready(), freed;
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!p)
 		return CUDA_SUCCESS;
-	if (!obf_mem_find((uintptr_t)p, &mem) || mem.base != (uintptr_t)p ||
-		mem.kind != OBF_MEM_HOST || mem.registered)
+	if (!obf_mem_find((uintptr_t)p, &mem) || mem.base != (uintptr_t)p || !is_host(&mem) ||
+		mem.registered)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = obf_ctx_settle(mem.ctx);
 	/* If two threads free the same pointer, one of them gets an error. */
 	if (!obf_mem_remove(mem.base, NULL))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (mem.sharing) {
+		freed = obf_memory_give(mem.ctx, &mem, true);
+		return result == CUDA_SUCCESS ? obf_ctx_result(mem.ctx, freed) : result;
+	}
+	obf_mirror_end(mem.base);
 	range_changed(p, mem.size, false);
 	munmap(p, pages(mem.size));
 	return result;
@@ -126,6 +155,7 @@ CUresult obf_cuMemHostUnregister(void *p)
 	result = obf_ctx_settle(mem.ctx);
 	if (!obf_mem_remove(mem.base, NULL))
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	obf_mirror_end(mem.base);
 	range_changed(p, mem.size, false);
 	return result;
 }
@@ -137,7 +167,7 @@ CUresult obf_cuMemHostGetFlags(unsigned *flags, void *p)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!flags || !obf_mem_find((uintptr_t)p, &mem) || mem.kind != OBF_MEM_HOST)
+	if (!flags || !obf_mem_find((uintptr_t)p, &mem) || !is_host(&mem))
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = mem.flags;
 	return CUDA_SUCCESS;
@@ -148,13 +178,20 @@ CUresult obf_cuMemHostGetDevicePointer_v2(CUdeviceptr *addr, void *p, unsigned f
 	struct obf_mem mem;
 	struct obf_ctx *ctx;
 	CUresult result = obf_ctx_enter(&ctx);
+	uint64_t device;
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!addr || flags != 0 || !obf_mem_find((uintptr_t)p, &mem) || mem.kind != OBF_MEM_HOST)
+	if (!addr || flags != 0 || !obf_mem_find((uintptr_t)p, &mem) || !is_host(&mem))
 		return CUDA_ERROR_INVALID_VALUE;
-	return obf_absent("cuMemHostGetDevicePointer",
-		"the device cannot access this machine's memory: copy the data to device memory");
+	if (mem.sharing) {
+		*addr = (uintptr_t)p;
+		return CUDA_SUCCESS;
+	}
+	result = obf_mirror_get(ctx, &mem, (uintptr_t)p, &device);
+	if (result == CUDA_SUCCESS)
+		*addr = device;
+	return obf_ctx_result(ctx, result);
 }
 
 void obf_hostmem_end(const struct obf_ctx *ctx)
@@ -165,6 +202,7 @@ void obf_hostmem_end(const struct obf_ctx *ctx)
 	while (obf_mem_take_next(ctx, OBF_MEM_HOST, &from, &mem)) {
 		void *p = (void *)(uintptr_t)mem.base;
 
+		obf_mirror_end(mem.base);
 		range_changed(p, mem.size, false);
 		if (!mem.registered)
 			munmap(p, pages(mem.size));

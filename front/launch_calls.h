@@ -18,7 +18,26 @@
 #include "front/front.h"
 #include "front/launch_old.h"
 #include "front/stream.h"
+#include "front/mirror.h"
 #include "protocol/obf_calls.h"
+
+/*
+ * The way of a launch while the program has memory that kernels may access too. The parameters are
+ * packed first: they may lie in such memory, and pointers to pinned memory are replaced.
+ */
+static __attribute__((noinline)) CUresult launch_watched(struct obf_stream *stream,
+	struct obf_func *func, const struct obf_launch *launch, void **params, void **extra)
+{
+	_Alignas(8) uint8_t packed[OBI_PARAM_BYTES_MAX];
+	size_t size = func->param_bytes;
+	void *buffer[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, packed, CU_LAUNCH_PARAM_BUFFER_SIZE,
+		&size, CU_LAUNCH_PARAM_END };
+	CUresult result = obf_launch_pack(func, params, extra, packed);
+
+	if (result == CUDA_SUCCESS)
+		result = obf_mirrors_launch(stream, packed, size);
+	return result == CUDA_SUCCESS ? launch_enqueue(stream, func, launch, NULL, buffer) : result;
+}
 
 static inline CUresult launch_put(CUfunction handle, const struct obf_launch *launch,
 	CUstream stream_handle, void **params, void **extra)
@@ -27,6 +46,7 @@ static inline CUresult launch_put(CUfunction handle, const struct obf_launch *la
 	struct obf_func *func;
 	struct obf_ctx *ctx;
 	CUresult result = obf_ctx_enter(&ctx);
+	unsigned watched;
 
 	if (ob_unlikely(result != CUDA_SUCCESS))
 		return result;
@@ -39,6 +59,10 @@ static inline CUresult launch_put(CUfunction handle, const struct obf_launch *la
 	result = obf_launch_check(ctx, func, launch);
 	if (ob_unlikely(result != CUDA_SUCCESS))
 		return result;
+	watched = atomic_load_explicit(&obf_launch_watched, memory_order_relaxed);
+	if (ob_unlikely(watched) &&
+		(watched & OBF_WATCH_SHARED || extra || obf_mirrors_concern(func, params)))
+		return obf_ctx_result(ctx, launch_watched(stream, func, launch, params, extra));
 	return obf_ctx_result(ctx, launch_enqueue(stream, func, launch, params, extra));
 }
 

@@ -455,21 +455,68 @@ CUresult obf_cuLibraryGetGlobal(CUdeviceptr *addr, size_t *size, CUlibrary handl
 	return CUDA_SUCCESS;
 }
 
+/* A managed variable belongs to no context; here it is the one of the module in this context. */
+static CUresult managed_context(struct obf_context **ret)
+{
+	struct obf_ctx *ctx = obf_ctx_peek();
+
+	if (ctx) {
+		*ret = obf_context_of(ctx);
+		return CUDA_SUCCESS;
+	}
+	/* Never released: the variable exists as long as the library. */
+	return obf_primary_retain(0, ret);
+}
+
+struct managed_get {
+	struct obf_library *library;
+	const char *name;
+	CUdeviceptr addr;
+	size_t size;
+};
+
+static CUresult managed_get(struct obf_ctx *ctx, void *user)
+{
+	struct managed_get *get = user;
+	struct obf_module *module;
+	struct obf_mem mem;
+	CUresult result = obf_library_module(get->library, obf_context_of(ctx), NULL, &module);
+
+	if (result == CUDA_SUCCESS)
+		result = obf_module_global(module, get->name, &get->addr, &get->size);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return obf_mem_find(get->addr, &mem) && mem.sharing == OBF_SHARING_MANAGED
+		? CUDA_SUCCESS
+		: obf_absent("cuLibraryGetManaged",
+			  "this process uses the addresses of the variable for something else");
+}
+
 CUresult obf_cuLibraryGetManaged(
 	CUdeviceptr *addr, size_t *size, CUlibrary handle, const char *name)
 {
-	struct obf_library *library;
+	struct managed_get get = { .name = name };
 	const struct obi_variable *variable;
-	CUresult result = find(handle, addr ? (void *)addr : (void *)size, &library);
+	struct obf_context *context;
+	CUresult result = find(handle, addr ? (void *)addr : (void *)size, &get.library);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	variable = name ? obi_symbols_variable(&library->first->symbols, name) : NULL;
-	if (variable && variable->is_managed)
-		obf_absent("cuLibraryGetManaged",
-			"managed memory is not supported: replace __managed__ variables by "
-			"__device__ variables");
-	return name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+	if (!name)
+		return CUDA_ERROR_INVALID_VALUE;
+	variable = obi_symbols_variable(&get.library->first->symbols, name);
+	if (!variable || !variable->is_managed)
+		return CUDA_ERROR_NOT_FOUND;
+	result = managed_context(&context);
+	if (result == CUDA_SUCCESS)
+		result = obf_ctx_run(&context->pub, managed_get, &get);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (addr)
+		*addr = get.addr;
+	if (size)
+		*size = get.size;
+	return CUDA_SUCCESS;
 }
 
 CUresult obf_cuLibraryGetUnifiedFunction(void **function, CUlibrary handle, const char *name)

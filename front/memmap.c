@@ -83,7 +83,7 @@ static struct node *walk(uint64_t addr, bool strictly_below, struct node **links
 	return last;
 }
 
-static void bounds_add(uint64_t base, uint64_t size);
+static void bounds_add(struct obf_mem_bounds *bounds, uint64_t base, uint64_t size);
 
 bool obf_mem_insert(struct obf_mem *mem)
 {
@@ -100,8 +100,13 @@ bool obf_mem_insert(struct obf_mem *mem)
 		node = node_take();
 		if (node) {
 			mem->buffer_id = next_buffer_id++;
-			if (mem->kind == OBF_MEM_DEVICE)
-				bounds_add(mem->base, mem->size);
+			bounds_add(
+				mem->kind == OBF_MEM_DEVICE ? &obf_mem_bounds : &obf_pinned_bounds,
+				mem->base, mem->size);
+			if (mem->kind != OBF_MEM_DEVICE)
+				atomic_fetch_or(&obf_launch_watched, OBF_WATCH_PINNED);
+			if (mem->sharing)
+				atomic_fetch_or(&obf_launch_watched, OBF_WATCH_SHARED);
 			node->mem = *mem;
 			top = ob_max(top, node->levels);
 			for (unsigned level = 0; level < node->levels; level++) {
@@ -136,6 +141,23 @@ bool obf_mem_remove(uint64_t base, struct obf_mem *ret)
 		if (ret)
 			*ret = node->mem;
 		unlink_at(links, node);
+	}
+	pthread_rwlock_unlock(&lock);
+	return found;
+}
+
+bool obf_mem_share(uint64_t base, enum obf_sharing sharing, struct obf_mem *ret)
+{
+	struct node *node;
+	bool found;
+
+	pthread_rwlock_wrlock(&lock);
+	node = walk(base, false, NULL);
+	found = node && node->mem.base == base;
+	if (found) {
+		node->mem.sharing = sharing;
+		atomic_fetch_or(&obf_launch_watched, OBF_WATCH_SHARED);
+		*ret = node->mem;
 	}
 	pthread_rwlock_unlock(&lock);
 	return found;
@@ -195,13 +217,15 @@ static struct window {
 static size_t n_windows, windows_capacity;
 
 struct obf_mem_bounds obf_mem_bounds = { .low = UINT64_MAX };
+struct obf_mem_bounds obf_pinned_bounds = { .low = UINT64_MAX };
+_Atomic unsigned obf_launch_watched;
 
-static void bounds_add(uint64_t base, uint64_t size)
+static void bounds_add(struct obf_mem_bounds *bounds, uint64_t base, uint64_t size)
 {
-	if (base < obf_mem_bounds.low)
-		atomic_store_explicit(&obf_mem_bounds.low, base, memory_order_relaxed);
-	if (base + size > obf_mem_bounds.high)
-		atomic_store_explicit(&obf_mem_bounds.high, base + size, memory_order_relaxed);
+	if (base < bounds->low)
+		atomic_store_explicit(&bounds->low, base, memory_order_relaxed);
+	if (base + size > bounds->high)
+		atomic_store_explicit(&bounds->high, base + size, memory_order_relaxed);
 }
 
 /* Index of the first window above addr. */
@@ -241,7 +265,7 @@ bool obf_mem_window(uint64_t base, uint64_t size)
 	size_t at;
 
 	pthread_rwlock_wrlock(&lock);
-	bounds_add(base, size);
+	bounds_add(&obf_mem_bounds, base, size);
 	room = window_room();
 	if (room) {
 		at = window_after(base);

@@ -67,7 +67,7 @@ CUresult obf_cuMemFree_v2(CUdeviceptr addr)
 		waited = obf_ctx_settle(mem.ctx);
 	if (mem.pooled)
 		obf_mempool_freed(&mem);
-	result = obf_ctx_result(ctx, obf_process.backend->mem_free(ctx, &mem, true));
+	result = obf_ctx_result(ctx, obf_memory_give(ctx, &mem, true));
 	return waited != CUDA_SUCCESS ? waited : result;
 }
 

@@ -334,8 +334,7 @@ CUresult obf_cuMemFreeAsync(CUdeviceptr addr, CUstream stream_handle)
 		obf_process.backend->point_drop(&last_use);
 		return result != CUDA_SUCCESS
 			? result
-			: obf_ctx_result(stream->ctx,
-				  obf_process.backend->mem_free(stream->ctx, &mem, true));
+			: obf_ctx_result(stream->ctx, obf_memory_give(stream->ctx, &mem, true));
 	}
 	pthread_mutex_lock(&pool->lock);
 	pool->used -= mem.size;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "front/advice.h"
 #include "front/private.h"
 
 #define MODULE_MAX OB_IDS_MAX
@@ -97,17 +98,37 @@ static void module_unlink(struct obf_module *module)
 	pthread_mutex_unlock(&context->lock);
 }
 
+/* Before the backend unloads the module: ends the program's access to a managed variable. */
+static void global_unshare(struct obf_global *global)
+{
+	struct obf_mem mem;
+
+	if (!global->shared)
+		return;
+	global->shared = false;
+	obf_advice_forget(global->addr, global->size);
+	if (obf_mem_find(global->addr, &mem) && obf_process.backend->shared_global_end)
+		obf_process.backend->shared_global_end(&mem);
+}
+
+static void global_forget(const struct obf_global *global)
+{
+	if (global->inserted)
+		obf_mem_remove(global->addr, NULL);
+}
+
 void obf_module_free(struct obf_module *module)
 {
 	const struct obi_symbols *symbols = module->pub.symbols;
 
 	module_unlink(module);
+	for (size_t i = 0; i < symbols->n_variables; i++)
+		global_unshare(&module->globals[i]);
 	obf_process.backend->mod_unload(&module->pub);
 	for (size_t i = 0; i < symbols->n_kernels; i++)
 		obf_function_free(atomic_load(&module->functions[i]));
 	for (size_t i = 0; i < symbols->n_variables; i++)
-		if (module->globals[i].inserted)
-			obf_mem_remove(module->globals[i].addr, NULL);
+		global_forget(&module->globals[i]);
 	module_drop(module);
 }
 
@@ -143,6 +164,21 @@ CUresult obf_kernel_index(const struct obi_symbols *symbols, const char *name, s
 	return CUDA_SUCCESS;
 }
 
+/* Gives the program access to a managed variable; if that fails, kernels alone have it. */
+static void global_share(struct obf_ctx *ctx, struct obf_global *global)
+{
+	CUresult (*share)(struct obf_ctx *, const struct obf_mem *) =
+		obf_process.backend->shared_global;
+	struct obf_mem mem;
+
+	if (!obf_process.backend->shared_alloc ||
+		!obf_mem_share(global->addr, OBF_SHARING_MANAGED, &mem))
+		return;
+	global->shared = !share || share(ctx, &mem) == CUDA_SUCCESS;
+	if (!global->shared)
+		obf_mem_share(global->addr, OBF_SHARING_NONE, &mem);
+}
+
 CUresult obf_module_global(
 	struct obf_module *module, const char *name, CUdeviceptr *ret_addr, size_t *ret_size)
 {
@@ -168,6 +204,8 @@ CUresult obf_module_global(
 			global->known = true;
 			/* Fails if the backend has already entered it. */
 			global->inserted = global->size > 0 && obf_mem_insert(&mem);
+			if (variable->is_managed)
+				global_share(module->pub.ctx, global);
 		}
 	}
 	if (result == CUDA_SUCCESS) {

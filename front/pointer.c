@@ -59,7 +59,9 @@ static void attr_none(CUpointer_attribute attr, void *data)
 static CUresult attr_value(
 	CUpointer_attribute attr, const struct obf_mem *mem, CUdeviceptr ptr, uint64_t *ret)
 {
-	bool device = mem->kind == OBF_MEM_DEVICE;
+	const bool mapped = mem->sharing == OBF_SHARING_MAPPED;
+	const bool device = mem->kind == OBF_MEM_DEVICE;
+	const bool host = !device || mem->sharing;
 
 	*ret = 0;
 	switch ((int)attr) {
@@ -67,14 +69,14 @@ static CUresult attr_value(
 		*ret = mem->ctx && !mem->pooled ? (uintptr_t)mem->ctx->handle : 0;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-		*ret = device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+		*ret = device && !mapped ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
 		*ret = device ? ptr : 0;
 		return device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-		*ret = device ? 0 : ptr;
-		return device ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+		*ret = host ? ptr : 0;
+		return host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
 		*ret = mem->buffer_id;
@@ -102,8 +104,10 @@ static CUresult attr_value(
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 		*ret = obf_share_ipc_capable(mem);
 		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+		*ret = mem->sharing == OBF_SHARING_MANAGED;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:

@@ -56,7 +56,7 @@ static inline CUresult obf_ready(void)
 	return obf_process.backend->alive ? obf_process.backend->alive() : CUDA_SUCCESS;
 }
 
-/* Reports the features that the front end does not offer as missing (features.c). */
+/* Reports the features that the front end offers, and the others as missing (features.c). */
 void obf_device_reduce(struct obf_device *device);
 
 static inline bool obf_device_valid(CUdevice device)
@@ -226,6 +226,7 @@ struct obf_global {
 	CUdeviceptr addr;
 	size_t size;
 	bool known, inserted;
+	bool shared; /* managed, and the program can access it */
 };
 
 struct obf_module {

@@ -4,6 +4,7 @@
 
 #include "front/green_view.h"
 #include "front/private.h"
+#include "front/waited.h"
 #include "protocol/obf_calls.h"
 
 #define STREAM_FLAGS    ((unsigned)CU_STREAM_NON_BLOCKING)
@@ -265,7 +266,10 @@ CUresult obf_cuStreamQuery(CUstream handle)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	return obf_ctx_result(stream->ctx, obf_process.backend->stream_query(stream));
+	result = obf_process.backend->stream_query(stream);
+	if (obf_waited_heard())
+		result = obf_waited(result, stream, false);
+	return obf_ctx_result(stream->ctx, result);
 }
 
 CUresult obf_cuStreamSynchronize(CUstream handle)
@@ -275,7 +279,10 @@ CUresult obf_cuStreamSynchronize(CUstream handle)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	return obf_ctx_result(stream->ctx, obf_process.backend->stream_wait(stream));
+	result = obf_process.backend->stream_wait(stream);
+	if (obf_waited_heard())
+		result = obf_waited(result, stream, false);
+	return obf_ctx_result(stream->ctx, result);
 }
 
 /* The common checks of a query of a stream. */

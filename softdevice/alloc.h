@@ -12,6 +12,7 @@
 #ifndef OBD_ALLOC_H
 #define OBD_ALLOC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "softdevice/window.h"
@@ -32,6 +33,7 @@ struct obd_alloc {
 	enum obd_alloc_kind kind;
 	struct obd_ctx *ctx;
 	struct obd_chunk *chunk; /* NULL for a large allocation */
+	bool shared;             /* the program accesses it: blocking copies and fills wait */
 	struct obd_alloc *next, *prev;
 };
 

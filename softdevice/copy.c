@@ -6,6 +6,7 @@
 
 #include "softdevice/address.h"
 #include "softdevice/context.h"
+#include "softdevice/memory.h"
 #include "softdevice/sched.h"
 #include "softdevice/stream.h"
 
@@ -113,6 +114,8 @@ CUresult obd_copy_checked(struct obf_stream *base, const struct obf_copy *copy, 
 	CUresult result;
 
 	mode_of(copy, blocking, &staged, &wait);
+	if (blocking && (obd_memory_is_shared(copy->src) || obd_memory_is_shared(copy->dst)))
+		wait = true;
 	op = copy_op_new(stream->ctx, copy, staged);
 	if (!op)
 		return CUDA_ERROR_OUT_OF_MEMORY;

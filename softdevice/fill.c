@@ -2,6 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "softdevice/address.h"
 #include "softdevice/copy.h"
+#include "softdevice/memory.h"
 #include "softdevice/sched.h"
 #include "softdevice/stream.h"
 
@@ -29,7 +30,9 @@ CUresult obd_fill(struct obf_stream *base, const struct obf_fill *fill)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	op->op.run = fill_run;
 	op->fill = *fill;
-	if (row * fill->height <= OBD_SHORT_MAX || fill->blocking)
+	if (fill->blocking && obd_memory_is_shared(fill->dst))
+		result = obd_sched_run_and_wait(&op->op, stream);
+	else if (row * fill->height <= OBD_SHORT_MAX || fill->blocking)
 		result = obd_sched_run_or_submit(&op->op, stream);
 	else
 		result = obd_sched_submit(&op->op, stream, NULL);

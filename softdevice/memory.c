@@ -206,6 +206,8 @@ bool obd_memory_env_check(void *user, uintptr_t addr, size_t size)
 
 /* ---- the backend's functions ---- */
 
+static _Atomic bool shared_exist; /* some memory is or was shared */
+
 CUresult obd_memory_alloc(struct obf_ctx *ctx, struct obf_mem *mem)
 {
 	struct obd_alloc *alloc =
@@ -216,6 +218,42 @@ CUresult obd_memory_alloc(struct obf_ctx *ctx, struct obf_mem *mem)
 	mem->base = alloc->span.base;
 	mem->backend = alloc;
 	return CUDA_SUCCESS;
+}
+
+CUresult obd_memory_share(struct obf_ctx *ctx, struct obf_mem *mem)
+{
+	CUresult result = obd_memory_alloc(ctx, mem);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* Larger allocations have new pages. */
+	if (((struct obd_alloc *)mem->backend)->chunk)
+		memset((void *)mem->base, 0, mem->size);
+	((struct obd_alloc *)mem->backend)->shared = true;
+	atomic_store(&shared_exist, true);
+	return CUDA_SUCCESS;
+}
+
+CUresult obd_memory_share_global(struct obf_ctx *ctx, const struct obf_mem *mem)
+{
+	struct obd_address at = obd_address_classify(mem->base, 1);
+
+	(void)ctx;
+	if (at.kind != OBD_ADDRESS_MEMORY)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	at.alloc->shared = true;
+	atomic_store(&shared_exist, true);
+	return CUDA_SUCCESS;
+}
+
+bool obd_memory_is_shared(uint64_t addr)
+{
+	struct obd_address at;
+
+	if (ob_likely(!atomic_load_explicit(&shared_exist, memory_order_relaxed)))
+		return false;
+	at = obd_address_classify(addr, 1);
+	return at.kind == OBD_ADDRESS_MEMORY && at.alloc->shared;
 }
 
 CUresult obd_memory_release(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use)

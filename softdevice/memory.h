@@ -27,6 +27,11 @@ void obd_memory_forget(struct obd_ctx *ctx);
 
 /* The front end's backend table (front/backend.h). */
 CUresult obd_memory_alloc(struct obf_ctx *ctx, struct obf_mem *mem);
+/* All device memory is memory of this process, so only its bytes must be zero. */
+CUresult obd_memory_share(struct obf_ctx *ctx, struct obf_mem *mem);
+CUresult obd_memory_share_global(struct obf_ctx *ctx, const struct obf_mem *mem);
+/* Whether the program accesses the memory at this address itself. */
+bool obd_memory_is_shared(uint64_t addr);
 CUresult obd_memory_release(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use);
 CUresult obd_memory_info(struct obf_ctx *ctx, uint64_t *ret_free, uint64_t *ret_total);
 

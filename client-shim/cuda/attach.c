@@ -18,9 +18,11 @@
 #include "client-shim/cuda/memory.h"
 #include "client-shim/cuda/module.h"
 #include "client-shim/cuda/peer.h"
+#include "client-shim/cuda/shared.h"
 #include "client-shim/cuda/start.h"
 #include "client-shim/cuda/stream.h"
 #include "client-shim/cuda/share.h"
+#include "client-shim/cuda/value.h"
 #include "client-shim/cuda/vmm.h"
 #include "client-shim/session/times.h"
 #include "front/backend.h"
@@ -66,6 +68,12 @@ static struct obf_backend backend = {
 	.mem_free = obc_memory_free,
 	.mem_info = obc_memory_info,
 	.mem_trim = obc_memory_trim,
+	.shared_alloc = obc_shared_alloc,
+	.shared_free = obc_shared_free,
+	.shared_global = obc_shared_global,
+	.shared_global_end = obc_shared_global_end,
+	.shared_move = obc_shared_move,
+	.shared_attach = obc_shared_attach,
 	.vmm_offered = obc_vmm_offered,
 	.vmm_reserve = obc_vmm_reserve,
 	.vmm_unreserve = obc_vmm_unreserve,

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "client-shim/cuda/context.h"
 #include "client-shim/cuda/hostfunc.h"
+#include "client-shim/cuda/shared.h"
 #include "client-shim/session/background.h"
 #include "client-shim/session/log.h"
 #include "client-shim/session/transfer.h"
@@ -265,6 +266,8 @@ CUresult obc_copy_write(
 	uint64_t launches, number;
 	CUresult result = obc_copy_before_host_read(at);
 
+	if (obc_shared_exist() && result == CUDA_SUCCESS)
+		result = obc_shared_work(at, dst, size, true);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!blocking && size >= OBC_BACKGROUND_MIN && is_pinned(src, size) &&
@@ -281,8 +284,11 @@ CUresult obc_copy_read(
 	struct obf_stream *stream, void *dst, uint64_t src, size_t size, bool blocking)
 {
 	struct obc_stream *at = obc_stream_of(stream);
+	CUresult result = obc_shared_exist() ? obc_shared_work(at, src, size, false) : CUDA_SUCCESS;
 	uint64_t number;
 
+	if (ob_unlikely(result != CUDA_SUCCESS))
+		return result;
 	if (!blocking && is_pinned(dst, size) &&
 		obc_background_read(dst, src, size, stream->handle, &number)) {
 		obc_stream_mark(at, number);
@@ -290,6 +296,23 @@ CUresult obc_copy_read(
 	}
 	/* When this returns, the bytes have arrived, also for a copy that is not blocking. */
 	return from_device(at, dst, src, size);
+}
+
+/* Number of bytes from the first to the last byte of the rows. */
+static uint64_t extent(const struct obf_copy *c, size_t pitch, size_t slice)
+{
+	return (c->height - 1) * pitch + (c->depth - 1) * slice + c->width;
+}
+
+static CUresult box_shared(struct obc_stream *at, const struct obf_copy *c)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (c->src_device)
+		result = obc_shared_work(at, c->src, extent(c, c->src_pitch, c->src_slice), false);
+	if (c->dst_device && result == CUDA_SUCCESS)
+		result = obc_shared_work(at, c->dst, extent(c, c->dst_pitch, c->dst_slice), true);
+	return result;
 }
 
 CUresult obc_copy_box(struct obf_stream *stream, const struct obf_copy *c, bool blocking)
@@ -305,6 +328,11 @@ CUresult obc_copy_box(struct obf_stream *stream, const struct obf_copy *c, bool 
 			? obc_copy_read(stream, (void *)(uintptr_t)c->dst, c->src, all, blocking)
 			: obc_copy_write(
 				  stream, c->dst, (const void *)(uintptr_t)c->src, all, blocking);
+	if (obc_shared_exist()) {
+		result = box_shared(at, c);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
 	launches = obc_ctx_launches();
 	result = box_copy(at, c);
 	if (!blocking || result != CUDA_SUCCESS || c->src_device || !c->dst_device)
@@ -326,6 +354,13 @@ CUresult obc_copy_fill(struct obf_stream *stream, const struct obf_fill *fill)
 	struct obp_memset_req *req;
 	struct obc_slot slot;
 
+	if (obc_shared_exist()) {
+		CUresult result = obc_shared_work(obc_stream_of(stream), fill->dst,
+			(fill->height - 1) * fill->pitch + fill->width * fill->element, true);
+
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
 	req = obc_log_begin(&slot, OBP_OP_MEMSET, sizeof *req);
 	if (!req)
 		return obc_log_error();

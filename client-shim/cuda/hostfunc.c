@@ -2,10 +2,13 @@
 /* Copyright The Outboard Authors */
 #include "client-shim/cuda/hostfunc.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/ids.h"
+#include "client-shim/cuda/shared.h"
 #include "client-shim/session/log.h"
 #include "client-shim/cuda/stream.h"
 #include "protocol/obc_calls.h"
@@ -20,12 +23,27 @@ bool obc_hostfunc_pending(void)
 	return atomic_load_explicit(&n_pending, memory_order_acquire) > 0;
 }
 
+/*
+ * All signals are blocked in this library's threads, but an access of the function to shared memory
+ * is served by a handler.
+ */
+static void unblock_faults(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGSEGV);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
 void obc_hostfunc_run(uint64_t id, CUresult status)
 {
 	struct obf_host_function *hostfunc = ob_ids_remove(&hostfunc_ids, id);
 
 	if (!hostfunc)
 		return;
+	if (obc_shared_exist())
+		unblock_faults();
 	obf_in_host_function = true;
 	if (hostfunc->callback)
 		hostfunc->callback(hostfunc->stream, status, hostfunc->user);
@@ -56,6 +74,11 @@ CUresult obc_hostfunc_submit(struct obf_stream *stream, const struct obf_host_fu
 	CUresult result;
 	uint64_t id;
 
+	if (obc_shared_exist()) {
+		result = obc_shared_host_function();
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
 	hostfunc = malloc(sizeof *hostfunc);
 	if (!hostfunc)
 		return CUDA_ERROR_OUT_OF_MEMORY;

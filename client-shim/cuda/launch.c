@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "client-shim/cuda/shared.h"
 #include "client-shim/session/log.h"
 #include "client-shim/cuda/stream.h"
 #include "protocol/obc_calls.h"
@@ -60,16 +61,24 @@ static inline CUresult launch_write(struct obc_stream *at, const struct obf_func
 }
 
 /*
- * The program passes its parameters in one buffer. They are packed into a temporary buffer first,
- * because the program's buffer may be malformed.
+ * The program passes its parameters in one buffer, or the front end does because of shared memory.
+ * They are packed into a temporary buffer first, because the program's buffer may be malformed.
  */
 static __attribute__((noinline)) CUresult launch_extra(struct obc_stream *at,
 	const struct obf_func *func, const struct obf_launch *launch, void **params, void **extra)
 {
 	uint8_t packed[OBP_PARAM_BYTES_MAX];
 	CUresult result = obf_launch_pack(func, params, extra, packed);
+	bool shared = obc_shared_exist();
 
-	return result == CUDA_SUCCESS ? launch_write(at, func, launch, NULL, packed) : result;
+	if (shared && result == CUDA_SUCCESS)
+		result = obc_shared_launch(at);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = launch_write(at, func, launch, NULL, packed);
+	if (shared)
+		obc_shared_launched();
+	return result;
 }
 
 static inline CUresult launch_enqueue(struct obf_stream *stream, struct obf_func *func,

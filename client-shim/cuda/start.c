@@ -19,6 +19,7 @@
 #include "client-shim/cuda/memory.h"
 #include "client-shim/session/session.h"
 #include "client-shim/cuda/share.h"
+#include "client-shim/cuda/shared.h"
 #include "client-shim/session/stats.h"
 #include "client-shim/cuda/stream.h"
 #include "client-shim/session/timeline.h"
@@ -132,6 +133,7 @@ void obc_forked(void)
 	obc_inside = 0;
 	obc_timeline_forget();
 	obc_timeline_server_forget();
+	obc_shared_forget();
 	if (obc_session_started())
 		obc_session_forget();
 }

@@ -15,6 +15,7 @@ CUresult obc_stream_open(struct obf_stream *base)
 	struct obc_stream *stream = obc_stream_of(base);
 
 	stream->home = obc_ctx_of(base->ctx);
+	stream->uploads_seen = 0;
 	if (base->legacy)
 		return CUDA_SUCCESS; /* the server creates the legacy stream with the context */
 	if (ob_id_index(base->handle) >= OBC_STREAM_MAX)
@@ -266,17 +267,4 @@ CUresult obc_stream_wait(struct obf_stream *base)
 	if (stream_heard(stream, &result) && result != CUDA_ERROR_NOT_READY)
 		return result;
 	return stream_ask(stream, OBP_OP_STREAM_SYNCHRONIZE);
-}
-
-CUresult obc_stream_value(struct obf_stream *stream, const struct obf_value *value)
-{
-	CUstream handle =
-		(CUstream)(uintptr_t)stream->handle; /* NOLINT(performance-no-int-to-ptr) */
-
-	if (value->bytes == 8)
-		return (value->wait ? obc_call_cuStreamWaitValue64_v2
-				    : obc_call_cuStreamWriteValue64_v2)(
-			handle, value->addr, value->value, value->flags);
-	return (value->wait ? obc_call_cuStreamWaitValue32_v2 : obc_call_cuStreamWriteValue32_v2)(
-		handle, value->addr, (uint32_t)value->value, value->flags);
 }

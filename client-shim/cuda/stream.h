@@ -37,6 +37,7 @@ struct obc_stream {
 	_Atomic uint64_t last;  /* newest work; unused in the legacy stream */
 	_Atomic uint64_t done;  /* all work of the stream before this record is complete */
 	_Atomic bool untracked; /* some work is not counted: the server must be asked */
+	uint64_t uploads_seen;  /* of shared memory; of client-shim/cuda/shared.c, under its lock */
 	struct obc_watch watch;
 	/* the last two recordings of events in this stream, the newer one first (event.c) */
 	struct obc_recording recordings[2];
@@ -91,7 +92,6 @@ void obc_point_arrived(const struct obc_point *point);
 CUresult obc_stream_open(struct obf_stream *stream);
 void obc_stream_close(struct obf_stream *stream, bool ctx_ended);
 CUresult obc_stream_query(struct obf_stream *stream);
-CUresult obc_stream_value(struct obf_stream *stream, const struct obf_value *value);
 CUresult obc_stream_wait(struct obf_stream *stream);
 CUresult obc_point_take(struct obf_stream *stream, struct obf_point *ret);
 bool obc_point_over(const struct obf_point *point);

@@ -28,8 +28,9 @@ struct lane {
 	uint16_t id;
 	/* why the last begin failed although the session is not lost; returned once */
 	enum ob_err refused;
-	uint64_t ctx;  /* id of this lane's context on the server */
-	uint64_t last; /* number of the lane's last record */
+	uint64_t ctx;             /* id of this lane's context on the server */
+	uint64_t last;            /* number of the lane's last record */
+	struct obp_record *begun; /* the last record in the ring */
 };
 
 static _Thread_local struct lane this_lane;
@@ -348,7 +349,7 @@ void *obc_log_begin(struct obc_slot *slot, uint16_t opcode, uint32_t body_size)
 	record = reserve(opcode, sizeof *record + padded, slot);
 	if (ob_unlikely(!record))
 		return NULL;
-	slot->record = record;
+	slot->record = this_lane.begun = record;
 	slot->body = record + 1;
 	slot->size = (uint32_t)sizeof *record + padded;
 	slot->opcode = opcode;
@@ -356,6 +357,13 @@ void *obc_log_begin(struct obc_slot *slot, uint16_t opcode, uint32_t body_size)
 	if (padded)
 		((uint64_t *)slot->body)[padded / 8 - 1] = 0;
 	return slot->body;
+}
+
+bool obc_log_writing(void)
+{
+	/* Later the place may belong to a record that another thread writes. */
+	return this_lane.begun &&
+		!atomic_load_explicit(obc_ring_size_of(this_lane.begun), memory_order_relaxed);
 }
 
 /* ---- committing ---- */

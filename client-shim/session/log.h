@@ -115,6 +115,11 @@ CUresult obc_log_alive(void);
 CUresult obc_log_error(void);
 
 /*
+ * For a thread that is interrupted inside of a call: whether it is between begin and commit. Then
+ * it must not wait for the server, which would wait for the record. May be true wrongly.
+ */
+bool obc_log_writing(void);
+/*
  * The number of this thread's last record; 0 before the first. A record is complete when a later
  * synchronising record has been answered.
  */

@@ -37,6 +37,7 @@ BACKGROUND_LOOP = 40, 240
 # and sometimes fstat. A copy in the background: it wakes a thread at most.
 SYSTEM_CALLS = {
     'launch': (0.1, 0.4),
+    'launch-pinned': (0.1, 0.4),
     'copy-4k': (0.2, 0.6),
     'answer': (4.2, 4.8),
     'launch-and-wait': (5.1, 9.0),
@@ -51,6 +52,7 @@ SYSTEM_CALLS = {
 # of the client library on x86-64, and 5 to 10 %.
 INSTRUCTIONS = {
     'launch': 684,
+    'launch-pinned': 870,
     'copy-4k': 1683,
     'answer': 2240,
     'launch-and-wait': 2615,

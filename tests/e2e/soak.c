@@ -218,14 +218,29 @@ static void one_wait_idle(void)
 	NEED(stream_synchronize(idle_stream));
 }
 
+static void need_pinned(void)
+{
+	if (!pinned)
+		NEED(host_alloc(&pinned, PINNED, 0));
+}
+
+/* Parameters may point to pinned memory if the program has any. */
+static void one_launch_beside_pinned(void)
+{
+	need_pinned();
+	one_launch();
+}
+
 /* Copies that go on after their call. */
 static void one_upload(void)
 {
+	need_pinned();
 	NEED(up_async(area, pinned, PINNED, stream));
 }
 
 static void one_read_later(void)
 {
+	need_pinned();
 	NEED(down_async(pinned, area, COPY_MAX, stream));
 }
 
@@ -258,6 +273,7 @@ static const struct kind {
 	{ "wait-idle", one_wait_idle, 1, false },
 	{ "upload", one_upload, 1, true },
 	{ "read-later", one_read_later, 1, true },
+	{ "launch-pinned", one_launch_beside_pinned, 1, true },
 	{ "query-busy", one_query_busy, 1, true },
 };
 
@@ -297,7 +313,6 @@ static void start(void)
 	NEED(event_record(done, idle_stream));
 	NEED(stream_synchronize(idle_stream));
 	NEED(event_record(lasting, stream));
-	NEED(host_alloc(&pinned, PINNED, 0));
 	NEED(load(&module, kernels));
 	for (int i = 0; i < 3; i++)
 		NEED(get(&functions[i], module, names[i]));

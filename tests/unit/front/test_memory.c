@@ -129,7 +129,7 @@ TEST(pinned)
 	CUcontext ctx = begin();
 	void *p, *q;
 	unsigned flags;
-	CUdeviceptr addr;
+	CUdeviceptr addr, again;
 	struct obf_mem mem;
 
 	(void)ctx;
@@ -138,13 +138,21 @@ TEST(pinned)
 	memset(p, 1, 5000);
 	OK(obf_cuMemHostGetFlags(&flags, (char *)p + 4999));
 	CHECK(flags == CU_MEMHOSTALLOC_PORTABLE);
-	CHECK_INT(obf_cuMemHostGetDevicePointer_v2(&addr, p, 0), CUDA_ERROR_NOT_SUPPORTED);
+	/* Its mirror on the device is made once, and only pinned memory's end ends it. */
+	OK(obf_cuMemHostGetDevicePointer_v2(&addr, p, 0));
+	OK(obf_cuMemHostGetDevicePointer_v2(&again, (char *)p + 100, 0));
+	CHECK(again == addr + 100);
+	CHECK_INT(obf_mem_classify(addr, 5000, NULL).kind, OBF_PLACE_DEVICE);
+	CHECK_INT(obf_cuMemFree_v2(addr), CUDA_ERROR_INVALID_VALUE);
+	CHECK_INT(obf_cuMemHostGetDevicePointer_v2(&again, (char *)p + 5000, 0),
+		CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(obf_cuMemHostAlloc(&q, 0, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(obf_cuMemHostAlloc(&q, 8, 8), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(obf_cuMemHostAlloc(&q, 1ull << 60, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_INT(obf_cuMemFreeHost((char *)p + 1), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(obf_cuMemHostUnregister(p), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 	OK(obf_cuMemFreeHost(p));
+	CHECK(obf_mem_classify(addr, 1, NULL).kind != OBF_PLACE_DEVICE);
 	CHECK_INT(obf_cuMemFreeHost(p), CUDA_ERROR_INVALID_VALUE);
 	OK(obf_cuMemFreeHost(NULL));
 	CHECK(fake.ranges == 0);

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "client-shim/cuda/shared.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "client-shim/cuda/fault.h"
+#include "client-shim/cuda/shared_inside.h"
+#include "client-shim/session/inside.h"
+#include "client-shim/session/log.h"
+#include "client-shim/session/transfer.h"
+#include "protocol/obc_calls.h"
+#include "protocol/obf_calls.h"
+
+_Atomic unsigned obc_shared_used;
+
+struct obc_shareds obc_shareds;
+
+static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool forgotten;
+static _Thread_local bool holds_lock; /* this thread; a fault under the lock is not served */
+
+void obc_shared_lock(void)
+{
+	pthread_mutex_lock(&shared_lock);
+	holds_lock = true;
+}
+
+void obc_shared_unlock(void)
+{
+	holds_lock = false;
+	pthread_mutex_unlock(&shared_lock);
+}
+
+/* ---- the list; under the lock ---- */
+
+static bool fault_serve(uint64_t addr, int write);
+
+bool obc_shared_ready(void)
+{
+	return obc_fault_install(fault_serve);
+}
+
+size_t obc_shared_at(uint64_t addr)
+{
+	size_t low = 0, high = obc_shareds.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct obc_shadow *shadow = &obc_shareds.list[middle]->shadow;
+
+		if (shadow->base + shadow->size <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+bool obc_shared_add(struct obc_shared *s)
+{
+	size_t at = obc_shared_at(s->shadow.base);
+
+	if (obc_shareds.n == obc_shareds.capacity) {
+		size_t wanted = obc_shareds.capacity ? 2 * obc_shareds.capacity : 16;
+		struct obc_shared **larger = realloc(obc_shareds.list, wanted * sizeof *larger);
+
+		if (!larger)
+			return false;
+		obc_shareds.list = larger;
+		obc_shareds.capacity = wanted;
+	}
+	memmove(obc_shareds.list + at + 1, obc_shareds.list + at,
+		(obc_shareds.n - at) * sizeof *obc_shareds.list);
+	obc_shareds.list[at] = s;
+	obc_shareds.n++;
+	atomic_fetch_add(&obc_shared_used, 1);
+	return true;
+}
+
+void obc_shared_remove(const struct obc_shared *s)
+{
+	size_t at = obc_shared_at(s->shadow.base);
+
+	obc_shareds.n--;
+	memmove(obc_shareds.list + at, obc_shareds.list + at + 1,
+		(obc_shareds.n - at) * sizeof *obc_shareds.list);
+	atomic_fetch_sub(&obc_shared_used, 1);
+}
+
+/* ---- the bytes; under the lock ---- */
+
+static struct obc_shared *shared_of(struct obc_shadow *shadow)
+{
+	return (struct obc_shared *)shadow;
+}
+
+static bool shadow_protect(
+	struct obc_shadow *shadow, uint64_t addr, uint64_t size, enum obc_shadow_access access)
+{
+	(void)shadow;
+	return obc_region_protect(addr, size, access);
+}
+
+struct transfer {
+	struct obc_shared *s;
+	uint64_t addr, size;
+	CUresult (*part)(struct transfer *t, struct obc_stream *at, uint64_t addr, uint64_t size);
+};
+
+static uint8_t *alias_of(const struct transfer *t, uint64_t addr)
+{
+	return t->s->shadow.alias + (addr - t->s->shadow.base);
+}
+
+/* Calls part() for the bytes of the range that the device has. */
+static CUresult parts(struct transfer *t, struct obc_stream *at)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (!t->s->spans)
+		return t->part(t, at, t->addr, t->size);
+	for (size_t i = 0; i < t->s->n_spans && result == CUDA_SUCCESS; i++) {
+		const struct obc_span *span = &t->s->spans[i];
+		uint64_t from = ob_max(t->addr, span->base),
+			 end = ob_min(t->addr + t->size, span->base + span->size);
+
+		if (from < end)
+			result = t->part(t, at, from, end - from);
+	}
+	return result;
+}
+
+static CUresult upload_part(struct transfer *t, struct obc_stream *at, uint64_t addr, uint64_t size)
+{
+	return obc_transfer_write(addr, alias_of(t, addr), size, at->base.handle, NULL, NULL);
+}
+
+static CUresult upload_in(struct obf_ctx *ctx, void *user)
+{
+	struct transfer *t = user;
+	struct obc_stream *at = obc_home_stream(t->s->home);
+	CUresult result;
+
+	(void)ctx;
+	if (!at)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	result = parts(t, at);
+	obc_stream_mark(at, obc_log_last());
+	t->s->home->pending = true;
+	return result;
+}
+
+static CUresult shadow_upload(struct obc_shadow *shadow, uint64_t addr, uint64_t size)
+{
+	struct transfer t = { shared_of(shadow), addr, size, upload_part };
+
+	return obf_ctx_run(t.s->home->ctx, upload_in, &t);
+}
+
+/* The work that may still write some memory. Homes are never freed. */
+struct wait {
+	struct obf_ctx *ctx;
+	uint64_t stream;
+	struct obc_home *homes;
+};
+
+static struct wait wait_for(const struct obc_shared *s)
+{
+	return (struct wait){ s->home->ctx, s->stream, obc_shareds.homes };
+}
+
+static CUresult wait_in(struct obf_ctx *ctx, void *user)
+{
+	const struct wait *wait = user;
+	struct obf_stream *stream = wait->stream ? ob_ids_get(&obf_stream_ids, wait->stream) : NULL;
+	CUresult result = CUDA_SUCCESS;
+
+	/* The stream waits for the function that makes the access. */
+	if (obf_in_host_function)
+		return CUDA_SUCCESS;
+	if (stream)
+		return obc_stream_wait(stream);
+	for (struct obc_home *home = wait->homes; home && result == CUDA_SUCCESS; home = home->next)
+		if (obc_home_alive(home) && home->ctx->device == ctx->device)
+			result = home->ctx == ctx ? obf_attached()->ctx_synchronize(ctx)
+						  : obf_ctx_settle(home->ctx);
+	return result;
+}
+
+/*
+ * Waits without the lock for the work that a fetch of `addr` must wait for: a host function that is
+ * part of this work may need the lock. The fetch then waits for what other threads have added.
+ */
+static void wait_before(uint64_t addr)
+{
+	struct wait wait = { .ctx = NULL };
+	size_t i;
+
+	obc_shared_lock();
+	i = obc_shared_at(addr);
+	if (i < obc_shareds.n && obc_shareds.list[i]->shadow.base <= addr) {
+		const struct obc_shadow *shadow = &obc_shareds.list[i]->shadow;
+
+		if (shadow->state[(addr - shadow->base) / shadow->block] == OBC_SHADOW_DEVICE)
+			wait = wait_for(obc_shareds.list[i]);
+	}
+	obc_shared_unlock();
+	/* The fetch meets the same error and reports it. */
+	if (wait.ctx)
+		obf_ctx_run(wait.ctx, wait_in, &wait);
+}
+
+static CUresult fetch_part(struct transfer *t, struct obc_stream *at, uint64_t addr, uint64_t size)
+{
+	return obc_transfer_read(alias_of(t, addr), addr, size, at->base.handle);
+}
+
+static CUresult fetch_in(struct obf_ctx *ctx, void *user)
+{
+	struct transfer *t = user;
+	struct obc_stream *at = obc_home_stream(t->s->home);
+	struct wait wait = wait_for(t->s);
+	CUresult result = at ? wait_in(ctx, &wait) : CUDA_ERROR_INVALID_CONTEXT;
+
+	if (result == CUDA_SUCCESS)
+		result = parts(t, at);
+	if (result != CUDA_SUCCESS)
+		obf_ctx_note(ctx, result);
+	return result;
+}
+
+static CUresult shadow_fetch(struct obc_shadow *shadow, uint64_t addr, uint64_t size)
+{
+	struct transfer t = { shared_of(shadow), addr, size, fetch_part };
+
+	return obf_ctx_run(t.s->home->ctx, fetch_in, &t);
+}
+
+static bool shadow_touched(struct obc_shadow *shadow, uint64_t offset, uint64_t size,
+	uint64_t *ret_offset, uint64_t *ret_size)
+{
+	return obc_piece_touched(&shared_of(shadow)->piece, offset, size, ret_offset, ret_size);
+}
+
+const struct obc_shadow_ops obc_shared_ops = {
+	.protect = shadow_protect,
+	.upload = shadow_upload,
+	.fetch = shadow_fetch,
+	.touched = shadow_touched,
+};
+
+/* ---- work of the device ---- */
+
+/* The program's next accesses fault, so the handler must be ours by then. */
+static CUresult give(struct obc_shadow *shadow, uint64_t addr, uint64_t size, bool writes)
+{
+	return obc_shared_ready() ? obc_shadow_give(shadow, addr, size, writes)
+				  : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+CUresult obc_shared_launch(struct obc_stream *at)
+{
+	CUresult result = CUDA_SUCCESS;
+	OBC_WAITS();
+
+	obc_shared_lock();
+	for (size_t i = 0; i < obc_shareds.n && result == CUDA_SUCCESS; i++) {
+		struct obc_shared *s = obc_shareds.list[i];
+
+		/* The memory of a stream that has ended is attached to all again. */
+		if (s->stream && !ob_ids_get(&obf_stream_ids, s->stream))
+			s->stream = 0;
+		if (s->shadow.n_host && (!s->stream || s->stream == at->base.handle))
+			result = give(&s->shadow, s->shadow.base, s->shadow.size, true);
+	}
+	if (result == CUDA_SUCCESS)
+		result = obc_home_gate(at);
+	if (result != CUDA_SUCCESS)
+		obc_shared_unlock();
+	return result;
+}
+
+void obc_shared_launched(void)
+{
+	obc_shared_unlock();
+}
+
+CUresult obc_shared_work(struct obc_stream *at, uint64_t addr, uint64_t size, bool writes)
+{
+	CUresult result = CUDA_SUCCESS;
+	bool found = false;
+	OBC_WAITS();
+
+	obc_shared_lock();
+	for (size_t i = obc_shared_at(addr); i < obc_shareds.n && result == CUDA_SUCCESS; i++) {
+		struct obc_shadow *shadow = &obc_shareds.list[i]->shadow;
+
+		if (shadow->base >= addr + size)
+			break;
+		found = true;
+		result = give(shadow, addr, size, writes);
+	}
+	if (found && result == CUDA_SUCCESS)
+		result = obc_home_gate(at);
+	obc_shared_unlock();
+	return result;
+}
+
+/* ---- accesses of the program ---- */
+
+static void warn_unserved(uint64_t addr, CUresult result)
+{
+	static _Atomic bool warned;
+
+	if (!atomic_exchange(&warned, true))
+		ob_error("the program reads managed or mapped memory at 0x%llx, but the device's "
+			 "contents cannot be fetched (error %d): it gets the bytes that this "
+			 "process had last. The next CUDA call returns the error",
+			(unsigned long long)addr, (int)result);
+}
+
+static bool fault_serve(uint64_t addr, int write)
+{
+	CUresult result = CUDA_SUCCESS;
+	bool ours = false;
+	size_t i;
+
+	if (holds_lock || atomic_load(&forgotten))
+		return false;
+	wait_before(addr);
+	obc_shared_lock();
+	i = obc_shared_at(addr);
+	if (i < obc_shareds.n && obc_shareds.list[i]->shadow.base <= addr) {
+		struct obc_shadow *shadow = &obc_shareds.list[i]->shadow;
+
+		ours = true;
+		if (write < 0)
+			write = shadow->state[(addr - shadow->base) / shadow->block] ==
+				OBC_SHADOW_CLEAN;
+		result = obc_shadow_touch(shadow, addr, write > 0);
+	}
+	obc_shared_unlock();
+	if (result == CUDA_ERROR_OPERATING_SYSTEM)
+		return false;
+	if (result != CUDA_SUCCESS)
+		warn_unserved(addr, result);
+	return ours;
+}
+
+void obc_shared_forget(void)
+{
+	atomic_store(&forgotten, true);
+}
+
+/* ---- the backend's functions ---- */
+
+/* The device's side of new memory is zero too, so untouched pages are equal on both sides. */
+static CUresult clear(struct obc_shared *s)
+{
+	struct obc_stream *at = obc_home_stream(s->home);
+	struct obp_memset_req *req;
+	struct obc_slot slot;
+
+	req = at ? obc_log_begin(&slot, OBP_OP_MEMSET, sizeof *req) : NULL;
+	if (!req)
+		return at ? obc_log_error() : CUDA_ERROR_INVALID_CONTEXT;
+	*req = (struct obp_memset_req){
+		.dst = s->shadow.base,
+		.element = 1,
+		.pitch = s->shadow.size,
+		.width = s->shadow.size,
+		.height = 1,
+		.stream = at->base.handle,
+	};
+	obc_stream_mark(at, slot.number);
+	s->home->pending = true;
+	return obc_log_commit(&slot);
+}
+
+static CUresult shared_make(struct obf_ctx *ctx, uint64_t size, struct obc_shared *s)
+{
+	CUresult result;
+
+	s->home = obc_home_of(ctx);
+	if (!s->home || !obc_shared_ready())
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = obc_piece_take(ctx, size, &s->piece);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!obc_shadow_init(
+		    &s->shadow, s->piece.base, s->piece.size, s->piece.alias, &obc_shared_ops))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS &&
+		!obc_region_protect(s->piece.base, s->piece.size, OBC_SHADOW_WRITE))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS)
+		result = clear(s);
+	if (result == CUDA_SUCCESS && !obc_shared_add(s))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS)
+		return result;
+	obc_shadow_fini(&s->shadow);
+	obc_piece_give(ctx, &s->piece, true);
+	return result;
+}
+
+CUresult obc_shared_alloc(struct obf_ctx *ctx, struct obf_mem *mem)
+{
+	struct obc_shared *s = calloc(1, sizeof *s);
+	CUresult result;
+	OBC_WAITS();
+
+	if (!s)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	obc_shared_lock();
+	result = shared_make(ctx, mem->size, s);
+	obc_shared_unlock();
+	if (result != CUDA_SUCCESS) {
+		free(s);
+		return result;
+	}
+	mem->base = s->shadow.base;
+	mem->backend = s;
+	return CUDA_SUCCESS;
+}
+
+CUresult obc_shared_free(struct obf_ctx *ctx, const struct obf_mem *mem, bool in_use)
+{
+	struct obc_shared *s = mem->backend;
+	CUresult result;
+	OBC_WAITS();
+
+	obc_shared_lock();
+	obc_shared_remove(s);
+	obc_shadow_fini(&s->shadow);
+	result = obc_piece_give(ctx, &s->piece, in_use);
+	obc_shared_unlock();
+	free(s);
+	return result;
+}
+
+CUresult obc_shared_move(struct obf_stream *stream, uint64_t addr, uint64_t size, bool to_host)
+{
+	CUresult result = CUDA_SUCCESS;
+	OBC_WAITS();
+
+	if (!to_host)
+		return obc_shared_work(obc_stream_of(stream), addr, size, true);
+	wait_before(addr);
+	obc_shared_lock();
+	for (size_t i = obc_shared_at(addr); i < obc_shareds.n && result == CUDA_SUCCESS; i++) {
+		if (obc_shareds.list[i]->shadow.base >= addr + size)
+			break;
+		result = obc_shadow_fetch(&obc_shareds.list[i]->shadow, addr, size);
+	}
+	obc_shared_unlock();
+	return result;
+}
+
+CUresult obc_shared_attach(struct obf_stream *stream, const struct obf_mem *mem, unsigned flags)
+{
+	struct obc_shared *s = mem->backend;
+
+	obc_shared_lock();
+	s->stream = flags & CU_MEM_ATTACH_SINGLE ? stream->handle : 0;
+	obc_shared_unlock();
+	return CUDA_SUCCESS;
+}

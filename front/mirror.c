@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "front/mirror.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "front/backend.h"
+#include "front/memory.h"
+#include "front/private.h"
+#include "front/stream.h"
+#include "front/waited.h"
+#include "protocol/obf_calls.h"
+
+#define PIECE 4096u /* bytes; the unit of comparisons and uploads */
+
+struct mirror {
+	uint64_t host, size, device;
+	struct obf_ctx *ctx;
+	CUstream transfers; /* a stream of its own, since the program's may be blocked */
+	uint8_t *common;    /* the bytes that both sides last had in common */
+	uint8_t *got;       /* the device's bytes while they are compared */
+	/* kernels since the last download. stream: all of them were in this one, or 0 */
+	bool launched;
+	uint64_t stream;
+	struct mirror *next;
+};
+
+_Atomic unsigned obf_mirrors;
+
+static struct mirror *mirrors;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static uint8_t *host_of(const struct mirror *mirror)
+{
+	return (uint8_t *)(uintptr_t)mirror->host; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+/* ---- transfers; under the lock ---- */
+
+static CUresult stream_of(const struct mirror *mirror, struct obf_stream **ret)
+{
+	return obf_stream_get(mirror->transfers, mirror->ctx, ret);
+}
+
+/* The run of pieces at or after *at that the program has changed. False: there is none. */
+static bool changed_next(const struct mirror *mirror, uint64_t *at, uint64_t *ret_size)
+{
+	const uint8_t *host = host_of(mirror);
+	uint64_t from = *at, end;
+
+	while (from < mirror->size &&
+		memcmp(host + from, mirror->common + from, ob_min(PIECE, mirror->size - from)) == 0)
+		from += PIECE;
+	end = from;
+	while (end < mirror->size &&
+		memcmp(host + end, mirror->common + end, ob_min(PIECE, mirror->size - end)) != 0)
+		end += PIECE;
+	*at = from;
+	*ret_size = ob_min(end, mirror->size) - ob_min(from, mirror->size);
+	return *ret_size > 0;
+}
+
+/* Uploads one run. The bytes are taken once, because other threads may change them meanwhile. */
+static CUresult run_upload(
+	struct mirror *mirror, struct obf_stream *stream, uint64_t at, uint64_t size)
+{
+	memcpy(mirror->common + at, host_of(mirror) + at, size);
+	return obf_process.backend->write(
+		stream, mirror->device + at, mirror->common + at, size, false);
+}
+
+static CUresult download(struct obf_ctx *ctx, void *user)
+{
+	uint8_t *host = host_of(user);
+	struct mirror *mirror = user;
+	struct obf_stream *stream;
+	CUresult result = stream_of(mirror, &stream);
+
+	(void)ctx;
+	if (result == CUDA_SUCCESS)
+		result = obf_process.backend->read(
+			stream, mirror->got, mirror->device, mirror->size, true);
+	for (uint64_t at = 0; at < mirror->size && result == CUDA_SUCCESS; at += PIECE) {
+		uint64_t end = ob_min(at + PIECE, mirror->size);
+
+		if (memcmp(mirror->got + at, mirror->common + at, end - at) == 0)
+			continue;
+		for (uint64_t i = at; i < end; i++)
+			if (mirror->got[i] != mirror->common[i])
+				host[i] = mirror->common[i] = mirror->got[i];
+	}
+	return result;
+}
+
+/*
+ * Before a kernel. If an earlier kernel may have changed the device's side too, both changes are
+ * joined first.
+ */
+static CUresult upload(struct obf_ctx *ctx, void *user)
+{
+	struct mirror *mirror = user;
+	struct obf_stream *stream;
+	CUresult result = stream_of(mirror, &stream);
+	uint64_t at = 0, size;
+	bool any = false;
+
+	if (result != CUDA_SUCCESS || !changed_next(mirror, &at, &size))
+		return result;
+	if (mirror->launched) {
+		result = obf_process.backend->ctx_synchronize(ctx);
+		if (result == CUDA_SUCCESS)
+			result = download(ctx, mirror);
+	}
+	for (; result == CUDA_SUCCESS && changed_next(mirror, &at, &size); at += size) {
+		result = run_upload(mirror, stream, at, size);
+		any = true;
+	}
+	/* Kernels in all streams may use the bytes. */
+	return any && result == CUDA_SUCCESS ? obf_process.backend->stream_wait(stream) : result;
+}
+
+/* ---- making and ending ---- */
+
+/* The program may see now what kernels have written. */
+static CUresult waited(const struct obf_stream *stream, bool all)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (obf_in_host_function)
+		return result;
+	pthread_mutex_lock(&lock);
+	for (struct mirror *mirror = mirrors; mirror && result == CUDA_SUCCESS;
+		mirror = mirror->next) {
+		if (!mirror->launched)
+			continue;
+		result = obf_ctx_run(mirror->ctx, download, mirror);
+		/* Kernels that were not waited for may still write. */
+		if (result == CUDA_SUCCESS)
+			mirror->launched = !all &&
+				!(stream && mirror->stream && mirror->stream == stream->handle);
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+static struct mirror *mirror_at(uint64_t host)
+{
+	struct mirror *mirror = mirrors;
+
+	while (mirror && host - mirror->host >= mirror->size)
+		mirror = mirror->next;
+	return mirror;
+}
+
+static void mirror_free(struct mirror *mirror)
+{
+	struct obf_mem mem;
+
+	if (mirror->device && obf_mem_remove(mirror->device, &mem))
+		obf_memory_give(mirror->ctx, &mem, true);
+	free(mirror->common);
+	free(mirror->got);
+	free(mirror);
+}
+
+static CUresult mirror_fill(struct obf_ctx *ctx, void *user)
+{
+	struct mirror *mirror = user;
+	struct obf_mem mem = {
+		.size = mirror->size,
+		.kind = OBF_MEM_DEVICE,
+		.device = ctx->device,
+		.ctx = ctx,
+		.is_global = true, /* cuMemFree refuses it */
+	};
+	struct obf_stream *stream;
+	CUresult result;
+
+	result = obf_cuStreamCreate(&mirror->transfers, CU_STREAM_NON_BLOCKING);
+	if (result == CUDA_SUCCESS)
+		result = obf_process.backend->mem_alloc(ctx, &mem);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!obf_mem_insert(&mem)) {
+		obf_process.backend->mem_free(ctx, &mem, false);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	mirror->device = mem.base;
+	result = stream_of(mirror, &stream);
+	if (result == CUDA_SUCCESS)
+		result = run_upload(mirror, stream, 0, mirror->size);
+	return result == CUDA_SUCCESS ? obf_process.backend->stream_wait(stream) : result;
+}
+
+static CUresult mirror_new(const struct obf_mem *mem, struct mirror **ret)
+{
+	struct mirror *mirror = calloc(1, sizeof *mirror);
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (!mirror)
+		return result;
+	mirror->host = mem->base;
+	mirror->size = mem->size;
+	mirror->ctx = mem->ctx;
+	mirror->common = malloc(mem->size);
+	mirror->got = malloc(mem->size);
+	if (mirror->common && mirror->got)
+		result = obf_ctx_run(mem->ctx, mirror_fill, mirror);
+	if (result != CUDA_SUCCESS) {
+		if (mirror->transfers)
+			obf_cuStreamDestroy_v2(mirror->transfers);
+		mirror_free(mirror);
+		return result;
+	}
+	mirror->next = mirrors;
+	mirrors = *ret = mirror;
+	atomic_fetch_add(&obf_mirrors, 1);
+	atomic_store(&obf_waited_listener, waited);
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_mirror_get(
+	struct obf_ctx *ctx, const struct obf_mem *mem, uint64_t addr, uint64_t *ret_device)
+{
+	CUresult result = CUDA_SUCCESS;
+	struct mirror *mirror;
+
+	(void)ctx;
+	pthread_mutex_lock(&lock);
+	mirror = mirror_at(mem->base);
+	if (!mirror)
+		result = mirror_new(mem, &mirror);
+	if (result == CUDA_SUCCESS)
+		*ret_device = mirror->device + (addr - mirror->host);
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+void obf_mirror_end(uint64_t base)
+{
+	struct mirror **link = &mirrors, *mirror;
+
+	if (ob_likely(!atomic_load(&obf_mirrors)))
+		return;
+	pthread_mutex_lock(&lock);
+	while (*link && (*link)->host != base)
+		link = &(*link)->next;
+	mirror = *link;
+	if (mirror) {
+		*link = mirror->next;
+		atomic_fetch_sub(&obf_mirrors, 1);
+	}
+	pthread_mutex_unlock(&lock);
+	if (!mirror)
+		return;
+	/* The program may read what the last kernels have written. */
+	if (mirror->launched && atomic_load(&mirror->ctx->active))
+		obf_ctx_run(mirror->ctx, download, mirror);
+	obf_cuStreamDestroy_v2(mirror->transfers);
+	mirror_free(mirror);
+}
+
+/* ---- kernels ---- */
+
+/* Replaces a word that points to pinned memory. */
+static CUresult word_replace(struct obf_stream *stream, uint8_t *word)
+{
+	uint64_t value, device;
+	struct obf_mem mem;
+
+	memcpy(&value, word, sizeof value);
+	if (ob_likely(value < obf_pinned_bounds.low || value >= obf_pinned_bounds.high) ||
+		obf_mem_classify(value, 1, &mem).kind != OBF_PLACE_PINNED)
+		return CUDA_SUCCESS;
+	/* Without room on the device the kernel gets the pointer as it is. */
+	if (obf_mirror_get(stream->ctx, &mem, value, &device) == CUDA_SUCCESS)
+		memcpy(word, &device, sizeof device);
+	return CUDA_SUCCESS;
+}
+
+CUresult obf_mirrors_launch(struct obf_stream *stream, void *params, size_t size)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t at = 0; at + sizeof(uint64_t) <= size && result == CUDA_SUCCESS;
+		at += sizeof(uint64_t))
+		result = word_replace(stream, (uint8_t *)params + at);
+	if (ob_likely(!atomic_load(&obf_mirrors)))
+		return result;
+	pthread_mutex_lock(&lock);
+	for (struct mirror *mirror = mirrors; mirror && result == CUDA_SUCCESS;
+		mirror = mirror->next) {
+		if (mirror->ctx->device != stream->ctx->device)
+			continue;
+		result = obf_ctx_run(mirror->ctx, upload, mirror);
+		mirror->stream =
+			mirror->launched && mirror->stream != stream->handle ? 0 : stream->handle;
+		mirror->launched = true;
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}

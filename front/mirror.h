@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * obf_mirror: device memory that stands for a range of pinned host memory which kernels access:
+ * memory that was registered, or allocated without DEVICEMAP. It has other addresses than the host
+ * memory, so a parameter of a kernel that points to such host memory is replaced.
+ *
+ * Both sides are compared with the bytes that they last had in common. Before a kernel, the pages
+ * that the program has changed are uploaded; after a synchronisation, the bytes that the device has
+ * changed are written to the host memory. A mirror is made when a device pointer is needed, because
+ * both comparisons look at every byte. One lock; any thread.
+ */
+#ifndef OBF_MIRROR_H
+#define OBF_MIRROR_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "front/front.h"
+
+struct obf_stream;
+
+extern _Atomic unsigned obf_mirrors; /* how many there are */
+
+/*
+ * The device address of host memory in a range of the map of kind OBF_MEM_HOST. ctx is current. The
+ * mirror is made if there is none.
+ */
+CUresult obf_mirror_get(
+	struct obf_ctx *ctx, const struct obf_mem *mem, uint64_t addr, uint64_t *ret_device);
+/* The host memory that begins at base is freed or unregistered, after its context has settled. */
+void obf_mirror_end(uint64_t base);
+
+/* Whether one of the words of a parameter may point to pinned memory. */
+static inline bool obf_mirror_word(const void *param, uint32_t size)
+{
+	const uint64_t low = obf_pinned_bounds.low, span = obf_pinned_bounds.high - low;
+	uint64_t word;
+
+	for (uint32_t at = 0; at + sizeof word <= size; at += sizeof word) {
+		memcpy(&word, (const uint8_t *)param + at, sizeof word);
+		if (word - low < span)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether a launch needs obf_mirrors_launch: there are mirrors, or one of the parameters, which are not
+ * packed, may point to pinned memory. Hot path of programs with pinned memory.
+ */
+static inline bool obf_mirrors_concern(const struct obf_func *func, void *const *params)
+{
+	if (ob_unlikely(atomic_load_explicit(&obf_mirrors, memory_order_relaxed) > 0 || !params))
+		return true;
+	for (uint32_t i = 0; i < func->n_params; i++)
+		if (func->params[i].size >= sizeof(uint64_t) &&
+			ob_unlikely(!params[i] || obf_mirror_word(params[i], func->params[i].size)))
+			return true;
+	return false;
+}
+
+/*
+ * Before a kernel: replaces pointers to pinned memory in its parameters (`size` bytes) by device
+ * addresses, and uploads what the program has changed.
+ */
+CUresult obf_mirrors_launch(struct obf_stream *stream, void *params, size_t size);
+
+#endif
