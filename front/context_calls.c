@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "protocol/obf_calls.h"
+#include "front/capture.h"
 #include "front/private.h"
 
 #define API_VERSION       3020 /* the value that drivers return for contexts of every later API */
@@ -328,6 +329,8 @@ CUresult obf_cuCtxSynchronize_v2(CUcontext ctx)
 		result = obf_context_find(ctx, &context);
 	if (result == CUDA_SUCCESS)
 		result = obf_context_check(context);
+	if (result == CUDA_SUCCESS)
+		result = obf_capture_context(&context->pub);
 	return result != CUDA_SUCCESS
 		? result
 		: obf_context_within(context, obf_process.backend->ctx_synchronize);

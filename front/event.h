@@ -26,7 +26,15 @@ struct obf_event {
 	};
 	unsigned flags; /* CU_EVENT_... */
 	_Atomic bool recorded;
+	struct obf_captured *captured; /* last recorded in a stream that is captured (capture.h) */
 };
+
+struct obf_stream;
+
+struct obf_event *obf_event_find(CUevent handle);
+/* A recording, and a wait for the last one, as work of a stream that is not captured. */
+CUresult obf_event_record(struct obf_event *event, struct obf_stream *stream);
+CUresult obf_event_wait_put(struct obf_event *event, struct obf_stream *stream);
 
 /* The context has ended in the backend: ends all its events. */
 void obf_events_end(const struct obf_ctx *ctx);

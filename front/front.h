@@ -62,6 +62,11 @@ enum obf_kind {
 	OBF_KIND_EVENT = 7,
 	OBF_KIND_POOL = 8,
 	OBF_KIND_LINK = 9,
+	/* graphs */
+	OBF_KIND_GRAPH = 0x20,
+	OBF_KIND_GRAPH_NODE = 0x21,
+	OBF_KIND_GRAPH_EXEC = 0x22,
+	OBF_KIND_USER_OBJECT = 0x23,
 };
 
 #define OBF_CTX_MAX                1024u /* live contexts */
@@ -255,6 +260,7 @@ struct obf_mem {
 	uint64_t buffer_id; /* unique in the process */
 	unsigned flags;     /* host flags as given */
 	bool registered, pooled, is_global;
+	bool graph; /* of an allocation node: its end is up to the graphs (graph_memory.c) */
 	/* mapped by cuMemMap: a range may span this and adjacent allocations with `joins` set */
 	bool joins;
 	CUmemoryPool pool;

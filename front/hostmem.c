@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "front/capture.h"
 #include "front/private.h"
 #include "protocol/obf_calls.h"
 
@@ -43,6 +44,9 @@ CUresult obf_cuMemHostAlloc(void **p, size_t size, unsigned flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (size > HOST_SIZE_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = obf_capture_unsafe();
+	if (result != CUDA_SUCCESS)
+		return result;
 	got = mmap(NULL, pages(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (got == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -75,6 +79,9 @@ CUresult obf_cuMemFreeHost(void *p)
 	if (!obf_mem_find((uintptr_t)p, &mem) || mem.base != (uintptr_t)p ||
 		mem.kind != OBF_MEM_HOST || mem.registered)
 		return CUDA_ERROR_INVALID_VALUE;
+	result = obf_capture_unsafe();
+	if (result != CUDA_SUCCESS)
+		return result;
 	result = obf_ctx_settle(mem.ctx);
 	/* If two threads free the same pointer, one of them gets an error. */
 	if (!obf_mem_remove(mem.base, NULL))

@@ -15,6 +15,7 @@
 
 #include <string.h>
 
+#include "front/capture.h"
 #include "front/front.h"
 #include "front/stream.h"
 #include "protocol/obf_calls.h"
@@ -38,6 +39,8 @@ static inline CUresult launch_put(CUfunction handle, const struct obf_launch *la
 	result = obf_launch_check(ctx, func, launch);
 	if (ob_unlikely(result != CUDA_SUCCESS))
 		return result;
+	if (ob_unlikely(stream->capture != NULL))
+		return obf_capture_launch(stream, handle, launch, params, extra);
 	return obf_ctx_result(ctx, launch_enqueue(stream, func, launch, params, extra));
 }
 

@@ -41,7 +41,7 @@ CUresult obf_memory_alloc(struct obf_ctx *ctx, size_t size, CUmemoryPool pool, u
 CUresult obf_memory_take(uint64_t addr, struct obf_mem *ret)
 {
 	if (!obf_mem_find(addr, ret) || ret->base != addr || ret->kind != OBF_MEM_DEVICE ||
-		ret->is_global || ret->joins || !obf_mem_remove(addr, ret))
+		ret->is_global || ret->joins || ret->graph || !obf_mem_remove(addr, ret))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }

@@ -2,6 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "front/stream.h"
 
+#include "front/capture.h"
 #include "front/private.h"
 #include "protocol/obf_calls.h"
 
@@ -72,6 +73,8 @@ static bool stream_end(uint64_t handle)
 
 	if (!stream)
 		return false;
+	if (ob_unlikely(stream->capture != NULL))
+		obf_capture_stream_end(stream);
 	obf_process.backend->stream_close(stream, false);
 	ob_ids_recycle(&obf_stream_ids, handle);
 	return true;
@@ -139,6 +142,8 @@ void obf_streams_end(struct obf_ctx *ctx)
 		struct obf_stream *stream = ob_ids_remove(&obf_stream_ids, list->handle);
 
 		list = list->next;
+		if (stream && stream->capture)
+			obf_capture_stream_end(stream);
 		if (stream)
 			obf_process.backend->stream_close(stream, true);
 	}
@@ -240,11 +245,20 @@ CUresult obf_cuStreamDestroy_v2(CUstream handle)
 	return stream_end((uint64_t)(uintptr_t)handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+/* A captured stream has no state, and other streams only if captures allow the question. */
+static CUresult ask_check(struct obf_stream *stream)
+{
+	return ob_unlikely(stream->capture != NULL) ? obf_capture_refuse(stream)
+						    : obf_capture_unsafe();
+}
+
 CUresult obf_cuStreamQuery(CUstream handle)
 {
 	struct obf_stream *stream;
 	CUresult result = obf_stream_enter(handle, &stream);
 
+	if (result == CUDA_SUCCESS)
+		result = ask_check(stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	return obf_ctx_result(stream->ctx, obf_process.backend->stream_query(stream));
@@ -255,6 +269,8 @@ CUresult obf_cuStreamSynchronize(CUstream handle)
 	struct obf_stream *stream;
 	CUresult result = obf_stream_enter(handle, &stream);
 
+	if (result == CUDA_SUCCESS)
+		result = ask_check(stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	return obf_ctx_result(stream->ctx, obf_process.backend->stream_wait(stream));

@@ -82,6 +82,8 @@ static struct touch touch_of_stream(uint16_t opcode, const void *body)
 	switch (opcode) {
 	case OBP_OP_STREAM_CREATE:
 		return of_stream(STREAM_NEW, BODY(stream_create)->stream);
+	case OBP_OP_GRAPH_LAUNCH:
+		return of_stream(STREAM, BODY(graph_launch)->stream);
 	case OBP_OP_LAUNCH:
 		return of_stream(STREAM, BODY(launch)->stream);
 	case OBP_OP_MEMSET:

@@ -37,4 +37,7 @@ void obs_module_forget(struct obs_session *session, uint64_t id, const struct ob
  */
 CUresult obs_module_room(struct obs_exec *x);
 
+/* Ends the graphs of a context that is about to end. Executor. */
+void obs_graphs_forget(struct obs_exec *x, const struct obs_context *context);
+
 #endif
