@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-#include "front/capture.h"
+#include "front/captured.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -291,9 +291,8 @@ CUresult obf_capture_unsafe_check(void)
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&obf_capture_lock);
 	for (struct obf_capture *c = captures; c; c = c->next) {
-		bool forbids = c->thread == me
-			? c->mode != CU_STREAM_CAPTURE_MODE_RELAXED
-			: c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+		bool forbids = c->thread == me ? c->mode != CU_STREAM_CAPTURE_MODE_RELAXED
+					       : c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
 				thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 		if (!forbids)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* cuStreamBeginCapture and the other calls about a stream's capture. */
-#include "front/capture.h"
+#include "front/captured.h"
 #include "front/capture_inside.h"
 #include "front/private.h"
 #include "protocol/obf_calls.h"
@@ -206,10 +206,9 @@ CUresult obf_cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *r
 	if (capture == &obf_capture_implicit) {
 		result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	} else {
-		*ret_status = !capture ? CU_STREAM_CAPTURE_STATUS_NONE
-			: capture->invalid
-			? CU_STREAM_CAPTURE_STATUS_INVALIDATED
-			: CU_STREAM_CAPTURE_STATUS_ACTIVE;
+		*ret_status = !capture     ? CU_STREAM_CAPTURE_STATUS_NONE
+			: capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+					   : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 		if (*ret_status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
 			capture = NULL;
 		if (ret_id)
@@ -245,8 +244,8 @@ CUresult obf_cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *ret_sta
 	return obf_cuStreamGetCaptureInfo_v3(handle, ret_status, NULL, NULL, NULL, NULL, NULL);
 }
 
-CUresult obf_cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode *deps,
-	const CUgraphEdgeData *edges, size_t n, unsigned flags)
+CUresult obf_cuStreamUpdateCaptureDependencies_v2(
+	CUstream handle, CUgraphNode *deps, const CUgraphEdgeData *edges, size_t n, unsigned flags)
 {
 	struct obf_capture *capture;
 	struct obf_stream *stream;

@@ -38,10 +38,10 @@ extern pthread_mutex_t obf_capture_lock;
 /* The mark of a legacy stream. */
 extern struct obf_capture obf_capture_implicit;
 
-/* All under the lock. */
 
 /* The calling thread's number. */
 uint64_t obf_capture_thread(void);
+/* The next functions: under the lock. */
 struct obf_capture *obf_capture_find(unsigned long long id);
 /* CUDA_ERROR_OUT_OF_MEMORY */
 CUresult obf_tail_add(struct obf_tail *tail, CUgraphNode node, const CUgraphEdgeData *edge);
@@ -51,7 +51,7 @@ CUresult obf_capture_join(struct obf_capture *capture, struct obf_stream *stream
 void obf_capture_end(struct obf_capture *capture);
 CUresult obf_capture_begin(struct obf_stream *stream, struct obf_graph *graph, bool own,
 	CUstreamCaptureMode mode, struct obf_capture **ret);
-/* The stream's capture, if work can be added to it; legacy streams: see capture.h. */
+/* The stream's capture, if work can be added to it; legacy streams: see captured.h. */
 CUresult obf_capture_enter(struct obf_stream *stream, struct obf_capture **ret);
 
 #endif

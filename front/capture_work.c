@@ -3,7 +3,7 @@
 /* Work that is given to a captured stream. */
 #include <stdlib.h>
 
-#include "front/capture.h"
+#include "front/captured.h"
 #include "front/capture_inside.h"
 #include "front/event.h"
 #include "front/private.h"
@@ -258,9 +258,8 @@ CUresult obf_capture_wait(struct obf_stream *stream, struct obf_event *event, un
 	if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CU_EVENT_WAIT_EXTERNAL)
-		return stream->capture
-			? event_node(CU_GRAPH_NODE_TYPE_WAIT_EVENT, stream, event)
-			: CUDA_ERROR_INVALID_VALUE;
+		return stream->capture ? event_node(CU_GRAPH_NODE_TYPE_WAIT_EVENT, stream, event)
+				       : CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&obf_capture_lock);
 	result = wait_join(stream, event);
 	pthread_mutex_unlock(&obf_capture_lock);

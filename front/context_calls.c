@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "protocol/obf_calls.h"
-#include "front/capture.h"
+#include "front/captured.h"
 #include "front/private.h"
 
 #define API_VERSION       3020 /* the value that drivers return for contexts of every later API */

@@ -4,7 +4,7 @@
  * Batches of copies. CUDA guarantees no order among the copies of a batch; here they are put into
  * the stream one after the other. All copies are checked before the first one is made.
  */
-#include "front/capture.h"
+#include "front/captured.h"
 #include "front/copy.h"
 #include "front/private.h"
 #include "front/stream.h"

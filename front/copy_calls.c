@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* cuMemcpy and similar calls: each form becomes a write, a read or an obf_copy. */
-#include "front/capture.h"
+#include "front/captured.h"
 #include "front/copy.h"
 #include "front/private.h"
 #include "front/stream.h"

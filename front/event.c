@@ -4,7 +4,7 @@
 
 #include "base/ids.h"
 #include "front/backend.h"
-#include "front/capture.h"
+#include "front/captured.h"
 #include "front/private.h"
 #include "front/stream.h"
 #include "protocol/obf_calls.h"

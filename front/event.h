@@ -26,7 +26,7 @@ struct obf_event {
 	};
 	unsigned flags; /* CU_EVENT_... */
 	_Atomic bool recorded;
-	struct obf_captured *captured; /* last recorded in a stream that is captured (capture.h) */
+	struct obf_captured *captured; /* last recorded in a stream that is captured (captured.h) */
 };
 
 struct obf_stream;

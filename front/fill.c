@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "front/capture.h"
+#include "front/captured.h"
 #include "front/fill.h"
 #include "front/private.h"
 #include "front/stream.h"

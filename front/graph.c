@@ -59,8 +59,7 @@ static size_t edge_at(
 /* The order of the others stays: it is the order in which the program gave them. */
 static void edge_drop(struct obf_edges *edges, size_t at)
 {
-	memmove(&edges->list[at], &edges->list[at + 1],
-		(edges->n - at - 1) * sizeof *edges->list);
+	memmove(&edges->list[at], &edges->list[at + 1], (edges->n - at - 1) * sizeof *edges->list);
 	edges->n--;
 }
 

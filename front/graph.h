@@ -6,7 +6,7 @@
  * A graph owns its nodes, and a node owns its parameters, which are deep copies: of a kernel's
  * arguments, of a child graph, of the operations of a batch. Handles are ids. As in CUDA, two
  * threads must not use one graph at the same time; the exception is a capture, which has a lock
- * (capture.h).
+ * (captured.h).
  */
 #ifndef OBF_GRAPH_H
 #define OBF_GRAPH_H
@@ -20,7 +20,7 @@
 #define OBF_GRAPH_MAX      (1u << 20) /* graphs of a process, child graphs included */
 #define OBF_GRAPH_NODE_MAX (1u << 20) /* nodes of a process */
 #define OBF_GRAPH_DEPTH    32u        /* child graphs in child graphs */
-#define OBF_NODE_ATTRS     17u            /* ids of attributes of kernel nodes are below */
+#define OBF_NODE_ATTRS     17u        /* ids of attributes of kernel nodes are below */
 
 struct obf_graph;
 struct obf_graph_alloc;
@@ -152,8 +152,7 @@ CUresult obf_params_fill(
 	const CUDA_MEMSET_NODE_PARAMS *fill, CUcontext ctx, struct obf_node_params *ret);
 CUresult obf_params_host(const CUDA_HOST_NODE_PARAMS *host, struct obf_node_params *ret);
 CUresult obf_params_event(CUgraphNodeType type, CUevent event, struct obf_node_params *ret);
-CUresult obf_params_batch(
-	const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch, struct obf_node_params *ret);
+CUresult obf_params_batch(const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch, struct obf_node_params *ret);
 CUresult obf_params_child(CUgraph child, bool move, struct obf_node_params *ret);
 /* The current form of the parameters of CUDA 10 and 11; returns `ret`. */
 CUDA_KERNEL_NODE_PARAMS *obf_kernel_params_now(

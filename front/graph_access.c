@@ -50,21 +50,21 @@ static CUresult params_put(CUgraphNode handle, CUresult made, struct obf_node_pa
 	return CUDA_SUCCESS;
 }
 
-#define SET(handle, make)                                                  \
-	struct obf_node_params params;                                     \
-	CUresult result = obf_ready();                                     \
-                                                                           \
+#define SET(handle, make)              \
+	struct obf_node_params params; \
+	CUresult result = obf_ready(); \
+                                       \
 	return result == CUDA_SUCCESS ? params_put(handle, make, &params) : result
 
 /* `node` is what the value is made of. */
-#define GET(handle, type, ret, value)                                      \
-	struct obf_node *node;                                             \
+#define GET(handle, type, ret, value)                                         \
+	struct obf_node *node;                                                \
 	CUresult result = node_get(handle, CU_GRAPH_NODE_TYPE_##type, &node); \
-                                                                           \
-	if (result == CUDA_SUCCESS && !(ret))                              \
-		result = CUDA_ERROR_INVALID_VALUE;                         \
-	if (result == CUDA_SUCCESS)                                        \
-		*(ret) = value;                                            \
+                                                                              \
+	if (result == CUDA_SUCCESS && !(ret))                                 \
+		result = CUDA_ERROR_INVALID_VALUE;                            \
+	if (result == CUDA_SUCCESS)                                           \
+		*(ret) = value;                                               \
 	return result
 
 /* ---- kernels ---- */
@@ -93,14 +93,14 @@ CUresult obf_cuGraphKernelNodeGetParams_v2(CUgraphNode handle, CUDA_KERNEL_NODE_
 CUresult obf_cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v1 *ret)
 {
 	CUDA_KERNEL_NODE_PARAMS now;
-	CUresult result = ret ? obf_cuGraphKernelNodeGetParams_v2(handle, &now)
-			      : CUDA_ERROR_INVALID_VALUE;
+	CUresult result =
+		ret ? obf_cuGraphKernelNodeGetParams_v2(handle, &now) : CUDA_ERROR_INVALID_VALUE;
 
 	if (result == CUDA_SUCCESS)
-		*ret = (CUDA_KERNEL_NODE_PARAMS_v1){
-			now.func ? now.func : (CUfunction)(void *)now.kern, now.gridDimX,
-			now.gridDimY, now.gridDimZ, now.blockDimX, now.blockDimY, now.blockDimZ,
-			now.sharedMemBytes, now.kernelParams, NULL };
+		*ret = (CUDA_KERNEL_NODE_PARAMS_v1){ now.func ? now.func
+							      : (CUfunction)(void *)now.kern,
+			now.gridDimX, now.gridDimY, now.gridDimZ, now.blockDimX, now.blockDimY,
+			now.blockDimZ, now.sharedMemBytes, now.kernelParams, NULL };
 	return result;
 }
 
@@ -117,16 +117,15 @@ static CUresult kernel_set(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS *ke
 		return result;
 	for (unsigned i = 0; i < OBF_NODE_ATTRS && result == CUDA_SUCCESS; i++)
 		if (node->params.kernel.attr_mask >> i & 1)
-			result = obf_params_attr_set(&params, (CUkernelNodeAttrID)i,
-				&node->params.kernel.attrs[i]);
+			result = obf_params_attr_set(
+				&params, (CUkernelNodeAttrID)i, &node->params.kernel.attrs[i]);
 	if (result == CUDA_SUCCESS)
 		return params_put(handle, CUDA_SUCCESS, &params);
 	obf_params_free(&params);
 	return result;
 }
 
-CUresult obf_cuGraphKernelNodeSetParams_v2(
-	CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *kernel)
+CUresult obf_cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *kernel)
 {
 	return kernel_set(node, kernel);
 }
@@ -177,8 +176,8 @@ CUresult obf_cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 		return result;
 	for (unsigned i = 0; i < OBF_NODE_ATTRS && result == CUDA_SUCCESS; i++)
 		if (from->params.kernel.attr_mask >> i & 1)
-			result = obf_params_attr_set(&to->params, (CUkernelNodeAttrID)i,
-				&from->params.kernel.attrs[i]);
+			result = obf_params_attr_set(
+				&to->params, (CUkernelNodeAttrID)i, &from->params.kernel.attrs[i]);
 	return result;
 }
 

@@ -26,12 +26,11 @@ static CUresult add(CUresult made, struct obf_node_params *params, CUgraphNode *
 }
 
 /* Each call: makes the parameters, then adds the node. */
-#define ADD(make)                                                                     \
-	struct obf_node_params params;                                                \
-	CUresult result = obf_ready();                                                \
-                                                                                      \
-	return result == CUDA_SUCCESS ? add(make, &params, ret, graph, deps, NULL, n) \
-				      : result
+#define ADD(make)                      \
+	struct obf_node_params params; \
+	CUresult result = obf_ready(); \
+                                       \
+	return result == CUDA_SUCCESS ? add(make, &params, ret, graph, deps, NULL, n) : result
 
 CUresult obf_cuGraphAddKernelNode_v2(CUgraphNode *ret, CUgraph graph, const CUgraphNode *deps,
 	size_t n, const CUDA_KERNEL_NODE_PARAMS *kernel)
@@ -118,8 +117,8 @@ CUresult obf_cuGraphAddNode_v2(CUgraphNode *ret, CUgraph graph, const CUgraphNod
 		: result;
 }
 
-CUresult obf_cuGraphAddNode(CUgraphNode *ret, CUgraph graph, const CUgraphNode *deps, size_t n,
-	CUgraphNodeParams *any)
+CUresult obf_cuGraphAddNode(
+	CUgraphNode *ret, CUgraph graph, const CUgraphNode *deps, size_t n, CUgraphNodeParams *any)
 {
 	return obf_cuGraphAddNode_v2(ret, graph, deps, NULL, n, any);
 }

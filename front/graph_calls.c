@@ -8,8 +8,8 @@
 #include "front/stream.h"
 #include "protocol/obf_calls.h"
 
-#define FLAGS                                                                             \
-	((unsigned long long)(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |           \
+#define FLAGS                                                                                    \
+	((unsigned long long)(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |                  \
 		CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | \
 		CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY))
 
@@ -35,8 +35,7 @@ static CUresult instantiate(
 	return obf_ctx_result(ctx, result);
 }
 
-CUresult obf_cuGraphInstantiateWithFlags(
-	CUgraphExec *ret, CUgraph graph, unsigned long long flags)
+CUresult obf_cuGraphInstantiateWithFlags(CUgraphExec *ret, CUgraph graph, unsigned long long flags)
 {
 	CUgraphNode node;
 
@@ -66,8 +65,8 @@ CUresult obf_cuGraphInstantiate(
 }
 
 /* The default stream of the call, for params->hUploadStream 0. */
-CUresult obf_cuGraphInstantiateWithParams(CUgraphExec *ret, CUgraph graph,
-	CUDA_GRAPH_INSTANTIATE_PARAMS *params, CUstream stream)
+CUresult obf_cuGraphInstantiateWithParams(
+	CUgraphExec *ret, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params, CUstream stream)
 {
 	CUresult result;
 	CUgraphNode node;
@@ -117,8 +116,8 @@ CUresult obf_cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t *ret)
 }
 
 /* A kernel, a copy or a fill that launches skip. */
-static CUresult enable_enter(
-	CUgraphExec handle, CUgraphNode node_handle, struct obf_exec **ret, struct obf_exec_node **ret_node)
+static CUresult enable_enter(CUgraphExec handle, CUgraphNode node_handle, struct obf_exec **ret,
+	struct obf_exec_node **ret_node)
 {
 	CUresult result = obf_ready();
 	uint32_t at;

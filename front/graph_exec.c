@@ -10,7 +10,7 @@
 #include "front/private.h"
 #include "protocol/obf_calls.h"
 
-#define NONE UINT32_MAX
+#define NONE     UINT32_MAX
 /* Fewer nodes are cheaper as single records. */
 #define PART_MIN 2u
 
@@ -74,8 +74,8 @@ static CUresult graph_list(struct obf_exec *exec, const struct obf_graph *graph,
 	CUgraphNode *ret_node);
 
 /* The child's nodes are between two empty ones. */
-static CUresult child_list(struct obf_exec *exec, const struct obf_node *node, struct span *ret,
-	CUgraphNode *ret_node)
+static CUresult child_list(
+	struct obf_exec *exec, const struct obf_node *node, struct span *ret, CUgraphNode *ret_node)
 {
 	uint32_t head = empty_add(exec, node->handle), tail;
 	CUresult result;
@@ -97,8 +97,8 @@ static CUresult child_list(struct obf_exec *exec, const struct obf_node *node, s
 	return CUDA_SUCCESS;
 }
 
-static CUresult node_list(struct obf_exec *exec, const struct obf_node *node, struct span *ret,
-	CUgraphNode *ret_node)
+static CUresult node_list(
+	struct obf_exec *exec, const struct obf_node *node, struct span *ret, CUgraphNode *ret_node)
 {
 	struct obf_node_params params;
 	CUresult result;
@@ -116,8 +116,8 @@ static CUresult node_list(struct obf_exec *exec, const struct obf_node *node, st
 	return at == NONE ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-static CUresult graph_list(struct obf_exec *exec, const struct obf_graph *graph, uint32_t entry,
-	CUgraphNode *ret_node)
+static CUresult graph_list(
+	struct obf_exec *exec, const struct obf_graph *graph, uint32_t entry, CUgraphNode *ret_node)
 {
 	OB_CLEANUP(ob_freep) struct span *spans = calloc(ob_max(graph->n_nodes, 1u), sizeof *spans);
 	CUresult result = spans ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -165,8 +165,9 @@ struct ready {
 
 struct sort {
 	struct ready tasks, others;
-	uint32_t *waits;         /* by node: dependencies that are not in the order yet */
-	uint32_t *first, *after; /* the dependents of node i: after[first[i]] to after[first[i + 1]] */
+	uint32_t *waits; /* by node: dependencies that are not in the order yet */
+	uint32_t *first,
+		*after; /* the dependents of node i: after[first[i]] to after[first[i + 1]] */
 };
 
 static void sort_free(struct sort *sort)
@@ -389,8 +390,8 @@ static CUresult names_make(struct obf_exec *exec)
 bool obf_exec_node_at(const struct obf_exec *exec, CUgraphNode handle, uint32_t *ret)
 {
 	const struct obf_exec_name key = { .handle = handle };
-	const struct obf_exec_name *name = bsearch(
-		&key, exec->names, exec->n_names, sizeof *exec->names, name_compare);
+	const struct obf_exec_name *name =
+		bsearch(&key, exec->names, exec->n_names, sizeof *exec->names, name_compare);
 
 	if (name)
 		*ret = name->node;
@@ -401,8 +402,7 @@ CUresult obf_exec_list(struct obf_graph *graph, struct obf_exec **ret)
 {
 	struct obf_exec *exec = calloc(1, sizeof *exec);
 	CUgraphNode node;
-	CUresult result =
-		exec ? graph_list(exec, graph, NONE, &node) : CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = exec ? graph_list(exec, graph, NONE, &node) : CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (result == CUDA_SUCCESS)
 		*ret = exec;

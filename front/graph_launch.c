@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* Launches of executable graphs, and the nodes that are given to a stream in turn. */
-#include "front/capture.h"
+#include "front/captured.h"
 #include "front/event.h"
 #include "front/fill.h"
 #include "front/graph_exec.h"
@@ -17,10 +17,9 @@ static CUresult kernel_run(struct obf_stream *stream, const struct obf_node_para
 	struct obf_func *func;
 	CUresult result = obf_params_func(params, &func);
 
-	return result == CUDA_SUCCESS
-		? obf_process.backend->launch(
-			  stream, func, &params->kernel.launch, params->kernel.packed)
-		: result;
+	return result == CUDA_SUCCESS ? obf_process.backend->launch(stream, func,
+						&params->kernel.launch, params->kernel.packed)
+				      : result;
 }
 
 static bool is_pageable(uint64_t addr)
@@ -43,8 +42,8 @@ static CUresult copy_run(struct obf_stream *stream, const struct obf_copy *copy,
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (row && copy->dst_device && !copy->src_device)
-		return backend->write(stream, copy->dst, (const void *)(uintptr_t)copy->src,
-			copy->width, false);
+		return backend->write(
+			stream, copy->dst, (const void *)(uintptr_t)copy->src, copy->width, false);
 	if (row && copy->src_device && !copy->dst_device)
 		return backend->read(
 			stream, (void *)(uintptr_t)copy->dst, copy->src, copy->width, false);
@@ -97,9 +96,9 @@ static CUresult node_run(
 			: obf_fill_put(stream, &params->fill.fill, params->fill.device);
 	case CU_GRAPH_NODE_TYPE_HOST:
 		*host_writes = true;
-		return obf_process.backend->host_function(
-			stream, &(struct obf_host_function){
-					.fn = params->host.fn, .user = params->host.userData });
+		return obf_process.backend->host_function(stream,
+			&(struct obf_host_function){
+				.fn = params->host.fn, .user = params->host.userData });
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return event_run(stream, params);

@@ -59,8 +59,8 @@ static CUresult alloc_new(struct obf_ctx *ctx, size_t size, struct obf_graph_all
 	struct obf_graph_alloc *alloc = calloc(1, sizeof *alloc);
 	struct obf_mem mem;
 	uint64_t addr;
-	CUresult result = alloc ? obf_mempools_alloc(ctx, size, NULL, &addr)
-				: CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result =
+		alloc ? obf_mempools_alloc(ctx, size, NULL, &addr) : CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (result == CUDA_SUCCESS)
 		result = obf_memory_take(addr, &mem);
@@ -256,8 +256,9 @@ CUresult obf_cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute 
 		return result;
 	if (!obf_device_valid(device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!value || (attr != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH &&
-			      attr != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
+	if (!value ||
+		(attr != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH &&
+			attr != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&bytes, value, sizeof bytes);
 	if (bytes)

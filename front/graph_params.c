@@ -41,8 +41,8 @@ static void args_point(struct obf_kernel_params *kernel, const struct obf_func *
 		kernel->params[i] = kernel->packed + func->params[i].offset;
 }
 
-static CUresult args_pack(struct obf_kernel_params *kernel, const struct obf_func *func,
-	void **args, void **extra)
+static CUresult args_pack(
+	struct obf_kernel_params *kernel, const struct obf_func *func, void **args, void **extra)
 {
 	kernel->bytes = func->param_bytes;
 	kernel->packed = calloc(1, ob_max(func->param_bytes, 1u));
@@ -140,8 +140,8 @@ CUresult obf_params_launch(struct obf_ctx *ctx, CUfunction func, const struct ob
 	return result == CUDA_SUCCESS ? kernel_make(ret, args, extra) : result;
 }
 
-CUresult obf_params_attr_set(struct obf_node_params *params, CUkernelNodeAttrID attr,
-	const CUkernelNodeAttrValue *value)
+CUresult obf_params_attr_set(
+	struct obf_node_params *params, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value)
 {
 	struct obf_kernel_params *kernel = &params->kernel;
 	struct obf_launch launch = kernel->launch;

@@ -74,8 +74,8 @@ static void params_print(FILE *out, const struct obf_node_params *params, unsign
 }
 
 /* Each graph is a cluster; a child graph stands next to its node. */
-static void graph_print(FILE *out, const struct obf_graph *graph, unsigned number, unsigned *last,
-	unsigned flags)
+static void graph_print(
+	FILE *out, const struct obf_graph *graph, unsigned number, unsigned *last, unsigned flags)
 {
 	fprintf(out, "subgraph cluster_%u {\nlabel=\"graph_%u\"\n", number, number);
 	for (size_t i = 0; i < graph->n_nodes; i++) {

@@ -21,7 +21,8 @@ static CUresult set_check(const struct obf_exec_node *node, const struct obf_nod
 		(params->copy.empty || a->src_device != b->src_device ||
 			a->dst_device != b->dst_device))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (params->type == CU_GRAPH_NODE_TYPE_MEMSET && node->params.fill.empty != params->fill.empty)
+	if (params->type == CU_GRAPH_NODE_TYPE_MEMSET &&
+		node->params.fill.empty != params->fill.empty)
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
@@ -62,10 +63,10 @@ static CUresult set(
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-#define SET(make)                                                             \
-	struct obf_node_params params;                                        \
-	CUresult result = obf_ready();                                        \
-                                                                              \
+#define SET(make)                      \
+	struct obf_node_params params; \
+	CUresult result = obf_ready(); \
+                                       \
 	return result == CUDA_SUCCESS ? set(exec, node, make, &params) : result
 
 /* The attributes of the node stay. */
@@ -86,8 +87,7 @@ static CUresult kernel_make(CUgraphExec handle, CUgraphNode node,
 		return result;
 	for (unsigned i = 0; i < OBF_NODE_ATTRS && result == CUDA_SUCCESS; i++)
 		if (before->attr_mask >> i & 1)
-			result = obf_params_attr_set(
-				ret, (CUkernelNodeAttrID)i, &before->attrs[i]);
+			result = obf_params_attr_set(ret, (CUkernelNodeAttrID)i, &before->attrs[i]);
 	if (result != CUDA_SUCCESS)
 		obf_params_free(ret);
 	return result;
@@ -191,8 +191,7 @@ static CUgraphExecUpdateResult lists_compare(const struct obf_exec *exec, uint32
 		}
 		if (inside != b->n_deps)
 			return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-		if (a->params.ctx != b->params.ctx &&
-			a->params.type == CU_GRAPH_NODE_TYPE_KERNEL)
+		if (a->params.ctx != b->params.ctx && a->params.type == CU_GRAPH_NODE_TYPE_KERNEL)
 			return CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED;
 		if ((a->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
 			    a->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE) &&
@@ -257,8 +256,8 @@ CUresult obf_cuGraphExecUpdate_v2(
 	return result;
 }
 
-CUresult obf_cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *ret_node,
-	CUgraphExecUpdateResult *ret_result)
+CUresult obf_cuGraphExecUpdate(
+	CUgraphExec exec, CUgraph graph, CUgraphNode *ret_node, CUgraphExecUpdateResult *ret_result)
 {
 	CUgraphExecUpdateResultInfo info = { .result = CU_GRAPH_EXEC_UPDATE_ERROR };
 	CUresult result = obf_cuGraphExecUpdate_v2(exec, graph, &info);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "front/capture.h"
+#include "front/captured.h"
 #include "front/private.h"
 #include "protocol/obf_calls.h"
 

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-#include "front/capture.h"
+#include "front/captured.h"
 #include "front/front.h"
 #include "front/stream.h"
 #include "protocol/obf_calls.h"

@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /* cuMemAlloc and similar calls. */
 #include "front/backend.h"
-#include "front/capture.h"
+#include "front/captured.h"
 #include "front/graph.h"
 #include "front/memory.h"
 #include "front/mempool.h"

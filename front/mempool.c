@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/ids.h"
-#include "front/capture.h"
+#include "front/captured.h"
 #include "front/graph.h"
 #include "front/memory.h"
 #include "front/private.h"

@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "front/stream.h"
 
-#include "front/capture.h"
+#include "front/captured.h"
 #include "front/private.h"
 #include "protocol/obf_calls.h"
 

@@ -39,7 +39,7 @@ struct obf_stream {
 	bool blocking; /* waits for the legacy stream */
 	/* attributes that the program may read back */
 	CUstreamAttrValue window, policy, domain_map, domain;
-	/* not NULL: the stream is captured, or must not be used while another is (capture.h) */
+	/* not NULL: the stream is captured, or must not be used while another is (captured.h) */
 	struct obf_capture *capture;
 	struct obf_tail *tail; /* what its next node will depend on */
 };

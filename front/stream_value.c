@@ -4,7 +4,7 @@
  * Stream memory operations: a stream writes a word of device memory, or waits until a word has a
  * value. cuStreamBatchMemOp is a row of them.
  */
-#include "front/capture.h"
+#include "front/captured.h"
 #include "front/private.h"
 #include "front/stream.h"
 #include "front/value.h"

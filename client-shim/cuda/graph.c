@@ -35,8 +35,8 @@ static CUresult copy_send(uint64_t graph, uint32_t node, const struct obf_copy *
 }
 
 /* Sends one node with the dependencies that fit; *ret_sent is their number. */
-static CUresult task_send(uint64_t graph, uint32_t node, const struct obf_graph_task *task,
-	uint32_t *ret_sent)
+static CUresult task_send(
+	uint64_t graph, uint32_t node, const struct obf_graph_task *task, uint32_t *ret_sent)
 {
 	uint32_t n = ob_min(task->n_deps, (uint32_t)OBP_GRAPH_DEPS_MAX);
 	const struct obf_launch *launch = task->launch;
@@ -123,9 +123,9 @@ CUresult obc_graph_launch(void *made, struct obf_stream *base, bool prints)
 	req = obc_log_begin(&slot, OBP_OP_GRAPH_LAUNCH, sizeof *req);
 	if (!req)
 		return obc_log_error();
-	*req = (struct obp_graph_launch_req){ .graph = graph->id,
-		.stream = base->handle,
-		.flags = prints ? OBP_LAUNCH_PRINTS : 0 };
+	*req = (struct obp_graph_launch_req){
+		.graph = graph->id, .stream = base->handle, .flags = prints ? OBP_LAUNCH_PRINTS : 0
+	};
 	obc_stream_mark(stream, slot.number);
 	return obc_log_commit(&slot);
 }

@@ -387,8 +387,7 @@ static void forbidden(void)
 	EXPECT(cudaErrorStreamCaptureImplicit, cudaMemset(a, 0, BYTES));
 	EXPECT(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(blocking, &graph));
 	CU(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeRelaxed));
-	EXPECT(cudaErrorStreamCaptureImplicit,
-		cudaStreamIsCapturing(cudaStreamLegacy, &status));
+	EXPECT(cudaErrorStreamCaptureImplicit, cudaStreamIsCapturing(cudaStreamLegacy, &status));
 	CU(cudaStreamEndCapture(blocking, &graph));
 	CU(cudaGraphDestroy(graph));
 	begin(cudaStreamCaptureModeRelaxed);

@@ -186,8 +186,7 @@ static void chain(void)
 	CU(cuGraphDestroy(clone));
 
 	CU(cuGraphRemoveDependencies(graph, &gap, &second, NULL, 1));
-	EXPECT(CUDA_ERROR_INVALID_VALUE,
-		cuGraphRemoveDependencies(graph, &gap, &second, NULL, 1));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphRemoveDependencies(graph, &gap, &second, NULL, 1));
 	EXPECT(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cuGraphExecUpdate(exec, graph, &info));
 	CU(cuGraphDestroy(graph));
 	run(exec); /* it does not need the graph */
@@ -478,8 +477,8 @@ static void printed(void)
 	in = fopen(path, "r");
 	OK(in != NULL);
 	text[in ? fread(text, 1, sizeof(text) - 1, in) : 0] = 0;
-	OK(strstr(text, "digraph dot {") == text && strstr(text, "bounded") &&
-		strstr(text, "->") && strstr(text, "MEMSET"));
+	OK(strstr(text, "digraph dot {") == text && strstr(text, "bounded") && strstr(text, "->") &&
+		strstr(text, "MEMSET"));
 	if (in)
 		fclose(in);
 	close(file);

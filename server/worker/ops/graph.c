@@ -179,7 +179,8 @@ static bool change_begin(struct obs_exec *x, const struct obp_record *rec, uint6
 		return false;
 	if (change->number != graph->n || graph->n >= OBP_GRAPH_NODES_MAX ||
 		!deps_get(graph, change->number, deps, n_deps, change->deps)) {
-		obs_violation(x, rec, "a node of a graph is out of order or depends on a later one");
+		obs_violation(
+			x, rec, "a node of a graph is out of order or depends on a later one");
 		return false;
 	}
 	graph->failed = node_room(graph);
@@ -368,8 +369,8 @@ void obs_op_graph_depend(struct obs_exec *x, const struct obp_record *rec,
 	}
 	for (uint32_t i = 0; i < req->n_deps; i++)
 		to[i] = graph->nodes[req->node].driver;
-	graph->failed = x->drv->cuGraphAddDependencies_v2(
-		graph->driver, from, to, NULL, req->n_deps);
+	graph->failed =
+		x->drv->cuGraphAddDependencies_v2(graph->driver, from, to, NULL, req->n_deps);
 }
 
 /* ---- the whole ---- */

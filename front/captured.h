@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
+ * Provided by capture.c and capture_work.c.
+ *
  * Stream capture: what is given to a captured stream becomes a node of a graph. A stream's `capture`
  * is not NULL while it is captured; each call that gives work to a stream tests it once and calls
  * one of the functions below. The legacy stream of a context has a mark there while a stream that
@@ -11,8 +13,8 @@
  * capture. Errors, for all functions with a stream: CUDA_ERROR_STREAM_CAPTURE_INVALIDATED: an
  * earlier error ended the capture. Any thread.
  */
-#ifndef OBF_CAPTURE_H
-#define OBF_CAPTURE_H
+#ifndef OBF_CAPTURED_H
+#define OBF_CAPTURED_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
