@@ -38,10 +38,9 @@ extern pthread_mutex_t obf_capture_lock;
 /* The mark of a legacy stream. */
 extern struct obf_capture obf_capture_implicit;
 
-
 /* The calling thread's number. */
 uint64_t obf_capture_thread(void);
-/* The next functions: under the lock. */
+/* Like all below: the caller has the lock. NULL: it is not under way. */
 struct obf_capture *obf_capture_find(unsigned long long id);
 /* CUDA_ERROR_OUT_OF_MEMORY */
 CUresult obf_tail_add(struct obf_tail *tail, CUgraphNode node, const CUgraphEdgeData *edge);

@@ -28,6 +28,13 @@ struct fake {
 	_Atomic int starts, creates, destroys, syncs, loads, unloads, func_gets, func_loads,
 		settles, func_attrs, func_sets, globals, limits, ranges, streams, events, records,
 		looks, copies, allocs, points, releases, reservations, mappings;
+	/* graphs: parts that are made, their nodes, dependencies on later nodes */
+	_Atomic int launches, graphs, graph_nodes, bad_deps, graph_launches, graph_sets;
+	CUresult graph_result; /* of graph_make */
+	struct obf_launch last_launch;
+	uint8_t last_packed[64];
+	uint32_t last_node;
+	struct obf_fill last_fill;
 	uint64_t last_unmapped; /* bytes of the last call of vmm_unmap */
 	struct obf_copy last_copy;
 	char last_payload[4096]; /* of the last load, truncated */
