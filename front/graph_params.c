@@ -366,7 +366,7 @@ CUresult obf_params_any(CUgraphNodeParams *params, struct obf_node_params *ret)
 		return obf_params_batch((const void *)&params->memOp, ret);
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		return obf_absent("conditional nodes of graphs",
-			"they are not forwarded yet: take the decision on the host");
+			"they are not forwarded yet: decide on the host which graph is launched");
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
 		return CUDA_ERROR_NOT_SUPPORTED;
