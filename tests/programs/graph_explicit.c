@@ -358,6 +358,37 @@ static void events(void)
 	printf("events\n");
 }
 
+/* A kernel that waits for many nodes. */
+static void wide(void)
+{
+	enum { NODES = 1300 };
+	static CUgraphNode deps[NODES];
+	CUDA_KERNEL_NODE_PARAMS kernel;
+	CUgraphExec exec;
+	CUgraphNode node;
+	CUgraph graph;
+	void *args[1];
+	size_t n = 0;
+
+	CU(cuGraphCreate(&graph, 0));
+	for (int i = 0; i < NODES; i++) {
+		CUDA_MEMSET_NODE_PARAMS word = filled(a + i % LENGTH * 4, 1);
+
+		word.width = 1;
+		CU(cuGraphAddMemsetNode(&deps[i], graph, NULL, 0, &word, context));
+	}
+	kernel = increment(&a, args);
+	CU(cuGraphAddKernelNode(&node, graph, deps, NODES, &kernel));
+	CU(cuGraphNodeGetDependencies(node, NULL, NULL, &n));
+	OK(n == NODES);
+	CU(cuGraphInstantiate(&exec, graph, 0));
+	CU(cuGraphDestroy(graph));
+	run(exec);
+	OK(is_all(a, 2));
+	CU(cuGraphExecDestroy(exec));
+	printf("many dependencies\n");
+}
+
 /* The calls for nodes of any type, and the attributes of kernels. */
 static void generic(void)
 {
@@ -557,6 +588,7 @@ int main(void)
 	host_memory();
 	children();
 	events();
+	wide();
 	generic();
 	user_objects();
 	printed();

@@ -10,7 +10,7 @@ enum { LENGTH = 128, KERNELS = 10 };
 
 int main(int argc, char **argv)
 {
-	int count = argc > 1 ? atoi(argv[1]) : 1000, got[2 * LENGTH], changed = 0;
+	int count = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 1000, got[2 * LENGTH], changed = 0;
 	CUgraphNode nodes[KERNELS];
 	CUcontext context;
 	CUmodule module;
