@@ -18,6 +18,11 @@ static void start(void)
 	OK(obf_cuGraphCreate(&graph, 0));
 }
 
+static void stop(void)
+{
+	OK(obf_cuGraphDestroy(graph));
+}
+
 static CUDA_MEMSET_NODE_PARAMS filled(CUdeviceptr dst, unsigned value)
 {
 	return (CUDA_MEMSET_NODE_PARAMS){
@@ -67,6 +72,7 @@ TEST(a_graph_that_needs_only_the_device_is_one_part)
 	CHECK_INT(fake.records, 0);
 	OK(obf_cuGraphExecDestroy(exec));
 	CHECK_INT(fake.graphs, 0);
+	stop();
 }
 
 /* Edges may lead from younger nodes to older ones. */
@@ -93,6 +99,7 @@ TEST(parts_are_in_the_order_of_the_dependencies)
 	CHECK_INT(out[3], 4);
 	CHECK_INT(*(uint32_t *)(uintptr_t)a, 1);
 	OK(obf_cuGraphExecDestroy(exec));
+	stop();
 }
 
 TEST(an_update_sends_only_what_differs)
@@ -127,6 +134,7 @@ TEST(an_update_sends_only_what_differs)
 		obf_cuGraphExecUpdate_v2(exec, graph, &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
 	CHECK_INT(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
 	OK(obf_cuGraphExecDestroy(exec));
+	stop();
 }
 
 TEST(a_driver_that_refuses_is_told_at_the_instantiation)
@@ -141,6 +149,7 @@ TEST(a_driver_that_refuses_is_told_at_the_instantiation)
 	OK(obf_cuGraphInstantiateWithFlags(&exec, graph, 0));
 	OK(obf_cuGraphExecDestroy(exec));
 	CHECK_INT(fake.graphs, 0);
+	stop();
 }
 
 TEST(a_captured_launch_keeps_its_arguments)
@@ -187,6 +196,7 @@ TEST(a_captured_launch_keeps_its_arguments)
 	memcpy(&p1, fake.last_packed + 8, sizeof p1);
 	CHECK_INT(p1, 77);
 	OK(obf_cuGraphExecDestroy(exec));
+	stop();
 }
 
 TEST(a_destroyed_stream_ends_its_capture)
@@ -205,6 +215,7 @@ TEST(a_destroyed_stream_ends_its_capture)
 	CHECK_INT(obf_cuStreamWaitEvent(other, event, 0), CUDA_ERROR_CAPTURED_EVENT);
 	OK(obf_cuEventDestroy_v2(event));
 	OK(obf_cuMemAlloc_v2(&b, 16)); /* no capture forbids it */
+	stop();
 }
 
 int main(int argc, char **argv)
