@@ -6,6 +6,7 @@
  */
 #include "base/check.h"
 #include "front/array.h"
+#include "front/captured.h"
 #include "front/copy.h"
 #include "front/private.h"
 #include "front/stream.h"
@@ -72,6 +73,8 @@ static CUresult sides_resolve(const struct obf_copy_side *src, const struct obf_
 
 static CUresult submit(struct obf_stream *stream, const struct obf_array_copy *copy, bool blocking)
 {
+	if (ob_unlikely(stream->capture != NULL))
+		return obf_capture_refuse(stream);
 	if (is_empty(&copy->flat))
 		return CUDA_SUCCESS;
 	return obf_ctx_result(stream->ctx, obf_process.backend->array_copy(stream, copy, blocking));

@@ -33,6 +33,26 @@ struct obf_point {
 
 #define OBF_PEER_ATTRS 6
 
+/* One node of a part of a graph. */
+struct obf_graph_task {
+	enum { OBF_TASK_EMPTY, OBF_TASK_KERNEL, OBF_TASK_COPY, OBF_TASK_FILL } kind;
+	struct obf_func *func; /* a kernel's, with the other three */
+	const struct obf_launch *launch;
+	const uint8_t *packed;
+	const struct obf_copy *copy; /* between device addresses of one context; not empty */
+	const struct obf_fill *fill; /* of device memory; not empty */
+	/* the nodes of the part that come before it, by index, which is lower than its own */
+	const uint32_t *deps;
+	uint32_t n_deps;
+};
+
+/* Nodes of an executable graph that need nothing but the device. */
+struct obf_graph_part {
+	uint32_t n;
+	bool priorities; /* of kernels count */
+	const struct obf_graph_task *tasks;
+};
+
 #define OBF_VMM_PAGE (2ull << 20) /* bytes: the granularity of reservations and mappings */
 
 /* Addresses reserved by cuMemAddressReserve. */
@@ -238,6 +258,21 @@ struct obf_backend {
 		CUmemGenericAllocationHandle handle, int *ret_device);
 	/* One or several adjacent mappings cover exactly the range. */
 	CUresult (*vmm_unmap)(uint64_t addr, uint64_t size);
+
+	/* A launch whose arguments are packed: func->param_bytes, not changed. */
+	CUresult (*launch)(struct obf_stream *stream, struct obf_func *func,
+		const struct obf_launch *launch, void *packed);
+
+	/* ---- graphs; graph_make NULL: the front end puts the nodes into the stream in turn ---- */
+
+	/* Prepares a part of a graph for launches; *ret is the backend's. May block. */
+	CUresult (*graph_make)(struct obf_ctx *ctx, const struct obf_graph_part *part, void **ret);
+	void (*graph_drop)(void *made);
+	CUresult (*graph_launch)(void *made, struct obf_stream *stream, bool prints);
+	CUresult (*graph_upload)(void *made, struct obf_stream *stream);
+	/* Later launches use these parameters of node `index`; of the same type as before. */
+	CUresult (*graph_set)(void *made, uint32_t index, const struct obf_graph_task *task);
+	CUresult (*graph_enable)(void *made, uint32_t index, bool on);
 
 	/*
 	 * Returns the point after all work of the stream. The caller releases it with point_drop.

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "protocol/obf_calls.h"
 #include "front/green_view.h"
+#include "front/captured.h"
 #include "front/private.h"
 #include "front/waited.h"
 
@@ -337,6 +338,8 @@ CUresult obf_cuCtxSynchronize_v2(CUcontext ctx)
 		result = obf_context_find(ctx, &context);
 	if (result == CUDA_SUCCESS)
 		result = obf_context_check(context);
+	if (result == CUDA_SUCCESS)
+		result = obf_capture_context(&context->pub);
 	if (result == CUDA_SUCCESS)
 		result = obf_context_within(context, obf_process.backend->ctx_synchronize);
 	return obf_waited_heard() ? obf_waited(result, NULL, true) : result;

@@ -5,6 +5,7 @@
  * the stream one after the other. All copies are checked before the first one is made.
  */
 #include "front/array.h"
+#include "front/captured.h"
 #include "front/copy.h"
 #include "front/private.h"
 #include "front/stream.h"
@@ -31,8 +32,11 @@ static CUresult batch_enter(CUstream handle, size_t *fail_index, struct obf_stre
 static CUresult copy_submit(
 	struct obf_stream *stream, const struct obf_copy *copy, CUmemcpySrcAccessOrder order)
 {
-	CUresult result = obf_process.backend->copy(stream, copy, false);
+	CUresult result;
 
+	if (ob_unlikely(stream->capture != NULL))
+		return obf_capture_copy(stream, copy, false);
+	result = obf_process.backend->copy(stream, copy, false);
 	/* Pinned memory may be read when the stream reaches the copy. */
 	if (result == CUDA_SUCCESS && order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL &&
 		!copy->src_device)

@@ -2,6 +2,7 @@
 /* Copyright The Outboard Authors */
 /* cuMemcpy and similar calls: each form becomes a write, a read or an obf_copy. */
 #include "front/array.h"
+#include "front/captured.h"
 #include "front/copy.h"
 #include "front/private.h"
 #include "front/stream.h"
@@ -21,6 +22,16 @@ static __attribute__((noinline)) CUresult row_copy(struct obf_stream *stream, ui
 	return obf_process.backend->copy(stream, &copy, blocking);
 }
 
+static __attribute__((noinline)) CUresult row_capture(struct obf_stream *stream, uint64_t dst,
+	bool dst_device, uint64_t src, bool src_device, size_t size, bool blocking)
+{
+	struct obf_copy copy = obf_copy_row(dst, src, size);
+
+	copy.dst_device = dst_device;
+	copy.src_device = src_device;
+	return obf_capture_copy(stream, &copy, blocking);
+}
+
 /* dst_said, src_said: the parameter is a CUdeviceptr, which means device memory. */
 static inline __attribute__((always_inline)) CUresult row(uint64_t dst, bool dst_said, uint64_t src,
 	bool src_said, size_t size, CUstream handle, bool blocking)
@@ -36,6 +47,8 @@ static inline __attribute__((always_inline)) CUresult row(uint64_t dst, bool dst
 		result = obf_mem_side(src, size, src_said, &src_device);
 	if (ob_unlikely(result != CUDA_SUCCESS))
 		return result;
+	if (ob_unlikely(stream->capture != NULL))
+		return row_capture(stream, dst, dst_device, src, src_device, size, blocking);
 	if (dst_device && !src_device)
 		result = obf_process.backend->write(
 			stream, dst, (const void *)(uintptr_t)src, size, blocking);
@@ -96,6 +109,8 @@ static CUresult box_copy(struct obf_stream *stream, const struct obf_copy *copy,
 {
 	if (!copy->width || !copy->height || !copy->depth)
 		return CUDA_SUCCESS;
+	if (ob_unlikely(stream->capture != NULL))
+		return obf_capture_copy(stream, copy, blocking);
 	return obf_ctx_result(stream->ctx, obf_process.backend->copy(stream, copy, blocking));
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "front/captured.h"
 #include "front/event.h"
 #include "front/green_view.h"
 #include "front/private.h"
@@ -152,6 +153,8 @@ static CUresult within(const struct whole *whole, CUevent handle,
 
 	if (result == CUDA_SUCCESS)
 		result = obf_event_find(handle, NULL, &event);
+	if (result == CUDA_SUCCESS)
+		result = obf_capture_context(&whole->context->pub);
 	if (result == CUDA_SUCCESS)
 		result = obf_stack_push(whole->context);
 	if (result != CUDA_SUCCESS)

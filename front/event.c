@@ -4,6 +4,7 @@
 
 #include "base/ids.h"
 #include "front/backend.h"
+#include "front/captured.h"
 #include "front/private.h"
 #include "front/share.h"
 #include "front/stream.h"
@@ -25,6 +26,8 @@ static CUresult event_end(uint64_t handle, bool ctx_ended)
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (ob_unlikely(event->captured != NULL))
+		obf_capture_event_end(event);
 	result = obf_process.backend->event_close(event, ctx_ended);
 	ob_ids_recycle(&event_ids, handle);
 	obf_object_give(&events, &event->object);
@@ -61,6 +64,11 @@ void obf_events_end(const struct obf_ctx *ctx)
 	}
 }
 
+struct obf_event *obf_event_look(CUevent handle)
+{
+	return ob_ids_get(&event_ids, (uint64_t)(uintptr_t)handle);
+}
+
 /* ---- calls ---- */
 
 /* Resolves an event handle, and returns the error of the event's context if that is not current. */
@@ -84,6 +92,30 @@ static CUresult event_enter(CUevent handle, struct obf_event **ret)
 static bool is_recorded(const struct obf_event *event)
 {
 	return atomic_load_explicit(&event->recorded, memory_order_acquire);
+}
+
+CUresult obf_event_record(struct obf_event *event, struct obf_stream *stream)
+{
+	CUresult result = obf_process.backend->event_record(event, stream);
+
+	if (ob_unlikely(event->captured != NULL))
+		obf_capture_event_end(event);
+	if (ob_likely(result == CUDA_SUCCESS))
+		atomic_store_explicit(&event->recorded, true, memory_order_release);
+	return result;
+}
+
+CUresult obf_event_wait_put(struct obf_event *event, struct obf_stream *stream)
+{
+	return is_recorded(event) ? obf_process.backend->stream_wait_event(stream, event)
+				  : CUDA_SUCCESS;
+}
+
+/* Queries of events: not of captured ones, and not while a capture forbids them. */
+static CUresult query_check(struct obf_event *event)
+{
+	return ob_unlikely(event->captured != NULL) ? obf_capture_event_query(event)
+						    : obf_capture_unsafe();
 }
 
 CUresult obf_event_find(CUevent handle, const struct obf_ctx *ctx, struct obf_event **ret)
@@ -130,15 +162,6 @@ CUresult obf_event_new(
 		return obf_ctx_result(ctx, result);
 	*ret = (CUevent)(uintptr_t)event->handle;
 	return CUDA_SUCCESS;
-}
-
-CUresult obf_event_record(struct obf_event *event, struct obf_stream *stream)
-{
-	CUresult result = obf_process.backend->event_record(event, stream);
-
-	if (ob_likely(result == CUDA_SUCCESS))
-		atomic_store_explicit(&event->recorded, true, memory_order_release);
-	return result;
 }
 
 CUresult obf_event_mark(struct obf_stream *stream, struct obf_event **ret)
@@ -193,6 +216,8 @@ CUresult obf_cuEventRecordWithFlags(CUevent handle, CUstream stream_handle, unsi
 		return result;
 	if (ob_unlikely(event->ctx != stream->ctx))
 		return CUDA_ERROR_INVALID_HANDLE; /* event and stream belong to the same context */
+	if (ob_unlikely(stream->capture != NULL))
+		return obf_capture_record(stream, event, flags);
 	if (ob_unlikely(flags != CU_EVENT_RECORD_DEFAULT))
 		return CUDA_ERROR_INVALID_VALUE; /* RECORD_EXTERNAL is for captured streams */
 	return obf_ctx_result(stream->ctx, obf_event_record(event, stream));
@@ -208,6 +233,8 @@ CUresult obf_cuEventQuery(CUevent handle)
 	struct obf_event *event;
 	CUresult result = event_enter(handle, &event);
 
+	if (result == CUDA_SUCCESS)
+		result = query_check(event);
 	if (result != CUDA_SUCCESS || !is_recorded(event))
 		return result;
 	result = obf_process.backend->event_query(event);
@@ -221,6 +248,8 @@ CUresult obf_cuEventSynchronize(CUevent handle)
 	struct obf_event *event;
 	CUresult result = event_enter(handle, &event);
 
+	if (result == CUDA_SUCCESS)
+		result = query_check(event);
 	if (result != CUDA_SUCCESS || !is_recorded(event))
 		return result;
 	result = obf_process.backend->event_wait(event);
@@ -239,11 +268,11 @@ CUresult obf_cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned 
 		result = event_get(handle, stream->ctx, &event);
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (ob_unlikely(stream->capture != NULL || event->captured != NULL))
+		return obf_capture_wait(stream, event, flags);
 	if (flags != CU_EVENT_WAIT_DEFAULT)
 		return CUDA_ERROR_INVALID_VALUE; /* WAIT_EXTERNAL is for captured streams */
-	if (!is_recorded(event))
-		return CUDA_SUCCESS;
-	return obf_ctx_result(stream->ctx, obf_process.backend->stream_wait_event(stream, event));
+	return obf_ctx_result(stream->ctx, obf_event_wait_put(event, stream));
 }
 
 CUresult obf_cuEventElapsedTime_v2(float *ret, CUevent start_handle, CUevent end_handle)
@@ -257,6 +286,8 @@ CUresult obf_cuEventElapsedTime_v2(float *ret, CUevent start_handle, CUevent end
 		return result;
 	if (!ret)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (start->captured || end->captured)
+		return CUDA_ERROR_CAPTURED_EVENT;
 	if (!is_recorded(start) || !is_recorded(end) || start->ctx != end->ctx ||
 		(start->flags | end->flags) & CU_EVENT_DISABLE_TIMING)
 		return CUDA_ERROR_INVALID_HANDLE;

@@ -28,6 +28,7 @@ struct obf_event {
 	};
 	unsigned flags; /* CU_EVENT_... */
 	_Atomic bool recorded;
+	struct obf_captured *captured; /* last recorded in a stream that is captured (captured.h) */
 };
 
 struct obf_share;
@@ -43,8 +44,14 @@ CUresult obf_event_find(CUevent handle, const struct obf_ctx *ctx, struct obf_ev
 /* An event of the context, recorded in the stream. Ended by obf_event_drop. */
 CUresult obf_event_mark(struct obf_stream *stream, struct obf_event **ret);
 void obf_event_drop(struct obf_event *event);
-/* Records the event in a stream of the same context. The caller stores the error. */
+/* The event of a handle, whatever its context; NULL: there is none. */
+struct obf_event *obf_event_look(CUevent handle);
+/*
+ * A recording, and a wait for the last one, as work of a stream of the same context that is not
+ * captured. The caller stores the error.
+ */
 CUresult obf_event_record(struct obf_event *event, struct obf_stream *stream);
+CUresult obf_event_wait_put(struct obf_event *event, struct obf_stream *stream);
 
 /* The context has ended in the backend: ends all its events. */
 void obf_events_end(const struct obf_ctx *ctx);

@@ -6,6 +6,8 @@
  */
 #include <string.h>
 
+#include "front/captured.h"
+#include "front/fill.h"
 #include "front/private.h"
 #include "front/stream.h"
 #include "protocol/obf_calls.h"
@@ -41,30 +43,42 @@ static CUresult host_fill(struct obf_stream *stream, const struct obf_fill *fill
 	return result;
 }
 
+CUresult obf_fill_check(const struct obf_fill *fill, bool *ret_device)
+{
+	size_t row, size;
+
+	if (fill->dst % fill->element || ob_mul_overflows(fill->width, fill->element, &row))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!fill->width || !fill->height)
+		return CUDA_SUCCESS;
+	if (fill->height > 1 && (fill->pitch < row || fill->pitch % fill->element))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (ob_mul_overflows(fill->height - 1, fill->pitch, &size) ||
+		ob_add_overflows(size, row, &size))
+		return CUDA_ERROR_INVALID_VALUE;
+	return obf_mem_side(fill->dst, size, true, ret_device);
+}
+
+CUresult obf_fill_put(struct obf_stream *stream, const struct obf_fill *fill, bool device)
+{
+	return device ? obf_process.backend->fill(stream, fill) : host_fill(stream, fill);
+}
+
 static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element, size_t width,
 	size_t height, CUstream handle, bool blocking)
 {
 	const struct obf_fill rows = { dst, value, element, pitch, width, height, blocking };
 	struct obf_stream *stream;
-	size_t row, size;
 	CUresult result = obf_stream_enter(handle, &stream);
 	bool device;
 
-	if (ob_unlikely(result != CUDA_SUCCESS))
-		return result;
-	if (dst % element || ob_mul_overflows(width, element, &row))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!width || !height)
-		return CUDA_SUCCESS;
-	if (height > 1 && (pitch < row || pitch % element))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (ob_mul_overflows(height - 1, pitch, &size) || ob_add_overflows(size, row, &size))
-		return CUDA_ERROR_INVALID_VALUE;
-	result = obf_mem_side(dst, size, true, &device);
 	if (ob_likely(result == CUDA_SUCCESS))
-		result = device ? obf_process.backend->fill(stream, &rows)
-				: host_fill(stream, &rows);
-	return obf_ctx_result(stream->ctx, result);
+		result = obf_fill_check(&rows, &device);
+	if (ob_unlikely(result != CUDA_SUCCESS) || !width || !height)
+		return result;
+	if (ob_unlikely(stream->capture != NULL))
+		return obf_capture_fill(stream, &rows);
+	return obf_ctx_result(stream->ctx, obf_fill_put(stream, &rows, device));
 }
 
 #define FILL(name, type, element)                                             \

@@ -64,11 +64,13 @@ enum obf_kind {
 	OBF_KIND_LINK = 9,
 	OBF_KIND_ARRAY = 32,
 	OBF_KIND_TEXTURE = 33,
-	OBF_KIND_TEXREF = 34,
-	OBF_KIND_SURFREF = 35,
 	OBF_KIND_NOTICE = 40,
 	OBF_KIND_GREEN = 41,
 	OBF_KIND_RESOURCES = 42,
+	OBF_KIND_GRAPH = 48,
+	OBF_KIND_GRAPH_NODE = 49,
+	OBF_KIND_GRAPH_EXEC = 50,
+	OBF_KIND_USER_OBJECT = 51,
 };
 
 #define OBF_CTX_MAX                1024u /* live contexts */
@@ -264,7 +266,7 @@ static inline CUresult obf_launch_end(CUresult result, CUstream stream)
 enum obf_mem_kind { OBF_MEM_DEVICE = 1, OBF_MEM_HOST = 2 };
 
 /* Device memory that the program accesses directly; of backend->shared_alloc. */
-enum obf_sharing {
+enum obf_shared {
 	OBF_SHARING_NONE,
 	OBF_SHARING_MANAGED, /* cuMemAllocManaged */
 	OBF_SHARING_MAPPED,  /* host memory that kernels can access */
@@ -279,7 +281,8 @@ struct obf_mem {
 	unsigned flags;     /* host flags as given */
 	bool registered, pooled, is_global;
 	bool imported; /* another process's memory (share.h) */
-	enum obf_sharing sharing;
+	enum obf_shared sharing;
+	bool graph; /* of an allocation node: its end is up to the graphs (graph_memory.c) */
 	/* mapped by cuMemMap: a range may span this and adjacent allocations with `joins` set */
 	bool joins;
 	CUmemoryPool pool;
@@ -296,7 +299,7 @@ bool obf_mem_remove(uint64_t base, struct obf_mem *ret);
 void obf_mem_remove_ctx(const struct obf_ctx *ctx, void (*removed)(const struct obf_mem *mem));
 
 /* Sets how the program uses the range that begins at base. False: there is none. */
-bool obf_mem_share(uint64_t base, enum obf_sharing sharing, struct obf_mem *ret);
+bool obf_mem_share(uint64_t base, enum obf_shared sharing, struct obf_mem *ret);
 
 #define OBF_HOST_LOWEST 65536u /* no host memory is below this: vm.mmap_min_addr */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* Functions of the program that a stream calls. */
+#include "front/captured.h"
 #include "front/private.h"
 #include "front/stream.h"
 #include "protocol/obf_calls.h"
@@ -17,6 +18,10 @@ static CUresult submit(const struct obf_host_function *function)
 		return result;
 	if (!function->fn && !function->callback)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* As in CUDA, a callback with a status cannot be captured. */
+	if (ob_unlikely(stream->capture != NULL))
+		return function->fn ? obf_capture_host(stream, function->fn, function->user)
+				    : obf_capture_refuse(stream);
 	return obf_ctx_result(ctx, obf_process.backend->host_function(stream, function));
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "front/memory.h"
+#include "front/captured.h"
 #include "front/private.h"
 #include "front/mirror.h"
 #include "protocol/obf_calls.h"
@@ -61,6 +62,9 @@ CUresult obf_cuMemHostAlloc(void **p, size_t size, unsigned flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (size > HOST_SIZE_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = obf_capture_unsafe();
+	if (result != CUDA_SUCCESS)
+		return result;
 	/* Without room on the device, copies can still use the memory. */
 	if (flags & CU_MEMHOSTALLOC_DEVICEMAP) {
 		result = mapped_alloc(ctx, p, size, flags);
@@ -99,6 +103,9 @@ CUresult obf_cuMemFreeHost(void *p)
 	if (!obf_mem_find((uintptr_t)p, &mem) || mem.base != (uintptr_t)p || !is_host(&mem) ||
 		mem.registered)
 		return CUDA_ERROR_INVALID_VALUE;
+	result = obf_capture_unsafe();
+	if (result != CUDA_SUCCESS)
+		return result;
 	result = obf_ctx_settle(mem.ctx);
 	/* If two threads free the same pointer, one of them gets an error. */
 	if (!obf_mem_remove(mem.base, NULL))

@@ -174,7 +174,7 @@ static CUresult attr_apply(const CUlaunchAttribute *attr, struct obf_launch *ret
 			"events that a running kernel records are not forwarded");
 	case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
 		return obf_absent("cuLaunchKernelEx: DEVICE_UPDATABLE_KERNEL_NODE",
-			"graphs are not forwarded");
+			"kernels cannot change graphs here: change them from the host");
 	default:
 		ob_warn("cuLaunchKernelEx: attribute %d is not supported: the launch fails",
 			(int)attr->id);

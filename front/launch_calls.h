@@ -15,6 +15,7 @@
 
 #include <string.h>
 
+#include "front/captured.h"
 #include "front/front.h"
 #include "front/launch_old.h"
 #include "front/stream.h"
@@ -59,6 +60,8 @@ static inline CUresult launch_put(CUfunction handle, const struct obf_launch *la
 	result = obf_launch_check(ctx, func, launch);
 	if (ob_unlikely(result != CUDA_SUCCESS))
 		return result;
+	if (ob_unlikely(stream->capture != NULL))
+		return obf_capture_launch(stream, handle, launch, params, extra);
 	watched = atomic_load_explicit(&obf_launch_watched, memory_order_relaxed);
 	if (ob_unlikely(watched) &&
 		(watched & OBF_WATCH_SHARED || extra || obf_mirrors_concern(func, params)))

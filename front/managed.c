@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "front/advice.h"
+#include "front/captured.h"
 #include "front/backend.h"
 #include "front/memory.h"
 #include "front/private.h"
@@ -153,6 +154,16 @@ CUresult obf_cuMemAdvise(CUdeviceptr addr, size_t size, CUmem_advise advice, CUd
 
 /* ---- prefetch and discard ---- */
 
+/* These calls cannot be captured. */
+static CUresult stream_take(CUstream handle, struct obf_stream **ret)
+{
+	CUresult result = obf_stream_enter(handle, ret);
+
+	return result == CUDA_SUCCESS && ob_unlikely((*ret)->capture != NULL)
+		? obf_capture_refuse(*ret)
+		: result;
+}
+
 static void prefetch_note(void *user, struct obf_advice *advice)
 {
 	advice->prefetch = *(const CUmemLocation *)user;
@@ -175,7 +186,7 @@ CUresult obf_cuMemPrefetchAsync_v2(
 	CUdeviceptr addr, size_t size, CUmemLocation location, unsigned flags, CUstream handle)
 {
 	struct obf_stream *stream;
-	CUresult result = obf_stream_enter(handle, &stream);
+	CUresult result = stream_take(handle, &stream);
 	struct obf_mem mem;
 
 	if (result == CUDA_SUCCESS)
@@ -231,7 +242,7 @@ static CUresult locations_check(const struct batch *batch)
 /* CUDA accepts a batch in any stream except the legacy stream. */
 static CUresult batch_enter(CUstream handle, unsigned long long flags, struct obf_stream **ret)
 {
-	CUresult result = obf_stream_enter(handle, ret);
+	CUresult result = stream_take(handle, ret);
 
 	if (result == CUDA_SUCCESS && ((*ret)->legacy || flags))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -427,7 +438,7 @@ CUresult obf_cuStreamAttachMemAsync(
 	CUstream handle, CUdeviceptr addr, size_t length, unsigned flags)
 {
 	struct obf_stream *stream;
-	CUresult result = obf_stream_enter(handle, &stream);
+	CUresult result = stream_take(handle, &stream);
 	struct obf_mem mem;
 
 	if (result != CUDA_SUCCESS)

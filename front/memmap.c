@@ -146,7 +146,7 @@ bool obf_mem_remove(uint64_t base, struct obf_mem *ret)
 	return found;
 }
 
-bool obf_mem_share(uint64_t base, enum obf_sharing sharing, struct obf_mem *ret)
+bool obf_mem_share(uint64_t base, enum obf_shared sharing, struct obf_mem *ret)
 {
 	struct node *node;
 	bool found;

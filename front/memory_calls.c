@@ -2,6 +2,8 @@
 /* Copyright The Outboard Authors */
 /* cuMemAlloc and similar calls. */
 #include "front/backend.h"
+#include "front/captured.h"
+#include "front/graph.h"
 #include "front/memory.h"
 #include "front/mempool.h"
 #include "front/private.h"
@@ -20,7 +22,9 @@ CUresult obf_cuMemAlloc_v2(CUdeviceptr *ret, size_t size)
 		return result;
 	if (!ret || size == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = obf_mempools_alloc(ctx, size, NULL, &addr);
+	result = obf_capture_unsafe();
+	if (ob_likely(result == CUDA_SUCCESS))
+		result = obf_mempools_alloc(ctx, size, NULL, &addr);
 	if (result == CUDA_SUCCESS)
 		*ret = addr;
 	return obf_ctx_result(ctx, result);
@@ -53,13 +57,16 @@ CUresult obf_cuMemFree_v2(CUdeviceptr addr)
 
 	if (result != CUDA_SUCCESS || addr == 0)
 		return result;
+	result = obf_capture_unsafe();
+	if (ob_unlikely(result != CUDA_SUCCESS))
+		return result;
 	/*
 	 * Removed from the map before the wait, so that if two threads free the same memory, one
 	 * gets an error.
 	 */
 	result = obf_memory_take(addr, &mem);
 	if (result != CUDA_SUCCESS)
-		return result;
+		return obf_graph_memory_free(addr);
 	if (ob_unlikely(mem.imported))
 		return obf_ctx_result(ctx, obf_share_close(ctx, &mem));
 	waited = obf_ctx_settle(ctx);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "base/ids.h"
+#include "front/captured.h"
+#include "front/graph.h"
 #include "front/memory.h"
 #include "front/private.h"
 #include "front/share.h"
@@ -280,6 +282,8 @@ CUresult obf_cuMemAllocFromPoolAsync(
 	pool = obf_mempool_find(handle);
 	if (!ret || !size || !pool || pool->imported)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (ob_unlikely(stream->capture != NULL))
+		return obf_capture_alloc(stream, pool->device, size, ret);
 	owner = stream->ctx;
 	if (pool->device != owner->device) {
 		if (!obf_process.backend->peers)
@@ -317,6 +321,8 @@ CUresult obf_cuMemFreeAsync(CUdeviceptr addr, CUstream stream_handle)
 
 	if (result != CUDA_SUCCESS || !addr)
 		return result;
+	if (ob_unlikely(stream->capture != NULL))
+		return obf_capture_free(stream, addr);
 	result = obf_process.backend->point_take(stream, &last_use);
 	if (result != CUDA_SUCCESS)
 		return obf_ctx_result(stream->ctx, result);
@@ -333,7 +339,7 @@ CUresult obf_cuMemFreeAsync(CUdeviceptr addr, CUstream stream_handle)
 		 */
 		obf_process.backend->point_drop(&last_use);
 		return result != CUDA_SUCCESS
-			? result
+			? obf_graph_memory_free(addr)
 			: obf_ctx_result(stream->ctx, obf_memory_give(stream->ctx, &mem, true));
 	}
 	pthread_mutex_lock(&pool->lock);

@@ -265,7 +265,7 @@ void obf_mirror_end(uint64_t base)
 /* ---- kernels ---- */
 
 /* Replaces a word that points to pinned memory. */
-static CUresult word_replace(struct obf_stream *stream, uint8_t *word)
+static void word_replace(struct obf_ctx *ctx, uint8_t *word)
 {
 	uint64_t value, device;
 	struct obf_mem mem;
@@ -273,20 +273,23 @@ static CUresult word_replace(struct obf_stream *stream, uint8_t *word)
 	memcpy(&value, word, sizeof value);
 	if (ob_likely(value < obf_pinned_bounds.low || value >= obf_pinned_bounds.high) ||
 		obf_mem_classify(value, 1, &mem).kind != OBF_PLACE_PINNED)
-		return CUDA_SUCCESS;
+		return;
 	/* Without room on the device the kernel gets the pointer as it is. */
-	if (obf_mirror_get(stream->ctx, &mem, value, &device) == CUDA_SUCCESS)
+	if (obf_mirror_get(ctx, &mem, value, &device) == CUDA_SUCCESS)
 		memcpy(word, &device, sizeof device);
-	return CUDA_SUCCESS;
+}
+
+void obf_mirrors_replace(struct obf_ctx *ctx, void *params, size_t size)
+{
+	for (size_t at = 0; at + sizeof(uint64_t) <= size; at += sizeof(uint64_t))
+		word_replace(ctx, (uint8_t *)params + at);
 }
 
 CUresult obf_mirrors_launch(struct obf_stream *stream, void *params, size_t size)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	for (size_t at = 0; at + sizeof(uint64_t) <= size && result == CUDA_SUCCESS;
-		at += sizeof(uint64_t))
-		result = word_replace(stream, (uint8_t *)params + at);
+	obf_mirrors_replace(stream->ctx, params, size);
 	if (ob_likely(!atomic_load(&obf_mirrors)))
 		return result;
 	pthread_mutex_lock(&lock);

@@ -63,9 +63,11 @@ static inline bool obf_mirrors_concern(const struct obf_func *func, void *const 
 	return false;
 }
 
+/* Replaces pointers to pinned memory in the parameters of a kernel of the context. */
+void obf_mirrors_replace(struct obf_ctx *ctx, void *params, size_t size);
 /*
  * Before a kernel: replaces pointers to pinned memory in its parameters (`size` bytes) by device
- * addresses, and uploads what the program has changed.
+ * addresses, and uploads what the program has changed. size 0: they are replaced already.
  */
 CUresult obf_mirrors_launch(struct obf_stream *stream, void *params, size_t size);
 

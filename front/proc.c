@@ -141,19 +141,3 @@ CUresult obf_cuProfilerStop(void)
 
 	return obf_ctx_enter(&ctx);
 }
-
-CUresult obf_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-	static _Thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
-	CUresult result = obf_ready();
-	CUstreamCaptureMode before = current;
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!mode || (int)*mode < CU_STREAM_CAPTURE_MODE_GLOBAL ||
-		(int)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-		return CUDA_ERROR_INVALID_VALUE;
-	current = *mode;
-	*mode = before;
-	return CUDA_SUCCESS;
-}

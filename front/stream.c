@@ -3,6 +3,7 @@
 #include "front/stream.h"
 
 #include "front/green_view.h"
+#include "front/captured.h"
 #include "front/private.h"
 #include "front/waited.h"
 #include "protocol/obf_calls.h"
@@ -80,6 +81,8 @@ bool obf_stream_end(uint64_t handle)
 
 	if (!stream)
 		return false;
+	if (ob_unlikely(stream->capture != NULL))
+		obf_capture_stream_end(stream);
 	if (stream->handle == handle) /* else a further handle of the stream */
 		obf_process.backend->stream_close(stream, false);
 	ob_ids_recycle(&obf_stream_ids, handle);
@@ -147,6 +150,8 @@ void obf_streams_end(struct obf_ctx *ctx)
 		struct obf_stream *stream = ob_ids_remove(&obf_stream_ids, list->handle);
 
 		list = list->next;
+		if (stream && stream->capture)
+			obf_capture_stream_end(stream);
 		if (stream)
 			obf_process.backend->stream_close(stream, true);
 	}
@@ -259,11 +264,20 @@ CUresult obf_cuStreamDestroy_v2(CUstream handle)
 		: obf_stream_missing((uint64_t)(uintptr_t)handle);
 }
 
+/* A captured stream has no state, and other streams only if captures allow the question. */
+static CUresult ask_check(struct obf_stream *stream)
+{
+	return ob_unlikely(stream->capture != NULL) ? obf_capture_refuse(stream)
+						    : obf_capture_unsafe();
+}
+
 CUresult obf_cuStreamQuery(CUstream handle)
 {
 	struct obf_stream *stream;
 	CUresult result = obf_stream_enter(handle, &stream);
 
+	if (result == CUDA_SUCCESS)
+		result = ask_check(stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = obf_process.backend->stream_query(stream);
@@ -277,6 +291,8 @@ CUresult obf_cuStreamSynchronize(CUstream handle)
 	struct obf_stream *stream;
 	CUresult result = obf_stream_enter(handle, &stream);
 
+	if (result == CUDA_SUCCESS)
+		result = ask_check(stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = obf_process.backend->stream_wait(stream);

@@ -41,6 +41,9 @@ struct obf_stream {
 	struct obf_green *green;
 	/* attributes that the program may read back */
 	CUstreamAttrValue window, policy, domain_map, domain;
+	/* not NULL: the stream is captured, or must not be used while another is (captured.h) */
+	struct obf_capture *capture;
+	struct obf_tail *tail; /* what its next node will depend on */
 };
 
 extern struct ob_ids obf_stream_ids;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Attributes of streams, which the program can set and read back but which have no other effect,
- * and stream capture, which is not supported.
+ * Attributes of streams, which the program can set and read back but which have no other effect.
  */
 #include <string.h>
 
@@ -84,55 +83,4 @@ CUresult obf_cuStreamCopyAttributes(CUstream dst, CUstream src)
 	to->domain_map = from->domain_map;
 	to->domain = from->domain;
 	return CUDA_SUCCESS;
-}
-
-/* ---- capture: there is none, and that is a valid answer ---- */
-
-CUresult obf_cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *ret_status)
-{
-	struct obf_stream *stream;
-	CUresult result = obf_stream_enter(handle, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!ret_status)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret_status = CU_STREAM_CAPTURE_STATUS_NONE;
-	return CUDA_SUCCESS;
-}
-
-CUresult obf_cuStreamGetCaptureInfo(
-	CUstream handle, CUstreamCaptureStatus *ret_status, cuuint64_t *ret_id)
-{
-	CUresult result = obf_cuStreamIsCapturing(handle, ret_status);
-
-	if (result == CUDA_SUCCESS && ret_id)
-		*ret_id = 0;
-	return result;
-}
-
-CUresult obf_cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus *ret_status,
-	cuuint64_t *ret_id, CUgraph *ret_graph, const CUgraphNode **ret_dependencies, size_t *ret_n)
-{
-	CUresult result = obf_cuStreamGetCaptureInfo(handle, ret_status, ret_id);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (ret_graph)
-		*ret_graph = NULL;
-	if (ret_dependencies)
-		*ret_dependencies = NULL;
-	if (ret_n)
-		*ret_n = 0;
-	return CUDA_SUCCESS;
-}
-
-CUresult obf_cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *ret_status,
-	cuuint64_t *ret_id, CUgraph *ret_graph, const CUgraphNode **ret_dependencies,
-	const CUgraphEdgeData **ret_edges, size_t *ret_n)
-{
-	if (ret_edges)
-		*ret_edges = NULL;
-	return obf_cuStreamGetCaptureInfo_v2(
-		handle, ret_status, ret_id, ret_graph, ret_dependencies, ret_n);
 }

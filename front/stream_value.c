@@ -4,18 +4,18 @@
  * Stream memory operations: a stream writes a word of device memory, or waits until a word has a
  * value. cuStreamBatchMemOp is a row of them.
  */
+#include "front/captured.h"
 #include "front/private.h"
 #include "front/stream.h"
+#include "front/value.h"
 #include "protocol/obf_calls.h"
 
-#define BATCH_MAX 256u /* operations of one cuStreamBatchMemOp, as CUDA documents */
-
-static bool offers(const struct obf_stream *stream, CUdevice_attribute attr)
+static bool offers(const struct obf_ctx *ctx, CUdevice_attribute attr)
 {
-	return obf_device_attr(obf_ctx_device(stream->ctx), attr, 0) != 0;
+	return obf_device_attr(obf_ctx_device(ctx), attr, 0) != 0;
 }
 
-static CUresult flags_check(const struct obf_stream *stream, const struct obf_value *value)
+static CUresult flags_check(const struct obf_ctx *ctx, const struct obf_value *value)
 {
 	unsigned condition = value->flags & ~(unsigned)CU_STREAM_WAIT_VALUE_FLUSH;
 
@@ -26,22 +26,22 @@ static CUresult flags_check(const struct obf_stream *stream, const struct obf_va
 	if (condition > CU_STREAM_WAIT_VALUE_NOR)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (condition == CU_STREAM_WAIT_VALUE_NOR &&
-		!offers(stream, CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR))
+		!offers(ctx, CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if ((value->flags & CU_STREAM_WAIT_VALUE_FLUSH) &&
-		!offers(stream, CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES))
+		!offers(ctx, CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return CUDA_SUCCESS;
 }
 
-static CUresult value_check(const struct obf_stream *stream, const struct obf_value *value)
+static CUresult value_check(const struct obf_ctx *ctx, const struct obf_value *value)
 {
-	CUresult result = flags_check(stream, value);
+	CUresult result = flags_check(ctx, value);
 	bool device;
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (value->bytes == 8 && !offers(stream, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS))
+	if (value->bytes == 8 && !offers(ctx, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (value->addr % value->bytes)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -59,7 +59,9 @@ static CUresult value_put(CUstream handle, const struct obf_value *value)
 	CUresult result = obf_stream_enter(handle, &stream);
 
 	if (result == CUDA_SUCCESS)
-		result = value_check(stream, value);
+		result = value_check(stream->ctx, value);
+	if (result == CUDA_SUCCESS && ob_unlikely(stream->capture != NULL))
+		return obf_capture_value(stream, value);
 	if (result != CUDA_SUCCESS)
 		return result;
 	return obf_ctx_result(stream->ctx, obf_process.backend->stream_value(stream, value));
@@ -91,12 +93,8 @@ CUresult obf_cuStreamWaitValue64_v2(
 
 /* ---- batches ---- */
 
-/*
- * Sets *ret to the operation; ret->bytes 0: it needs no work, because the operations of a stream
- * are executed in their order and each write is a barrier.
- */
-static CUresult op_take(
-	const struct obf_stream *stream, const CUstreamBatchMemOpParams *op, struct obf_value *ret)
+CUresult obf_value_take(
+	const struct obf_ctx *ctx, const CUstreamBatchMemOpParams *op, struct obf_value *ret)
 {
 	bool wide = op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 ||
 		op->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
@@ -122,13 +120,13 @@ static CUresult op_take(
 	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
 		if (op->flushRemoteWrites.flags != 0)
 			return CUDA_ERROR_INVALID_VALUE;
-		return offers(stream, CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES)
+		return offers(ctx, CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES)
 			? CUDA_SUCCESS
 			: CUDA_ERROR_NOT_SUPPORTED;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	return value_check(stream, ret);
+	return value_check(ctx, ret);
 }
 
 CUresult obf_cuStreamBatchMemOp_v2(
@@ -140,13 +138,15 @@ CUresult obf_cuStreamBatchMemOp_v2(
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!ops || count >= BATCH_MAX || flags != 0)
+	if (!ops || count >= OBF_VALUES_MAX || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* All or none: a wrong operation is found before the first one is executed. */
 	for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++)
-		result = op_take(stream, &ops[i], &value);
+		result = obf_value_take(stream->ctx, &ops[i], &value);
+	if (result == CUDA_SUCCESS && ob_unlikely(stream->capture != NULL))
+		return obf_capture_batch(stream, count, ops);
 	for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++) {
-		result = op_take(stream, &ops[i], &value);
+		result = obf_value_take(stream->ctx, &ops[i], &value);
 		if (result == CUDA_SUCCESS && value.bytes)
 			result = obf_process.backend->stream_value(stream, &value);
 	}

@@ -154,6 +154,7 @@ static struct obf_backend backend = {
 	.copy = obd_copy_box,
 	.fill = obd_fill,
 	.stream_value = obd_stream_value,
+	.launch = obd_launch_packed,
 	.host_function = obd_host_function,
 	.peers = true,
 	.mem_alloc = obd_memory_alloc,

@@ -89,6 +89,16 @@ static inline CUresult launch_enqueue(struct obf_stream *base, struct obf_func *
 	return result;
 }
 
+CUresult obd_launch_packed(struct obf_stream *stream, struct obf_func *func,
+	const struct obf_launch *launch, void *packed)
+{
+	size_t size = func->param_bytes;
+	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, packed, CU_LAUNCH_PARAM_BUFFER_SIZE,
+		&size, CU_LAUNCH_PARAM_END };
+
+	return launch_enqueue(stream, func, launch, NULL, extra);
+}
+
 #include "front/launch_calls.h"
 
 /* ---- host functions ---- */

@@ -14,6 +14,7 @@
 #include "client-shim/cuda/device.h"
 #include "client-shim/cuda/event.h"
 #include "client-shim/cuda/green.h"
+#include "client-shim/cuda/graph.h"
 #include "client-shim/cuda/hostfunc.h"
 #include "client-shim/cuda/memory.h"
 #include "client-shim/cuda/module.h"
@@ -63,6 +64,7 @@ static struct obf_backend backend = {
 	.fill = obc_copy_fill,
 	.stream_value = obc_stream_value,
 	.host_range = obc_host_range,
+	.launch = obc_launch_packed,
 	.host_function = obc_hostfunc_submit,
 	.mem_alloc = obc_memory_alloc,
 	.mem_free = obc_memory_free,
@@ -79,6 +81,12 @@ static struct obf_backend backend = {
 	.vmm_unreserve = obc_vmm_unreserve,
 	.vmm_map = obc_vmm_map,
 	.vmm_unmap = obc_vmm_unmap,
+	.graph_make = obc_graph_make,
+	.graph_drop = obc_graph_drop,
+	.graph_launch = obc_graph_launch,
+	.graph_upload = obc_graph_upload,
+	.graph_set = obc_graph_set,
+	.graph_enable = obc_graph_enable,
 	.point_take = obc_point_take,
 	.point_passed = obc_point_over,
 	.point_drop = obc_point_drop,

@@ -41,7 +41,7 @@ CUresult obc_ctx_create(struct obf_ctx *ctx)
 	id = ctx_number(ctx);
 	home = &obc_ctxs[(id - 1) % OBC_CTX_MAX];
 	if (id) {
-		*home = (struct obc_ctx){ .id = id, .settled = obc_log_count(OBP_OP_LAUNCH) };
+		*home = (struct obc_ctx){ .id = id, .settled = obc_ctx_launches() };
 		ctx->backend = (void *)(uintptr_t)id;
 	}
 	pthread_mutex_unlock(&ctx_lock);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client-shim/cuda/shared.h"
+#include "client-shim/cuda/graph.h"
 #include "client-shim/session/log.h"
 #include "client-shim/cuda/stream.h"
 #include "protocol/obc_calls.h"
@@ -92,6 +93,16 @@ static inline CUresult launch_enqueue(struct obf_stream *stream, struct obf_func
 	result = params_check(func, params);
 	return ob_likely(result == CUDA_SUCCESS) ? launch_write(at, func, launch, params, NULL)
 						 : result;
+}
+
+CUresult obc_launch_packed(struct obf_stream *stream, struct obf_func *func,
+	const struct obf_launch *launch, void *packed)
+{
+	size_t size = func->param_bytes;
+	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, packed, CU_LAUNCH_PARAM_BUFFER_SIZE,
+		&size, CU_LAUNCH_PARAM_END };
+
+	return launch_enqueue(stream, func, launch, NULL, extra);
 }
 
 #include "front/launch_calls.h"

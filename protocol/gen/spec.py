@@ -8,6 +8,8 @@ import layout
 from model import (CLASSES, Call, CudaTypes, GROUP_MAX, Member, NUMBER_HANDLES, OP_CLASSES, Param, RESERVED, RESERVED_IN_CALLS,
                    RESERVED_PREFIXES, Spec, SpecError, Struct, TWINS, WIRE)
 
+STREAM_STRUCTS = ('CUDA_GRAPH_INSTANTIATE_PARAMS',)  # a member is a stream, whose default the call chooses
+
 class Parser:
     TOKEN = re.compile(r'//[^\n]*|"(?:[^"\n]|\\")*"|0x[0-9a-fA-F]+|\w+|<=|[^\s\w]')
 
@@ -261,7 +263,7 @@ class Parser:
                 self.expect(',')
         self.check_params(call)
         self.parse_words(call)
-        if call.twin == 'ptsz' and not call.stream and not call.config:
+        if call.twin == 'ptsz' and not (call.stream or call.config or any(p.base in STREAM_STRUCTS for p in call.params)):
             raise SpecError(where, f'{call.name} has a ptsz twin but no stream')
         if call.twin == 'ptds' and call.stream:
             raise SpecError(where, f'{call.name} takes a stream: its twin is ptsz')

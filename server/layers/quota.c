@@ -492,6 +492,16 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
 	return result;
 }
 
+static CUresult graph_launch(CUgraphExec exec, CUstream stream)
+{
+	CUresult result;
+
+	obs_share_wait(stream);
+	result = next.cuGraphLaunch(exec, stream);
+	obs_share_launched(stream, result);
+	return result;
+}
+
 static CUresult ctx_destroy(CUcontext ctx)
 {
 	obs_share_forget();
@@ -547,6 +557,7 @@ void obs_quota_hello(struct obs_driver *table, struct obp_welcome *welcome,
 		obs_share_open(&next, limits->share);
 		table->cuLaunchKernel = launch;
 		table->cuLaunchKernelEx = launch_ex;
+		table->cuGraphLaunch = graph_launch;
 		table->cuCtxDestroy_v2 = ctx_destroy;
 		table->cuDevicePrimaryCtxReset_v2 = primary_reset;
 	}

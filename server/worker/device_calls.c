@@ -55,6 +55,11 @@ static CUresult launch_ex(
 	TIMED(config->hStream, cuLaunchKernelEx(config, func, params, extra));
 }
 
+static CUresult graph_launch(CUgraphExec exec, CUstream stream)
+{
+	TIMED(stream, cuGraphLaunch(exec, stream));
+}
+
 /* ---- copies ---- */
 
 static CUresult h_to_d(CUdeviceptr dst, const void *src, size_t bytes)
@@ -190,6 +195,7 @@ const struct obs_driver *obs_device_calls(const struct obs_driver *table)
 	*ret = *table;
 	ret->cuLaunchKernel = launch;
 	ret->cuLaunchKernelEx = launch_ex;
+	ret->cuGraphLaunch = graph_launch;
 	ret->cuMemcpyHtoD_v2 = h_to_d;
 	ret->cuMemcpyHtoDAsync_v2 = h_to_d_async;
 	ret->cuMemcpyDtoHAsync_v2 = d_to_h_async;

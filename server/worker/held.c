@@ -84,6 +84,8 @@ static struct touch touch_of_stream(uint16_t opcode, const void *body)
 		return of_stream(STREAM_NEW, BODY(stream_create)->stream);
 	case OBP_OP_GREEN_STREAM:
 		return of_stream(STREAM_NEW, BODY(green_stream)->stream);
+	case OBP_OP_GRAPH_LAUNCH:
+		return of_stream(STREAM, BODY(graph_launch)->stream);
 	case OBP_OP_LAUNCH:
 		return of_stream(STREAM, BODY(launch)->stream);
 	case OBP_OP_MEMSET:

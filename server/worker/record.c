@@ -30,6 +30,7 @@ static bool makes_handle(uint16_t opcode)
 	case OBP_OP_MODULE_LOAD:
 	case OBP_OP_MODULE_USE:
 	case OBP_OP_FUNC_GET:
+	case OBP_OP_GRAPH_BEGIN:
 	case OBP_OP_UPLOAD_BEGIN: /* its parts follow in any case */
 		return true;
 	default:

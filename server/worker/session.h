@@ -286,7 +286,7 @@ struct obs_session {
 	/* use the measured rate also on connections within this machine */
 	bool trust_reader;
 
-	struct obs_handles streams, events, modules, functions, greens;
+	struct obs_handles streams, events, modules, functions, greens, graphs;
 	struct obs_handles arrays, textures, surfaces; /* ops/array.h */
 	struct obs_handles made[OBS_KIND_END];         /* by enum obs_kind */
 	struct obs_context contexts[OBS_CONTEXTS_MAX];

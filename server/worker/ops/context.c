@@ -174,6 +174,7 @@ void obs_op_ctx_destroy(
 	obs_staging_forget(&session->staging, context);
 	obs_free_memory_forget(session, context);
 	obs_device_forget(x, context);
+	obs_graphs_forget(x, context);
 	context_forget(session, context);
 	if (context->driver && context->primary) {
 		result = x->drv->cuDevicePrimaryCtxReset_v2((CUdevice)context->device);

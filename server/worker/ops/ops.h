@@ -41,4 +41,7 @@ bool obs_peer_context(
  */
 CUresult obs_module_room(struct obs_exec *x);
 
+/* Ends the graphs of a context that is about to end. Executor. */
+void obs_graphs_forget(struct obs_exec *x, const struct obs_context *context);
+
 #endif

@@ -32,7 +32,15 @@ struct fake {
 	/* recorded calls */
 	_Atomic int starts, creates, destroys, syncs, loads, unloads, func_gets, func_loads,
 		settles, func_attrs, func_sets, globals, limits, ranges, streams, events, records,
-		looks, copies, allocs, points, releases, reservations, mappings, arrays, textures, opens, exports;
+		looks, copies, allocs, points, releases, reservations, mappings, arrays, textures,
+		opens, exports;
+	/* graphs: parts that are made, their nodes, dependencies on later nodes */
+	_Atomic int launches, graphs, graph_nodes, bad_deps, graph_launches, graph_sets;
+	CUresult graph_result; /* of graph_make */
+	struct obf_launch last_launch;
+	uint8_t last_packed[64];
+	uint32_t last_node;
+	struct obf_fill last_fill;
 	uint64_t last_unmapped; /* bytes of the last call of vmm_unmap */
 	struct obf_copy last_copy;
 	struct obf_array_copy last_array_copy;
