@@ -199,7 +199,11 @@ TEST(parameters)
 	CHECK(memcmp(&got, &want, sizeof got) == 0);
 	size = 32;
 	OK(obf_launch_pack(first, NULL, extra, &got));
-	size = 23;
+	size = 16; /* what is not passed is 0 */
+	memset(&got, 0xab, sizeof got);
+	OK(obf_launch_pack(first, NULL, extra, &got));
+	CHECK(got.a == a && got.b == b && got.c == 0 && got.behind == want.behind);
+	size = 0;
 	CHECK_INT(obf_launch_pack(first, NULL, extra, &got), CUDA_ERROR_INVALID_VALUE);
 	size = 24;
 	CHECK_INT(obf_launch_pack(first, params, extra, &got), CUDA_ERROR_INVALID_VALUE);
