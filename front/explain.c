@@ -110,11 +110,20 @@ void obf_explain_no_binary(const struct obi_image *image, const struct obf_devic
 	char held[DESCRIBE_MAX], path[PATH_BYTES] = "", advice[ADVICE_MAX];
 	enum owner owner = owner_of(at, path);
 	uint32_t cc = obf_device_cc(device);
+	/*
+	 * NVIDIA's libraries hold images for one kind of GPU each, and load them all: NCCL 17, cuDNN
+	 * 8.5 some 300 that an H100 does not take. A device that runs PTX only is another matter.
+	 */
+	enum ob_log_level level =
+		owner == OWNER_FILE && !device->ptx_only ? OB_LOG_INFO : OB_LOG_ERROR;
 
+	if (!ob_log_on(level))
+		return;
 	obi_image_describe(image, held, sizeof held);
 	advise(image, device, owner, advice);
-	ob_error("no code in %s%s%s runs on the device \"%s\" (compute capability %u.%u%s): it "
-		 "holds %s. %s",
+	ob_log(level,
+		"no code in %s%s%s runs on the device \"%s\" (compute capability %u.%u%s): it "
+		"holds %s. %s",
 		owner == OWNER_PROGRAM        ? "the program itself, "
 			: owner == OWNER_FILE ? ""
 					      : "an image that the program made or read",

@@ -226,12 +226,14 @@ static __attribute__((noinline)) CUresult pack_extra(
 	if (func->param_bytes == 0)
 		return CUDA_SUCCESS;
 	/*
-	 * A buffer may be longer than the parameters (padding at the end of a struct), but not
-	 * shorter.
+	 * A buffer may be longer than the parameters (padding at the end of a struct). It may also be
+	 * shorter: NCCL's kernels have 4096 bytes of parameters, of which it passes what it uses.
 	 */
-	if (!buffer || !has_size || size < func->param_bytes)
+	if (!buffer || !has_size || size == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(dst, buffer, func->param_bytes);
+	size = ob_min(size, (size_t)func->param_bytes);
+	memcpy(dst, buffer, size);
+	memset((uint8_t *)dst + size, 0, func->param_bytes - size);
 	return CUDA_SUCCESS;
 }
 

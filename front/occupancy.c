@@ -214,13 +214,34 @@ CUresult obf_cuOccupancyMaxPotentialClusterSize(
 	return CUDA_SUCCESS;
 }
 
+/*
+ * How a device's multiprocessors are grouped (graphics processing clusters): `n` groups of `units`,
+ * of which the first `n_larger` have one pair more. A cluster of blocks runs inside one group. No
+ * attribute describes the groups, and they differ from chip to chip; this spreads the pairs of
+ * multiprocessors evenly. Numbers of groups: NVIDIA's white papers on Hopper and Blackwell.
+ */
+struct groups {
+	uint32_t n, units, n_larger;
+};
+
+static struct groups groups_of(const struct obf_device *device)
+{
+	uint32_t units =
+		(uint32_t)obf_device_attr(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
+	uint32_t pairs = ob_max(units / 2, 1u);
+	uint32_t n = ob_min(obf_device_cc(device) >= 120 ? 12u : 8u, pairs);
+
+	return (struct groups){ .n = n, .units = pairs / n * 2, .n_larger = pairs % n };
+}
+
 CUresult obf_cuOccupancyMaxActiveClusters(
 	int *clusters, CUfunction handle, const CUlaunchConfig *config)
 {
 	struct obf_function *function;
 	struct obf_launch launch;
 	CUresult result = enter(handle, config ? clusters : NULL, &function);
-	uint64_t size = 1, threads;
+	uint64_t size = 1, threads, per_unit;
+	struct groups groups;
 
 	if (result == CUDA_SUCCESS)
 		result = obf_launch_from_config(config, &launch);
@@ -230,20 +251,17 @@ CUresult obf_cuOccupancyMaxActiveClusters(
 		size *= function->pub.attrs.cluster[0] > 0
 			? (uint32_t)ob_max(function->pub.attrs.cluster[i], 1)
 			: launch.cluster[i];
-	if (size > CLUSTER_MAX ||
+	groups = groups_of(function->device);
+	/* Not CLUSTER_MAX, which limits launches: cuBLAS 12.0 finds out the groups by larger ones. */
+	if (size > groups.units + (groups.n_larger ? 2 : 0) ||
 		!obf_device_attr(function->device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 0))
 		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
 	threads = (uint64_t)launch.block[0] * launch.block[1] * launch.block[2];
 	if (threads == 0 || threads > UINT32_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	/*
-	 * No attribute describes how multiprocessors are grouped into clusters. This is the upper bound
-	 * without fragmentation.
-	 */
-	*clusters = (int)((uint64_t)obf_occupancy_blocks(
-				  function, (uint32_t)threads, launch.dynamic_shared) *
-		(uint64_t)obf_device_attr(
-			function->device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1) /
-		size);
+	per_unit =
+		(uint64_t)obf_occupancy_blocks(function, (uint32_t)threads, launch.dynamic_shared);
+	*clusters = (int)(groups.n_larger * ((groups.units + 2) * per_unit / size) +
+		(groups.n - groups.n_larger) * (groups.units * per_unit / size));
 	return CUDA_SUCCESS;
 }

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
 """JAX: jit, grad, FFT, linear algebra, training steps of a small network: jax_train.py STEPS"""
+import os
 import sys
 
+os.environ['JAX_PLATFORMS'] = 'cuda'  # fails where JAX would use the CPU
 import jax
 import jax.numpy as jnp
 from steps import timed

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 
+os.environ.update(VLLM_LOGGING_STREAM='ext://sys.stderr', HF_HUB_OFFLINE='1', VLLM_NO_USAGE_STATS='1')
 folder = os.path.join(sys.argv[1], 'tiny-llama')
 os.makedirs(folder, exist_ok=True)
 with open(os.path.join(folder, 'config.json'), 'w', encoding='utf-8') as f:

@@ -199,7 +199,11 @@ TEST(parameters)
 	CHECK(memcmp(&got, &want, sizeof got) == 0);
 	size = 32;
 	OK(obf_launch_pack(first, NULL, extra, &got));
-	size = 23;
+	size = 16; /* what is not passed is 0 */
+	memset(&got, 0xab, sizeof got);
+	OK(obf_launch_pack(first, NULL, extra, &got));
+	CHECK(got.a == a && got.b == b && got.c == 0 && got.behind == want.behind);
+	size = 0;
 	CHECK_INT(obf_launch_pack(first, NULL, extra, &got), CUDA_ERROR_INVALID_VALUE);
 	size = 24;
 	CHECK_INT(obf_launch_pack(first, params, extra, &got), CUDA_ERROR_INVALID_VALUE);
@@ -254,6 +258,32 @@ TEST(occupancy)
 	CHECK(n == 8);
 	OK(obf_cuOccupancyMaxActiveClusters(&n, first_handle, &config));
 	CHECK(n == 132 * 8);
+}
+
+/* Clusters of blocks of which one fills a multiprocessor: six groups of 16 and two of 18. */
+TEST(occupancy_clusters)
+{
+	static const struct {
+		unsigned size;
+		int clusters;
+	} rows[] = { { 1, 132 }, { 2, 66 }, { 4, 32 }, { 6, 18 }, { 8, 16 }, { 10, 8 }, { 16, 8 },
+		{ 18, 2 } };
+	CUlaunchAttribute attr = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION };
+	CUlaunchConfig config = { 720, 1, 1, 1024, 1, 1, 0, NULL, &attr, 1 };
+	int n;
+
+	fake.registers = 64;
+	load();
+	CHECK(blocks_of(1024, 0) == 1);
+	attr.value.clusterDim.y = attr.value.clusterDim.z = 1;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		attr.value.clusterDim.x = rows[i].size;
+		OK(obf_cuOccupancyMaxActiveClusters(&n, first_handle, &config));
+		CHECK_INT(n, rows[i].clusters);
+	}
+	attr.value.clusterDim.x = 20;
+	CHECK_INT(obf_cuOccupancyMaxActiveClusters(&n, first_handle, &config),
+		CUDA_ERROR_INVALID_CLUSTER_SIZE);
 }
 
 static size_t shared_of(int threads)
