@@ -23,6 +23,7 @@ struct obf_stream;
 struct obf_texture;
 struct obf_green;
 struct obf_share;
+struct obf_sm_share;
 struct obf_split;
 struct obf_split_made;
 
@@ -146,7 +147,7 @@ struct obf_backend {
 	 */
 	CUresult (*green_split)(const struct obf_split *split, struct obf_split_made *ret);
 	/* Its primary context is active. stream_open creates its streams (obf_stream.green). */
-	CUresult (*green_create)(const struct obf_green *green, const struct obf_share *share);
+	CUresult (*green_create)(const struct obf_green *green, const struct obf_sm_share *share);
 	/* All its streams are closed. */
 	void (*green_destroy)(const struct obf_green *green);
 

@@ -123,8 +123,8 @@ CUresult obf_event_find(CUevent handle, const struct obf_ctx *ctx, struct obf_ev
 	return event_get(handle, ctx, ret);
 }
 
-static CUresult event_new(struct obf_ctx *ctx, unsigned flags, const struct obf_share *share,
-	struct obf_event **ret)
+static CUresult event_new(
+	struct obf_ctx *ctx, unsigned flags, const struct obf_share *share, struct obf_event **ret)
 {
 	const struct obf_backend *backend = obf_process.backend;
 	struct obf_event *event = obf_object_take(&events, backend->event_size, ctx);

@@ -126,7 +126,7 @@ static void green_give(struct obf_green *green)
 	pthread_mutex_unlock(&lock);
 }
 
-static CUresult green_begin(struct obf_green *green, const struct obf_share *share)
+static CUresult green_begin(struct obf_green *green, const struct obf_sm_share *share)
 {
 	struct obf_ctx *ctx = &green->primary->pub;
 	CUresult result = obf_process.backend->green_create(green, share);
@@ -141,7 +141,7 @@ static CUresult green_begin(struct obf_green *green, const struct obf_share *sha
 	return result;
 }
 
-CUresult obf_green_new(const struct obf_share *share, struct obf_green **ret)
+CUresult obf_green_new(const struct obf_sm_share *share, struct obf_green **ret)
 {
 	struct obf_green *green = green_take();
 	CUresult result;

@@ -33,7 +33,7 @@ struct obf_split_made {
 };
 
 /* Groups of a split: split.groups 0: the whole. */
-struct obf_share {
+struct obf_sm_share {
 	struct obf_split split;
 	uint64_t chosen[OBF_GREEN_MASK]; /* a bit for each group */
 	bool rest;
@@ -41,7 +41,7 @@ struct obf_share {
 };
 
 /* CUDA_ERROR_OUT_OF_MEMORY, or the error of the backend. */
-CUresult obf_green_new(const struct obf_share *share, struct obf_green **ret);
+CUresult obf_green_new(const struct obf_sm_share *share, struct obf_green **ret);
 /* Ends its streams, too. CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED. */
 CUresult obf_green_end(CUgreenCtx handle);
 

@@ -32,7 +32,7 @@ _Static_assert(sizeof(struct inside) <= sizeof(((CUdevResource *)0)->_internal_p
 
 static struct ob_ids desc_ids = OB_IDS_INIT(OBF_KIND_RESOURCES, DESCS_MAX);
 static pthread_mutex_t desc_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct obf_share descs[DESCS_MAX]; /* under desc_lock until published by an id */
+static struct obf_sm_share descs[DESCS_MAX]; /* under desc_lock until published by an id */
 static unsigned n_descs;
 static uint64_t desc_handles[DESCS_MAX];
 static _Atomic uint64_t next_serial = 1;
@@ -188,7 +188,7 @@ CUresult obf_cuDevSmResourceSplitByCount(CUdevResource *ret, unsigned *n,
 /* ---- descriptors ---- */
 
 /* Adds a resource to the share. The first one determines the split. */
-static CUresult share_add(struct obf_share *share, const struct inside *inside,
+static CUresult share_add(struct obf_sm_share *share, const struct inside *inside,
 	const struct inside *first, bool alone)
 {
 	uint32_t i = inside->index;
@@ -211,14 +211,22 @@ static CUresult share_add(struct obf_share *share, const struct inside *inside,
 	return CUDA_SUCCESS;
 }
 
+static bool share_equal(const struct obf_sm_share *a, const struct obf_sm_share *b)
+{
+	return a->split.base == b->split.base && a->split.device == b->split.device &&
+		a->split.groups == b->split.groups && a->split.flags == b->split.flags &&
+		a->split.least == b->split.least && a->rest == b->rest &&
+		memcmp(a->chosen, b->chosen, sizeof a->chosen) == 0;
+}
+
 /* Returns the descriptor of a share: an earlier one if there is one. 0: too many. */
-static uint64_t desc_of(const struct obf_share *share)
+static uint64_t desc_of(const struct obf_sm_share *share)
 {
 	uint64_t handle = 0;
 
 	pthread_mutex_lock(&desc_lock);
 	for (unsigned i = 0; i < n_descs && !handle; i++)
-		if (memcmp(&descs[i], share, sizeof *share) == 0)
+		if (share_equal(&descs[i], share))
 			handle = desc_handles[i];
 	if (!handle && n_descs < DESCS_MAX) {
 		descs[n_descs] = *share;
@@ -232,7 +240,7 @@ static uint64_t desc_of(const struct obf_share *share)
 CUresult obf_cuDevResourceGenerateDesc(CUdevResourceDesc *ret, CUdevResource *resources, unsigned n)
 {
 	struct inside first = { 0 }, inside;
-	struct obf_share share;
+	struct obf_sm_share share;
 	uint64_t handle;
 	CUresult result = obf_ready();
 
@@ -267,7 +275,7 @@ CUresult obf_cuDevResourceGenerateDesc(CUdevResourceDesc *ret, CUdevResource *re
 CUresult obf_cuGreenCtxCreate(
 	CUgreenCtx *ret, CUdevResourceDesc desc, CUdevice device, unsigned flags)
 {
-	const struct obf_share *share;
+	const struct obf_sm_share *share;
 	struct obf_green *green;
 	CUresult result = obf_ready();
 

@@ -50,8 +50,8 @@ CUresult obf_memory_alloc(struct obf_ctx *ctx, size_t size, CUmemoryPool pool, u
 	return result;
 }
 
-CUresult obf_memory_share(struct obf_ctx *ctx, size_t size, enum obf_shared sharing,
-	unsigned flags, uint64_t *ret_addr)
+CUresult obf_memory_share(struct obf_ctx *ctx, size_t size, enum obf_shared sharing, unsigned flags,
+	uint64_t *ret_addr)
 {
 	struct obf_mem mem = {
 		.size = size,
@@ -79,8 +79,7 @@ CUresult obf_memory_take(uint64_t addr, struct obf_mem *ret)
 {
 	if (!obf_mem_find(addr, ret) || ret->base != addr || ret->kind != OBF_MEM_DEVICE ||
 		ret->is_global || ret->joins || (ret->imported && !ret->pooled) ||
-		ret->sharing == OBF_SHARING_MAPPED ||
-		ret->graph || !obf_mem_remove(addr, ret))
+		ret->sharing == OBF_SHARING_MAPPED || ret->graph || !obf_mem_remove(addr, ret))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }

@@ -12,8 +12,8 @@
 /* Allocates memory for the context and enters it in the map. pool: its owner, or NULL. */
 CUresult obf_memory_alloc(struct obf_ctx *ctx, size_t size, CUmemoryPool pool, uint64_t *ret_addr);
 /* The same for memory that the program accesses directly. */
-CUresult obf_memory_share(struct obf_ctx *ctx, size_t size, enum obf_shared sharing,
-	unsigned flags, uint64_t *ret_addr);
+CUresult obf_memory_share(struct obf_ctx *ctx, size_t size, enum obf_shared sharing, unsigned flags,
+	uint64_t *ret_addr);
 /*
  * Returns the memory of a range that was removed from the map to the backend. in_use: as for
  * mem_free of front/backend.h.

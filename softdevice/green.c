@@ -49,7 +49,7 @@ CUresult obd_green_split(const struct obf_split *split, struct obf_split_made *r
 	return CUDA_SUCCESS;
 }
 
-CUresult obd_green_create(const struct obf_green *green, const struct obf_share *share)
+CUresult obd_green_create(const struct obf_green *green, const struct obf_sm_share *share)
 {
 	(void)green;
 	(void)share;

@@ -11,7 +11,7 @@
 #include "front/backend.h"
 
 CUresult obd_green_split(const struct obf_split *split, struct obf_split_made *ret);
-CUresult obd_green_create(const struct obf_green *green, const struct obf_share *share);
+CUresult obd_green_create(const struct obf_green *green, const struct obf_sm_share *share);
 void obd_green_destroy(const struct obf_green *green);
 
 #endif

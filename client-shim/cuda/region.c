@@ -75,7 +75,7 @@ static void pages_unmap(struct obc_region *region)
 	if (!region->raw.size)
 		munmap(pointer(region->base), region->size);
 	else
-		mmap(pointer(region->base), region->size, PROT_NONE,
+		(void)mmap(pointer(region->base), region->size, PROT_NONE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	munmap(region->alias, region->size);
 	close(region->fd);

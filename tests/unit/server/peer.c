@@ -58,7 +58,8 @@ void server_start_env(
 	snprintf(server->path, sizeof server->path, "%s/s", server->dir);
 	snprintf(url, sizeof url, "unix:%s", server->path);
 	const char *fixed[] = { exe, "--listen", url, "--listen", "tcp://127.0.0.1:0", "--driver",
-		"null", "--cache", server->dir };
+		"null", "--nvml", "none", /* no process for sensors: the tests count workers */
+		"--cache", server->dir };
 
 	for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
 		args[n++] = (char *)(uintptr_t)fixed[i];
@@ -128,8 +129,8 @@ void server_await_log(const struct server *server, const char *words)
 	} while (!strstr(text, words));
 }
 
-/* Whether the process has this role of the server: "--worker", "--admission", "--sensors". */
-static bool has_role(pid_t pid, const char *role)
+/* The admission process is a child too, and always exists. */
+static bool is_admission(pid_t pid)
 {
 	char path[64], args[4096] = "";
 	FILE *file;
@@ -141,10 +142,10 @@ static bool has_role(pid_t pid, const char *role)
 		return false;
 	n = fread(args, 1, sizeof args - 1, file);
 	fclose(file);
-	return memmem(args, n, role, strlen(role) + 1) != NULL;
+	return memmem(args, n, "--admission", sizeof "--admission") != NULL;
 }
 
-static int children(const struct server *server, const char *role, pid_t *ret, int max)
+static int children(const struct server *server, bool admission, pid_t *ret, int max)
 {
 	char path[64];
 	FILE *file;
@@ -154,7 +155,7 @@ static int children(const struct server *server, const char *role, pid_t *ret, i
 	file = fopen(path, "r");
 	CHECK(file);
 	while (n < max && fscanf(file, "%d", &pid) == 1)
-		if (has_role(pid, role))
+		if (is_admission(pid) == admission)
 			ret[n++] = pid;
 	fclose(file);
 	return n;
@@ -164,13 +165,13 @@ pid_t server_admission(const struct server *server)
 {
 	pid_t pid = 0;
 
-	UNTIL(children(server, "--admission", &pid, 1) == 1);
+	UNTIL(children(server, true, &pid, 1) == 1);
 	return pid;
 }
 
 int server_children(const struct server *server, pid_t *ret, int max)
 {
-	return children(server, "--worker", ret, max);
+	return children(server, false, ret, max);
 }
 
 void server_await_children(const struct server *server, int n)
