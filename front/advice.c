@@ -124,7 +124,8 @@ void obf_advice_forget(uint64_t addr, uint64_t size)
 	first = last = part_at(addr);
 	while (last < n_parts && parts[last].base < addr + size)
 		last++;
-	memmove(parts + first, parts + last, (n_parts - last) * sizeof *parts);
+	if (last > first)
+		memmove(parts + first, parts + last, (n_parts - last) * sizeof *parts);
 	n_parts -= last - first;
 	pthread_mutex_unlock(&lock);
 }

@@ -40,6 +40,23 @@ static __attribute__((noinline)) CUresult launch_watched(struct obf_stream *stre
 	return result == CUDA_SUCCESS ? launch_enqueue(stream, func, launch, NULL, buffer) : result;
 }
 
+/*
+ * A launch into a captured stream, or one while there is memory that kernels and the program share
+ * (obf_launch_watched).
+ */
+static __attribute__((noinline)) CUresult launch_unusual(struct obf_stream *stream,
+	CUfunction handle, struct obf_func *func, const struct obf_launch *launch, void **params,
+	void **extra)
+{
+	unsigned watched = atomic_load_explicit(&obf_launch_watched, memory_order_relaxed);
+
+	if (stream->capture != NULL)
+		return obf_capture_launch(stream, handle, launch, params, extra);
+	if (watched & OBF_WATCH_SHARED || extra || obf_mirrors_concern(func, params))
+		return launch_watched(stream, func, launch, params, extra);
+	return launch_enqueue(stream, func, launch, params, extra);
+}
+
 static inline CUresult launch_put(CUfunction handle, const struct obf_launch *launch,
 	CUstream stream_handle, void **params, void **extra)
 {
@@ -47,7 +64,6 @@ static inline CUresult launch_put(CUfunction handle, const struct obf_launch *la
 	struct obf_func *func;
 	struct obf_ctx *ctx;
 	CUresult result = obf_ctx_enter(&ctx);
-	unsigned watched;
 
 	if (ob_unlikely(result != CUDA_SUCCESS))
 		return result;
@@ -60,13 +76,12 @@ static inline CUresult launch_put(CUfunction handle, const struct obf_launch *la
 	result = obf_launch_check(ctx, func, launch);
 	if (ob_unlikely(result != CUDA_SUCCESS))
 		return result;
-	if (ob_unlikely(stream->capture != NULL))
-		return obf_capture_launch(stream, handle, launch, params, extra);
-	watched = atomic_load_explicit(&obf_launch_watched, memory_order_relaxed);
-	if (ob_unlikely(watched) &&
-		(watched & OBF_WATCH_SHARED || extra || obf_mirrors_concern(func, params)))
-		return obf_ctx_result(ctx, launch_watched(stream, func, launch, params, extra));
-	return obf_ctx_result(ctx, launch_enqueue(stream, func, launch, params, extra));
+	if (ob_unlikely(stream->capture != NULL ||
+		    atomic_load_explicit(&obf_launch_watched, memory_order_relaxed)))
+		result = launch_unusual(stream, handle, func, launch, params, extra);
+	else
+		result = launch_enqueue(stream, func, launch, params, extra);
+	return obf_ctx_result(ctx, result);
 }
 
 static inline CUresult launch_call(CUfunction func, const struct obf_launch *launch,

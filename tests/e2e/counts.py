@@ -51,14 +51,14 @@ SYSTEM_CALLS = {
 # Instructions of the calling thread for one turn of the loop, the loop's own included: what gcc 12 makes
 # of the client library on x86-64, and 5 to 10 %.
 INSTRUCTIONS = {
-    'launch': 684,
-    'launch-pinned': 870,
+    'launch': 697,
+    'launch-pinned': 905,
     'copy-4k': 1683,
     'answer': 2240,
-    'launch-and-wait': 2615,
+    'launch-and-wait': 2680,
     'record': 475,
-    'query': 205,
-    'wait-idle': 213,
+    'query': 216,
+    'wait-idle': 222,
     'upload': 1410,
     'read-later': 1320,
     'query-busy': 820,
