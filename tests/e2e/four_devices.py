@@ -11,9 +11,10 @@ import sys
 sys.path.append(sys.path[0] + '/../lib')
 import cutter
 import waiting
-from outboard_test import ENV, Server, check, finish, run
+from outboard_test import ENV, Server, check, finish, needs, run
 
 OUTBOARD, SERVER, PROGRAMS = sys.argv[1:4]
+needs('resume')
 FOUR = {'OUTBOARD_SOFT_DEVICES': '4'}
 
 with Server(SERVER, '--driver', 'soft', env=FOUR) as server:

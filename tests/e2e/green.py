@@ -8,9 +8,10 @@ import sys
 
 sys.path.append(sys.path[0] + '/../lib')
 import cutter
-from outboard_test import Server, check, finish, run
+from outboard_test import Server, check, finish, needs, run
 
 OUTBOARD, SERVER, PROGRAMS = sys.argv[1:4]
+needs('resume')
 
 with Server(SERVER, '--driver', 'soft') as server:
     for period in 1500, 2 << 10, 3 << 10:

@@ -303,5 +303,6 @@ TEST(textures)
 
 int main(int argc, char **argv)
 {
+	test_needs("grant"); /* memory of the session that is there without a request */
 	return test_main(argc, argv);
 }
