@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""vLLM: starts an engine with a small model that is made here, and generates: vllm_start.py FOLDER"""
+"""vLLM: starts an engine with a small model that is made here, and generates.
+
+    vllm_start.py FOLDER [start]
+
+start: generates nothing. The model runner of version 2 counts the tokens in a kernel, so in a dry
+run it would generate for ever.
+"""
 import json
 import os
 import sys
@@ -18,6 +24,9 @@ from vllm import LLM, SamplingParams, TokensPrompt  # noqa: E402
 
 def main():
     engine = LLM(folder, load_format='dummy', skip_tokenizer_init=True, enforce_eager=True, gpu_memory_utilization=0.02, max_model_len=128)
+    if sys.argv[2:] == ['start']:
+        print('started')
+        return
     done = engine.generate([TokensPrompt(prompt_token_ids=[3, 4, 5])], SamplingParams(max_tokens=8, detokenize=False, ignore_eos=True))
     print('generated', len(done[0].outputs[0].token_ids))
 
