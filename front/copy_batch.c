@@ -7,6 +7,7 @@
 #include "front/array.h"
 #include "front/captured.h"
 #include "front/copy.h"
+#include "front/mirror.h"
 #include "front/private.h"
 #include "front/stream.h"
 #include "protocol/obf_calls.h"
@@ -36,7 +37,11 @@ static CUresult copy_submit(
 
 	if (ob_unlikely(stream->capture != NULL))
 		return obf_capture_copy(stream, copy, false);
-	result = obf_process.backend->copy(stream, copy, false);
+	result = obf_mirrors_copy(stream, copy->src_device, copy->src);
+	if (result == CUDA_SUCCESS)
+		result = obf_process.backend->copy(stream, copy, false);
+	if (result == CUDA_SUCCESS)
+		result = obf_mirrors_copied(stream, copy->dst_device, copy->dst);
 	/* Pinned memory may be read when the stream reaches the copy. */
 	if (result == CUDA_SUCCESS && order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL &&
 		!copy->src_device)

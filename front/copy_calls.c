@@ -4,6 +4,7 @@
 #include "front/array.h"
 #include "front/captured.h"
 #include "front/copy.h"
+#include "front/mirror.h"
 #include "front/private.h"
 #include "front/stream.h"
 #include "front/waited.h"
@@ -49,6 +50,9 @@ static inline __attribute__((always_inline)) CUresult row(uint64_t dst, bool dst
 		return result;
 	if (ob_unlikely(stream->capture != NULL))
 		return row_capture(stream, dst, dst_device, src, src_device, size, blocking);
+	result = obf_mirrors_copy(stream, src_device, src);
+	if (ob_unlikely(result != CUDA_SUCCESS))
+		return obf_ctx_result(stream->ctx, result);
 	if (dst_device && !src_device)
 		result = obf_process.backend->write(
 			stream, dst, (const void *)(uintptr_t)src, size, blocking);
@@ -57,6 +61,8 @@ static inline __attribute__((always_inline)) CUresult row(uint64_t dst, bool dst
 			stream, (void *)(uintptr_t)dst, src, size, blocking);
 	else
 		result = row_copy(stream, dst, dst_device, src, src_device, size, blocking);
+	if (result == CUDA_SUCCESS)
+		result = obf_mirrors_copied(stream, dst_device, dst);
 	if (blocking && obf_waited_heard())
 		result = obf_waited(result, NULL, false);
 	return obf_ctx_result(stream->ctx, result);
@@ -107,11 +113,20 @@ CUresult obf_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream st
 /* Makes a copy that may be empty. */
 static CUresult box_copy(struct obf_stream *stream, const struct obf_copy *copy, bool blocking)
 {
+	CUresult result;
+
 	if (!copy->width || !copy->height || !copy->depth)
 		return CUDA_SUCCESS;
 	if (ob_unlikely(stream->capture != NULL))
 		return obf_capture_copy(stream, copy, blocking);
-	return obf_ctx_result(stream->ctx, obf_process.backend->copy(stream, copy, blocking));
+	result = obf_mirrors_copy(stream, copy->src_device, copy->src);
+	if (result == CUDA_SUCCESS)
+		result = obf_process.backend->copy(stream, copy, blocking);
+	if (result == CUDA_SUCCESS)
+		result = obf_mirrors_copied(stream, copy->dst_device, copy->dst);
+	if (blocking && obf_waited_heard())
+		result = obf_waited(result, NULL, false);
+	return obf_ctx_result(stream->ctx, result);
 }
 
 #define BOX_CALL(call, type, dimensions, blocking)                                               \

@@ -42,15 +42,20 @@ static CUresult copy_run(struct obf_stream *stream, const struct obf_copy *copy,
 
 	if (!copy->src_device && (host_writes || is_pageable(copy->src)))
 		result = backend->stream_wait(stream);
+	if (result == CUDA_SUCCESS)
+		result = obf_mirrors_copy(stream, copy->src_device, copy->src);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (row && copy->dst_device && !copy->src_device)
-		return backend->write(
+		result = backend->write(
 			stream, copy->dst, (const void *)(uintptr_t)copy->src, copy->width, false);
-	if (row && copy->src_device && !copy->dst_device)
-		return backend->read(
+	else if (row && copy->src_device && !copy->dst_device)
+		result = backend->read(
 			stream, (void *)(uintptr_t)copy->dst, copy->src, copy->width, false);
-	return backend->copy(stream, copy, false);
+	else
+		result = backend->copy(stream, copy, false);
+	return result == CUDA_SUCCESS ? obf_mirrors_copied(stream, copy->dst_device, copy->dst)
+				      : result;
 }
 
 static CUresult batch_run(struct obf_stream *stream, const struct obf_batch_params *batch)
@@ -130,7 +135,7 @@ static CUresult turn_end(struct obf_exec *exec, struct obf_stream *stream)
 	struct obf_event *done;
 
 	if (!exec->done)
-		result = obf_cuEventCreate(&exec->done, CU_EVENT_DISABLE_TIMING);
+		result = obf_event_new(stream->ctx, CU_EVENT_DISABLE_TIMING, NULL, &exec->done);
 	done = result == CUDA_SUCCESS ? obf_event_look(exec->done) : NULL;
 	exec->stream_id = stream->id;
 	return done && done->ctx == stream->ctx ? obf_event_record(done, stream) : result;

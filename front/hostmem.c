@@ -140,6 +140,9 @@ CUresult obf_cuMemHostRegister_v2(void *p, size_t size, unsigned flags)
 		!obf_device_attr(obf_ctx_device(ctx),
 			CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 0))
 		return CUDA_ERROR_NOT_SUPPORTED;
+	result = obf_capture_unsafe();
+	if (result != CUDA_SUCCESS)
+		return result;
 	mem.ctx = ctx;
 	mem.device = ctx->device;
 	if (!obf_mem_insert(&mem))

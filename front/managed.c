@@ -28,7 +28,9 @@ CUresult obf_cuMemAllocManaged(CUdeviceptr *ret, size_t size, unsigned flags)
 		return result;
 	if (!ret || size == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = obf_memory_share(ctx, size, OBF_SHARING_MANAGED, flags, &addr);
+	result = obf_capture_unsafe();
+	if (result == CUDA_SUCCESS)
+		result = obf_memory_share(ctx, size, OBF_SHARING_MANAGED, flags, &addr);
 	if (result == CUDA_SUCCESS)
 		*ret = addr;
 	return obf_ctx_result(ctx, result);

@@ -317,7 +317,7 @@ CUresult obf_cuMemFreeAsync(CUdeviceptr addr, CUstream stream_handle)
 	struct obf_idle *idle;
 	struct obf_point last_use;
 	struct obf_mem mem;
-	CUresult result = obf_stream_enter(stream_handle, &stream);
+	CUresult result = obf_stream_enter(stream_handle, &stream), freed;
 
 	if (result != CUDA_SUCCESS || !addr)
 		return result;
@@ -338,9 +338,15 @@ CUresult obf_cuMemFreeAsync(CUdeviceptr addr, CUstream stream_handle)
 		 * call waits for the context.
 		 */
 		obf_process.backend->point_drop(&last_use);
-		return result != CUDA_SUCCESS
-			? obf_graph_memory_free(addr)
-			: obf_ctx_result(stream->ctx, obf_memory_give(stream->ctx, &mem, true));
+		if (result != CUDA_SUCCESS)
+			return obf_graph_memory_free(addr);
+		/* The addresses of managed memory are used again at once. */
+		if (mem.sharing)
+			result = obf_ctx_settle(mem.ctx);
+		if (mem.sharing && mem.ctx != stream->ctx && result == CUDA_SUCCESS)
+			result = obf_ctx_settle(stream->ctx);
+		freed = obf_ctx_result(stream->ctx, obf_memory_give(stream->ctx, &mem, true));
+		return result != CUDA_SUCCESS ? result : freed;
 	}
 	pthread_mutex_lock(&pool->lock);
 	pool->used -= mem.size;

@@ -178,9 +178,12 @@ static CUresult mirror_fill(struct obf_ctx *ctx, void *user)
 	struct obf_stream *stream;
 	CUresult result;
 
-	result = obf_cuStreamCreate(&mirror->transfers, CU_STREAM_NON_BLOCKING);
-	if (result == CUDA_SUCCESS)
-		result = obf_process.backend->mem_alloc(ctx, &mem);
+	/* Not obf_cuStreamCreate: a stream of a green context that is current would end with it. */
+	result = obf_stream_new(ctx, NULL, CU_STREAM_NON_BLOCKING, 0, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	mirror->transfers = (CUstream)(uintptr_t)stream->handle;
+	result = obf_process.backend->mem_alloc(ctx, &mem);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!obf_mem_insert(&mem)) {
@@ -236,6 +239,30 @@ CUresult obf_mirror_get(
 		*ret_device = mirror->device + (addr - mirror->host);
 	pthread_mutex_unlock(&lock);
 	return result;
+}
+
+CUresult obf_mirrors_fetch(struct obf_stream *stream, uint64_t host)
+{
+	const struct mirror *mirror;
+	bool launched;
+
+	pthread_mutex_lock(&lock);
+	mirror = mirror_at(host);
+	launched = mirror && mirror->launched;
+	pthread_mutex_unlock(&lock);
+	return launched ? obf_waited(obf_process.backend->stream_wait(stream), stream, false)
+			: CUDA_SUCCESS;
+}
+
+/* The bytes may arrive in the background, and a launch uploads what is there by then. */
+CUresult obf_mirrors_written(struct obf_stream *stream, uint64_t host)
+{
+	bool found;
+
+	pthread_mutex_lock(&lock);
+	found = mirror_at(host) != NULL;
+	pthread_mutex_unlock(&lock);
+	return found ? obf_process.backend->stream_wait(stream) : CUDA_SUCCESS;
 }
 
 void obf_mirror_end(uint64_t base)

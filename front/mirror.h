@@ -71,4 +71,27 @@ void obf_mirrors_replace(struct obf_ctx *ctx, void *params, size_t size);
  */
 CUresult obf_mirrors_launch(struct obf_stream *stream, void *params, size_t size);
 
+/*
+ * Before a copy in the stream reads host memory that begins at `host`: it gets what earlier kernels
+ * have written. Waits for the stream if kernels may have written there.
+ */
+CUresult obf_mirrors_fetch(struct obf_stream *stream, uint64_t host);
+
+static inline CUresult obf_mirrors_copy(struct obf_stream *stream, bool src_device, uint64_t src)
+{
+	return ob_likely(src_device || !atomic_load_explicit(&obf_mirrors, memory_order_relaxed))
+		? CUDA_SUCCESS
+		: obf_mirrors_fetch(stream, src);
+}
+
+/* After a copy that does not block has been put: before a kernel looks at what it writes there. */
+CUresult obf_mirrors_written(struct obf_stream *stream, uint64_t host);
+
+static inline CUresult obf_mirrors_copied(struct obf_stream *stream, bool dst_device, uint64_t dst)
+{
+	return ob_likely(dst_device || !atomic_load_explicit(&obf_mirrors, memory_order_relaxed))
+		? CUDA_SUCCESS
+		: obf_mirrors_written(stream, dst);
+}
+
 #endif

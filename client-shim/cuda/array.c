@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "client-shim/cuda/context.h"
 #include "client-shim/cuda/copy.h"
+#include "client-shim/cuda/shared.h"
 #include "client-shim/session/log.h"
 #include "protocol/obc_calls.h"
 
@@ -200,10 +201,25 @@ static CUresult on_device(struct obc_stream *at, const struct obf_array_copy *c)
 	return obc_log_commit(&slot);
 }
 
+/* The side that is memory of the device may be managed or mapped. */
+static CUresult memory_shared(struct obc_stream *at, const struct obf_array_copy *c)
+{
+	const struct obf_copy *f = &c->flat;
+	bool from = !c->src && f->src_device, to = !c->dst && f->dst_device;
+	uint64_t pitch = from ? f->src_pitch : f->dst_pitch;
+	uint64_t slice = from ? f->src_slice : f->dst_slice;
+	uint64_t size = (f->height - 1) * pitch + (f->depth - 1) * slice + f->width;
+
+	return from || to ? obc_shared_work(at, from ? f->src : f->dst, size, to) : CUDA_SUCCESS;
+}
+
 CUresult obc_array_copy(struct obf_stream *stream, const struct obf_array_copy *c, bool blocking)
 {
 	struct obc_stream *at = obc_stream_of(stream);
+	CUresult result = obc_shared_exist() ? memory_shared(at, c) : CUDA_SUCCESS;
 
+	if (result != CUDA_SUCCESS)
+		return result;
 	if ((c->src || c->flat.src_device) && (c->dst || c->flat.dst_device))
 		return on_device(at, c);
 	return c->dst ? to_array(at, c, blocking) : from_array(at, c);

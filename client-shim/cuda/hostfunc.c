@@ -49,6 +49,8 @@ void obc_hostfunc_run(uint64_t id, CUresult status)
 		hostfunc->callback(hostfunc->stream, status, hostfunc->user);
 	else
 		hostfunc->fn(hostfunc->user);
+	if (obc_shared_exist())
+		obc_shared_host_function_end();
 	obf_in_host_function = false;
 	free(hostfunc);
 	/* Release: a thread that sees the decremented count sees what the function wrote. */

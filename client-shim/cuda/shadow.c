@@ -176,7 +176,7 @@ static CUresult run_take(struct obc_shadow *shadow, struct run run, bool write)
 	CUresult result = shadow->ops->fetch(shadow, run_addr(shadow, run), run_size(shadow, run));
 
 	if (!run_protect(shadow, run, write ? OBC_SHADOW_WRITE : OBC_SHADOW_READ))
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return CUDA_ERROR_OPERATING_SYSTEM;
 	run_set(shadow, run, write ? OBC_SHADOW_DIRTY : OBC_SHADOW_CLEAN);
 	return result;
 }
@@ -205,11 +205,19 @@ CUresult obc_shadow_touch(struct obc_shadow *shadow, uint64_t addr, bool write)
 	if (shadow->state[at] == OBC_SHADOW_DEVICE) {
 		run = ahead_of(shadow, at);
 		result = run_take(shadow, run, write && run.end == at + 1);
+	} else {
+		bool writable = bit(shadow->state[at]) & WRITABLE;
+
+		/*
+		 * Another thread may have made the block accessible since, or obc_shadow_give has
+		 * failed after it took the access away.
+		 */
+		if (!run_protect(shadow, one, writable ? OBC_SHADOW_WRITE : OBC_SHADOW_READ))
+			return CUDA_ERROR_OPERATING_SYSTEM;
 	}
-	/* Another thread may have made the block accessible since. */
 	if (write && !(bit(shadow->state[at]) & WRITABLE)) {
 		if (!run_protect(shadow, one, OBC_SHADOW_WRITE))
-			return CUDA_ERROR_OUT_OF_MEMORY;
+			return CUDA_ERROR_OPERATING_SYSTEM;
 		run_set(shadow, one, OBC_SHADOW_DIRTY);
 	}
 	return result;

@@ -22,6 +22,7 @@ struct obc_shareds obc_shareds;
 static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool forgotten;
 static _Thread_local bool holds_lock; /* this thread; a fault under the lock is not served */
+static _Thread_local bool accessed;   /* by the host function that runs in this thread */
 
 void obc_shared_lock(void)
 {
@@ -310,6 +311,39 @@ CUresult obc_shared_work(struct obc_stream *at, uint64_t addr, uint64_t size, bo
 	return result;
 }
 
+static CUresult uploads_wait(struct obf_ctx *ctx, void *user)
+{
+	struct obc_stream *at = obc_home_stream(user);
+
+	(void)ctx;
+	return at ? obc_stream_wait(&at->base) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+/*
+ * Kernels behind the function may be in the stream already, and their launches have uploaded
+ * nothing that the function has written since.
+ */
+void obc_shared_host_function_end(void)
+{
+	CUresult result = CUDA_SUCCESS;
+	OBC_WAITS();
+
+	if (!accessed)
+		return;
+	accessed = false;
+	obc_shared_lock();
+	for (size_t i = 0; i < obc_shareds.n && result == CUDA_SUCCESS; i++) {
+		struct obc_shadow *shadow = &obc_shareds.list[i]->shadow;
+
+		result = give(shadow, shadow->base, shadow->size, true);
+	}
+	/* A failed call has left its error in the session. */
+	for (struct obc_home *home = obc_shareds.homes; home; home = home->next)
+		if (home->pending && obc_home_alive(home))
+			obf_ctx_note(home->ctx, obf_ctx_run(home->ctx, uploads_wait, home));
+	obc_shared_unlock();
+}
+
 /* ---- accesses of the program ---- */
 
 static void warn_unserved(uint64_t addr, CUresult result)
@@ -338,14 +372,19 @@ static bool fault_serve(uint64_t addr, int write)
 		struct obc_shadow *shadow = &obc_shareds.list[i]->shadow;
 
 		ours = true;
+		accessed |= obf_in_host_function;
 		if (write < 0)
 			write = shadow->state[(addr - shadow->base) / shadow->block] ==
 				OBC_SHADOW_CLEAN;
 		result = obc_shadow_touch(shadow, addr, write > 0);
 	}
 	obc_shared_unlock();
-	if (result == CUDA_ERROR_OPERATING_SYSTEM)
+	if (result == CUDA_ERROR_OPERATING_SYSTEM) {
+		ob_error("managed or mapped memory at 0x%llx cannot be made accessible: mprotect "
+			 "failed. Use fewer, larger allocations, or raise vm.max_map_count",
+			(unsigned long long)addr);
 		return false;
+	}
 	if (result != CUDA_SUCCESS)
 		warn_unserved(addr, result);
 	return ours;

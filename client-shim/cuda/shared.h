@@ -39,6 +39,11 @@ void obc_shared_launched(void);
 CUresult obc_shared_work(struct obc_stream *at, uint64_t addr, uint64_t size, bool writes);
 /* Before a host function in a stream: its accesses must be served while the stream waits for it. */
 CUresult obc_shared_host_function(void);
+/*
+ * After a host function, in its thread: what it has accessed is on the device again before the work
+ * behind the function begins.
+ */
+void obc_shared_host_function_end(void);
 /* In the child of a fork: accesses are no longer served. */
 void obc_shared_forget(void);
 

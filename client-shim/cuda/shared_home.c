@@ -18,13 +18,16 @@ struct obc_stream *obc_home_stream(const struct obc_home *home)
 	return stream ? obc_stream_of(stream) : NULL;
 }
 
-/* Makes the stream and the event. */
-static bool home_open(struct obc_home *home)
+/* Makes the stream, which is none of a green context that is current, and the event. */
+static bool home_open(struct obf_ctx *ctx, struct obc_home *home)
 {
+	struct obf_stream *stream;
+
 	home->pending = false;
 	home->uploads = 0;
-	if (obf_cuStreamCreate(&home->stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
+	if (obf_stream_new(ctx, NULL, CU_STREAM_NON_BLOCKING, 0, &stream) != CUDA_SUCCESS)
 		return false;
+	home->stream = (CUstream)(uintptr_t)stream->handle;
 	if (obf_cuEventCreate(&home->event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS)
 		return true;
 	obf_cuStreamDestroy_v2(home->stream);
@@ -38,9 +41,9 @@ struct obc_home *obc_home_of(struct obf_ctx *ctx)
 	while (home && home->ctx != ctx)
 		home = home->next;
 	if (home)
-		return obc_home_alive(home) || home_open(home) ? home : NULL;
+		return obc_home_alive(home) || home_open(ctx, home) ? home : NULL;
 	home = calloc(1, sizeof *home);
-	if (!home || !home_open(home)) {
+	if (!home || !home_open(ctx, home)) {
 		free(home);
 		return NULL;
 	}

@@ -17,10 +17,30 @@ static unsigned oldest;
 static uint64_t imported; /* bytes */
 static uint32_t n_imported;
 
+/* Under the lock, like the next. */
+static bool charge(uint64_t bytes)
+{
+	uint64_t most = obs_limits_now.memory ? obs_limits_now.memory : UINT64_MAX;
+	bool fits = n_imported < OBS_IMPORTS_MAX && imported <= most && bytes <= most - imported;
+
+	if (fits) {
+		imported += bytes;
+		n_imported++;
+	}
+	return fits;
+}
+
+static void discharge(uint64_t bytes)
+{
+	imported -= bytes;
+	n_imported--;
+}
+
 uint64_t obs_imports_put(int fd, uint64_t bytes)
 {
 	uint64_t ticket;
 	unsigned at;
+	bool fits;
 
 	if (getrandom(&ticket, sizeof ticket, 0) != sizeof ticket || ticket == 0) {
 		close(fd);
@@ -28,13 +48,18 @@ uint64_t obs_imports_put(int fd, uint64_t bytes)
 	}
 	pthread_mutex_lock(&lock);
 	at = oldest++ % OBS_TICKETS_MAX;
-	if (tickets[at].ticket)
+	if (tickets[at].ticket) {
 		close(tickets[at].fd);
-	tickets[at].ticket = ticket;
+		discharge(tickets[at].bytes);
+	}
+	fits = charge(bytes);
+	tickets[at].ticket = fits ? ticket : 0;
 	tickets[at].bytes = bytes;
 	tickets[at].fd = fd;
 	pthread_mutex_unlock(&lock);
-	return ticket;
+	if (!fits)
+		close(fd);
+	return fits ? ticket : 0;
 }
 
 int obs_imports_take(uint64_t ticket, uint64_t *ret_bytes)
@@ -54,15 +79,10 @@ int obs_imports_take(uint64_t ticket, uint64_t *ret_bytes)
 
 bool obs_imports_charge(uint64_t bytes)
 {
-	uint64_t most = obs_limits_now.memory ? obs_limits_now.memory : UINT64_MAX;
 	bool fits;
 
 	pthread_mutex_lock(&lock);
-	fits = n_imported < OBS_IMPORTS_MAX && imported <= most && bytes <= most - imported;
-	if (fits) {
-		imported += bytes;
-		n_imported++;
-	}
+	fits = charge(bytes);
 	pthread_mutex_unlock(&lock);
 	return fits;
 }
@@ -70,7 +90,6 @@ bool obs_imports_charge(uint64_t bytes)
 void obs_imports_discharge(uint64_t bytes)
 {
 	pthread_mutex_lock(&lock);
-	imported -= bytes;
-	n_imported--;
+	discharge(bytes);
 	pthread_mutex_unlock(&lock);
 }

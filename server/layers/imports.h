@@ -18,12 +18,13 @@
 #define OBS_IMPORTS_MAX 4096u /* imported handles */
 
 /*
- * Keeps the descriptor of memory of `bytes` bytes for one import. Returns what the import passes in
- * place of the descriptor, which no client chooses; 0: no random bytes. The oldest descriptor is
- * closed when there are too many.
+ * Keeps the descriptor of memory of `bytes` bytes for one import, and charges them: the descriptor
+ * keeps the memory as well as a handle does. Returns what the import passes in place of the
+ * descriptor, which no client chooses; 0: too much memory would be imported, or no random bytes.
+ * The oldest descriptor is closed when there are too many.
  */
 uint64_t obs_imports_put(int fd, uint64_t bytes);
-/* -1: no such ticket. The caller closes the descriptor. */
+/* -1: no such ticket. The caller closes the descriptor, and has its charge. */
 int obs_imports_take(uint64_t ticket, uint64_t *ret_bytes);
 
 /* False: too much memory would be imported. */

@@ -18,6 +18,7 @@
 static struct obs_driver next; /* the table inside this layer */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct obs_ledger ledger; /* under lock */
+void (*obs_quota_handle_gone)(CUmemGenericAllocationHandle handle);
 
 /* ---- charging ---- */
 
@@ -47,6 +48,16 @@ CUresult obs_quota_charge(uint32_t device, uint64_t bytes)
 	return CUDA_SUCCESS;
 }
 
+bool obs_quota_room(uint32_t device, uint64_t bytes)
+{
+	uint64_t cap = obs_limits_now.memory, now;
+
+	if (device >= OBP_DEVICE_MAX || !cap)
+		return device < OBP_DEVICE_MAX;
+	now = obs_stats_page_read(&obs_stats_page->used[device]);
+	return now <= cap && bytes <= cap - now;
+}
+
 void obs_quota_discharge(uint32_t device, uint64_t bytes)
 {
 	if (device < OBP_DEVICE_MAX)
@@ -57,6 +68,9 @@ static void give_back(const struct obs_entry *entry)
 {
 	if (entry->kind == OBS_CHARGE_NONE)
 		return;
+	/* First: what others could still map must not be given back. */
+	if (entry->kind == OBS_CHARGE_HANDLE && obs_quota_handle_gone)
+		obs_quota_handle_gone(entry->name);
 	if (entry->kind == OBS_CHARGE_HOST)
 		obs_hold_give(OBS_HOLD_PINNED, entry->bytes);
 	else if (entry->imported)
@@ -295,20 +309,18 @@ static CUresult imported_enter(
 static CUresult mem_import(
 	CUmemGenericAllocationHandle *handle, void *os_handle, CUmemAllocationHandleType type)
 {
-	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = CUDA_ERROR_NOT_SUPPORTED;
 	uint64_t bytes;
 	int fd = obs_imports_take((uint64_t)(uintptr_t)os_handle, &bytes);
 
 	if (fd < 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		result = CUDA_ERROR_NOT_SUPPORTED;
-	else if (obs_imports_charge(bytes))
+	if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		result = imported_enter(
 			next.cuMemImportFromShareableHandle(handle, (void *)(intptr_t)fd, type),
 			handle, bytes);
 	else
-		result = obs_quota_refused("imported memory");
+		obs_imports_discharge(bytes);
 	close(fd);
 	return result;
 }

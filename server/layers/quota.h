@@ -40,9 +40,16 @@ void obs_quota_hello(struct obs_driver *table, struct obp_welcome *welcome,
 CUresult obs_quota_charge(uint32_t device, uint64_t bytes);
 /* Bytes of memory with this handle, which the session has created or imported; 0: unknown. */
 uint64_t obs_quota_handle_bytes(CUmemGenericAllocationHandle handle);
+/*
+ * Told of memory that has no handle and no mapping in the session any more. NULL: nobody is. Set
+ * before memory is created; no lock of this layer is held.
+ */
+extern void (*obs_quota_handle_gone)(CUmemGenericAllocationHandle handle);
 void obs_quota_discharge(uint32_t device, uint64_t bytes);
 /* The same for host memory; obs_hold_give gives it back. */
 CUresult obs_quota_host(enum obs_purpose purpose, uint64_t bytes);
+/* Whether the cap leaves room for `bytes` more. A "no" does not count as a refused call. */
+bool obs_quota_room(uint32_t device, uint64_t bytes);
 /* Counts a refusal by a limit (throttle.h). CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult obs_quota_refused(const char *what);
 

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "protocol/obs_driver.h"
 #include "server/layers/imports.h"
+#include "server/layers/quota.h"
 #include "server/worker/ask.h"
 
 /* An exported allocation. */
@@ -36,6 +37,17 @@ static struct {
 	uint32_t n_opened;
 } ipc = { .lists = PTHREAD_MUTEX_INITIALIZER };
 
+/* What the session has exported apart from ranges. */
+static struct {
+	/* all below; taken last, also under the lock of the session's memory */
+	pthread_mutex_t lock;
+	_Atomic uint32_t n;
+	struct {
+		enum obs_ipc_kind kind;
+		uint64_t name, id[2];
+	} list[OBS_IPC_EXPORTS_MAX];
+} exports = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
 bool obs_ipc_offered(const struct obs_session *session)
 {
 	const struct obp_welcome *welcome = &session->welcome->welcome;
@@ -49,12 +61,68 @@ bool obs_ipc_offered(const struct obs_session *session)
 	return true;
 }
 
+static void memory_ended(CUmemGenericAllocationHandle handle)
+{
+	obs_ipc_ended(OBS_IPC_MEMORY, handle);
+}
+
 void obs_ipc_start(struct obs_session *session)
 {
+	obs_quota_handle_gone = memory_ended;
 	obs_ask_start(session->channel);
 	ipc.session = session;
 	session->memory.shares = true;
 	session->memory.unshared = obs_ask_drop;
+}
+
+/* ---- the end of what was exported ---- */
+
+CUresult obs_ipc_exported(enum obs_ipc_kind kind, uint64_t name, const uint64_t id[2])
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&exports.lock);
+	n = exports.n;
+	if (n < OBS_IPC_EXPORTS_MAX) {
+		exports.list[n].kind = kind;
+		exports.list[n].name = name;
+		memcpy(exports.list[n].id, id, sizeof exports.list[n].id);
+		exports.n = n + 1;
+	}
+	pthread_mutex_unlock(&exports.lock);
+	if (n < OBS_IPC_EXPORTS_MAX)
+		return CUDA_SUCCESS;
+	obs_ask_drop(id);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Takes one export of the object from the list. */
+static bool export_take(enum obs_ipc_kind kind, uint64_t name, uint64_t ret_id[2])
+{
+	uint32_t i = 0;
+	bool found;
+
+	pthread_mutex_lock(&exports.lock);
+	while (i < exports.n && (exports.list[i].kind != kind || exports.list[i].name != name))
+		i++;
+	found = i < exports.n;
+	if (found) {
+		memcpy(ret_id, exports.list[i].id, sizeof exports.list[i].id);
+		exports.list[i] = exports.list[exports.n - 1];
+		exports.n--;
+	}
+	pthread_mutex_unlock(&exports.lock);
+	return found;
+}
+
+void obs_ipc_ended(enum obs_ipc_kind kind, uint64_t name)
+{
+	uint64_t id[2];
+
+	if (ob_likely(atomic_load_explicit(&exports.n, memory_order_relaxed) == 0))
+		return;
+	while (export_take(kind, name, id))
+		obs_ask_drop(id);
 }
 
 /* ---- memory of the driver ---- */
@@ -97,7 +165,7 @@ CUresult obs_ipc_fetch(
 		*ret_bytes = request.size;
 		*ret_device = request.device;
 		fd = -1;
-		result = *ret_ticket ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+		result = *ret_ticket ? CUDA_SUCCESS : obs_quota_refused("imported memory");
 	}
 	obs_handoff_drop(&fd);
 	return result;
@@ -254,6 +322,8 @@ static CUresult part_map(const struct obs_ipc_part *part, uint64_t addr, uint32_
 	uint64_t ticket, bytes;
 	CUresult result = obs_ipc_fetch(part->id, &ticket, &bytes, ret_device);
 
+	if (result == CUDA_ERROR_OUT_OF_MEMORY)
+		return result;
 	if (result != CUDA_SUCCESS || bytes != part->size ||
 		*ret_device >= ipc.session->memory.n_devices)
 		return CUDA_ERROR_INVALID_HANDLE;

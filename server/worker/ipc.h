@@ -12,11 +12,13 @@
 #include <stdint.h>
 
 #include "base/cuda_types.h"
+#include "server/common/ipc.h"
 #include "server/worker/session.h"
 
-#define OBS_IPC_RANGES_MAX 2048u  /* exported allocations */
-#define OBS_IPC_OPEN_MAX   4096u  /* mapped allocations of other sessions */
-#define OBS_IPC_PARTS_MAX  16384u /* mappings of one */
+#define OBS_IPC_RANGES_MAX  2048u  /* exported allocations */
+#define OBS_IPC_EXPORTS_MAX 2048u  /* of memory of cuMemCreate and of events */
+#define OBS_IPC_OPEN_MAX    4096u  /* mapped allocations of other sessions */
+#define OBS_IPC_PARTS_MAX   16384u /* mappings of one */
 
 /*
  * Whether the session can share: it has a supervisor, and its driver can export memory. Called
@@ -24,6 +26,14 @@
  */
 bool obs_ipc_offered(const struct obs_session *session);
 void obs_ipc_start(struct obs_session *session);
+
+/*
+ * Notes that the object was exported as `id`, which is taken back when it ends. kind: MEMORY, name:
+ * the driver's handle; or EVENT, name: the client's id. CUDA_ERROR_OUT_OF_MEMORY: it is taken back
+ * now.
+ */
+CUresult obs_ipc_exported(enum obs_ipc_kind kind, uint64_t name, const uint64_t id[2]);
+void obs_ipc_ended(enum obs_ipc_kind kind, uint64_t name);
 
 /* Exports memory of the driver; ret_id names it. */
 CUresult obs_ipc_memory(CUmemGenericAllocationHandle handle, uint64_t bytes, uint64_t ret_id[2]);

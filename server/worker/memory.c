@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "protocol/obs_driver.h"
+#include "server/layers/quota.h"
 
 void obs_memory_init(
 	struct obs_memory *memory, const struct obs_driver *drv, uint32_t n_devices, bool vmm)
@@ -129,7 +130,9 @@ static CUresult chunk_create(
 		if (result == CUDA_SUCCESS)
 			memory->n_shareable++;
 	}
-	if (result == CUDA_SUCCESS)
+	/* What the cap forbids is refused, and counted, once. */
+	if (result == CUDA_SUCCESS ||
+		(ret->shareable && !obs_quota_room((uint32_t)prop->location.id, size)))
 		return result;
 	ret->shareable = false;
 	prop->requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;

@@ -203,6 +203,7 @@ def created(a, b):
     b.refused(INVALID, 'import', len(file) // 2, text=file[:20] + '5555' + file[24:], why='with a forged id')
     b.refused(INVALID, 'import', len(file) // 2 - 4, text=file[:-8], why='of a shorter file')
     a.call('release', handle)
+    b.refused(INVALID, 'import', len(file) // 2, text=file, why='of memory that has ended')
 
 
 def tenants():
@@ -272,6 +273,12 @@ def limits():
                 b.call('close', addr)
         addr = b.call('open', 1, text=handles[-1])
         check('opening again takes nothing', {b.do('open', 1, text=handles[-1])[1:] for _ in range(12)} == {(0, addr)})
+        ended = set()
+        for _ in range(2100):  # what has ended does not count
+            event = a.call('event')
+            ended.add(a.do('eget', event)[1])
+            a.call('edestroy', event)
+        check('events end with their exports', ended == {0}, ended)
         small = [a.call('event') for _ in range(4)]
         check('events have handles of their own', len({a.call('eget', event) for event in small}) == 4)
         many = [a.do('eget', small[0])[1] for _ in range(2100)]

@@ -107,9 +107,27 @@ static void array_put(struct obs_exec *x, const struct obp_record *rec, struct o
 
 /* ---- creation ---- */
 
+/*
+ * A GPU stores an array with two or three dimensions in blocks of 64 bytes by 8 rows, so one of a
+ * single column takes 64 times the bytes of its elements.
+ */
+#define BLOCK_BYTES 64u
+#define BLOCK_ROWS  8u
+
+static uint64_t charge_of(const struct obs_array *array)
+{
+	CUDA_ARRAY3D_DESCRIPTOR blocks = array->desc;
+
+	if (array->element && blocks.Height && ob_array_bytes(&blocks, array->n_levels)) {
+		blocks.Width = ob_round_up(blocks.Width, BLOCK_BYTES / array->element);
+		blocks.Height = ob_round_up(blocks.Height, BLOCK_ROWS);
+	}
+	return ob_array_bytes(&blocks, array->n_levels);
+}
+
 static CUresult array_make(struct obs_exec *x, struct obs_array *array)
 {
-	uint64_t bytes = ob_array_bytes(&array->desc, array->n_levels);
+	uint64_t bytes = charge_of(array);
 	CUresult result;
 
 	if (!bytes || (array->n_levels && !array->element))

@@ -2,7 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * obs_array: an array of the client, a level or a plane, in the driver. An entry of session->arrays
- * points to it. An array is charged like other device memory, with the bytes of its elements.
+ * points to it. An array is charged like other device memory, with the
+ * bytes of the blocks that its elements lie in.
  *
  * A read that the completion thread continues may outlast the array's record of destruction, so an
  * array with its own memory counts its users: the driver's array ends with the last one. Parts have

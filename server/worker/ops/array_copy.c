@@ -72,7 +72,8 @@ static bool side_inside(struct obs_exec *x, const struct side *side, const struc
 	if (!side->array)
 		return box_inside(x, memory) &&
 			(memory->depth <= 1 ||
-				(memory->pitch && memory->slice % memory->pitch == 0));
+				(memory->pitch && memory->pitch >= memory->width &&
+					memory->slice % memory->pitch == 0));
 	there.context = (struct obs_context *)(uintptr_t)context;
 	return obs_array_inside(&there, &box);
 }

@@ -10,6 +10,7 @@
 #include "server/worker/completion.h"
 #include "server/worker/device_times.h"
 #include "server/worker/free_memory.h"
+#include "server/worker/ipc.h"
 #include "server/worker/lane.h"
 #include "server/worker/ops/array.h"
 #include "server/worker/ops/ops.h"
@@ -140,17 +141,29 @@ static void forget_green(void *user, struct obs_handle *handle)
 	forget_one(user, handle);
 }
 
+static void forget_event(void *user, struct obs_handle *handle)
+{
+	const struct forget *forget = user;
+
+	if (handle->context == forget->context)
+		obs_ipc_ended(
+			OBS_IPC_EVENT, atomic_load_explicit(&handle->id, memory_order_relaxed));
+	forget_one(user, handle);
+}
+
 /* The driver destroys what lived in the context; here its handles are removed. */
 static void context_forget(struct obs_session *session, struct obs_context *context)
 {
-	struct obs_handles *const tables[] = { &session->streams, &session->events,
-		&session->textures, &session->surfaces };
+	struct obs_handles *const tables[] = { &session->streams, &session->textures,
+		&session->surfaces };
 	struct forget forget = { .table = &session->modules, .context = context };
 
 	obs_handles_each(&session->modules, forget_module, &forget);
 	obs_arrays_forget(session, context);
 	forget.table = &session->greens;
 	obs_handles_each(&session->greens, forget_green, &forget);
+	forget.table = &session->events;
+	obs_handles_each(&session->events, forget_event, &forget);
 	for (size_t i = 0; i < ob_count(tables); i++) {
 		forget.table = tables[i];
 		obs_handles_each(tables[i], forget_one, &forget);

@@ -15,13 +15,16 @@ void obs_op_share_memory(
 {
 	struct obp_share_memory_rep rep = { 0 };
 	CUmemGenericAllocationHandle handle;
+	CUresult result;
 	void *driver;
 
 	if (!obs_handle_get(x, rec, OBS_KIND_MEMORY, req->handle, &driver))
 		return;
 	handle = (CUmemGenericAllocationHandle)(uintptr_t)driver;
-	obs_reply(x, rec, obs_ipc_memory(handle, obs_quota_handle_bytes(handle), rep.id), &rep,
-		sizeof rep);
+	result = obs_ipc_memory(handle, obs_quota_handle_bytes(handle), rep.id);
+	if (result == CUDA_SUCCESS)
+		result = obs_ipc_exported(OBS_IPC_MEMORY, handle, rep.id);
+	obs_reply(x, rec, result, &rep, sizeof rep);
 }
 
 void obs_op_share_fetch(
@@ -84,6 +87,8 @@ void obs_op_share_event(
 			obs_driver_event_fd(&x->session->lib, &handle), NULL);
 		memcpy(rep.id, request.id, sizeof rep.id);
 	}
+	if (result == CUDA_SUCCESS)
+		result = obs_ipc_exported(OBS_IPC_EVENT, req->event, rep.id);
 	obs_reply(x, rec, result, &rep, sizeof rep);
 }
 

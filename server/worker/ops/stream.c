@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "server/worker/completion.h"
 #include "server/worker/hostfunc.h"
+#include "server/worker/ipc.h"
 #include "server/worker/ops/ops.h"
 #include "server/worker/work.h"
 
@@ -74,6 +75,7 @@ void obs_op_event_destroy(
 {
 	struct obs_handle handle;
 
+	obs_ipc_ended(OBS_IPC_EVENT, req->event);
 	if (obs_handles_remove(&x->session->events, req->event, &handle) && handle.driver &&
 		!obs_completion_keeps(x->session, handle.driver))
 		obs_async_result(x, rec, x->drv->cuEventDestroy_v2(handle.driver));
@@ -81,7 +83,7 @@ void obs_op_event_destroy(
 
 /*
  * A call waits for the event as it is now: that event is left to it, and the handle gets another
- * one.
+ * one. Not if other sessions use the event: then the call waits for the new recording too.
  */
 static CUresult event_renew(struct obs_exec *x, struct obs_handle *event)
 {
@@ -105,7 +107,8 @@ void obs_op_event_record(
 	if (!obs_handle_use(x, rec, &x->session->events, req->event, &event) ||
 		!obs_stream_get(x, rec, req->stream, &stream))
 		return;
-	if (ob_unlikely(obs_completion_waits(x->session, event->driver)))
+	if (ob_unlikely(obs_completion_waits(x->session, event->driver)) &&
+		!(event->extra & CU_EVENT_INTERPROCESS))
 		result = event_renew(x, event);
 	if (result == CUDA_SUCCESS)
 		result = req->flags

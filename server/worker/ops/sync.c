@@ -123,9 +123,7 @@ static bool event_later(
 	CUevent event = handle->driver;
 	struct obs_pending *pending;
 
-	/* A pending call keeps its event, but other sessions use this one: it has no successor. */
-	if (handle->extra & CU_EVENT_INTERPROCESS ||
-		x->drv->cuEventQuery(event) != CUDA_ERROR_NOT_READY)
+	if (x->drv->cuEventQuery(event) != CUDA_ERROR_NOT_READY)
 		return false;
 	pending = obs_completion_new(x);
 	if (!pending)

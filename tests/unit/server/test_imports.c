@@ -40,6 +40,8 @@ TEST(tickets)
 	CHECK_INT(bytes, 4096);
 	close(first);
 	close(second);
+	obs_imports_discharge(4096);
+	obs_imports_discharge(8192);
 }
 
 /* Descriptors that are fetched and never imported do not add up. */
@@ -59,7 +61,29 @@ TEST(the_oldest_is_closed)
 		CHECK_INT(obs_imports_take(tickets[i], &bytes), fds[i]);
 		CHECK_INT(bytes, i);
 		close(fds[i]);
+		obs_imports_discharge(bytes);
 	}
+}
+
+/* A descriptor keeps the memory: it is charged before it is imported. */
+TEST(tickets_are_charged)
+{
+	uint64_t one, bytes;
+	int fd = descriptor();
+
+	obs_limits_now.memory = 1000;
+	one = obs_imports_put(descriptor(), 600);
+	CHECK(one != 0);
+	CHECK_INT(obs_imports_put(fd, 401), 0);
+	CHECK(!is_open(fd));
+	fd = obs_imports_take(one, &bytes);
+	CHECK(fd >= 0);
+	close(fd);
+	CHECK(!obs_imports_charge(401));
+	obs_imports_discharge(bytes);
+	CHECK(obs_imports_charge(1000));
+	obs_imports_discharge(1000);
+	obs_limits_now.memory = 0;
 }
 
 TEST(limits)
