@@ -40,6 +40,7 @@ struct obf_graph_task {
 	struct obf_func *func; /* a kernel's, with the other three */
 	const struct obf_launch *launch;
 	const uint8_t *packed;
+	bool mirrored;               /* a parameter points to a mirror (mirror.h) */
 	const struct obf_copy *copy; /* between device addresses of one context; not empty */
 	const struct obf_fill *fill; /* of device memory; not empty */
 	/* the nodes of the part that come before it, by index, which is lower than its own */

@@ -258,8 +258,8 @@ CUresult obf_exec_task(const struct obf_node_params *params, struct obf_graph_ta
 		ret->packed = params->kernel.packed;
 		result = obf_params_func(params, &ret->func);
 		if (result == CUDA_SUCCESS)
-			obf_mirrors_replace(
-				params->ctx, params->kernel.packed, ret->func->param_bytes);
+			ret->mirrored =
+				obf_mirrors_replace(params->ctx, ret->func, params->kernel.packed);
 		return result;
 	}
 	if (params->type == CU_GRAPH_NODE_TYPE_MEMCPY && !params->copy.empty) {
@@ -286,6 +286,7 @@ static CUresult tasks_make(struct obf_exec *exec, const struct obf_exec_part *pa
 			*ret_node = node->handle;
 			return result;
 		}
+		exec->parts[number].mirrored |= tasks[i].mirrored;
 		tasks[i].deps = deps;
 		for (uint32_t k = 0; k < node->n_deps; k++) {
 			const struct obf_exec_node *dep = &exec->nodes[node->deps[k]];

@@ -35,6 +35,7 @@ struct obf_exec_part {
 	uint32_t first, n; /* in exec->order */
 	void *made;        /* the backend's; NULL: given to the stream in turn */
 	bool prints;
+	bool mirrored; /* kernels have parameters that point to mirrors (mirror.h) */
 };
 
 struct obf_exec_name {

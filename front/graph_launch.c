@@ -19,7 +19,7 @@ static CUresult kernel_run(struct obf_stream *stream, const struct obf_node_para
 	CUresult result = obf_params_func(params, &func);
 
 	if (result == CUDA_SUCCESS)
-		result = obf_mirrors_launch(stream, params->kernel.packed, func->param_bytes);
+		result = obf_mirrors_launch(stream, func, params->kernel.packed);
 	return result == CUDA_SUCCESS ? obf_process.backend->launch(stream, func,
 						&params->kernel.launch, params->kernel.packed)
 				      : result;
@@ -162,7 +162,7 @@ static CUresult part_run(struct obf_exec *exec, const struct obf_exec_part *part
 
 	if (part->made) {
 		if (ob_unlikely(atomic_load_explicit(&obf_mirrors, memory_order_relaxed) > 0))
-			result = obf_mirrors_launch(stream, NULL, 0);
+			result = obf_mirrors_launch_replaced(stream, part->mirrored);
 		return result == CUDA_SUCCESS
 			? obf_process.backend->graph_launch(part->made, stream, part->prints)
 			: result;

@@ -30,14 +30,15 @@ static CUresult set_check(const struct obf_exec_node *node, const struct obf_nod
 CUresult obf_exec_set(struct obf_exec *exec, uint32_t at, struct obf_node_params *params)
 {
 	struct obf_exec_node *node = &exec->nodes[at];
-	void *made = exec->parts[node->part].made;
+	struct obf_exec_part *part = &exec->parts[node->part];
 	CUresult result = set_check(node, params);
 	struct obf_graph_task task;
 
-	if (result == CUDA_SUCCESS && made) {
+	if (result == CUDA_SUCCESS && part->made) {
 		result = obf_exec_task(params, &task);
+		part->mirrored |= task.mirrored;
 		if (result == CUDA_SUCCESS && task.kind != OBF_TASK_EMPTY)
-			result = obf_process.backend->graph_set(made, node->index, &task);
+			result = obf_process.backend->graph_set(part->made, node->index, &task);
 	}
 	if (result != CUDA_SUCCESS) {
 		obf_params_free(params);

@@ -36,7 +36,7 @@ static __attribute__((noinline)) CUresult launch_watched(struct obf_stream *stre
 	CUresult result = obf_launch_pack(func, params, extra, packed);
 
 	if (result == CUDA_SUCCESS)
-		result = obf_mirrors_launch(stream, packed, size);
+		result = obf_mirrors_launch(stream, func, packed);
 	return result == CUDA_SUCCESS ? launch_enqueue(stream, func, launch, NULL, buffer) : result;
 }
 

@@ -24,6 +24,11 @@ struct mirror {
 	/* kernels since the last download. stream: all of them were in this one, or 0 */
 	bool launched;
 	uint64_t stream;
+	/*
+	 * Kernels since the last download that have no parameter which points here. They may have got
+	 * a pointer from device memory.
+	 */
+	bool maybe;
 	struct mirror *next;
 };
 
@@ -108,7 +113,7 @@ static CUresult upload(struct obf_ctx *ctx, void *user)
 
 	if (result != CUDA_SUCCESS || !changed_next(mirror, &at, &size))
 		return result;
-	if (mirror->launched) {
+	if (mirror->launched || mirror->maybe) {
 		result = obf_process.backend->ctx_synchronize(ctx);
 		if (result == CUDA_SUCCESS)
 			result = download(ctx, mirror);
@@ -133,9 +138,11 @@ static CUresult waited(const struct obf_stream *stream, bool all)
 	pthread_mutex_lock(&lock);
 	for (struct mirror *mirror = mirrors; mirror && result == CUDA_SUCCESS;
 		mirror = mirror->next) {
-		if (!mirror->launched)
+		if (!mirror->launched && !(all && mirror->maybe))
 			continue;
 		result = obf_ctx_run(mirror->ctx, download, mirror);
+		if (result == CUDA_SUCCESS && all)
+			mirror->maybe = false;
 		/* Kernels that were not waited for may still write. */
 		if (result == CUDA_SUCCESS)
 			mirror->launched = !all &&
@@ -283,7 +290,7 @@ void obf_mirror_end(uint64_t base)
 	if (!mirror)
 		return;
 	/* The program may read what the last kernels have written. */
-	if (mirror->launched && atomic_load(&mirror->ctx->active))
+	if ((mirror->launched || mirror->maybe) && atomic_load(&mirror->ctx->active))
 		obf_ctx_run(mirror->ctx, download, mirror);
 	obf_cuStreamDestroy_v2(mirror->transfers);
 	mirror_free(mirror);
@@ -306,17 +313,50 @@ static void word_replace(struct obf_ctx *ctx, uint8_t *word)
 		memcpy(word, &device, sizeof device);
 }
 
-void obf_mirrors_replace(struct obf_ctx *ctx, void *params, size_t size)
+static bool points_to(const struct mirror *mirror, const void *params, size_t size)
 {
-	for (size_t at = 0; at + sizeof(uint64_t) <= size; at += sizeof(uint64_t))
-		word_replace(ctx, (uint8_t *)params + at);
+	uint64_t word;
+
+	for (size_t at = 0; at + sizeof word <= size; at += sizeof word) {
+		memcpy(&word, (const uint8_t *)params + at, sizeof word);
+		if (word - mirror->device < mirror->size)
+			return true;
+	}
+	return false;
 }
 
-CUresult obf_mirrors_launch(struct obf_stream *stream, void *params, size_t size)
+static void params_replace(struct obf_ctx *ctx, const struct obf_func *func, uint8_t *packed)
+{
+	for (uint32_t i = 0; i < func->n_params; i++) {
+		uint32_t size = func->params[i].size;
+		uint8_t *param = packed + func->params[i].offset;
+
+		if (size - sizeof(uint64_t) > OBF_MIRROR_PARAM_MAX)
+			continue;
+		for (uint32_t at = 0; at + sizeof(uint64_t) <= size; at += sizeof(uint64_t))
+			word_replace(ctx, param + at);
+	}
+}
+
+bool obf_mirrors_replace(struct obf_ctx *ctx, const struct obf_func *func, void *packed)
+{
+	bool used = false;
+
+	params_replace(ctx, func, packed);
+	if (ob_likely(!atomic_load(&obf_mirrors)))
+		return false;
+	pthread_mutex_lock(&lock);
+	for (const struct mirror *mirror = mirrors; mirror && !used; mirror = mirror->next)
+		used = points_to(mirror, packed, func->param_bytes);
+	pthread_mutex_unlock(&lock);
+	return used;
+}
+
+/* params NULL: `used` says it of all mirrors. */
+static CUresult launch(struct obf_stream *stream, const void *params, size_t size, bool used)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	obf_mirrors_replace(stream->ctx, params, size);
 	if (ob_likely(!atomic_load(&obf_mirrors)))
 		return result;
 	pthread_mutex_lock(&lock);
@@ -325,10 +365,25 @@ CUresult obf_mirrors_launch(struct obf_stream *stream, void *params, size_t size
 		if (mirror->ctx->device != stream->ctx->device)
 			continue;
 		result = obf_ctx_run(mirror->ctx, upload, mirror);
+		if (params ? !points_to(mirror, params, size) : !used) {
+			mirror->maybe = true;
+			continue;
+		}
 		mirror->stream =
 			mirror->launched && mirror->stream != stream->handle ? 0 : stream->handle;
 		mirror->launched = true;
 	}
 	pthread_mutex_unlock(&lock);
 	return result;
+}
+
+CUresult obf_mirrors_launch(struct obf_stream *stream, const struct obf_func *func, void *packed)
+{
+	params_replace(stream->ctx, func, packed);
+	return launch(stream, packed, func->param_bytes, false);
+}
+
+CUresult obf_mirrors_launch_replaced(struct obf_stream *stream, bool used)
+{
+	return launch(stream, NULL, 0, used);
 }

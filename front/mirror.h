@@ -34,6 +34,12 @@ CUresult obf_mirror_get(
 /* The host memory that begins at base is freed or unregistered, after its context has settled. */
 void obf_mirror_end(uint64_t base);
 
+/*
+ * Longer parameters are not searched for pointers to pinned memory, less 8 bytes: arrays of
+ * which a program fills a part have old values of its stack in the rest.
+ */
+#define OBF_MIRROR_PARAM_MAX 56u
+
 /* Whether one of the words of a parameter may point to pinned memory. */
 static inline bool obf_mirror_word(const void *param, uint32_t size)
 {
@@ -57,19 +63,24 @@ static inline bool obf_mirrors_concern(const struct obf_func *func, void *const 
 	if (ob_unlikely(atomic_load_explicit(&obf_mirrors, memory_order_relaxed) > 0 || !params))
 		return true;
 	for (uint32_t i = 0; i < func->n_params; i++)
-		if (func->params[i].size >= sizeof(uint64_t) &&
+		if (func->params[i].size - sizeof(uint64_t) <= OBF_MIRROR_PARAM_MAX &&
 			ob_unlikely(!params[i] || obf_mirror_word(params[i], func->params[i].size)))
 			return true;
 	return false;
 }
 
-/* Replaces pointers to pinned memory in the parameters of a kernel of the context. */
-void obf_mirrors_replace(struct obf_ctx *ctx, void *params, size_t size);
 /*
- * Before a kernel: replaces pointers to pinned memory in its parameters (`size` bytes) by device
- * addresses, and uploads what the program has changed. size 0: they are replaced already.
+ * Replaces pointers to pinned memory in the parameters of a kernel of the context. Returns whether a
+ * parameter points to a mirror then.
  */
-CUresult obf_mirrors_launch(struct obf_stream *stream, void *params, size_t size);
+bool obf_mirrors_replace(struct obf_ctx *ctx, const struct obf_func *func, void *packed);
+/*
+ * Before a kernel: replaces pointers to pinned memory in its packed parameters by device
+ * addresses, and uploads what the program has changed.
+ */
+CUresult obf_mirrors_launch(struct obf_stream *stream, const struct obf_func *func, void *packed);
+/* The same before kernels whose parameters are replaced already; used: one points to a mirror. */
+CUresult obf_mirrors_launch_replaced(struct obf_stream *stream, bool used);
 
 /*
  * Before a copy in the stream reads host memory that begins at `host`: it gets what earlier kernels

@@ -37,7 +37,7 @@ int main(void)
 	int *p, noted = 0, first = 0, z[4] = { 1, 1, 1, 1 };
 	float t[3] = { 0 };
 	cudaFuncAttributes attributes;
-	cudaDeviceProp properties;
+	cudaDeviceProp properties = {};
 	static int host[1 << 20];
 
 	TRY(cudaGetDeviceProperties(&properties, 0));
