@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Settings of GPU coredumps, and callbacks for notifications: values, sizes, wrong uses. */
+/*
+ * Settings of GPU coredumps, callbacks for notifications, and the driver's log: values, sizes, wrong
+ * uses.
+ */
+#include <unistd.h>
+
 #include "driver.h"
 
 static void boolean(CUcoredumpSettings setting, bool first)
@@ -121,6 +126,45 @@ static void notifications(CUdevice device)
 		cuDeviceRegisterAsyncNotification(device, never, NULL, NULL));
 }
 
+static void heard(void *user, CUlogLevel level, char *message, size_t length)
+{
+	OK(level == CU_LOG_LEVEL_WARNING || level == CU_LOG_LEVEL_ERROR);
+	OK(strlen(message) == length);
+	++*(int *)user;
+}
+
+/* A call that is not supported is named in the log. */
+static void logs(void)
+{
+	char text[4096] = "", file[4096] = "", path[] = "/tmp/driver_settings-XXXXXX";
+	CUlogsCallbackHandle handle;
+	CUlogIterator begin, end;
+	size_t size = sizeof text;
+	int n = 0, fd = mkstemp(path);
+
+	OK(fd >= 0);
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLogsRegisterCallback(NULL, NULL, &handle));
+	CU(cuLogsRegisterCallback(heard, &n, &handle));
+	CU(cuLogsCurrent(&begin, 0));
+	end = begin;
+	EXPECT(CUDA_ERROR_NOT_SUPPORTED, cuGraphicsUnregisterResource(NULL));
+	OK(n == 1);
+	CU(cuLogsUnregisterCallback(handle));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLogsUnregisterCallback(handle));
+	CU(cuLogsDumpToFile(&begin, path, 0));
+	OK(begin == end + 1);
+	begin = end;
+	CU(cuLogsDumpToMemory(&begin, text, &size, 0));
+	OK(begin == end + 1 && size == strlen(text));
+	OK(strstr(text, "cuGraphicsUnregisterResource") != NULL);
+	OK(read(fd, file, sizeof file - 1) == (ssize_t)size && strcmp(file, text) == 0);
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLogsCurrent(NULL, 0));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLogsDumpToFile(&begin, NULL, 0));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLogsDumpToMemory(&begin, NULL, &size, 0));
+	close(fd);
+	unlink(path);
+}
+
 int main(void)
 {
 	CUcontext context;
@@ -136,6 +180,7 @@ int main(void)
 	CU(cuCtxCreate(&context, NULL, 0, device));
 	coredumps(device);
 	notifications(device);
+	logs();
 	CU(cuCtxDestroy(context));
 	return verdict("driver_settings");
 }
