@@ -53,7 +53,7 @@ SYSTEM_CALLS = {
 INSTRUCTIONS = {
     'launch': 697,
     'launch-pinned': 905,
-    'copy-4k': 1683,
+    'copy-4k': 1700,
     'answer': 2240,
     'launch-and-wait': 2680,
     'record': 475,
