@@ -51,14 +51,14 @@ SYSTEM_CALLS = {
 # Instructions of the calling thread for one turn of the loop, the loop's own included: what gcc 12 makes
 # of the client library on x86-64, and 5 to 10 %.
 INSTRUCTIONS = {
-    'launch': 697,
-    'launch-pinned': 905,
-    'copy-4k': 1700,
+    'launch': 735,
+    'launch-pinned': 945,
+    'copy-4k': 1775,
     'answer': 2240,
-    'launch-and-wait': 2680,
-    'record': 475,
-    'query': 216,
-    'wait-idle': 222,
+    'launch-and-wait': 2790,
+    'record': 495,
+    'query': 226,
+    'wait-idle': 232,
     'upload': 1410,
     'read-later': 1320,
     'query-busy': 820,
