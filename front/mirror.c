@@ -331,7 +331,7 @@ static void params_replace(struct obf_ctx *ctx, const struct obf_func *func, uin
 		uint32_t size = func->params[i].size;
 		uint8_t *param = packed + func->params[i].offset;
 
-		if (size - sizeof(uint64_t) > OBF_MIRROR_PARAM_MAX)
+		if (!obf_mirror_searches(size))
 			continue;
 		for (uint32_t at = 0; at + sizeof(uint64_t) <= size; at += sizeof(uint64_t))
 			word_replace(ctx, param + at);

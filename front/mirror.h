@@ -34,11 +34,16 @@ CUresult obf_mirror_get(
 /* The host memory that begins at base is freed or unregistered, after its context has settled. */
 void obf_mirror_end(uint64_t base);
 
+#define OBF_MIRROR_PARAM_MAX 64u /* bytes */
+
 /*
- * Longer parameters are not searched for pointers to pinned memory, less 8 bytes: arrays of
- * which a program fills a part have old values of its stack in the rest.
+ * Whether a parameter of this size is searched for pointers to pinned memory. Large ones are not:
+ * programs fill arrays of pointers in part, and the rest holds old values of their stack.
  */
-#define OBF_MIRROR_PARAM_MAX 56u
+static inline bool obf_mirror_searches(uint32_t size)
+{
+	return size >= sizeof(uint64_t) && size <= OBF_MIRROR_PARAM_MAX;
+}
 
 /* Whether one of the words of a parameter may point to pinned memory. */
 static inline bool obf_mirror_word(const void *param, uint32_t size)
@@ -63,7 +68,7 @@ static inline bool obf_mirrors_concern(const struct obf_func *func, void *const 
 	if (ob_unlikely(atomic_load_explicit(&obf_mirrors, memory_order_relaxed) > 0 || !params))
 		return true;
 	for (uint32_t i = 0; i < func->n_params; i++)
-		if (func->params[i].size - sizeof(uint64_t) <= OBF_MIRROR_PARAM_MAX &&
+		if (obf_mirror_searches(func->params[i].size) &&
 			ob_unlikely(!params[i] || obf_mirror_word(params[i], func->params[i].size)))
 			return true;
 	return false;
