@@ -27,6 +27,8 @@
 	X(9, COMPRESSED, CUDA_ERROR_INVALID_IMAGE, "compressed bytes are damaged")              \
 	X(10, HANDLE, CUDA_ERROR_INVALID_HANDLE, "the handle is unknown or was destroyed")      \
 	X(11, CANCELLED, CUDA_ERROR_NOT_READY, "it was told to stop")                           \
+	X(12, IMAGE_TILE_IR, CUDA_ERROR_INVALID_IMAGE,                                          \
+		"the image is bytecode of CUDA Tile IR; only machine code and PTX can be used") \
 	/* the lane */                                                                          \
 	X(20, LANES, CUDA_ERROR_OUT_OF_MEMORY, "too many threads use CUDA at once")             \
 	/* the session */                                                                       \

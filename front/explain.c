@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <link.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -129,4 +130,14 @@ void obf_explain_no_binary(const struct obi_image *image, const struct obf_devic
 					      : "an image that the program made or read",
 		path, owner == OWNER_UNKNOWN ? "" : ",", device->name, cc / 10, cc % 10,
 		device->ptx_only ? ", PTX only" : "", held, advice);
+}
+
+CUresult obf_explain_refused(enum ob_err err)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+	/* Programs that try several formats load what is none; Tile IR is what a user must hear of. */
+	bool tile = err == OB_ERR_IMAGE_TILE_IR && !atomic_flag_test_and_set(&said);
+
+	ob_log(tile ? OB_LOG_ERROR : OB_LOG_DEBUG, "code was not loaded: %s", ob_err_text(err));
+	return ob_err_to_cuda(err);
 }

@@ -217,7 +217,7 @@ CUresult obf_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_optio
 		return result;
 	err = obi_image_open(code, &image);
 	if (err)
-		return ob_err_to_cuda(err);
+		return obf_explain_refused(err);
 	result = library_new(library, &image, option_preserved(n_options, options, values), &jit);
 	obi_image_fini(&image);
 	return result;
@@ -247,7 +247,7 @@ CUresult obf_cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_o
 		return result;
 	err = obi_image_open_bounded(data, size, &image);
 	if (err)
-		return ob_err_to_cuda(err);
+		return obf_explain_refused(err);
 	result = library_new(library, &image, false, &jit);
 	obi_image_fini(&image);
 	return result;

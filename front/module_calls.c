@@ -46,7 +46,7 @@ CUresult obf_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n_
 		(n_options > 0 && (!options || !values)))
 		return CUDA_ERROR_INVALID_VALUE;
 	err = obi_image_open(image, &opened);
-	return err ? ob_err_to_cuda(err) : load(module, &opened, &jit);
+	return err ? obf_explain_refused(err) : load(module, &opened, &jit);
 }
 
 CUresult obf_cuModuleLoadData(CUmodule *module, const void *image)
@@ -76,7 +76,7 @@ CUresult obf_cuModuleLoad(CUmodule *module, const char *path)
 	if (result != CUDA_SUCCESS)
 		return result;
 	err = obi_image_open_bounded(data, size, &opened);
-	return err ? ob_err_to_cuda(err) : load(module, &opened, NULL);
+	return err ? obf_explain_refused(err) : load(module, &opened, NULL);
 }
 
 CUresult obf_cuModuleUnload(CUmodule handle)

@@ -198,6 +198,8 @@ void obf_code_payload_drop(struct obf_code *code);
  * (explain.c).
  */
 void obf_explain_no_binary(const struct obi_image *image, const struct obf_device *device);
+/* Logs why an image could not be opened, and returns the CUDA error. */
+CUresult obf_explain_refused(enum ob_err err);
 /*
  * Reads a whole file and appends a NUL. The caller frees it with free(). Errors:
  * CUDA_ERROR_FILE_NOT_FOUND, CUDA_ERROR_OUT_OF_MEMORY.

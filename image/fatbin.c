@@ -134,6 +134,17 @@ static bool begins_with(const void *image, uint32_t magic)
 	return true;
 }
 
+/* Bytecode of CUDA Tile IR begins with this and a zero (Tile IR specification, "Bytecode"). */
+static bool is_tile_ir(const uint8_t *data, size_t limit)
+{
+	static const char magic[] = "\x7fTileIR";
+
+	for (size_t i = 0; i < sizeof(magic); i++)
+		if (i >= limit || data[i] != (uint8_t)magic[i])
+			return false;
+	return true;
+}
+
 /* Opens a cubin or PTX text outside of a fatbin as one entry. */
 static enum ob_err bare_open(const uint8_t *data, size_t limit, struct obi_image *ret)
 {
@@ -156,7 +167,7 @@ static enum ob_err bare_open(const uint8_t *data, size_t limit, struct obi_image
 		entry.arch_specific = letter == 'a';
 		entry.arch_family = letter == 'f';
 	} else {
-		return OB_ERR_IMAGE_UNKNOWN;
+		return is_tile_ir(data, limit) ? OB_ERR_IMAGE_TILE_IR : OB_ERR_IMAGE_UNKNOWN;
 	}
 	entry.raw_size = entry.size;
 	ret->entries = malloc(sizeof(entry));

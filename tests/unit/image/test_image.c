@@ -213,6 +213,8 @@ TEST(wrapper)
 	CHECK_INT(obi_image_open(&wrapper, &image), OB_ERR_IMAGE_DAMAGED);
 	CHECK_INT(obi_image_open("nonsense", &image), OB_ERR_IMAGE_UNKNOWN);
 	CHECK_INT(obi_image_open("", &image), OB_ERR_IMAGE_UNKNOWN);
+	CHECK_INT(obi_image_open("\x7fTileIR", &image), OB_ERR_IMAGE_TILE_IR);
+	CHECK_INT(obi_image_open_bounded("\x7fTileIR", 7, &image), OB_ERR_IMAGE_UNKNOWN);
 	CHECK_INT(obi_image_open(NULL, &image), OB_ERR_ARGUMENT);
 }
 
