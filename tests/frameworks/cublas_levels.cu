@@ -3,11 +3,12 @@
 //
 // cuBLAS against a reference on the host: levels 1 to 3, batched, strided, mixed types, cublasLt.
 // Vectors and matrices hold small whole numbers, so that every result is exact, except where the
-// result's own type rounds it. Prints a line for each operation, and "N operations, M wrong".
+// result's own type rounds it. Prints a line for each operation, and "N operations: N right, N not
+// supported, N failed, N wrong". "Not supported" is what cuBLAS says where it has no code for a device.
 //
 //     cublas_levels [N]     N: rows of the matrices (48)
 //
-// Exit code 1: something is wrong, or a call failed. nvcc -o cublas_levels cublas_levels.cu -lcublas
+// Exit code 1: a call failed; 2: a result is wrong. nvcc -o cublas_levels cublas_levels.cu -lcublas
 // -lcublasLt; another version of cuBLAS is chosen by LD_LIBRARY_PATH.
 #include <cmath>
 #include <complex>
@@ -22,21 +23,19 @@
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
-static int n_done, n_wrong;
+static int n_right, n_unsupported, n_failed, n_wrong;
 static cublasHandle_t handle;
 
 static void told(const std::string &name, int status, bool right)
 {
-	n_done++;
-	if (status || !right) {
-		n_wrong++;
-		if (status)
-			printf("%s: status %d\n", name.c_str(), status);
-		else
-			printf("%s: WRONG\n", name.c_str());
-	} else {
-		printf("%s: right\n", name.c_str());
-	}
+	n_right += !status && right;
+	n_unsupported += status == CUBLAS_STATUS_NOT_SUPPORTED;
+	n_failed += status && status != CUBLAS_STATUS_NOT_SUPPORTED;
+	n_wrong += !status && !right;
+	if (status)
+		printf("%s: status %d\n", name.c_str(), status);
+	else
+		printf("%s: %s\n", name.c_str(), right ? "right" : "WRONG");
 }
 
 static void must(cudaError_t error)
@@ -559,6 +558,8 @@ int main(int argc, char **argv)
 	light<__nv_fp8_e4m3, __nv_bfloat16>(
 		"fp8", CUDA_R_8F_E4M3, CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUDA_R_32F, n, brain);
 	cublasDestroy(handle);
-	printf("%d operations, %d wrong\n", n_done, n_wrong);
-	return n_wrong != 0;
+	printf("%d operations: %d right, %d not supported, %d failed, %d wrong\n",
+		n_right + n_unsupported + n_failed + n_wrong, n_right, n_unsupported, n_failed,
+		n_wrong);
+	return n_wrong ? 2 : n_failed ? 1 : 0;
 }
