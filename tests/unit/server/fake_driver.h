@@ -8,5 +8,7 @@
 #define FAKE_END   0xe0 /* ends the oldest */
 /* stores, as a uint64_t, how many places in host memory copies from the device have gone to */
 #define FAKE_COUNT 0xc0
+/* stores the text of fake_texrefs.h, whose size the memset has */
+#define FAKE_TEXREFS 0xd0
 
 #endif
