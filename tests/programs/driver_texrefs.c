@@ -4,6 +4,8 @@
  * Texture and surface references of a module and of cuTexRefCreate: what is set comes back, each
  * wrong use has its error, and the module's other kernels run. What the device makes of the settings
  * is seen by programs with a GPU only.
+ *
+ *     driver_texrefs [settings]     settings: launches nothing, for a device that computes nothing
  */
 #include "driver.h"
 
@@ -61,7 +63,7 @@ static void names(void)
 	/* a reference has no address */
 	EXPECT(CUDA_ERROR_NOT_FOUND, cuModuleGetGlobal(&addr, &bytes, mod, "image"));
 	CU(cuModuleGetGlobal(&addr, &bytes, mod, "table"));
-	OK(bytes == 4096);
+	OK(bytes >= 4096);
 	WRONG(cuModuleGetTexRef(NULL, mod, "image"));
 	WRONG(cuModuleGetTexRef(&again, mod, NULL));
 	WRONG(cuModuleGetSurfRef(NULL, mod, "screen"));
@@ -309,7 +311,9 @@ static void narrow(void)
 	} desc = { 16, 8, CU_AD_FORMAT_UNSIGNED_INT8, 4 };
 	CUresult (*to_memory)(unsigned, CUarray, unsigned, unsigned);
 	CUresult (*to_array)(CUarray, unsigned, unsigned, unsigned);
+	CUDA_ARRAY3D_DESCRIPTOR row_desc = { 64, 0, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0 };
 	unsigned offset = 7, addr = 7;
+	CUarray row;
 
 	*(void **)&set = driver_entry("cuTexRefSetAddress");
 	*(void **)&set_2d = driver_entry("cuTexRefSetAddress2D");
@@ -324,8 +328,10 @@ static void narrow(void)
 	OK(offset == 7 && addr == 7);
 	CU(set(NULL, image, 0, 0));
 	WRONG(get(&addr, image));
-	WRONG(to_memory(4096, array, 0, 64));
-	WRONG(to_array(array, 0, 4096, 64));
+	CU(cuArray3DCreate(&row, &row_desc));
+	WRONG(to_memory(4096, row, 0, 64));
+	WRONG(to_array(row, 0, 4096, 64));
+	CU(cuArrayDestroy(row));
 }
 
 static void created(void)
@@ -387,6 +393,7 @@ static void ends(void)
 	CUmodule second;
 	unsigned flags;
 
+	CU(cuTexRefSetFlags(image, CU_TRSF_READ_AS_INTEGER));
 	CU(cuModuleLoadData(&second, ptx));
 	CU(cuModuleGetTexRef(&here, second, "image"));
 	OK(here != image);
@@ -411,7 +418,7 @@ static void ends(void)
 	OK(flags == CU_TRSF_READ_AS_INTEGER);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	CUDA_ARRAY3D_DESCRIPTOR flat = { 32, 16, 0, CU_AD_FORMAT_FLOAT, 2, 0 },
 				store = { 32, 16, 0, CU_AD_FORMAT_FLOAT, 1,
@@ -439,7 +446,8 @@ int main(void)
 	pitched();
 	narrow();
 	created();
-	kernels();
+	if (argc < 2 || strcmp(argv[1], "settings") != 0)
+		kernels();
 	ends();
 	return verdict("driver_texrefs");
 }
