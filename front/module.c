@@ -128,7 +128,7 @@ void obf_module_free(struct obf_module *module)
 	for (size_t i = 0; i < symbols->n_variables; i++)
 		global_unshare(&module->globals[i]);
 	obf_process.backend->mod_unload(&module->pub);
-	obf_texrefs_module_end(module);
+	obf_module_texrefs_end(module);
 	for (size_t i = 0; i < symbols->n_kernels; i++)
 		obf_function_free(atomic_load(&module->functions[i]));
 	for (size_t i = 0; i < symbols->n_variables; i++)

@@ -70,7 +70,7 @@ static CUresult texref_close(struct obf_texref *ref, bool ended)
 	return result;
 }
 
-void obf_texrefs_module_end(struct obf_module *module)
+void obf_module_texrefs_end(struct obf_module *module)
 {
 	for (size_t i = 0; i < module->pub.symbols->n_refs; i++)
 		if (module->refs[i] && ob_ids_end(&texref_ids, module->refs[i]->handle))
@@ -128,13 +128,13 @@ void obf_texref_read(struct obf_texref *ref, struct obf_texref_state *ret)
 	pthread_mutex_unlock(&lock);
 }
 
-void obf_texref_begin(struct obf_texref *ref, struct obf_texref_state *ret)
+void obf_texref_change_begin(struct obf_texref *ref, struct obf_texref_state *ret)
 {
 	pthread_mutex_lock(&lock);
 	*ret = ref->state;
 }
 
-CUresult obf_texref_end(struct obf_texref *ref, const struct obf_texref_state *next,
+CUresult obf_texref_change_end(struct obf_texref *ref, const struct obf_texref_state *next,
 	enum obf_texref_setting setting, unsigned dimension, CUresult result)
 {
 	struct obf_ctx *ctx = ref->ctx;

@@ -84,12 +84,12 @@ void obf_texref_read(struct obf_texref *ref, struct obf_texref_state *ret);
  * and stores it, or with another result than CUDA_SUCCESS drops it and returns that result. The
  * changes of all references exclude one another.
  */
-void obf_texref_begin(struct obf_texref *ref, struct obf_texref_state *ret);
-CUresult obf_texref_end(struct obf_texref *ref, const struct obf_texref_state *next,
+void obf_texref_change_begin(struct obf_texref *ref, struct obf_texref_state *ret);
+CUresult obf_texref_change_end(struct obf_texref *ref, const struct obf_texref_state *next,
 	enum obf_texref_setting setting, unsigned dimension, CUresult result);
 
 /* The backend has unloaded the module: ends its references. */
-void obf_texrefs_module_end(struct obf_module *module);
+void obf_module_texrefs_end(struct obf_module *module);
 /* The context has ended in the backend, and its modules before: ends the other references. */
 void obf_texrefs_end(const struct obf_ctx *ctx);
 

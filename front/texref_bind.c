@@ -15,11 +15,11 @@ static CUresult bind(struct obf_texref *ref, const struct obf_texref_binding *bo
 {
 	struct obf_texref_state next;
 
-	obf_texref_begin(ref, &next);
+	obf_texref_change_begin(ref, &next);
 	next.bound = *bound;
 	next.format = format;
 	next.channels = channels;
-	return obf_texref_end(ref, &next, OBF_TEXREF_BINDING, 0, CUDA_SUCCESS);
+	return obf_texref_change_end(ref, &next, OBF_TEXREF_BINDING, 0, CUDA_SUCCESS);
 }
 
 /* ---- arrays ---- */
@@ -181,12 +181,12 @@ CUresult obf_cuTexRefSetAddress_v2(
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	obf_texref_begin(ref, &next);
+	obf_texref_change_begin(ref, &next);
 	result = linear_check(ctx, &next, addr, bytes, &next.bound);
 	/* without the offset the program would read from a wrong place */
 	if (result == CUDA_SUCCESS && next.bound.offset && !ret_offset)
 		result = CUDA_ERROR_INVALID_VALUE;
-	result = obf_texref_end(ref, &next, OBF_TEXREF_BINDING, 0, result);
+	result = obf_texref_change_end(ref, &next, OBF_TEXREF_BINDING, 0, result);
 	if (result == CUDA_SUCCESS && ret_offset)
 		*ret_offset = next.bound.offset;
 	return result;

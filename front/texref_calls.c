@@ -41,13 +41,13 @@ CUresult obf_cuTexRefSetFormat(CUtexref handle, CUarray_format format, int n_cha
 		return result;
 	if (!ob_array_element(format, channels))
 		return CUDA_ERROR_INVALID_VALUE;
-	obf_texref_begin(ref, &next);
+	obf_texref_change_begin(ref, &next);
 	if (next.bound.is_bound && next.bound.type == CU_RESOURCE_TYPE_PITCH2D &&
 		(format != next.format || channels != next.channels))
 		result = CUDA_ERROR_INVALID_VALUE;
 	next.format = format;
 	next.channels = channels;
-	return obf_texref_end(ref, &next, OBF_TEXREF_FORMAT, 0, result);
+	return obf_texref_change_end(ref, &next, OBF_TEXREF_FORMAT, 0, result);
 }
 
 CUresult obf_cuTexRefSetAddressMode(CUtexref handle, int dimension, CUaddress_mode mode)
@@ -61,9 +61,9 @@ CUresult obf_cuTexRefSetAddressMode(CUtexref handle, int dimension, CUaddress_mo
 	if (dimension < 0 || dimension >= OBF_TEXREF_DIMENSIONS ||
 		(unsigned)mode > CU_TR_ADDRESS_MODE_BORDER)
 		return CUDA_ERROR_INVALID_VALUE;
-	obf_texref_begin(ref, &next);
+	obf_texref_change_begin(ref, &next);
 	next.address[dimension] = mode;
-	return obf_texref_end(
+	return obf_texref_change_end(
 		ref, &next, OBF_TEXREF_ADDRESS_MODE, (unsigned)dimension, CUDA_SUCCESS);
 }
 
@@ -86,11 +86,11 @@ CUresult obf_cuTexRefSetBorderColor(CUtexref handle, float *color)
 		return result;
 	if (!color)
 		return CUDA_ERROR_INVALID_VALUE;
-	obf_texref_begin(ref, &next);
+	obf_texref_change_begin(ref, &next);
 	if (!has_border(&next))
 		result = CUDA_ERROR_INVALID_VALUE;
 	memcpy(next.border, color, sizeof next.border); /* may hold integers */
-	return obf_texref_end(ref, &next, OBF_TEXREF_BORDER, 0, result);
+	return obf_texref_change_end(ref, &next, OBF_TEXREF_BORDER, 0, result);
 }
 
 CUresult obf_cuTexRefSetMipmapLevelClamp(CUtexref handle, float lowest, float highest)
@@ -101,27 +101,27 @@ CUresult obf_cuTexRefSetMipmapLevelClamp(CUtexref handle, float lowest, float hi
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	obf_texref_begin(ref, &next);
+	obf_texref_change_begin(ref, &next);
 	next.mip_min = lowest;
 	next.mip_max = highest;
-	return obf_texref_end(ref, &next, OBF_TEXREF_MIP_CLAMP, 0, CUDA_SUCCESS);
+	return obf_texref_change_end(ref, &next, OBF_TEXREF_MIP_CLAMP, 0, CUDA_SUCCESS);
 }
 
 /* A call with one value. */
-#define SET(call, type, member, setting, is_right)                                        \
-	CUresult obf_##call(CUtexref handle, type value)                                  \
-	{                                                                                 \
-		struct obf_texref_state next;                                             \
-		struct obf_texref *ref;                                                   \
-		CUresult result = find(handle, &ref);                                     \
-                                                                                          \
-		if (result != CUDA_SUCCESS)                                               \
-			return result;                                                    \
-		if (!(is_right))                                                          \
-			return CUDA_ERROR_INVALID_VALUE;                                  \
-		obf_texref_begin(ref, &next);                                             \
-		next.member = value;                                                      \
-		return obf_texref_end(ref, &next, OBF_TEXREF_##setting, 0, CUDA_SUCCESS); \
+#define SET(call, type, member, setting, is_right)                                               \
+	CUresult obf_##call(CUtexref handle, type value)                                         \
+	{                                                                                        \
+		struct obf_texref_state next;                                                    \
+		struct obf_texref *ref;                                                          \
+		CUresult result = find(handle, &ref);                                            \
+                                                                                                 \
+		if (result != CUDA_SUCCESS)                                                      \
+			return result;                                                           \
+		if (!(is_right))                                                                 \
+			return CUDA_ERROR_INVALID_VALUE;                                         \
+		obf_texref_change_begin(ref, &next);                                             \
+		next.member = value;                                                             \
+		return obf_texref_change_end(ref, &next, OBF_TEXREF_##setting, 0, CUDA_SUCCESS); \
 	}
 
 SET(cuTexRefSetFilterMode, CUfilter_mode, filter, FILTER, is_filter(value))
