@@ -70,6 +70,7 @@ typedef struct CUuuid {
 #define CUDA_ARRAY3D_DEFERRED_MAPPING          0x80
 #define CUDA_ARRAY3D_VIDEO_ENCODE_DECODE       0x100
 #define CU_TRSA_OVERRIDE_FORMAT                0x01
+#define CU_PARAM_TR_DEFAULT                    (-1)
 #define CU_TRSF_READ_AS_INTEGER                0x01
 #define CU_TRSF_NORMALIZED_COORDINATES         0x02
 #define CU_TRSF_SRGB                           0x10

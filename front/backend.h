@@ -20,6 +20,8 @@ struct obf_array_copy;
 struct obf_event;
 struct obf_sharing;
 struct obf_stream;
+struct obf_texref;
+struct obf_texref_state;
 struct obf_texture;
 struct obf_green;
 struct obf_share;
@@ -303,6 +305,21 @@ struct obf_backend {
 	/* A texture or a surface object: sets texture->value, which kernels use, and is not 0. */
 	CUresult (*texture_create)(struct obf_texture *texture);
 	CUresult (*texture_destroy)(struct obf_texture *texture, bool ctx_ended);
+
+	/* ---- texture and surface references (texref.h); all NULL: kernels do not use them ---- */
+
+	/* A reference of a module, or a new one. */
+	CUresult (*texref_open)(const struct obf_texref *ref);
+	/* Of one that belongs to no module. Others end with the module or the context. */
+	CUresult (*texref_close)(const struct obf_texref *ref);
+	/*
+	 * Later launches use `next`, which differs in one setting (enum obf_texref_setting) of one
+	 * dimension.
+	 */
+	CUresult (*texref_set)(const struct obf_texref *ref, const struct obf_texref_state *next,
+		unsigned setting, unsigned dimension);
+	/* cuParamSetTexRef */
+	CUresult (*texref_param)(const struct obf_texref *ref, const struct obf_func *func);
 
 	/* A range of pinned host memory was added or removed. May be NULL. */
 	void (*host_range)(const void *p, size_t size, bool added);

@@ -16,6 +16,7 @@
 #include "front/mempool.h"
 #include "front/private.h"
 #include "front/stream.h"
+#include "front/texref.h"
 #include "front/texture.h"
 #include "protocol/obf_calls.h"
 
@@ -154,6 +155,7 @@ static CUresult context_empty(struct obf_context *context)
 	context->was_active = true;
 	result = obf_process.backend->ctx_destroy(&context->pub);
 	obf_textures_end(&context->pub);
+	obf_texrefs_end(&context->pub);
 	obf_arrays_end(&context->pub);
 	obf_events_end(&context->pub);
 	obf_streams_end(&context->pub);

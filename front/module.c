@@ -6,6 +6,7 @@
 
 #include "front/advice.h"
 #include "front/private.h"
+#include "front/texref.h"
 
 #define MODULE_MAX OB_IDS_MAX
 
@@ -18,6 +19,7 @@ static void module_drop(struct obf_module *module)
 		ob_ids_remove(&module_ids, (uint64_t)(uintptr_t)module->pub.handle);
 	free(module->functions);
 	free(module->globals);
+	free((void *)module->refs);
 	obf_code_unref(module->code);
 	pthread_mutex_destroy(&module->lock);
 	free(module);
@@ -39,8 +41,9 @@ static struct obf_module *module_make(
 	/* One more than needed, because calloc(0) may return NULL. */
 	module->functions = calloc(symbols->n_kernels + 1, sizeof *module->functions);
 	module->globals = calloc(symbols->n_variables + 1, sizeof *module->globals);
+	module->refs = calloc(symbols->n_refs + 1, sizeof *module->refs);
 	module->pub.handle = (CUmodule)(uintptr_t)ob_ids_add(&module_ids, module);
-	if (!module->functions || !module->globals || !module->pub.handle) {
+	if (!module->functions || !module->globals || !module->refs || !module->pub.handle) {
 		module_drop(module);
 		return NULL;
 	}
@@ -125,6 +128,7 @@ void obf_module_free(struct obf_module *module)
 	for (size_t i = 0; i < symbols->n_variables; i++)
 		global_unshare(&module->globals[i]);
 	obf_process.backend->mod_unload(&module->pub);
+	obf_module_texrefs_end(module);
 	for (size_t i = 0; i < symbols->n_kernels; i++)
 		obf_function_free(atomic_load(&module->functions[i]));
 	for (size_t i = 0; i < symbols->n_variables; i++)

@@ -142,6 +142,40 @@ CUresult obf_cuModuleGetGlobal(
 	return result;
 }
 
+/* ---- texture references ---- */
+
+CUresult obf_cuTexRefSetAddress(
+	unsigned *ret_offset, CUtexref ref, CUdeviceptr_v1 addr, unsigned bytes)
+{
+	size_t offset;
+	CUresult result = obf_cuTexRefSetAddress_v2(ret_offset ? &offset : NULL, ref, addr, bytes);
+
+	if (result == CUDA_SUCCESS && ret_offset)
+		*ret_offset = (unsigned)offset;
+	return result;
+}
+
+CUresult obf_cuTexRefGetAddress(CUdeviceptr_v1 *ret, CUtexref ref)
+{
+	CUdeviceptr addr = 0;
+	CUresult result = obf_cuTexRefGetAddress_v2(ret ? &addr : NULL, ref);
+
+	return result == CUDA_SUCCESS ? address_out("cuTexRefGetAddress", addr, ret) : result;
+}
+
+CUresult obf_cuTexRefSetAddress2D(
+	CUtexref ref, const CUDA_ARRAY_DESCRIPTOR_v1 *desc, CUdeviceptr_v1 addr, unsigned pitch)
+{
+	CUDA_ARRAY_DESCRIPTOR wide = { 0 };
+
+	if (desc)
+		wide = (CUDA_ARRAY_DESCRIPTOR){ .Width = desc->Width,
+			.Height = desc->Height,
+			.Format = desc->Format,
+			.NumChannels = desc->NumChannels };
+	return obf_cuTexRefSetAddress2D_v3(ref, desc ? &wide : NULL, addr, pitch);
+}
+
 /* ---- copies and fills: in the legacy stream if the call names none ---- */
 
 /* A call that differs only in the types of its arguments. */
@@ -158,6 +192,10 @@ WIDEN(MemcpyHtoDAsync, (CUdeviceptr_v1 dst, const void *src, unsigned n, CUstrea
 	n, stream)
 WIDEN(MemcpyDtoHAsync, (void *dst, CUdeviceptr_v1 src, unsigned n, CUstream stream), dst, src, n,
 	stream)
+WIDEN(MemcpyAtoD, (CUdeviceptr_v1 dst, CUarray src, unsigned offset, unsigned n), dst, src, offset,
+	n, NULL)
+WIDEN(MemcpyDtoA, (CUarray dst, unsigned offset, CUdeviceptr_v1 src, unsigned n), dst, offset, src,
+	n, NULL)
 WIDEN(MemcpyDtoDAsync, (CUdeviceptr_v1 dst, CUdeviceptr_v1 src, unsigned n, CUstream stream), dst,
 	src, n, stream)
 

@@ -209,6 +209,7 @@ CUresult obf_file_read(const char *path, void **ret_data, size_t *ret_size);
 /* ---- modules and functions (module.c, function.c) ---- */
 
 struct obf_library;
+struct obf_texref;
 
 struct obf_function {
 	struct obf_func pub;
@@ -239,7 +240,9 @@ struct obf_module {
 	pthread_mutex_t lock;
 	struct obf_function *_Atomic *functions; /* by index of the kernel in the symbols */
 	struct obf_global *globals;              /* by index of the variable in the symbols */
-	struct obf_module *next, *prev;          /* in context->modules, under its lock */
+	/* by index in the symbols; NULL: the program has not asked for it; under the lock */
+	struct obf_texref **refs;
+	struct obf_module *next, *prev; /* in context->modules, under its lock */
 };
 
 static inline struct obf_function *obf_function_of(const struct obf_func *func)

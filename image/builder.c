@@ -18,6 +18,7 @@ void obi_builder_init(struct obi_builder *builder)
 	ob_buf_init(&builder->params, (size_t)OBI_PAYLOAD_MAX);
 	ob_buf_init(&builder->kernels, OBI_KERNEL_MAX * sizeof(struct obi_kernel));
 	ob_buf_init(&builder->variables, OBI_VARIABLE_MAX * sizeof(struct obi_variable));
+	ob_buf_init(&builder->refs, OBI_REF_MAX * sizeof(struct obi_ref));
 }
 
 void obi_builder_fini(struct obi_builder *builder)
@@ -26,6 +27,7 @@ void obi_builder_fini(struct obi_builder *builder)
 	ob_buf_fini(&builder->params);
 	ob_buf_fini(&builder->kernels);
 	ob_buf_fini(&builder->variables);
+	ob_buf_fini(&builder->refs);
 }
 
 /*
@@ -92,6 +94,18 @@ struct obi_variable *obi_builder_variable(
 	return variable;
 }
 
+void obi_builder_ref(
+	struct obi_builder *builder, const char *name, size_t name_size, bool is_surface)
+{
+	struct obi_ref *ref = ob_buf_extend(&builder->refs, sizeof(*ref));
+
+	if (!ref)
+		return;
+	memset(ref, 0, sizeof(*ref));
+	ref->name = builder_name(builder, name, name_size);
+	ref->is_surface = is_surface;
+}
+
 static int compare_kernels(const void *a, const void *b)
 {
 	return strcmp(((const struct obi_kernel *)a)->name, ((const struct obi_kernel *)b)->name);
@@ -103,6 +117,24 @@ static int compare_variables(const void *a, const void *b)
 		((const struct obi_variable *)a)->name, ((const struct obi_variable *)b)->name);
 }
 
+static int compare_refs(const void *a, const void *b)
+{
+	return strcmp(((const struct obi_ref *)a)->name, ((const struct obi_ref *)b)->name);
+}
+
+/* The references have a position in the block that begins at `at`; names are found from `names`. */
+static void refs_finish(
+	const struct obi_builder *builder, uint8_t *at, const char *names, struct obi_symbols *out)
+{
+	out->n_refs = builder->refs.size / sizeof(struct obi_ref);
+	out->refs = (struct obi_ref *)(void *)at;
+	if (builder->refs.size)
+		memcpy(at, builder->refs.data, builder->refs.size);
+	for (size_t i = 0; i < out->n_refs; i++)
+		out->refs[i].name = names + (uintptr_t)out->refs[i].name;
+	qsort(out->refs, out->n_refs, sizeof(*out->refs), compare_refs);
+}
+
 enum ob_err obi_builder_finish(struct obi_builder *builder, struct obi_symbols *ret)
 {
 	struct obi_symbols out = { .prints = builder->prints,
@@ -111,23 +143,24 @@ enum ob_err obi_builder_finish(struct obi_builder *builder, struct obi_symbols *
 		.plain = builder->plain };
 
 	if (builder->names.failed || builder->params.failed || builder->kernels.failed ||
-		builder->variables.failed)
+		builder->variables.failed || builder->refs.failed)
 		return OB_ERR_LIMIT;
 	out.n_kernels = obi_builder_n_kernels(builder);
 	out.n_variables = builder->variables.size / sizeof(struct obi_variable);
 
 	/*
-	 * One block: parameters, kernels, variables, names; the size of each part except the last
-	 * is a multiple of 8.
+	 * One block: parameters, kernels, variables, references, names; the size of each part
+	 * except the last is a multiple of 8.
 	 */
 	size_t params_size = ob_round_up(builder->params.size, 8);
-	size_t size =
-		params_size + builder->kernels.size + builder->variables.size + builder->names.size;
+	size_t size = params_size + builder->kernels.size + builder->variables.size +
+		builder->refs.size + builder->names.size;
 	uint8_t *block = malloc(size ? size : 1);
 	if (!block)
 		return OB_ERR_NO_MEMORY;
 	uint8_t *kernels = block + params_size, *variables = kernels + builder->kernels.size;
-	char *names = (char *)variables + builder->variables.size;
+	uint8_t *refs = variables + builder->variables.size;
+	char *names = (char *)refs + builder->refs.size;
 	if (builder->params.size)
 		memcpy(block, builder->params.data, builder->params.size);
 	if (builder->kernels.size)
@@ -150,6 +183,7 @@ enum ob_err obi_builder_finish(struct obi_builder *builder, struct obi_symbols *
 			    out.variable_bytes, out.variables[i].size, &out.variable_bytes))
 			out.variable_bytes = UINT64_MAX;
 	}
+	refs_finish(builder, refs, names, &out);
 	qsort(out.kernels, out.n_kernels, sizeof(*out.kernels), compare_kernels);
 	qsort(out.variables, out.n_variables, sizeof(*out.variables), compare_variables);
 	*ret = out;

@@ -12,10 +12,11 @@
 #include "image/image.h"
 
 #define OBI_VARIABLE_MAX (1u << 20)   /* variables in one entry */
+#define OBI_REF_MAX      (1u << 16)   /* texture and surface references in one entry */
 #define OBI_NAMES_MAX    (256u << 20) /* bytes of all names */
 
 struct obi_builder {
-	struct ob_buf names, params, kernels, variables;
+	struct ob_buf names, params, kernels, variables, refs;
 	bool prints, plain;
 	uint32_t arch, ptx_version;
 };
@@ -38,6 +39,8 @@ struct obi_param *obi_builder_params(
 	struct obi_builder *builder, struct obi_kernel *kernel, uint32_t n);
 struct obi_variable *obi_builder_variable(
 	struct obi_builder *builder, const char *name, size_t name_size);
+void obi_builder_ref(
+	struct obi_builder *builder, const char *name, size_t name_size, bool is_surface);
 enum ob_err obi_builder_finish(struct obi_builder *builder, struct obi_symbols *ret);
 
 #endif

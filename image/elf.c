@@ -15,6 +15,8 @@ enum {
 	OSABI_NEW = 0x41,
 	SYMBOL_IS_ENTRY = 0x10, /* st_other */
 	SYMBOL_IS_MANAGED = 0x04,
+	SYMBOL_TEXTURE = 10, /* types of symbols without a section, as ptxas writes them */
+	SYMBOL_SURFACE = 12,
 	SECTION_NV_INFO = 0x70000000,
 	/* from this SM number on .nv.shared.K starts with a part reserved for the system */
 	SHARED_RESERVED_FROM_SM = 90,
@@ -331,6 +333,9 @@ static enum ob_err scan_symbols(
 		if (symbol.st_shndx == SHN_UNDEF) {
 			builder->prints |=
 				strcmp(name, "vprintf") == 0 || strcmp(name, "__assertfail") == 0;
+			if (type == SYMBOL_TEXTURE || type == SYMBOL_SURFACE)
+				obi_builder_ref(
+					builder, name, strlen(name), type == SYMBOL_SURFACE);
 			continue;
 		}
 		if (symbol.st_shndx >= elf->n_sections)

@@ -2,8 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * obi_image: the argument of cuModuleLoadData and similar calls (nvcc's wrapper, a bare fatbin, a
- * cubin, PTX text) as a list of entries. obi_symbols: the kernels and variables that one entry
- * defines.
+ * cubin, PTX text) as a list of entries. obi_symbols: the kernels, variables, and texture and
+ * surface references that one entry defines.
  *
  * All input is validated, and nothing is executed. An opened image borrows the caller's bytes;
  * entries and symbols own what they decompress. No shared state; any thread.
@@ -106,10 +106,17 @@ struct obi_variable {
 	bool is_const, is_managed;
 };
 
+/* A texture or a surface reference: a variable of type .texref or .surfref. */
+struct obi_ref {
+	const char *name;
+	bool is_surface;
+};
+
 struct obi_symbols {
-	size_t n_kernels, n_variables;
+	size_t n_kernels, n_variables, n_refs;
 	struct obi_kernel *kernels;     /* sorted by name */
 	struct obi_variable *variables; /* sorted by name */
+	struct obi_ref *refs;           /* sorted by name */
 	bool prints;                    /* refers to vprintf or __assertfail, so it may print */
 	uint32_t arch;                  /* .target or e_flags */
 	uint32_t ptx_version;           /* 90 for .version 9.0; 0 for a cubin */
@@ -121,12 +128,15 @@ struct obi_symbols {
 
 /*
  * Reads the symbols of an uncompressed cubin or PTX text; the content decides which it is. PTX is
- * scanned, not parsed: .entry, .param, .maxntid, .reqntid, .shared, globals.
+ * scanned, not parsed: .entry, .param, .maxntid, .reqntid, .shared, globals, .texref, .surfref.
  */
 enum ob_err obi_symbols_read(const void *data, size_t size, struct obi_symbols *ret);
 void obi_symbols_fini(struct obi_symbols *symbols);
 const struct obi_kernel *obi_symbols_kernel(const struct obi_symbols *symbols, const char *name);
 const struct obi_variable *obi_symbols_variable(
 	const struct obi_symbols *symbols, const char *name);
+/* NULL: there is none of that name, or it is of the other kind. */
+const struct obi_ref *obi_symbols_ref(
+	const struct obi_symbols *symbols, const char *name, bool is_surface);
 
 #endif

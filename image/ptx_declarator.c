@@ -40,6 +40,17 @@ static uint32_t type_size(const struct obi_ptx_lexer *lexer)
 	return obi_ptx_is_text(lexer, ".samplerref") ? 8 : 0;
 }
 
+/* The type is one of those that textures and surfaces are used by. */
+static enum obi_declarator_ref ref_kind(const struct obi_ptx_lexer *lexer)
+{
+	if (obi_ptx_is_text(lexer, ".texref"))
+		return OBI_DECLARATOR_TEXTURE;
+	if (obi_ptx_is_text(lexer, ".surfref"))
+		return OBI_DECLARATOR_SURFACE;
+	return obi_ptx_is_text(lexer, ".samplerref") ? OBI_DECLARATOR_SAMPLER
+						     : OBI_DECLARATOR_PLAIN;
+}
+
 bool obi_declarator_head(
 	struct obi_declarator *d, struct obi_ptx_lexer *lexer, struct obi_plain *plain)
 {
@@ -50,6 +61,7 @@ bool obi_declarator_head(
 		obi_plain_outside(plain, lexer);
 		if (size) {
 			d->element = size;
+			d->ref = ref_kind(lexer);
 			obi_ptx_next(lexer);
 		} else if (obi_ptx_is_text(lexer, ".align")) {
 			obi_ptx_next(lexer);

@@ -11,12 +11,21 @@
 #include "image/ptx_lexer.h"
 #include "image/ptx_plain.h"
 
+/* Types whose variables have no address. */
+enum obi_declarator_ref {
+	OBI_DECLARATOR_PLAIN,
+	OBI_DECLARATOR_TEXTURE,
+	OBI_DECLARATOR_SURFACE,
+	OBI_DECLARATOR_SAMPLER
+};
+
 struct obi_declarator {
 	const char *name;
 	size_t name_size;
 	uint64_t size, align; /* bytes */
 	bool is_managed, pointer_seen;
 	uint32_t element, vector;
+	enum obi_declarator_ref ref;
 };
 
 /*

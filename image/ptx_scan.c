@@ -117,16 +117,30 @@ static void add_shared(struct scan *scan, uint64_t *sum, const struct obi_declar
 }
 
 /*
- * Scans a variable of .global, .const or .shared at module level; the current token is the space
- * directive.
+ * A reference has no address. An .extern one counts too: a compiler that sees no other definition
+ * makes it one. Arrays of references cannot be bound by name.
+ */
+static void add_ref(struct scan *scan, const struct obi_declarator *d)
+{
+	if (d->ref != OBI_DECLARATOR_SAMPLER && d->size == d->element)
+		obi_builder_ref(
+			scan->builder, d->name, d->name_size, d->ref == OBI_DECLARATOR_SURFACE);
+}
+
+/*
+ * Scans a variable of .global, .const, .shared or .tex at module level; the current token is the
+ * space directive.
  */
 static void scan_variable(struct scan *scan)
 {
-	bool is_const = is(scan, ".const"), is_shared = is(scan, ".shared");
+	bool is_const = is(scan, ".const"), is_shared = is(scan, ".shared"),
+	     is_tex = is(scan, ".tex"); /* before PTX 1.5: a texture reference of any type */
 	struct obi_declarator head, d;
 
 	next(scan);
 	declaration_head(scan, &head);
+	if (is_tex)
+		head.ref = OBI_DECLARATOR_TEXTURE;
 	for (;;) {
 		d = head;
 		if (!declarator(scan, &d))
@@ -134,6 +148,8 @@ static void scan_variable(struct scan *scan)
 		if (is_shared) {
 			if (!obi_ptx_graph_variable(&scan->graph, d.name, d.name_size, d.size))
 				scan->err = OB_ERR_LIMIT;
+		} else if (d.ref) {
+			add_ref(scan, &d);
 		} else if (scan->is_extern) {
 			scan->plain.ok = false;
 		} else if (d.name[0] != '$') {
@@ -379,7 +395,8 @@ static void scan_module(struct scan *scan, struct obi_param *params)
 		} else if (is(scan, ".func")) {
 			scan_func(scan);
 			scan->is_extern = false;
-		} else if (is(scan, ".global") || is(scan, ".const") || is(scan, ".shared")) {
+		} else if (is(scan, ".global") || is(scan, ".const") || is(scan, ".shared") ||
+			is(scan, ".tex")) {
 			scan_variable(scan);
 			scan->is_extern = false;
 		} else if (is(scan, ".version")) {

@@ -61,3 +61,19 @@ const struct obi_variable *obi_symbols_variable(const struct obi_symbols *symbol
 	return bsearch(name, symbols->variables, symbols->n_variables, sizeof(*symbols->variables),
 		find_variable);
 }
+
+static int find_ref(const void *name, const void *ref)
+{
+	return strcmp(name, ((const struct obi_ref *)ref)->name);
+}
+
+const struct obi_ref *obi_symbols_ref(
+	const struct obi_symbols *symbols, const char *name, bool is_surface)
+{
+	const struct obi_ref *ref;
+
+	if (!symbols->n_refs)
+		return NULL;
+	ref = bsearch(name, symbols->refs, symbols->n_refs, sizeof(*symbols->refs), find_ref);
+	return ref && ref->is_surface == is_surface ? ref : NULL;
+}

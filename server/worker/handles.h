@@ -33,7 +33,7 @@ struct obs_handle {
 	struct obs_context *context; /* where it lives */
 	/*
 	 * stream, event: flags; module: drawn in ops/ops.h; function: 1 + index of the
-	 * next function of its module, 0: it is the last
+	 * next function of its module, 0: it is the last; texture reference: ops/texref.c
 	 */
 	uint64_t extra;
 };

@@ -288,6 +288,7 @@ struct obs_session {
 
 	struct obs_handles streams, events, modules, functions, greens, graphs;
 	struct obs_handles arrays, textures, surfaces; /* ops/array.h */
+	struct obs_handles texrefs;                    /* ops/texref.c */
 	struct obs_handles made[OBS_KIND_END];         /* by enum obs_kind */
 	struct obs_context contexts[OBS_CONTEXTS_MAX];
 	uint32_t n_contexts; /* entries ever used */

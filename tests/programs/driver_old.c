@@ -249,6 +249,36 @@ static void boxes(CUdeviceptr_v1 p)
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemcpy3DAsync(NULL, NULL));
 }
 
+/* A row in an array, and references to memory. p: BYTES, on a boundary of 512. */
+static void textures(CUdeviceptr_v1 p)
+{
+	CUDA_ARRAY_DESCRIPTOR_v1 desc = { 8, HEIGHT, CU_AD_FORMAT_UNSIGNED_INT8, 4 },
+				 row = { 8, 0, CU_AD_FORMAT_UNSIGNED_INT8, 4 };
+	CUdeviceptr_v1 got = 0;
+	unsigned offset = 1;
+	CUtexref ref;
+	CUarray array;
+
+	CU(cuArrayCreate(&array, &row));
+	CU(cuMemcpyHtoD(p, host, BYTES));
+	CU(cuMemcpyDtoA(array, 4, p + 64, 20));
+	CU(cuMemcpyAtoD(p + 1024, array, 8, 12));
+	CU(cuMemcpyDtoH(back, p, BYTES));
+	OK(memcmp(back + 1024, host + 64 + 4, 12) == 0);
+	OK(memcmp(back + 1024 + 12, host + 1024 + 12, 12) == 0);
+	CU(cuTexRefCreate(&ref));
+	CU(cuTexRefSetAddress(&offset, ref, p + 24, 64));
+	OK(offset == 24);
+	CU(cuTexRefGetAddress(&got, ref));
+	OK(got == p);
+	CU(cuTexRefSetAddress2D(ref, &desc, p + 512, PITCH));
+	CU(cuTexRefGetAddress(&got, ref));
+	OK(got == p + 512);
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuTexRefSetAddress2D(ref, &desc, p + 4, PITCH));
+	CU(cuTexRefDestroy(ref));
+	CU(cuArrayDestroy(array));
+}
+
 /* What must fail whatever addresses the device has. There is no memory in the first 64 KiB. */
 static void refused(void)
 {
@@ -370,6 +400,7 @@ int main(int argc, char **argv)
 		fills(p);
 		rows(p);
 		boxes(p);
+		textures(p);
 	}
 	CU(cuCtxDestroy_v2(context));
 	return verdict("driver_old");

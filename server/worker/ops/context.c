@@ -155,7 +155,7 @@ static void forget_event(void *user, struct obs_handle *handle)
 static void context_forget(struct obs_session *session, struct obs_context *context)
 {
 	struct obs_handles *const tables[] = { &session->streams, &session->textures,
-		&session->surfaces };
+		&session->surfaces, &session->texrefs };
 	struct forget forget = { .table = &session->modules, .context = context };
 
 	obs_handles_each(&session->modules, forget_module, &forget);

@@ -329,6 +329,7 @@ static void functions_forget(struct obs_handles *functions, uint32_t next)
 void obs_module_forget(struct obs_session *session, uint64_t id, const struct obs_handle *module)
 {
 	functions_forget(&session->functions, (uint32_t)(module->extra >> 32));
+	obs_texrefs_forget(session, id);
 	if (module->extra & OBS_MODULE_VARIABLES)
 		obs_memory_extra_remove_owner(&session->memory, id);
 	discharge(module->context, obs_module_bytes(module));

@@ -31,6 +31,9 @@ static inline uint64_t obs_module_bytes(const struct obs_handle *module)
 /* Removes what the module has in the session's tables, and gives back what was charged for it. */
 void obs_module_forget(struct obs_session *session, uint64_t id, const struct obs_handle *module);
 
+/* The module ends, and its texture and surface references with it. */
+void obs_texrefs_forget(struct obs_session *session, uint64_t module);
+
 /* The driver's context for the id of a peer copy; 0 is the current one. False: told. */
 bool obs_peer_context(
 	struct obs_exec *x, const struct obp_record *rec, uint64_t id, CUcontext *ret);

@@ -10,8 +10,8 @@ CUresult obs_handle_room(struct obs_exec *x)
 {
 	const struct obs_session *s = x->session;
 	uint64_t n = (uint64_t)s->streams.n_live + s->events.n_live + s->functions.n_live +
-		s->arrays.n_live + s->textures.n_live + s->surfaces.n_live + s->greens.n_live +
-		s->graphs.n_live;
+		s->arrays.n_live + s->textures.n_live + s->surfaces.n_live + s->texrefs.n_live +
+		s->greens.n_live + s->graphs.n_live;
 
 	if (ob_unlikely(x->refused != CUDA_SUCCESS))
 		return x->refused;

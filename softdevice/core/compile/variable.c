@@ -42,7 +42,16 @@ static void parse_attribute(struct obd_loader *ld, struct variable *v)
 	}
 }
 
-/* Parses .align, attributes and the type, which precede the names. */
+static bool is_reference(struct obd_loader *ld)
+{
+	return obd_tok_dot_is(ld, "texref") || obd_tok_dot_is(ld, "surfref") ||
+		obd_tok_dot_is(ld, "samplerref");
+}
+
+/*
+ * Parses .align, attributes and the type, which precede the names. Ends before the type if that is
+ * the type of references.
+ */
 static void parse_head(struct obd_loader *ld, struct variable *v)
 {
 	while (obd_tok(ld)->kind == OBD_TOK_DOT) {
@@ -63,6 +72,8 @@ static void parse_head(struct obd_loader *ld, struct variable *v)
 			obd_tok_next(ld);
 		} else if (obd_tok_dot_is(ld, "visible") || obd_tok_dot_is(ld, "unified")) {
 			obd_tok_next(ld);
+		} else if (is_reference(ld)) {
+			return;
 		} else {
 			enum obd_type t = obd_type_named(obd_tok(ld)->text, obd_tok(ld)->size);
 
@@ -377,11 +388,38 @@ static void local_variable(struct obd_loader *ld, struct variable *v)
 	ld->b->local_bytes = (uint32_t)(at + v->bytes);
 }
 
+/* Reads the names; the current token is the type. Dimensions and initial values have no meaning. */
+static void parse_references(struct obd_loader *ld)
+{
+	uint32_t depth = 0;
+
+	do {
+		obd_tok_next(ld);
+		if (obd_tok(ld)->kind != OBD_TOK_WORD)
+			obd_tok_unexpected(ld, "a variable name");
+		if (!obd_sym_find(ld, obd_tok(ld)->text, obd_tok(ld)->size))
+			obd_sym_add(ld, obd_tok(ld)->text, obd_tok(ld)->size, OBD_SYM_REF);
+		while (obd_tok(ld)->kind != OBD_TOK_END &&
+			(depth ||
+				(!obd_tok_is(obd_tok(ld), ',') && !obd_tok_is(obd_tok(ld), ';')))) {
+			depth += obd_tok_is(obd_tok(ld), '{') || obd_tok_is(obd_tok(ld), '[');
+			depth -= depth &&
+				(obd_tok_is(obd_tok(ld), '}') || obd_tok_is(obd_tok(ld), ']'));
+			obd_tok_next(ld);
+		}
+	} while (obd_tok_is(obd_tok(ld), ','));
+	obd_tok_expect(ld, ';');
+}
+
 void obd_variable_parse(struct obd_loader *ld, char space, bool is_extern, bool is_weak)
 {
 	struct variable v = { .align = 1, .lanes = 1, .is_extern = is_extern, .is_weak = is_weak };
 
 	parse_head(ld, &v);
+	if (space == 'g' && is_reference(ld)) {
+		parse_references(ld);
+		return;
+	}
 	do {
 		parse_name(ld, &v);
 		switch (space) {

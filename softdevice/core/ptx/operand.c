@@ -35,6 +35,9 @@ static void resolve(struct obd_loader *ld, const struct obd_token *name, struct 
 	sym = obd_sym_find(ld, name->text, name->size);
 	if (!sym && name->text[0] == '%')
 		obd_ptx_fail(ld, "unknown register %.*s", OBD_TOK_ARG(name));
+	if (sym && sym->kind == OBD_SYM_REF)
+		obd_ptx_refuse(ld,
+			"texture and surface references are not supported by the software device");
 	o->kind = OBD_OPD_SYMBOL;
 	o->sym = sym ? sym : obd_label_use(ld, name->text, name->size);
 }

@@ -14,6 +14,7 @@
 #include "front/event.h"
 #include "front/share.h"
 #include "front/stream.h"
+#include "front/texref.h"
 #include "front/texture.h"
 
 struct fake {
@@ -44,6 +45,12 @@ struct fake {
 	uint64_t last_unmapped; /* bytes of the last call of vmm_unmap */
 	struct obf_copy last_copy;
 	struct obf_array_copy last_array_copy;
+	/* texture and surface references: those that are open, and the last change */
+	_Atomic int texrefs, texref_sets, texref_params;
+	CUresult texref_result;
+	const struct obf_texref *last_texref;
+	struct obf_texref_state last_texref_state;
+	unsigned last_setting, last_dimension;
 	bool last_ctx_ended;     /* of the last end of an array or a texture */
 	char last_payload[4096]; /* of the last load, truncated */
 	bool last_from_text;
@@ -67,5 +74,10 @@ CUresult fake_array_copy(
 	struct obf_stream *stream, const struct obf_array_copy *what, bool blocking);
 CUresult fake_texture_create(struct obf_texture *texture);
 CUresult fake_texture_destroy(struct obf_texture *texture, bool ctx_ended);
+CUresult fake_texref_open(const struct obf_texref *ref);
+CUresult fake_texref_close(const struct obf_texref *ref);
+CUresult fake_texref_set(const struct obf_texref *ref, const struct obf_texref_state *next,
+	unsigned setting, unsigned dimension);
+CUresult fake_texref_param(const struct obf_texref *ref, const struct obf_func *func);
 
 #endif

@@ -97,6 +97,26 @@ static void expect_symbols(const struct obi_symbols *symbols, bool is_cubin)
 	CHECK_INT(symbols->ptx_version >= 70, !is_cubin);
 }
 
+/* The symbols of refs.ptx. */
+static void expect_refs(const struct obi_symbols *symbols)
+{
+	CHECK_INT(symbols->n_refs, 4);
+	CHECK_STR(symbols->refs[0].name, "image"); /* sorted */
+	CHECK_STR(obi_symbols_ref(symbols, "image", false)->name, "image");
+	CHECK(obi_symbols_ref(symbols, "unused", false) != NULL);
+	CHECK(obi_symbols_ref(symbols, "listed", false) != NULL);
+	CHECK(obi_symbols_ref(symbols, "screen", true) != NULL);
+	CHECK(obi_symbols_ref(symbols, "screen", false) == NULL);
+	CHECK(obi_symbols_ref(symbols, "image", true) == NULL);
+	CHECK(obi_symbols_ref(symbols, "counter", false) == NULL);
+	CHECK(obi_symbols_ref(symbols, "imag", false) == NULL);
+	/* a reference is no variable */
+	CHECK_INT(symbols->n_variables, 1);
+	expect_variable(symbols, "counter", 4, false, false);
+	CHECK_INT(symbols->variable_bytes, 4);
+	CHECK(obi_symbols_kernel(symbols, "fetch") != NULL);
+}
+
 /* Opens one file and checks each of its entries' symbols. */
 static void check_file(const char *path)
 {
@@ -116,7 +136,10 @@ static void check_file(const char *path)
 			OB_ERR_NONE);
 		CHECK_INT(owned, image.entries[i].codec != OBI_RAW);
 		CHECK_INT(obi_symbols_read(payload, payload_size, &symbols), OB_ERR_NONE);
-		expect_symbols(&symbols, image.entries[i].kind == OBI_ELF);
+		if (strstr(path, "refs"))
+			expect_refs(&symbols);
+		else
+			expect_symbols(&symbols, image.entries[i].kind == OBI_ELF);
 		CHECK_INT(symbols.arch, image.entries[i].arch);
 		if (image.entries[i].kind == OBI_ELF)
 			CHECK_RANGE(obi_elf_size(payload, payload_size), payload_size - 7,
@@ -347,6 +370,29 @@ static bool plain_body(const char *body)
  * Compiled ordinary code counts as plain. One unknown word makes the module not plain, so that the
  * server must be asked.
  */
+TEST(ptx_references)
+{
+	struct obi_symbols s;
+
+	CHECK_INT(scan_text(".visible .global .texref a = { addr_mode_0 = wrap, width = 5 }, b;\n"
+			    ".global .surfref s[1], one; .extern .global .texref far;\n"
+			    ".global .samplerref sampler; .global .texref many[3];\n"
+			    ".tex .u32 old; .global .b64 last;\n",
+			  &s),
+		OB_ERR_NONE);
+	CHECK_INT(s.n_refs, 6);
+	CHECK(obi_symbols_ref(&s, "a", false) && obi_symbols_ref(&s, "b", false));
+	CHECK(obi_symbols_ref(&s, "s", true) && obi_symbols_ref(&s, "one", true));
+	CHECK(obi_symbols_ref(&s, "far", false) && obi_symbols_ref(&s, "old", false));
+	CHECK(!obi_symbols_ref(&s, "sampler", false) && !obi_symbols_ref(&s, "many", false));
+	CHECK_INT(s.n_variables, 1);
+	CHECK(obi_symbols_variable(&s, "last"));
+	obi_symbols_fini(&s);
+	CHECK_INT(scan_text("", &s), OB_ERR_NONE);
+	CHECK(s.n_refs == 0 && !obi_symbols_ref(&s, "a", false));
+	obi_symbols_fini(&s);
+}
+
 TEST(ptx_plain)
 {
 	static const char *const known[] = {

@@ -5,7 +5,8 @@
  * call back in defined ways. "Device memory" is this process's heap.
  *
  * A memset with the value FAKE_BEGIN begins a piece of work of the device, FAKE_END ends the
- * oldest, FAKE_COUNT answers a question (fake_driver.h), and any other value ends all.
+ * oldest, FAKE_COUNT and FAKE_TEXREFS answer questions (fake_driver.h), and any other value ends
+ * all.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -17,6 +18,7 @@
 #include "base/cuda_types.h"
 #include "tests/one_device.h"
 #include "tests/unit/server/fake_driver.h"
+#include "tests/unit/server/fake_texrefs.h"
 
 const char one_device_name[] = "fake";
 const size_t one_device_bytes = 1 << 20;
@@ -298,6 +300,10 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t siz
 {
 	(void)stream;
 	memset((void *)(uintptr_t)dst, value, size);
+	if (value == FAKE_TEXREFS) {
+		fake_texrefs_take((char *)(uintptr_t)dst, size);
+		return CUDA_SUCCESS;
+	}
 	pthread_mutex_lock(&lock);
 	if (value == FAKE_COUNT)
 		*(uint64_t *)(uintptr_t)dst = n_places;

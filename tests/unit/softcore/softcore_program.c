@@ -79,6 +79,31 @@ TEST(marks_kernels_that_reach_what_is_missing)
 		CUDA_ERROR_INVALID_PTX, "unknown instruction frobnicate");
 }
 
+/* References are declared and never used by code that runs. */
+TEST(declares_references)
+{
+	struct obd_program *p = device_load_good(
+		HEAD ".visible .global .texref a, b = { addr_mode_0 = wrap, width = 5 }, c[2];\n"
+		     ".global .surfref s; .global .samplerref sampler; .global .u32 x = 7;\n"
+		     ".visible .entry fetch() { .reg .b32 %r<6>; tex.1d.v4.u32.s32 {%r1, %r2, %r3, "
+		     "%r4}, [a, {%r5}]; ret; }\n"
+		     ".visible .entry takes() { .reg .b64 %d<2>; mov.u64 %d1, s; ret; }\n"
+		     ".visible .entry good() { .reg .b32 %r<2>; ld.global.u32 %r1, [x]; ret; }\n");
+
+	CHECK(strstr(obd_program_kernel(p, "fetch")->refused, "instruction tex is not supported"));
+	CHECK(strstr(obd_program_kernel(p, "takes")->refused,
+		"texture and surface references are not supported"));
+	CHECK(obd_program_kernel(p, "good")->refused == NULL);
+	CHECK(obd_program_global(p, "a") == NULL);
+	CHECK_INT(*(const uint32_t *)obd_program_global(p, "x")->addr, 7);
+	device_end(p);
+	refused(HEAD ".global .texref a", CUDA_ERROR_INVALID_PTX, "");
+	refused(HEAD ".global .texref ;", CUDA_ERROR_INVALID_PTX, "a variable name");
+	refused(HEAD ".global .texref a = { width", CUDA_ERROR_INVALID_PTX, "");
+	refused(HEAD ".const .texref a;", CUDA_ERROR_INVALID_PTX, "");
+	refused(HEAD ".global .texref a; .global .u64 p = a;", CUDA_ERROR_INVALID_PTX, "");
+}
+
 TEST(nests_without_recursion)
 {
 	static char text[200000];
