@@ -16,6 +16,9 @@
 #include "front/stream.h"
 #include "front/texture.h"
 
+#define FAKE_HANDLE 0x700000000000ull /* the first handle of a condition; the next is 8 higher */
+#define FAKE_TASKS  16u
+
 struct fake {
 	/* configuration */
 	int n_devices;
@@ -36,6 +39,10 @@ struct fake {
 		opens, exports;
 	/* graphs: parts that are made, their nodes, dependencies on later nodes */
 	_Atomic int launches, graphs, graph_nodes, bad_deps, graph_launches, graph_sets;
+	_Atomic int conditions, begun; /* handles made; objects for them that are not dropped */
+	struct obf_graph_task
+		tasks[FAKE_TASKS]; /* of the last part; pointers in it are not valid */
+	uint32_t n_tasks;
 	CUresult graph_result; /* of graph_make */
 	struct obf_launch last_launch;
 	uint8_t last_packed[64];
@@ -67,5 +74,14 @@ CUresult fake_array_copy(
 	struct obf_stream *stream, const struct obf_array_copy *what, bool blocking);
 CUresult fake_texture_create(struct obf_texture *texture);
 CUresult fake_texture_destroy(struct obf_texture *texture, bool ctx_ended);
+/* The same (fake_graphs.c). */
+CUresult fake_graph_condition(struct obf_ctx *ctx, void **begun, unsigned start, unsigned flags,
+	CUgraphConditionalHandle *ret);
+CUresult fake_graph_make(struct obf_ctx *ctx, const struct obf_graph_part *part, void **ret);
+void fake_graph_drop(void *made);
+CUresult fake_graph_launch(void *made, struct obf_stream *stream, bool prints);
+CUresult fake_graph_upload(void *made, struct obf_stream *stream);
+CUresult fake_graph_set(void *made, uint32_t index, const struct obf_graph_task *task);
+CUresult fake_graph_enable(void *made, uint32_t index, bool on);
 
 #endif
