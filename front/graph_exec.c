@@ -97,6 +97,29 @@ static CUresult users_take(struct obf_exec *exec, const struct obf_graph *graph)
 	return result;
 }
 
+struct parts_make {
+	struct obf_exec *exec;
+	struct obf_graph *graph;
+	CUgraphNode *ret_node;
+};
+
+static CUresult parts_make(struct obf_ctx *ctx, void *user)
+{
+	struct parts_make *make = user;
+
+	(void)ctx;
+	return obf_exec_parts_make(make->exec, make->graph, make->ret_node);
+}
+
+/* Makes the parts with the context of the nodes current. */
+static CUresult parts_make_within(
+	struct obf_exec *exec, struct obf_graph *graph, CUgraphNode *ret_node)
+{
+	struct parts_make make = { exec, graph, ret_node };
+
+	return exec->ctx ? obf_ctx_run(exec->ctx, parts_make, &make) : parts_make(NULL, &make);
+}
+
 static CUresult exec_fill(struct obf_exec *exec, struct obf_graph *graph, CUgraphNode *ret_node)
 {
 	CUresult result = obf_exec_list_make(exec, graph, ret_node);
@@ -108,7 +131,7 @@ static CUresult exec_fill(struct obf_exec *exec, struct obf_graph *graph, CUgrap
 	if (result == CUDA_SUCCESS)
 		result = obf_exec_order_make(exec);
 	if (result == CUDA_SUCCESS)
-		result = obf_exec_parts_make(exec, graph, ret_node);
+		result = parts_make_within(exec, graph, ret_node);
 	if (result == CUDA_SUCCESS)
 		result = obf_graph_new(&exec->users);
 	return result == CUDA_SUCCESS ? users_take(exec, graph) : result;

@@ -104,7 +104,9 @@ CUresult obf_exec_task(
 		if (result != CUDA_SUCCESS)
 			return result;
 		ret->packed = args;
-		ret->mirrored = obf_mirrors_replace(params->ctx, ret->func, args);
+		/* The program's own copy stays as it is. */
+		ret->mirrored = args != params->kernel.packed &&
+			obf_mirrors_replace(params->ctx, ret->func, args);
 	} else if (params->type == CU_GRAPH_NODE_TYPE_MEMCPY && !params->copy.empty) {
 		ret->kind = OBF_TASK_COPY;
 		ret->copy = &params->copy.copy;

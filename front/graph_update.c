@@ -27,6 +27,21 @@ static CUresult set_check(const struct obf_exec_node *node, const struct obf_nod
 	return CUDA_SUCCESS;
 }
 
+struct task_set {
+	void *made;
+	uint32_t index;
+	const struct obf_graph_task *task;
+};
+
+/* With the node's context current. */
+static CUresult task_set(struct obf_ctx *ctx, void *user)
+{
+	const struct task_set *set = user;
+
+	(void)ctx;
+	return obf_process.backend->graph_set(set->made, set->index, set->task);
+}
+
 CUresult obf_exec_set(struct obf_exec *exec, uint32_t at, struct obf_node_params *params)
 {
 	struct obf_exec_node *node = &exec->nodes[at];
@@ -37,8 +52,11 @@ CUresult obf_exec_set(struct obf_exec *exec, uint32_t at, struct obf_node_params
 	if (result == CUDA_SUCCESS && part->made) {
 		result = obf_exec_task(exec, params, &task);
 		part->mirrored |= task.mirrored;
-		if (result == CUDA_SUCCESS && task.kind != OBF_TASK_EMPTY)
-			result = obf_process.backend->graph_set(part->made, node->index, &task);
+		if (result == CUDA_SUCCESS && task.kind != OBF_TASK_EMPTY) {
+			struct task_set set = { part->made, node->index, &task };
+
+			result = obf_ctx_run(params->ctx, task_set, &set);
+		}
 	}
 	if (result != CUDA_SUCCESS) {
 		obf_params_free(params);
