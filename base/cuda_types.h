@@ -77,6 +77,8 @@ typedef struct CUuuid {
 #define CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION 0x20
 #define CU_TRSF_SEAMLESS_CUBEMAP               0x40
 
+#define CU_GRAPH_COND_ASSIGN_DEFAULT 0x1
+
 typedef enum CUresult {
 	CUDA_SUCCESS = 0,
 	CUDA_ERROR_INVALID_VALUE = 1,

@@ -36,6 +36,7 @@
 	X(TRUST, "trust", "code that every driver takes is loaded without waiting for the result") \
 	X(SHM, "shm", "an shm: address moves the data through shared memory")                      \
 	X(HELP, "help", "a thread that waits for the software device runs its work meanwhile")     \
+	X(GRAPHS, "graphs", "the server has the parts of graphs that need only the device")        \
 	X(SIMD, "simd", "the software device and the kernels use AVX2 or AVX-512")                 \
 	X(FULLMASK, "fullmask", "the software device skips masking when all lanes run")            \
 	X(LEVELS, "levels", "a recurrence sweep counts all radii in one pass")                     \

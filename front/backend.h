@@ -38,14 +38,30 @@ struct obf_point {
 
 /* One node of a part of a graph. */
 struct obf_graph_task {
-	enum { OBF_TASK_EMPTY, OBF_TASK_KERNEL, OBF_TASK_COPY, OBF_TASK_FILL } kind;
+	enum {
+		OBF_TASK_EMPTY,
+		OBF_TASK_KERNEL,
+		OBF_TASK_COPY,
+		OBF_TASK_FILL,
+		OBF_TASK_CONDITIONAL
+	} kind;
 	struct obf_func *func; /* a kernel's, with the other three */
 	const struct obf_launch *launch;
 	const uint8_t *packed;
 	bool mirrored;               /* a parameter points to a mirror (mirror.h) */
 	const struct obf_copy *copy; /* between device addresses of one context; not empty */
 	const struct obf_fill *fill; /* of device memory; not empty */
-	/* the nodes of the part that come before it, by index, which is lower than its own */
+	struct {
+		uint64_t handle; /* of graph_condition, of the same part */
+		CUgraphConditionalNodeType type;
+		uint32_t bodies;
+	} conditional;
+	/*
+	 * It is in body `branch` of conditional task `parent`, which has a lower index; UINT32_MAX:
+	 * in none. The tasks of a body follow one another.
+	 */
+	uint32_t parent, branch;
+	/* the nodes of its body that come before it, by index, which is lower than its own */
 	const uint32_t *deps;
 	uint32_t n_deps;
 };
@@ -55,6 +71,7 @@ struct obf_graph_part {
 	uint32_t n;
 	bool priorities; /* of kernels count */
 	const struct obf_graph_task *tasks;
+	void *begun; /* of graph_condition: the part is made of it. NULL: it has no conditions */
 };
 
 #define OBF_VMM_PAGE (2ull << 20) /* bytes: the granularity of reservations and mappings */
@@ -267,11 +284,26 @@ struct obf_backend {
 	CUresult (*launch)(struct obf_stream *stream, struct obf_func *func,
 		const struct obf_launch *launch, void *packed);
 
-	/* ---- graphs; graph_make NULL: the front end puts the nodes into the stream in turn ---- */
+	/* ---- graphs ---- */
 
-	/* Prepares a part of a graph for launches; *ret is the backend's. May block. */
+	/*
+	 * Whether every part is prepared. Otherwise the front end prepares those with conditional
+	 * nodes only, and puts other nodes into the stream in turn.
+	 */
+	bool graph_all;
+	/*
+	 * A condition of the part *begun, which is made if it is NULL. It is `start` before the first
+	 * launch, and before each one with CU_GRAPH_COND_ASSIGN_DEFAULT in `flags`. *ret is what
+	 * kernels get. May block.
+	 */
+	CUresult (*graph_condition)(struct obf_ctx *ctx, void **begun, unsigned start,
+		unsigned flags, CUgraphConditionalHandle *ret);
+	/*
+	 * Prepares a part of a graph for launches; *ret is the backend's. If it fails, part->begun
+	 * can only be dropped. May block.
+	 */
 	CUresult (*graph_make)(struct obf_ctx *ctx, const struct obf_graph_part *part, void **ret);
-	void (*graph_drop)(void *made);
+	void (*graph_drop)(void *made); /* or what was begun */
 	CUresult (*graph_launch)(void *made, struct obf_stream *stream, bool prints);
 	CUresult (*graph_upload)(void *made, struct obf_stream *stream);
 	/* Later launches use these parameters of node `index`; of the same type as before. */

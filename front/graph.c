@@ -269,6 +269,7 @@ void obf_graph_free(struct obf_graph *graph)
 	ob_ids_remove(&graph_ids, (uint64_t)(uintptr_t)graph->handle);
 	for (size_t i = 0; i < graph->n_nodes; i++)
 		node_release(graph->nodes[i]);
+	obf_conds_free(graph);
 	obf_graph_users_end(graph);
 	free(graph->nodes);
 	free(graph);
@@ -301,7 +302,8 @@ static CUresult nodes_clone(const struct obf_graph *graph, struct obf_graph *clo
 CUresult obf_graph_clone(const struct obf_graph *graph, struct obf_graph **ret)
 {
 	struct obf_graph *clone;
-	CUresult result = graph->has_memory ? CUDA_ERROR_NOT_SUPPORTED : obf_graph_new(&clone);
+	bool refused = graph->has_memory || graph->has_cond || graph->n_conds;
+	CUresult result = refused ? CUDA_ERROR_NOT_SUPPORTED : obf_graph_new(&clone);
 
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -21,7 +21,10 @@
 #define OBF_GRAPH_NODE_MAX (1u << 20) /* nodes of a process */
 #define OBF_GRAPH_DEPTH    32u        /* child graphs in child graphs */
 #define OBF_NODE_ATTRS     17u        /* ids of attributes of kernel nodes are below */
+#define OBF_CONDS_MAX      4096u      /* conditions of a graph */
+#define OBF_BODIES_MAX     256u       /* bodies of a conditional node */
 
+struct obf_cond;
 struct obf_graph;
 struct obf_graph_alloc;
 struct obf_node;
@@ -34,7 +37,12 @@ struct obf_kernel_params {
 	uint32_t bytes;  /* of the packed arguments */
 	uint8_t *packed; /* owned */
 	void **params;   /* owned; into `packed` */
-	bool prints;     /* the module can print */
+	/*
+	 * in an executable graph: the arguments with the device's addresses and handles; owned.
+	 * NULL: those in `packed`
+	 */
+	uint8_t *sent;
+	bool prints; /* the module can print */
 	uint32_t attr_mask;
 	CUkernelNodeAttrValue *attrs; /* owned; by id; NULL: none was set */
 };
@@ -64,6 +72,15 @@ struct obf_batch_params {
 	CUstreamBatchMemOpParams *ops; /* owned */
 };
 
+struct obf_cond_params {
+	struct obf_cond *cond; /* NULL in an executable graph */
+	uint32_t number;       /* of the condition, in the order of their creation */
+	CUgraphConditionalNodeType type;
+	unsigned size;
+	struct obf_graph **bodies; /* owned; NULL in an executable graph */
+	CUgraph *handles;          /* owned; of the bodies, for the program */
+};
+
 struct obf_node_params {
 	CUgraphNodeType type;
 	struct obf_ctx *ctx; /* where the node runs */
@@ -77,6 +94,7 @@ struct obf_node_params {
 		struct obf_alloc_params alloc;
 		struct obf_alloc_params release; /* raw.dptr and the allocation */
 		struct obf_batch_params batch;
+		struct obf_cond_params cond;
 	};
 };
 
@@ -107,13 +125,38 @@ struct obf_graph {
 	CUgraph handle;
 	struct obf_node **nodes; /* in the order of their creation */
 	size_t n_nodes, nodes_room;
-	struct obf_node *parent; /* the child graph node that owns it; NULL: the program does */
+	/* the child graph node or conditional node that owns it; NULL: the program does */
+	struct obf_node *parent;
 	CUgraph original;        /* in a clone: the graph that it was made from */
 	unsigned depth;          /* levels of child graphs in it */
 	bool has_memory;         /* has allocation or free nodes */
-	unsigned execs;          /* executable graphs of a graph with memory nodes */
+	bool has_cond;           /* has conditional nodes, also within others */
+	unsigned execs;          /* executable graphs of a graph that may have one only */
+	struct obf_cond **conds; /* owned; of a graph without parent */
+	uint32_t n_conds;
+	/* the backend's part for which the conditions were made; NULL: none, or not needed */
+	void *begun;
+	bool begun_used; /* a part was made of it */
 	struct obf_graph_user *users;
 	size_t n_users;
+};
+
+/*
+ * The value that decides what a conditional node executes. Kernels set it by its handle, which the
+ * backend makes. It belongs to the graph that owns all others around it.
+ *
+ * A driver's handle belongs to one of its graphs, so the backend makes the handles of a graph in an
+ * object (`begun`) of which the graph's first executable graph is made: there kernels use the handles
+ * that the program has. A further executable graph has conditions of its own, and the handles in the
+ * parameters of its kernels are replaced.
+ */
+struct obf_cond {
+	CUgraphConditionalHandle handle;
+	const struct obf_graph *graph; /* for nodes of it and of the graphs inside */
+	struct obf_ctx *ctx;
+	uint32_t number;
+	unsigned start, flags;
+	bool used; /* a node has it */
 };
 
 /* ---- graphs and nodes (graph.c) ---- */
@@ -122,7 +165,7 @@ CUresult obf_graph_new(struct obf_graph **ret);
 void obf_graph_free(struct obf_graph *graph);
 struct obf_graph *obf_graph_find(CUgraph handle);
 struct obf_node *obf_node_find(CUgraphNode handle);
-/* A deep copy. Errors: out of memory; CUDA_ERROR_NOT_SUPPORTED for memory nodes. */
+/* A deep copy. CUDA_ERROR_NOT_SUPPORTED: it has memory nodes or conditions. */
 CUresult obf_graph_clone(const struct obf_graph *graph, struct obf_graph **ret);
 /*
  * Adds a node and takes over *params, also when it fails. deps: nodes of the graph, without
@@ -141,7 +184,8 @@ uint64_t obf_graph_mark(void);
 
 /* ---- parameters (graph_params.c); *ret is owned by the caller ---- */
 
-/* ctx NULL: the current context. */
+/* The context of a handle, or the current one for NULL. */
+CUresult obf_params_ctx(CUcontext handle, struct obf_ctx **ret);
 CUresult obf_params_kernel(const CUDA_KERNEL_NODE_PARAMS *params, struct obf_node_params *ret);
 CUresult obf_params_launch(struct obf_ctx *ctx, CUfunction func, const struct obf_launch *launch,
 	void **args, void **extra, struct obf_node_params *ret);
@@ -157,7 +201,10 @@ CUresult obf_params_child(CUgraph child, bool move, struct obf_node_params *ret)
 /* The current form of the parameters of CUDA 10 and 11; returns `ret`. */
 CUDA_KERNEL_NODE_PARAMS *obf_kernel_params_now(
 	const CUDA_KERNEL_NODE_PARAMS_v1 *old, CUDA_KERNEL_NODE_PARAMS *ret);
-/* From the generic struct; memory nodes too, whose address is written back. */
+/*
+ * From the generic struct; memory nodes too, whose address is written back. Not for conditional
+ * nodes, whose handle belongs to a graph.
+ */
 CUresult obf_params_any(CUgraphNodeParams *params, struct obf_node_params *ret);
 CUresult obf_params_clone(const struct obf_node_params *params, struct obf_node_params *ret);
 void obf_params_free(struct obf_node_params *params);
@@ -183,6 +230,24 @@ CUresult obf_graph_memory_check(const struct obf_node_params *params, bool auto_
 void obf_graph_memory_apply(const struct obf_node_params *params);
 /* The program frees memory of a graph. CUDA_ERROR_INVALID_VALUE: none is allocated there. */
 CUresult obf_graph_memory_free(uint64_t addr);
+
+/* ---- conditional nodes (graph_cond.c) ---- */
+
+/* The graph that owns all others around this one. */
+struct obf_graph *obf_graph_root(const struct obf_graph *graph);
+/*
+ * Adds a conditional node and the graphs that are its bodies, and writes their handles to *params.
+ * Arguments as for obf_node_add.
+ */
+CUresult obf_cond_node_add(CUgraphNode *ret, CUgraph graph, const CUgraphNode *deps,
+	const CUgraphEdgeData *edges, size_t n, CUDA_CONDITIONAL_NODE_PARAMS *params);
+/* Whether the graph has a condition that no node uses. */
+bool obf_conds_unused(const struct obf_graph *graph);
+/* Frees the conditions with their graph. */
+void obf_conds_free(struct obf_graph *graph);
+/* A conditional node's part of the parameters. */
+void obf_cond_params_free(struct obf_cond_params *params);
+bool obf_cond_params_equal(const struct obf_cond_params *a, const struct obf_cond_params *b);
 
 /* ---- user objects (graph_user.c) ---- */
 

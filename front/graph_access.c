@@ -286,7 +286,7 @@ static CUresult any_set(CUgraphNode handle, CUgraphNodeParams *any)
 	SET(handle, obf_params_any(any, &params));
 }
 
-/* Not for memory nodes, nor for child graphs. */
+/* Not for memory nodes, child graphs and conditional nodes. */
 CUresult obf_cuGraphNodeSetParams(CUgraphNode handle, CUgraphNodeParams *any)
 {
 	CUresult result = obf_ready();
@@ -299,6 +299,7 @@ CUresult obf_cuGraphNodeSetParams(CUgraphNode handle, CUgraphNodeParams *any)
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
 	case CU_GRAPH_NODE_TYPE_GRAPH:
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		return CUDA_ERROR_NOT_SUPPORTED;
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		return kernel_set(handle, (const void *)&any->kernel);

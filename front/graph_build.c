@@ -112,9 +112,11 @@ CUresult obf_cuGraphAddNode_v2(CUgraphNode *ret, CUgraph graph, const CUgraphNod
 	struct obf_node_params params;
 	CUresult result = obf_ready();
 
-	return result == CUDA_SUCCESS
-		? add(obf_params_any(any, &params), &params, ret, graph, deps, edges, n)
-		: result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (any && any->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+		return obf_cond_node_add(ret, graph, deps, edges, n, &any->conditional);
+	return add(obf_params_any(any, &params), &params, ret, graph, deps, edges, n);
 }
 
 CUresult obf_cuGraphAddNode(

@@ -13,6 +13,13 @@
 		CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | \
 		CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY))
 
+/* It has conditions of the graph around it. */
+static bool is_body(const struct obf_graph *graph)
+{
+	return graph->parent &&
+		(graph->has_cond || graph->parent->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL);
+}
+
 static CUresult instantiate(
 	CUgraphExec *ret, CUgraph handle, unsigned long long flags, CUgraphNode *ret_node)
 {
@@ -24,7 +31,12 @@ static CUresult instantiate(
 	*ret_node = NULL;
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!ret || !graph || flags & ~FLAGS)
+	if (!ret || !graph || flags & ~FLAGS || is_body(graph))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH &&
+		flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (obf_conds_unused(graph))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
 		return obf_absent("cuGraphInstantiate: DEVICE_LAUNCH",
@@ -66,18 +78,21 @@ CUresult obf_cuGraphInstantiate(
 
 /* The default stream of the call, for params->hUploadStream 0. */
 CUresult obf_cuGraphInstantiateWithParams(
-	CUgraphExec *ret, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params, CUstream stream)
+	CUgraphExec *ret, CUgraph handle, CUDA_GRAPH_INSTANTIATE_PARAMS *params, CUstream stream)
 {
+	const struct obf_graph *graph = obf_graph_find(handle);
 	CUresult result;
 	CUgraphNode node;
 
 	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = instantiate(ret, graph, params->flags, &node);
+	result = instantiate(ret, handle, params->flags, &node);
 	params->hErrNode_out = node;
 	params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
 	if (result == CUDA_ERROR_NOT_SUPPORTED)
 		params->result_out = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+	else if (result == CUDA_ERROR_INVALID_VALUE && graph && obf_conds_unused(graph))
+		params->result_out = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;
 	else if (result == CUDA_ERROR_INVALID_VALUE)
 		params->result_out = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
 	else if (result != CUDA_SUCCESS)

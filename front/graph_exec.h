@@ -11,6 +11,10 @@
  *              operations. A launch gives each to the stream, as the program's call would.
  *
  * A launch gives the parts to the stream one after the other. One thread at a time, as in CUDA.
+ *
+ * The nodes in the bodies of conditional nodes are in the list too. Each body is a scope, whose nodes
+ * depend on one another only; scope 0 is the graph itself. A part with a conditional node is always
+ * prepared, and has its bodies in it.
  */
 #ifndef OBF_GRAPH_EXEC_H
 #define OBF_GRAPH_EXEC_H
@@ -25,6 +29,7 @@ struct obf_exec_node {
 	CUgraphNode handle;            /* NULL: has none */
 	uint32_t *deps;                /* owned; indices in the list */
 	uint32_t n_deps, room;
+	uint32_t scope; /* the body that it is in */
 	uint32_t end;   /* the first of the two nodes around a child graph: the second. Else 0 */
 	uint32_t part;  /* its part */
 	uint32_t index; /* its place in the part */
@@ -33,9 +38,26 @@ struct obf_exec_node {
 
 struct obf_exec_part {
 	uint32_t first, n; /* in exec->order */
-	void *made;        /* the backend's; NULL: given to the stream in turn */
+	uint32_t total;    /* nodes, those in bodies included */
+	uint32_t n_conds;
+	void *begun; /* for the conditions (graph.h); becomes `made` */
+	void *made;  /* the backend's; NULL: given to the stream in turn */
+	bool lent;   /* `begun` is the graph's */
 	bool prints;
-	bool mirrored; /* kernels have parameters that point to mirrors (mirror.h) */
+	bool mirrored;        /* kernels have parameters that point to mirrors (mirror.h) */
+	unsigned mirror_ends; /* obf_mirror_ends when the parameters were replaced */
+};
+
+struct obf_exec_scope {
+	uint32_t node, branch; /* the body of this conditional node */
+	uint32_t first, n;     /* in exec->order */
+};
+
+struct obf_exec_cond {
+	CUgraphConditionalHandle handle; /* the program's */
+	CUgraphConditionalHandle own;    /* of this executable graph */
+	unsigned start, flags;
+	uint32_t part; /* of its node */
 };
 
 struct obf_exec_name {
@@ -50,11 +72,18 @@ struct obf_exec {
 	struct obf_exec_node *nodes;
 	uint32_t n, room;
 	uint32_t *order;
+	struct obf_exec_scope *scopes;
+	uint32_t n_scopes, scope; /* the scope to which nodes are added */
+	struct obf_exec_cond *conds;
+	uint32_t n_conds;
+	bool translates; /* own handles differ from those of the program */
 	struct obf_exec_part *parts;
 	uint32_t n_parts;
 	struct obf_exec_name *names; /* sorted by handle */
 	uint32_t n_names;
-	CUgraph graph;           /* of a graph with memory nodes: it may have one only */
+	/* of a graph with memory nodes or conditions: it may have one only */
+	CUgraph graph;
+	bool has_memory;
 	struct obf_graph *users; /* holds the references to user objects */
 	/*
 	 * recorded after each launch that is given in turn, for the next one in another stream
@@ -81,10 +110,33 @@ bool obf_exec_node_at(const struct obf_exec *exec, CUgraphNode handle, uint32_t 
 CUresult obf_exec_set(struct obf_exec *exec, uint32_t node, struct obf_node_params *params);
 /* A graph with the same nodes, for a launch into a captured stream. */
 CUresult obf_exec_graph(const struct obf_exec *exec, CUgraph *ret);
+CUresult obf_exec_launch(struct obf_exec *exec, struct obf_stream *stream);
+
+/* ---- steps of obf_exec_new (graph_list.c, graph_parts.c) ---- */
+
+CUresult obf_exec_list_make(
+	struct obf_exec *exec, const struct obf_graph *graph, CUgraphNode *ret_node);
+/* CUDA_ERROR_INVALID_VALUE: a circle. */
+CUresult obf_exec_order_make(struct obf_exec *exec);
+CUresult obf_exec_parts_make(struct obf_exec *exec, struct obf_graph *graph, CUgraphNode *ret_node);
+
+/* ---- nodes and parts (graph_parts.c) ---- */
+
 /* Whether the node needs only the device. */
 bool obf_exec_is_task(const struct obf_node_params *params);
 /* The node as the backend gets it, without dependencies. */
-CUresult obf_exec_task(const struct obf_node_params *params, struct obf_graph_task *ret);
-CUresult obf_exec_launch(struct obf_exec *exec, struct obf_stream *stream);
+CUresult obf_exec_task(
+	const struct obf_exec *exec, struct obf_node_params *params, struct obf_graph_task *ret);
+/*
+ * The arguments of a kernel with the handles of this executable graph, for one launch of the
+ * function. Pointers to pinned memory in them may be replaced.
+ */
+CUresult obf_exec_args(const struct obf_exec *exec, struct obf_kernel_params *kernel,
+	const struct obf_func *func, uint8_t **ret);
+/* Replaces words that are a handle of `from` by the one of `to`. */
+void obf_exec_handles_replace(const struct obf_func *func, uint8_t *args,
+	const struct obf_graph *from, const struct obf_exec *to);
+/* Before a launch of a prepared part: a mirror ended since the parameters were replaced. */
+CUresult obf_exec_part_renew(struct obf_exec *exec, struct obf_exec_part *part);
 
 #endif

@@ -13,16 +13,20 @@
 
 /* ---- one node ---- */
 
-static CUresult kernel_run(struct obf_stream *stream, const struct obf_node_params *params)
+static CUresult kernel_run(
+	const struct obf_exec *exec, struct obf_stream *stream, struct obf_node_params *params)
 {
 	struct obf_func *func;
+	uint8_t *args;
 	CUresult result = obf_params_func(params, &func);
 
 	if (result == CUDA_SUCCESS)
-		result = obf_mirrors_launch(stream, func, params->kernel.packed);
-	return result == CUDA_SUCCESS ? obf_process.backend->launch(stream, func,
-						&params->kernel.launch, params->kernel.packed)
-				      : result;
+		result = obf_exec_args(exec, &params->kernel, func, &args);
+	if (result == CUDA_SUCCESS)
+		result = obf_mirrors_launch(stream, func, args);
+	return result == CUDA_SUCCESS
+		? obf_process.backend->launch(stream, func, &params->kernel.launch, args)
+		: result;
 }
 
 static bool is_pageable(uint64_t addr)
@@ -82,12 +86,12 @@ static CUresult event_run(struct obf_stream *stream, const struct obf_node_param
 							       : obf_event_wait_put(event, stream);
 }
 
-static CUresult node_run(
-	struct obf_stream *stream, const struct obf_node_params *params, bool *host_writes)
+static CUresult node_run(const struct obf_exec *exec, struct obf_stream *stream,
+	struct obf_node_params *params, bool *host_writes)
 {
 	switch ((int)params->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
-		return kernel_run(stream, params);
+		return kernel_run(exec, stream, params);
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		if (params->copy.empty)
 			return CUDA_SUCCESS;
@@ -146,7 +150,7 @@ static CUresult memory_pass(struct obf_exec *exec)
 	bool auto_free = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
 	CUresult result = CUDA_SUCCESS;
 
-	if (!exec->graph)
+	if (!exec->has_memory)
 		return CUDA_SUCCESS;
 	for (uint32_t i = 0; i < exec->n && result == CUDA_SUCCESS; i++)
 		result = obf_graph_memory_check(&exec->nodes[exec->order[i]].params, auto_free);
@@ -155,12 +159,18 @@ static CUresult memory_pass(struct obf_exec *exec)
 	return result;
 }
 
-static CUresult part_run(struct obf_exec *exec, const struct obf_exec_part *part,
+static CUresult part_run(struct obf_exec *exec, struct obf_exec_part *part,
 	struct obf_stream *stream, bool *host_writes)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	if (part->made) {
+		if (ob_unlikely(part->mirrored &&
+			    part->mirror_ends !=
+				    atomic_load_explicit(&obf_mirror_ends, memory_order_relaxed)))
+			result = obf_exec_part_renew(exec, part);
+		if (result != CUDA_SUCCESS)
+			return result;
 		if (ob_unlikely(atomic_load_explicit(&obf_mirrors, memory_order_relaxed) > 0))
 			result = obf_mirrors_launch_replaced(stream, part->mirrored);
 		return result == CUDA_SUCCESS
@@ -168,10 +178,10 @@ static CUresult part_run(struct obf_exec *exec, const struct obf_exec_part *part
 			: result;
 	}
 	for (uint32_t i = 0; i < part->n && result == CUDA_SUCCESS; i++) {
-		const struct obf_exec_node *node = &exec->nodes[exec->order[part->first + i]];
+		struct obf_exec_node *node = &exec->nodes[exec->order[part->first + i]];
 
 		if (!node->disabled)
-			result = node_run(stream, &node->params, host_writes);
+			result = node_run(exec, stream, &node->params, host_writes);
 	}
 	return result;
 }

@@ -11,8 +11,7 @@
 #include "front/private.h"
 #include "front/value.h"
 
-/* The context of a handle, or the current one. */
-static CUresult ctx_get(CUcontext handle, struct obf_ctx **ret)
+CUresult obf_params_ctx(CUcontext handle, struct obf_ctx **ret)
 {
 	CUresult result = handle ? CUDA_SUCCESS : obf_ctx_enter(ret);
 
@@ -90,7 +89,7 @@ CUresult obf_params_kernel(const CUDA_KERNEL_NODE_PARAMS *from, struct obf_node_
 		return CUDA_ERROR_INVALID_VALUE;
 	/* A function, unlike a kernel, belongs to one context. */
 	function = obf_function_find(kernel_handle(&ret->kernel));
-	result = ctx_get(from->ctx, &ret->ctx);
+	result = obf_params_ctx(from->ctx, &ret->ctx);
 	if (result == CUDA_SUCCESS && function)
 		ret->ctx = function->pub.mod->ctx;
 	return result == CUDA_SUCCESS ? kernel_make(ret, from->kernelParams, from->extra) : result;
@@ -192,6 +191,7 @@ static CUresult kernel_clone(const struct obf_kernel_params *from, struct obf_no
 
 	kernel->packed = NULL;
 	kernel->params = NULL;
+	kernel->sent = NULL;
 	kernel->attrs = NULL;
 	if (result != CUDA_SUCCESS || func->param_bytes != from->bytes)
 		return CUDA_ERROR_INVALID_VALUE; /* its module was unloaded */
@@ -218,7 +218,7 @@ CUresult obf_params_copy(const CUDA_MEMCPY3D *copy, CUcontext handle, struct obf
 		return CUDA_ERROR_INVALID_VALUE;
 	ret->copy.raw = *copy;
 	ret->copy.ctx = handle;
-	result = ctx_get(handle, &ret->ctx);
+	result = obf_params_ctx(handle, &ret->ctx);
 	if (result == CUDA_SUCCESS)
 		result = obf_copy_from_3d(copy, &ret->copy.copy);
 	ret->copy.empty = !copy->WidthInBytes || !copy->Height || !copy->Depth;
@@ -260,7 +260,7 @@ CUresult obf_params_fill(
 	*ret = (struct obf_node_params){ .type = CU_GRAPH_NODE_TYPE_MEMSET };
 	if (!fill || (fill->elementSize != 1 && fill->elementSize != 2 && fill->elementSize != 4))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = ctx_get(handle, &ret->ctx);
+	result = obf_params_ctx(handle, &ret->ctx);
 	if (result != CUDA_SUCCESS)
 		return result;
 	ret->fill.raw = (CUDA_MEMSET_NODE_PARAMS_v2){ fill->dst, fill->pitch, fill->value,
@@ -302,7 +302,7 @@ CUresult obf_params_batch(const CUDA_BATCH_MEM_OP_NODE_PARAMS *batch, struct obf
 	*ret = (struct obf_node_params){ .type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP };
 	if (!batch || !batch->paramArray || batch->count >= OBF_VALUES_MAX || batch->flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = ctx_get(batch->ctx, &ret->ctx);
+	result = obf_params_ctx(batch->ctx, &ret->ctx);
 	for (unsigned i = 0; result == CUDA_SUCCESS && i < batch->count; i++)
 		result = obf_value_take(ret->ctx, &batch->paramArray[i], &value);
 	if (result != CUDA_SUCCESS)
@@ -323,6 +323,8 @@ CUresult obf_params_child(CUgraph handle, bool move, struct obf_node_params *ret
 	*ret = (struct obf_node_params){ .type = CU_GRAPH_NODE_TYPE_GRAPH };
 	if (!child || child->depth + 1 >= OBF_GRAPH_DEPTH || (move && child->parent))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (child->n_conds || child->has_cond)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!move)
 		return obf_graph_clone(child, &ret->child);
 	ret->child = child;
@@ -364,9 +366,6 @@ CUresult obf_params_any(CUgraphNodeParams *params, struct obf_node_params *ret)
 		return obf_params_release(params->free.dptr, ret);
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
 		return obf_params_batch((const void *)&params->memOp, ret);
-	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-		return obf_absent("conditional nodes of graphs",
-			"they are not forwarded yet: decide on the host which graph is launched");
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -388,6 +387,12 @@ CUresult obf_params_clone(const struct obf_node_params *params, struct obf_node_
 		return result;
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		return obf_graph_clone(params->child, &ret->child);
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		/* For an executable graph, which has the bodies' nodes in its list. */
+		ret->cond.cond = NULL;
+		ret->cond.bodies = NULL;
+		ret->cond.handles = NULL;
+		return CUDA_SUCCESS;
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
 		ret->batch.ops = malloc(ob_max(params->batch.count, 1u) * sizeof *ret->batch.ops);
 		if (!ret->batch.ops)
@@ -412,6 +417,7 @@ void obf_params_free(struct obf_node_params *params)
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		free(params->kernel.packed);
 		free(params->kernel.params);
+		free(params->kernel.sent);
 		free(params->kernel.attrs);
 		break;
 	case CU_GRAPH_NODE_TYPE_GRAPH:
@@ -419,6 +425,9 @@ void obf_params_free(struct obf_node_params *params)
 		break;
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
 		free(params->batch.ops);
+		break;
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		obf_cond_params_free(&params->cond);
 		break;
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
@@ -473,6 +482,8 @@ bool obf_params_equal(const struct obf_node_params *a, const struct obf_node_par
 		return fills_equal(&a->fill.fill, &b->fill.fill);
 	case CU_GRAPH_NODE_TYPE_EMPTY:
 		return true;
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return obf_cond_params_equal(&a->cond, &b->cond);
 	default:
 		return false; /* set again: that costs no message */
 	}

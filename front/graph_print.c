@@ -39,10 +39,18 @@ static void kernel_print(FILE *out, const struct obf_node_params *params, unsign
 			launch->priority);
 }
 
+static const char *conditional_name(CUgraphConditionalNodeType type)
+{
+	return type == CU_GRAPH_COND_TYPE_IF       ? "IF"
+		: type == CU_GRAPH_COND_TYPE_WHILE ? "WHILE"
+						   : "SWITCH";
+}
+
 static void params_print(FILE *out, const struct obf_node_params *params, unsigned flags)
 {
 	const struct obf_copy *copy = &params->copy.copy;
 	const struct obf_fill *fill = &params->fill.fill;
+	const struct obf_cond_params *cond = &params->cond;
 
 	switch ((int)params->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
@@ -68,24 +76,51 @@ static void params_print(FILE *out, const struct obf_node_params *params, unsign
 		if (says(flags, CU_GRAPH_DEBUG_DOT_FLAGS_BATCH_MEM_OP_NODE_PARAMS))
 			fprintf(out, "\\n%u operations", params->batch.count);
 		break;
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		if (says(flags, CU_GRAPH_DEBUG_DOT_FLAGS_CONDITIONAL_NODE_PARAMS))
+			fprintf(out, "\\n%s, condition %u, %u bodies", conditional_name(cond->type),
+				cond->number, cond->size);
+		break;
 	default:
 		break;
 	}
 }
 
-/* Each graph is a cluster; a child graph stands next to its node. */
-static void graph_print(
-	FILE *out, const struct obf_graph *graph, unsigned number, unsigned *last, unsigned flags)
+struct print {
+	FILE *out;
+	unsigned last; /* number of a graph */
+	unsigned flags;
+};
+
+static void graph_print(struct print *print, const struct obf_graph *graph, unsigned number);
+
+/* A graph inside of a node stands next to it. */
+static void inner_print(
+	struct print *print, const struct obf_graph *graph, unsigned number, size_t node)
 {
+	unsigned inner = ++print->last;
+
+	graph_print(print, graph, inner);
+	if (graph->n_nodes)
+		fprintf(print->out,
+			"\"graph_%u_node_%zu\" -> \"graph_%u_node_0\" [style=dotted];\n", number,
+			node, inner);
+}
+
+/* Each graph is a cluster. */
+static void graph_print(struct print *print, const struct obf_graph *graph, unsigned number)
+{
+	FILE *out = print->out;
+
 	fprintf(out, "subgraph cluster_%u {\nlabel=\"graph_%u\"\n", number, number);
 	for (size_t i = 0; i < graph->n_nodes; i++) {
 		const struct obf_node *node = graph->nodes[i];
 
 		fprintf(out, "\"graph_%u_node_%zu\" [shape=\"record\" label=\"%zu\\n%s", number, i,
 			i, type_name(node->params.type));
-		if (says(flags, CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES))
+		if (says(print->flags, CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES))
 			fprintf(out, "\\n0x%llx", (unsigned long long)(uintptr_t)node->handle);
-		params_print(out, &node->params, flags);
+		params_print(out, &node->params, print->flags);
 		fputs("\"];\n", out);
 	}
 	for (size_t i = 0; i < graph->n_nodes; i++)
@@ -95,16 +130,13 @@ static void graph_print(
 	fputs("}\n", out);
 	for (size_t i = 0; i < graph->n_nodes; i++) {
 		const struct obf_node_params *params = &graph->nodes[i]->params;
-		unsigned child;
 
-		if (params->type != CU_GRAPH_NODE_TYPE_GRAPH)
-			continue;
-		child = ++*last;
-		graph_print(out, params->child, child, last, flags);
-		if (params->child->n_nodes)
-			fprintf(out,
-				"\"graph_%u_node_%zu\" -> \"graph_%u_node_0\" [style=dotted];\n",
-				number, i, child);
+		if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
+			inner_print(print, params->child, number, i);
+		for (unsigned k = 0;
+			params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && k < params->cond.size;
+			k++)
+			inner_print(print, params->cond.bodies[k], number, i);
 	}
 }
 
@@ -112,20 +144,19 @@ CUresult obf_cuGraphDebugDotPrint(CUgraph handle, const char *path, unsigned fla
 {
 	const struct obf_graph *graph = obf_graph_find(handle);
 	CUresult result = obf_ready();
-	unsigned last = 0;
+	struct print print = { .flags = flags };
 	bool failed;
-	FILE *out;
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!graph || !path || flags & ~FLAGS_ALL)
 		return CUDA_ERROR_INVALID_VALUE;
-	out = fopen(path, "we");
-	if (!out)
+	print.out = fopen(path, "we");
+	if (!print.out)
 		return CUDA_ERROR_OPERATING_SYSTEM;
-	fputs("digraph dot {\n", out);
-	graph_print(out, graph, 0, &last, flags);
-	fputs("}\n", out);
-	failed = ferror(out) != 0;
-	return fclose(out) == 0 && !failed ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+	fputs("digraph dot {\n", print.out);
+	graph_print(&print, graph, 0);
+	fputs("}\n", print.out);
+	failed = ferror(print.out) != 0;
+	return fclose(print.out) == 0 && !failed ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }

@@ -27,6 +27,21 @@ static CUresult set_check(const struct obf_exec_node *node, const struct obf_nod
 	return CUDA_SUCCESS;
 }
 
+struct task_set {
+	void *made;
+	uint32_t index;
+	const struct obf_graph_task *task;
+};
+
+/* With the node's context current. */
+static CUresult task_set(struct obf_ctx *ctx, void *user)
+{
+	const struct task_set *set = user;
+
+	(void)ctx;
+	return obf_process.backend->graph_set(set->made, set->index, set->task);
+}
+
 CUresult obf_exec_set(struct obf_exec *exec, uint32_t at, struct obf_node_params *params)
 {
 	struct obf_exec_node *node = &exec->nodes[at];
@@ -35,10 +50,13 @@ CUresult obf_exec_set(struct obf_exec *exec, uint32_t at, struct obf_node_params
 	struct obf_graph_task task;
 
 	if (result == CUDA_SUCCESS && part->made) {
-		result = obf_exec_task(params, &task);
+		result = obf_exec_task(exec, params, &task);
 		part->mirrored |= task.mirrored;
-		if (result == CUDA_SUCCESS && task.kind != OBF_TASK_EMPTY)
-			result = obf_process.backend->graph_set(part->made, node->index, &task);
+		if (result == CUDA_SUCCESS && task.kind != OBF_TASK_EMPTY) {
+			struct task_set set = { part->made, node->index, &task };
+
+			result = obf_ctx_run(params->ctx, task_set, &set);
+		}
 	}
 	if (result != CUDA_SUCCESS) {
 		obf_params_free(params);
@@ -155,6 +173,7 @@ CUresult obf_cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgrap
 	switch ((int)any->type) {
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		return CUDA_ERROR_NOT_SUPPORTED;
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		return obf_cuGraphExecChildGraphNodeSetParams(exec, node, any->graph.graph);
@@ -182,6 +201,9 @@ static CUgraphExecUpdateResult lists_compare(const struct obf_exec *exec, uint32
 		*ret_node = i;
 		if (a->params.type != b->params.type)
 			return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
+		/* All of a child graph is in one body. */
+		if (at == 0 && a->scope != b->scope)
+			return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
 		/* The dependency on the node before a child graph does not count. */
 		for (uint32_t k = 0; k < a->n_deps; k++) {
 			if (a->deps[k] < at)
@@ -198,11 +220,43 @@ static CUgraphExecUpdateResult lists_compare(const struct obf_exec *exec, uint32
 			    a->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE) &&
 			a->params.alloc.alloc != b->params.alloc.alloc)
 			return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+		if (a->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL &&
+			!obf_params_equal(&a->params, &b->params))
+			return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 		if (a->params.type != CU_GRAPH_NODE_TYPE_EMPTY &&
 			set_check(a, &b->params) != CUDA_SUCCESS)
 			return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 	}
 	return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+}
+
+/*
+ * The conditions are paired in the order of their creation. CUDA would take over other default values
+ * and flags; a driver can be told so only with a graph of its own.
+ */
+static bool conds_match(const struct obf_exec *exec, const struct obf_graph *graph)
+{
+	if (exec->n_conds != graph->n_conds)
+		return false;
+	for (uint32_t i = 0; i < exec->n_conds; i++)
+		if (exec->conds[i].start != graph->conds[i]->start ||
+			exec->conds[i].flags != graph->conds[i]->flags)
+			return false;
+	return true;
+}
+
+/* Kernels of the list get the handles of the graph that was instantiated. */
+static void list_rename(
+	const struct obf_exec *exec, const struct obf_exec *list, const struct obf_graph *graph)
+{
+	for (uint32_t i = 0; i < list->n && exec->n_conds; i++) {
+		const struct obf_node_params *params = &list->nodes[i].params;
+		struct obf_func *func;
+
+		if (params->type == CU_GRAPH_NODE_TYPE_KERNEL &&
+			obf_params_func(params, &func) == CUDA_SUCCESS)
+			obf_exec_handles_replace(func, params->kernel.packed, graph, exec);
+	}
 }
 
 /* The nodes whose parameters differ get those of the list. */
@@ -251,6 +305,11 @@ CUresult obf_cuGraphExecUpdate_v2(
 		ret->errorNode = at < list->n ? list->nodes[at].handle : NULL;
 		return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 	}
+	if (!conds_match(exec, graph)) {
+		ret->result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+		return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+	}
+	list_rename(exec, list, graph);
 	result = list_apply(exec, 0, list);
 	if (result != CUDA_SUCCESS)
 		ret->result = CU_GRAPH_EXEC_UPDATE_ERROR;

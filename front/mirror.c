@@ -33,6 +33,7 @@ struct mirror {
 };
 
 _Atomic unsigned obf_mirrors;
+_Atomic unsigned obf_mirror_ends;
 
 static struct mirror *mirrors;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -285,6 +286,7 @@ void obf_mirror_end(uint64_t base)
 	if (mirror) {
 		*link = mirror->next;
 		atomic_fetch_sub(&obf_mirrors, 1);
+		atomic_fetch_add(&obf_mirror_ends, 1);
 	}
 	pthread_mutex_unlock(&lock);
 	if (!mirror)

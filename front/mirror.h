@@ -24,6 +24,8 @@
 struct obf_stream;
 
 extern _Atomic unsigned obf_mirrors; /* how many there are */
+/* How many have ended: addresses that were put into parameters may be out of date. */
+extern _Atomic unsigned obf_mirror_ends;
 
 /*
  * The device address of host memory in a range of the map of kind OBF_MEM_HOST. ctx is current. The

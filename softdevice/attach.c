@@ -23,6 +23,7 @@
 #include "softdevice/device.h"
 #include "softdevice/event.h"
 #include "softdevice/event_share.h"
+#include "softdevice/graph.h"
 #include "softdevice/green.h"
 #include "softdevice/launch.h"
 #include "softdevice/memory.h"
@@ -156,6 +157,13 @@ static struct obf_backend backend = {
 	.stream_value = obd_stream_value,
 	.launch = obd_launch_packed,
 	.host_function = obd_host_function,
+	.graph_condition = obd_graph_condition,
+	.graph_make = obd_graph_make,
+	.graph_drop = obd_graph_drop,
+	.graph_launch = obd_graph_launch,
+	.graph_upload = obd_graph_upload,
+	.graph_set = obd_graph_set,
+	.graph_enable = obd_graph_enable,
 	.peers = true,
 	.mem_alloc = obd_memory_alloc,
 	.mem_free = obd_memory_release,

@@ -25,6 +25,7 @@
 #define OBD_STACK_MAX     (512ull << 10)
 
 struct obd_alloc;
+struct obd_graph;
 struct obd_module;
 struct obd_stream;
 
@@ -46,6 +47,7 @@ struct obd_ctx {
 	pthread_mutex_t lock; /* guards the fields below */
 	struct obd_alloc *allocs;
 	struct obd_module *modules;
+	struct obd_graph *graphs;
 	uint64_t heap_limit, heap_used, print_limit, stack_limit; /* bytes */
 	struct obd_print print;
 };

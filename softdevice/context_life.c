@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "softdevice/config.h"
 #include "softdevice/context.h"
+#include "softdevice/graph.h"
 #include "softdevice/memory.h"
 #include "softdevice/module.h"
 #include "softdevice/sched.h"
@@ -90,6 +91,7 @@ void obd_ctx_release(struct obf_ctx *front)
 
 	if (!ctx || ctx->abandoned)
 		return;
+	obd_graphs_forget(ctx);
 	obd_module_forget(ctx);
 	obd_memory_forget(ctx);
 	obd_print_fini(&ctx->print);

@@ -31,11 +31,14 @@ static void rows_copy(const struct obf_copy *c, uint64_t dst, uint64_t src)
 				c->width);
 }
 
+void obd_copy_rows(const struct obf_copy *copy)
+{
+	rows_copy(copy, copy->dst, copy->src);
+}
+
 static void copy_run(struct obd_op *op)
 {
-	struct copy_op *c = (struct copy_op *)op;
-
-	rows_copy(&c->copy, c->copy.dst, c->copy.src);
+	obd_copy_rows(&((struct copy_op *)op)->copy);
 }
 
 /* Number of bytes from the first to the last byte of the rows. */

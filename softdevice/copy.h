@@ -31,6 +31,8 @@ CUresult obd_copy_checked(struct obf_stream *stream, const struct obf_copy *copy
 /* The check of one side: mappings without access, and queued frees. */
 CUresult obd_copy_side_check(
 	bool device, uint64_t addr, size_t pitch, size_t slice, const struct obf_copy *copy);
+/* Copies at once. */
+void obd_copy_rows(const struct obf_copy *copy);
 CUresult obd_fill(struct obf_stream *stream, const struct obf_fill *fill);
 
 #endif

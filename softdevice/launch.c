@@ -23,17 +23,21 @@ struct kernel_op {
 	_Alignas(16) unsigned char params[];
 };
 
-static void kernel_run(struct obd_op *op)
+static void grid_run(struct obd_ctx *ctx, const struct obd_grid *grid)
 {
-	struct kernel_op *k = (struct kernel_op *)op;
 	struct obd_fault fault = { .result = CUDA_SUCCESS };
-	CUresult result = obd_grid_run(obd_module_pool(), &k->grid, &fault);
+	CUresult result = obd_grid_run(obd_module_pool(), grid, &fault);
 
 	if (!result)
 		return;
-	if (!atomic_load_explicit(&op->ctx->abort, memory_order_relaxed))
+	if (!atomic_load_explicit(&ctx->abort, memory_order_relaxed))
 		obd_notice_fault(&fault);
-	obd_ctx_fail(op->ctx, result);
+	obd_ctx_fail(ctx, result);
+}
+
+static void kernel_run(struct obd_op *op)
+{
+	grid_run(op->ctx, &((struct kernel_op *)op)->grid);
 }
 
 static void kernel_run_dry(struct obd_op *op)
@@ -44,6 +48,33 @@ static void kernel_run_dry(struct obd_op *op)
 static void kernel_fini(struct obd_op *op)
 {
 	obd_module_unref(((struct kernel_op *)op)->module);
+}
+
+void obd_grid_run_in(struct obd_ctx *ctx, const struct obd_grid *grid)
+{
+	struct obd_grid now = *grid;
+
+	now.grid_id = atomic_fetch_add_explicit(&ctx->grids, 1, memory_order_relaxed) + 1;
+	now.abort = &ctx->abort;
+	if (ob_unlikely(obd_config.model != NULL))
+		obd_dry_grid_run(&now);
+	else
+		grid_run(ctx, &now);
+}
+
+void obd_grid_fill(
+	struct obd_grid *ret, const struct obf_func *func, const struct obf_launch *launch)
+{
+	const struct obd_module *module = func->mod->backend;
+
+	ret->program = module->program;
+	ret->kernel = func->backend;
+	memcpy(ret->grid, launch->grid, sizeof ret->grid);
+	memcpy(ret->block, launch->block, sizeof ret->block);
+	for (int i = 0; i < 3; i++)
+		ret->cluster[i] = launch->cluster[i] ? launch->cluster[i] : 1;
+	ret->dynamic_shared = launch->dynamic_shared;
+	ret->cooperative = launch->cooperative;
 }
 
 static struct kernel_op *kernel_op_new(
@@ -57,14 +88,7 @@ static struct kernel_op *kernel_op_new(
 	obd_module_ref(k->module);
 	k->op.run = ob_unlikely(obd_config.model != NULL) ? kernel_run_dry : kernel_run;
 	k->op.fini = kernel_fini;
-	k->grid.program = k->module->program;
-	k->grid.kernel = func->backend;
-	memcpy(k->grid.grid, launch->grid, sizeof k->grid.grid);
-	memcpy(k->grid.block, launch->block, sizeof k->grid.block);
-	for (int i = 0; i < 3; i++)
-		k->grid.cluster[i] = launch->cluster[i] ? launch->cluster[i] : 1;
-	k->grid.dynamic_shared = launch->dynamic_shared;
-	k->grid.cooperative = launch->cooperative;
+	obd_grid_fill(&k->grid, func, launch);
 	k->grid.params = k->params;
 	k->grid.grid_id = atomic_fetch_add_explicit(&ctx->grids, 1, memory_order_relaxed) + 1;
 	k->grid.abort = &ctx->abort;

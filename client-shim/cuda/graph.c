@@ -51,6 +51,9 @@ static CUresult task_send(
 			launch->priority, task->func->param_bytes, n, task->packed, task->deps);
 	case OBF_TASK_COPY:
 		return copy_send(graph, node, task->copy, n, task->deps);
+	case OBF_TASK_CONDITIONAL:
+		return obc_call_op_graph_conditional(graph, task->conditional.handle, node,
+			(uint32_t)task->conditional.type, task->conditional.bodies, n, task->deps);
 	case OBF_TASK_FILL:
 		return obc_call_op_graph_fill(graph, fill->dst, fill->pitch, fill->width,
 			fill->height, fill->value, fill->element, node, n, task->deps);
@@ -75,15 +78,11 @@ static CUresult task_add(uint64_t graph, uint32_t node, const struct obf_graph_t
 
 /* ---- the backend's functions ---- */
 
-CUresult obc_graph_make(struct obf_ctx *ctx, const struct obf_graph_part *part, void **ret)
+static CUresult graph_begin(struct obc_graph **ret)
 {
-	struct obc_graph *graph;
+	struct obc_graph *graph = calloc(1, sizeof *graph);
 	CUresult result;
 
-	(void)ctx;
-	if (part->n > OBP_GRAPH_NODES_MAX)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	graph = calloc(1, sizeof *graph);
 	if (graph)
 		graph->id = ob_ids_add(&graph_ids, graph);
 	if (!graph || !graph->id) {
@@ -91,14 +90,61 @@ CUresult obc_graph_make(struct obf_ctx *ctx, const struct obf_graph_part *part, 
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	result = obc_call_op_graph_begin(graph->id);
-	for (uint32_t i = 0; i < part->n && result == CUDA_SUCCESS; i++)
-		result = task_add(graph->id, i, &part->tasks[i]);
+	if (result == CUDA_SUCCESS)
+		*ret = graph;
+	else
+		obc_graph_drop(graph);
+	return result;
+}
+
+CUresult obc_graph_condition(struct obf_ctx *ctx, void **begun, unsigned start, unsigned flags,
+	CUgraphConditionalHandle *ret)
+{
+	struct obc_graph *graph = *begun;
+	CUresult result = graph ? CUDA_SUCCESS : graph_begin(&graph);
+
+	(void)ctx;
+	if (result != CUDA_SUCCESS)
+		return result;
+	*begun = graph;
+	return obc_call_op_graph_condition(graph->id, start, flags, ret);
+}
+
+/* Says in which body the next tasks are, where that changes. */
+static CUresult body_enter(uint64_t graph, const struct obf_graph_part *part, uint32_t i)
+{
+	const struct obf_graph_task *task = &part->tasks[i];
+
+	if (task->parent == UINT32_MAX ||
+		(part->tasks[i - 1].parent == task->parent &&
+			part->tasks[i - 1].branch == task->branch))
+		return CUDA_SUCCESS;
+	return obc_call_op_graph_body(graph, task->parent, task->branch);
+}
+
+CUresult obc_graph_make(struct obf_ctx *ctx, const struct obf_graph_part *part, void **ret)
+{
+	struct obc_graph *graph = part->begun;
+	CUresult result = CUDA_SUCCESS;
+
+	(void)ctx;
+	if (part->n > OBP_GRAPH_NODES_MAX)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!graph)
+		result = graph_begin(&graph);
+	if (result != CUDA_SUCCESS)
+		return result;
+	for (uint32_t i = 0; i < part->n && result == CUDA_SUCCESS; i++) {
+		result = body_enter(graph->id, part, i);
+		if (result == CUDA_SUCCESS)
+			result = task_add(graph->id, i, &part->tasks[i]);
+	}
 	if (result == CUDA_SUCCESS)
 		result = obc_call_op_graph_make(
 			graph->id, part->n, part->priorities ? OBP_GRAPH_PRIORITIES : 0);
 	if (result == CUDA_SUCCESS)
 		*ret = graph;
-	else
+	else if (!part->begun)
 		obc_graph_drop(graph);
 	return result;
 }

@@ -13,6 +13,12 @@
 
 #define OBC_GRAPH_MAX (1u << 16) /* parts of a session */
 
+/*
+ * Waits for the server's answer: a kernel gets the handle of the server's driver. Conditions are made
+ * rarely, once for each conditional node of the program.
+ */
+CUresult obc_graph_condition(struct obf_ctx *ctx, void **begun, unsigned start, unsigned flags,
+	CUgraphConditionalHandle *ret);
 /* Waits for the server's answer, since a driver may refuse a graph. */
 CUresult obc_graph_make(struct obf_ctx *ctx, const struct obf_graph_part *part, void **ret);
 void obc_graph_drop(void *made);

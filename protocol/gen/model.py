@@ -27,7 +27,8 @@ WIRE = {'u8': ('uint8_t', 1), 'u16': ('uint16_t', 2), 'u32': ('uint32_t', 4), 'u
 SCALARS = {'int': 'i32', 'unsigned int': 'u32', 'unsigned long long': 'u64', 'long long': 'i64', 'size_t': 'u64',
            'unsigned char': 'u8', 'unsigned short': 'u16', 'float': 'f32', 'double': 'f64', 'char': 'u8',
            'CUdevice': 'i32', 'CUdeviceptr': 'u64', 'CUdeviceptr_v1': 'u32', 'cuuint32_t': 'u32', 'cuuint64_t': 'u64',
-           'CUmemGenericAllocationHandle': 'u64', 'CUtexObject': 'u64', 'CUsurfObject': 'u64'}
+           'CUmemGenericAllocationHandle': 'u64', 'CUtexObject': 'u64', 'CUsurfObject': 'u64',
+           'CUgraphConditionalHandle': 'u64'}
 
 # Handles that are numbers in C. The others are pointers, according to base/cuda_types.h.
 NUMBER_HANDLES = ('CUmemGenericAllocationHandle',)

@@ -56,6 +56,7 @@ enum obd_builtin {
 	OBD_BUILTIN_FREE,
 	OBD_BUILTIN_ASSERTFAIL,
 	OBD_BUILTIN_NANOSLEEP,
+	OBD_BUILTIN_CONDITION,  /* cudaGraphSetConditional */
 	OBD_BUILTIN_UNRESOLVED, /* an .extern function without a definition */
 };
 

@@ -19,6 +19,11 @@ __global__ void change(int *p, int n)
 	answer = 0;
 }
 
+__global__ void stop(cudaGraphConditionalHandle loop)
+{
+	cudaGraphSetConditional(loop, 0);
+}
+
 #define TRY(call)                                                           \
 	do {                                                                \
 		cudaError_t error = call;                                   \
@@ -29,6 +34,58 @@ __global__ void change(int *p, int n)
 static void CUDART_CB note(void *user)
 {
 	*(int *)user = 7;
+}
+
+static cudaGraph_t body_of(cudaGraph_t graph, cudaGraphConditionalNodeType type, unsigned value,
+	cudaGraphConditionalHandle *handle)
+{
+	cudaGraphNodeParams params = { cudaGraphNodeTypeConditional };
+	cudaGraphNode_t node;
+
+	TRY(cudaGraphConditionalHandleCreate(handle, graph, value, cudaGraphCondAssignDefault));
+	params.conditional.handle = *handle;
+	params.conditional.type = type;
+	params.conditional.size = 1;
+#if CUDART_VERSION >= 13000
+	TRY(cudaGraphAddNode(&node, graph, NULL, NULL, 0, &params));
+#else
+	TRY(cudaGraphAddNode(&node, graph, NULL, 0, &params));
+#endif
+	return params.conditional.phGraph_out[0];
+}
+
+/* One number moves up by one place in each turn of the loop. */
+static void graph_run(int *p)
+{
+	static const int start[4] = { 5, 0, 0, 1 };
+	cudaGraphNode_t stopped, higher, lower;
+	cudaGraphConditionalHandle handle;
+	cudaKernelNodeParams stopping = {};
+	void *args[] = { &handle };
+	cudaGraph_t graph, body;
+	cudaGraphExec_t exec;
+	int end[4] = { 0 };
+
+	TRY(cudaMemcpy(p, start, sizeof start, cudaMemcpyHostToDevice));
+	TRY(cudaGraphCreate(&graph, 0));
+	body = body_of(graph, cudaGraphCondTypeWhile, 1, &handle);
+	stopping.func = (void *)stop;
+	stopping.gridDim = stopping.blockDim = dim3(1);
+	stopping.kernelParams = args;
+	if (cudaGraphAddKernelNode(&stopped, body, NULL, 0, &stopping))
+		return; /* no code for this device: nothing would end the loop */
+	TRY(cudaGraphAddMemcpyNode1D(
+		&higher, body, &stopped, 1, p + 2, p + 1, 4, cudaMemcpyDeviceToDevice));
+	TRY(cudaGraphAddMemcpyNode1D(
+		&lower, body, &higher, 1, p + 1, p, 4, cudaMemcpyDeviceToDevice));
+	body = body_of(graph, cudaGraphCondTypeIf, 0, &handle);
+	TRY(cudaGraphAddMemcpyNode1D(&lower, body, NULL, 0, p + 3, p, 4, cudaMemcpyDeviceToDevice));
+	TRY(cudaGraphInstantiate(&exec, graph, 0));
+	TRY(cudaGraphLaunch(exec, 0));
+	TRY(cudaMemcpy(end, p, sizeof end, cudaMemcpyDeviceToHost));
+	printf("loop and branch: %d %d %d, %d\n", end[0], end[1], end[2], end[3]);
+	TRY(cudaGraphExecDestroy(exec));
+	TRY(cudaGraphDestroy(graph));
 }
 
 int main(void)
@@ -63,6 +120,7 @@ int main(void)
 		attributes.numRegs > 0 ? "known" : "unknown");
 	change<<<1, 2048>>>(p, n);
 	printf("a block too large: %s\n", cudaGetErrorName(cudaGetLastError()));
+	graph_run(p);
 	TRY(cudaFree(p));
 	return 0;
 }

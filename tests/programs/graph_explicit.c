@@ -4,16 +4,10 @@
  * Graphs that a program builds node by node: every type of node, dependencies, queries, clones,
  * updates of the graph and of the executable graph, nodes that are switched off, and wrong uses.
  */
-#include "driver.h"
+#include "graphs.h"
 
-enum { LENGTH = 128, BYTES = LENGTH * 4 };
-
-static CUcontext context;
-static CUfunction bounded;
-static CUdeviceptr a, b;
-static CUstream stream, other;
+static CUstream other;
 static int host_calls, host_saw;
-static int got[LENGTH];
 
 static void CUDA_CB on_host(void *argument)
 {
@@ -24,55 +18,6 @@ static void CUDA_CB on_host(void *argument)
 static void CUDA_CB on_destroy(void *argument)
 {
 	++*(int *)argument;
-}
-
-static CUDA_KERNEL_NODE_PARAMS increment(CUdeviceptr *data, void **args)
-{
-	CUDA_KERNEL_NODE_PARAMS kernel = { .func = bounded,
-		.gridDimX = 1,
-		.gridDimY = 1,
-		.gridDimZ = 1,
-		.blockDimX = LENGTH,
-		.blockDimY = 1,
-		.blockDimZ = 1,
-		.kernelParams = args };
-
-	args[0] = data;
-	return kernel;
-}
-
-static CUDA_MEMSET_NODE_PARAMS filled(CUdeviceptr dst, unsigned value)
-{
-	return (CUDA_MEMSET_NODE_PARAMS){
-		.dst = dst, .value = value, .elementSize = 4, .width = LENGTH, .height = 1
-	};
-}
-
-static CUDA_MEMCPY3D copied(CUdeviceptr dst, CUdeviceptr src)
-{
-	return (CUDA_MEMCPY3D){ .srcMemoryType = CU_MEMORYTYPE_DEVICE,
-		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
-		.srcDevice = src,
-		.dstDevice = dst,
-		.WidthInBytes = BYTES,
-		.Height = 1,
-		.Depth = 1 };
-}
-
-/* All words of device memory are this value. */
-static bool is_all(CUdeviceptr data, int value)
-{
-	CU(cuMemcpyDtoH(got, data, BYTES));
-	for (int i = 0; i < LENGTH; i++)
-		if (got[i] != value)
-			return false;
-	return true;
-}
-
-static void run(CUgraphExec exec)
-{
-	CU(cuGraphLaunch(exec, stream));
-	CU(cuStreamSynchronize(stream));
 }
 
 /* fill a -> two kernels on a, with an empty node between -> copy to b */
@@ -571,18 +516,7 @@ static void wrong(void)
 
 int main(void)
 {
-	CUmodule module;
-	CUdevice device;
-
-	CU(cuInit(0));
-	CU(cuDeviceGet(&device, 0));
-	CU(cuDevicePrimaryCtxRetain(&context, device));
-	CU(cuCtxSetCurrent(context));
-	CU(cuModuleLoad(&module, beside("driver_kernels.ptx")));
-	CU(cuModuleGetFunction(&bounded, module, "bounded"));
-	CU(cuMemAlloc(&a, BYTES));
-	CU(cuMemAlloc(&b, BYTES));
-	CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	graphs_begin();
 	CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	chain();
 	host_memory();
@@ -593,11 +527,6 @@ int main(void)
 	user_objects();
 	printed();
 	wrong();
-	CU(cuMemFree(a));
-	CU(cuMemFree(b));
-	CU(cuStreamDestroy(stream));
 	CU(cuStreamDestroy(other));
-	CU(cuModuleUnload(module));
-	CU(cuDevicePrimaryCtxRelease(device));
-	return verdict("graph_explicit");
+	return graphs_end("graph_explicit");
 }

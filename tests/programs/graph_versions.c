@@ -4,34 +4,15 @@
  * The calls about graphs and captures as programs built with CUDA 10 to 12 make them, and memory
  * nodes.
  */
-#include "driver.h"
-
-enum { LENGTH = 128, BYTES = LENGTH * 4 };
+#include "graphs.h"
 
 /* The function of the library under exactly this name. */
 #define OLD(name, ...) ((CUresult(*)(__VA_ARGS__))driver_entry(#name))
 
-static CUcontext context;
-static CUfunction bounded;
-static CUdeviceptr data;
-static CUstream stream;
-static int got[LENGTH];
-
-static bool is_all(CUdeviceptr at, int value)
-{
-	CU(cuMemcpyDtoH(got, at, BYTES));
-	for (int i = 0; i < LENGTH; i++)
-		if (got[i] != value)
-			return false;
-	return true;
-}
-
 static void nodes(void)
 {
-	CUDA_MEMSET_NODE_PARAMS fill_params = {
-		.dst = data, .value = 3, .elementSize = 4, .width = LENGTH, .height = 1
-	};
-	void *args[] = { &data };
+	CUDA_MEMSET_NODE_PARAMS fill_params = filled(a, 3);
+	void *args[] = { &a };
 	CUDA_KERNEL_NODE_PARAMS_v1 kernel = { bounded, 1, 1, 1, LENGTH, 1, 1, 0, args, NULL };
 	CUDA_KERNEL_NODE_PARAMS_v1 read;
 	CUgraphNode fill, node, any_node, list[4], to[4], failed = NULL;
@@ -78,7 +59,7 @@ static void nodes(void)
 	CU(cuGraphLaunch(exec, stream));
 	CU(cuGraphLaunch(second, stream));
 	CU(cuStreamSynchronize(stream));
-	OK(is_all(data, 4));
+	OK(is_all(a, 4));
 	CU(cuGraphExecDestroy(exec));
 	CU(cuGraphExecDestroy(second));
 	CU(cuGraphDestroy(graph));
@@ -89,7 +70,7 @@ static void captures(void)
 {
 	CUstreamCaptureStatus status;
 	const CUgraphNode *deps;
-	void *args[] = { &data };
+	void *args[] = { &a };
 	CUgraph graph, now;
 	CUgraphExec exec;
 	cuuint64_t id = 0, same = 0;
@@ -97,7 +78,7 @@ static void captures(void)
 	size_t n = 9;
 
 	CU(OLD(cuStreamBeginCapture, CUstream)(stream));
-	CU(cuMemsetD32Async(data, 5, LENGTH, stream));
+	CU(cuMemsetD32Async(a, 5, LENGTH, stream));
 	CU(OLD(cuStreamGetCaptureInfo, CUstream, CUstreamCaptureStatus *, cuuint64_t *)(
 		stream, &status, &id));
 	CU(OLD(cuStreamGetCaptureInfo_v2, CUstream, CUstreamCaptureStatus *, cuuint64_t *,
@@ -118,7 +99,7 @@ static void captures(void)
 	CU(cuGraphInstantiate(&exec, graph, 0));
 	CU(cuGraphLaunch(exec, stream));
 	CU(cuStreamSynchronize(stream));
-	OK(is_all(data, 6));
+	OK(is_all(a, 6));
 	CU(cuGraphExecDestroy(exec));
 	CU(cuGraphDestroy(graph));
 	printf("captures\n");
@@ -132,22 +113,15 @@ static void memory(void)
 		.bytesize = BYTES,
 	};
 	CUDA_MEM_ALLOC_NODE_PARAMS read;
-	CUDA_MEMSET_NODE_PARAMS fill = {
-		.value = 8, .elementSize = 4, .width = LENGTH, .height = 1
-	};
-	CUDA_MEMCPY3D copy = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
-		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
-		.dstDevice = data,
-		.WidthInBytes = BYTES,
-		.Height = 1,
-		.Depth = 1 };
+	CUDA_MEMSET_NODE_PARAMS fill = filled(0, 8);
+	CUDA_MEMCPY3D copy = copied(a, 0);
 	CUgraphNode made, filled, copied, freed;
 	CUdeviceptr addr = 0;
 	CUgraphExec exec;
 	CUgraph graph;
 
 	CU(cuGraphCreate(&graph, 0));
-	EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddMemFreeNode(&freed, graph, NULL, 0, data));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddMemFreeNode(&freed, graph, NULL, 0, a));
 	CU(cuGraphAddMemAllocNode(&made, graph, NULL, 0, &alloc));
 	fill.dst = copy.srcDevice = alloc.dptr;
 	CU(cuGraphAddMemsetNode(&filled, graph, &made, 1, &fill, context));
@@ -161,7 +135,7 @@ static void memory(void)
 	for (int i = 0; i < 3; i++)
 		CU(cuGraphLaunch(exec, stream));
 	CU(cuStreamSynchronize(stream));
-	OK(is_all(data, 8));
+	OK(is_all(a, 8));
 	CU(cuGraphExecDestroy(exec));
 	CU(cuGraphDestroy(graph));
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemFree(alloc.dptr));
@@ -170,23 +144,9 @@ static void memory(void)
 
 int main(void)
 {
-	CUmodule module;
-	CUdevice device;
-
-	CU(cuInit(0));
-	CU(cuDeviceGet(&device, 0));
-	CU(cuDevicePrimaryCtxRetain(&context, device));
-	CU(cuCtxSetCurrent(context));
-	CU(cuModuleLoad(&module, beside("driver_kernels.ptx")));
-	CU(cuModuleGetFunction(&bounded, module, "bounded"));
-	CU(cuMemAlloc(&data, BYTES));
-	CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	graphs_begin();
 	nodes();
 	captures();
 	memory();
-	CU(cuStreamDestroy(stream));
-	CU(cuMemFree(data));
-	CU(cuModuleUnload(module));
-	CU(cuDevicePrimaryCtxRelease(device));
-	return verdict("graph_versions");
+	return graphs_end("graph_versions");
 }

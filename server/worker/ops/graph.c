@@ -1,38 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/*
- * Graphs: the client sends a part of a graph node by node, and the driver makes a graph of it. An
- * error of the driver is kept until graph_make, whose reply has it. Addresses are checked as for
- * copies and fills. What is freed later is unmapped, and a launch that uses it fails on the device.
- */
-#include <stdlib.h>
-#include <string.h>
+/* Graphs: the client sends a part of a graph node by node, and the driver makes a graph of it. */
+#include "server/worker/ops/graph.h"
 
-#include "base/check.h"
+#include <stdlib.h>
+
 #include "server/layers/hold.h"
 #include "server/layers/quota.h"
-#include "server/worker/ops/box.h"
-#include "server/worker/ops/ops.h"
 
-#define NODE_BYTES 256u /* charged for a node, about what a driver needs */
-
-enum node_kind { NODE_EMPTY, NODE_KERNEL, NODE_COPY, NODE_FILL };
-
-struct node {
-	CUgraphNode driver;
-	enum node_kind kind;
-};
-
-struct obs_graph {
-	CUgraph driver;
-	CUgraphExec exec; /* NULL: graph_make has not succeeded */
-	CUresult failed;  /* of the first call that failed since graph_begin */
-	struct node *nodes;
-	uint32_t n, room;
-};
-
-/* A client may name a graph that ended with its context. NULL: the result was reported. */
-static struct obs_graph *graph_get(struct obs_exec *x, const struct obp_record *rec, uint64_t id)
+struct obs_graph *obs_graph_get(struct obs_exec *x, const struct obp_record *rec, uint64_t id)
 {
 	struct obs_handle *handle = obs_handles_find(&x->session->graphs, id);
 
@@ -42,12 +18,22 @@ static struct obs_graph *graph_get(struct obs_exec *x, const struct obp_record *
 	return NULL;
 }
 
+static uint64_t charge_of(const struct obs_graph *graph)
+{
+	uint64_t n = graph->n + graph->n_handles;
+
+	for (uint32_t i = 0; i < graph->n; i++)
+		n += graph->nodes[i].n_bodies;
+	return n * OBS_NODE_BYTES;
+}
+
 static void graph_end(struct obs_exec *x, struct obs_graph *graph)
 {
 	if (graph->exec)
 		x->drv->cuGraphExecDestroy(graph->exec);
 	x->drv->cuGraphDestroy(graph->driver);
-	obs_hold_give(OBS_HOLD_HANDLES, (uint64_t)graph->n * NODE_BYTES);
+	obs_hold_give(OBS_HOLD_HANDLES, charge_of(graph));
+	free(graph->handles);
 	free(graph->nodes);
 	free(graph);
 }
@@ -66,6 +52,8 @@ void obs_op_graph_begin(
 	if (result != CUDA_SUCCESS) {
 		free(graph);
 		graph = NULL;
+	} else {
+		graph->into = graph->driver;
 	}
 	handle.driver = graph;
 	if (!obs_handles_put(&x->session->graphs, req->graph, &handle))
@@ -109,268 +97,45 @@ void obs_graphs_forget(struct obs_exec *x, const struct obs_context *context)
 	obs_handles_each(&x->session->graphs, forget_one, &forget);
 }
 
-/* ---- nodes ---- */
+/* ---- conditions ---- */
 
-/* What one record says of a node. */
-struct change {
-	struct obs_graph *graph;
-	enum node_kind kind;
-	uint32_t number;
-	CUgraphNode deps[OBP_GRAPH_DEPS_MAX]; /* of a new node */
-	uint32_t n_deps;
-	struct node *node; /* the one that gets other parameters; NULL: a new one */
-};
-
-/* The driver's nodes for the numbers in the record. False: the client broke the protocol. */
-static bool deps_get(const struct obs_graph *graph, uint32_t below, const void *deps, uint32_t n,
-	CUgraphNode *ret)
+static CUresult condition_make(struct obs_exec *x, struct obs_graph *graph,
+	const struct obp_graph_condition_req *req, CUgraphConditionalHandle *ret)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t number;
-
-		memcpy(&number, (const uint8_t *)deps + 4 * (size_t)i, sizeof number);
-		if (number >= below || number >= graph->n)
-			return false;
-		ret[i] = graph->nodes[number].driver;
-	}
-	return true;
-}
-
-static CUresult node_room(struct obs_graph *graph)
-{
+	CUgraphConditionalHandle *handles;
 	CUresult result;
 
-	if (graph->n == graph->room) {
-		uint32_t room = graph->room ? graph->room * 2 : 64;
-		struct node *nodes = realloc(graph->nodes, room * sizeof *nodes);
-
-		if (!nodes)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		graph->nodes = nodes;
-		graph->room = room;
-	}
-	result = obs_quota_host(OBS_HOLD_HANDLES, NODE_BYTES);
+	if (graph->n_handles >= OBP_GRAPH_CONDITIONS_MAX)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	handles = realloc(graph->handles, (graph->n_handles + 1) * sizeof *handles);
+	if (!handles)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	graph->handles = handles;
+	result = obs_quota_host(OBS_HOLD_HANDLES, OBS_NODE_BYTES);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = x->drv->cuGraphConditionalHandleCreate(
+		ret, graph->driver, x->context->driver, req->start, req->flags);
 	if (result == CUDA_SUCCESS)
-		graph->nodes[graph->n] = (struct node){ .driver = NULL };
+		handles[graph->n_handles++] = *ret;
+	else
+		obs_hold_give(OBS_HOLD_HANDLES, OBS_NODE_BYTES);
 	return result;
 }
 
-/* False: there is nothing to do, and the client has been or will be told. */
-static bool change_begin(struct obs_exec *x, const struct obp_record *rec, uint64_t id,
-	struct change *change, uint32_t n_deps, const void *deps)
+void obs_op_graph_condition(
+	struct obs_exec *x, const struct obp_record *rec, const struct obp_graph_condition_req *req)
 {
-	struct obs_graph *graph = change->graph = graph_get(x, rec, id);
+	struct obs_graph *graph = obs_graph_get(x, rec, req->graph);
+	struct obp_graph_condition_rep rep = { 0 };
+	CUgraphConditionalHandle handle = 0;
+	CUresult result;
 
-	change->node = NULL;
-	change->n_deps = n_deps;
 	if (!graph)
-		return false;
-	if (graph->exec) {
-		if (change->number >= graph->n ||
-			graph->nodes[change->number].kind != change->kind ||
-			change->kind == NODE_EMPTY) {
-			obs_violation(x, rec, "the graph has no such node");
-			return false;
-		}
-		change->node = &graph->nodes[change->number];
-		return true;
-	}
-	if (graph->failed != CUDA_SUCCESS)
-		return false;
-	if (change->number != graph->n || graph->n >= OBP_GRAPH_NODES_MAX ||
-		!deps_get(graph, change->number, deps, n_deps, change->deps)) {
-		obs_violation(
-			x, rec, "a node of a graph is out of order or depends on a later one");
-		return false;
-	}
-	graph->failed = node_room(graph);
-	return graph->failed == CUDA_SUCCESS;
-}
-
-static void change_end(
-	struct obs_exec *x, const struct obp_record *rec, struct change *change, CUresult result)
-{
-	struct obs_graph *graph = change->graph;
-
-	if (change->node) {
-		obs_async_result(x, rec, result);
 		return;
-	}
-	if (result != CUDA_SUCCESS) {
-		obs_hold_give(OBS_HOLD_HANDLES, NODE_BYTES);
-		graph->failed = result;
-		return;
-	}
-	graph->nodes[graph->n++].kind = change->kind;
-}
-
-/* Where the driver writes the new node. */
-static CUgraphNode *node_new(const struct change *change)
-{
-	return &change->graph->nodes[change->graph->n].driver;
-}
-
-void obs_op_graph_empty(struct obs_exec *x, const struct obp_record *rec,
-	const struct obp_graph_empty_req *req, const void *deps)
-{
-	struct change change = { .kind = NODE_EMPTY, .number = req->node };
-
-	if (change_begin(x, rec, req->graph, &change, req->n_deps, deps))
-		change_end(x, rec, &change,
-			x->drv->cuGraphAddEmptyNode(node_new(&change), change.graph->driver,
-				change.deps, change.n_deps));
-}
-
-static CUresult attrs_set(
-	struct obs_exec *x, CUgraphNode node, const struct obp_graph_kernel_req *req)
-{
-	CUkernelNodeAttrValue value = { .cooperative = 1 };
-	CUresult result = CUDA_SUCCESS;
-
-	if (req->flags & OBP_LAUNCH_COOPERATIVE)
-		result = x->drv->cuGraphKernelNodeSetAttribute(
-			node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value);
-	value = (CUkernelNodeAttrValue){ .priority = req->priority };
-	if (result == CUDA_SUCCESS && req->flags & OBP_LAUNCH_PRIORITY)
-		result = x->drv->cuGraphKernelNodeSetAttribute(
-			node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value);
-	value = (CUkernelNodeAttrValue){ .clusterDim = { req->cluster[0], req->cluster[1],
-						 req->cluster[2] } };
-	if (result == CUDA_SUCCESS && (req->cluster[0] | req->cluster[1] | req->cluster[2]))
-		result = x->drv->cuGraphKernelNodeSetAttribute(
-			node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value);
-	return result;
-}
-
-void obs_op_graph_kernel(struct obs_exec *x, const struct obp_record *rec,
-	const struct obp_graph_kernel_req *req, const void *params, const void *deps)
-{
-	struct change change = { .kind = NODE_KERNEL, .number = req->node };
-	size_t param_bytes = req->param_bytes;
-	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)params,
-		CU_LAUNCH_PARAM_BUFFER_SIZE, &param_bytes, CU_LAUNCH_PARAM_END };
-	CUDA_KERNEL_NODE_PARAMS kernel = {
-		.gridDimX = req->grid[0],
-		.gridDimY = req->grid[1],
-		.gridDimZ = req->grid[2],
-		.blockDimX = req->block[0],
-		.blockDimY = req->block[1],
-		.blockDimZ = req->block[2],
-		.sharedMemBytes = req->shared,
-		.extra = param_bytes ? extra : NULL,
-	};
-	struct obs_handle *function;
-	CUresult result;
-
-	if (!obs_handle_use(x, rec, &x->session->functions, req->func, &function) ||
-		!change_begin(x, rec, req->graph, &change, req->n_deps, deps))
-		return;
-	kernel.func = function->driver;
-	if (change.node) {
-		result = x->drv->cuGraphExecKernelNodeSetParams_v2(
-			change.graph->exec, change.node->driver, &kernel);
-	} else {
-		result = x->drv->cuGraphAddKernelNode_v2(node_new(&change), change.graph->driver,
-			change.deps, change.n_deps, &kernel);
-		if (result == CUDA_SUCCESS)
-			result = attrs_set(x, *node_new(&change), req);
-	}
-	change_end(x, rec, &change, result);
-}
-
-/* CUDA_ERROR_INVALID_VALUE: a byte is outside of the session's memory, or the form is impossible. */
-static CUresult copy_make(
-	struct obs_exec *x, const struct obp_graph_copy_req *req, CUDA_MEMCPY3D *ret)
-{
-	const struct box dst = { req->dst, req->dst_pitch, req->dst_slice, req->width, req->height,
-		req->depth };
-	const struct box src = { req->src, req->src_pitch, req->src_slice, req->width, req->height,
-		req->depth };
-	uint64_t dst_pitch = req->height > 1 || req->depth > 1 ? req->dst_pitch : req->width;
-	uint64_t src_pitch = req->height > 1 || req->depth > 1 ? req->src_pitch : req->width;
-
-	if (!req->width || !req->height || !req->depth || !dst_pitch || !src_pitch ||
-		!box_inside(x, &dst) || !box_inside(x, &src))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (req->depth > 1 && (req->dst_slice % dst_pitch || req->src_slice % src_pitch))
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = (CUDA_MEMCPY3D){
-		.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
-		.srcDevice = req->src,
-		.dstDevice = req->dst,
-		.srcPitch = src_pitch,
-		.dstPitch = dst_pitch,
-		.srcHeight = req->depth > 1 ? req->src_slice / src_pitch : req->height,
-		.dstHeight = req->depth > 1 ? req->dst_slice / dst_pitch : req->height,
-		.WidthInBytes = req->width,
-		.Height = req->height,
-		.Depth = req->depth,
-	};
-	return CUDA_SUCCESS;
-}
-
-void obs_op_graph_copy(struct obs_exec *x, const struct obp_record *rec,
-	const struct obp_graph_copy_req *req, const void *deps)
-{
-	struct change change = { .kind = NODE_COPY, .number = req->node };
-	CUDA_MEMCPY3D copy;
-	CUresult result;
-
-	if (!change_begin(x, rec, req->graph, &change, req->n_deps, deps))
-		return;
-	result = copy_make(x, req, &copy);
-	if (result == CUDA_SUCCESS && change.node)
-		result = x->drv->cuGraphExecMemcpyNodeSetParams(
-			change.graph->exec, change.node->driver, &copy, x->context->driver);
-	else if (result == CUDA_SUCCESS)
-		result = x->drv->cuGraphAddMemcpyNode(node_new(&change), change.graph->driver,
-			change.deps, change.n_deps, &copy, x->context->driver);
-	change_end(x, rec, &change, result);
-}
-
-void obs_op_graph_fill(struct obs_exec *x, const struct obp_record *rec,
-	const struct obp_graph_fill_req *req, const void *deps)
-{
-	struct box box = { req->dst, req->pitch, 0, 0, req->height, 1 };
-	struct change change = { .kind = NODE_FILL, .number = req->node };
-	const CUDA_MEMSET_NODE_PARAMS fill = { req->dst, req->pitch, req->value, req->element,
-		req->width, req->height };
-	CUresult result = CUDA_SUCCESS;
-
-	if (req->element != 1 && req->element != 2 && req->element != 4)
-		obs_violation(x, rec, "the element size of a fill is not 1, 2 or 4 bytes");
-	if (!change_begin(x, rec, req->graph, &change, req->n_deps, deps))
-		return;
-	if (ob_mul_overflows(req->width, req->element, &box.width) || !box.width || !box.height ||
-		!box_inside(x, &box))
-		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS && change.node)
-		result = x->drv->cuGraphExecMemsetNodeSetParams(
-			change.graph->exec, change.node->driver, &fill, x->context->driver);
-	else if (result == CUDA_SUCCESS)
-		result = x->drv->cuGraphAddMemsetNode(node_new(&change), change.graph->driver,
-			change.deps, change.n_deps, &fill, x->context->driver);
-	change_end(x, rec, &change, result);
-}
-
-void obs_op_graph_depend(struct obs_exec *x, const struct obp_record *rec,
-	const struct obp_graph_depend_req *req, const void *deps)
-{
-	struct obs_graph *graph = graph_get(x, rec, req->graph);
-	CUgraphNode from[OBP_GRAPH_DEPS_MAX], to[OBP_GRAPH_DEPS_MAX];
-
-	if (!graph || graph->failed != CUDA_SUCCESS)
-		return;
-	if (graph->exec || graph->n == 0 || req->node != graph->n - 1 ||
-		!deps_get(graph, req->node, deps, req->n_deps, from)) {
-		obs_violation(x, rec, "dependencies of a node that is not the last one");
-		return;
-	}
-	for (uint32_t i = 0; i < req->n_deps; i++)
-		to[i] = graph->nodes[req->node].driver;
-	graph->failed =
-		x->drv->cuGraphAddDependencies_v2(graph->driver, from, to, NULL, req->n_deps);
+	result = condition_make(x, graph, req, &handle);
+	rep.handle = handle;
+	obs_reply(x, rec, result, &rep, sizeof rep);
 }
 
 /* ---- the whole ---- */
@@ -378,7 +143,7 @@ void obs_op_graph_depend(struct obs_exec *x, const struct obp_record *rec,
 void obs_op_graph_make(
 	struct obs_exec *x, const struct obp_record *rec, const struct obp_graph_make_req *req)
 {
-	struct obs_graph *graph = graph_get(x, rec, req->graph);
+	struct obs_graph *graph = obs_graph_get(x, rec, req->graph);
 	unsigned long long flags = req->flags & OBP_GRAPH_PRIORITIES
 		? CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
 		: 0;
@@ -403,7 +168,7 @@ void obs_op_graph_make(
 /* A graph that was made. NULL: the result was reported. */
 static struct obs_graph *made_get(struct obs_exec *x, const struct obp_record *rec, uint64_t id)
 {
-	struct obs_graph *graph = graph_get(x, rec, id);
+	struct obs_graph *graph = obs_graph_get(x, rec, id);
 
 	if (!graph || graph->exec)
 		return graph;
@@ -418,7 +183,8 @@ void obs_op_graph_enable(
 
 	if (!graph)
 		return;
-	if (req->node >= graph->n || graph->nodes[req->node].kind == NODE_EMPTY) {
+	if (req->node >= graph->n || graph->nodes[req->node].kind == OBS_NODE_EMPTY ||
+		graph->nodes[req->node].kind == OBS_NODE_CONDITIONAL) {
 		obs_violation(x, rec, "the graph has no such node");
 		return;
 	}

@@ -15,6 +15,7 @@ static const struct {
 	{ "malloc", OBD_BUILTIN_MALLOC },
 	{ "free", OBD_BUILTIN_FREE },
 	{ "__assertfail", OBD_BUILTIN_ASSERTFAIL },
+	{ "cudaGraphSetConditional", OBD_BUILTIN_CONDITION },
 };
 
 static struct obd_func *new_func(struct obd_loader *ld, const char *name, uint32_t size)

@@ -137,6 +137,33 @@ static void do_free(struct obd_warp *w, const struct obd_insn *in, char *regs, u
 	}
 }
 
+/* The handle of a condition is the address of its word. */
+static void do_condition(
+	struct obd_warp *w, const struct obd_insn *in, const char *regs, uint32_t m)
+{
+	uint32_t bad = 0;
+
+	for (uint32_t r = m; r; r &= r - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctz(r);
+		uint64_t a = w->addr[lane] = wide(w, in, regs, 0, lane);
+
+		if (a - w->window_base > w->window_size - sizeof(uint32_t) || a % sizeof(uint32_t))
+			bad |= 1u << lane;
+	}
+	w->mem_in = in;
+	w->mem_mask = m;
+	if (bad)
+		obd_fault_access(w, in, bad, sizeof(uint32_t), true, 0);
+	if (w->memcheck)
+		obd_fault_memcheck(w, in, m, sizeof(uint32_t), true);
+	for (uint32_t r = m; r; r &= r - 1) {
+		uint32_t lane = (uint32_t)__builtin_ctz(r);
+
+		atomic_store_explicit((_Atomic uint32_t *)(uintptr_t)w->addr[lane],
+			word(w, in, regs, 2, lane), memory_order_relaxed);
+	}
+}
+
 void obd_rt_call(struct obd_warp *w, const struct obd_insn *in, const struct obd_func *f,
 	char *regs, uint32_t m)
 {
@@ -152,6 +179,9 @@ void obd_rt_call(struct obd_warp *w, const struct obd_insn *in, const struct obd
 		break;
 	case OBD_BUILTIN_ASSERTFAIL:
 		do_assert(w, in, regs, m);
+		break;
+	case OBD_BUILTIN_CONDITION:
+		do_condition(w, in, regs, m);
 		break;
 	case OBD_BUILTIN_NANOSLEEP:
 		break;

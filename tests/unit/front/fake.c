@@ -269,60 +269,6 @@ static CUresult launch(struct obf_stream *stream, struct obf_func *func,
 	return CUDA_SUCCESS;
 }
 
-static CUresult graph_make(struct obf_ctx *ctx, const struct obf_graph_part *part, void **ret)
-{
-	(void)ctx;
-	if (fake.graph_result != CUDA_SUCCESS)
-		return fake.graph_result;
-	for (uint32_t i = 0; i < part->n; i++)
-		for (uint32_t k = 0; k < part->tasks[i].n_deps; k++)
-			fake.bad_deps += part->tasks[i].deps[k] >= i;
-	fake.graph_nodes += (int)part->n;
-	fake.graphs++;
-	*ret = &fake;
-	return CUDA_SUCCESS;
-}
-
-static void graph_drop(void *made)
-{
-	(void)made;
-	fake.graphs--;
-}
-
-static CUresult graph_launch(void *made, struct obf_stream *stream, bool prints)
-{
-	(void)made;
-	(void)stream;
-	(void)prints;
-	fake.graph_launches++;
-	return CUDA_SUCCESS;
-}
-
-static CUresult graph_upload(void *made, struct obf_stream *stream)
-{
-	(void)made;
-	(void)stream;
-	return CUDA_SUCCESS;
-}
-
-static CUresult graph_set(void *made, uint32_t index, const struct obf_graph_task *task)
-{
-	(void)made;
-	fake.graph_sets++;
-	fake.last_node = index;
-	fake.last_fill = task->kind == OBF_TASK_FILL ? *task->fill : fake.last_fill;
-	return CUDA_SUCCESS;
-}
-
-static CUresult graph_enable(void *made, uint32_t index, bool on)
-{
-	(void)made;
-	fake.graph_sets++;
-	fake.last_node = index;
-	fake.last_value = on;
-	return CUDA_SUCCESS;
-}
-
 static void ctx_release(struct obf_ctx *ctx)
 {
 	(void)ctx;
@@ -608,12 +554,14 @@ void fake_attach(const struct obf_proc *procs, size_t n_procs)
 		.stream_value = stream_value,
 		.host_function = host_function,
 		.launch = launch,
-		.graph_make = graph_make,
-		.graph_drop = graph_drop,
-		.graph_launch = graph_launch,
-		.graph_upload = graph_upload,
-		.graph_set = graph_set,
-		.graph_enable = graph_enable,
+		.graph_all = true,
+		.graph_condition = fake_graph_condition,
+		.graph_make = fake_graph_make,
+		.graph_drop = fake_graph_drop,
+		.graph_launch = fake_graph_launch,
+		.graph_upload = fake_graph_upload,
+		.graph_set = fake_graph_set,
+		.graph_enable = fake_graph_enable,
 		.mem_alloc = mem_alloc,
 		.mem_free = mem_free,
 		.mem_info = mem_info,

@@ -17,6 +17,9 @@
 #include "front/texref.h"
 #include "front/texture.h"
 
+#define FAKE_HANDLE 0x700000000000ull /* the first handle of a condition; the next is 8 higher */
+#define FAKE_TASKS  16u
+
 struct fake {
 	/* configuration */
 	int n_devices;
@@ -37,6 +40,10 @@ struct fake {
 		opens, exports;
 	/* graphs: parts that are made, their nodes, dependencies on later nodes */
 	_Atomic int launches, graphs, graph_nodes, bad_deps, graph_launches, graph_sets;
+	_Atomic int conditions, begun; /* handles made; objects for them that are not dropped */
+	struct obf_graph_task
+		tasks[FAKE_TASKS]; /* of the last part; pointers in it are not valid */
+	uint32_t n_tasks;
 	CUresult graph_result; /* of graph_make */
 	struct obf_launch last_launch;
 	uint8_t last_packed[64];
@@ -79,5 +86,14 @@ CUresult fake_texref_close(const struct obf_texref *ref);
 CUresult fake_texref_set(const struct obf_texref *ref, const struct obf_texref_state *next,
 	unsigned setting, unsigned dimension);
 CUresult fake_texref_param(const struct obf_texref *ref, const struct obf_func *func);
+/* The same (fake_graphs.c). */
+CUresult fake_graph_condition(struct obf_ctx *ctx, void **begun, unsigned start, unsigned flags,
+	CUgraphConditionalHandle *ret);
+CUresult fake_graph_make(struct obf_ctx *ctx, const struct obf_graph_part *part, void **ret);
+void fake_graph_drop(void *made);
+CUresult fake_graph_launch(void *made, struct obf_stream *stream, bool prints);
+CUresult fake_graph_upload(void *made, struct obf_stream *stream);
+CUresult fake_graph_set(void *made, uint32_t index, const struct obf_graph_task *task);
+CUresult fake_graph_enable(void *made, uint32_t index, bool on);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* Executable graphs as the backend gets them: parts, records of a launch, updates; captures. */
+#include "base/opt.h"
 #include "front.h"
 
 enum { LENGTH = 4 };
@@ -197,6 +198,222 @@ TEST(a_captured_launch_keeps_its_arguments)
 	CHECK_INT(p1, 77);
 	OK(obf_cuGraphExecDestroy(exec));
 	stop();
+}
+
+/* ---- conditional nodes ---- */
+
+static CUgraphConditionalHandle handle_make(CUgraph of)
+{
+	CUgraphConditionalHandle handle = 0;
+
+	OK(obf_cuGraphConditionalHandleCreate(&handle, of, NULL, 3, CU_GRAPH_COND_ASSIGN_DEFAULT));
+	return handle;
+}
+
+static CUgraphNode conditional_add(CUgraph to, CUgraphNode dep, CUgraphConditionalHandle handle,
+	CUgraphConditionalNodeType type, unsigned size, CUgraph *bodies)
+{
+	CUgraphNodeParams params = { .type = CU_GRAPH_NODE_TYPE_CONDITIONAL };
+	CUgraphNode node = NULL;
+
+	params.conditional.handle = handle;
+	params.conditional.type = type;
+	params.conditional.size = size;
+	OK(obf_cuGraphAddNode_v2(&node, to, &dep, NULL, dep != NULL, &params));
+	memcpy(bodies, params.conditional.phGraph_out, size * sizeof *bodies);
+	return node;
+}
+
+/* A kernel with two parameters of 8 bytes, p0 and p2. */
+static CUgraphNode kernel_add(CUgraph to, CUgraphNode dep, uint64_t p0)
+{
+	static CUmodule module;
+	static CUfunction first;
+	uint64_t p2 = 5;
+	uint32_t p1 = 77;
+	void *args[] = { &p0, &p1, &p2 };
+	CUDA_KERNEL_NODE_PARAMS kernel = { .gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 1,
+		.blockDimY = 1,
+		.blockDimZ = 1,
+		.kernelParams = args };
+	CUgraphNode node = NULL;
+
+	if (!module) {
+		OK(obf_cuModuleLoadData(&module, ptx_text));
+		OK(obf_cuModuleGetFunction(&first, module, "first"));
+	}
+	kernel.func = first;
+	OK(obf_cuGraphAddKernelNode_v2(&node, to, &dep, dep != NULL, &kernel));
+	return node;
+}
+
+/* The graph comes first, then each body, after the body that it is in. */
+TEST(bodies_are_in_the_part_of_their_node)
+{
+	static const struct {
+		int kind;
+		uint32_t parent, branch;
+	} want[] = {
+		{ OBF_TASK_FILL, UINT32_MAX, 0 },
+		{ OBF_TASK_CONDITIONAL, UINT32_MAX, 0 },
+		{ OBF_TASK_FILL, UINT32_MAX, 0 },
+		{ OBF_TASK_FILL, 1, 0 },
+		{ OBF_TASK_FILL, 1, 0 },
+		{ OBF_TASK_CONDITIONAL, 1, 1 },
+		{ OBF_TASK_FILL, 5, 0 },
+	};
+	CUgraph bodies[2], inner[1];
+	CUgraphConditionalHandle outer, nested;
+	CUgraphExec exec;
+	CUgraphNode node;
+
+	start();
+	outer = handle_make(graph);
+	nested = handle_make(graph);
+	CHECK(nested != outer);
+	node = fill_add(graph, NULL, 1);
+	node = conditional_add(graph, node, outer, CU_GRAPH_COND_TYPE_IF, 2, bodies);
+	fill_add(graph, node, 2);
+	conditional_add(bodies[1], NULL, nested, CU_GRAPH_COND_TYPE_WHILE, 1, inner);
+	fill_add(inner[0], NULL, 3);
+	fill_add(bodies[0], fill_add(bodies[0], NULL, 4), 5);
+	OK(obf_cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CHECK_INT(fake.graphs, 1);
+	CHECK_INT(fake.begun, 1);
+	CHECK_INT(fake.bad_deps, 0);
+	CHECK_INT(fake.n_tasks, sizeof want / sizeof want[0]);
+	for (uint32_t i = 0; i < fake.n_tasks; i++) {
+		CHECK_INT(fake.tasks[i].kind, want[i].kind);
+		CHECK_INT(fake.tasks[i].parent, want[i].parent);
+		CHECK_INT(fake.tasks[i].branch, want[i].branch);
+	}
+	CHECK(fake.tasks[1].conditional.handle == outer);
+	CHECK(fake.tasks[5].conditional.handle == nested);
+	for (int i = 0; i < 10; i++)
+		OK(obf_cuGraphLaunch(exec, stream));
+	CHECK_INT(fake.graph_launches, 10);
+	OK(obf_cuGraphExecDestroy(exec));
+	CHECK_INT(fake.begun, 1); /* the graph has it */
+	stop();
+	CHECK_INT(fake.begun, 0);
+}
+
+/* A part is prepared for its conditional node even if that is all, or nothing else is prepared. */
+TEST(a_conditional_node_alone_is_a_part)
+{
+	CUgraph body[1];
+	CUgraphExec exec;
+
+	for (int i = 0; i < 2; i++) {
+		ob_opt_set(OB_OPT_GRAPHS, i == 0);
+		if (i == 0)
+			start();
+		else
+			OK(obf_cuGraphCreate(&graph, 0));
+		conditional_add(
+			graph, NULL, handle_make(graph), CU_GRAPH_COND_TYPE_SWITCH, 1, body);
+		OK(obf_cuGraphInstantiateWithFlags(&exec, graph, 0));
+		CHECK_INT(fake.n_tasks, 1);
+		OK(obf_cuGraphLaunch(exec, stream));
+		CHECK_INT(fake.graph_launches, i + 1);
+		/* The executable graph outlives its graph. */
+		stop();
+		OK(obf_cuGraphLaunch(exec, stream));
+		fake.graph_launches--;
+		CHECK_INT(fake.begun, 1);
+		OK(obf_cuGraphExecDestroy(exec));
+		CHECK_INT(fake.begun, 0);
+	}
+}
+
+TEST(without_the_switch_nodes_are_given_in_turn)
+{
+	CUgraphExec exec;
+
+	start();
+	ob_opt_set(OB_OPT_GRAPHS, false);
+	fill_add(graph, fill_add(graph, NULL, 1), 2);
+	OK(obf_cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(obf_cuGraphLaunch(exec, stream));
+	CHECK_INT(fake.graphs, 0);
+	CHECK_INT(*(uint32_t *)(uintptr_t)a, 2);
+	OK(obf_cuGraphExecDestroy(exec));
+	stop();
+}
+
+/* A second executable graph has conditions of its own; its kernels get those. */
+TEST(handles_of_a_second_executable_graph)
+{
+	CUgraphConditionalHandle handle;
+	CUDA_KERNEL_NODE_PARAMS kernel;
+	CUgraphExec exec, both;
+	CUgraphNode setter;
+	uint64_t word;
+	CUgraph body[1];
+
+	start();
+	handle = handle_make(graph);
+	setter = kernel_add(graph, NULL, handle);
+	conditional_add(graph, setter, handle, CU_GRAPH_COND_TYPE_IF, 1, body);
+	OK(obf_cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CHECK(fake.tasks[1].conditional.handle == handle);
+	CHECK_INT(obf_cuGraphInstantiateWithFlags(&both, graph, 0), CUDA_ERROR_NOT_SUPPORTED);
+	OK(obf_cuGraphExecDestroy(exec));
+	OK(obf_cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CHECK(fake.tasks[1].conditional.handle == handle + 8);
+	/* The program reads its own handle, and the backend gets the other. */
+	OK(obf_cuGraphKernelNodeGetParams_v2(setter, &kernel));
+	CHECK(*(uint64_t *)kernel.kernelParams[0] == handle);
+	OK(obf_cuGraphExecKernelNodeSetParams_v2(exec, setter, &kernel));
+	memcpy(&word, fake.last_packed, sizeof word);
+	CHECK(word == handle + 8);
+	memcpy(&word, fake.last_packed + 16, sizeof word);
+	CHECK_INT(word, 5);
+	OK(obf_cuGraphExecDestroy(exec));
+	stop();
+	CHECK_INT(fake.begun, 0);
+}
+
+/* The client's work between the kernel and the node is no part of the driver's graph. */
+TEST(a_condition_is_not_set_from_another_part)
+{
+	uint32_t out[LENGTH];
+	CUgraphConditionalHandle handle;
+	CUgraphNode setter, host;
+	CUgraphExec exec;
+	CUgraph body[1];
+
+	start();
+	handle = handle_make(graph);
+	setter = kernel_add(graph, NULL, handle);
+	host = copy_add(setter, out);
+	conditional_add(graph, host, handle, CU_GRAPH_COND_TYPE_IF, 1, body);
+	CHECK_INT(obf_cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_NOT_SUPPORTED);
+	stop();
+	CHECK_INT(fake.begun, 0);
+}
+
+TEST(a_driver_that_refuses_a_conditional_graph)
+{
+	CUgraphConditionalHandle handle;
+	CUgraphExec exec;
+	CUgraph body[1];
+
+	start();
+	handle = handle_make(graph);
+	conditional_add(graph, NULL, handle, CU_GRAPH_COND_TYPE_IF, 1, body);
+	fake.graph_result = CUDA_ERROR_OUT_OF_MEMORY;
+	CHECK_INT(obf_cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	fake.graph_result = CUDA_SUCCESS;
+	/* What was begun may have nodes, so it is not used again. */
+	OK(obf_cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CHECK(fake.tasks[0].conditional.handle == handle + 8);
+	OK(obf_cuGraphExecDestroy(exec));
+	stop();
+	CHECK_INT(fake.begun, 0);
 }
 
 TEST(a_destroyed_stream_ends_its_capture)

@@ -128,7 +128,134 @@ TEST(addresses_outside_of_the_session)
 	end();
 }
 
+/* ---- conditions ---- */
+
+static uint64_t condition(uint64_t graph)
+{
+	const struct obp_graph_condition_req req = { .graph = graph, .start = 1 };
+
+	peer_call(&peer, 0, OBP_OP_GRAPH_CONDITION, &req, sizeof req);
+	CHECK_INT(peer_reply(&peer)->result, CUDA_SUCCESS);
+	return ((const struct obp_graph_condition_rep *)peer.item.body)->handle;
+}
+
+static void conditional_add(uint64_t graph, uint32_t node, uint64_t handle, uint32_t bodies)
+{
+	const struct obp_graph_conditional_req req = {
+		.graph = graph, .handle = handle, .node = node, .type = 2, .bodies = bodies
+	};
+
+	peer_call(&peer, 0, OBP_OP_GRAPH_CONDITIONAL, &req, sizeof req);
+}
+
+static void body_enter(uint64_t graph, uint32_t node, uint32_t branch)
+{
+	const struct obp_graph_body_req req = { .graph = graph, .node = node, .branch = branch };
+
+	peer_call(&peer, 0, OBP_OP_GRAPH_BODY, &req, sizeof req);
+}
+
+TEST(bodies_are_filled_one_after_the_other)
+{
+	uint64_t handle;
+
+	begin();
+	graph_begin(GRAPH);
+	handle = condition(GRAPH);
+	empty_add(GRAPH, 0, 0, 0);
+	conditional_add(GRAPH, 1, handle, 2);
+	body_enter(GRAPH, 1, 0);
+	empty_add(GRAPH, 2, 0, 0);
+	empty_add(GRAPH, 3, 1, 2);
+	body_enter(GRAPH, 1, 1);
+	empty_add(GRAPH, 4, 0, 0);
+	CHECK_INT(make(GRAPH, 5), CUDA_SUCCESS);
+	launch(GRAPH);
+	CHECK_INT(peer_ping(&peer, 0), CUDA_SUCCESS);
+	condition(GRAPH); /* of a graph that is made: for its next executable graph */
+	drop(GRAPH);
+	CHECK_INT(peer_ping(&peer, 0), CUDA_SUCCESS);
+	end();
+}
+
+TEST(more_conditions_than_a_graph_may_have)
+{
+	const struct obp_graph_condition_req req = { .graph = GRAPH };
+
+	begin();
+	graph_begin(GRAPH);
+	for (uint32_t i = 0; i < OBP_GRAPH_CONDITIONS_MAX; i++)
+		condition(GRAPH);
+	peer_call(&peer, 0, OBP_OP_GRAPH_CONDITION, &req, sizeof req);
+	CHECK_INT(peer_reply(&peer)->result, CUDA_ERROR_OUT_OF_MEMORY);
+	end();
+}
+
 /* ---- what ends the session ---- */
+
+/* A conditional node of a graph with one condition, or with none. */
+static void fatal_conditional(bool known, uint64_t handle, uint32_t bodies)
+{
+	struct obp_graph_conditional_req req = {
+		.graph = GRAPH, .handle = handle, .bodies = bodies
+	};
+
+	begin();
+	graph_begin(GRAPH);
+	if (known)
+		req.handle += condition(GRAPH);
+	peer_call_fatal(&peer, OBP_OP_GRAPH_CONDITIONAL, &req, sizeof req);
+	CHECK(bodies > OBP_GRAPH_BODIES_MAX || strstr(peer.got.text, "conditional"));
+	end();
+}
+
+TEST(conditional_nodes_with_foreign_handles)
+{
+	fatal_conditional(false, 0, 1);
+	fatal_conditional(true, 8, 1);
+	fatal_conditional(true, 0, 0);
+	fatal_conditional(true, 0, OBP_GRAPH_BODIES_MAX + 1);
+}
+
+/* Entered after the conditional node `node` of a graph with one, which has two bodies. */
+static void fatal_body(uint32_t node, uint32_t branch)
+{
+	const struct obp_graph_body_req req = { .graph = GRAPH, .node = node, .branch = branch };
+
+	begin();
+	graph_begin(GRAPH);
+	empty_add(GRAPH, 0, 0, 0);
+	conditional_add(GRAPH, 1, condition(GRAPH), 2);
+	peer_call_fatal(&peer, OBP_OP_GRAPH_BODY, &req, sizeof req);
+	CHECK(strstr(peer.got.text, "no such body"));
+	end();
+}
+
+TEST(bodies_that_do_not_exist)
+{
+	fatal_body(0, 0);
+	fatal_body(1, 2);
+	fatal_body(2, 0);
+	fatal_body(UINT32_MAX, 0);
+}
+
+TEST(dependencies_between_bodies)
+{
+	const struct empty outside = empty_of(GRAPH, 3, 1, 0), beside = empty_of(GRAPH, 3, 1, 2);
+
+	for (int i = 0; i < 2; i++) {
+		begin();
+		graph_begin(GRAPH);
+		empty_add(GRAPH, 0, 0, 0);
+		conditional_add(GRAPH, 1, condition(GRAPH), 2);
+		body_enter(GRAPH, 1, 0);
+		empty_add(GRAPH, 2, 0, 0);
+		body_enter(GRAPH, 1, 1);
+		peer_call_fatal(
+			&peer, OBP_OP_GRAPH_EMPTY, i ? &beside : &outside, sizeof beside.req + 8);
+		end();
+	}
+}
 
 static void fatal_empty(uint32_t before, uint32_t node, uint32_t n_deps, uint32_t dep)
 {
