@@ -67,6 +67,7 @@ struct obf_batch_params {
 struct obf_node_params {
 	CUgraphNodeType type;
 	struct obf_ctx *ctx; /* where the node runs */
+	bool lent;           /* the child graph belongs to the program until a node has it */
 	union {
 		struct obf_kernel_params kernel;
 		struct obf_copy_params copy;
@@ -126,7 +127,8 @@ struct obf_node *obf_node_find(CUgraphNode handle);
 CUresult obf_graph_clone(const struct obf_graph *graph, struct obf_graph **ret);
 /*
  * Adds a node and takes over *params, also when it fails. deps: nodes of the graph, without
- * repetition; edges may be NULL. CUDA_ERROR_INVALID_VALUE: one is not.
+ * repetition; edges may be NULL. CUDA_ERROR_INVALID_VALUE: one is not; a child graph contains the
+ * graph, or makes it too deep; the memory has a free node already.
  */
 CUresult obf_node_add(struct obf_graph *graph, struct obf_node_params *params,
 	const CUgraphNode *deps, const CUgraphEdgeData *edges, size_t n, struct obf_node **ret);
@@ -159,6 +161,8 @@ CUDA_KERNEL_NODE_PARAMS *obf_kernel_params_now(
 	const CUDA_KERNEL_NODE_PARAMS_v1 *old, CUDA_KERNEL_NODE_PARAMS *ret);
 /* From the generic struct; memory nodes too, whose address is written back. */
 CUresult obf_params_any(CUgraphNodeParams *params, struct obf_node_params *ret);
+/* As cuda.h demands: all bytes that the type does not use are 0 (graph_unused.c). */
+bool obf_params_unused_zero(const CUgraphNodeParams *params);
 CUresult obf_params_clone(const struct obf_node_params *params, struct obf_node_params *ret);
 void obf_params_free(struct obf_node_params *params);
 /* The function of a kernel node. It is looked up each time, since its module may have ended. */
@@ -173,6 +177,11 @@ bool obf_params_equal(const struct obf_node_params *a, const struct obf_node_par
 
 CUresult obf_params_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *alloc, struct obf_node_params *ret);
 CUresult obf_params_release(CUdeviceptr addr, struct obf_node_params *ret);
+/*
+ * A graph is about to get this node. CUDA_ERROR_INVALID_VALUE: memory is freed twice in the graph,
+ * or both in the graph of its allocation node and in another one.
+ */
+CUresult obf_graph_memory_add(const struct obf_graph *graph, const struct obf_node_params *params);
 void obf_graph_alloc_ref(struct obf_graph_alloc *alloc);
 void obf_graph_alloc_unref(struct obf_graph_alloc *alloc);
 /*

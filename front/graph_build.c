@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* Calls that make graphs and add nodes and edges. Wrong handles are CUDA_ERROR_INVALID_VALUE. */
+#include "front/captured.h"
 #include "front/graph.h"
 #include "front/private.h"
 #include "protocol/obf_calls.h"
@@ -148,7 +149,7 @@ CUresult obf_cuGraphDestroy(CUgraph handle)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!graph || graph->parent)
+	if (!graph || graph->parent || obf_capture_has(graph))
 		return CUDA_ERROR_INVALID_VALUE;
 	obf_graph_free(graph);
 	return CUDA_SUCCESS;
@@ -178,7 +179,7 @@ CUresult obf_cuGraphDestroyNode(CUgraphNode handle)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!node)
+	if (!node || obf_capture_has(node->graph))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (node->graph->has_memory)
 		return CUDA_ERROR_NOT_SUPPORTED;

@@ -215,7 +215,7 @@ static void ready_put(const struct obf_exec *exec, struct sort *sort, uint32_t n
 }
 
 /* Nodes of one kind follow one another as long as possible, so that there are few parts. */
-static CUresult order_make(struct obf_exec *exec)
+static CUresult order_make(struct obf_exec *exec, CUgraphNode *ret_node)
 {
 	OB_CLEANUP(sort_free) struct sort sort = { .waits = NULL };
 	struct ready *ready = &sort.tasks;
@@ -242,7 +242,13 @@ static CUresult order_make(struct obf_exec *exec)
 			if (--sort.waits[sort.after[k]] == 0)
 				ready_put(exec, &sort, sort.after[k]);
 	}
-	return n == exec->n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (n == exec->n)
+		return CUDA_SUCCESS;
+	/* There is a circle. */
+	for (uint32_t i = 0; i < exec->n; i++)
+		if (sort.waits[i] && exec->nodes[i].handle)
+			*ret_node = exec->nodes[i].handle;
+	return CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- parts ---- */
@@ -439,7 +445,7 @@ static CUresult exec_fill(struct obf_exec *exec, struct obf_graph *graph, CUgrap
 	if (result == CUDA_SUCCESS)
 		result = names_make(exec);
 	if (result == CUDA_SUCCESS)
-		result = order_make(exec);
+		result = order_make(exec, ret_node);
 	if (result == CUDA_SUCCESS)
 		result = parts_make(exec, ret_node);
 	if (result == CUDA_SUCCESS)
