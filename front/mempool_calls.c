@@ -85,11 +85,8 @@ static CUresult pool_lock(CUmemoryPool handle, struct obf_mempool **ret)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	*ret = obf_mempool_find(handle);
-	if (!*ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&(*ret)->lock);
-	return CUDA_SUCCESS;
+	*ret = obf_mempool_lock(handle);
+	return *ret ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult obf_cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
