@@ -76,10 +76,8 @@ static void managed_memory(void)
 	REFUSE_VALUE(cuStreamAttachMemAsync(CU_STREAM_LEGACY, managed, 0, CU_MEM_ATTACH_SINGLE));
 	REFUSE(INVALID_HANDLE, cuStreamAttachMemAsync(gone, managed, 0, CU_MEM_ATTACH_SINGLE));
 	REFUSE(INVALID_HANDLE, cuStreamAttachMemAsync(odd, managed, 0, CU_MEM_ATTACH_SINGLE));
-	REFUSE_VALUE(cuMemHostUnregister((void *)(uintptr_t)managed) ==
-				CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
-			? cuMemFreeHost((void *)(uintptr_t)managed)
-			: CUDA_SUCCESS);
+	REFUSE(HOST_MEMORY_NOT_REGISTERED, cuMemHostUnregister((void *)(uintptr_t)managed));
+	REFUSE_VALUE(cuMemFreeHost((void *)(uintptr_t)managed));
 	CU(cuMemFree(managed));
 	REFUSE_VALUE(cuMemFree(managed));
 	REFUSE_VALUE(cuMemFreeAsync(managed, stream));
