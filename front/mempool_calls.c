@@ -8,10 +8,6 @@
 #include "front/share.h"
 #include "protocol/obf_calls.h"
 
-#define HANDLE_TYPES                                                                      \
-	((unsigned)(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_WIN32 | \
-		CU_MEM_HANDLE_TYPE_WIN32_KMT | CU_MEM_HANDLE_TYPE_FABRIC))
-
 /* Places for which there are pools. Pools of host memory are not implemented. */
 static CUresult place_check(const CUmemLocation *location)
 {
@@ -41,7 +37,7 @@ static CUresult props_check(const CUmemPoolProps *props, bool *ret_shareable)
 
 	for (size_t i = 0; i < sizeof props->reserved; i++)
 		reserved |= props->reserved[i];
-	if (reserved || types & ~HANDLE_TYPES ||
+	if (reserved || types & ~OBF_SHARE_TYPES ||
 		(types && props->location.type == CU_MEM_LOCATION_TYPE_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = type_check(props->allocType);
