@@ -222,7 +222,8 @@ bool obf_capture_has(const struct obf_graph *graph)
 		return false;
 	pthread_mutex_lock(&obf_capture_lock);
 	for (const struct obf_capture *c = captures; c; c = c->next)
-		has |= c->graph == graph;
+		for (const struct obf_graph *g = c->graph; g && !has; g = obf_graph_outer(g))
+			has = g == graph;
 	pthread_mutex_unlock(&obf_capture_lock);
 	return has;
 }

@@ -64,7 +64,10 @@ static inline CUresult obf_capture_unsafe(void)
 		? CUDA_SUCCESS
 		: obf_capture_unsafe_check();
 }
-/* Whether a capture adds nodes to the graph. Such a graph cannot be destroyed or instantiated. */
+/*
+ * Whether a capture adds nodes to the graph or to one in it. Such a graph cannot be destroyed or
+ * instantiated.
+ */
 bool obf_capture_has(const struct obf_graph *graph);
 /* For a call that waits for a context: invalidates the captures in it. */
 CUresult obf_capture_context(const struct obf_ctx *ctx);

@@ -150,8 +150,7 @@ CUresult obf_graph_disconnect(struct obf_graph *graph, const CUgraphNode *from,
 
 /* ---- nodes ---- */
 
-/* The graph that contains it, or NULL. */
-static struct obf_graph *graph_outer(const struct obf_graph *graph)
+struct obf_graph *obf_graph_outer(const struct obf_graph *graph)
 {
 	return graph->parent ? graph->parent->graph : NULL;
 }
@@ -159,7 +158,7 @@ static struct obf_graph *graph_outer(const struct obf_graph *graph)
 /* Notes in the graph and in all that contain it what a node has brought. */
 static void contents_note(struct obf_graph *graph, unsigned depth, bool memory)
 {
-	for (; graph; graph = graph_outer(graph), depth += depth > 0) {
+	for (; graph; graph = obf_graph_outer(graph), depth += depth > 0) {
 		graph->depth = ob_max(graph->depth, depth);
 		graph->has_memory |= memory;
 	}
@@ -170,7 +169,7 @@ static bool child_fits(const struct obf_graph *graph, const struct obf_graph *ch
 {
 	unsigned depth = child->depth + 1;
 
-	for (; graph; graph = graph_outer(graph), depth++)
+	for (; graph; graph = obf_graph_outer(graph), depth++)
 		if (graph == child || depth >= OBF_GRAPH_DEPTH)
 			return false;
 	return true;

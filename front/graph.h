@@ -123,6 +123,8 @@ CUresult obf_graph_new(struct obf_graph **ret);
 void obf_graph_free(struct obf_graph *graph);
 struct obf_graph *obf_graph_find(CUgraph handle);
 struct obf_node *obf_node_find(CUgraphNode handle);
+/* The graph that contains it as a child graph, or NULL. */
+struct obf_graph *obf_graph_outer(const struct obf_graph *graph);
 /* A deep copy. Errors: out of memory; CUDA_ERROR_NOT_SUPPORTED for memory nodes. */
 CUresult obf_graph_clone(const struct obf_graph *graph, struct obf_graph **ret);
 /*

@@ -96,6 +96,16 @@ static void capture_into_graph(void)
 	REFUSE_VALUE(cuGraphInstantiate(&exec, graph, 0));
 	CU(cuStreamEndCapture(stream, &out));
 	OK(out == graph);
+	/* The same for a graph that contains the graph. */
+	CU(cuGraphAddChildGraphNode(&foreign, second, NULL, 0, graph));
+	CU(cuGraphChildGraphNodeGetGraph(foreign, &inside));
+	CU(cuStreamBeginCaptureToGraph(stream, inside, NULL, NULL, 0, relaxed));
+	REFUSE_VALUE(cuGraphDestroy(second));
+	REFUSE_VALUE(cuGraphDestroyNode(foreign));
+	REFUSE_VALUE(cuGraphInstantiate(&exec, second, 0));
+	CU(cuStreamEndCapture(stream, &out));
+	OK(out == inside);
+	CU(cuGraphDestroy(second));
 	/* The same for the graph of a capture. */
 	CU(cuStreamBeginCapture(stream, relaxed));
 	CU(cuMemsetD8Async(memory, 1, 64, stream));
