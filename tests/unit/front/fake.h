@@ -28,7 +28,7 @@ struct fake {
 	unsigned shares; /* OBF_SHARES_* */
 	CUresult share_result;
 	uint64_t global_addr; /* where global_get says that a variable is; 0: at a new address */
-	int registers; /* func_attrs reports these */
+	int registers;        /* func_attrs reports these */
 	int shared_bytes;
 	/* recorded calls */
 	_Atomic int starts, creates, destroys, syncs, loads, unloads, func_gets, func_loads,
