@@ -5,6 +5,7 @@
  * codes are those that cuda.h documents.
  */
 #include "refused.h"
+#include "resources.h"
 
 #define SIDE 16
 #define ROW  (SIDE * 4)
@@ -225,44 +226,6 @@ static void copies(void)
 
 /* ---- textures and surfaces ---- */
 
-static CUDA_RESOURCE_DESC of_array(CUarray array)
-{
-	CUDA_RESOURCE_DESC resource;
-
-	memset(&resource, 0, sizeof resource);
-	resource.resType = CU_RESOURCE_TYPE_ARRAY;
-	resource.res.array.hArray = array;
-	return resource;
-}
-
-static CUDA_RESOURCE_DESC of_linear(CUdeviceptr addr, size_t size)
-{
-	CUDA_RESOURCE_DESC resource;
-
-	memset(&resource, 0, sizeof resource);
-	resource.resType = CU_RESOURCE_TYPE_LINEAR;
-	resource.res.linear.devPtr = addr;
-	resource.res.linear.format = CU_AD_FORMAT_FLOAT;
-	resource.res.linear.numChannels = 1;
-	resource.res.linear.sizeInBytes = size;
-	return resource;
-}
-
-static CUDA_RESOURCE_DESC of_rows(size_t width, size_t height, size_t pitch)
-{
-	CUDA_RESOURCE_DESC resource;
-
-	memset(&resource, 0, sizeof resource);
-	resource.resType = CU_RESOURCE_TYPE_PITCH2D;
-	resource.res.pitch2D.devPtr = memory;
-	resource.res.pitch2D.format = CU_AD_FORMAT_UNSIGNED_INT8;
-	resource.res.pitch2D.numChannels = 1;
-	resource.res.pitch2D.width = width;
-	resource.res.pitch2D.height = height;
-	resource.res.pitch2D.pitchInBytes = pitch;
-	return resource;
-}
-
 static CUresult texture(CUDA_RESOURCE_DESC resource)
 {
 	CUDA_TEXTURE_DESC sampling = { .filterMode = CU_TR_FILTER_MODE_POINT };
@@ -304,12 +267,13 @@ static void resources(void)
 	bad = of_linear(memory, 64);
 	bad.res.linear.numChannels = 3;
 	REFUSE_VALUE(texture(bad));
-	REFUSE_VALUE(texture(of_rows(0, 2, 64)));
-	REFUSE_VALUE(texture(of_rows(64, 2, 63)));
-	REFUSE_VALUE(texture(of_rows(65, 2, 64)));
-	REFUSE_VALUE(texture(of_rows(64, 2, (size_t)1 << 62)));
-	REFUSE_VALUE(texture(of_rows((size_t)1 << 40, (size_t)1 << 40, (size_t)1 << 40)));
-	REFUSE_VALUE(texture(of_rows(64, SIDE * ROW, 64)));
+	REFUSE_VALUE(texture(of_rows(memory, 1, 0, 2, 64)));
+	REFUSE_VALUE(texture(of_rows(memory, 1, 64, 2, 63)));
+	REFUSE_VALUE(texture(of_rows(memory, 1, 65, 2, 64)));
+	REFUSE_VALUE(texture(of_rows(memory, 1, 64, 2, (size_t)1 << 62)));
+	REFUSE_VALUE(
+		texture(of_rows(memory, 1, (size_t)1 << 40, (size_t)1 << 40, (size_t)1 << 40)));
+	REFUSE_VALUE(texture(of_rows(memory, 1, 64, SIDE * ROW, 64)));
 	REFUSE_VALUE(surface(of_array(flat)));
 	REFUSE_VALUE(surface(of_array(dead)));
 	REFUSE_VALUE(surface(of_array(foreign)));
