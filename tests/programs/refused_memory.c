@@ -295,7 +295,7 @@ static void batches(void)
 	op = box(8, 1, 1);
 	REFUSE_VALUE(cuMemcpy3DBatchAsync(1, &op, 0, CU_STREAM_LEGACY));
 	REFUSE_VALUE(cuMemcpy3DBatchAsync(1, NULL, 0, stream));
-	op.dst.op.ptr.ptr = memory + BYTES;
+	op = box(4097, 1, 1); /* beyond the end */
 	REFUSE_VALUE(cuMemcpy3DBatchAsync(1, &op, 0, stream));
 	src = memory;
 	dst = memory + 4096;
