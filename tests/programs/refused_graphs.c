@@ -275,6 +275,31 @@ static void any_node(void)
 	CU(cuGraphDestroy(graph));
 }
 
+/* The number of levels of child graphs is limited, wherever the next one is added. */
+static void levels(void)
+{
+	CUgraph at, inner;
+	CUgraphExec exec;
+	unsigned n = 0;
+	CUresult result;
+
+	begin();
+	CU(cuGraphCreate(&inner, 0));
+	at = graph;
+	do {
+		result = cuGraphAddChildGraphNode(&node, at, NULL, 0, inner);
+		if (result == CUDA_SUCCESS)
+			CU(cuGraphChildGraphNodeGetGraph(node, &at));
+		n++;
+	} while (result == CUDA_SUCCESS && n < 100);
+	OK(n < 100);
+	REFUSE_VALUE(result);
+	CU(cuGraphInstantiate(&exec, graph, 0));
+	CU(cuGraphClone(&inner, graph));
+	REFUSE_VALUE(cuGraphAddChildGraphNode(&node, at, NULL, 0, graph));
+	CU(cuGraphDestroy(graph));
+}
+
 /* ---- edges ---- */
 
 static void edges(void)
@@ -316,6 +341,7 @@ static const struct refused_group GROUPS[] = {
 	{ "fill nodes", fills },
 	{ "other nodes", other_nodes },
 	{ "cuGraphAddNode", any_node },
+	{ "levels", levels },
 	{ "edges", edges },
 };
 
