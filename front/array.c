@@ -142,43 +142,23 @@ CUresult obf_cuArray3DCreate_v2(CUarray *ret, const CUDA_ARRAY3D_DESCRIPTOR *des
 	return result;
 }
 
-CUresult obf_cuArrayCreate_v2(CUarray *ret, const CUDA_ARRAY_DESCRIPTOR *desc)
-{
-	const CUDA_ARRAY3D_DESCRIPTOR full = {
-		.Width = desc ? desc->Width : 0,
-		.Height = desc ? desc->Height : 0,
-		.Format = desc ? desc->Format : 0,
-		.NumChannels = desc ? desc->NumChannels : 0,
-	};
+/* The older calls: their descriptors lack layers, and some of the fields. */
+#define CREATE(call, type, ...)                                                         \
+	CUresult obf_##call(CUarray *ret, const type *desc)                             \
+	{                                                                               \
+		const CUDA_ARRAY3D_DESCRIPTOR full = { .Width = desc ? desc->Width : 0, \
+			.Height = desc ? desc->Height : 0,                              \
+			.Format = desc ? desc->Format : 0,                              \
+			.NumChannels = desc ? desc->NumChannels : 0,                    \
+			__VA_ARGS__ };                                                  \
+                                                                                        \
+		return obf_cuArray3DCreate_v2(ret, desc ? &full : NULL);                \
+	}
 
-	return obf_cuArray3DCreate_v2(ret, &full);
-}
-
-CUresult obf_cuArray3DCreate(CUarray *ret, const CUDA_ARRAY3D_DESCRIPTOR_v1 *desc)
-{
-	const CUDA_ARRAY3D_DESCRIPTOR full = {
-		.Width = desc ? desc->Width : 0,
-		.Height = desc ? desc->Height : 0,
-		.Depth = desc ? desc->Depth : 0,
-		.Format = desc ? desc->Format : 0,
-		.NumChannels = desc ? desc->NumChannels : 0,
-		.Flags = desc ? desc->Flags : 0,
-	};
-
-	return obf_cuArray3DCreate_v2(ret, &full);
-}
-
-CUresult obf_cuArrayCreate(CUarray *ret, const CUDA_ARRAY_DESCRIPTOR_v1 *desc)
-{
-	const CUDA_ARRAY3D_DESCRIPTOR full = {
-		.Width = desc ? desc->Width : 0,
-		.Height = desc ? desc->Height : 0,
-		.Format = desc ? desc->Format : 0,
-		.NumChannels = desc ? desc->NumChannels : 0,
-	};
-
-	return obf_cuArray3DCreate_v2(ret, &full);
-}
+CREATE(cuArrayCreate_v2, CUDA_ARRAY_DESCRIPTOR, )
+CREATE(cuArrayCreate, CUDA_ARRAY_DESCRIPTOR_v1, )
+CREATE(cuArray3DCreate, CUDA_ARRAY3D_DESCRIPTOR_v1, .Depth = desc ? desc->Depth : 0,
+	.Flags = desc ? desc->Flags : 0)
 
 CUresult obf_cuMipmappedArrayCreate(
 	CUmipmappedArray *ret, const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned n_levels)

@@ -214,6 +214,20 @@ CUresult obf_capture_context(const struct obf_ctx *ctx)
 	return any ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
+bool obf_capture_has(const struct obf_graph *graph)
+{
+	bool has = false;
+
+	if (atomic_load_explicit(&obf_captures, memory_order_relaxed) == 0)
+		return false;
+	pthread_mutex_lock(&obf_capture_lock);
+	for (const struct obf_capture *c = captures; c; c = c->next)
+		for (const struct obf_graph *g = c->graph; g && !has; g = obf_graph_outer(g))
+			has = g == graph;
+	pthread_mutex_unlock(&obf_capture_lock);
+	return has;
+}
+
 void obf_capture_stream_end(struct obf_stream *stream)
 {
 	struct obf_capture *capture;

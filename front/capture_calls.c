@@ -187,6 +187,15 @@ CUresult obf_cuStreamEndCapture(CUstream handle, CUgraph *ret)
 
 /* ---- queries ---- */
 
+static bool has_edge_data(const struct obf_tail *tail)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < tail->n; i++)
+		any |= tail->edges[i].type || tail->edges[i].from_port || tail->edges[i].to_port;
+	return any;
+}
+
 CUresult obf_cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *ret_status,
 	cuuint64_t *ret_id, CUgraph *ret_graph, const CUgraphNode **ret_dependencies,
 	const CUgraphEdgeData **ret_edges, size_t *ret_n)
@@ -198,13 +207,15 @@ CUresult obf_cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *r
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!ret_status)
+	if (!ret_status || (ret_edges && !ret_dependencies))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&obf_capture_lock);
 	capture = stream->capture;
 	tail = stream->tail;
 	if (capture == &obf_capture_implicit) {
 		result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	} else if (capture && ret_dependencies && !ret_edges && has_edge_data(tail)) {
+		result = CUDA_ERROR_LOSSY_QUERY;
 	} else {
 		*ret_status = !capture     ? CU_STREAM_CAPTURE_STATUS_NONE
 			: capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED

@@ -22,6 +22,7 @@
 #include "front/front.h"
 
 struct obf_event;
+struct obf_graph;
 struct obf_stream;
 
 /* ---- work ---- */
@@ -63,6 +64,11 @@ static inline CUresult obf_capture_unsafe(void)
 		? CUDA_SUCCESS
 		: obf_capture_unsafe_check();
 }
+/*
+ * Whether a capture adds nodes to the graph or to one in it. Such a graph cannot be destroyed or
+ * instantiated.
+ */
+bool obf_capture_has(const struct obf_graph *graph);
 /* For a call that waits for a context: invalidates the captures in it. */
 CUresult obf_capture_context(const struct obf_ctx *ctx);
 /* CUDA_ERROR_CAPTURED_EVENT; invalidates the capture, if it is under way. */

@@ -243,7 +243,7 @@ CUresult obf_launch_check(
 	const struct obf_ctx *ctx, const struct obf_func *func, const struct obf_launch *launch);
 /*
  * Converts the configuration of cuLaunchKernelEx to struct obf_launch. Hints are ignored. Other
- * unknown attributes fail with CUDA_ERROR_NOT_SUPPORTED.
+ * attributes fail with CUDA_ERROR_NOT_SUPPORTED, unknown ones with CUDA_ERROR_INVALID_VALUE.
  */
 CUresult obf_launch_from_config(const CUlaunchConfig *config, struct obf_launch *ret);
 /* Packs kernelParams or extra into one buffer of func->param_bytes at dst. */

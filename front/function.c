@@ -398,12 +398,15 @@ CUresult obf_cuFuncGetModule(CUmodule *module, CUfunction handle)
 CUresult obf_cuFuncGetName(const char **name, CUfunction handle)
 {
 	struct obf_function *function;
-	CUresult result = obf_function_enter(handle, &function);
+	CUresult result = obf_ready();
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!name)
+	if (!handle || !name)
 		return CUDA_ERROR_INVALID_VALUE;
+	result = obf_function_enter(handle, &function);
+	if (result != CUDA_SUCCESS)
+		return result;
 	*name = function->pub.name;
 	return CUDA_SUCCESS;
 }

@@ -150,6 +150,31 @@ CUresult obf_graph_disconnect(struct obf_graph *graph, const CUgraphNode *from,
 
 /* ---- nodes ---- */
 
+struct obf_graph *obf_graph_outer(const struct obf_graph *graph)
+{
+	return graph->parent ? graph->parent->graph : NULL;
+}
+
+/* Notes in the graph and in all that contain it what a node has brought. */
+static void contents_note(struct obf_graph *graph, unsigned depth, bool memory)
+{
+	for (; graph; graph = obf_graph_outer(graph), depth += depth > 0) {
+		graph->depth = ob_max(graph->depth, depth);
+		graph->has_memory |= memory;
+	}
+}
+
+/* A graph must not contain itself, and the levels of child graphs are limited. */
+static bool child_fits(const struct obf_graph *graph, const struct obf_graph *child)
+{
+	unsigned depth = child->depth + 1;
+
+	for (; graph; graph = obf_graph_outer(graph), depth++)
+		if (graph == child || depth >= OBF_GRAPH_DEPTH)
+			return false;
+	return true;
+}
+
 static CUresult node_new(
 	struct obf_graph *graph, struct obf_node_params *params, struct obf_node **ret)
 {
@@ -176,15 +201,15 @@ static CUresult node_new(
 	node->graph = graph;
 	node->index = graph->n_nodes;
 	node->params = *params;
+	node->params.lent = false;
 	graph->nodes[graph->n_nodes++] = node;
 	if (params->type == CU_GRAPH_NODE_TYPE_GRAPH) {
 		params->child->parent = node;
-		graph->depth = ob_max(graph->depth, params->child->depth + 1);
-		graph->has_memory |= params->child->has_memory;
+		contents_note(graph, params->child->depth + 1, params->child->has_memory);
 	}
 	if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
 		params->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
-		graph->has_memory = true;
+		contents_note(graph, 0, true);
 	*ret = node;
 	return CUDA_SUCCESS;
 }
@@ -231,6 +256,10 @@ CUresult obf_node_add(struct obf_graph *graph, struct obf_node_params *params,
 		else
 			dep->mark = mark;
 	}
+	if (params->type == CU_GRAPH_NODE_TYPE_GRAPH && !child_fits(graph, params->child))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = obf_graph_memory_add(graph, params);
 	if (result != CUDA_SUCCESS) {
 		obf_params_free(params);
 		return result;

@@ -84,6 +84,7 @@ struct obf_cond_params {
 struct obf_node_params {
 	CUgraphNodeType type;
 	struct obf_ctx *ctx; /* where the node runs */
+	bool lent;           /* the child graph belongs to the program until a node has it */
 	union {
 		struct obf_kernel_params kernel;
 		struct obf_copy_params copy;
@@ -165,11 +166,14 @@ CUresult obf_graph_new(struct obf_graph **ret);
 void obf_graph_free(struct obf_graph *graph);
 struct obf_graph *obf_graph_find(CUgraph handle);
 struct obf_node *obf_node_find(CUgraphNode handle);
+/* The graph that contains it as a child graph, or NULL. */
+struct obf_graph *obf_graph_outer(const struct obf_graph *graph);
 /* A deep copy. CUDA_ERROR_NOT_SUPPORTED: it has memory nodes or conditions. */
 CUresult obf_graph_clone(const struct obf_graph *graph, struct obf_graph **ret);
 /*
  * Adds a node and takes over *params, also when it fails. deps: nodes of the graph, without
- * repetition; edges may be NULL. CUDA_ERROR_INVALID_VALUE: one is not.
+ * repetition; edges may be NULL. CUDA_ERROR_INVALID_VALUE: one is not; a child graph contains the
+ * graph, or makes it too deep; the memory has a free node already.
  */
 CUresult obf_node_add(struct obf_graph *graph, struct obf_node_params *params,
 	const CUgraphNode *deps, const CUgraphEdgeData *edges, size_t n, struct obf_node **ret);
@@ -206,6 +210,8 @@ CUDA_KERNEL_NODE_PARAMS *obf_kernel_params_now(
  * nodes, whose handle belongs to a graph.
  */
 CUresult obf_params_any(CUgraphNodeParams *params, struct obf_node_params *ret);
+/* As cuda.h demands: all bytes that the type does not use are 0 (graph_unused.c). */
+bool obf_params_unused_zero(const CUgraphNodeParams *params);
 CUresult obf_params_clone(const struct obf_node_params *params, struct obf_node_params *ret);
 void obf_params_free(struct obf_node_params *params);
 /* The function of a kernel node. It is looked up each time, since its module may have ended. */
@@ -220,6 +226,11 @@ bool obf_params_equal(const struct obf_node_params *a, const struct obf_node_par
 
 CUresult obf_params_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *alloc, struct obf_node_params *ret);
 CUresult obf_params_release(CUdeviceptr addr, struct obf_node_params *ret);
+/*
+ * A graph is about to get this node. CUDA_ERROR_INVALID_VALUE: memory is freed twice in the graph,
+ * or both in the graph of its allocation node and in another one.
+ */
+CUresult obf_graph_memory_add(const struct obf_graph *graph, const struct obf_node_params *params);
 void obf_graph_alloc_ref(struct obf_graph_alloc *alloc);
 void obf_graph_alloc_unref(struct obf_graph_alloc *alloc);
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* Calls that make graphs and add nodes and edges. Wrong handles are CUDA_ERROR_INVALID_VALUE. */
+#include "front/captured.h"
 #include "front/graph.h"
 #include "front/private.h"
 #include "protocol/obf_calls.h"
@@ -115,7 +116,9 @@ CUresult obf_cuGraphAddNode_v2(CUgraphNode *ret, CUgraph graph, const CUgraphNod
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (any && any->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-		return obf_cond_node_add(ret, graph, deps, edges, n, &any->conditional);
+		return obf_params_unused_zero(any)
+			? obf_cond_node_add(ret, graph, deps, edges, n, &any->conditional)
+			: CUDA_ERROR_INVALID_VALUE;
 	return add(obf_params_any(any, &params), &params, ret, graph, deps, edges, n);
 }
 
@@ -150,7 +153,7 @@ CUresult obf_cuGraphDestroy(CUgraph handle)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!graph || graph->parent)
+	if (!graph || graph->parent || obf_capture_has(graph))
 		return CUDA_ERROR_INVALID_VALUE;
 	obf_graph_free(graph);
 	return CUDA_SUCCESS;
@@ -180,7 +183,7 @@ CUresult obf_cuGraphDestroyNode(CUgraphNode handle)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!node)
+	if (!node || obf_capture_has(node->graph))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (node->graph->has_memory)
 		return CUDA_ERROR_NOT_SUPPORTED;

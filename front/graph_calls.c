@@ -3,6 +3,7 @@
 /* Calls that instantiate graphs, and about executable graphs as a whole. */
 #include <string.h>
 
+#include "front/captured.h"
 #include "front/graph_exec.h"
 #include "front/private.h"
 #include "front/stream.h"
@@ -12,6 +13,11 @@
 	((unsigned long long)(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |                  \
 		CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | \
 		CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY))
+
+/* cannot be combined */
+#define EXCLUSIVE                                                               \
+	((unsigned long long)(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | \
+		CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH))
 
 /* It has conditions of the graph around it. */
 static bool is_body(const struct obf_graph *graph)
@@ -31,10 +37,8 @@ static CUresult instantiate(
 	*ret_node = NULL;
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!ret || !graph || flags & ~FLAGS || is_body(graph))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH &&
-		flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)
+	if (!ret || !graph || flags & ~FLAGS || (flags & EXCLUSIVE) == EXCLUSIVE ||
+		obf_capture_has(graph) || is_body(graph))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (obf_conds_unused(graph))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -93,7 +97,7 @@ CUresult obf_cuGraphInstantiateWithParams(
 		params->result_out = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
 	else if (result == CUDA_ERROR_INVALID_VALUE && graph && obf_conds_unused(graph))
 		params->result_out = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;
-	else if (result == CUDA_ERROR_INVALID_VALUE)
+	else if (result == CUDA_ERROR_INVALID_VALUE && node)
 		params->result_out = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
 	else if (result != CUDA_SUCCESS)
 		params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;

@@ -202,7 +202,7 @@ CUresult obf_cond_node_add(CUgraphNode *ret, CUgraph handle, const CUgraphNode *
 		return result;
 	node->params.cond.cond = cond;
 	cond->used = true;
-	for (struct obf_graph *at = graph; at; at = at->parent ? at->parent->graph : NULL)
+	for (struct obf_graph *at = graph; at; at = obf_graph_outer(at))
 		at->has_cond = true;
 	for (unsigned i = 0; i < node->params.cond.size; i++)
 		node->params.cond.bodies[i]->parent = node;

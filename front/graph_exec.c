@@ -129,7 +129,7 @@ static CUresult exec_fill(struct obf_exec *exec, struct obf_graph *graph, CUgrap
 	if (result == CUDA_SUCCESS)
 		result = names_make(exec);
 	if (result == CUDA_SUCCESS)
-		result = obf_exec_order_make(exec);
+		result = obf_exec_order_make(exec, ret_node);
 	if (result == CUDA_SUCCESS)
 		result = parts_make_within(exec, graph, ret_node);
 	if (result == CUDA_SUCCESS)

@@ -117,7 +117,7 @@ CUresult obf_exec_launch(struct obf_exec *exec, struct obf_stream *stream);
 CUresult obf_exec_list_make(
 	struct obf_exec *exec, const struct obf_graph *graph, CUgraphNode *ret_node);
 /* CUDA_ERROR_INVALID_VALUE: a circle. */
-CUresult obf_exec_order_make(struct obf_exec *exec);
+CUresult obf_exec_order_make(struct obf_exec *exec, CUgraphNode *ret_node);
 CUresult obf_exec_parts_make(struct obf_exec *exec, struct obf_graph *graph, CUgraphNode *ret_node);
 
 /* ---- nodes and parts (graph_parts.c) ---- */

@@ -266,7 +266,7 @@ static CUresult scopes_part(struct obf_exec *exec)
 	return CUDA_SUCCESS;
 }
 
-CUresult obf_exec_order_make(struct obf_exec *exec)
+CUresult obf_exec_order_make(struct obf_exec *exec, CUgraphNode *ret_node)
 {
 	OB_CLEANUP(sort_free) struct sort sort = { .waits = NULL };
 	struct ready *ready = &sort.tasks;
@@ -293,5 +293,11 @@ CUresult obf_exec_order_make(struct obf_exec *exec)
 			if (--sort.waits[sort.after[k]] == 0)
 				ready_put(exec, &sort, sort.after[k]);
 	}
-	return n == exec->n ? scopes_part(exec) : CUDA_ERROR_INVALID_VALUE;
+	if (n == exec->n)
+		return scopes_part(exec);
+	/* There is a circle. */
+	for (uint32_t i = 0; i < exec->n; i++)
+		if (sort.waits[i] && exec->nodes[i].handle)
+			*ret_node = exec->nodes[i].handle;
+	return CUDA_ERROR_INVALID_VALUE;
 }

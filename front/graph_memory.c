@@ -20,7 +20,10 @@ struct obf_graph_alloc {
 	int refs;
 	uint64_t addr, size, buffer_id;
 	int device;
-	bool live; /* a launch has allocated it, and nothing has freed it */
+	bool live;     /* a launch has allocated it, and nothing has freed it */
+	CUgraph owner; /* the graph of its allocation node */
+	/* there are free nodes, in that graph or in others */
+	bool freed_inside, freed_outside;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -138,6 +141,38 @@ CUresult obf_params_release(CUdeviceptr addr, struct obf_node_params *ret)
 	ret->release.alloc = alloc;
 	ret->release.raw.dptr = addr;
 	return CUDA_SUCCESS;
+}
+
+static bool has_free_node(const struct obf_graph *graph, const struct obf_graph_alloc *alloc)
+{
+	for (size_t i = 0; i < graph->n_nodes; i++)
+		if (graph->nodes[i]->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE &&
+			graph->nodes[i]->params.release.alloc == alloc)
+			return true;
+	return false;
+}
+
+CUresult obf_graph_memory_add(const struct obf_graph *graph, const struct obf_node_params *params)
+{
+	CUresult result = CUDA_SUCCESS;
+	struct obf_graph_alloc *alloc;
+
+	if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+		params->alloc.alloc->owner = graph->handle;
+	if (params->type != CU_GRAPH_NODE_TYPE_MEM_FREE)
+		return CUDA_SUCCESS;
+	alloc = params->release.alloc;
+	pthread_mutex_lock(&lock);
+	if (alloc->freed_inside ||
+		(alloc->freed_outside &&
+			(alloc->owner == graph->handle || has_free_node(graph, alloc))))
+		result = CUDA_ERROR_INVALID_VALUE;
+	else if (alloc->owner == graph->handle)
+		alloc->freed_inside = true;
+	else
+		alloc->freed_outside = true;
+	pthread_mutex_unlock(&lock);
+	return result;
 }
 
 void obf_graph_alloc_ref(struct obf_graph_alloc *alloc)

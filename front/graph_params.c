@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "front/captured.h"
 #include "front/copy.h"
 #include "front/event.h"
 #include "front/fill.h"
@@ -288,7 +289,7 @@ CUresult obf_params_event(CUgraphNodeType type, CUevent handle, struct obf_node_
 
 	*ret = (struct obf_node_params){ .type = type };
 	if (!event)
-		return CUDA_ERROR_INVALID_HANDLE;
+		return CUDA_ERROR_INVALID_VALUE;
 	ret->ctx = event->ctx;
 	ret->event = handle;
 	return CUDA_SUCCESS;
@@ -321,7 +322,7 @@ CUresult obf_params_child(CUgraph handle, bool move, struct obf_node_params *ret
 	struct obf_graph *child = obf_graph_find(handle);
 
 	*ret = (struct obf_node_params){ .type = CU_GRAPH_NODE_TYPE_GRAPH };
-	if (!child || child->depth + 1 >= OBF_GRAPH_DEPTH || (move && child->parent))
+	if (!child || (move && (child->parent || obf_capture_has(child))))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (child->n_conds || child->has_cond)
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -331,11 +332,23 @@ CUresult obf_params_child(CUgraph handle, bool move, struct obf_node_params *ret
 	return CUDA_SUCCESS;
 }
 
+static CUresult any_child(const CUDA_CHILD_GRAPH_NODE_PARAMS *graph, struct obf_node_params *ret)
+{
+	bool move = graph->ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+	CUresult result = move || graph->ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE
+		? obf_params_child(graph->graph, move, ret)
+		: CUDA_ERROR_INVALID_VALUE;
+
+	if (result == CUDA_SUCCESS)
+		ret->lent = move;
+	return result;
+}
+
 CUresult obf_params_any(CUgraphNodeParams *params, struct obf_node_params *ret)
 {
 	const CUDA_MEMSET_NODE_PARAMS_v2 *set;
 
-	if (!params)
+	if (!params || !obf_params_unused_zero(params))
 		return CUDA_ERROR_INVALID_VALUE;
 	switch ((int)params->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
@@ -352,8 +365,7 @@ CUresult obf_params_any(CUgraphNodeParams *params, struct obf_node_params *ret)
 	case CU_GRAPH_NODE_TYPE_HOST:
 		return obf_params_host((const void *)&params->host, ret);
 	case CU_GRAPH_NODE_TYPE_GRAPH:
-		return obf_params_child(params->graph.graph,
-			params->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, ret);
+		return any_child(&params->graph, ret);
 	case CU_GRAPH_NODE_TYPE_EMPTY:
 		*ret = (struct obf_node_params){ .type = CU_GRAPH_NODE_TYPE_EMPTY };
 		return CUDA_SUCCESS;
@@ -421,7 +433,8 @@ void obf_params_free(struct obf_node_params *params)
 		free(params->kernel.attrs);
 		break;
 	case CU_GRAPH_NODE_TYPE_GRAPH:
-		obf_graph_free(params->child);
+		if (!params->lent)
+			obf_graph_free(params->child);
 		break;
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
 		free(params->batch.ops);

@@ -9,6 +9,19 @@
 #include "front/private.h"
 #include "protocol/obf_calls.h"
 
+/* As in CUDA, only a fill of one row may change its size, and stays one row. */
+static CUresult fill_check(const struct obf_fill_params *before, const struct obf_fill_params *now)
+{
+	const struct obf_fill *a = &before->fill, *b = &now->fill;
+
+	if (before->empty != now->empty || a->height != b->height)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (a->height > 1 &&
+		(a->width != b->width || a->element != b->element || a->pitch != b->pitch))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
 /* May the node get these parameters? */
 static CUresult set_check(const struct obf_exec_node *node, const struct obf_node_params *params)
 {
@@ -21,10 +34,9 @@ static CUresult set_check(const struct obf_exec_node *node, const struct obf_nod
 		(params->copy.empty || a->src_device != b->src_device ||
 			a->dst_device != b->dst_device))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (params->type == CU_GRAPH_NODE_TYPE_MEMSET &&
-		node->params.fill.empty != params->fill.empty)
-		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS;
+	return params->type == CU_GRAPH_NODE_TYPE_MEMSET
+		? fill_check(&node->params.fill, &params->fill)
+		: CUDA_SUCCESS;
 }
 
 struct task_set {
@@ -127,10 +139,30 @@ CUresult obf_cuGraphExecKernelNodeSetParams(
 		exec, node, kernel ? obf_kernel_params_now(kernel, &now) : NULL);
 }
 
+/* As in CUDA, the call is for copies of one row only. */
+static bool is_row(const struct obf_node_params *params)
+{
+	return params->type == CU_GRAPH_NODE_TYPE_MEMCPY && params->copy.raw.Height <= 1 &&
+		params->copy.raw.Depth <= 1;
+}
+
+static CUresult copy_make(CUgraphExec handle, CUgraphNode node, const CUDA_MEMCPY3D *copy,
+	CUcontext ctx, struct obf_node_params *ret)
+{
+	const struct obf_exec *exec = obf_exec_find(handle);
+	CUresult result;
+	uint32_t at;
+
+	if (!exec || !obf_exec_node_at(exec, node, &at) || !is_row(&exec->nodes[at].params))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = obf_params_copy(copy, ctx, ret);
+	return result == CUDA_SUCCESS && !is_row(ret) ? CUDA_ERROR_INVALID_VALUE : result;
+}
+
 CUresult obf_cuGraphExecMemcpyNodeSetParams(
 	CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy, CUcontext ctx)
 {
-	SET(obf_params_copy(copy, ctx, &params));
+	SET(copy_make(exec, node, copy, ctx, &params));
 }
 
 CUresult obf_cuGraphExecMemsetNodeSetParams(
@@ -187,11 +219,24 @@ CUresult obf_cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgrap
 
 /* ---- whole graphs ---- */
 
+/* The attributes of kernels that an update cannot change. */
+static bool same_attrs(const struct obf_exec *exec, const struct obf_node_params *a,
+	const struct obf_node_params *b)
+{
+	const struct obf_launch *p = &a->kernel.launch, *q = &b->kernel.launch;
+
+	if (a->type != CU_GRAPH_NODE_TYPE_KERNEL)
+		return true;
+	return p->cooperative == q->cooperative &&
+		(!(exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY) ||
+			(p->has_priority == q->has_priority && p->priority == q->priority));
+}
+
 /* Compares nodes [at, at + list->n) of the executable graph with a list of nodes. */
 static CUgraphExecUpdateResult lists_compare(const struct obf_exec *exec, uint32_t at, uint32_t n,
 	const struct obf_exec *list, uint32_t *ret_node)
 {
-	*ret_node = 0;
+	*ret_node = UINT32_MAX; /* none */
 	if (list->n != n)
 		return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
 	for (uint32_t i = 0; i < n; i++) {
@@ -216,6 +261,8 @@ static CUgraphExecUpdateResult lists_compare(const struct obf_exec *exec, uint32
 			return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
 		if (a->params.ctx != b->params.ctx && a->params.type == CU_GRAPH_NODE_TYPE_KERNEL)
 			return CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED;
+		if (!same_attrs(exec, &a->params, &b->params))
+			return CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED;
 		if ((a->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
 			    a->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE) &&
 			a->params.alloc.alloc != b->params.alloc.alloc)

@@ -181,7 +181,8 @@ CUresult obf_cuDevSmResourceSplitByCount(CUdevResource *ret, unsigned *n,
 		resource_fill(&ret[i], &split, serial, i, made.group);
 	if (rest && ret)
 		resource_fill(rest, &split, serial, INDEX_REST, made.rest);
-	*n = made.groups;
+	/* No more than were written. */
+	*n = ret ? ob_min(made.groups, split.groups) : ob_min(made.groups, OBF_GREEN_GROUPS);
 	return CUDA_SUCCESS;
 }
 

@@ -6,6 +6,7 @@
  * flag DEVICEMAP is device memory instead, which the program accesses too, like managed memory. Freeing and unregistering synchronise implicitly:
  * they take effect in every case and return the result of the wait.
  */
+#include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -32,6 +33,16 @@ static void range_changed(const void *p, size_t size, bool added)
 static size_t pages(size_t size)
 {
 	return ob_round_up(size, (size_t)sysconf(_SC_PAGESIZE));
+}
+
+/* Whether the process has memory at all these addresses: msync reports a hole, and does nothing. */
+static bool is_memory(const void *p, size_t size)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)p;
+	uintptr_t base = at - at % page;
+
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr): the page of the address */
+	return msync((void *)base, size + (at - base), MS_ASYNC) == 0 || errno != ENOMEM;
 }
 
 static CUresult mapped_alloc(struct obf_ctx *ctx, void **ret, size_t size, unsigned flags)
@@ -143,6 +154,8 @@ CUresult obf_cuMemHostRegister_v2(void *p, size_t size, unsigned flags)
 	result = obf_capture_unsafe();
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (size > HOST_SIZE_MAX || !is_memory(p, size))
+		return CUDA_ERROR_INVALID_VALUE;
 	mem.ctx = ctx;
 	mem.device = ctx->device;
 	if (!obf_mem_insert(&mem))

@@ -7,6 +7,16 @@
 #include "base/check.h"
 #include "base/clock.h"
 
+bool obf_jit_valid(unsigned n, const CUjit_option *options, void *const *values)
+{
+	if (n > CU_JIT_NUM_OPTIONS || (n > 0 && (!options || !values)))
+		return false;
+	for (unsigned i = 0; i < n; i++)
+		if ((unsigned)options[i] >= CU_JIT_NUM_OPTIONS)
+			return false;
+	return true;
+}
+
 CUresult obf_jit_read(struct obf_jit_logs *jit, unsigned n, CUjit_option *options, void **values)
 {
 	*jit = (struct obf_jit_logs){ .started = ob_clock_ns() };

@@ -8,6 +8,7 @@
 #ifndef OBF_JIT_H
 #define OBF_JIT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,8 @@ struct obf_jit_logs {
 	uint64_t started; /* ob_clock_ns */
 };
 
+/* Whether the arrays are there and all options are known. */
+bool obf_jit_valid(unsigned n, const CUjit_option *options, void *const *values);
 /* CUDA_ERROR_INVALID_VALUE: an unknown option. */
 CUresult obf_jit_read(struct obf_jit_logs *jit, unsigned n, CUjit_option *options, void **values);
 /* Writes the sizes and the time; `error` is the text for the error log and may be empty. */

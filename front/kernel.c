@@ -297,8 +297,13 @@ CUresult obf_cuKernelGetName(const char **name, CUkernel handle)
 {
 	struct obf_kern *kern;
 	struct obf_function *function;
-	CUresult result = find(handle, name, &kern);
+	CUresult result = obf_ready();
 
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!handle || !name)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = find(handle, name, &kern);
 	if (result == CUDA_SUCCESS) {
 		*name = kern->name;
 		return CUDA_SUCCESS;

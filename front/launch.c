@@ -178,7 +178,10 @@ static CUresult attr_apply(const CUlaunchAttribute *attr, struct obf_launch *ret
 	default:
 		ob_warn("cuLaunchKernelEx: attribute %d is not supported: the launch fails",
 			(int)attr->id);
-		return CUDA_ERROR_NOT_SUPPORTED;
+		/* As CUDA returns for an attribute that a later version has. */
+		return attr->id > CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
+			? CUDA_ERROR_INVALID_VALUE
+			: CUDA_ERROR_NOT_SUPPORTED;
 	}
 }
 

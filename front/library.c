@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "protocol/obf_calls.h"
+#include "front/jit.h"
 #include "front/private.h"
 
 static struct ob_ids library_ids = OB_IDS_INIT(OBF_KIND_LIBRARY, OB_IDS_MAX);
@@ -189,15 +190,14 @@ static CUresult library_new(
 	return CUDA_SUCCESS;
 }
 
-static CUresult arguments_check(const void *ret, const void *from, unsigned n_jit,
-	const void *jit_options, const void *jit_values, unsigned n_options, const void *options)
+static CUresult arguments_check(const void *ret, const void *from, const struct obf_jit *jit,
+	unsigned n_options, const void *options)
 {
 	CUresult result = obf_ready();
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!ret || !from || n_jit > CU_JIT_NUM_OPTIONS ||
-		(n_jit > 0 && (!jit_options || !jit_values)) ||
+	if (!ret || !from || !obf_jit_valid(jit->n, jit->options, jit->values) ||
 		n_options > CU_LIBRARY_NUM_OPTIONS || (n_options > 0 && !options))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
@@ -209,8 +209,7 @@ CUresult obf_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_optio
 {
 	struct obf_jit jit = { n_jit, jit_options, jit_values };
 	struct obi_image image;
-	CUresult result =
-		arguments_check(library, code, n_jit, jit_options, jit_values, n_options, options);
+	CUresult result = arguments_check(library, code, &jit, n_options, options);
 	enum ob_err err;
 
 	if (result != CUDA_SUCCESS)
@@ -230,8 +229,7 @@ CUresult obf_cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_o
 	OB_CLEANUP(ob_freep) void *data = NULL;
 	struct obf_jit jit = { n_jit, jit_options, jit_values };
 	struct obi_image image;
-	CUresult result =
-		arguments_check(library, path, n_jit, jit_options, jit_values, n_options, options);
+	CUresult result = arguments_check(library, path, &jit, n_options, options);
 	enum ob_err err;
 	size_t size;
 

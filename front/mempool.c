@@ -2,7 +2,9 @@
 /* Copyright The Outboard Authors */
 #include "front/mempool.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/ids.h"
 #include "front/captured.h"
@@ -26,9 +28,60 @@ struct obf_mempool *obf_mempool_find(CUmemoryPool handle)
 	return ob_ids_get(&pool_ids, (uint64_t)(uintptr_t)handle);
 }
 
+/*
+ * Destroyed pools are used again and never freed: another thread may still hold the pointer, and
+ * then the lock. Under spare_lock.
+ */
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct obf_mempool *spare;
+
+/* NULL: out of memory. Everything but the lock is 0. */
+static struct obf_mempool *pool_take(void)
+{
+	struct obf_mempool *pool;
+
+	pthread_mutex_lock(&spare_lock);
+	pool = spare;
+	if (pool)
+		spare = pool->next;
+	pthread_mutex_unlock(&spare_lock);
+	if (!pool) {
+		pool = calloc(1, sizeof *pool);
+		if (pool)
+			pthread_mutex_init(&pool->lock, NULL);
+		return pool;
+	}
+	pthread_mutex_lock(&pool->lock);
+	memset(&pool->handle, 0, sizeof *pool - offsetof(struct obf_mempool, handle));
+	pthread_mutex_unlock(&pool->lock);
+	return pool;
+}
+
+/* Its handle is not live any more. */
+static void pool_give(struct obf_mempool *pool)
+{
+	pthread_mutex_lock(&spare_lock);
+	pool->next = spare;
+	spare = pool;
+	pthread_mutex_unlock(&spare_lock);
+}
+
+struct obf_mempool *obf_mempool_lock(CUmemoryPool handle)
+{
+	struct obf_mempool *pool = obf_mempool_find(handle);
+
+	if (!pool)
+		return NULL;
+	pthread_mutex_lock(&pool->lock);
+	if (pool->handle == handle)
+		return pool;
+	pthread_mutex_unlock(&pool->lock);
+	return NULL;
+}
+
 CUresult obf_mempool_new(int device, bool is_default, uint64_t max_size, CUmemoryPool *ret)
 {
-	struct obf_mempool *pool = calloc(1, sizeof *pool);
+	struct obf_mempool *pool = pool_take();
 	uint64_t id;
 
 	if (!pool)
@@ -38,10 +91,9 @@ CUresult obf_mempool_new(int device, bool is_default, uint64_t max_size, CUmemor
 	pool->max_size = max_size;
 	pool->reuse_events = pool->reuse_opportunistic = pool->reuse_internal = 1;
 	pool->access[device] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-	pthread_mutex_init(&pool->lock, NULL);
 	id = ob_ids_add(&pool_ids, pool);
 	if (!id) {
-		free(pool);
+		pool_give(pool);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*ret = pool->handle = (CUmemoryPool)(uintptr_t)id;
@@ -192,11 +244,10 @@ void obf_mempools_end(const struct obf_ctx *ctx)
 
 void obf_mempool_freed(const struct obf_mem *mem)
 {
-	struct obf_mempool *pool = obf_mempool_find(mem->pool);
+	struct obf_mempool *pool = obf_mempool_lock(mem->pool);
 
 	if (!pool)
 		return;
-	pthread_mutex_lock(&pool->lock);
 	pool->used -= mem->size;
 	pool->reserved -= mem->size;
 	pthread_mutex_unlock(&pool->lock);
@@ -218,19 +269,23 @@ CUresult obf_mempool_destroy(CUmemoryPool handle)
 	pthread_mutex_lock(&pool->lock);
 	while (pool->n_idle)
 		idle_release(pool, 0, !idle_passed(&pool->idle[0]));
+	pool->handle = NULL; /* memory that another thread frees now is not kept here */
 	pthread_mutex_unlock(&pool->lock);
+	pool_give(pool);
 	return CUDA_SUCCESS;
 }
 
 /* ---- allocating and freeing in stream order ---- */
 
 /* Reserves space below the pool's maximum first. */
-static CUresult block_take(struct obf_mempool *pool, size_t size, const struct obf_stream *stream,
+static CUresult block_take(CUmemoryPool handle, size_t size, const struct obf_stream *stream,
 	struct obf_mem *ret_reused, bool *ret_is_reused)
 {
+	struct obf_mempool *pool = obf_mempool_lock(handle);
 	CUresult result = CUDA_SUCCESS;
 
-	pthread_mutex_lock(&pool->lock);
+	if (!pool)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (pool->max_size && size > pool->max_size - ob_min(pool->used, pool->max_size))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS) {
@@ -242,29 +297,25 @@ static CUresult block_take(struct obf_mempool *pool, size_t size, const struct o
 }
 
 /* `owner`: the context that will own the memory. */
-static CUresult pool_alloc(struct obf_mempool *pool, struct obf_ctx *owner, size_t size,
+static CUresult pool_alloc(CUmemoryPool handle, struct obf_ctx *owner, size_t size,
 	const struct obf_stream *stream, uint64_t *ret)
 {
 	struct obf_mem mem;
 	bool reused;
-	CUresult result = block_take(pool, size, stream, &mem, &reused);
+	CUresult result = block_take(handle, size, stream, &mem, &reused);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (reused) {
 		mem.size = size;
-		mem.pool = pool->handle;
+		mem.pool = handle;
 		result = obf_mem_insert(&mem) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 		*ret = mem.base;
 	} else {
-		result = obf_mempools_alloc(owner, size, pool->handle, ret);
+		result = obf_mempools_alloc(owner, size, handle, ret);
 	}
-	if (result != CUDA_SUCCESS) {
-		pthread_mutex_lock(&pool->lock);
-		pool->used -= size;
-		pool->reserved -= size;
-		pthread_mutex_unlock(&pool->lock);
-	}
+	if (result != CUDA_SUCCESS)
+		obf_mempool_freed(&(struct obf_mem){ .pool = handle, .size = size });
 	return result;
 }
 
@@ -292,7 +343,7 @@ CUresult obf_cuMemAllocFromPoolAsync(
 		if (!atomic_load(&owner->active))
 			return CUDA_ERROR_INVALID_CONTEXT;
 	}
-	result = pool_alloc(pool, owner, size, stream, &addr);
+	result = pool_alloc(handle, owner, size, stream, &addr);
 	if (result == CUDA_SUCCESS)
 		*ret = addr;
 	return obf_ctx_result(stream->ctx, result);
@@ -331,7 +382,7 @@ CUresult obf_cuMemFreeAsync(CUdeviceptr addr, CUstream stream_handle)
 		obf_process.backend->point_drop(&last_use);
 		return obf_ctx_result(stream->ctx, obf_share_close(stream->ctx, &mem));
 	}
-	pool = result == CUDA_SUCCESS && mem.pooled ? obf_mempool_find(mem.pool) : NULL;
+	pool = result == CUDA_SUCCESS && mem.pooled ? obf_mempool_lock(mem.pool) : NULL;
 	if (!pool) {
 		/*
 		 * Memory of cuMemAlloc may be freed in a stream as well. It has no pool, so the
@@ -348,7 +399,6 @@ CUresult obf_cuMemFreeAsync(CUdeviceptr addr, CUstream stream_handle)
 		freed = obf_ctx_result(stream->ctx, obf_memory_give(stream->ctx, &mem, true));
 		return result != CUDA_SUCCESS ? result : freed;
 	}
-	pthread_mutex_lock(&pool->lock);
 	pool->used -= mem.size;
 	if (pool->n_idle == OBF_POOL_IDLE_MAX)
 		idle_release(pool, 0, !idle_passed(&pool->idle[0]));

@@ -29,6 +29,8 @@ struct obf_idle {
 };
 
 struct obf_mempool {
+	pthread_mutex_t lock;
+	struct obf_mempool *next; /* of a destroyed pool that waits for its next use */
 	CUmemoryPool handle;
 	int device;
 	bool is_default;
@@ -36,7 +38,6 @@ struct obf_mempool {
 	bool imported;     /* another process's: nothing can be allocated from it */
 	uint64_t share[2]; /* its id among processes (share.h); 0: none yet */
 	uint64_t max_size; /* bytes; 0: the memory of the device */
-	pthread_mutex_t lock;
 	uint64_t threshold, used, used_high, reserved, reserved_high; /* bytes */
 	int reuse_events, reuse_opportunistic, reuse_internal;
 	CUmemAccess_flags access[OBF_DEVICE_MAX];
@@ -46,6 +47,8 @@ struct obf_mempool {
 
 /* NULL: no such pool. */
 struct obf_mempool *obf_mempool_find(CUmemoryPool handle);
+/* The same, with the pool's lock taken. */
+struct obf_mempool *obf_mempool_lock(CUmemoryPool handle);
 CUresult obf_mempool_new(int device, bool is_default, uint64_t max_size, CUmemoryPool *ret);
 /*
  * Returns the device's default pool, created at its first use, or the pool that was set for the

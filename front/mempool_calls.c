@@ -8,6 +8,49 @@
 #include "front/share.h"
 #include "protocol/obf_calls.h"
 
+/* Places for which there are pools. Pools of host memory are not implemented. */
+static CUresult place_check(const CUmemLocation *location)
+{
+	switch ((int)location->type) {
+	case CU_MEM_LOCATION_TYPE_DEVICE:
+		return CUDA_SUCCESS;
+	case CU_MEM_LOCATION_TYPE_HOST:
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+static CUresult type_check(CUmemAllocationType type)
+{
+	if (type == CU_MEM_ALLOCATION_TYPE_MANAGED)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return type == CU_MEM_ALLOCATION_TYPE_PINNED ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult props_check(const CUmemPoolProps *props, bool *ret_shareable)
+{
+	const unsigned types = props->handleTypes, posix = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	unsigned char reserved = 0;
+	CUresult result;
+
+	for (size_t i = 0; i < sizeof props->reserved; i++)
+		reserved |= props->reserved[i];
+	if (reserved || types & ~OBF_SHARE_TYPES ||
+		(types && props->location.type == CU_MEM_LOCATION_TYPE_HOST))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = type_check(props->allocType);
+	if (result == CUDA_SUCCESS)
+		result = place_check(&props->location);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*ret_shareable = types == posix && obf_shares() & OBF_SHARES_POOLS;
+	if (types && !*ret_shareable)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return obf_device_valid(props->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult obf_cuMemPoolCreate(CUmemoryPool *ret, const CUmemPoolProps *props)
 {
 	CUresult result = obf_ready();
@@ -15,15 +58,9 @@ CUresult obf_cuMemPoolCreate(CUmemoryPool *ret, const CUmemPoolProps *props)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!ret || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
-		return CUDA_ERROR_INVALID_VALUE;
-	shareable = props->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
-		obf_shares() & OBF_SHARES_POOLS;
-	if ((props->handleTypes != CU_MEM_HANDLE_TYPE_NONE && !shareable) ||
-		props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (!obf_device_valid(props->location.id))
-		return CUDA_ERROR_INVALID_VALUE;
+	result = ret && props ? props_check(props, &shareable) : CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		return result;
 	result = obf_mempool_new(props->location.id, false, props->maxSize, ret);
 	if (result == CUDA_SUCCESS)
 		obf_mempool_find(*ret)->shareable = shareable;
@@ -44,11 +81,8 @@ static CUresult pool_lock(CUmemoryPool handle, struct obf_mempool **ret)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	*ret = obf_mempool_find(handle);
-	if (!*ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&(*ret)->lock);
-	return CUDA_SUCCESS;
+	*ret = obf_mempool_lock(handle);
+	return *ret ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult obf_cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
@@ -181,14 +215,14 @@ static CUresult access_set(struct obf_mempool *pool, const CUmemAccessDesc *desc
 
 	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
 		!obf_device_valid(desc->location.id))
-		return CUDA_ERROR_INVALID_DEVICE;
+		return CUDA_ERROR_INVALID_VALUE;
 	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
 		desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
 		desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* The owner's access cannot be revoked. */
 	if (own && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-		return CUDA_ERROR_INVALID_DEVICE;
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!own && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && !obf_process.backend->peers)
 		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 	pool->access[desc->location.id] = desc->flags;
@@ -240,10 +274,18 @@ CUresult obf_cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle)
 
 static CUresult location_check(const CUmemLocation *location, CUmemAllocationType type)
 {
-	if (!location || type != CU_MEM_ALLOCATION_TYPE_PINNED)
-		return CUDA_ERROR_INVALID_VALUE;
-	return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_SUCCESS
-							     : CUDA_ERROR_NOT_SUPPORTED;
+	CUresult result = obf_ready(), placed;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = location ? type_check(type) : CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_ERROR_INVALID_VALUE)
+		return result;
+	/* A managed pool may have no location. */
+	if (type == CU_MEM_ALLOCATION_TYPE_MANAGED && location->type == CU_MEM_LOCATION_TYPE_NONE)
+		return result;
+	placed = place_check(location);
+	return placed != CUDA_SUCCESS ? placed : result;
 }
 
 CUresult obf_cuMemGetDefaultMemPool(

@@ -24,10 +24,7 @@ static CUresult enter(void)
 
 static CUresult type_check(CUmemAllocationHandleType type, unsigned long long flags)
 {
-	if (flags || type == CU_MEM_HANDLE_TYPE_NONE)
-		return CUDA_ERROR_INVALID_VALUE;
-	return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? CUDA_SUCCESS
-								: CUDA_ERROR_NOT_SUPPORTED;
+	return flags ? CUDA_ERROR_INVALID_VALUE : obf_share_type_check(type);
 }
 
 /* The id of a pool that was created to be exported. It gets one when it is first needed. */

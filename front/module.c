@@ -175,8 +175,10 @@ static void global_share(struct obf_ctx *ctx, struct obf_global *global)
 		obf_process.backend->shared_global;
 	struct obf_mem mem;
 
-	if (!obf_process.backend->shared_alloc ||
-		!obf_mem_share(global->addr, OBF_SHARING_MANAGED, &mem))
+	/* The address is the backend's word: there may be other memory of the program. */
+	if (!obf_process.backend->shared_alloc || !obf_mem_find(global->addr, &mem) ||
+		!mem.is_global || mem.base != global->addr || mem.size != global->size ||
+		mem.ctx != ctx || !obf_mem_share(global->addr, OBF_SHARING_MANAGED, &mem))
 		return;
 	global->shared = !share || share(ctx, &mem) == CUDA_SUCCESS;
 	if (!global->shared)

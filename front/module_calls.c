@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "protocol/obf_calls.h"
+#include "front/jit.h"
 #include "front/private.h"
 
 /* Takes ownership of the opened image and closes it in every case. */
@@ -42,8 +43,7 @@ CUresult obf_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n_
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!module || !image || n_options > CU_JIT_NUM_OPTIONS ||
-		(n_options > 0 && (!options || !values)))
+	if (!module || !image || !obf_jit_valid(n_options, options, values))
 		return CUDA_ERROR_INVALID_VALUE;
 	err = obi_image_open(image, &opened);
 	return err ? obf_explain_refused(err) : load(module, &opened, &jit);

@@ -34,6 +34,14 @@ struct opened {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct opened *all_opened; /* under the lock */
 
+CUresult obf_share_type_check(CUmemAllocationHandleType type)
+{
+	if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_SUCCESS;
+	return type && !((unsigned)type & ~OBF_SHARE_TYPES) ? CUDA_ERROR_NOT_SUPPORTED
+							    : CUDA_ERROR_INVALID_VALUE;
+}
+
 unsigned obf_shares(void)
 {
 	const struct obf_sharing *sharing = obf_process.backend->sharing;
@@ -110,6 +118,9 @@ CUresult obf_share_close(struct obf_ctx *ctx, const struct obf_mem *mem)
 {
 	CUresult result = obf_process.backend->ctx_synchronize(ctx), closed;
 
+	/* Work of the context that opened it may use it, too. */
+	if (mem->ctx && mem->ctx != ctx && mem->ctx->backend && result == CUDA_SUCCESS)
+		result = obf_process.backend->ctx_synchronize(mem->ctx);
 	closed = obf_process.backend->sharing->range_close(mem);
 	return result == CUDA_SUCCESS ? closed : result;
 }

@@ -75,6 +75,15 @@ struct obf_sharing {
 	CUresult (*pool_import)(const struct obf_share *share, int *ret_device);
 };
 
+#define OBF_SHARE_TYPES                                                                   \
+	((unsigned)(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_WIN32 | \
+		CU_MEM_HANDLE_TYPE_WIN32_KMT | CU_MEM_HANDLE_TYPE_FABRIC))
+
+/*
+ * Whether there are handles of this type. CUDA_ERROR_NOT_SUPPORTED: on other systems only;
+ * CUDA_ERROR_INVALID_VALUE: nowhere.
+ */
+CUresult obf_share_type_check(CUmemAllocationHandleType type);
 /* What the attached backend can share. */
 unsigned obf_shares(void);
 /* Whether cuIpcGetMemHandle can export the memory. */

@@ -23,11 +23,9 @@ CUresult obf_cuMemExportToShareableHandle(void *ret, CUmemGenericAllocationHandl
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!ret || flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		return type == CU_MEM_HANDLE_TYPE_NONE ? CUDA_ERROR_INVALID_VALUE
-						       : CUDA_ERROR_NOT_SUPPORTED;
+	result = ret && !flags ? obf_share_type_check(type) : CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		return result;
 	result = obf_process.backend->sharing->vmm_export(handle, &fd);
 	if (result == CUDA_SUCCESS)
 		*(int *)ret = fd;
@@ -41,11 +39,9 @@ CUresult obf_cuMemImportFromShareableHandle(
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		return type == CU_MEM_HANDLE_TYPE_NONE ? CUDA_ERROR_INVALID_VALUE
-						       : CUDA_ERROR_NOT_SUPPORTED;
+	result = ret ? obf_share_type_check(type) : CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		return result;
 	return obf_process.backend->sharing->vmm_import((int)(intptr_t)os_handle, ret);
 }
 

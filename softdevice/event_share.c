@@ -160,8 +160,11 @@ static bool is_event(int fd)
 
 CUresult obd_shared_event_open(const struct obf_share *share, struct obd_shared_event **ret)
 {
-	int fd = name_open(share);
+	int fd;
 
+	if (share->id[0] == (uint64_t)getpid())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	fd = name_open(share);
 	if (fd < 0)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*ret = is_event(fd) ? event_on(fd) : NULL;

@@ -29,6 +29,7 @@ void obd_shared_event_name(const struct obd_shared_event *event, struct obf_shar
 /*
  * Opens the event with this name; process 0: the descriptor is this process's own.
  * CUDA_ERROR_INVALID_HANDLE: there is none, or this process may not open it.
+ * CUDA_ERROR_INVALID_CONTEXT: this process has exported it.
  */
 CUresult obd_shared_event_open(const struct obf_share *share, struct obd_shared_event **ret);
 

@@ -202,7 +202,8 @@ void obd_vmm_unreserve(const struct obf_reservation *front)
 
 static CUresult prop_check(const CUmemAllocationProp *prop, struct obd_device **ret)
 {
-	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
+	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
+		prop->location.type == CU_MEM_LOCATION_TYPE_INVALID)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
 		(prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE &&
@@ -464,13 +465,21 @@ static int protection_of(const struct obd_mapping *m)
 	return (all & 1 ? PROT_READ : 0) | (all & 2 ? PROT_WRITE : 0);
 }
 
-static bool access_valid(const CUmemAccessDesc *desc)
+static CUresult place_check(const CUmemLocation *location)
 {
-	return desc->location.type == CU_MEM_LOCATION_TYPE_DEVICE && desc->location.id >= 0 &&
-		desc->location.id < obf_device_count() &&
-		(desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
-			desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
-			desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	return location->id >= 0 && location->id < obf_device_count() ? CUDA_SUCCESS
+								      : CUDA_ERROR_INVALID_DEVICE;
+}
+
+static CUresult access_check(const CUmemAccessDesc *desc)
+{
+	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+		desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+		desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		return CUDA_ERROR_INVALID_VALUE;
+	return place_check(&desc->location);
 }
 
 CUresult obd_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
@@ -482,9 +491,10 @@ CUresult obd_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc 
 		return result;
 	if (!desc || count == 0 || count > OBD_DEVICE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < count; i++)
-		if (!access_valid(&desc[i]))
-			return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count && !result; i++)
+		result = access_check(&desc[i]);
+	if (result)
+		return result;
 	pthread_mutex_lock(&vmm.lock);
 	link = mappings_exact(ptr, size);
 	for (m = link ? *link : NULL; m && m->span.base < ptr + size; m = m->next) {
@@ -506,9 +516,9 @@ CUresult obd_cuMemGetAccess(
 
 	if (result)
 		return result;
-	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
-		location->id < 0 || location->id >= obf_device_count())
-		return CUDA_ERROR_INVALID_VALUE;
+	result = flags && location ? place_check(location) : CUDA_ERROR_INVALID_VALUE;
+	if (result)
+		return result;
 	at = obd_address_classify(ptr, 1);
 	if (at.kind != OBD_ADDRESS_MAPPED && at.kind != OBD_ADDRESS_NO_ACCESS)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -91,7 +91,8 @@ static void global_remove(const struct obf_mem *mem)
 		struct obc_shared *s = obc_shareds.list[i];
 
 		spans_remove(s, mem->base);
-		if (s->n_spans) {
+		/* Without a list it is an allocation of the program. */
+		if (s->n_spans || !s->spans) {
 			i++;
 			continue;
 		}

@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * Shared memory (client-shim/cuda/shared.h): what its files have in common. Everything is under
- * the lock.
+ * the lock, but for what says otherwise.
  */
 #ifndef OBC_SHARED_INSIDE_H
 #define OBC_SHARED_INSIDE_H
@@ -50,7 +50,6 @@ struct obc_shareds {
 };
 
 extern struct obc_shareds obc_shareds;
-extern const struct obc_shadow_ops obc_shared_ops;
 
 /* Makes sure that faults are served. */
 bool obc_shared_ready(void);
@@ -60,6 +59,15 @@ void obc_shared_unlock(void);
 size_t obc_shared_at(uint64_t addr);
 bool obc_shared_add(struct obc_shared *s); /* false: out of memory */
 void obc_shared_remove(const struct obc_shared *s);
+
+/* ---- shared_bytes.c ---- */
+
+extern const struct obc_shadow_ops obc_shared_ops;
+/*
+ * Waits without the lock for the work that a fetch of `addr` must wait for: a host function that is
+ * part of this work may need the lock. The fetch then waits for what other threads have added.
+ */
+void obc_shared_wait_before(uint64_t addr);
 
 /* ---- shared_home.c ---- */
 

@@ -142,7 +142,7 @@ static void pools(CUdevice device, CUstream stream)
 	CU(cuMemPoolGetAccess(&flags, own, &at));
 	OK(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	access.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-	EXPECT(CUDA_ERROR_INVALID_DEVICE, cuMemPoolSetAccess(own, &access, 1));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemPoolSetAccess(own, &access, 1));
 
 	/* Allocations come from the pool that is set for the device. */
 	CU(cuMemSetMemPool(&at, CU_MEM_ALLOCATION_TYPE_PINNED, own));

@@ -5,6 +5,7 @@
  * wrong use with its error. No kernel uses them here.
  */
 #include "driver.h"
+#include "resources.h"
 
 #define WRONG(call) EXPECT(CUDA_ERROR_INVALID_VALUE, call)
 
@@ -12,16 +13,6 @@ static CUcontext ctx;
 static CUdeviceptr memory;
 static CUarray array, surface_array, cubemap;
 static CUmipmappedArray mip;
-
-static CUDA_RESOURCE_DESC of_array(CUarray handle)
-{
-	CUDA_RESOURCE_DESC resource;
-
-	memset(&resource, 0, sizeof resource);
-	resource.resType = CU_RESOURCE_TYPE_ARRAY;
-	resource.res.array.hArray = handle;
-	return resource;
-}
 
 static CUDA_RESOURCE_DESC of_mip(void)
 {
@@ -33,32 +24,9 @@ static CUDA_RESOURCE_DESC of_mip(void)
 	return resource;
 }
 
-static CUDA_RESOURCE_DESC of_linear(CUdeviceptr addr, size_t size)
-{
-	CUDA_RESOURCE_DESC resource;
-
-	memset(&resource, 0, sizeof resource);
-	resource.resType = CU_RESOURCE_TYPE_LINEAR;
-	resource.res.linear.devPtr = addr;
-	resource.res.linear.format = CU_AD_FORMAT_FLOAT;
-	resource.res.linear.numChannels = 1;
-	resource.res.linear.sizeInBytes = size;
-	return resource;
-}
-
 static CUDA_RESOURCE_DESC of_pitch(size_t width, size_t height, size_t pitch)
 {
-	CUDA_RESOURCE_DESC resource;
-
-	memset(&resource, 0, sizeof resource);
-	resource.resType = CU_RESOURCE_TYPE_PITCH2D;
-	resource.res.pitch2D.devPtr = memory;
-	resource.res.pitch2D.format = CU_AD_FORMAT_UNSIGNED_INT8;
-	resource.res.pitch2D.numChannels = 4;
-	resource.res.pitch2D.width = width;
-	resource.res.pitch2D.height = height;
-	resource.res.pitch2D.pitchInBytes = pitch;
-	return resource;
+	return of_rows(memory, 4, width, height, pitch);
 }
 
 static CUDA_TEXTURE_DESC usual(void)

@@ -7,14 +7,8 @@
  * always the same call returns them.
  */
 #include "driver.h"
+#include "refused.h"
 #include "../fatbin.h"
-#include <sys/wait.h>
-
-#define TRY(call)                                         \
-	do {                                              \
-		printf("%s -> %d\n", #call, (int)(call)); \
-		fflush(stdout);                           \
-	} while (0)
 
 #define HEAD ".version 7.0\n.target sm_75\n.address_size 64\n"
 
@@ -518,10 +512,7 @@ static void next_context(void)
 	}
 }
 
-static const struct {
-	const char *name;
-	void (*run)(void);
-} GROUPS[] = {
+static const struct refused_group GROUPS[] = {
 	{ "code, loaded at once", bad_code_at_once },
 	{ "code, loaded at its first use", bad_code_at_first_use },
 	{ "names", names },
@@ -536,20 +527,5 @@ static const struct {
 
 int main(void)
 {
-	for (size_t i = 0; i < sizeof(GROUPS) / sizeof(GROUPS[0]); i++) {
-		int status = -1;
-		pid_t pid;
-
-		printf("== %s\n", GROUPS[i].name);
-		fflush(stdout);
-		pid = fork();
-		if (pid == 0) {
-			check_failures = 0;
-			GROUPS[i].run();
-			_exit(check_failures != 0);
-		}
-		OK(pid > 0 && waitpid(pid, &status, 0) == pid);
-		OK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	}
-	return verdict("refused_calls");
+	return refused_run("refused_calls", GROUPS, sizeof GROUPS / sizeof *GROUPS);
 }

@@ -109,7 +109,7 @@ static void array_put(struct obs_exec *x, const struct obp_record *rec, struct o
 
 /*
  * A GPU stores an array with two or three dimensions in blocks of 64 bytes by 8 rows, so one of a
- * single column takes 64 times the bytes of its elements.
+ * single column takes 64 times the bytes of its elements. Any layer is charged one block at least.
  */
 #define BLOCK_BYTES 64u
 #define BLOCK_ROWS  8u
@@ -117,12 +117,15 @@ static void array_put(struct obs_exec *x, const struct obp_record *rec, struct o
 static uint64_t charge_of(const struct obs_array *array)
 {
 	CUDA_ARRAY3D_DESCRIPTOR blocks = array->desc;
+	uint64_t bytes;
 
 	if (array->element && blocks.Height && ob_array_bytes(&blocks, array->n_levels)) {
 		blocks.Width = ob_round_up(blocks.Width, BLOCK_BYTES / array->element);
 		blocks.Height = ob_round_up(blocks.Height, BLOCK_ROWS);
 	}
-	return ob_array_bytes(&blocks, array->n_levels);
+	bytes = ob_array_bytes(&blocks, array->n_levels);
+	return bytes ? ob_max(bytes, (uint64_t)BLOCK_BYTES * BLOCK_ROWS * ob_array_slices(&blocks))
+		     : 0;
 }
 
 static CUresult array_make(struct obs_exec *x, struct obs_array *array)

@@ -377,6 +377,8 @@ static CUresult global_get(
 	(void)mod;
 	(void)name;
 	*ret_addr = 0x300000000000ull + (CUdeviceptr)(0x1000 * ++fake.globals);
+	if (fake.global_addr)
+		*ret_addr = fake.global_addr;
 	*ret_size = 64;
 	return CUDA_SUCCESS;
 }

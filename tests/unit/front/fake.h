@@ -31,7 +31,8 @@ struct fake {
 	bool no_vmm;
 	unsigned shares; /* OBF_SHARES_* */
 	CUresult share_result;
-	int registers; /* func_attrs reports these */
+	uint64_t global_addr; /* where global_get says that a variable is; 0: at a new address */
+	int registers;        /* func_attrs reports these */
 	int shared_bytes;
 	/* recorded calls */
 	_Atomic int starts, creates, destroys, syncs, loads, unloads, func_gets, func_loads,

@@ -159,7 +159,7 @@ TEST(configurations)
 	CHECK(launch.cooperative && launch.has_priority && launch.priority == -3 &&
 		launch.cluster[0] == 2);
 	attrs[3].id = (CUlaunchAttributeID)99;
-	CHECK_INT(obf_launch_from_config(&config, &launch), CUDA_ERROR_NOT_SUPPORTED);
+	CHECK_INT(obf_launch_from_config(&config, &launch), CUDA_ERROR_INVALID_VALUE);
 	attrs[3].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
 	CHECK_INT(obf_launch_from_config(&config, &launch), CUDA_ERROR_NOT_SUPPORTED);
 	config.numAttrs = 0;

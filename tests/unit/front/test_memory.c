@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* The allocation map against a model, pointer questions, pinned memory, copies made plain. */
+#include <malloc.h>
+
 #include "front/copy.h"
 #include "front.h"
 
@@ -454,6 +456,45 @@ TEST(ranges_of_a_context)
 	CHECK(gone == 666);
 	for (uint64_t i = 0; i < 1000; i++)
 		CHECK(obf_mem_find((i + 1) * 0x1000, NULL) == (i % 3 == 0));
+}
+
+/* Its memory goes back to its pool, to another one, or to the device, whoever is faster. */
+static void *free_all(void *user)
+{
+	CUdeviceptr *ptrs = user;
+
+	OK(obf_cuCtxSetCurrent(obf_ctx_primary(0)->handle));
+	for (int i = 0; i < 64; i++)
+		OK(obf_cuMemFreeAsync(ptrs[i], NULL));
+	return NULL;
+}
+
+TEST(destroyed_pools_are_used_again)
+{
+	const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } };
+	CUdeviceptr ptrs[64];
+	CUmemoryPool pool, last = NULL;
+	pthread_t thread;
+	size_t before = 0;
+
+	begin();
+	for (int round = 0; round < 300; round++) {
+		OK(obf_cuMemPoolCreate(&pool, &props));
+		CHECK(pool != last);
+		for (int i = 0; i < 64; i++)
+			OK(obf_cuMemAllocFromPoolAsync(&ptrs[i], 256, pool, NULL));
+		CHECK(pthread_create(&thread, NULL, free_all, ptrs) == 0);
+		OK(obf_cuMemPoolDestroy(pool));
+		CHECK_INT(obf_cuMemPoolTrimTo(pool, 0), CUDA_ERROR_INVALID_VALUE);
+		pthread_join(thread, NULL);
+		last = pool;
+		if (round == 20)
+			before = mallinfo2().uordblks;
+	}
+	CHECK(mallinfo2().uordblks < before + 500000);
+	for (int i = 0; i < 64; i++)
+		CHECK(!obf_mem_find(ptrs[i], NULL));
 }
 
 int main(int argc, char **argv)

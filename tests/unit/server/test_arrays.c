@@ -110,6 +110,27 @@ TEST(memory_is_charged)
 	end();
 }
 
+/* 2048 layers of one byte take at least a block each. */
+TEST(small_layers_are_charged)
+{
+	struct obp_array_create_req req = { .width = 1,
+		.depth = 2048,
+		.format = CU_AD_FORMAT_UNSIGNED_INT8,
+		.channels = 1,
+		.flags = CUDA_ARRAY3D_LAYERED };
+	unsigned n = 0;
+
+	begin();
+	for (uint64_t i = 1; i <= 100; i++) {
+		req.array = ARRAY + i;
+		if (create(req) != 0)
+			break;
+		n++;
+	}
+	CHECK(n > 32 && n <= 64);
+	end();
+}
+
 static unsigned read_box(struct obp_array_read_req req)
 {
 	const struct obp_reply *reply;
