@@ -104,9 +104,11 @@ static void bodies(void)
 	CUDA_MEMCPY3D copy_params = copied(b, a);
 	CUgraphNodeType type;
 	CUgraphExec exec;
+	CUdeviceptr sums;
 	void *args[1];
 	size_t n = 8;
 
+	CU(cuMemAlloc(&sums, 50 * (size_t)BYTES));
 	CU(cuGraphCreate(&child, 0));
 	increment_add(child, increment_add(child, NULL, a), a);
 	CU(cuGraphCreate(&graph, 0));
@@ -138,6 +140,23 @@ static void bodies(void)
 	turns_set(5);
 	run(exec);
 	OK(is_all(a, 42) && is_all(b, 48));
+	/* Launches that are queued keep the nodes that they were made with. */
+	CU(cuGraphNodeSetEnabled(exec, copy, 1));
+	params = increment(&a, args);
+	CU(cuGraphExecKernelNodeSetParams(exec, kernel, &params));
+	for (unsigned i = 0; i < 50; i++) {
+		CUdeviceptr sum = sums + i * BYTES;
+
+		other.value = i;
+		CU(cuGraphExecMemsetNodeSetParams(exec, fill, &other, context));
+		CU(cuMemsetD32Async(turns, 2, 1, stream));
+		CU(cuGraphLaunch(exec, stream));
+		CU(cuMemcpyDtoDAsync(sum, b, BYTES, stream));
+	}
+	CU(cuStreamSynchronize(stream));
+	for (int i = 0; i < 50; i++)
+		OK(is_all(sums + (CUdeviceptr)i * BYTES, i + 3));
+	CU(cuMemFree(sums));
 	CU(cuGraphExecDestroy(exec));
 	CU(cuGraphDestroy(graph));
 	CU(cuGraphDestroy(child));
