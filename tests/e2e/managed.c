@@ -132,6 +132,10 @@ static void file(const char *path)
 	a[0] = 0; /* touched first: the block is in this process */
 	n = (int)read(fd, a, 1000);
 	printf("touched %d %u\n", n, ((unsigned char *)a)[999]);
+	must(fill((uintptr_t)a, 7, WORDS), "cuMemsetD32");
+	lseek(fd, 0, SEEK_SET);
+	n = (int)read(fd, a, 1000);
+	printf("device %d %u\n", n, n > 0 ? ((unsigned char *)a)[999] : 0);
 	close(fd);
 }
 

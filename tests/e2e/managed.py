@@ -75,7 +75,10 @@ def rest(server, folder):
     with open(path, 'wb') as out:
         out.write(b'\x11' * 1000)
     got = run(server.url, 'file', path)
-    check('read(2) into new and into touched memory', got.stdout == 'fresh 1000\ntouched 1000 17\n', (got.stdout, got.stderr[-1500:]))
+    check('read(2) into new and into touched memory, and into memory on the device', got.stdout == 'fresh 1000\ntouched 1000 17\ndevice 1000 17\n',
+          (got.stdout, got.stderr[-1500:]))
+    got = run(server.url, 'file', path, OUTBOARD_BUFFERS='0')
+    check('the same without the library for it', got.stdout == 'fresh 1000\ntouched 1000 17\ndevice -1 0\n', (got.stdout, got.stderr[-1500:]))
     got = run(server.url, 'fork')
     check('a child has no such memory, its parent keeps it', got.stdout == 'child 11 parent 1\nparent 5\n', (got.stdout, got.stderr[-1500:]))
 
