@@ -129,7 +129,7 @@ static enum obs_ipc_status get(struct obs_broker *broker, uint64_t session,
 		return OBS_IPC_NONE;
 	*ipc = object->ipc;
 	ipc->own = object->session == session;
-	/* Closing another descriptor of its own file would end the file locks of the session. */
+	/* The session that has exported an event cannot open it. */
 	*ret_fd = ipc->own && ipc->kind == OBS_IPC_EVENT ? -1 : object->fd;
 	return OBS_IPC_OK;
 }
