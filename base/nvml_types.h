@@ -55,11 +55,25 @@ enum ob_nvml_return {
 enum { OB_NVML_CLOCK_GRAPHICS, OB_NVML_CLOCK_SM, OB_NVML_CLOCK_MEMORY, OB_NVML_CLOCK_VIDEO };
 enum { OB_NVML_CLOCK_NOW, OB_NVML_CLOCK_TARGET, OB_NVML_CLOCK_DEFAULT, OB_NVML_CLOCK_BOOST };
 enum { OB_NVML_UUID_ASCII = 1, OB_NVML_UUID_BINARY = 2 };
+/* peer access by which way, and whether it is possible */
+enum {
+	OB_NVML_P2P_READ,
+	OB_NVML_P2P_WRITE,
+	OB_NVML_P2P_NVLINK,
+	OB_NVML_P2P_ATOMICS,
+	OB_NVML_P2P_PCI,
+	OB_NVML_P2P_COUNT
+};
+enum {
+	OB_NVML_P2P_OK = 0,
+	OB_NVML_P2P_CHIPSET = 1,
+	OB_NVML_P2P_NOT_SUPPORTED = 5,
+	OB_NVML_P2P_UNKNOWN = 6
+};
 enum { OB_NVML_TOPOLOGY_INTERNAL = 0, OB_NVML_TOPOLOGY_NODE = 40, OB_NVML_TOPOLOGY_SYSTEM = 50 };
 
 #define OB_NVML_NOT_AVAILABLE UINT64_MAX /* a process's memory that is not known */
 #define OB_NVML_NO_INSTANCE   UINT32_MAX /* not on a MIG instance */
-#define OB_NVML_P2P_CHIPSET   1u         /* no peer access: the chipset does not support it */
 #define OB_NVML_BUS_ID_OLD    16
 #define OB_NVML_BUS_ID        32
 #define OB_NVML_VALUE_U32     1u

@@ -190,9 +190,14 @@ struct obf_backend {
 	CUresult (*copy)(struct obf_stream *stream, const struct obf_copy *copy, bool blocking);
 	CUresult (*fill)(struct obf_stream *stream, const struct obf_fill *fill);
 	CUresult (*stream_value)(struct obf_stream *stream, const struct obf_value *value);
-	/* The backend sets obf_in_host_function around the function's call and copies *function. */
+	/* The backend copies *function and calls it with obf_host_function_run. */
 	CUresult (*host_function)(
 		struct obf_stream *stream, const struct obf_host_function *function);
+	/*
+	 * From now on there will be reads and writes before and after functions, in their threads, also
+	 * for functions that were put before. May be NULL.
+	 */
+	CUresult (*host_functions_transfer)(void);
 
 	/* ---- code ---- */
 

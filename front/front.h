@@ -432,7 +432,14 @@ struct obf_host_function {
 	CUstreamCallback callback;
 	CUstream stream; /* passed to the callback */
 	void *user;
+	struct obf_ctx *ctx; /* of the stream that calls it */
 };
+
+/*
+ * Calls the function; for the backend, on a thread that may wait. If status is an error, only a
+ * callback is called.
+ */
+void obf_host_function_run(const struct obf_host_function *function, CUresult status);
 
 /*
  * True when cuInit succeeded here or, before a fork, in the parent. In the child of an initialised

@@ -110,7 +110,10 @@ static CUresult node_run(const struct obf_exec *exec, struct obf_stream *stream,
 		*host_writes = true;
 		return obf_process.backend->host_function(stream,
 			&(struct obf_host_function){
-				.fn = params->host.fn, .user = params->host.userData });
+				.fn = params->host.fn,
+				.user = params->host.userData,
+				.ctx = stream->ctx,
+			});
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return event_run(stream, params);

@@ -13,7 +13,9 @@
 #include "front/waited.h"
 #include "protocol/obf_calls.h"
 
-#define PIECE 4096u /* bytes; the unit of comparisons and uploads */
+#define PIECE     4096u /* bytes; the unit of comparisons and uploads */
+#define WORD      4u    /* bytes; the unit of uploads after a host function */
+#define WORD_RUNS 64u   /* uploads of that kind after one function; further ones are of pieces */
 
 struct mirror {
 	uint64_t host, size, device;
@@ -29,6 +31,7 @@ struct mirror {
 	 * a pointer from device memory.
 	 */
 	bool maybe;
+	uint64_t settled; /* the number of launches when the context was last waited for */
 	struct mirror *next;
 };
 
@@ -36,6 +39,7 @@ _Atomic unsigned obf_mirrors;
 _Atomic unsigned obf_mirror_ends;
 
 static struct mirror *mirrors;
+static uint64_t launches; /* of kernels, with mirrors */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static uint8_t *host_of(const struct mirror *mirror)
@@ -50,19 +54,25 @@ static CUresult stream_of(const struct mirror *mirror, struct obf_stream **ret)
 	return obf_stream_get(mirror->transfers, mirror->ctx, ret);
 }
 
-/* The run of pieces at or after *at that the program has changed. False: there is none. */
-static bool changed_next(const struct mirror *mirror, uint64_t *at, uint64_t *ret_size)
+static bool differs(const struct mirror *mirror, uint64_t at, uint64_t size)
 {
-	const uint8_t *host = host_of(mirror);
+	return memcmp(host_of(mirror) + at, mirror->common + at, ob_min(size, mirror->size - at)) !=
+		0;
+}
+
+/* The run of units at or after *at that the program has changed. False: there is none. */
+static bool changed_next(
+	const struct mirror *mirror, uint32_t unit, uint64_t *at, uint64_t *ret_size)
+{
 	uint64_t from = *at, end;
 
-	while (from < mirror->size &&
-		memcmp(host + from, mirror->common + from, ob_min(PIECE, mirror->size - from)) == 0)
+	while (from < mirror->size && !differs(mirror, from, PIECE))
 		from += PIECE;
+	while (from < mirror->size && !differs(mirror, from, unit))
+		from += unit;
 	end = from;
-	while (end < mirror->size &&
-		memcmp(host + end, mirror->common + end, ob_min(PIECE, mirror->size - end)) != 0)
-		end += PIECE;
+	while (end < mirror->size && differs(mirror, end, unit))
+		end += unit;
 	*at = from;
 	*ret_size = ob_min(end, mirror->size) - ob_min(from, mirror->size);
 	return *ret_size > 0;
@@ -101,8 +111,8 @@ static CUresult download(struct obf_ctx *ctx, void *user)
 }
 
 /*
- * Before a kernel. If an earlier kernel may have changed the device's side too, both changes are
- * joined first.
+ * Before a kernel. If earlier kernels, which are complete, may have changed the device's side too, both
+ * changes are joined first.
  */
 static CUresult upload(struct obf_ctx *ctx, void *user)
 {
@@ -110,21 +120,36 @@ static CUresult upload(struct obf_ctx *ctx, void *user)
 	struct obf_stream *stream;
 	CUresult result = stream_of(mirror, &stream);
 	uint64_t at = 0, size;
-	bool any = false;
 
-	if (result != CUDA_SUCCESS || !changed_next(mirror, &at, &size))
-		return result;
-	if (mirror->launched || mirror->maybe) {
-		result = obf_process.backend->ctx_synchronize(ctx);
-		if (result == CUDA_SUCCESS)
-			result = download(ctx, mirror);
-	}
-	for (; result == CUDA_SUCCESS && changed_next(mirror, &at, &size); at += size) {
+	if (result == CUDA_SUCCESS && (mirror->launched || mirror->maybe))
+		result = download(ctx, mirror);
+	for (; result == CUDA_SUCCESS && changed_next(mirror, PIECE, &at, &size); at += size)
 		result = run_upload(mirror, stream, at, size);
-		any = true;
-	}
 	/* Kernels in all streams may use the bytes. */
-	return any && result == CUDA_SUCCESS ? obf_process.backend->stream_wait(stream) : result;
+	return result == CUDA_SUCCESS ? obf_process.backend->stream_wait(stream) : result;
+}
+
+/*
+ * After a host function. Kernels in other streams may be writing next to what it has changed, so only
+ * changed words are uploaded as long as they are in few runs.
+ */
+static CUresult upload_words(struct obf_ctx *ctx, void *user)
+{
+	struct mirror *mirror = user;
+	struct obf_stream *stream;
+	CUresult result = stream_of(mirror, &stream);
+	uint64_t at = 0, size;
+	unsigned runs = 0;
+
+	for (; result == CUDA_SUCCESS &&
+		changed_next(mirror, runs < WORD_RUNS ? WORD : PIECE, &at, &size);
+		at += size) {
+		if (runs++ == WORD_RUNS && (mirror->launched || mirror->maybe))
+			result = download(ctx, mirror);
+		if (result == CUDA_SUCCESS)
+			result = run_upload(mirror, stream, at, size);
+	}
+	return runs && result == CUDA_SUCCESS ? obf_process.backend->stream_wait(stream) : result;
 }
 
 /* ---- making and ending ---- */
@@ -229,7 +254,9 @@ static CUresult mirror_new(const struct obf_mem *mem, struct mirror **ret)
 	mirrors = *ret = mirror;
 	atomic_fetch_add(&obf_mirrors, 1);
 	atomic_store(&obf_waited_listener, waited);
-	return CUDA_SUCCESS;
+	return obf_process.backend->host_functions_transfer
+		? obf_process.backend->host_functions_transfer()
+		: CUDA_SUCCESS;
 }
 
 CUresult obf_mirror_get(
@@ -354,19 +381,56 @@ bool obf_mirrors_replace(struct obf_ctx *ctx, const struct obf_func *func, void 
 	return used;
 }
 
+static CUresult context_wait(struct obf_ctx *ctx, void *user)
+{
+	(void)user;
+	return obf_process.backend->ctx_synchronize(ctx);
+}
+
+/*
+ * Uploads what the program has changed. The lock is not held during a wait for kernels, because a host
+ * function before them may need it.
+ */
+static CUresult upload_all(const struct obf_stream *stream)
+{
+	struct mirror *mirror = mirrors;
+	CUresult result = CUDA_SUCCESS;
+
+	while (mirror && result == CUDA_SUCCESS) {
+		struct obf_ctx *ctx = mirror->ctx;
+		uint64_t at = 0, size;
+
+		if (ctx->device != stream->ctx->device ||
+			!changed_next(mirror, PIECE, &at, &size)) {
+			mirror = mirror->next;
+		} else if ((mirror->launched || mirror->maybe) && mirror->settled != launches) {
+			mirror->settled = launches;
+			pthread_mutex_unlock(&lock);
+			result = obf_ctx_run(ctx, context_wait, NULL);
+			pthread_mutex_lock(&lock);
+			mirror = mirrors; /* another thread may have ended any of them */
+		} else {
+			result = obf_ctx_run(ctx, upload, mirror);
+			mirror = mirror->next;
+		}
+	}
+	return result;
+}
+
 /* params NULL: `used` says it of all mirrors. */
 static CUresult launch(struct obf_stream *stream, const void *params, size_t size, bool used)
 {
-	CUresult result = CUDA_SUCCESS;
+	CUresult result;
 
 	if (ob_likely(!atomic_load(&obf_mirrors)))
-		return result;
+		return CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
+	result = upload_all(stream);
+	launches++;
 	for (struct mirror *mirror = mirrors; mirror && result == CUDA_SUCCESS;
 		mirror = mirror->next) {
 		if (mirror->ctx->device != stream->ctx->device)
 			continue;
-		result = obf_ctx_run(mirror->ctx, upload, mirror);
 		if (params ? !points_to(mirror, params, size) : !used) {
 			mirror->maybe = true;
 			continue;
@@ -388,4 +452,32 @@ CUresult obf_mirrors_launch(struct obf_stream *stream, const struct obf_func *fu
 CUresult obf_mirrors_launch_replaced(struct obf_stream *stream, bool used)
 {
 	return launch(stream, NULL, 0, used);
+}
+
+/* ---- host functions ---- */
+
+CUresult obf_mirrors_function_begins(const struct obf_ctx *ctx)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&lock);
+	for (struct mirror *mirror = mirrors; mirror && result == CUDA_SUCCESS;
+		mirror = mirror->next)
+		if (mirror->launched && mirror->ctx->device == ctx->device)
+			result = obf_ctx_run(mirror->ctx, download, mirror);
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+CUresult obf_mirrors_function_ends(const struct obf_ctx *ctx)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&lock);
+	for (struct mirror *mirror = mirrors; mirror && result == CUDA_SUCCESS;
+		mirror = mirror->next)
+		if (mirror->ctx->device == ctx->device)
+			result = obf_ctx_run(mirror->ctx, upload_words, mirror);
+	pthread_mutex_unlock(&lock);
+	return result;
 }

@@ -102,6 +102,14 @@ static inline CUresult obf_mirrors_copy(struct obf_stream *stream, bool src_devi
 		: obf_mirrors_fetch(stream, src);
 }
 
+/*
+ * Around a host function of a stream of the context, in its thread, if there are mirrors: it gets what
+ * earlier kernels have written, and the kernels behind it get what it has written. Kernels that
+ * have got a pointer from device memory are not considered.
+ */
+CUresult obf_mirrors_function_begins(const struct obf_ctx *ctx);
+CUresult obf_mirrors_function_ends(const struct obf_ctx *ctx);
+
 /* After a copy that does not block has been put: before a kernel looks at what it writes there. */
 CUresult obf_mirrors_written(struct obf_stream *stream, uint64_t host);
 

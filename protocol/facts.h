@@ -13,7 +13,8 @@
 
 /*
  * X(name, key in the message, largest valid value). Bytes; MHz; milliwatts; degrees Celsius; per
- * cent; modes and masks have NVML's values.
+ * cent; modes and masks have NVML's values. PEERS: a bit for each device of the server, by number, whose
+ * memory this one can access; PEER_ATOMICS: with native atomics.
  */
 /* clang-format off */
 #define OBP_FACTS(X)                                                                             \
@@ -47,7 +48,8 @@
 	X(PERSISTENCE, "persistence", 1) X(COMPUTE_MODE, "compute_mode", 3)                       \
 	X(MIG, "mig", 1) X(MIG_PENDING, "mig_pending", 1) X(BUS_WIDTH, "bus_width", UINT32_MAX)   \
 	X(CORES, "cores", UINT32_MAX) X(ARCHITECTURE, "architecture", UINT32_MAX)                 \
-	X(BRAND, "brand", 255) X(NUMBER, "number", UINT32_MAX)
+	X(BRAND, "brand", 255) X(NUMBER, "number", UINT32_MAX)                                    \
+	X(PEERS, "peers", UINT16_MAX) X(PEER_ATOMICS, "peer_atomics", UINT16_MAX)
 /* clang-format on */
 
 #define OBP_FACT_ENUM(name, key, max) OBP_FACT_##name,

@@ -3,6 +3,7 @@
 #include "softdevice/event_share.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,11 +44,21 @@ static const char magic[8] = "obd-evt1";
 
 struct obd_shared_event {
 	_Atomic int refs;
-	int fd;
+	int fd; /* passed to other processes; has no lock */
 	struct page *page;
-	/* this process's participant number, whose byte it has locked; 0: not yet */
+	/* this object's participant number, whose byte it has locked; 0: not yet */
 	_Atomic uint32_t me;
+	/*
+	 * The same file, opened anew, because a lock belongs to an open file: it must end neither later
+	 * than this process nor when another descriptor is closed. -1: not yet. Under `owners_lock`,
+	 * as are the two links.
+	 */
+	int own_fd;
+	struct obd_shared_event *next, **link; /* in `owners` */
 };
+
+static struct obd_shared_event *owners; /* the objects that have an own_fd */
+static pthread_mutex_t owners_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* A recording, or a wait for one. */
 struct event_op {
@@ -71,6 +82,7 @@ static struct obd_shared_event *event_on(int fd)
 	}
 	atomic_init(&event->refs, 1);
 	event->fd = fd;
+	event->own_fd = -1;
 	event->page = page;
 	return event;
 }
@@ -102,6 +114,14 @@ void obd_shared_event_unref(struct obd_shared_event *event)
 	/* Acquire and release: the last one sees what the others did with the event. */
 	if (!event || atomic_fetch_sub_explicit(&event->refs, 1, memory_order_acq_rel) > 1)
 		return;
+	pthread_mutex_lock(&owners_lock);
+	if (event->own_fd >= 0) {
+		close(event->own_fd);
+		*event->link = event->next;
+		if (event->next)
+			event->next->link = event->link;
+	}
+	pthread_mutex_unlock(&owners_lock);
 	munmap(event->page, OBD_PAGE);
 	close(event->fd);
 	free(event);
@@ -193,23 +213,73 @@ static bool is_orphan(const struct obd_shared_event *event, uint64_t number)
 	};
 
 	return owner >> OWNER_BITS == number && participant != atomic_load(&event->me) &&
-		fcntl(event->fd, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
+		fcntl(event->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 
-/* This process's number. 0: none could be taken; then a recording has no owner that can end. */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&owners_lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&owners_lock);
+}
+
+/* The child has the parent's open files, and must not keep their locks. */
+static void in_child(void)
+{
+	for (struct obd_shared_event *event = owners; event; event = event->next) {
+		close(event->own_fd);
+		event->own_fd = -1;
+	}
+	owners = NULL;
+	pthread_mutex_unlock(&owners_lock);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(before_fork, after_fork, in_child);
+}
+
+/* Takes the number's byte. Under owners_lock. */
+static bool own(struct obd_shared_event *event, uint32_t number)
+{
+	struct flock lock = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = number, .l_len = 1
+	};
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", event->fd);
+	event->own_fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (event->own_fd < 0)
+		return false;
+	event->next = owners;
+	event->link = &owners;
+	if (owners)
+		owners->link = &event->next;
+	owners = event;
+	return fcntl(event->own_fd, F_OFD_SETLK, &lock) == 0;
+}
+
+/* This object's number. 0: none could be taken; then a recording has no owner that can end. */
 static uint32_t participant(struct obd_shared_event *event)
 {
-	uint32_t me = atomic_load(&event->me), none = 0;
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	uint32_t me = atomic_load(&event->me);
 
 	if (me)
 		return me;
-	me = atomic_fetch_add(&event->page->participants, 1) + 1;
-	lock.l_start = me;
-	if (me >= 1u << OWNER_BITS || fcntl(event->fd, F_SETLK, &lock) != 0)
-		return 0;
-	/* Another thread may have been faster; this process then holds two bytes. */
-	return atomic_compare_exchange_strong(&event->me, &none, me) ? me : none;
+	pthread_once(&once, watch_forks);
+	pthread_mutex_lock(&owners_lock);
+	me = atomic_load(&event->me);
+	if (!me && event->own_fd < 0) {
+		me = atomic_fetch_add(&event->page->participants, 1) + 1;
+		me = me < 1u << OWNER_BITS && own(event, me) ? me : 0;
+		atomic_store(&event->me, me);
+	}
+	pthread_mutex_unlock(&owners_lock);
+	return me;
 }
 
 static void record_fini(struct obd_op *base)

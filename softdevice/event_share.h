@@ -4,8 +4,9 @@
  * obd_shared_event: an event that several processes record and wait for. A page of memory that they
  * share counts the recordings and says which are complete.
  *
- * A process that ends without completing its recordings must not block the others: it holds a lock
- * on a byte of the page's file, which the system releases, and a waiting process looks for that.
+ * A process that ends without completing its recordings must not block the others: each object that
+ * records holds a lock on a byte of the page's file, which the system releases, and a waiting process
+ * looks for that.
  * Reference-counted: the event has one reference, and each op in a stream. Any thread.
  */
 #ifndef OBD_EVENT_SHARE_H

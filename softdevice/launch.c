@@ -141,10 +141,8 @@ static void host_run(struct obd_op *op)
 	 * In a context that has failed a host function is not called. A callback is called with the
 	 * error.
 	 */
-	if (f->callback)
-		f->callback(f->stream, status, f->user);
-	else if (!status && !atomic_load_explicit(&op->ctx->abort, memory_order_relaxed))
-		f->fn(f->user);
+	if (f->callback || !atomic_load_explicit(&op->ctx->abort, memory_order_relaxed))
+		obf_host_function_run(f, status);
 }
 
 CUresult obd_host_function(struct obf_stream *base, const struct obf_host_function *function)

@@ -97,9 +97,7 @@ static void op_execute(struct obd_op *op)
 	struct obd_ctx *ctx = op->ctx;
 
 	if (op->kind == OBD_OP_HOST) {
-		obf_in_host_function = true;
 		op->run(op);
-		obf_in_host_function = false;
 	} else if (!atomic_load_explicit(&ctx->abort, memory_order_relaxed) &&
 		obd_ctx_failed(ctx) == CUDA_SUCCESS) {
 		op->run(op);

@@ -163,23 +163,23 @@ static bool use_library(const char *file, bool may_preload)
 }
 
 /*
- * Preloads the library that says that a GPU's device files exist (client-shim/files/files.c). A
- * program that does not ask for them runs without it too, so it is no error if that is not possible.
+ * Preloads a library that replaces functions of the C library (client-shim/files), unless the variable
+ * is 0. Most programs run without it too, so it is no error if that is not possible.
  */
-static void use_files(void)
+static void use_replacements(const char *library, const char *variable)
 {
-	const char *wanted = getenv("OUTBOARD_DEVICE_FILES");
+	const char *wanted = getenv(variable);
 	char path[PATH_BYTES];
 
 	if (wanted && strcmp(wanted, "0") == 0)
 		return;
-	if (obx_look_for_file("liboutboard-files.so", path, sizeof path) && obx_loader_takes(path))
+	if (obx_look_for_file(library, path, sizeof path) && obx_loader_takes(path))
 		join("LD_PRELOAD", path, false);
 }
 
 /*
  * AddressSanitizer refuses to start when another library was loaded before its runtime. Our libraries
- * replace no function that it replaces, so that check is turned off for programs that the command
+ * call the next function of each name that they replace, which is the sanitizer's, so that check is turned off for programs that the command
  * starts (it may be a shell, make or a test runner), unless the user has set it.
  */
 static void sanitizer_allow(void)
@@ -227,8 +227,12 @@ static bool prepare(const char *command, const char *file)
 	sanitizer_allow();
 	if (!use_library(file, kind != OBX_PROGRAM_SANITIZER))
 		return false;
-	if (kind != OBX_PROGRAM_SANITIZER)
-		use_files();
+	if (kind == OBX_PROGRAM_SANITIZER)
+		return true;
+	use_replacements("liboutboard-files.so", "OUTBOARD_DEVICE_FILES");
+	/* In one process a program's memory is never protected. */
+	if (strcmp(file, LIBRARY) == 0)
+		use_replacements("liboutboard-buffers.so", "OUTBOARD_BUFFERS");
 	return true;
 }
 

@@ -66,6 +66,7 @@ static struct obf_backend backend = {
 	.host_range = obc_host_range,
 	.launch = obc_launch_packed,
 	.host_function = obc_hostfunc_submit,
+	.host_functions_transfer = obc_hostfuncs_transfer,
 	.mem_alloc = obc_memory_alloc,
 	.mem_free = obc_memory_free,
 	.mem_info = obc_memory_info,

@@ -11,6 +11,7 @@
 #include "client-shim/cuda/shared.h"
 #include "client-shim/session/log.h"
 #include "client-shim/cuda/stream.h"
+#include "front/mirror.h"
 #include "protocol/obc_calls.h"
 
 #define KIND_HOSTFUNC 32 /* kind of ids that the program never sees */
@@ -44,17 +45,18 @@ void obc_hostfunc_run(uint64_t id, CUresult status)
 		return;
 	if (obc_shared_exist())
 		unblock_faults();
-	obf_in_host_function = true;
-	if (hostfunc->callback)
-		hostfunc->callback(hostfunc->stream, status, hostfunc->user);
-	else
-		hostfunc->fn(hostfunc->user);
+	obf_host_function_run(hostfunc, status);
 	if (obc_shared_exist())
 		obc_shared_host_function_end();
-	obf_in_host_function = false;
 	free(hostfunc);
 	/* Release: a thread that sees the decremented count sees what the function wrote. */
 	atomic_fetch_sub_explicit(&n_pending, 1, memory_order_release);
+}
+
+/* Either this sees a function that is being put, or that sees the new mirror: both count first. */
+CUresult obc_hostfuncs_transfer(void)
+{
+	return atomic_load(&n_pending) > 0 ? obc_shared_host_function() : CUDA_SUCCESS;
 }
 
 /* The server will not request it. */
@@ -76,11 +78,6 @@ CUresult obc_hostfunc_submit(struct obf_stream *stream, const struct obf_host_fu
 	CUresult result;
 	uint64_t id;
 
-	if (obc_shared_exist()) {
-		result = obc_shared_host_function();
-		if (result != CUDA_SUCCESS)
-			return result;
-	}
 	hostfunc = malloc(sizeof *hostfunc);
 	if (!hostfunc)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -91,6 +88,11 @@ CUresult obc_hostfunc_submit(struct obf_stream *stream, const struct obf_host_fu
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	atomic_fetch_add(&n_pending, 1);
+	if (obc_shared_exist() || ob_unlikely(atomic_load(&obf_mirrors) > 0)) {
+		result = obc_shared_host_function();
+		if (result != CUDA_SUCCESS)
+			return hostfunc_drop(id, result);
+	}
 	req = obc_log_begin(&slot, OBP_OP_HOST_FUNC, sizeof *req);
 	if (!req)
 		return hostfunc_drop(id, obc_log_error());

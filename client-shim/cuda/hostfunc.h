@@ -19,6 +19,7 @@
 bool obc_hostfunc_pending(void);
 /* For struct obf_backend. */
 CUresult obc_hostfunc_submit(struct obf_stream *stream, const struct obf_host_function *function);
+CUresult obc_hostfuncs_transfer(void);
 /* For obc_session_on_callback: runs the function; ignores an unknown id. */
 void obc_hostfunc_run(uint64_t id, CUresult status);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "client-shim/cuda/announce.h"
 #include "client-shim/cuda/fault.h"
 #include "client-shim/cuda/shared_inside.h"
 #include "client-shim/session/inside.h"
@@ -77,6 +78,7 @@ bool obc_shared_add(struct obc_shared *s)
 		(obc_shareds.n - at) * sizeof *obc_shareds.list);
 	obc_shareds.list[at] = s;
 	obc_shareds.n++;
+	obc_announce(s->shadow.base, s->shadow.size, true);
 	atomic_fetch_add(&obc_shared_used, 1);
 	return true;
 }
@@ -86,6 +88,7 @@ void obc_shared_remove(const struct obc_shared *s)
 	size_t at = obc_shared_at(s->shadow.base);
 
 	obc_shareds.n--;
+	obc_announce(s->shadow.base, s->shadow.size, false);
 	memmove(obc_shareds.list + at, obc_shareds.list + at + 1,
 		(obc_shareds.n - at) * sizeof *obc_shareds.list);
 	atomic_fetch_sub(&obc_shared_used, 1);

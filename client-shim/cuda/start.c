@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "client-shim/session/cache.h"
+#include "client-shim/cuda/announce.h"
 #include "client-shim/cuda/hostfunc.h"
 #include "client-shim/session/free_memory.h"
 #include "client-shim/session/inside.h"
@@ -81,6 +82,7 @@ CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
 	obc_session_on_callback(obc_hostfunc_run);
 	obc_log_on_thread_exit(obf_streams_thread_exit);
 	obc_timeline_start();
+	obc_announce_start();
 	err = obc_session_start(&welcome);
 	if (err)
 		return ob_err_to_cuda(err);

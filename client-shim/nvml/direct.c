@@ -28,6 +28,8 @@ static struct {
 	CUresult (*total)(size_t *, CUdevice);
 	CUresult (*attribute)(int *, CUdevice_attribute, CUdevice);
 	CUresult (*state)(CUdevice, unsigned *, int *);
+	CUresult (*can_access)(int *, CUdevice, CUdevice);
+	CUresult (*peer)(int *, CUdevice_P2PAttribute, CUdevice, CUdevice);
 	CUresult (*current)(CUdevice *);
 	CUresult (*retain)(CUcontext *, CUdevice);
 	CUresult (*release)(CUdevice);
@@ -43,6 +45,7 @@ static const struct {
 	{ "cuDeviceGetCount", &cuda.count }, { "cuDeviceGetName", &cuda.name },
 	{ "cuDeviceGetUuid_v2", &cuda.uuid }, { "cuDeviceTotalMem_v2", &cuda.total },
 	{ "cuDeviceGetAttribute", &cuda.attribute }, { "cuDevicePrimaryCtxGetState", &cuda.state },
+	{ "cuDeviceCanAccessPeer", &cuda.can_access }, { "cuDeviceGetP2PAttribute", &cuda.peer },
 	{ "cuCtxGetDevice", &cuda.current }, { "cuDevicePrimaryCtxRetain", &cuda.retain },
 	{ "cuDevicePrimaryCtxRelease_v2", &cuda.release }, { "cuCtxPushCurrent_v2", &cuda.push },
 	{ "cuCtxPopCurrent_v2", &cuda.pop }, { "cuMemGetInfo_v2", &cuda.info } };
@@ -138,6 +141,25 @@ static void device_fill(CUdevice device, struct obp_load_device *to)
 		obp_fact_set(&to->facts, of[i].fact, attribute(device, of[i].attr) / of[i].divisor);
 }
 
+static void peers_fill(CUdevice device, uint32_t n, struct obp_facts *to)
+{
+	uint64_t peers = 0, atomics = 0;
+
+	for (uint32_t peer = 0; peer < n; peer++) {
+		int can = 0, native = 0;
+
+		if ((CUdevice)peer == device)
+			continue;
+		cuda.can_access(&can, device, (CUdevice)peer);
+		cuda.peer(&native, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, device,
+			(CUdevice)peer);
+		peers |= (uint64_t)(can != 0) << peer;
+		atomics |= (uint64_t)(can && native) << peer;
+	}
+	obp_fact_set(to, OBP_FACT_PEERS, peers);
+	obp_fact_set(to, OBP_FACT_PEER_ATOMICS, atomics);
+}
+
 static void session_fill(struct obp_load *load)
 {
 	struct obp_load_session *own = calloc(1, sizeof *own);
@@ -168,6 +190,8 @@ static void load_fill(struct obp_load *ret)
 		ret->n_devices = ob_min((uint32_t)n, OBP_DEVICE_MAX);
 	for (uint32_t i = 0; i < ret->n_devices; i++)
 		device_fill((CUdevice)i, &ret->devices[i]);
+	for (uint32_t i = 0; i < ret->n_devices; i++)
+		peers_fill((CUdevice)i, ret->n_devices, &ret->devices[i].facts);
 	session_fill(ret);
 }
 

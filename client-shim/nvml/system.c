@@ -205,13 +205,23 @@ int obc_nvmlDeviceGetTopologyNearestGpus(
 	return n > had && devices ? OB_NVML_INSUFFICIENT_SIZE : OB_NVML_OK;
 }
 
-/* Only the driver of the server knows, and cuDeviceCanAccessPeer asks it; this library does not. */
+/* Whether access goes over NVLink or PCI is not known. */
 int obc_nvmlDeviceGetP2PStatus(
 	uint32_t device_place, uint32_t other_place, uint32_t capability, uint32_t *status)
 {
-	(void)device_place;
-	(void)other_place;
-	(void)capability;
-	*status = OB_NVML_P2P_CHIPSET;
+	uint64_t peers, atomics = 0;
+	uint32_t bit = obc_nvml_view()->order[other_place];
+
+	if (capability >= OB_NVML_P2P_COUNT)
+		return OB_NVML_INVALID_ARGUMENT;
+	obc_nvml_fact(device_place, OBP_FACT_PEER_ATOMICS, &atomics);
+	if (obc_nvml_fact(device_place, OBP_FACT_PEERS, &peers))
+		*status = OB_NVML_P2P_UNKNOWN;
+	else if (device_place == other_place || !(peers >> bit & 1))
+		*status = OB_NVML_P2P_CHIPSET;
+	else if (capability == OB_NVML_P2P_ATOMICS)
+		*status = atomics >> bit & 1 ? OB_NVML_P2P_OK : OB_NVML_P2P_NOT_SUPPORTED;
+	else
+		*status = capability <= OB_NVML_P2P_WRITE ? OB_NVML_P2P_OK : OB_NVML_P2P_UNKNOWN;
 	return OB_NVML_OK;
 }

@@ -11,7 +11,8 @@
 
 #include <stdint.h>
 
-#define OBS_IPC_DATA 64u /* bytes: those of a CUipcEventHandle */
+#define OBS_IPC_DATA      64u    /* bytes: those of a CUipcEventHandle */
+#define OBS_IPC_PARTS_MAX 16384u /* mappings of a RANGE */
 
 enum obs_ipc_op {
 	OBS_IPC_PUT = 1, /* registers an object; answered with its id */
@@ -21,7 +22,7 @@ enum obs_ipc_op {
 
 enum obs_ipc_kind {
 	OBS_IPC_MEMORY = 1, /* descriptor: memory of the driver; size */
-	OBS_IPC_RANGE,      /* descriptor: a list of MEMORY (struct obs_ipc_part); size */
+	OBS_IPC_RANGE,      /* descriptor: a sealed list of MEMORY (struct obs_ipc_part); size */
 	OBS_IPC_EVENT,      /* data: the driver's handle; the software device: a descriptor too */
 	OBS_IPC_POOL,       /* neither */
 	OBS_IPC_KINDS

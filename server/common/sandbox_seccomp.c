@@ -162,7 +162,7 @@ static bool add_no_clone3(scmp_filter_ctx ctx)
  */
 static const int signalling[] = { F_SETOWN, F_SETOWN_EX, F_SETSIG };
 static const int harmless[] = { F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL,
-	F_GETLK, F_SETLK, F_SETLKW, F_ADD_SEALS, F_GET_SEALS };
+	F_GETLK, F_SETLK, F_SETLKW, F_OFD_GETLK, F_OFD_SETLK, F_ADD_SEALS, F_GET_SEALS };
 
 static bool add_fcntl_soft(scmp_filter_ctx ctx)
 {

@@ -2,11 +2,14 @@
 /* Copyright The Outboard Authors */
 #include "server/supervisor/broker.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/check.h"
 
 struct obs_broker_object {
 	struct obs_broker_object *next; /* in the bucket */
@@ -14,8 +17,12 @@ struct obs_broker_object {
 	char who[OBS_WHO_MAX];
 	bool proved;
 	int fd;
+	uint32_t list; /* bytes of a RANGE's list, in whole pages */
 	struct obs_ipc ipc;
 };
+
+#define LIST_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+#define LIST_PAGE  4096u
 
 static struct obs_broker_object **bucket_of(struct obs_broker *broker, const uint64_t id[2])
 {
@@ -48,9 +55,10 @@ static bool same_tenant(const struct obs_broker_object *object, const struct obs
 	return object->proved == who->proved && strcmp(object->who, who->who) == 0;
 }
 
-static bool is_full(
-	const struct obs_broker *broker, uint64_t session, const struct obs_identity *who)
+static bool is_full(const struct obs_broker *broker, uint64_t session,
+	const struct obs_identity *who, uint32_t list)
 {
+	uint64_t session_lists = list, tenant_lists = list;
 	uint32_t of_session = 0, of_tenant = 0;
 
 	if (broker->n >= (broker->most ? broker->most : OBS_BROKER_MAX))
@@ -59,8 +67,11 @@ static bool is_full(
 		for (const struct obs_broker_object *o = broker->buckets[i]; o; o = o->next) {
 			of_session += o->session == session;
 			of_tenant += same_tenant(o, who);
+			session_lists += o->session == session ? o->list : 0;
+			tenant_lists += same_tenant(o, who) ? o->list : 0;
 		}
-	return of_session >= OBS_BROKER_SESSION || of_tenant >= OBS_BROKER_TENANT;
+	return of_session >= OBS_BROKER_SESSION || of_tenant >= OBS_BROKER_TENANT ||
+		session_lists > OBS_BROKER_LISTS_SESSION || tenant_lists > OBS_BROKER_LISTS_TENANT;
 }
 
 /*
@@ -76,6 +87,20 @@ static bool fd_harmless(int fd)
 	return S_ISREG(stat.st_mode) || S_ISCHR(stat.st_mode) || (stat.st_mode & S_IFMT) == 0;
 }
 
+/* Bytes of a list, in whole pages, which its worker can no longer change. 0: it is none. */
+static uint32_t list_bytes(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat stat;
+
+	if (seals < 0 || (seals & LIST_SEALS) != LIST_SEALS || fstat(fd, &stat) != 0 ||
+		stat.st_size <= 0 ||
+		(uint64_t)stat.st_size > OBS_IPC_PARTS_MAX * sizeof(struct obs_ipc_part) ||
+		(uint64_t)stat.st_blocks * 512 > ob_round_up((uint64_t)stat.st_size, LIST_PAGE))
+		return 0;
+	return (uint32_t)ob_round_up((uint64_t)stat.st_size, LIST_PAGE);
+}
+
 /* Which kinds have a descriptor. */
 static bool form_valid(const struct obs_ipc *ipc, int fd)
 {
@@ -83,8 +108,9 @@ static bool form_valid(const struct obs_ipc *ipc, int fd)
 		return false;
 	switch (ipc->kind) {
 	case OBS_IPC_MEMORY:
-	case OBS_IPC_RANGE:
 		return fd >= 0 && ipc->size > 0;
+	case OBS_IPC_RANGE:
+		return fd >= 0 && ipc->size > 0 && list_bytes(fd) > 0;
 	case OBS_IPC_EVENT:
 		return true;
 	case OBS_IPC_POOL:
@@ -98,10 +124,12 @@ static enum obs_ipc_status put(struct obs_broker *broker, uint64_t session,
 	const struct obs_identity *who, struct obs_ipc *ipc, int *fd)
 {
 	struct obs_broker_object *object, **link;
+	uint32_t list;
 
 	if (!form_valid(ipc, *fd))
 		return OBS_IPC_REFUSED;
-	if (is_full(broker, session, who) || !(object = calloc(1, sizeof *object)))
+	list = ipc->kind == OBS_IPC_RANGE ? list_bytes(*fd) : 0;
+	if (is_full(broker, session, who, list) || !(object = calloc(1, sizeof *object)))
 		return OBS_IPC_LIMIT;
 	if (getrandom(ipc->id, sizeof ipc->id, 0) != sizeof ipc->id ||
 		*(link = find(broker, ipc->id))) {
@@ -113,6 +141,7 @@ static enum obs_ipc_status put(struct obs_broker *broker, uint64_t session,
 	object->proved = who->proved;
 	object->ipc = *ipc;
 	object->fd = *fd;
+	object->list = list;
 	*fd = -1;
 	*link = object;
 	broker->n++;
@@ -129,7 +158,7 @@ static enum obs_ipc_status get(struct obs_broker *broker, uint64_t session,
 		return OBS_IPC_NONE;
 	*ipc = object->ipc;
 	ipc->own = object->session == session;
-	/* Closing another descriptor of its own file would end the file locks of the session. */
+	/* The session that has exported an event cannot open it. */
 	*ret_fd = ipc->own && ipc->kind == OBS_IPC_EVENT ? -1 : object->fd;
 	return OBS_IPC_OK;
 }

@@ -21,6 +21,13 @@
 #define OBS_BROKER_SESSION 2048u  /* of one session */
 #define OBS_BROKER_BUCKETS 1024u
 
+/*
+ * Bytes of lists, in whole pages, which the supervisor keeps alive: enough for a page for each object
+ * of a session and of a tenant. A page lists an allocation of 10 GiB.
+ */
+#define OBS_BROKER_LISTS_SESSION (OBS_BROKER_SESSION * 4096u)
+#define OBS_BROKER_LISTS_TENANT  (OBS_BROKER_TENANT * 4096u)
+
 struct obs_broker_object;
 
 struct obs_broker {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -20,6 +21,9 @@ static struct {
 	bool answered;
 	struct obs_ipc answer;
 	int answer_fd;
+	/* to be taken back; there is no more room than this, so others stay until the session ends */
+	uint64_t late[OBS_ASK_LATE_MAX][2];
+	_Atomic uint32_t n_late; /* changed under the lock */
 } ask = { .asking = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER, .answer_fd = -1 };
 
 void obs_ask_start(int channel)
@@ -34,22 +38,6 @@ void obs_ask_start(int channel)
 	ask.on = true;
 	pthread_mutex_unlock(&ask.lock);
 	pthread_condattr_destroy(&clock);
-}
-
-void obs_ask_answered(const struct obs_handoff *message, int fds[OBS_HANDOFF_FDS])
-{
-	pthread_mutex_lock(&ask.lock);
-	/* The answer to a request that has timed out is dropped. */
-	if (ask.on && message->id == ask.number && !ask.answered &&
-		message->size == sizeof ask.answer) {
-		memcpy(&ask.answer, message->body, sizeof ask.answer);
-		ask.answer_fd = fds[0];
-		fds[0] = -1;
-		ask.answered = true;
-		pthread_cond_signal(&ask.changed);
-	}
-	pthread_mutex_unlock(&ask.lock);
-	obs_handoff_close(fds);
 }
 
 static bool request_send(const struct obs_ipc *request, int fd, uint64_t deadline)
@@ -70,6 +58,76 @@ static bool request_send(const struct obs_ipc *request, int fd, uint64_t deadlin
 	return true;
 }
 
+static bool late_next(uint64_t ret_id[2])
+{
+	bool found;
+
+	pthread_mutex_lock(&ask.lock);
+	found = ask.n_late > 0;
+	if (found)
+		memcpy(ret_id, ask.late[--ask.n_late], sizeof ask.late[0]);
+	pthread_mutex_unlock(&ask.lock);
+	return found;
+}
+
+static void late_add(const uint64_t id[2])
+{
+	if (ask.n_late < OBS_ASK_LATE_MAX)
+		memcpy(ask.late[ask.n_late++], id, sizeof ask.late[0]);
+}
+
+/*
+ * Takes back what was registered too late. If another thread is asking, it does this afterwards. Does
+ * not block.
+ */
+static void late_drop(void)
+{
+	struct obs_ipc request = { .op = OBS_IPC_DROP };
+	bool sent = true;
+
+	while (sent && ask.n_late > 0 && pthread_mutex_trylock(&ask.asking) == 0) {
+		while (sent && late_next(request.id)) {
+			sent = request_send(&request, -1, 0);
+			if (!sent) {
+				pthread_mutex_lock(&ask.lock);
+				late_add(request.id);
+				pthread_mutex_unlock(&ask.lock);
+			}
+		}
+		pthread_mutex_unlock(&ask.asking);
+	}
+}
+
+/* The answer to a request that has timed out. Under the lock. */
+static void late_answer(const struct obs_handoff *message)
+{
+	struct obs_ipc answer;
+
+	if (!ask.on || message->size != sizeof answer)
+		return;
+	memcpy(&answer, message->body, sizeof answer);
+	if (answer.op == OBS_IPC_PUT && answer.status == OBS_IPC_OK)
+		late_add(answer.id);
+}
+
+void obs_ask_answered(const struct obs_handoff *message, int fds[OBS_HANDOFF_FDS])
+{
+	pthread_mutex_lock(&ask.lock);
+	if (ask.on && message->id == ask.number && !ask.answered &&
+		message->size == sizeof ask.answer) {
+		memcpy(&ask.answer, message->body, sizeof ask.answer);
+		ask.answer_fd = fds[0];
+		fds[0] = -1;
+		ask.answered = true;
+		pthread_cond_signal(&ask.changed);
+	} else {
+		late_answer(message);
+	}
+	pthread_mutex_unlock(&ask.lock);
+	obs_handoff_close(fds);
+	late_drop();
+}
+
 /* Waits for the answer to request ask.number. */
 static bool answer_await(struct obs_ipc *ret, int *ret_fd, uint64_t deadline)
 {
@@ -84,7 +142,7 @@ static bool answer_await(struct obs_ipc *ret, int *ret_fd, uint64_t deadline)
 	*ret = answered ? ask.answer : *ret;
 	*ret_fd = answered ? ask.answer_fd : -1;
 	ask.answer_fd = -1;
-	ask.answered = true; /* a later answer is dropped */
+	ask.answered = true; /* a later answer is too late */
 	pthread_mutex_unlock(&ask.lock);
 	return answered;
 }
@@ -125,6 +183,7 @@ CUresult obs_ask(struct obs_ipc *request, CUresult none, int fd, int *ret_fd)
 	else if (answer_await(request, &answer_fd, deadline))
 		status = (enum obs_ipc_status)request->status;
 	pthread_mutex_unlock(&ask.asking);
+	late_drop();
 	if (ret_fd)
 		*ret_fd = answer_fd;
 	else

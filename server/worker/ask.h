@@ -14,11 +14,17 @@
 #include "server/common/handoff.h"
 #include "server/common/ipc.h"
 
+#ifndef OBS_ASK_WAIT_MS      /* a test has less */
 #define OBS_ASK_WAIT_MS 5000 /* for an answer */
+#endif
+#define OBS_ASK_LATE_MAX 64u /* objects whose registration was answered too late */
 
 /* Before this every request is CUDA_ERROR_NOT_SUPPORTED. */
 void obs_ask_start(int channel);
-/* Loop: an answer of the supervisor. Takes or closes the descriptors. */
+/*
+ * Loop: an answer of the supervisor. Takes or closes the descriptors. An object that was registered
+ * after its request had timed out is taken back: the program does not have its id.
+ */
 void obs_ask_answered(const struct obs_handoff *message, int fds[OBS_HANDOFF_FDS]);
 /*
  * Sends a request and waits for the answer, which replaces *ipc. fd: sent with it, -1; the caller

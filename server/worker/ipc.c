@@ -201,15 +201,17 @@ static CUresult part_add(void *user, struct obs_chunk *chunk)
 	return CUDA_SUCCESS;
 }
 
-/* Registers the list of mappings, as a file of any size. */
+/* Registers the list of mappings, as a file that nobody can change. */
 static CUresult parts_put(const struct parts *parts, struct range *range)
 {
 	struct obs_ipc request = { .op = OBS_IPC_PUT, .kind = OBS_IPC_RANGE, .size = parts->span };
-	OB_CLEANUP(ob_closep) int fd = memfd_create("outboard-range", MFD_CLOEXEC);
+	OB_CLEANUP(ob_closep)
+	int fd = memfd_create("outboard-range", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	size_t bytes = parts->n * sizeof *parts->list;
 	CUresult result;
 
-	if (fd < 0 || write(fd, parts->list, bytes) != (ssize_t)bytes)
+	if (fd < 0 || write(fd, parts->list, bytes) != (ssize_t)bytes ||
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = obs_ask(&request, CUDA_ERROR_INVALID_VALUE, fd, NULL);
 	memcpy(range->id, request.id, sizeof range->id);

@@ -15,10 +15,9 @@
 #include "server/common/ipc.h"
 #include "server/worker/session.h"
 
-#define OBS_IPC_RANGES_MAX  2048u  /* exported allocations */
-#define OBS_IPC_EXPORTS_MAX 2048u  /* of memory of cuMemCreate and of events */
-#define OBS_IPC_OPEN_MAX    4096u  /* mapped allocations of other sessions */
-#define OBS_IPC_PARTS_MAX   16384u /* mappings of one */
+#define OBS_IPC_RANGES_MAX  2048u /* exported allocations */
+#define OBS_IPC_EXPORTS_MAX 2048u /* of memory of cuMemCreate and of events */
+#define OBS_IPC_OPEN_MAX    4096u /* mapped allocations of other sessions */
 
 /*
  * Whether the session can share: it has a supervisor, and its driver can export memory. Called

@@ -100,6 +100,27 @@ static void facts_describe(const struct obp_device *from, struct obp_facts *ret)
 				(uint64_t)(from->attr[of[i].attr] / of[i].divisor));
 }
 
+/* Which other devices' memory the device can access. */
+static void peers_describe(const struct obs_session *session, int device, struct obp_facts *ret)
+{
+	uint64_t peers = 0, atomics = 0;
+
+	for (int peer = 0; peer < session->n_devices; peer++) {
+		int can = 0, native = 0;
+
+		if (peer == device)
+			continue;
+		if (session->lib.bare.cuDeviceCanAccessPeer(&can, device, peer) != CUDA_SUCCESS)
+			return;
+		session->lib.bare.cuDeviceGetP2PAttribute(
+			&native, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, device, peer);
+		peers |= (uint64_t)(can != 0) << peer;
+		atomics |= (uint64_t)(can && native) << peer;
+	}
+	obp_fact_set(ret, OBP_FACT_PEERS, peers);
+	obp_fact_set(ret, OBP_FACT_PEER_ATOMICS, atomics);
+}
+
 /* Describes the devices on the stats page: what the driver has, not what this session may use. */
 static void page_describe(const struct obs_session *session)
 {
@@ -120,6 +141,7 @@ static void page_describe(const struct obs_session *session)
 				from->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]);
 		to->ptx_only = from->ptx_only;
 		facts_describe(from, &to->facts);
+		peers_describe(session, i, &to->facts);
 	}
 	obs_stats_page->cuda_version = (uint32_t)ob_max(session->lib.version, 0);
 	obs_stats_page->n_devices = (uint32_t)session->n_devices;

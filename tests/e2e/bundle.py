@@ -22,6 +22,7 @@ ROOT, BUILD = map(pathlib.Path, sys.argv[1:3])
 
 
 def bundle(top):
+    ENV['XDG_RUNTIME_DIR'] = str(top)  # where `outboard run` makes its link to a path with a blank
     # It may compile, and a compiler cache needs the user's cache folder, which ENV hides.
     env = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_')}
     done = subprocess.run([ROOT / 'tools/dev/bundle', BUILD, top / 'b.tar.gz'], capture_output=True, text=True, timeout=120, env=env)

@@ -43,6 +43,7 @@ def main():
     with tempfile.TemporaryDirectory() as top:
         stage = pathlib.Path(top, 'stage')
         run('meson', 'install', '--no-rebuild', '-C', BUILD, '--destdir', stage, env=env)
+        env['XDG_RUNTIME_DIR'] = top  # where `outboard run --direct` makes its link
         # Move the tree: no file may contain the path that it was installed to.
         tree = pathlib.Path(top, 'elsewhere')
         shutil.move(str(stage / PREFIX.lstrip('/')), tree)

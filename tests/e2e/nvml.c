@@ -493,6 +493,34 @@ static int dynamic(void)
 	return 0;
 }
 
+/* Access between the first two devices, in both directions, by each way and by one that does not exist. */
+static int peers(void)
+{
+	int (*status)(DEV, DEV, uint32_t, uint32_t *) =
+		(int (*)(DEV, DEV, uint32_t, uint32_t *))find("nvmlDeviceGetP2PStatus");
+	int (*by_index)(uint32_t, DEV *) =
+		(int (*)(uint32_t, DEV *))find("nvmlDeviceGetHandleByIndex_v2");
+	DEV devices[2];
+
+	if (((fn)find("nvmlInit_v2"))() != OB_NVML_OK)
+		return 1;
+	for (uint32_t i = 0; i < 2; i++)
+		if (by_index(i, &devices[i]) != OB_NVML_OK)
+			return 1;
+	for (uint32_t from = 0; from < 2; from++)
+		for (uint32_t to = 0; to < 2; to++) {
+			printf("%u %u:", from, to);
+			for (uint32_t way = 0; way <= OB_NVML_P2P_COUNT; way++) {
+				uint32_t value = 99;
+				int result = status(devices[from], devices[to], way, &value);
+
+				printf(" %d/%u", result, value);
+			}
+			end();
+		}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *way = argc > 1 ? argv[1] : "";
@@ -505,6 +533,8 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(way, "hold") == 0)
 		return hold(argc > 2 ? strtoull(argv[2], NULL, 10) : 1);
+	if (strcmp(way, "peers") == 0)
+		return peers();
 	if (strcmp(way, "dynamic") == 0)
 		return dynamic();
 	if (strcmp(way, "init") == 0) {

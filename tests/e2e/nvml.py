@@ -232,8 +232,22 @@ def tools():
         check('pynvml', out == 'Outboard software device (CPU) 4294967296 00000000:B0:00.0 [] (9, 0)\n', out + done.stderr)
 
 
+def peers():
+    """Between two devices of the software device, and of one that CUDA has no peers of."""
+    one = '0/1 0/1 0/1 0/1 0/1 2/99'
+    other = '0/0 0/0 0/6 0/0 0/6 2/99'
+    want = f'0 0: {one}\n0 1: {other}\n1 0: {other}\n1 1: {one}\n'
+    two = {'OUTBOARD_SOFT_DEVICES': '2'}
+    with Server(SERVER, '--driver', 'soft', env=two) as server:
+        out, done = run(OUTBOARD, server.url, PROGRAM, 'peers')
+        check('peer access, server', out == want, out + done.stderr)
+    done = subprocess.run([OUTBOARD, 'run', '--direct', '--', PROGRAM, 'peers'], capture_output=True, text=True, timeout=60, env={**ENV, **two})
+    check('peer access, direct', done.stdout == want, done.stdout + done.stderr)
+
+
 with tempfile.TemporaryDirectory() as folder:
     all_calls(folder)
+peers()
 processes()
 limits()
 prints()

@@ -81,7 +81,8 @@ def build_with_stand_ins(place):
 
 
 def start(place, *options):
-    env = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_')} | {'STAND_IN_PLACE': str(place)}
+    # What a check that is killed leaves goes with the place.
+    env = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_')} | {'STAND_IN_PLACE': str(place), 'TMPDIR': str(place)}
     return subprocess.Popen([sys.executable, ROOT / 'tools/dev/gpu-check', '-b', place / 'build', '-l', BUILD / 'softdevice/liboutboard-softdevice.so', '--no-build',
                              '-o', place / 'report.md', '--python', place / 'build/fake-python', '--item-limit', str(LIMIT), *options],
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)

@@ -5,6 +5,9 @@
  * by events of cuIpcGetEventHandle. The memory remains in the second process after the first has
  * released it. Handles of mapped memory; refused calls.
  */
+#include <sched.h>
+#include <stdatomic.h>
+
 #include "driver.h"
 #include "pair.h"
 
@@ -119,6 +122,53 @@ static void turn_await(void)
 	CU(cuStreamWaitEvent(stream, other, 0));
 }
 
+static atomic_bool gate;
+
+static void at_gate(void *user)
+{
+	(void)user;
+	while (!atomic_load(&gate))
+		sched_yield();
+}
+
+/* Records an event that it has opened twice, of which one is closed before the recording is complete. */
+static void twice_in_second(void)
+{
+	CUipcEventHandle handle;
+	CUevent one, two;
+	char byte = 0;
+
+	pair_receive(&handle, sizeof handle);
+	CU(cuIpcOpenEventHandle(&one, handle));
+	CU(cuIpcOpenEventHandle(&two, handle));
+	CU(cuLaunchHostFunc(stream, at_gate, NULL));
+	CU(cuEventRecord(one, stream));
+	CU(cuEventDestroy(two));
+	pair_send(&byte, 1, -1);
+	pair_receive(&byte, 1);
+	atomic_store(&gate, true);
+	CU(cuStreamSynchronize(stream));
+	CU(cuEventDestroy(one));
+}
+
+static void twice(void)
+{
+	CUipcEventHandle handle;
+	CUevent event;
+	char byte = 0;
+
+	CU(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+	CU(cuIpcGetEventHandle(&handle, event));
+	pair_send(&handle, sizeof handle, -1);
+	pair_receive(&byte, 1);
+	printf("opened twice, closed once: %s\n",
+		cuEventQuery(event) == CUDA_ERROR_NOT_READY ? "not ready" : "ready too early");
+	pair_send(&byte, 1, -1);
+	CU(cuEventSynchronize(event));
+	OK(cuEventQuery(event) == CUDA_SUCCESS);
+	CU(cuEventDestroy(event));
+}
+
 static int second(void)
 {
 	CUmemGenericAllocationHandle handle;
@@ -152,6 +202,7 @@ static int second(void)
 	CU(cuEventDestroy(other));
 	CU(cuEventDestroy(mine));
 	unmap(at);
+	twice_in_second();
 	return check_failures != 0;
 }
 
@@ -186,6 +237,7 @@ static void sharing(void)
 	pair_receive(result, sizeof result);
 	printf("second: %u wrong at first, %u after the turns, %u alone\n", result[0], result[1],
 		result[2]);
+	twice();
 	printf("second ended with %d\n", pair_end());
 	CU(cuEventDestroy(other));
 	CU(cuEventDestroy(mine));

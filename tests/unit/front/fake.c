@@ -252,9 +252,7 @@ static CUresult stream_value(struct obf_stream *stream, const struct obf_value *
 static CUresult host_function(struct obf_stream *stream, const struct obf_host_function *function)
 {
 	(void)stream;
-	obf_in_host_function = true;
-	function->fn(function->user);
-	obf_in_host_function = false;
+	obf_host_function_run(function, CUDA_SUCCESS);
 	return CUDA_SUCCESS;
 }
 

@@ -43,6 +43,48 @@ static void read_urls(struct server *server)
 	snprintf(server->tcp, sizeof server->tcp, "%s", at);
 }
 
+/* The servers that were started and not waited for; pid 0: none. */
+static struct server started[8];
+
+static bool folder_remove(const struct server *server)
+{
+	char command[128];
+
+	snprintf(command, sizeof command, "rm -rf '%s'", server->dir);
+	return system(command) == 0;
+}
+
+/* Replaces the entry that has process `pid`. */
+static void remember(pid_t pid, struct server server)
+{
+	for (size_t i = 0; i < sizeof started / sizeof *started; i++)
+		if (started[i].pid == pid) {
+			started[i] = server;
+			return;
+		}
+}
+
+/* A test has failed: shows the end of the logs, and leaves no folder. */
+static void remove_all(void)
+{
+	for (size_t i = 0; i < sizeof started / sizeof *started; i++) {
+		const struct server *server = &started[i];
+		char text[4096];
+		off_t size;
+		ssize_t n;
+
+		if (server->pid <= 0)
+			continue;
+		size = lseek(server->log, 0, SEEK_END);
+		n = pread(server->log, text, sizeof text, size > 4096 ? size - 4096 : 0);
+		fprintf(stderr, "the server's log:\n%.*s", n > 0 ? (int)n : 0, text);
+		kill(server->pid, SIGKILL);
+		waitpid(server->pid, NULL, 0);
+		if (!folder_remove(server))
+			fprintf(stderr, "%s could not be removed\n", server->dir);
+	}
+}
+
 void server_start_env(
 	struct server *server, const char *const *options, const char *name, const char *value)
 {
@@ -85,6 +127,10 @@ void server_start_env(
 		execv(exe, args);
 		_exit(127);
 	}
+	CHECK(server->pid > 0);
+	if (!started[0].pid)
+		atexit(remove_all);
+	remember(0, *server);
 	read_urls(server);
 }
 
@@ -103,9 +149,8 @@ int server_wait(struct server *server, unsigned ms)
 		waiting_look();
 	}
 	close(server->log);
-	char command[128];
-	snprintf(command, sizeof command, "rm -rf '%s'", server->dir);
-	CHECK(system(command) == 0);
+	remember(server->pid, (struct server){ .pid = 0 });
+	CHECK(folder_remove(server));
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

@@ -26,6 +26,19 @@ static int memory_file(void)
 	return fd;
 }
 
+/* A list of this many bytes, with these seals. */
+static int list_file(off_t size, int seals)
+{
+	int fd = memfd_create("list", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	CHECK(fd >= 0);
+	CHECK_INT(ftruncate(fd, size), 0);
+	CHECK_INT(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+#define SEALED (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
 static uint32_t request(
 	uint64_t session, const struct obs_identity *who, struct obs_ipc *ipc, int fd, int *ret_fd)
 {
@@ -167,6 +180,55 @@ TEST(limited)
 		obs_broker_forget(&broker, session);
 	CHECK_INT(broker.n, 0);
 	broker.most = 0;
+}
+
+/* A list is one that its worker can no longer change, of a bounded size. */
+TEST(lists)
+{
+	const off_t most = (off_t)(OBS_IPC_PARTS_MAX * sizeof(struct obs_ipc_part));
+	int fd = list_file(100, F_SEAL_SHRINK);
+
+	CHECK_INT(put_status(OBS_IPC_RANGE, 4096, memory_file()), OBS_IPC_REFUSED);
+	CHECK_INT(put_status(OBS_IPC_RANGE, 4096, list_file(0, SEALED)), OBS_IPC_REFUSED);
+	CHECK_INT(put_status(OBS_IPC_RANGE, 4096, list_file(100, F_SEAL_SHRINK | F_SEAL_GROW)),
+		OBS_IPC_REFUSED);
+	CHECK_INT(put_status(OBS_IPC_RANGE, 4096, list_file(most + 1, SEALED)), OBS_IPC_REFUSED);
+	/* Pages behind the end. */
+	CHECK_INT(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 1 << 20), 0);
+	CHECK_INT(fcntl(fd, F_ADD_SEALS, SEALED), 0);
+	CHECK_INT(put_status(OBS_IPC_RANGE, 4096, fd), OBS_IPC_REFUSED);
+	CHECK_INT(broker.n, 0);
+	put(A, &alice, OBS_IPC_RANGE, list_file(1, SEALED));
+	put(A, &alice, OBS_IPC_RANGE, list_file(most, SEALED));
+	CHECK_INT(broker.n, 2);
+	obs_broker_forget(&broker, A);
+}
+
+/* The bytes of all lists, in whole pages: of a session and of a tenant. */
+TEST(lists_limited)
+{
+	const off_t large = (off_t)(OBS_IPC_PARTS_MAX * sizeof(struct obs_ipc_part));
+	const unsigned fit = OBS_BROKER_LISTS_SESSION / (unsigned)large;
+	unsigned session = 100, n = 0;
+	uint32_t status = OBS_IPC_OK;
+
+	for (unsigned i = 0; i < fit; i++)
+		put(A, &alice, OBS_IPC_RANGE, list_file(large, SEALED));
+	CHECK_INT(put_status(OBS_IPC_RANGE, 4096, list_file(large, SEALED)), OBS_IPC_LIMIT);
+	put(A, &alice, OBS_IPC_EVENT, -1);
+	for (; status == OBS_IPC_OK && n < OBS_BROKER_TENANT; n++) {
+		struct obs_ipc ipc = { .op = OBS_IPC_PUT, .kind = OBS_IPC_RANGE, .size = 1 };
+
+		status = request(session + n / fit, &alice, &ipc, list_file(large, SEALED), NULL);
+	}
+	CHECK_INT(status, OBS_IPC_LIMIT);
+	CHECK_INT(fit + n - 1, OBS_BROKER_LISTS_TENANT / (unsigned)large);
+	put(B, &bob, OBS_IPC_RANGE, list_file(large, SEALED));
+	obs_broker_forget(&broker, A);
+	obs_broker_forget(&broker, B);
+	for (; session < 200; session++)
+		obs_broker_forget(&broker, session);
+	CHECK_INT(broker.n, 0);
 }
 
 int main(int argc, char **argv)
