@@ -88,15 +88,13 @@ CUresult obf_texture_resource_check(
 CUresult obf_surface_resource_check(
 	const struct obf_ctx *ctx, const CUDA_RESOURCE_DESC *resource, struct obf_array **ret_array)
 {
-	CUresult result;
-
 	if (resource->resType != CU_RESOURCE_TYPE_ARRAY)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = obf_texture_resource_check(ctx, resource, ret_array);
-	if (result != CUDA_SUCCESS)
-		return result;
-	return (*ret_array)->desc.Flags & CUDA_ARRAY3D_SURFACE_LDST ? CUDA_SUCCESS
-								    : CUDA_ERROR_INVALID_VALUE;
+	/*
+	 * CUDA_ARRAY3D_SURFACE_LDST is not required: programs make surfaces of levels of mipmapped
+	 * arrays without it.
+	 */
+	return obf_texture_resource_check(ctx, resource, ret_array);
 }
 
 CUresult obf_texture_sampling_check(
