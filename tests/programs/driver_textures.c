@@ -245,6 +245,22 @@ static void views(void)
 	CU(cuArrayDestroy(compressed));
 }
 
+/* All memory that is allocated can be bound to a texture, small pieces too. */
+static void alignment(void)
+{
+	CUdeviceptr small[6];
+	int align = 0;
+
+	CU(cuDeviceGetAttribute(&align, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 0));
+	for (int i = 0; i < 6; i++) {
+		CU(cuMemAlloc(&small[i], 100 + 300 * (size_t)i));
+		OK(align > 0 && small[i] % (CUdeviceptr)align == 0);
+		EXPECT(CUDA_SUCCESS, try(of_linear(small[i], 64), usual(), NULL));
+	}
+	for (int i = 0; i < 6; i++)
+		CU(cuMemFree(small[i]));
+}
+
 static void surfaces(void)
 {
 	CUDA_RESOURCE_DESC resource = of_array(surface_array), got, plain = of_array(array),
@@ -311,6 +327,7 @@ int main(void)
 	wrong_sampling();
 	views();
 	surfaces();
+	alignment();
 	contexts();
 	return verdict("driver_textures");
 }
