@@ -47,6 +47,8 @@ struct obd_ctx {
 	struct obd_alloc *allocs;
 	struct obd_module *modules;
 	uint64_t heap_limit, heap_used, print_limit, stack_limit; /* bytes */
+	/* limits that are hints here: they are stored, and change nothing */
+	uint64_t l2_limit, fetch_limit, launches_limit;
 	struct obd_print print;
 };
 
