@@ -158,6 +158,7 @@ void obf_capture_end(struct obf_capture *capture)
 	*at = capture->next;
 	while (capture->n)
 		member_leave(capture, capture->n - 1);
+	obf_tail_free(&capture->ended);
 	free(capture->members);
 	free(capture);
 	atomic_fetch_sub(&obf_captures, 1);
@@ -228,6 +229,14 @@ bool obf_capture_has(const struct obf_graph *graph)
 	return has;
 }
 
+/* The nodes stay. The end of the capture requires that its stream has waited for them. */
+static void tail_keep(struct obf_capture *capture, const struct obf_tail *tail)
+{
+	for (size_t i = 0; i < tail->n; i++)
+		if (obf_tail_add(&capture->ended, tail->nodes[i], NULL) != CUDA_SUCCESS)
+			capture->invalid = true;
+}
+
 void obf_capture_stream_end(struct obf_stream *stream)
 {
 	struct obf_capture *capture;
@@ -237,7 +246,7 @@ void obf_capture_stream_end(struct obf_stream *stream)
 	for (size_t i = 0; capture && i < capture->n; i++) {
 		if (capture->members[i] != stream)
 			continue;
-		capture->invalid = true;
+		tail_keep(capture, stream->tail);
 		member_leave(capture, i);
 		break;
 	}

@@ -121,23 +121,27 @@ static void ancestors_mark(struct obf_graph *graph, const struct obf_tail *tail,
 	}
 }
 
+static bool all_marked(const struct obf_tail *tail, uint64_t mark)
+{
+	for (size_t i = 0; i < tail->n; i++) {
+		const struct obf_node *node = obf_node_find(tail->nodes[i]);
+
+		if (node && node->mark != mark)
+			return false;
+	}
+	return true;
+}
+
 /* Every stream that joined has been waited for by the one in which the capture began. */
 static bool is_joined(const struct obf_capture *capture)
 {
 	uint64_t mark = obf_graph_mark();
 
 	ancestors_mark(capture->graph, capture->origin->tail, mark);
-	for (size_t i = 0; i < capture->n; i++) {
-		const struct obf_tail *tail = capture->members[i]->tail;
-
-		for (size_t k = 0; k < tail->n; k++) {
-			const struct obf_node *node = obf_node_find(tail->nodes[k]);
-
-			if (node && node->mark != mark)
-				return false;
-		}
-	}
-	return true;
+	for (size_t i = 0; i < capture->n; i++)
+		if (!all_marked(capture->members[i]->tail, mark))
+			return false;
+	return all_marked(&capture->ended, mark);
 }
 
 /* Under the lock. *ret NULL: the capture has failed or goes on. */

@@ -26,6 +26,7 @@ struct obf_capture {
 	uint64_t thread; /* that began it */
 	struct obf_stream *origin, **members;
 	size_t n, room;
+	struct obf_tail ended; /* the last nodes of members that have been destroyed */
 };
 
 /* What an event recorded in a captured stream. */

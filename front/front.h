@@ -283,7 +283,8 @@ struct obf_mem {
 	bool registered, pooled, is_global;
 	bool imported; /* another process's memory (share.h) */
 	enum obf_shared sharing;
-	bool graph; /* of an allocation node: its end is up to the graphs (graph_memory.c) */
+	bool sync_memops; /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, which changes nothing */
+	bool graph;       /* of an allocation node: its end is up to the graphs (graph_memory.c) */
 	/* mapped by cuMemMap: a range may span this and adjacent allocations with `joins` set */
 	bool joins;
 	CUmemoryPool pool;
@@ -301,6 +302,8 @@ void obf_mem_remove_ctx(const struct obf_ctx *ctx, void (*removed)(const struct 
 
 /* Sets how the program uses the range that begins at base. False: there is none. */
 bool obf_mem_share(uint64_t base, enum obf_shared sharing, struct obf_mem *ret);
+/* Sets sync_memops of the range that contains addr. False: there is none. */
+bool obf_mem_sync_memops(uint64_t addr, bool on);
 
 #define OBF_HOST_LOWEST 65536u /* no host memory is below this: vm.mmap_min_addr */
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* Calls that read and change the parameters of a graph's nodes. */
+#include <string.h>
+
 #include "front/graph.h"
 #include "front/private.h"
 #include "protocol/obf_calls.h"
@@ -32,6 +34,29 @@ static CUresult node_get(CUgraphNode handle, CUgraphNodeType type, struct obf_no
 	return *ret && (*ret)->params.type == type ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/*
+ * Programs change entries of the array that they got from a node and pass it again, twice or more. So
+ * the arrays stay in place while the kernel is the same, though CUDA does not promise it.
+ */
+static void args_keep(struct obf_node_params *before, struct obf_node_params *now)
+{
+	struct obf_kernel_params *old = &before->kernel, *new = &now->kernel;
+	struct obf_kernel_params swap = *new;
+	struct obf_func *func;
+
+	if (now->type != CU_GRAPH_NODE_TYPE_KERNEL || old->func != new->func ||
+		old->kern != new->kern || old->bytes != new->bytes ||
+		obf_params_func(now, &func) != CUDA_SUCCESS)
+		return;
+	memcpy(old->packed, new->packed, new->bytes);
+	for (uint32_t i = 0; i < func->n_params; i++)
+		old->params[i] = old->packed + func->params[i].offset;
+	new->packed = old->packed;
+	new->params = old->params;
+	old->packed = swap.packed;
+	old->params = swap.params;
+}
+
 /* Gives the node other parameters of its type, which it takes over. */
 static CUresult params_put(CUgraphNode handle, CUresult made, struct obf_node_params *params)
 {
@@ -45,6 +70,7 @@ static CUresult params_put(CUgraphNode handle, CUresult made, struct obf_node_pa
 		obf_params_free(params);
 		return result;
 	}
+	args_keep(&node->params, params);
 	obf_params_free(&node->params);
 	node->params = *params;
 	return CUDA_SUCCESS;

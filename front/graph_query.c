@@ -2,7 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * Calls that list nodes and edges. With NULL for the array they count. With room for more than there
- * are, the rest is set to NULL; *n is the number of all, or of those written.
+ * are, the rest is set to NULL; *n is the number of all, or of those written. An array without room
+ * is an error if there is something to list.
  */
 #include "front/graph.h"
 #include "front/private.h"
@@ -39,6 +40,8 @@ static CUresult out_end(struct out *out, bool counts, size_t *n)
 		*n = out->n;
 		return CUDA_SUCCESS;
 	}
+	if (out->n && out->room == 0)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (out->lossy)
 		return CUDA_ERROR_LOSSY_QUERY;
 	for (size_t i = out->n; i < out->room; i++) {

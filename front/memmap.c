@@ -163,6 +163,20 @@ bool obf_mem_share(uint64_t base, enum obf_shared sharing, struct obf_mem *ret)
 	return found;
 }
 
+bool obf_mem_sync_memops(uint64_t addr, bool on)
+{
+	struct node *node;
+	bool found;
+
+	pthread_rwlock_wrlock(&lock);
+	node = walk(addr, false, NULL);
+	found = node && addr - node->mem.base < node->mem.size;
+	if (found)
+		node->mem.sync_memops = on;
+	pthread_rwlock_unlock(&lock);
+	return found;
+}
+
 bool obf_mem_overlaps(uint64_t base, uint64_t size)
 {
 	const struct node *last;

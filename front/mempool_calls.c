@@ -223,17 +223,31 @@ static CUresult access_set(struct obf_mempool *pool, const CUmemAccessDesc *desc
 	/* The owner's access cannot be revoked. */
 	if (own && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!own && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && !obf_process.backend->peers)
-		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 	pool->access[desc->location.id] = desc->flags;
 	return CUDA_SUCCESS;
+}
+
+/* Opens the pool's memory to the devices that get access. Without the pool's lock: see peer.c. */
+static CUresult access_open(CUmemoryPool handle, const CUmemAccessDesc *map, size_t count)
+{
+	const struct obf_mempool *pool = obf_mempool_find(handle);
+	CUresult result = obf_ready();
+
+	for (size_t i = 0; pool && map && i < count && result == CUDA_SUCCESS; i++)
+		if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+			map[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+			map[i].location.id != pool->device && obf_device_valid(map[i].location.id))
+			result = obf_peer_open(pool->device, map[i].location.id);
+	return result;
 }
 
 CUresult obf_cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, size_t count)
 {
 	struct obf_mempool *pool;
-	CUresult result = pool_lock(handle, &pool);
+	CUresult result = access_open(handle, map, count);
 
+	if (result == CUDA_SUCCESS)
+		result = pool_lock(handle, &pool);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (count && !map)

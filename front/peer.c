@@ -153,3 +153,48 @@ CUresult obf_cuCtxDisablePeerAccess(CUcontext handle)
 	return obf_ctx_result(
 		&context->pub, obf_process.backend->peer_access(&context->pub, &peer->pub, false));
 }
+
+/* ---- devices ---- */
+
+static CUresult context_open(CUcontext handle, CUcontext peer_handle)
+{
+	struct obf_context *peer;
+	struct obf_ctx *ctx;
+	CUresult result = obf_cuCtxPushCurrent_v2(handle);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = obf_ctx_enter(&ctx);
+	if (result == CUDA_SUCCESS)
+		result = obf_context_find(peer_handle, &peer);
+	if (result == CUDA_SUCCESS)
+		result = obf_process.backend->peer_access(ctx, &peer->pub, true);
+	obf_cuCtxPopCurrent_v2(NULL);
+	return result;
+}
+
+/*
+ * The backend opens memory between contexts, and it stays open after they have ended. So the primary
+ * contexts are retained for a moment. The caller has no lock that the end of a context may need.
+ */
+CUresult obf_peer_open(CUdevice owner, CUdevice reader)
+{
+	CUcontext mine, its;
+	int can = 0;
+	CUresult result = obf_cuDeviceCanAccessPeer(&can, reader, owner);
+
+	if (result != CUDA_SUCCESS || !can)
+		return result != CUDA_SUCCESS ? result : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	if (obf_process.backend->peers)
+		return CUDA_SUCCESS;
+	result = obf_cuDevicePrimaryCtxRetain(&mine, reader);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = obf_cuDevicePrimaryCtxRetain(&its, owner);
+	if (result == CUDA_SUCCESS) {
+		result = context_open(mine, its);
+		obf_cuDevicePrimaryCtxRelease_v2(owner);
+	}
+	obf_cuDevicePrimaryCtxRelease_v2(reader);
+	return result;
+}

@@ -108,6 +108,8 @@ static CUresult attr_value(
 		*ret = mem->sharing == OBF_SHARING_MANAGED;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+		*ret = mem->sync_memops;
+		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
@@ -162,17 +164,16 @@ CUresult obf_cuPointerGetAttributes(
 CUresult obf_cuPointerSetAttribute(const void *value, CUpointer_attribute attr, CUdeviceptr ptr)
 {
 	CUresult result = obf_ready();
+	unsigned on;
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	/*
-	 * Copies always have the guarantees of SYNC_MEMOPS, so the attribute is accepted and has no
-	 * effect.
-	 */
+	/* Copies always have the guarantees of SYNC_MEMOPS, so the attribute has no effect. */
 	if (!value || attr != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
 		obf_mem_classify(ptr, 1, NULL).kind != OBF_PLACE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS;
+	memcpy(&on, value, sizeof on);
+	return obf_mem_sync_memops(ptr, on) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult obf_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr)

@@ -149,6 +149,8 @@ CUcontext obf_stack_handle(void);
  * sticky error.
  */
 CUresult obf_context_find(CUcontext handle, struct obf_context **ret);
+/* Lets kernels of `reader` access the memory of `owner`'s pools. PEER_ACCESS_UNSUPPORTED: they cannot. */
+CUresult obf_peer_open(CUdevice owner, CUdevice reader);
 /*
  * Returns the active context whose handle has this index (below OBF_CTX_MAX); NULL: none. The
  * context may end at any time, but the object stays valid.

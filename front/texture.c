@@ -144,6 +144,10 @@ CUresult obf_cuTexObjectCreate(CUtexObject *ret, const CUDA_RESOURCE_DESC *resou
 	if (result != CUDA_SUCCESS)
 		return result;
 	made.resource = *resource;
+	if (resource->resType == CU_RESOURCE_TYPE_LINEAR) {
+		made.named = resource->res.linear.sizeInBytes;
+		obf_texture_linear_clip(&made.resource);
+	}
 	made.sampling = *sampling;
 	if (view)
 		made.view = *view;
@@ -228,6 +232,8 @@ CUresult obf_cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *ret, CUtexObject val
 
 	if (result == CUDA_SUCCESS)
 		*ret = texture.resource;
+	if (result == CUDA_SUCCESS && ret->resType == CU_RESOURCE_TYPE_LINEAR)
+		ret->res.linear.sizeInBytes = texture.named;
 	return result;
 }
 

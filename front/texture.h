@@ -31,7 +31,12 @@ struct obf_texture {
 	uint64_t value; /* what the program holds; set by the backend */
 	bool surface;
 	bool has_view;
+	/*
+	 * Linear memory: what exists of it. The program may have named more, which cannot be read;
+	 * `named` is its size.
+	 */
 	CUDA_RESOURCE_DESC resource;
+	size_t named;
 	CUDA_TEXTURE_DESC sampling; /* not of a surface */
 	CUDA_RESOURCE_VIEW_DESC view;
 	struct obf_array *array;  /* of the resource; NULL: it is linear memory */
@@ -45,6 +50,8 @@ void obf_textures_end(const struct obf_ctx *ctx);
 /* ---- checks (texture_check.c); error: CUDA_ERROR_INVALID_VALUE ---- */
 
 /* The resource of a texture, in the current context. *ret_array: NULL for linear memory. */
+/* Ends linear memory where the allocation ends. */
+void obf_texture_linear_clip(CUDA_RESOURCE_DESC *resource);
 CUresult obf_texture_resource_check(const struct obf_ctx *ctx, const CUDA_RESOURCE_DESC *resource,
 	struct obf_array **ret_array);
 CUresult obf_texture_sampling_check(

@@ -38,7 +38,20 @@ static CUresult linear_check(const struct obf_ctx *ctx, const CUDA_RESOURCE_DESC
 	if (!element ||
 		size / element > limit(ctx, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH))
 		return CUDA_ERROR_INVALID_VALUE;
-	return memory_check(ctx, resource->res.linear.devPtr, size);
+	/* Programs name more than they have allocated, so the first element is enough. */
+	return memory_check(ctx, resource->res.linear.devPtr, ob_min(size, (size_t)element));
+}
+
+void obf_texture_linear_clip(CUDA_RESOURCE_DESC *resource)
+{
+	CUdeviceptr addr = resource->res.linear.devPtr;
+	size_t size = resource->res.linear.sizeInBytes;
+	struct obf_mem mem;
+	bool device;
+
+	if (obf_mem_side(addr, size, true, &device) != CUDA_SUCCESS && obf_mem_find(addr, &mem))
+		resource->res.linear.sizeInBytes =
+			ob_min(size, (size_t)(mem.base + mem.size - addr));
 }
 
 static CUresult pitch_check(const struct obf_ctx *ctx, const CUDA_RESOURCE_DESC *resource)
@@ -88,15 +101,13 @@ CUresult obf_texture_resource_check(
 CUresult obf_surface_resource_check(
 	const struct obf_ctx *ctx, const CUDA_RESOURCE_DESC *resource, struct obf_array **ret_array)
 {
-	CUresult result;
-
 	if (resource->resType != CU_RESOURCE_TYPE_ARRAY)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = obf_texture_resource_check(ctx, resource, ret_array);
-	if (result != CUDA_SUCCESS)
-		return result;
-	return (*ret_array)->desc.Flags & CUDA_ARRAY3D_SURFACE_LDST ? CUDA_SUCCESS
-								    : CUDA_ERROR_INVALID_VALUE;
+	/*
+	 * CUDA_ARRAY3D_SURFACE_LDST is not required: programs make surfaces of levels of mipmapped
+	 * arrays without it.
+	 */
+	return obf_texture_resource_check(ctx, resource, ret_array);
 }
 
 CUresult obf_texture_sampling_check(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_chunk: 2 MiB of a device's memory, divided into blocks of 256 bytes. It holds small
+ * obd_chunk: 2 MiB of a device's memory, divided into blocks of 512 bytes. It holds small
  * allocations, each followed by a free guard block.
  *
  * A chunk belongs to its device, and the device's lock guards it. Looking up the allocation at an
@@ -17,8 +17,8 @@
 #include "softdevice/bitmap.h"
 #include "softdevice/window.h"
 
-/* alignment and granularity of small allocations */
-#define OBD_BLOCK        256u
+/* alignment and granularity of small allocations: also what a texture of linear memory needs */
+#define OBD_BLOCK        512u
 #define OBD_SMALL_MAX    (512u << 10) /* bytes; a larger allocation gets its own units */
 /* the last page of a chunk is a guard page */
 #define OBD_CHUNK_BLOCKS ((uint32_t)((OBD_UNIT - OBD_PAGE) / OBD_BLOCK))

@@ -49,6 +49,8 @@ struct obd_ctx {
 	struct obd_module *modules;
 	struct obd_graph *graphs;
 	uint64_t heap_limit, heap_used, print_limit, stack_limit; /* bytes */
+	/* limits that are hints here: they are stored, and change nothing */
+	uint64_t l2_limit, fetch_limit, launches_limit;
 	struct obd_print print;
 };
 

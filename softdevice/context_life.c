@@ -16,7 +16,11 @@
 #include "softdevice/scratch.h"
 
 /* time for running work to finish by itself, and as much again to stop after it was asked to */
-#define END_NS (2 * OB_SECOND)
+#define END_NS           (2 * OB_SECOND)
+/* the limits of the device runtime and of the L2 cache, as CUDA documents them */
+#define LAUNCHES_DEFAULT 2048
+#define FETCH_DEFAULT    64 /* bytes */
+#define FETCH_MAX        128
 
 static void env_print(void *user, const char *text, size_t size)
 {
@@ -60,6 +64,8 @@ CUresult obd_ctx_create(struct obf_ctx *front)
 	ctx->heap_limit = OBD_HEAP_DEFAULT;
 	ctx->print_limit = OBD_PRINT_DEFAULT;
 	ctx->stack_limit = OBD_STACK_DEFAULT;
+	ctx->fetch_limit = FETCH_DEFAULT;
+	ctx->launches_limit = LAUNCHES_DEFAULT;
 	env_fill(ctx);
 	front->backend = ctx;
 	return CUDA_SUCCESS;
@@ -123,6 +129,16 @@ static uint64_t *limit_at(struct obd_ctx *ctx, CUlimit limit, uint64_t *ret_max)
 	case CU_LIMIT_MALLOC_HEAP_SIZE:
 		*ret_max = ctx->device->total;
 		return &ctx->heap_limit;
+	case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
+		*ret_max = UINT32_MAX;
+		return &ctx->launches_limit;
+	case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
+		*ret_max = FETCH_MAX;
+		return &ctx->fetch_limit;
+	case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
+		*ret_max = (uint32_t)obf_device_at(ctx->front->device)
+				   ->attr[CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE];
+		return *ret_max ? &ctx->l2_limit : NULL;
 	default:
 		return NULL;
 	}
@@ -150,6 +166,8 @@ CUresult obd_ctx_limit(struct obf_ctx *front, CUlimit limit, bool set, size_t *v
 	pthread_mutex_lock(&ctx->lock);
 	if (!set)
 		*value = *at;
+	else if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
+		*at = ob_min(*value, max); /* as CUDA documents */
 	else if (*value > max)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else

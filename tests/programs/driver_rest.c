@@ -98,12 +98,19 @@ static void fills(CUstream stream)
 static void host(CUdevice device)
 {
 	CUdeviceptr data, mapped = 0;
-	unsigned on = 1;
+	unsigned on = 1, off = 0, got = 5;
 	void *pinned;
 	int maps = 0;
 
 	CU(cuMemAlloc(&data, 4096));
-	CU(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, data));
+	CU(cuPointerGetAttribute(&got, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, data));
+	OK(got == 0);
+	CU(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, data + 100));
+	CU(cuPointerGetAttribute(&got, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, data));
+	OK(got == 1);
+	CU(cuPointerSetAttribute(&off, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, data));
+	CU(cuPointerGetAttribute(&got, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, data));
+	OK(got == 0);
 	EXPECT(CUDA_ERROR_INVALID_VALUE,
 		cuPointerSetAttribute(NULL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, data));
 	EXPECT(CUDA_ERROR_INVALID_VALUE,

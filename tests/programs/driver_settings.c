@@ -165,6 +165,29 @@ static void logs(void)
 	unlink(path);
 }
 
+/* Limits that are hints. The device clips or refuses what it does not have. */
+static void limits(CUdevice device)
+{
+	size_t value = 0;
+	int most = 0;
+
+	CU(cuCtxSetLimit(CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 4096));
+	CU(cuCtxGetLimit(&value, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT));
+	OK(value == 4096);
+	CU(cuCtxSetLimit(CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 128));
+	CU(cuCtxGetLimit(&value, CU_LIMIT_MAX_L2_FETCH_GRANULARITY));
+	OK(value == 128);
+	CU(cuDeviceGetAttribute(&most, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, device));
+	EXPECT(most ? CUDA_SUCCESS : CUDA_ERROR_UNSUPPORTED_LIMIT,
+		cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, (size_t)most));
+	EXPECT(most ? CUDA_SUCCESS : CUDA_ERROR_UNSUPPORTED_LIMIT,
+		cuCtxGetLimit(&value, CU_LIMIT_PERSISTING_L2_CACHE_SIZE));
+	OK(!most || value == (size_t)most);
+	CU(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048));
+	EXPECT(CUDA_ERROR_UNSUPPORTED_LIMIT, cuCtxSetLimit(CU_LIMIT_MAX, 1));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuCtxGetLimit(NULL, CU_LIMIT_STACK_SIZE));
+}
+
 int main(void)
 {
 	CUcontext context;
@@ -181,6 +204,7 @@ int main(void)
 	coredumps(device);
 	notifications(device);
 	logs();
+	limits(device);
 	CU(cuCtxDestroy(context));
 	return verdict("driver_settings");
 }

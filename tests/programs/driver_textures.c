@@ -137,7 +137,8 @@ static void wrong_resources(void)
 	WRONG(try(of_array((CUarray)mip), texture, NULL));
 	WRONG(try(of_linear(memory + 4, 64), texture, NULL)); /* not aligned */
 	WRONG(try(of_linear(memory, 0), texture, NULL));
-	WRONG(try(of_linear(memory, 1 << 20), texture, NULL)); /* beyond the end */
+	/* CUDA looks at the beginning only; what lies beyond the allocation cannot be read. */
+	CU(cuTexObjectDestroy(there_and_back(of_linear(memory, 1 << 20), usual(), NULL)));
 	WRONG(try(of_linear(0, 64), texture, NULL));
 	resource = of_linear(memory, 64);
 	resource.res.linear.numChannels = 3;
@@ -213,6 +214,22 @@ static void views(void)
 	CU(cuArrayDestroy(compressed));
 }
 
+/* All memory that is allocated can be bound to a texture, small pieces too. */
+static void alignment(void)
+{
+	CUdeviceptr small[6];
+	int align = 0;
+
+	CU(cuDeviceGetAttribute(&align, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 0));
+	for (int i = 0; i < 6; i++) {
+		CU(cuMemAlloc(&small[i], 100 + 300 * (size_t)i));
+		OK(align > 0 && small[i] % (CUdeviceptr)align == 0);
+		EXPECT(CUDA_SUCCESS, try(of_linear(small[i], 64), usual(), NULL));
+	}
+	for (int i = 0; i < 6; i++)
+		CU(cuMemFree(small[i]));
+}
+
 static void surfaces(void)
 {
 	CUDA_RESOURCE_DESC resource = of_array(surface_array), got, plain = of_array(array),
@@ -228,7 +245,6 @@ static void surfaces(void)
 	WRONG(cuTexObjectDestroy(first));
 	WRONG(cuSurfObjectCreate(NULL, &resource));
 	WRONG(cuSurfObjectCreate(&first, NULL));
-	WRONG(cuSurfObjectCreate(&first, &plain)); /* created without CUDA_ARRAY3D_SURFACE_LDST */
 	WRONG(cuSurfObjectCreate(&first, &linear));
 	wrong.flags = 1;
 	WRONG(cuSurfObjectCreate(&first, &wrong));
@@ -236,6 +252,9 @@ static void surfaces(void)
 	WRONG(cuSurfObjectDestroy(first));
 	WRONG(cuSurfObjectGetResourceDesc(&got, first));
 	CU(cuSurfObjectDestroy(second));
+	/* Made without CUDA_ARRAY3D_SURFACE_LDST, which CUDA does not insist on. */
+	CU(cuSurfObjectCreate(&first, &plain));
+	CU(cuSurfObjectDestroy(first));
 }
 
 /* Objects belong to a context. */
@@ -277,6 +296,7 @@ int main(void)
 	wrong_sampling();
 	views();
 	surfaces();
+	alignment();
 	contexts();
 	return verdict("driver_textures");
 }

@@ -303,6 +303,44 @@ static void *other_thread(void *result)
 	return NULL;
 }
 
+/* A stream that joined is destroyed before the end of the capture, after others waited for it or not. */
+static void destroyed(bool waited)
+{
+	cudaStream_t other;
+	cudaEvent_t fork, join;
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	size_t n = 0;
+
+	CU(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+	CU(cudaEventCreateWithFlags(&fork, cudaEventDisableTiming));
+	CU(cudaEventCreateWithFlags(&join, cudaEventDisableTiming));
+	begin(cudaStreamCaptureModeGlobal);
+	CU(cudaEventRecord(fork, stream));
+	CU(cudaStreamWaitEvent(other, fork, 0));
+	CU(cudaMemsetAsync(b, 3, BYTES, other));
+	CU(cudaEventRecord(join, other));
+	if (waited)
+		CU(cudaStreamWaitEvent(stream, join, 0));
+	CU(cudaStreamDestroy(other));
+	CU(cudaEventDestroy(fork));
+	CU(cudaEventDestroy(join));
+	CU(cudaMemsetAsync(a, 4, BYTES, stream));
+	if (!waited) {
+		EXPECT(cudaErrorStreamCaptureUnjoined, cudaStreamEndCapture(stream, &graph));
+		cudaGetLastError();
+		return;
+	}
+	CU(cudaStreamEndCapture(stream, &graph));
+	CU(cudaGraphGetNodes(graph, NULL, &n));
+	OK(n == 2);
+	CU(cudaGraphInstantiate(&exec, graph, 0));
+	CU(cudaGraphLaunch(exec, stream));
+	CU(cudaStreamSynchronize(stream));
+	CU(cudaGraphExecDestroy(exec));
+	CU(cudaGraphDestroy(graph));
+}
+
 static void forbidden(void)
 {
 	cudaError_t results[2];
@@ -381,6 +419,9 @@ static void forbidden(void)
 	EXPECT(cudaErrorStreamCaptureMerge, cudaStreamWaitEvent(stream, event, 0));
 	invalidated();
 	EXPECT(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(side, &graph));
+
+	destroyed(true);
+	destroyed(false);
 
 	/* The legacy stream waits for blocking streams. */
 	CU(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeRelaxed));

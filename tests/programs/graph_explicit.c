@@ -62,6 +62,16 @@ static void chain(void)
 	n = 8;
 	CU(cuGraphNodeGetDependentNodes(fill, nodes, NULL, &n));
 	OK(n == 1 && nodes[0] == first);
+	/* An array without room, of something and of nothing. */
+	n = 0;
+	nodes[0] = copy;
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphGetNodes(graph, nodes, &n));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphGetRootNodes(graph, nodes, &n));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphGetEdges(graph, nodes, to, NULL, &n));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphNodeGetDependencies(copy, nodes, NULL, &n));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphNodeGetDependentNodes(fill, nodes, NULL, &n));
+	CU(cuGraphNodeGetDependencies(fill, nodes, NULL, &n));
+	OK(n == 0 && nodes[0] == copy);
 	CU(cuGraphNodeGetType(gap, &type));
 	OK(type == CU_GRAPH_NODE_TYPE_EMPTY);
 	CU(cuGraphKernelNodeGetParams(first, &read));
@@ -105,8 +115,14 @@ static void chain(void)
 	CU(cuGraphMemsetNodeSetParams(fill, &memset_params));
 	copy_params = copied(b, a);
 	CU(cuGraphMemcpyNodeSetParams(copy, &copy_params));
-	kernel = increment(&a, args);
-	CU(cuGraphKernelNodeSetParams(second, &kernel));
+	/* The array of the node may be changed and passed, and is still good after that. */
+	CU(cuGraphKernelNodeGetParams(second, &read));
+	read.kernelParams[0] = &b;
+	CU(cuGraphKernelNodeSetParams(second, &read));
+	OK(*(CUdeviceptr *)read.kernelParams[0] == b);
+	read.kernelParams[0] = &a;
+	CU(cuGraphKernelNodeSetParams(second, &read));
+	OK(*(CUdeviceptr *)read.kernelParams[0] == a);
 	CU(cuGraphExecUpdate(exec, graph, &info));
 	OK(info.result == CU_GRAPH_EXEC_UPDATE_SUCCESS);
 	run(exec);

@@ -105,6 +105,51 @@ static void access(int d, int other)
 	CU(cudaDeviceDisablePeerAccess(other));
 }
 
+/* Memory of a pool is open to those that cuMemPoolSetAccess names, without an enabled peer. */
+static void pools(int d, int other)
+{
+	std::vector<unsigned> mine(LENGTH), theirs(LENGTH), got(LENGTH);
+	struct cudaMemAccessDesc desc = {};
+	enum cudaMemAccessFlags flags;
+	cudaMemPool_t pool;
+	unsigned *block, *own;
+	int can = 0;
+
+	CU(cudaDeviceCanAccessPeer(&can, d, other));
+	CU(cudaDeviceGetDefaultMemPool(&pool, other));
+	desc.location = { cudaMemLocationTypeDevice, d };
+	desc.flags = cudaMemAccessFlagsProtReadWrite;
+	if (!can) {
+		EXPECT(cudaErrorPeerAccessUnsupported, cudaMemPoolSetAccess(pool, &desc, 1));
+		EXPECT(cudaErrorPeerAccessUnsupported, cudaGetLastError());
+		return;
+	}
+	for (unsigned i = 0; i < LENGTH; i++) {
+		mine[i] = i * 3 + (unsigned)d;
+		theirs[i] = i * 13 + (unsigned)other;
+	}
+	CU(cudaSetDevice(other));
+	CU(cudaMallocAsync((void **)&block, LENGTH * 4, 0));
+	CU(cudaMemcpy(block, theirs.data(), LENGTH * 4, cudaMemcpyDefault));
+	CU(cudaMemPoolSetAccess(pool, &desc, 1));
+	CU(cudaMemPoolGetAccess(&flags, pool, &desc.location));
+	OK(flags == cudaMemAccessFlagsProtReadWrite);
+	CU(cudaSetDevice(d));
+	CU(cudaMallocAsync((void **)&own, LENGTH * 4, 0));
+	CU(cudaMemcpy(own, mine.data(), LENGTH * 4, cudaMemcpyDefault));
+	gather<<<(LENGTH + 255) / 256, 256>>>(own, block);
+	CU(cudaMemcpy(got.data(), own, LENGTH * 4, cudaMemcpyDefault));
+	for (unsigned i = 0; i < LENGTH; i++)
+		OK(got[i] == mine[i] + theirs[LENGTH - 1 - i]);
+	CU(cudaFreeAsync(own, 0));
+	CU(cudaDeviceSynchronize());
+	CU(cudaSetDevice(other));
+	CU(cudaFreeAsync(block, 0));
+	CU(cudaDeviceSynchronize());
+	EXPECT(cudaErrorPeerAccessNotEnabled, cudaDeviceDisablePeerAccess(d));
+	EXPECT(cudaErrorPeerAccessNotEnabled, cudaGetLastError());
+}
+
 static void boxes(int from, int to)
 {
 	std::vector<unsigned char> bytes(WIDTH * HEIGHT * DEPTH), got(WIDTH * HEIGHT * DEPTH);
@@ -150,6 +195,7 @@ int main(int argc, char **argv)
 		for (int to = 0; to < count; to++)
 			if (from != to) {
 				access(from, to);
+				pools(from, to);
 				boxes(from, to);
 			}
 	CU(cudaSetDevice(0));

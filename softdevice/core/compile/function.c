@@ -76,20 +76,19 @@ static void parse_limits(struct obd_loader *ld, struct obd_function_head *h)
  * Estimates how many registers a GPU's compiler would allocate for this number of virtual
  * registers. The estimate respects launch bounds as the compiler does: the required number of
  * blocks of max_threads threads fits in a register file of 65536 registers, of which a warp takes a
- * multiple of 256. Warps are allocated in groups of four.
+ * multiple of 256. Warps are allocated in groups of four. Without bounds a block of max_threads
+ * fits too, because it runs here, and programs compute grids from what the occupancy calls say.
  */
 static uint32_t estimate_registers(
 	uint32_t virtual, uint32_t max_threads, const struct obd_function_head *h)
 {
+	bool bound = h->maxntid[0] || h->reqntid[0];
 	uint64_t regs = virtual / 2 + 8, most = 255;
+	uint64_t warps = (uint64_t)((max_threads + 127) / 128 * 4) *
+		(bound && h->minnctapersm[0] ? h->minnctapersm[0] : 1);
+	uint64_t fit = 65536 / warps / 256 * 256 / 32;
 
-	if (h->maxntid[0] || h->reqntid[0]) {
-		uint64_t warps = (uint64_t)((max_threads + 127) / 128 * 4) *
-			(h->minnctapersm[0] ? h->minnctapersm[0] : 1);
-		uint64_t fit = 65536 / warps / 256 * 256 / 32;
-
-		most = fit < 8 ? 8 : fit < most ? fit : most;
-	}
+	most = fit < 8 ? 8 : fit < most ? fit : most;
 	if (h->maxnreg[0] && h->maxnreg[0] < most)
 		most = h->maxnreg[0];
 	return (uint32_t)(regs < most ? regs : most);

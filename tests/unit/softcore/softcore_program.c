@@ -204,14 +204,14 @@ static uint32_t registers(const char *bounds)
 
 TEST(guesses_registers_that_fit_launch_bounds)
 {
-	CHECK_INT(registers(""), 255);
+	CHECK_INT(registers(""), 64); /* any block can be launched */
 	CHECK_INT(registers(".maxntid 512, 1, 1"), 128);
 	CHECK_INT(registers(".reqntid 16, 32"), 128);
 	CHECK_INT(registers(".maxntid 1024"), 64);
 	/* 170 would be 5440 a warp, rounded up to 5632: eleven of the twelve warps */
 	CHECK_INT(registers(".maxntid 384"), 168);
 	CHECK_INT(registers(".maxntid 256 .minnctapersm 4"), 64);
-	CHECK_INT(registers(".minnctapersm 4"), 255); /* of blocks of unknown size */
+	CHECK_INT(registers(".minnctapersm 4"), 64); /* of blocks of unknown size */
 	CHECK_INT(registers(".maxntid 128 .maxnreg 40"), 40);
 	CHECK_INT(registers(".maxntid 1024 .minnctapersm 1000000000"), 8);
 	CHECK_INT(registers(".maxntid 128 .minnctapersm 1073741824"), 8); /* 2^32 warps */
