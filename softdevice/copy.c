@@ -6,9 +6,11 @@
 
 #include "softdevice/address.h"
 #include "softdevice/context.h"
+#include "softdevice/core/engine/guard.h"
 #include "softdevice/memory.h"
 #include "softdevice/sched.h"
 #include "softdevice/stream.h"
+#include "softdevice/window.h"
 
 struct copy_op {
 	struct obd_op op;
@@ -31,11 +33,22 @@ static void rows_copy(const struct obf_copy *c, uint64_t dst, uint64_t src)
 				c->width);
 }
 
-static void copy_run(struct obd_op *op)
+static void copy_rows(void *op)
 {
-	struct copy_op *c = (struct copy_op *)op;
+	struct copy_op *c = op;
 
 	rows_copy(&c->copy, c->copy.dst, c->copy.src);
+}
+
+void obd_copy_guarded(void (*rows)(void *op), struct obd_op *op)
+{
+	if (!obd_guard_try(rows, op, obd_window.base, obd_window.size))
+		obd_ctx_fail(op->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void copy_run(struct obd_op *op)
+{
+	obd_copy_guarded(copy_rows, op);
 }
 
 /* Number of bytes from the first to the last byte of the rows. */
