@@ -6,9 +6,11 @@
 
 #include "softdevice/address.h"
 #include "softdevice/context.h"
+#include "softdevice/core/engine/guard.h"
 #include "softdevice/memory.h"
 #include "softdevice/sched.h"
 #include "softdevice/stream.h"
+#include "softdevice/window.h"
 
 struct copy_op {
 	struct obd_op op;
@@ -36,9 +38,20 @@ void obd_copy_rows(const struct obf_copy *copy)
 	rows_copy(copy, copy->dst, copy->src);
 }
 
-static void copy_run(struct obd_op *op)
+static void copy_rows(void *op)
 {
 	obd_copy_rows(&((struct copy_op *)op)->copy);
+}
+
+void obd_copy_guarded(void (*rows)(void *op), struct obd_op *op)
+{
+	if (!obd_guard_try(rows, op, obd_window.base, obd_window.size))
+		obd_ctx_fail(op->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void copy_run(struct obd_op *op)
+{
+	obd_copy_guarded(copy_rows, op);
 }
 
 /* Number of bytes from the first to the last byte of the rows. */

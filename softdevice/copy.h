@@ -11,6 +11,8 @@
 
 #include "front/stream.h"
 
+struct obd_op;
+
 /*
  * Bytes of pageable memory that are copied to a buffer at the call. For more than that the call
  * waits.
@@ -34,5 +36,11 @@ CUresult obd_copy_side_check(
 /* Copies at once. */
 void obd_copy_rows(const struct obf_copy *copy);
 CUresult obd_fill(struct obf_stream *stream, const struct obf_fill *fill);
+
+/*
+ * Runs the rows of a copy or a fill. Memory that has been unmapped since the op was submitted is an
+ * illegal address, as for a kernel.
+ */
+void obd_copy_guarded(void (*rows)(void *op), struct obd_op *op);
 
 #endif

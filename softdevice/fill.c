@@ -11,9 +11,14 @@ struct fill_op {
 	struct obf_fill fill;
 };
 
-static void fill_run(struct obd_op *op)
+static void fill_rows(void *op)
 {
 	obf_fill_rows(&((struct fill_op *)op)->fill);
+}
+
+static void fill_run(struct obd_op *op)
+{
+	obd_copy_guarded(fill_rows, op);
 }
 
 CUresult obd_fill(struct obf_stream *base, const struct obf_fill *fill)

@@ -10,10 +10,12 @@
 #include "softdevice/config.h"
 #include "softdevice/context.h"
 #include "softdevice/copy.h"
+#include "softdevice/core/engine/guard.h"
 #include "softdevice/launch.h"
 #include "softdevice/memory.h"
 #include "softdevice/module.h"
 #include "softdevice/sched.h"
+#include "softdevice/window.h"
 
 struct body {
 	uint32_t first, n; /* tasks */
@@ -418,6 +420,23 @@ static void check(const struct graph_op *op, CUresult result)
 		obd_ctx_fail(op->op.ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+static void copy_rows(void *task)
+{
+	obd_copy_rows(&((const struct task *)task)->copy);
+}
+
+static void fill_rows(void *task)
+{
+	obf_fill_rows(&((const struct task *)task)->fill);
+}
+
+/* The memory may be unmapped meanwhile. */
+static void guarded(const struct graph_op *op, void (*rows)(void *task), const struct task *task)
+{
+	if (!obd_guard_try(rows, (void *)(uintptr_t)task, obd_window.base, obd_window.size))
+		obd_ctx_fail(op->op.ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 static void tasks_run(const struct graph_op *op, uint32_t first, uint32_t n)
 {
 	for (uint32_t i = first; i < first + n && goes_on(op->op.ctx); i++) {
@@ -432,12 +451,12 @@ static void tasks_run(const struct graph_op *op, uint32_t first, uint32_t n)
 		case OBF_TASK_COPY:
 			check(op, copy_check(&task->copy));
 			if (goes_on(op->op.ctx))
-				obd_copy_rows(&task->copy);
+				guarded(op, copy_rows, task);
 			break;
 		case OBF_TASK_FILL:
 			check(op, fill_check(&task->fill));
 			if (goes_on(op->op.ctx))
-				obf_fill_rows(&task->fill);
+				guarded(op, fill_rows, task);
 			break;
 		case OBF_TASK_CONDITIONAL:
 			conditional_run(op, task);

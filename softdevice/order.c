@@ -262,6 +262,37 @@ void obd_ctx_wait(struct obd_ctx *ctx, bool legacy_only)
 	obd_op_unref(join);
 }
 
+static bool is_bounded_copy(const struct obd_op *op)
+{
+	return op->kind == OBD_OP_COPY && !op->unbounded_wait;
+}
+
+static bool copies_run(void)
+{
+	for (const struct obd_op *op = obd_sched.running; op; op = op->next)
+		if (is_bounded_copy(op))
+			return true;
+	for (int p = 0; obd_sched.others.n && p < OBD_PRIORITIES; p++)
+		for (const struct obd_op *op = obd_sched.others.first[p]; op; op = op->next)
+			if (is_bounded_copy(op))
+				return true;
+	return false;
+}
+
+void obd_sched_copies_wait(void)
+{
+	bool run;
+
+	for (;;) {
+		pthread_mutex_lock(&obd_sched.lock);
+		run = copies_run();
+		pthread_mutex_unlock(&obd_sched.lock);
+		if (!run)
+			return;
+		nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
+	}
+}
+
 bool obd_ctx_drain(struct obd_ctx *ctx, uint64_t deadline)
 {
 	struct timespec ts = obd_deadline_at(deadline);

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/thread.h"
 #include "softdevice/context.h"
+#include "softdevice/core/engine/guard.h"
 #include "softdevice/sched_inside.h"
 
 #define IDLE_NS (3 * OB_SECOND) /* an idle executor ends after this time */
@@ -276,6 +277,7 @@ static void *executor_main(void *arg)
 	struct obd_op *op;
 
 	(void)arg;
+	obd_guard_unblock();
 	pthread_mutex_lock(&obd_sched.lock);
 	obd_sched.starting--;
 	do {

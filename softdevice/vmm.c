@@ -20,8 +20,10 @@
 #include "softdevice/address.h"
 #include "softdevice/bitmap.h"
 #include "softdevice/context.h"
+#include "softdevice/core/engine/fault.h"
 #include "softdevice/device.h"
 #include "softdevice/mapping.h"
+#include "softdevice/sched.h"
 #include "softdevice/vmm_inside.h"
 
 #define KIND_PHYSICAL 0x40 /* kind of the ids; greater than all of enum obf_kind */
@@ -394,6 +396,7 @@ CUresult obd_vmm_map(uint64_t addr, uint64_t size, uint64_t offset,
 	struct obd_mapping *m = NULL;
 	CUresult result = CUDA_SUCCESS;
 
+	obd_fault_install(); /* the memory may be unmapped while a copy uses it */
 	pthread_mutex_lock(&vmm.lock);
 	physical = ob_ids_get(&handles, handle);
 	if (!physical || !ob_span_inside(offset, size, physical->size)) {
@@ -437,6 +440,7 @@ CUresult obd_vmm_unmap(uint64_t addr, uint64_t size)
 	struct obd_mapping **link, *m;
 	CUresult result = CUDA_SUCCESS;
 
+	obd_sched_copies_wait();
 	pthread_mutex_lock(&vmm.lock);
 	link = mappings_exact(addr, size);
 	assert(link); /* checked by the front end */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "softdevice/core/engine/guard.h"
 #include "softdevice/core/ops.h"
 
 /*
@@ -41,6 +42,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	struct obd_worker *wk = current_worker;
 	uintptr_t at = (uintptr_t)info->si_addr;
 
+	obd_guard_fault(at);
 	if (wk &&
 		at - wk->launch->program->env.window_base < wk->launch->program->env.window_size) {
 		current_worker = NULL;
@@ -67,17 +69,12 @@ void obd_fault_install(void)
 
 void obd_fault_enter(struct obd_worker *wk)
 {
-	sigset_t set;
-
 	obd_fault_install();
 	/*
 	 * A SIGSEGV that is blocked would kill the process, and the caller may have blocked all
 	 * signals.
 	 */
-	sigemptyset(&set);
-	sigaddset(&set, SIGSEGV);
-	sigaddset(&set, SIGBUS);
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	obd_guard_unblock();
 	current_worker = wk;
 }
 

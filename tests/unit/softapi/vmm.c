@@ -4,6 +4,9 @@
  * Addresses reserved where they are asked for, memory made, mapped, aliased and taken away: as a
  * server does for its clients.
  */
+#include <sched.h>
+#include <stdatomic.h>
+
 #include "tests/unit/softapi/api.h"
 
 #define MIB  ((size_t)1 << 20)
@@ -158,6 +161,49 @@ DEVICE_TEST(mappings)
 	mapped(p);
 	aliased(p);
 	OK(FRONT(cuMemAddressFree)(p, 64 * MIB));
+}
+
+/* A fill that runs is finished before its memory is unmapped. */
+DEVICE_TEST(unmapped_during_a_fill)
+{
+	CUmemGenericAllocationHandle h = create(64 * MIB);
+	CUdeviceptr p = requested();
+
+	map(p, 64 * MIB, 0, h);
+	for (unsigned i = 0; i < 5; i++) {
+		OK(FRONT(cuMemsetD32Async)(p, 100 + i, 16 * MIB, NULL));
+		OK(FRONT(cuMemUnmap)(p, 64 * MIB));
+		map(p, 64 * MIB, 0, h);
+		CHECK_INT(device_u32(p), 100 + i);
+		CHECK_INT(device_u32(p + 64 * MIB - 4), 100 + i);
+	}
+	OK(FRONT(cuMemUnmap)(p, 64 * MIB));
+	OK(CALL(cuMemRelease)(h));
+	OK(FRONT(cuMemAddressFree)(p, 64 * MIB));
+}
+
+static _Atomic bool gate;
+
+static void at_gate(void *user)
+{
+	(void)user;
+	while (!gate)
+		sched_yield();
+}
+
+/* A fill that cannot run before its memory is unmapped fails as a kernel does. */
+DEVICE_TEST(unmapped_before_a_fill)
+{
+	CUmemGenericAllocationHandle h = create(64 * MIB);
+	CUdeviceptr p = requested();
+
+	map(p, 64 * MIB, 0, h);
+	OK(FRONT(cuLaunchHostFunc)(NULL, at_gate, NULL));
+	OK(FRONT(cuMemsetD32Async)(p, 1, 16 * MIB, NULL));
+	OK(FRONT(cuMemUnmap)(p, 64 * MIB));
+	gate = true;
+	CHECK_INT(FRONT(cuStreamSynchronize)(NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_INT(FRONT(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 int main(int argc, char **argv)
