@@ -99,29 +99,29 @@ void obd_dry_func_attrs(struct obf_func *func)
 	func->attrs.exact = true;
 }
 
-static uint64_t grid_ns(const struct obd_grid *grid)
+uint64_t obd_dry_grid_ns(const struct obf_launch *launch)
 {
 	double threads = 1, ns;
 
 	for (int i = 0; i < 3; i++)
-		threads *= (double)grid->grid[i] * grid->block[i];
+		threads *= (double)launch->grid[i] * launch->block[i];
 	ns = threads * OBD_DRY_THREAD_BYTES / obd_config.model->bandwidth * 1e9;
 	return OBD_DRY_KERNEL_MIN + (uint64_t)ob_min(ns, (double)OBD_DRY_KERNEL_MAX);
 }
 
-void obd_dry_grid_run(const struct obd_grid *grid)
-{
-	uint64_t end, now;
+/* ---- the clock ---- */
 
-	if (!obd_config.dry_time)
+void obd_dry_wait(uint64_t time_ns, const _Atomic int *abort)
+{
+	uint64_t now;
+
+	if (ob_likely(!obd_dry_clock()))
 		return;
-	now = ob_clock_ns();
-	end = now + grid_ns(grid);
-	for (; now < end; now = ob_clock_ns()) {
-		if (atomic_load_explicit(grid->abort, memory_order_relaxed))
+	for (now = ob_clock_ns(); now < time_ns; now = ob_clock_ns()) {
+		if (abort && atomic_load_explicit(abort, memory_order_relaxed))
 			return;
-		if (end - now > 2 * SLEEP_LATE_NS) {
-			uint64_t ns = ob_min(end - now - SLEEP_LATE_NS, SLEEP_MAX_NS);
+		if (time_ns - now > 2 * SLEEP_LATE_NS) {
+			uint64_t ns = ob_min(time_ns - now - SLEEP_LATE_NS, SLEEP_MAX_NS);
 			struct timespec ts = { .tv_nsec = (long)ns };
 
 			nanosleep(&ts, NULL);

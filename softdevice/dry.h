@@ -7,13 +7,20 @@
  *
  *   2 us + 16 bytes for each thread / bandwidth of the device's memory        (a model)
  *
- * which is a kernel that is limited by memory, and at most OBD_DRY_KERNEL_MAX.
+ * which is a kernel that is limited by memory, and at most OBD_DRY_KERNEL_MAX. This time passes on
+ * the device's clock: a kernel ends that much after the work that it depends on, or after its
+ * launch. No thread sleeps or polls for it, so the simulated device takes no core from the program
+ * or the server. What the program sees waits for the clock: synchronisation,
+ * queries, elapsed times, host functions and values that it may poll. Copies are made in the
+ * stream's order, but before the clock has reached them: kernels change nothing.
  */
 #ifndef OBD_DRY_H
 #define OBD_DRY_H
 
 #include "base/clock.h"
+#include "base/check.h"
 #include "front/front.h"
+#include "softdevice/config.h"
 #include "softdevice/core/program.h"
 
 #define OBD_DRY_KERNEL_MIN   2000ull /* ns */
@@ -39,7 +46,20 @@ CUresult obd_dry_global_get(const struct obd_dry_module *module, const char *nam
 	CUdeviceptr *ret_addr, size_t *ret_size);
 /* Estimates what a driver reports for the function. */
 void obd_dry_func_attrs(struct obf_func *func);
-/* Blocks as long as the model says that the grid runs, or until its `abort` is set. */
-void obd_dry_grid_run(const struct obd_grid *grid);
+/* How long the model says that the grid runs. */
+uint64_t obd_dry_grid_ns(const struct obf_launch *launch);
+
+/* Whether the device has a clock of its own. */
+static inline bool obd_dry_clock(void)
+{
+	return obd_config.model && obd_config.dry_time;
+}
+/* Whether the device's clock has reached a time; true if it has none. */
+static inline bool obd_dry_passed(uint64_t time_ns)
+{
+	return ob_likely(!obd_dry_clock()) || time_ns <= ob_clock_ns();
+}
+/* Blocks until the device's clock has reached the time, or `abort`, if it is not NULL, is set. */
+void obd_dry_wait(uint64_t time_ns, const _Atomic int *abort);
 
 #endif

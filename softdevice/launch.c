@@ -36,11 +36,6 @@ static void kernel_run(struct obd_op *op)
 	obd_ctx_fail(op->ctx, result);
 }
 
-static void kernel_run_dry(struct obd_op *op)
-{
-	obd_dry_grid_run(&((struct kernel_op *)op)->grid);
-}
-
 static void kernel_fini(struct obd_op *op)
 {
 	obd_module_unref(((struct kernel_op *)op)->module);
@@ -53,9 +48,13 @@ static struct kernel_op *kernel_op_new(
 
 	if (!k)
 		return NULL;
+	if (ob_unlikely(obd_config.model != NULL)) {
+		k->op.run_ns = obd_dry_grid_ns(launch);
+		return k;
+	}
 	k->module = func->mod->backend;
 	obd_module_ref(k->module);
-	k->op.run = ob_unlikely(obd_config.model != NULL) ? kernel_run_dry : kernel_run;
+	k->op.run = kernel_run;
 	k->op.fini = kernel_fini;
 	k->grid.program = k->module->program;
 	k->grid.kernel = func->backend;
