@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/check.h"
 #include "softdevice/chunk.h"
@@ -13,9 +12,6 @@
 #include "softdevice/memory.h"
 
 #define REGISTERS_USUAL 32 /* of a kernel in PTX */
-/* a sleep ends late by about this time, so the rest is spent spinning */
-#define SLEEP_LATE_NS   60000ull
-#define SLEEP_MAX_NS    (10 * OB_MS) /* until `abort` is looked at again */
 
 /* ---- modules ---- */
 
@@ -107,26 +103,4 @@ uint64_t obd_dry_grid_ns(const struct obf_launch *launch)
 		threads *= (double)launch->grid[i] * launch->block[i];
 	ns = threads * OBD_DRY_THREAD_BYTES / obd_config.model->bandwidth * 1e9;
 	return OBD_DRY_KERNEL_MIN + (uint64_t)ob_min(ns, (double)OBD_DRY_KERNEL_MAX);
-}
-
-/* ---- the clock ---- */
-
-void obd_dry_wait(uint64_t time_ns, const _Atomic int *abort)
-{
-	uint64_t now;
-
-	if (ob_likely(!obd_dry_clock()))
-		return;
-	for (now = ob_clock_ns(); now < time_ns; now = ob_clock_ns()) {
-		if (abort && atomic_load_explicit(abort, memory_order_relaxed))
-			return;
-		if (time_ns - now > 2 * SLEEP_LATE_NS) {
-			uint64_t ns = ob_min(time_ns - now - SLEEP_LATE_NS, SLEEP_MAX_NS);
-			struct timespec ts = { .tv_nsec = (long)ns };
-
-			nanosleep(&ts, NULL);
-		} else {
-			ob_clock_relax();
-		}
-	}
 }

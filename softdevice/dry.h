@@ -18,9 +18,7 @@
 #define OBD_DRY_H
 
 #include "base/clock.h"
-#include "base/check.h"
 #include "front/front.h"
-#include "softdevice/config.h"
 #include "softdevice/core/program.h"
 
 #define OBD_DRY_KERNEL_MIN   2000ull /* ns */
@@ -48,18 +46,5 @@ CUresult obd_dry_global_get(const struct obd_dry_module *module, const char *nam
 void obd_dry_func_attrs(struct obf_func *func);
 /* How long the model says that the grid runs. */
 uint64_t obd_dry_grid_ns(const struct obf_launch *launch);
-
-/* Whether the device has a clock of its own. */
-static inline bool obd_dry_clock(void)
-{
-	return obd_config.model && obd_config.dry_time;
-}
-/* Whether the device's clock has reached a time; true if it has none. */
-static inline bool obd_dry_passed(uint64_t time_ns)
-{
-	return ob_likely(!obd_dry_clock()) || time_ns <= ob_clock_ns();
-}
-/* Blocks until the device's clock has reached the time, or `abort`, if it is not NULL, is set. */
-void obd_dry_wait(uint64_t time_ns, const _Atomic int *abort);
 
 #endif

@@ -15,7 +15,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "softdevice/context.h"
-#include "softdevice/dry.h"
+#include "softdevice/dry_clock.h"
 #include "softdevice/sched.h"
 #include "softdevice/window.h"
 

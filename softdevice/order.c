@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/opt.h"
 #include "softdevice/context.h"
-#include "softdevice/dry.h"
+#include "softdevice/dry_clock.h"
 #include "softdevice/sched_inside.h"
 
 #define SPIN_NS 5000u /* time that a waiter spins before it sleeps */

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/thread.h"
 #include "softdevice/context.h"
-#include "softdevice/dry.h"
+#include "softdevice/dry_clock.h"
 #include "softdevice/sched_inside.h"
 
 #define IDLE_NS (3 * OB_SECOND) /* an idle executor ends after this time */

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "softdevice/context.h"
-#include "softdevice/dry.h"
+#include "softdevice/dry_clock.h"
 #include "softdevice/sched.h"
 
 /* ---- exit of threads: their per-thread streams are closed ---- */
@@ -77,8 +77,8 @@ CUresult obd_stream_query(struct obf_stream *base)
 		return obd_ctx_idle(stream->ctx, true) ? obd_ctx_result(stream->ctx)
 						       : CUDA_ERROR_NOT_READY;
 	last = obd_stream_last(stream);
-	result = last || obd_stream_end(stream) ? CUDA_ERROR_NOT_READY
-						: obd_ctx_result(stream->ctx);
+	result =
+		last || obd_stream_end(stream) ? CUDA_ERROR_NOT_READY : obd_ctx_result(stream->ctx);
 	obd_op_unref(last);
 	return result;
 }

@@ -5,7 +5,7 @@
 
 #include "softdevice/address.h"
 #include "softdevice/context.h"
-#include "softdevice/dry.h"
+#include "softdevice/dry_clock.h"
 #include "softdevice/sched.h"
 #include "softdevice/stream.h"
 

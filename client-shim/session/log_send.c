@@ -32,11 +32,6 @@
  * caller that waits for a reply within SPARED_NS after the sender has sent something, and each that
  * sends earlier records while the sender dozes. Against it counts, three times, that the sender
  * finds a record while it dozes.
- *
- * Between two frames the sender polls for more records (base/spin.h). Where the process has fewer
- * than NAP_CORES cores, that takes a core from the program's other threads, or from a server on the
- * same machine. There it naps instead: it dozes for NAP_NS, sends what has come, and naps again; if
- * nothing has come, it is asleep.
  */
 #define DOZE_NS      200000u
 #define DOZE_MAX_NS  3200000u
@@ -44,13 +39,11 @@
 #define DOZE_BYTES   (128u << 10)
 #define DOZE_TICKS   2u /* without a new record; then the sender is asleep */
 #define SPARED_NS    20000u
-#define NAP_NS       50000u
-#define NAP_CORES    3u /* with fewer the sender naps */
 #define LAZY_MAX     12
 #define LAZY_MISS    3
 
 static pthread_t sender_thread;
-static bool sender_running, sender_gathers, sender_naps;
+static bool sender_running, sender_gathers;
 static struct ob_spin sender_spin = { .credit = 1 };
 static _Thread_local bool is_sender;
 
@@ -236,7 +229,7 @@ static bool can_wait(struct log *log)
 		return false;
 	if (atomic_load_explicit(&log->unsent_at, memory_order_relaxed) == at)
 		return now - atomic_load_explicit(&log->unsent_since, memory_order_relaxed) <
-			(sender_naps ? 2 * NAP_NS : DOZE_WAIT_NS);
+			DOZE_WAIT_NS;
 	atomic_store_explicit(&log->unsent_at, at, memory_order_relaxed);
 	atomic_store_explicit(&log->unsent_since, now, memory_order_relaxed);
 	return true;
@@ -308,15 +301,6 @@ static void sender_doze(struct log *log)
 		lazy_add(-LAZY_MISS);
 }
 
-/* Naps. A record missed here is found after it, so no barrier is needed. */
-static void sender_nap(struct log *log)
-{
-	atomic_store_explicit(&log->sender, SENDER_DOZING, memory_order_relaxed);
-	if (!atomic_load_explicit(&log->n_waits, memory_order_relaxed))
-		obc_futex_wait_ns(&log->sender, SENDER_DOZING, NAP_NS);
-	atomic_store_explicit(&log->sender, SENDER_AWAKE, memory_order_relaxed);
-}
-
 static void sender_wait(struct log *log)
 {
 	uint64_t start, head;
@@ -329,10 +313,7 @@ static void sender_wait(struct log *log)
 		if (sender_needed(log))
 			return;
 	} else {
-		if (sender_naps)
-			sender_nap(log);
-		else
-			sender_poll(log);
+		sender_poll(log);
 		if (sender_needed(log)) {
 			ob_spin_learn(&sender_spin, 0, 0);
 			return;
@@ -374,8 +355,6 @@ static void *sender_main(void *unused)
 enum ob_err log_sender_start(void)
 {
 	sender_gathers = obt_shm_on(&obc_log_state.stream) && ob_opt_on(OB_OPT_BATCH);
-	sender_naps = ob_spin_cores() < NAP_CORES && !obt_shm_on(&obc_log_state.stream) &&
-		ob_opt_on(OB_OPT_DOZE);
 	sender_running = ob_thread_start(sender_main, NULL, SENDER_STACK, &sender_thread);
 	return sender_running ? OB_ERR_NONE : OB_ERR_NO_MEMORY;
 }
