@@ -18,6 +18,8 @@
 	X(BATCH, "batch", "calls wait for others and travel in one frame")                         \
 	X(SPIN, "spin", "a waiting thread polls for a while before it sleeps")                     \
 	X(DOZE, "doze", "the sender sleeps while waiting callers send the records themselves")     \
+	X(CHANGES, "changes",                                                                      \
+		"large parameters are sent as changes of those of the launch before")              \
 	X(BYREF, "byref", "large copies leave from the caller's memory, not from the ring")        \
 	X(COMPRESS, "compress", "copies are compressed where the link is slower than that")        \
 	X(STRIPE, "stripe", "large copies travel over several connections where that is faster")   \

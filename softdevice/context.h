@@ -43,7 +43,12 @@ struct obd_ctx {
 	struct obd_stream *legacy;
 	/* the streams other than the legacy one that have work; the scheduler's lock */
 	struct obd_stream *busy;
-	uint32_t pending;     /* ops that are not done; the scheduler's lock */
+	uint32_t pending; /* ops that are not done; the scheduler's lock */
+	/*
+	 * when the completed work of all streams, and of those that the legacy stream waits for,
+	 * ends on the device's clock (dry.h); the scheduler's lock
+	 */
+	uint64_t end_ns, blocking_end_ns;
 	pthread_mutex_t lock; /* guards the fields below */
 	struct obd_alloc *allocs;
 	struct obd_module *modules;

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/check.h"
 #include "softdevice/chunk.h"
@@ -13,9 +12,6 @@
 #include "softdevice/memory.h"
 
 #define REGISTERS_USUAL 32 /* of a kernel in PTX */
-/* a sleep ends late by about this time, so the rest is spent spinning */
-#define SLEEP_LATE_NS   60000ull
-#define SLEEP_MAX_NS    (10 * OB_MS) /* until `abort` is looked at again */
 
 /* ---- modules ---- */
 
@@ -99,34 +95,12 @@ void obd_dry_func_attrs(struct obf_func *func)
 	func->attrs.exact = true;
 }
 
-static uint64_t grid_ns(const struct obd_grid *grid)
+uint64_t obd_dry_grid_ns(const unsigned grid[3], const unsigned block[3])
 {
 	double threads = 1, ns;
 
 	for (int i = 0; i < 3; i++)
-		threads *= (double)grid->grid[i] * grid->block[i];
+		threads *= (double)grid[i] * block[i];
 	ns = threads * OBD_DRY_THREAD_BYTES / obd_config.model->bandwidth * 1e9;
 	return OBD_DRY_KERNEL_MIN + (uint64_t)ob_min(ns, (double)OBD_DRY_KERNEL_MAX);
-}
-
-void obd_dry_grid_run(const struct obd_grid *grid)
-{
-	uint64_t end, now;
-
-	if (!obd_config.dry_time)
-		return;
-	now = ob_clock_ns();
-	end = now + grid_ns(grid);
-	for (; now < end; now = ob_clock_ns()) {
-		if (atomic_load_explicit(grid->abort, memory_order_relaxed))
-			return;
-		if (end - now > 2 * SLEEP_LATE_NS) {
-			uint64_t ns = ob_min(end - now - SLEEP_LATE_NS, SLEEP_MAX_NS);
-			struct timespec ts = { .tv_nsec = (long)ns };
-
-			nanosleep(&ts, NULL);
-		} else {
-			ob_clock_relax();
-		}
-	}
 }

@@ -7,7 +7,12 @@
  *
  *   2 us + 16 bytes for each thread / bandwidth of the device's memory        (a model)
  *
- * which is a kernel that is limited by memory, and at most OBD_DRY_KERNEL_MAX.
+ * which is a kernel that is limited by memory, and at most OBD_DRY_KERNEL_MAX. This time passes on
+ * the device's clock: a kernel ends that much after the work that it depends on, or after its
+ * launch. No thread sleeps or polls for it, so the simulated device takes no core from the program
+ * or the server. What the program sees waits for the clock: synchronisation,
+ * queries, elapsed times, host functions and values that it may poll. Copies are made in the
+ * stream's order, but before the clock has reached them: kernels change nothing.
  */
 #ifndef OBD_DRY_H
 #define OBD_DRY_H
@@ -39,7 +44,7 @@ CUresult obd_dry_global_get(const struct obd_dry_module *module, const char *nam
 	CUdeviceptr *ret_addr, size_t *ret_size);
 /* Estimates what a driver reports for the function. */
 void obd_dry_func_attrs(struct obf_func *func);
-/* Blocks as long as the model says that the grid runs, or until its `abort` is set. */
-void obd_dry_grid_run(const struct obd_grid *grid);
+/* How long the model says that the grid runs. */
+uint64_t obd_dry_grid_ns(const unsigned grid[3], const unsigned block[3]);
 
 #endif

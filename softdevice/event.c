@@ -124,7 +124,7 @@ CUresult obd_event_query(struct obf_event *event)
 
 	if (shared_of(event) && obd_shared_event_query(shared_of(event)) != CUDA_SUCCESS)
 		return CUDA_ERROR_NOT_READY;
-	return op && !obd_op_done(op) ? CUDA_ERROR_NOT_READY : obd_ctx_result(ctx_of(event));
+	return op && !obd_op_over(op) ? CUDA_ERROR_NOT_READY : obd_ctx_result(ctx_of(event));
 }
 
 CUresult obd_event_wait(struct obf_event *event)
@@ -146,7 +146,7 @@ CUresult obd_event_elapsed(struct obf_event *start, struct obf_event *end, float
 
 	if (!from || !to)
 		return CUDA_ERROR_INVALID_HANDLE; /* destroyed by another thread */
-	if (!obd_op_done(from) || !obd_op_done(to))
+	if (!obd_op_over(from) || !obd_op_over(to))
 		return CUDA_ERROR_NOT_READY;
 	*ret = (float)((double)(int64_t)(to->time_ns - from->time_ns) / 1e6);
 	return CUDA_SUCCESS;
@@ -160,7 +160,7 @@ CUresult obd_stream_wait_event(struct obf_stream *base, struct obf_event *event)
 
 	if (shared_of(event))
 		return obd_shared_event_stream_wait(shared_of(event), base);
-	if (!op || obd_op_done(op))
+	if (!op || obd_op_over(op))
 		return CUDA_SUCCESS;
 	mark = obd_op_new(sizeof *mark, OBD_OP_MARK, stream->ctx);
 	return mark ? obd_sched_submit(mark, stream, op) : CUDA_ERROR_OUT_OF_MEMORY;
@@ -179,7 +179,7 @@ CUresult obd_point_take(struct obf_stream *stream, struct obf_point *ret)
 
 bool obd_point_passed(const struct obf_point *point)
 {
-	return obd_op_done((struct obd_op *)(uintptr_t)point->words[0]);
+	return obd_op_over((struct obd_op *)(uintptr_t)point->words[0]);
 }
 
 void obd_point_drop(struct obf_point *point)

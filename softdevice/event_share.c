@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "softdevice/context.h"
+#include "softdevice/dry_clock.h"
 #include "softdevice/sched.h"
 #include "softdevice/window.h"
 
@@ -301,9 +302,9 @@ static void wait_fini(struct obd_op *base)
 	obd_shared_event_unref(((struct event_op *)base)->event);
 }
 
-static void nothing(struct obd_op *op)
+static void record_run(struct obd_op *op)
 {
-	(void)op;
+	obd_dry_wait(op->ready_ns, &op->ctx->abort); /* other processes see the event */
 }
 
 static void number_wait(
@@ -347,7 +348,7 @@ CUresult obd_shared_event_record(struct obd_shared_event *event, struct obf_stre
 
 	if (!op)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	op->op.run = nothing;
+	op->op.run = record_run;
 	op->op.fini = record_fini;
 	op->number = atomic_fetch_add(&event->page->recorded, 1) + 1;
 	if (me)

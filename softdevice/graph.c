@@ -381,14 +381,14 @@ static bool goes_on(const struct obd_ctx *ctx)
 		obd_ctx_failed(ctx) == CUDA_SUCCESS;
 }
 
-static void tasks_run(const struct graph_op *op, uint32_t first, uint32_t n);
+static void tasks_run(struct graph_op *op, uint32_t first, uint32_t n);
 
-static void body_run(const struct graph_op *op, const struct task *task, uint32_t branch)
+static void body_run(struct graph_op *op, const struct task *task, uint32_t branch)
 {
 	tasks_run(op, task->bodies[branch].first, task->bodies[branch].n);
 }
 
-static void conditional_run(const struct graph_op *op, const struct task *task)
+static void conditional_run(struct graph_op *op, const struct task *task)
 {
 	uint32_t value = atomic_load(task->condition);
 
@@ -437,7 +437,7 @@ static void guarded(const struct graph_op *op, void (*rows)(void *task), const s
 		obd_ctx_fail(op->op.ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void tasks_run(const struct graph_op *op, uint32_t first, uint32_t n)
+static void tasks_run(struct graph_op *op, uint32_t first, uint32_t n)
 {
 	for (uint32_t i = first; i < first + n && goes_on(op->op.ctx); i++) {
 		const struct task *task = op->plan->nodes[i].task;
@@ -446,7 +446,7 @@ static void tasks_run(const struct graph_op *op, uint32_t first, uint32_t n)
 			continue;
 		switch (task->kind) {
 		case OBF_TASK_KERNEL:
-			obd_grid_run_in(op->op.ctx, &task->grid);
+			obd_grid_run_in(&op->op, &task->grid);
 			break;
 		case OBF_TASK_COPY:
 			check(op, copy_check(&task->copy));

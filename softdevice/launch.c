@@ -40,26 +40,22 @@ static void kernel_run(struct obd_op *op)
 	grid_run(op->ctx, &((struct kernel_op *)op)->grid);
 }
 
-static void kernel_run_dry(struct obd_op *op)
-{
-	obd_dry_grid_run(&((struct kernel_op *)op)->grid);
-}
-
 static void kernel_fini(struct obd_op *op)
 {
 	obd_module_unref(((struct kernel_op *)op)->module);
 }
 
-void obd_grid_run_in(struct obd_ctx *ctx, const struct obd_grid *grid)
+void obd_grid_run_in(struct obd_op *op, const struct obd_grid *grid)
 {
 	struct obd_grid now = *grid;
 
-	now.grid_id = atomic_fetch_add_explicit(&ctx->grids, 1, memory_order_relaxed) + 1;
-	now.abort = &ctx->abort;
-	if (ob_unlikely(obd_config.model != NULL))
-		obd_dry_grid_run(&now);
-	else
-		grid_run(ctx, &now);
+	if (ob_unlikely(obd_config.model != NULL)) {
+		op->run_ns += obd_dry_grid_ns(grid->grid, grid->block);
+		return;
+	}
+	now.grid_id = atomic_fetch_add_explicit(&op->ctx->grids, 1, memory_order_relaxed) + 1;
+	now.abort = &op->ctx->abort;
+	grid_run(op->ctx, &now);
 }
 
 void obd_grid_fill(
@@ -84,9 +80,13 @@ static struct kernel_op *kernel_op_new(
 
 	if (!k)
 		return NULL;
+	if (ob_unlikely(obd_config.model != NULL)) {
+		k->op.run_ns = obd_dry_grid_ns(launch->grid, launch->block);
+		return k;
+	}
 	k->module = func->mod->backend;
 	obd_module_ref(k->module);
-	k->op.run = ob_unlikely(obd_config.model != NULL) ? kernel_run_dry : kernel_run;
+	k->op.run = kernel_run;
 	k->op.fini = kernel_fini;
 	obd_grid_fill(&k->grid, func, launch);
 	k->grid.params = k->params;

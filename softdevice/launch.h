@@ -7,13 +7,16 @@
 #include "front/stream.h"
 #include "softdevice/core/program.h"
 
-struct obd_ctx;
+struct obd_op;
 
 /* What a launch says of a grid. Parameters, id and `abort` are left out. */
 void obd_grid_fill(
 	struct obd_grid *ret, const struct obf_func *func, const struct obf_launch *launch);
-/* Runs it on the calling thread, an executor. If it fails, the context has failed. */
-void obd_grid_run_in(struct obd_ctx *ctx, const struct obd_grid *grid);
+/*
+ * Runs it on the calling thread, an executor, as a part of the op. If it fails, the context has
+ * failed. In a dry run the op takes longer on the device's clock.
+ */
+void obd_grid_run_in(struct obd_op *op, const struct obd_grid *grid);
 
 /* The front end's backend table (front/backend.h). */
 CUresult obd_launch_packed(struct obf_stream *stream, struct obf_func *func,

@@ -37,17 +37,21 @@ struct obd_op {
 	_Atomic int refs;
 	enum obd_op_kind kind;
 	struct obd_ctx *ctx;
-	void (*run)(struct obd_op *op); /* called without locks; NULL for a mark */
+	/* called without locks; NULL: there is no work (a mark, a kernel of a dry run) */
+	void (*run)(struct obd_op *op);
 	/*
 	 * Releases what the op holds. Called after `run` and before the op is marked as done, or
 	 * when the op was not submitted. May be NULL.
 	 */
 	void (*fini)(struct obd_op *op);
-	uint64_t time_ns; /* time of completion, ob_clock_ns */
+	uint64_t time_ns; /* time of completion, ob_clock_ns; in a dry run the device's (dry.h) */
 	/* The fields below belong to the scheduler and are guarded by its lock. */
 	uint64_t number; /* increases in order of submission */
 	int priority;
 	uint32_t waits; /* number of unfinished ops that it depends on */
+	/* on the device's clock of a dry run: when the ops that it depends on have ended */
+	uint64_t ready_ns;
+	uint64_t run_ns; /* the time that a kernel of a dry run takes on that clock */
 	/*
 	 * One of the ops that it depends on, directly or indirectly, runs code of the program or
 	 * waits for a value. The wait for it has no upper bound.

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/opt.h"
 #include "softdevice/context.h"
+#include "softdevice/dry_clock.h"
 #include "softdevice/sched_inside.h"
 
 #define SPIN_NS 5000u /* time that a waiter spins before it sleeps */
@@ -66,11 +67,26 @@ static bool depend_all(struct obd_stream *stream, struct obd_op *event, struct o
 	return true;
 }
 
+/* In a dry run: the time from which the op can run, as far as the work before it is complete. */
+static uint64_t ready_dry(const struct obd_stream *stream, struct obd_op *event)
+{
+	const struct obd_ctx *ctx = stream->ctx;
+	uint64_t ready = ob_max(ob_clock_ns(), stream->end_ns);
+
+	if (stream->base.legacy)
+		ready = ob_max(ready, ctx->blocking_end_ns);
+	else if (stream->base.blocking)
+		ready = ob_max(ready, ctx->legacy->end_ns);
+	return event && obd_op_done(event) ? ob_max(ready, event->time_ns) : ready;
+}
+
 /* Called with the lock held. False: out of memory. */
 static bool op_append(struct obd_op *op, struct obd_stream *stream, struct obd_op *event)
 {
 	if (!depend_all(stream, event, NULL))
 		return false;
+	if (ob_unlikely(obd_dry_clock()))
+		op->ready_ns = ready_dry(stream, event);
 	depend_all(stream, event, op);
 	op->stream = stream;
 	op->number = ++obd_sched.submitted;
@@ -184,6 +200,12 @@ void obd_op_wait(struct obd_op *op)
 			break;
 		obd_op_sleep(op);
 	}
+	obd_dry_wait(op->time_ns, NULL);
+}
+
+bool obd_op_over(struct obd_op *op)
+{
+	return obd_op_done(op) && obd_dry_passed(op->time_ns);
 }
 
 /* ---- waiting ---- */
@@ -196,6 +218,24 @@ struct obd_op *obd_stream_last(struct obd_stream *stream)
 	op = obd_op_ref(stream->last);
 	pthread_mutex_unlock(&obd_sched.lock);
 	return op;
+}
+
+uint64_t obd_stream_end(struct obd_stream *stream)
+{
+	uint64_t end;
+
+	if (ob_likely(!obd_dry_clock()))
+		return 0;
+	pthread_mutex_lock(&obd_sched.lock);
+	end = stream->end_ns;
+	pthread_mutex_unlock(&obd_sched.lock);
+	return obd_dry_passed(end) ? 0 : end;
+}
+
+/* When the context's completed work ends on the device's clock. */
+static uint64_t ctx_end(const struct obd_ctx *ctx, bool legacy_only)
+{
+	return legacy_only ? ctx->blocking_end_ns : ctx->end_ns;
 }
 
 /* Makes `op` depend on the work of the context. Called twice, as depend(). */
@@ -222,6 +262,7 @@ static bool join_submit(struct obd_op *join, bool legacy_only)
 	pthread_mutex_lock(&obd_sched.lock);
 	ok = depend_ctx(ctx, legacy_only, NULL);
 	if (ok) {
+		join->ready_ns = ctx_end(ctx, legacy_only);
 		depend_ctx(ctx, legacy_only, join);
 		ctx->pending++;
 		join->number = ++obd_sched.submitted;
@@ -239,7 +280,7 @@ bool obd_ctx_idle(struct obd_ctx *ctx, bool legacy_only)
 	bool idle;
 
 	pthread_mutex_lock(&obd_sched.lock);
-	idle = !ctx->legacy->last;
+	idle = !ctx->legacy->last && obd_dry_passed(ctx_end(ctx, legacy_only));
 	for (struct obd_stream *stream = ctx->busy; idle && stream; stream = stream->busy_next)
 		idle = legacy_only && !stream->base.blocking;
 	pthread_mutex_unlock(&obd_sched.lock);

@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "softdevice/context.h"
 #include "softdevice/core/engine/guard.h"
+#include "softdevice/dry_clock.h"
 #include "softdevice/sched_inside.h"
 
 #define IDLE_NS (3 * OB_SECOND) /* an idle executor ends after this time */
@@ -98,6 +99,7 @@ static void op_execute(struct obd_op *op)
 	struct obd_ctx *ctx = op->ctx;
 
 	if (op->kind == OBD_OP_HOST) {
+		obd_dry_wait(op->ready_ns, &ctx->abort);
 		op->run(op);
 	} else if (!atomic_load_explicit(&ctx->abort, memory_order_relaxed) &&
 		obd_ctx_failed(ctx) == CUDA_SUCCESS) {
@@ -183,18 +185,39 @@ static void stream_done(struct obd_stream *stream, struct obd_garbage *garbage)
 	}
 }
 
+/* In a dry run: when the op ends on the device's clock. */
+static void op_end_dry(struct obd_op *op)
+{
+	struct obd_ctx *ctx = op->ctx;
+
+	op->time_ns = op->ready_ns + op->run_ns;
+	if (op->run) /* the host has done this work */
+		op->time_ns = ob_max(op->time_ns, ob_clock_ns());
+	ctx->end_ns = ob_max(ctx->end_ns, op->time_ns);
+	if (!op->stream)
+		return;
+	op->stream->end_ns = ob_max(op->stream->end_ns, op->time_ns);
+	if (op->stream->base.legacy || op->stream->base.blocking)
+		ctx->blocking_end_ns = ob_max(ctx->blocking_end_ns, op->time_ns);
+}
+
 static void op_complete_one(struct obd_op *op, struct obd_op **marks, struct obd_garbage *garbage)
 {
 	struct obd_ctx *ctx = op->ctx;
 
-	op->time_ns = ob_clock_ns();
+	if (ob_unlikely(obd_dry_clock()))
+		op_end_dry(op);
+	else
+		op->time_ns = ob_clock_ns();
 	if (op->stream && op->stream->last == op)
 		stream_done(op->stream, garbage);
 	op->stream = NULL;
 	obd_op_finish(op);
-	for (uint32_t i = 0; i < op->n_after; i++)
+	for (uint32_t i = 0; i < op->n_after; i++) {
+		op->after[i]->ready_ns = ob_max(op->after[i]->ready_ns, op->time_ns);
 		if (--op->after[i]->waits == 0)
 			obd_sched_ready(op->after[i], marks);
+	}
 	op->n_after = 0;
 	op->next = garbage->ops;
 	garbage->ops = op;

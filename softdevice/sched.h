@@ -43,6 +43,7 @@ struct obd_stream {
 	/* The fields below are guarded by the scheduler's lock. */
 	struct obd_op *last;                      /* one reference; NULL when idle */
 	struct obd_stream *busy_next, *busy_prev; /* in ctx->busy */
+	uint64_t end_ns; /* when its completed work ends on the device's clock (dry.h) */
 	bool closed;
 };
 
@@ -68,14 +69,18 @@ CUresult obd_sched_submit(struct obd_op *op, struct obd_stream *stream, struct o
 CUresult obd_sched_run_or_submit(struct obd_op *op, struct obd_stream *stream);
 /* The same, and always waits until the op has run. */
 CUresult obd_sched_run_and_wait(struct obd_op *op, struct obd_stream *stream);
-/* Blocks until the op is done. */
+/* Blocks until the op is done, in a dry run also on the device's clock. */
 void obd_op_wait(struct obd_op *op);
+/* Whether obd_op_wait would return at once. */
+bool obd_op_over(struct obd_op *op);
 
 /*
  * The last op of the stream, as a new reference; NULL when the stream is idle. For the legacy
  * stream only its own ops count.
  */
 struct obd_op *obd_stream_last(struct obd_stream *stream);
+/* When the stream's completed work ends on the device's clock; 0: it has ended. */
+uint64_t obd_stream_end(struct obd_stream *stream);
 /*
  * Closes the stream: no more work is submitted to it. False: it still has work and is recycled when
  * that is done.

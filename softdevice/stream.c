@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "softdevice/context.h"
+#include "softdevice/dry_clock.h"
 #include "softdevice/sched.h"
 
 /* ---- exit of threads: their per-thread streams are closed ---- */
@@ -76,7 +77,8 @@ CUresult obd_stream_query(struct obf_stream *base)
 		return obd_ctx_idle(stream->ctx, true) ? obd_ctx_result(stream->ctx)
 						       : CUDA_ERROR_NOT_READY;
 	last = obd_stream_last(stream);
-	result = last ? CUDA_ERROR_NOT_READY : obd_ctx_result(stream->ctx);
+	result =
+		last || obd_stream_end(stream) ? CUDA_ERROR_NOT_READY : obd_ctx_result(stream->ctx);
 	obd_op_unref(last);
 	return result;
 }
@@ -92,6 +94,8 @@ CUresult obd_stream_wait(struct obf_stream *base)
 
 		if (last)
 			obd_op_wait(last);
+		else
+			obd_dry_wait(obd_stream_end(stream), NULL);
 		obd_op_unref(last);
 	}
 	obd_print_flush(&stream->ctx->print);

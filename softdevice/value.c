@@ -5,6 +5,7 @@
 
 #include "softdevice/address.h"
 #include "softdevice/context.h"
+#include "softdevice/dry_clock.h"
 #include "softdevice/sched.h"
 #include "softdevice/stream.h"
 
@@ -19,6 +20,7 @@ static void value_write(struct obd_op *op)
 {
 	const struct obf_value *v = &((struct value_op *)op)->value;
 
+	obd_dry_wait(op->ready_ns, &op->ctx->abort); /* the program may poll the value */
 	if (v->bytes == 4)
 		__atomic_store_n((uint32_t *)v->addr, (uint32_t)v->value, __ATOMIC_SEQ_CST);
 	else

@@ -8,6 +8,7 @@
 
 #include "client-shim/cuda/shared.h"
 #include "client-shim/cuda/graph.h"
+#include "client-shim/cuda/kept.h"
 #include "client-shim/session/log.h"
 #include "client-shim/cuda/stream.h"
 #include "protocol/obc_calls.h"
@@ -62,21 +63,27 @@ static inline CUresult launch_write(struct obc_stream *at, const struct obf_func
 }
 
 /*
- * The program passes its parameters in one buffer, or the front end does because of shared memory.
+ * Parameters that may be sent as changes, or that come in one buffer, from the program or from the
+ * front end because of shared memory.
  * They are packed into a temporary buffer first, because the program's buffer may be malformed.
  */
 static __attribute__((noinline)) CUresult launch_extra(struct obc_stream *at,
 	const struct obf_func *func, const struct obf_launch *launch, void **params, void **extra)
 {
-	uint8_t packed[OBP_PARAM_BYTES_MAX];
+	_Alignas(8) uint8_t packed[OBP_PARAM_BYTES_MAX];
+	bool shared = obc_shared_exist(), kept = func->param_bytes >= OBC_KEPT_LEAST;
 	CUresult result = obf_launch_pack(func, params, extra, packed);
-	bool shared = obc_shared_exist();
 
 	if (shared && result == CUDA_SUCCESS)
 		result = obc_shared_launch(at);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = launch_write(at, func, launch, NULL, packed);
+	if (kept)
+		memset(packed + func->param_bytes, 0, -func->param_bytes % 8);
+	if (!kept ||
+		!obc_kept_launch(at, func, launch, launch_flags(func, launch),
+			(const uint64_t *)packed, &result))
+		result = launch_write(at, func, launch, NULL, packed);
 	if (shared)
 		obc_shared_launched();
 	return result;
@@ -88,7 +95,7 @@ static inline CUresult launch_enqueue(struct obf_stream *stream, struct obf_func
 	struct obc_stream *at = obc_stream_of(stream);
 	CUresult result;
 
-	if (ob_unlikely(extra != NULL))
+	if (ob_unlikely(extra != NULL || func->param_bytes >= OBC_KEPT_LEAST))
 		return launch_extra(at, func, launch, params, extra);
 	result = params_check(func, params);
 	return ob_likely(result == CUDA_SUCCESS) ? launch_write(at, func, launch, params, NULL)

@@ -9,7 +9,8 @@ struct obc_ctx obc_ctxs[OBC_CTX_MAX];
 
 uint64_t obc_ctx_launches(void)
 {
-	return obc_log_count(OBP_OP_LAUNCH) + obc_log_count(OBP_OP_GRAPH_LAUNCH);
+	return obc_log_count(OBP_OP_LAUNCH) + obc_log_count(OBP_OP_LAUNCH_CHANGED) +
+		obc_log_count(OBP_OP_GRAPH_LAUNCH);
 }
 
 void obc_ctx_settled(struct obc_ctx *home, uint64_t launches, bool all)

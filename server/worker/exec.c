@@ -69,12 +69,21 @@ static uint64_t sent_lately(void)
 	return sent;
 }
 
-/* Receives at least one byte. 0: the connection broke. */
-static size_t receive(struct obs_session *session, void *data, size_t size)
+/*
+ * Receives at least one byte. 0: the connection broke. begun: the rest of what has begun to arrive.
+ *
+ * After a reply the client's next call may come at once, so polling pays. Without a reply the
+ * program does not wait for what comes next, and polling for each frame of asynchronous calls would
+ * only keep a core busy, which on a machine with few cores delays what the calls are for.
+ */
+static size_t receive(struct obs_session *session, void *data, size_t size, bool begun)
 {
 	struct obt_stream *stream = &session->data;
-	uint64_t sent = sent_lately(), start = ob_clock_ns(), budget = ob_spin_budget(&spin, sent);
+	uint64_t sent = sent_lately(), start = ob_clock_ns(), budget = 0;
 	ssize_t n = -1;
+
+	if (begun || sent || stream->shm)
+		budget = ob_spin_budget(&spin, sent);
 
 	atomic_store_explicit(&obs_stats_page->waiting, true, memory_order_relaxed);
 	errno = EAGAIN;
@@ -141,7 +150,7 @@ bool obs_exec_receive(struct obs_exec *x, void *dst, size_t size)
 	size_t n = obp_conn_body_buffered(x->conn, p, size);
 
 	while (n < size) {
-		size_t got = receive(x->session, p + n, size - n);
+		size_t got = receive(x->session, p + n, size - n, true);
 
 		if (!got)
 			return false;
@@ -370,7 +379,7 @@ static void fill(struct obs_exec *x, bool bulk)
 	if (obs_held_active(session) && obs_held_reads(session))
 		waits = receive_unless_changed(session, data, size, &got);
 	else
-		got = receive(session, data, size);
+		got = receive(session, data, size, bulk);
 	if (waits)
 		return;
 	if (ob_unlikely(!got)) {

@@ -88,6 +88,8 @@ static struct touch touch_of_stream(uint16_t opcode, const void *body)
 		return of_stream(STREAM, BODY(graph_launch)->stream);
 	case OBP_OP_LAUNCH:
 		return of_stream(STREAM, BODY(launch)->stream);
+	case OBP_OP_LAUNCH_CHANGED:
+		return of_stream(STREAM, BODY(launch_changed)->stream);
 	case OBP_OP_MEMSET:
 		return of_stream(STREAM, BODY(memset)->stream);
 	case OBP_OP_WRITE:

@@ -303,6 +303,7 @@ struct obs_session {
 	struct obs_asked asked;
 	struct obs_stripes stripes;
 	struct obs_images images;
+	uint64_t *kept[OBP_LAUNCH_KEPT]; /* blocks of parameters; op launch_changed */
 	struct obs_output output;
 	struct obs_hostfuncs hostfuncs;
 	struct obs_free_memory free_memory;

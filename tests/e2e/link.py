@@ -59,26 +59,29 @@ class Link:
 
 
 class Line(Link):
-    """with Line(WIRE_PROGRAM) as line: line.set(rate=12.5e6, round_trip=0.01, loss=0.001)"""
+    """with Line(WIRE_PROGRAM) as line: line.set(rate=12.5e6, round_trip=0.01, loss=0.001)
 
-    def __init__(self, wire):
+    mtu: with larger packets the process that forwards them takes less of a core"""
+
+    def __init__(self, wire, mtu=1500):
         super().__init__()
         self.wire = wire
+        self.mtu = mtu
 
     @staticmethod
     def missing():
         return Link.missing() or (None if os.path.exists('/dev/net/tun') else '/dev/net/tun is missing')
 
     def __enter__(self):
-        self.process = subprocess.Popen([self.wire, self.near, self.far], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([self.wire, self.near, self.far, str(max(self.mtu, 2048))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         if self.process.stdout.readline() != 'ready\n':
             raise SystemExit('no line: ' + self.wire)
         do('ip', 'netns', 'add', self.name)
         do('ip', 'link', 'set', self.far, 'netns', self.name)
         do('ip', 'addr', 'add', self.own, 'peer', self.address, 'dev', self.near)
-        do('ip', 'link', 'set', self.near, 'up')
+        do('ip', 'link', 'set', self.near, 'mtu', str(self.mtu), 'up')
         do(*self.inside, 'ip', 'addr', 'add', self.address, 'peer', self.own, 'dev', self.far)
-        do(*self.inside, 'ip', 'link', 'set', self.far, 'up')
+        do(*self.inside, 'ip', 'link', 'set', self.far, 'mtu', str(self.mtu), 'up')
         do(*self.inside, 'ip', 'link', 'set', 'lo', 'up')
         return self
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * wire NEAR FAR: two TUN devices of these names with a link of known rate, delay and loss between
+ * wire NEAR FAR [MTU]: two TUN devices of these names with a link of known rate, delay and loss between
  * them, for kernels without netem. Needs root. Prints "ready", then reads lines from stdin until
  * its end: "RATE DELAY LOSS", bytes/s each way (0: no limit), seconds each way, lost packets per
  * million.
@@ -27,9 +27,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PACKET_MAX  2048u
-#define PACKETS_MAX 16384u /* packets in flight in one direction; a power of two */
-#define QUEUE_S     0.1
+#define MTU_MAX 65535u
+#define FLIGHT  (32u << 20) /* bytes in flight in one direction */
+#define QUEUE_S 0.1
 
 struct way {
 	double free_at; /* when the last packet has been sent */
@@ -37,9 +37,11 @@ struct way {
 	struct packet {
 		double due;
 		uint32_t size;
-		uint8_t bytes[PACKET_MAX];
 	} * packets;
+	uint8_t *bytes; /* of each packet, `mtu` apart */
 };
+
+static uint32_t mtu = 2048, packets_max; /* mtu: packets are no longer */
 
 static double rate, delay, loss;
 static uint64_t seed = 88172645463325252u;
@@ -79,13 +81,15 @@ static void take(struct way *way, int fd)
 	ssize_t n;
 
 	for (int i = 0; i < 64; i++) {
-		packet = &way->packets[(way->first + way->n) % PACKETS_MAX];
-		n = read(fd, packet->bytes, sizeof packet->bytes);
+		uint32_t at_packet = (way->first + way->n) % packets_max;
+
+		packet = &way->packets[at_packet];
+		n = read(fd, way->bytes + (size_t)at_packet * mtu, mtu);
 		if (n <= 0)
 			return;
 		double at = now(), leaves = way->free_at > at ? way->free_at : at;
 
-		if (way->n == PACKETS_MAX - 1 || leaves - at > QUEUE_S || lost())
+		if (way->n == packets_max - 1 || leaves - at > QUEUE_S || lost())
 			continue;
 		way->free_at = leaves + (rate > 0 ? (double)n / rate : 0);
 		packet->due = way->free_at + delay;
@@ -100,9 +104,10 @@ static double give(struct way *way, int fd)
 	while (way->n && way->packets[way->first].due <= now()) {
 		struct packet *packet = &way->packets[way->first];
 
-		if (write(fd, packet->bytes, packet->size) < 0) { /* a device that is down: lost */
+		if (write(fd, way->bytes + (size_t)way->first * mtu, packet->size) <
+			0) { /* a device that is down: lost */
 		}
-		way->first = (way->first + 1) % PACKETS_MAX;
+		way->first = (way->first + 1) % packets_max;
 		way->n--;
 	}
 	return way->n ? way->packets[way->first].due : 0;
@@ -110,14 +115,22 @@ static double give(struct way *way, int fd)
 
 int main(int argc, char **argv)
 {
-	struct way ways[2] = { { .packets = calloc(PACKETS_MAX, sizeof(struct packet)) },
-		{ .packets = calloc(PACKETS_MAX, sizeof(struct packet)) } };
+	struct way ways[2] = { 0 };
 	int fds[2];
 	char line[128];
 
-	if (argc != 3 || !ways[0].packets || !ways[1].packets) {
-		fprintf(stderr, "usage: wire NEAR FAR\n");
+	if (argc > 3)
+		mtu = (uint32_t)strtoul(argv[3], NULL, 10);
+	if (argc < 3 || argc > 4 || mtu < 576 || mtu > MTU_MAX) {
+		fprintf(stderr, "usage: wire NEAR FAR [MTU]\n");
 		return 2;
+	}
+	packets_max = FLIGHT / mtu;
+	for (int i = 0; i < 2; i++) {
+		ways[i].packets = calloc(packets_max, sizeof *ways[i].packets);
+		ways[i].bytes = malloc((size_t)packets_max * mtu);
+		if (!ways[i].packets || !ways[i].bytes)
+			return 1;
 	}
 	prctl(PR_SET_TIMERSLACK, 1000);
 	fds[0] = device_open(argv[1]);
