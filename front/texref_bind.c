@@ -43,6 +43,9 @@ static CUresult bind_array(uint64_t handle, bool is_surface, CUresourcetype type
 			    : obf_texture_resource_check(ctx, &resource, &array);
 	if (result != CUDA_SUCCESS)
 		return result;
+	/* cuda.h demands it of references, not of surface objects. */
+	if (is_surface && !(array->desc.Flags & CUDA_ARRAY3D_SURFACE_LDST))
+		return CUDA_ERROR_INVALID_VALUE;
 	return bind(ref, &bound, array->desc.Format, array->desc.NumChannels);
 }
 

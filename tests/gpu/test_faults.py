@@ -63,6 +63,9 @@ if len(sys.argv) < 3 or os.path.basename(sys.argv[0]) != 'test_faults.py':
 sys.path.append(sys.path[0] + '/../lib')
 from outboard_test import check, finish  # noqa: E402
 
+# What a gpu-check that is killed leaves behind. Without a space: the addresses of its servers have none.
+LEFTOVERS = tempfile.TemporaryDirectory(prefix='outboard-test-')
+
 ROOT, BUILD = map(pathlib.Path, sys.argv[1:3])
 
 
@@ -81,8 +84,7 @@ def build_with_stand_ins(place):
 
 
 def start(place, *options):
-    # What a check that is killed leaves goes with the place.
-    env = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_')} | {'STAND_IN_PLACE': str(place), 'TMPDIR': str(place)}
+    env = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_')} | {'STAND_IN_PLACE': str(place), 'TMPDIR': LEFTOVERS.name}
     return subprocess.Popen([sys.executable, ROOT / 'tools/dev/gpu-check', '-b', place / 'build', '-l', BUILD / 'softdevice/liboutboard-softdevice.so', '--no-build',
                              '-o', place / 'report.md', '--python', place / 'build/fake-python', '--item-limit', str(LIMIT), *options],
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)

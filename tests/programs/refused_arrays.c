@@ -261,7 +261,6 @@ static void resources(void)
 	REFUSE_VALUE(texture(of_linear(0, 64)));
 	REFUSE_VALUE(texture(of_linear(memory + 4, 64)));
 	REFUSE_VALUE(texture(of_linear(memory, 0)));
-	REFUSE_VALUE(texture(of_linear(memory, SIDE * ROW + 4)));
 	REFUSE_VALUE(texture(of_linear(memory, (size_t)-1)));
 	REFUSE_VALUE(texture(of_linear((CUdeviceptr)-512, 1024)));
 	bad = of_linear(memory, 64);
@@ -274,7 +273,6 @@ static void resources(void)
 	REFUSE_VALUE(
 		texture(of_rows(memory, 1, (size_t)1 << 40, (size_t)1 << 40, (size_t)1 << 40)));
 	REFUSE_VALUE(texture(of_rows(memory, 1, 64, SIDE * ROW, 64)));
-	REFUSE_VALUE(surface(of_array(flat)));
 	REFUSE_VALUE(surface(of_array(dead)));
 	REFUSE_VALUE(surface(of_array(foreign)));
 	REFUSE_VALUE(surface(of_linear(memory, 64)));
