@@ -74,9 +74,10 @@ def rest(server, folder):
     path = os.path.join(folder, 'bytes')
     with open(path, 'wb') as out:
         out.write(b'\x11' * 1000)
-    got = run(server.url, 'file', path)
-    check('read(2) into new and into touched memory, and into memory on the device', got.stdout == 'fresh 1000\ntouched 1000 17\ndevice 1000 17\n',
-          (got.stdout, got.stderr[-1500:]))
+    if 'ASAN_OPTIONS' not in os.environ:  # nothing is preloaded into a program of the address sanitizer
+        got = run(server.url, 'file', path)
+        check('read(2) into new and into touched memory, and into memory on the device', got.stdout == 'fresh 1000\ntouched 1000 17\ndevice 1000 17\n',
+              (got.stdout, got.stderr[-1500:]))
     got = run(server.url, 'file', path, OUTBOARD_BUFFERS='0')
     check('the same without the library for it', got.stdout == 'fresh 1000\ntouched 1000 17\ndevice -1 0\n', (got.stdout, got.stderr[-1500:]))
     got = run(server.url, 'fork')
