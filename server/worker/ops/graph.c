@@ -105,6 +105,8 @@ static CUresult condition_make(struct obs_exec *x, struct obs_graph *graph,
 	CUgraphConditionalHandle *handles;
 	CUresult result;
 
+	if (!x->context)
+		return CUDA_ERROR_INVALID_CONTEXT;
 	if (graph->n_handles >= OBP_GRAPH_CONDITIONS_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	handles = realloc(graph->handles, (graph->n_handles + 1) * sizeof *handles);
