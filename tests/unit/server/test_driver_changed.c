@@ -128,6 +128,44 @@ TEST(a_launch_that_fails_changes_its_block)
 	driver_end();
 }
 
+/* The first launch waits for an upload. One of a thread beyond --max-lanes must not overtake it. */
+TEST(changes_of_a_refused_thread_keep_their_order)
+{
+	const char *driver = getenv("OUTBOARD_FAKE_DRIVER");
+	const struct obp_upload_begin_req upload = { .upload = 9 };
+	struct obp_mem_alloc_plain_req alloc = { .size = 4096 };
+	struct changed body = changed(FUNCTION, 0, 8, 2);
+	struct {
+		struct obp_upload_part_req req;
+		uint64_t data;
+	} part = { .req = { .upload = 9, .size = 8, .last = 1 } };
+
+	if (!driver)
+		TEST_SKIP("OUTBOARD_FAKE_DRIVER names no driver");
+	server_start(&server,
+		(const char *const[]){
+			"--driver", driver, "--warm", "0", "--max-lanes", "1", NULL });
+	peer_session(&peer, &server);
+	peer_use_context(&peer, 0, 1);
+	load("a module with vprintf inside", MODULE, FUNCTION);
+	peer_call(&peer, 0, OBP_OP_MEM_ALLOC_PLAIN, &alloc, sizeof alloc);
+	CHECK_INT(peer_reply(&peer)->result, CUDA_SUCCESS);
+	part.req.dst = ((const struct obp_mem_alloc_plain_rep *)peer.item.body)->addr;
+	peer_call(&peer, 0, OBP_OP_UPLOAD_BEGIN, &upload, sizeof upload);
+	body.words[0] = run(0, 1);
+	body.words[1] = word("abcdefgh");
+	send(&body);
+	body.words[1] = word("ABCDEFGH");
+	peer_call(&peer, 1, OBP_OP_LAUNCH_CHANGED, &body, sizeof body.req + 16);
+	peer_call(&peer, OBP_TRANSFER_LANE, OBP_OP_UPLOAD_PART, &part, sizeof part);
+	CHECK_INT(peer_reply(&peer)->result, CUDA_SUCCESS);
+	printed(8, "abcdefgh");
+	body = changed(FUNCTION, 0, 8, 0);
+	send(&body);
+	printed(8, "ABCDEFGH");
+	driver_end();
+}
+
 static void refused(struct changed body, size_t size)
 {
 	driver_begin();
