@@ -24,6 +24,19 @@ static struct obd_address outside_classify(uint64_t addr, uint64_t size)
 	return at;
 }
 
+static enum obd_address_kind kind_of(enum obd_alloc_kind kind)
+{
+	switch (kind) {
+	case OBD_ALLOC_HEAP:
+	case OBD_ALLOC_WORD:
+		return OBD_ADDRESS_HEAP;
+	case OBD_ALLOC_ARRAY:
+		return OBD_ADDRESS_ARRAY;
+	default:
+		return OBD_ADDRESS_MEMORY;
+	}
+}
+
 static struct obd_address alloc_classify(struct obd_alloc *alloc, uint64_t addr)
 {
 	struct obd_address at = { .kind = OBD_ADDRESS_UNUSED };
@@ -34,9 +47,7 @@ static struct obd_address alloc_classify(struct obd_alloc *alloc, uint64_t addr)
 	offset = addr - alloc->span.base;
 	if (offset >= alloc->span.size)
 		return at;
-	at.kind = alloc->kind == OBD_ALLOC_HEAP  ? OBD_ADDRESS_HEAP
-		: alloc->kind == OBD_ALLOC_ARRAY ? OBD_ADDRESS_ARRAY
-						 : OBD_ADDRESS_MEMORY;
+	at.kind = kind_of(alloc->kind);
 	at.left = alloc->span.size - offset;
 	at.alloc = alloc;
 	return at;

@@ -20,7 +20,8 @@
 enum obd_alloc_kind {
 	OBD_ALLOC_USER = 1, /* cuMemAlloc and pools; the front end tracks it */
 	OBD_ALLOC_GLOBAL,   /* a module's variable; the front end tracks it, cuMemFree refuses it */
-	OBD_ALLOC_HEAP,     /* malloc in a kernel, conditions: only kernels may access it */
+	OBD_ALLOC_HEAP,     /* malloc in a kernel: only kernels may access it */
+	OBD_ALLOC_WORD,     /* a condition: likewise, but a kernel cannot free it */
 	OBD_ALLOC_ARRAY,    /* an array; programs have no pointer to it */
 };
 

@@ -193,7 +193,7 @@ CUresult obd_graph_condition(struct obf_ctx *front, void **begun, unsigned start
 	if (!conditions)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	graph->conditions = conditions;
-	word = obd_memory_new(ctx, sizeof(uint64_t), sizeof(uint64_t), OBD_ALLOC_HEAP);
+	word = obd_memory_new(ctx, sizeof(uint64_t), sizeof(uint64_t), OBD_ALLOC_WORD);
 	if (!word)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*(uint32_t *)word->span.base = start;

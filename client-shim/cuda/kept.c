@@ -21,7 +21,8 @@
 #define RUNS_MAX (WORDS_MAX / (GAP + 1) + 1)
 
 struct block {
-	uint64_t stream;
+	uint64_t stream;             /* its id: 0 for the legacy stream of each context */
+	const struct obc_ctx *home;  /* the stream's */
 	const struct obf_func *func; /* its last user; only compared */
 	uint64_t used;               /* when, in launches of this file */
 	uint64_t *words;             /* OBP_PARAM_BYTES_MAX bytes; NULL: not used yet */
@@ -37,9 +38,10 @@ static uint64_t launches;
 static struct run runs[RUNS_MAX];
 
 /* The block for the function in the stream. NULL: none is free. */
-static struct block *block_find(uint64_t stream, const struct obf_func *func)
+static struct block *block_find(const struct obc_stream *at, const struct obf_func *func)
 {
 	struct block *oldest = NULL;
+	uint64_t stream = at->base.handle;
 
 	for (uint32_t i = 0; i < OBP_LAUNCH_KEPT; i++) {
 		struct block *block = &blocks[i];
@@ -49,10 +51,11 @@ static struct block *block_find(uint64_t stream, const struct obf_func *func)
 			if (!block->words)
 				break;
 			block->stream = stream;
+			block->home = at->home;
 			oldest = block;
 			break;
 		}
-		if (block->stream != stream)
+		if (block->stream != stream || block->home != at->home)
 			continue;
 		if (block->func == func)
 			return block;
@@ -134,7 +137,7 @@ bool obc_kept_launch(struct obc_stream *at, const struct obf_func *func,
 	if (!ob_opt_on(OB_OPT_CHANGES) || obc_lines_known < OBP_LINE_launch_changed)
 		return false;
 	pthread_mutex_lock(&lock);
-	block = block_find(at->base.handle, func);
+	block = block_find(at, func);
 	if (block)
 		*ret_result = send(at, func, launch, flags, packed, block);
 	pthread_mutex_unlock(&lock);

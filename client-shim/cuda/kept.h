@@ -5,9 +5,9 @@
  *
  * The server keeps OBP_LAUNCH_KEPT blocks of parameters for the session, this file the same blocks.
  * A launch names a block, says which words of it change, and uses the result. A block belongs to
- * one stream for as long as the session lives, because records of different streams may be executed
- * in another order than they were made; within the stream it serves one function until another
- * needs it. A stream that finds no block free sends its parameters whole.
+ * one stream of one context for as long as the session lives, because records of different streams
+ * may be executed in another order than they were made; within the stream it serves one function
+ * until another needs it. A stream that finds no block free sends its parameters whole.
  *
  * One lock, held from the comparison until the record is committed, so that blocks change in the
  * order of the records. One table for the process. Any thread.

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "protocol/obp_calls.h"
 #include "server/layers/hold.h"
 #include "server/worker/context.h"
@@ -198,6 +199,17 @@ static struct touch touch_of(uint16_t opcode, const void *body)
 	default:
 		return touch_of_event(opcode, body);
 	}
+}
+
+/*
+ * A thread that is refused has no context whose legacy stream could be marked. Its launch fails, but
+ * its changes of parameters must not come before those of launches that are held back.
+ */
+static struct touch touch_in(const struct obs_lane *lane, uint16_t opcode, const void *body)
+{
+	if (ob_unlikely(opcode == OBP_OP_LAUNCH_CHANGED && lane->refused))
+		return (struct touch){ .kind = EVERYTHING };
+	return touch_of(opcode, body);
 }
 
 /* ---- marks ---- */
@@ -474,7 +486,7 @@ bool obs_held_take(
 	/* What does not have this form ends the session when it is executed. */
 	if (rec->opcode >= OBP_OPCODE_END || !obp_check_req(rec->opcode, body, size))
 		return false;
-	t = touch_of(rec->opcode, body);
+	t = touch_in(x->lane, rec->opcode, body);
 	if (!waits(session, x->lane->context, &t, session->held.n > 0))
 		return false;
 	/* What it asks for is behind an open copy. */
@@ -513,7 +525,7 @@ static bool pass(struct obs_exec *x, obs_held_execute *execute)
 	marks_clear(session);
 	open_renew(session);
 	while ((entry = *at)) {
-		struct touch t = touch_of(entry->record.opcode, entry->body);
+		struct touch t;
 
 		if (entry->late && !held->all) {
 			const struct obs_lane *lane = session->lanes[entry->record.lane];
@@ -521,6 +533,7 @@ static bool pass(struct obs_exec *x, obs_held_execute *execute)
 			entry->lane.context = lane ? lane->context : NULL;
 			entry->lane.refused = lane && lane->refused;
 		}
+		t = touch_in(&entry->lane, entry->record.opcode, entry->body);
 		if (waits(session, entry->lane.context, &t, held->first != entry)) {
 			entry->late = entry->late && held->all;
 			leave_marks(session, entry->lane.context, &t);

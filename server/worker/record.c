@@ -31,6 +31,8 @@ static bool makes_handle(uint16_t opcode)
 	case OBP_OP_MODULE_USE:
 	case OBP_OP_FUNC_GET:
 	case OBP_OP_GRAPH_BEGIN:
+	case OBP_OP_TEXREF_OPEN:
+	case OBP_OP_TEXREF_CREATE:
 	case OBP_OP_UPLOAD_BEGIN:   /* its parts follow in any case */
 	case OBP_OP_LAUNCH_CHANGED: /* later launches count on its changes */
 		return true;

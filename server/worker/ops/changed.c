@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "server/layers/hold.h"
 #include "server/worker/ops/ops.h"
 
 #define WORDS_MAX (OBP_PARAM_BYTES_MAX / 8)
@@ -24,6 +25,17 @@ static bool changes_apply(uint64_t *words, const uint64_t *changes, uint32_t n)
 	return true;
 }
 
+static uint64_t *block_new(struct obs_session *session)
+{
+	uint64_t *block = calloc(1, OBP_PARAM_BYTES_MAX);
+
+	if (!block)
+		obs_session_fatal(
+			session, OB_ERR_NO_MEMORY, "no memory for the parameters of launches");
+	obs_hold_add(OBS_HOLD_TRANSPORT, OBP_PARAM_BYTES_MAX);
+	return block;
+}
+
 /*
  * The changes are applied in any case, also when the launch fails: later launches count on them. In
  * a context that cannot be entered this is called with x->refused set.
@@ -39,11 +51,8 @@ void obs_op_launch_changed(struct obs_exec *x, const struct obp_record *rec,
 		.priority = req->priority,
 		.param_bytes = req->param_bytes };
 
-	if (!*kept)
-		*kept = calloc(1, OBP_PARAM_BYTES_MAX);
-	if (!*kept)
-		obs_session_fatal(
-			x->session, OB_ERR_NO_MEMORY, "no memory for the parameters of launches");
+	if (ob_unlikely(!*kept))
+		*kept = block_new(x->session);
 	if (!changes_apply(*kept, changes, req->n_words)) {
 		obs_violation(x, rec, "malformed changes of parameters");
 		return;

@@ -20,11 +20,11 @@ struct obs_graph *obs_graph_get(struct obs_exec *x, const struct obp_record *rec
 
 static uint64_t charge_of(const struct obs_graph *graph)
 {
-	uint64_t n = graph->n + graph->n_handles;
+	uint64_t n = graph->n;
 
 	for (uint32_t i = 0; i < graph->n; i++)
 		n += graph->nodes[i].n_bodies;
-	return n * OBS_NODE_BYTES;
+	return n * OBS_NODE_BYTES + (uint64_t)graph->n_handles * OBS_CONDITION_BYTES;
 }
 
 static void graph_end(struct obs_exec *x, struct obs_graph *graph)
@@ -105,13 +105,15 @@ static CUresult condition_make(struct obs_exec *x, struct obs_graph *graph,
 	CUgraphConditionalHandle *handles;
 	CUresult result;
 
+	if (!x->context)
+		return CUDA_ERROR_INVALID_CONTEXT;
 	if (graph->n_handles >= OBP_GRAPH_CONDITIONS_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	handles = realloc(graph->handles, (graph->n_handles + 1) * sizeof *handles);
 	if (!handles)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	graph->handles = handles;
-	result = obs_quota_host(OBS_HOLD_HANDLES, OBS_NODE_BYTES);
+	result = obs_quota_host(OBS_HOLD_HANDLES, OBS_CONDITION_BYTES);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = x->drv->cuGraphConditionalHandleCreate(
@@ -119,7 +121,7 @@ static CUresult condition_make(struct obs_exec *x, struct obs_graph *graph,
 	if (result == CUDA_SUCCESS)
 		handles[graph->n_handles++] = *ret;
 	else
-		obs_hold_give(OBS_HOLD_HANDLES, OBS_NODE_BYTES);
+		obs_hold_give(OBS_HOLD_HANDLES, OBS_CONDITION_BYTES);
 	return result;
 }
 

@@ -9,7 +9,9 @@
 
 #include "server/worker/ops/ops.h"
 
-#define OBS_NODE_BYTES 256u /* charged for a node, about what a driver needs */
+#define OBS_NODE_BYTES      256u /* charged for a node or a body, about what a driver needs */
+/* for a condition, whose word of device memory no other budget counts: a block and a guard block */
+#define OBS_CONDITION_BYTES 1280u
 
 enum obs_node_kind {
 	OBS_NODE_EMPTY,

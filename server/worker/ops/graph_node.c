@@ -69,6 +69,14 @@ static bool change_begin(struct obs_exec *x, const struct obp_record *rec, uint6
 	change->n_deps = n_deps;
 	if (!graph)
 		return false;
+	/* The client's front end makes the nodes' context current. */
+	if (!x->context && change->kind != OBS_NODE_EMPTY) {
+		if (graph->exec)
+			obs_async_result(x, rec, CUDA_ERROR_INVALID_CONTEXT);
+		else if (graph->failed == CUDA_SUCCESS)
+			graph->failed = CUDA_ERROR_INVALID_CONTEXT;
+		return false;
+	}
 	if (graph->exec) {
 		if (change->number >= graph->n ||
 			graph->nodes[change->number].kind != change->kind ||

@@ -320,6 +320,22 @@ TEST(context_ends)
 	driver_end();
 }
 
+/* A thread beyond --max-lanes makes a reference that another thread then uses. */
+TEST(made_by_a_thread_that_is_refused)
+{
+	const struct obp_texref_create_req made = { .ref = MADE };
+
+	server_start(&server, (const char *const[]){ "--max-lanes", "1", NULL });
+	peer_session(&peer, &server);
+	peer_use_context(&peer, 0, 1);
+	peer_call(&peer, 1, OBP_OP_TEXREF_CREATE, &made, sizeof made);
+	CHECK_INT(peer_ping(&peer, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(set_numbers(MADE, OBP_TEXREF_FLAGS, 1, 0), CUDA_ERROR_INVALID_HANDLE);
+	destroy(MADE);
+	CHECK_INT(peer_ping(&peer, 0), 0);
+	driver_end();
+}
+
 /* Each of these ends the session. */
 TEST(violations)
 {

@@ -191,6 +191,36 @@ TEST(more_conditions_than_a_graph_may_have)
 	end();
 }
 
+/* A graph needs no context, but its nodes and conditions do. */
+TEST(nodes_without_a_context)
+{
+	struct obp_graph_condition_req condition_req = { .graph = GRAPH };
+	struct obp_graph_fill_req fill = { .graph = GRAPH, .width = 16, .height = 1, .element = 4 };
+	struct obp_graph_copy_req copy = { .graph = GRAPH + 1,
+		.dst_pitch = 64,
+		.src_pitch = 64,
+		.width = 64,
+		.height = 1,
+		.depth = 1 };
+	const struct obp_mem_alloc_plain_req alloc = { .size = 4096 };
+
+	begin();
+	peer_call(&peer, 0, OBP_OP_MEM_ALLOC_PLAIN, &alloc, sizeof alloc);
+	CHECK_INT(peer_reply(&peer)->result, CUDA_SUCCESS);
+	fill.dst = copy.dst = copy.src =
+		((const struct obp_mem_alloc_plain_rep *)peer.item.body)->addr;
+	peer_use_context(&peer, 0, 0);
+	graph_begin(GRAPH);
+	peer_call(&peer, 0, OBP_OP_GRAPH_CONDITION, &condition_req, sizeof condition_req);
+	CHECK_INT(peer_reply(&peer)->result, CUDA_ERROR_INVALID_CONTEXT);
+	peer_call(&peer, 0, OBP_OP_GRAPH_FILL, &fill, sizeof fill);
+	CHECK_INT(make(GRAPH, 1), CUDA_ERROR_INVALID_CONTEXT);
+	graph_begin(GRAPH + 1);
+	peer_call(&peer, 0, OBP_OP_GRAPH_COPY, &copy, sizeof copy);
+	CHECK_INT(make(GRAPH + 1, 1), CUDA_ERROR_INVALID_CONTEXT);
+	end();
+}
+
 /* ---- what ends the session ---- */
 
 /* A conditional node of a graph with one condition, or with none. */
