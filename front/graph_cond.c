@@ -120,7 +120,7 @@ void obf_conds_free(struct obf_graph *graph)
 		free(graph->conds[i]);
 	free(graph->conds);
 	/* An executable graph that was made of it ends it. */
-	if (graph->begun && !(graph->begun_used && graph->execs))
+	if (graph->begun && !(graph->begun_lent && graph->execs))
 		obf_process.backend->graph_drop(graph->begun);
 }
 
