@@ -119,8 +119,9 @@ CUresult obf_share_close(struct obf_ctx *ctx, const struct obf_mem *mem)
 	CUresult result = obf_process.backend->ctx_synchronize(ctx), closed;
 
 	/* Work of the context that opened it may use it, too. */
-	if (mem->ctx && mem->ctx != ctx && mem->ctx->backend && result == CUDA_SUCCESS)
-		result = obf_process.backend->ctx_synchronize(mem->ctx);
+	if (mem->ctx && mem->ctx != ctx && atomic_load(&mem->ctx->active) && result == CUDA_SUCCESS)
+		result = obf_context_within(
+			obf_context_of(mem->ctx), obf_process.backend->ctx_synchronize);
 	closed = obf_process.backend->sharing->range_close(mem);
 	return result == CUDA_SUCCESS ? closed : result;
 }
