@@ -388,8 +388,8 @@ static CUresult context_wait(struct obf_ctx *ctx, void *user)
 }
 
 /*
- * Waits for the kernels that may write the mirror. The lock is not held meanwhile, because a host
- * function before them may need it. Another thread that comes meanwhile waits too.
+ * Waits for the kernels that may write the mirror, without the lock, because a host function before
+ * them may need it.
  */
 static CUresult settle(uint64_t host, struct obf_ctx *ctx)
 {
@@ -400,8 +400,7 @@ static CUresult settle(uint64_t host, struct obf_ctx *ctx)
 	pthread_mutex_unlock(&lock);
 	result = obf_ctx_run(ctx, context_wait, NULL);
 	pthread_mutex_lock(&lock);
-	mirror = mirror_at(host);
-	if (mirror)
+	if ((mirror = mirror_at(host)))
 		mirror->settled = until;
 	return result;
 }
@@ -469,43 +468,33 @@ CUresult obf_mirrors_launch_replaced(struct obf_stream *stream, bool used)
 
 /* ---- host functions ---- */
 
-/*
- * An error of another context does not concern the function. A context that is being destroyed takes
- * no transfers.
- */
-static CUresult transfer_for(const struct obf_ctx *ctx, struct mirror *mirror,
+/* An error of another context does not concern the function. Contexts that end are left out. */
+static CUresult transfer_all(const struct obf_ctx *ctx, bool launched,
 	CUresult (*transfer)(struct obf_ctx *ctx, void *user))
 {
-	CUresult result;
+	CUresult result = CUDA_SUCCESS, one;
 
-	if (mirror->ctx->device != ctx->device || !atomic_load(&mirror->ctx->active))
-		return CUDA_SUCCESS;
-	result = obf_ctx_run(mirror->ctx, transfer, mirror);
-	obf_ctx_note(mirror->ctx, result);
-	return mirror->ctx == ctx ? result : CUDA_SUCCESS;
+	pthread_mutex_lock(&lock);
+	for (struct mirror *mirror = mirrors; mirror && result == CUDA_SUCCESS;
+		mirror = mirror->next) {
+		if (mirror->ctx->device != ctx->device || !atomic_load(&mirror->ctx->active) ||
+			(launched && !mirror->launched))
+			continue;
+		one = obf_ctx_run(mirror->ctx, transfer, mirror);
+		obf_ctx_note(mirror->ctx, one);
+		if (mirror->ctx == ctx)
+			result = one;
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
 }
 
 CUresult obf_mirrors_function_begins(const struct obf_ctx *ctx)
 {
-	CUresult result = CUDA_SUCCESS;
-
-	pthread_mutex_lock(&lock);
-	for (struct mirror *mirror = mirrors; mirror && result == CUDA_SUCCESS;
-		mirror = mirror->next)
-		if (mirror->launched)
-			result = transfer_for(ctx, mirror, download);
-	pthread_mutex_unlock(&lock);
-	return result;
+	return transfer_all(ctx, true, download);
 }
 
 CUresult obf_mirrors_function_ends(const struct obf_ctx *ctx)
 {
-	CUresult result = CUDA_SUCCESS;
-
-	pthread_mutex_lock(&lock);
-	for (struct mirror *mirror = mirrors; mirror && result == CUDA_SUCCESS;
-		mirror = mirror->next)
-		result = transfer_for(ctx, mirror, upload_words);
-	pthread_mutex_unlock(&lock);
-	return result;
+	return transfer_all(ctx, false, upload_words);
 }
