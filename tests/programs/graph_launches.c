@@ -73,6 +73,7 @@ int main(int argc, char **argv)
 	CU(cuGraphExecDestroy(exec));
 	CU(cuGraphDestroy(graph));
 	printf("every launch once\n");
-	with_another_context();
+	if (argc == 1)
+		with_another_context();
 	return graphs_end("graph_launches");
 }

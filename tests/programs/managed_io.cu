@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "../waiting.h"
 
 #define SIZE  (5u << 20)  /* bytes; more than one piece of a file */
 #define SMALL (64u << 10) /* bytes */
@@ -274,7 +275,7 @@ static void everything(unsigned char *p, unsigned char *plain)
 
 static void CUDART_CB line_add(void *file)
 {
-	usleep(50000);
+	let_pass(50000, "the call that writes to the file comes meanwhile");
 	fputs("a line\n", (FILE *)file);
 }
 
