@@ -158,7 +158,8 @@ struct obf_cond {
 	struct obf_ctx *ctx;
 	uint32_t number;
 	unsigned start, flags;
-	bool used; /* a node has it */
+	bool used;  /* a node has it */
+	bool ended; /* with its graph, a body */
 };
 
 /* ---- graphs and nodes (graph.c) ---- */

@@ -171,7 +171,7 @@ static CUresult handles_make(struct obf_exec *exec, struct obf_exec_part *part)
 	for (uint32_t i = 0; i < exec->n_conds && result == CUDA_SUCCESS; i++) {
 		struct obf_exec_cond *cond = &exec->conds[i];
 
-		if (&exec->parts[cond->part] != part)
+		if (cond->part != (uint32_t)(part - exec->parts))
 			continue;
 		result = obf_process.backend->graph_condition(
 			exec->ctx, &part->begun, cond->start, cond->flags, &cond->own);
