@@ -138,6 +138,7 @@ struct obf_graph {
 	/* the backend's part for which the conditions were made; NULL: none, or not needed */
 	void *begun;
 	bool begun_used; /* a part was made of it */
+	bool begun_lent; /* the last executable graph has that part */
 	struct obf_graph_user *users;
 	size_t n_users;
 };
@@ -157,7 +158,8 @@ struct obf_cond {
 	struct obf_ctx *ctx;
 	uint32_t number;
 	unsigned start, flags;
-	bool used; /* a node has it */
+	bool used;  /* a node has it */
+	bool ended; /* with its graph, a body */
 };
 
 /* ---- graphs and nodes (graph.c) ---- */

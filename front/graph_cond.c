@@ -73,7 +73,8 @@ static CUresult cond_new(const struct obf_graph *graph, struct obf_ctx *ctx, uns
 		free(cond);
 		return result;
 	}
-	*cond = (struct obf_cond){ make.ret, graph, ctx, root->n_conds, start, flags, false };
+	*cond = (struct obf_cond){ make.ret, graph, ctx, root->n_conds, start, flags, false,
+		false };
 	conds[root->n_conds++] = cond;
 	*ret = cond;
 	return CUDA_SUCCESS;
@@ -109,7 +110,7 @@ CUresult obf_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *ret, CUgra
 bool obf_conds_unused(const struct obf_graph *graph)
 {
 	for (uint32_t i = 0; i < graph->n_conds; i++)
-		if (!graph->conds[i]->used)
+		if (!graph->conds[i]->used && !graph->conds[i]->ended)
 			return true;
 	return false;
 }
@@ -120,7 +121,7 @@ void obf_conds_free(struct obf_graph *graph)
 		free(graph->conds[i]);
 	free(graph->conds);
 	/* An executable graph that was made of it ends it. */
-	if (graph->begun && !(graph->begun_used && graph->execs))
+	if (graph->begun && !(graph->begun_lent && graph->execs))
 		obf_process.backend->graph_drop(graph->begun);
 }
 
@@ -131,7 +132,8 @@ static struct obf_cond *cond_find(const struct obf_graph *graph, CUgraphConditio
 	const struct obf_graph *root = obf_graph_root(graph);
 
 	for (uint32_t i = 0; i < root->n_conds; i++)
-		if (root->conds[i]->handle == handle && is_inside(graph, root->conds[i]->graph))
+		if (root->conds[i]->handle == handle && !root->conds[i]->ended &&
+			is_inside(graph, root->conds[i]->graph))
 			return root->conds[i];
 	return NULL;
 }
@@ -211,10 +213,19 @@ CUresult obf_cond_node_add(CUgraphNode *ret, CUgraph handle, const CUgraphNode *
 	return CUDA_SUCCESS;
 }
 
+static void body_free(struct obf_graph *body)
+{
+	const struct obf_graph *root = obf_graph_root(body);
+
+	for (uint32_t i = 0; i < root->n_conds; i++)
+		root->conds[i]->ended |= root->conds[i]->graph == body;
+	obf_graph_free(body);
+}
+
 void obf_cond_params_free(struct obf_cond_params *params)
 {
 	for (unsigned i = 0; params->bodies && i < params->size; i++)
-		obf_graph_free(params->bodies[i]);
+		body_free(params->bodies[i]);
 	free(params->bodies);
 	free(params->handles);
 	if (params->cond)

@@ -217,6 +217,27 @@ static CUresult capture_launch(struct obf_exec *exec, struct obf_stream *stream)
 	return result == CUDA_SUCCESS ? obf_capture_graph(stream, graph) : result;
 }
 
+struct launch {
+	struct obf_exec *exec;
+	struct obf_stream *stream;
+};
+
+static CUresult launch_in(struct obf_ctx *ctx, void *user)
+{
+	const struct launch *launch = user;
+
+	(void)ctx;
+	return obf_exec_launch(launch->exec, launch->stream);
+}
+
+/* With the stream's context current, which kernels need. */
+static CUresult launch_within(struct obf_exec *exec, struct obf_stream *stream)
+{
+	struct launch launch = { exec, stream };
+
+	return obf_ctx_run(stream->ctx, launch_in, &launch);
+}
+
 CUresult obf_cuGraphLaunch(CUgraphExec handle, CUstream stream_handle)
 {
 	struct obf_exec *exec = obf_exec_find(handle);
@@ -229,7 +250,7 @@ CUresult obf_cuGraphLaunch(CUgraphExec handle, CUstream stream_handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (ob_unlikely(stream->capture != NULL))
 		return capture_launch(exec, stream);
-	result = obf_ctx_result(stream->ctx, obf_exec_launch(exec, stream));
+	result = obf_ctx_result(stream->ctx, launch_within(exec, stream));
 	return obf_launch_end(result, stream_handle);
 }
 

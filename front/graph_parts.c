@@ -171,7 +171,7 @@ static CUresult handles_make(struct obf_exec *exec, struct obf_exec_part *part)
 	for (uint32_t i = 0; i < exec->n_conds && result == CUDA_SUCCESS; i++) {
 		struct obf_exec_cond *cond = &exec->conds[i];
 
-		if (&exec->parts[cond->part] != part)
+		if (cond->part != (uint32_t)(part - exec->parts))
 			continue;
 		result = obf_process.backend->graph_condition(
 			exec->ctx, &part->begun, cond->start, cond->flags, &cond->own);
@@ -195,7 +195,7 @@ static CUresult part_conds(
 	if (part->n_conds < exec->n_conds || graph->begun_used)
 		return handles_make(exec, part);
 	part->begun = graph->begun;
-	part->lent = graph->begun_used = true;
+	part->lent = graph->begun_lent = graph->begun_used = true;
 	return CUDA_SUCCESS;
 }
 
@@ -368,6 +368,8 @@ CUresult obf_exec_parts_make(struct obf_exec *exec, struct obf_graph *graph, CUg
 	bool prepares = obf_process.backend->graph_all && ob_opt_on(OB_OPT_GRAPHS);
 	CUresult result = conds_make(exec, graph);
 
+	if (graph->begun)
+		graph->begun_lent = false; /* the graph has no other executable graph now */
 	exec->parts = calloc(exec->n + 1, sizeof *exec->parts);
 	if (result != CUDA_SUCCESS || !exec->parts)
 		return CUDA_ERROR_OUT_OF_MEMORY;

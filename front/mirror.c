@@ -31,7 +31,7 @@ struct mirror {
 	 * a pointer from device memory.
 	 */
 	bool maybe;
-	uint64_t settled; /* the number of launches when the context was last waited for */
+	uint64_t settled; /* the launches up to this number have been waited for */
 	struct mirror *next;
 };
 
@@ -388,9 +388,24 @@ static CUresult context_wait(struct obf_ctx *ctx, void *user)
 }
 
 /*
- * Uploads what the program has changed. The lock is not held during a wait for kernels, because a host
- * function before them may need it.
+ * Waits for the kernels that may write the mirror, without the lock, because a host function before
+ * them may need it.
  */
+static CUresult settle(uint64_t host, struct obf_ctx *ctx)
+{
+	uint64_t until = launches;
+	struct mirror *mirror;
+	CUresult result;
+
+	pthread_mutex_unlock(&lock);
+	result = obf_ctx_run(ctx, context_wait, NULL);
+	pthread_mutex_lock(&lock);
+	if ((mirror = mirror_at(host)))
+		mirror->settled = until;
+	return result;
+}
+
+/* Uploads what the program has changed. May release the lock for a time. */
 static CUresult upload_all(const struct obf_stream *stream)
 {
 	struct mirror *mirror = mirrors;
@@ -404,10 +419,7 @@ static CUresult upload_all(const struct obf_stream *stream)
 			!changed_next(mirror, PIECE, &at, &size)) {
 			mirror = mirror->next;
 		} else if ((mirror->launched || mirror->maybe) && mirror->settled != launches) {
-			mirror->settled = launches;
-			pthread_mutex_unlock(&lock);
-			result = obf_ctx_run(ctx, context_wait, NULL);
-			pthread_mutex_lock(&lock);
+			result = settle(mirror->host, ctx);
 			mirror = mirrors; /* another thread may have ended any of them */
 		} else {
 			result = obf_ctx_run(ctx, upload, mirror);
@@ -456,28 +468,33 @@ CUresult obf_mirrors_launch_replaced(struct obf_stream *stream, bool used)
 
 /* ---- host functions ---- */
 
-CUresult obf_mirrors_function_begins(const struct obf_ctx *ctx)
+/* An error of another context does not concern the function. Contexts that end are left out. */
+static CUresult transfer_all(const struct obf_ctx *ctx, bool launched,
+	CUresult (*transfer)(struct obf_ctx *ctx, void *user))
 {
-	CUresult result = CUDA_SUCCESS;
+	CUresult result = CUDA_SUCCESS, one;
 
 	pthread_mutex_lock(&lock);
 	for (struct mirror *mirror = mirrors; mirror && result == CUDA_SUCCESS;
-		mirror = mirror->next)
-		if (mirror->launched && mirror->ctx->device == ctx->device)
-			result = obf_ctx_run(mirror->ctx, download, mirror);
+		mirror = mirror->next) {
+		if (mirror->ctx->device != ctx->device || !atomic_load(&mirror->ctx->active) ||
+			(launched && !mirror->launched))
+			continue;
+		one = obf_ctx_run(mirror->ctx, transfer, mirror);
+		obf_ctx_note(mirror->ctx, one);
+		if (mirror->ctx == ctx)
+			result = one;
+	}
 	pthread_mutex_unlock(&lock);
 	return result;
 }
 
+CUresult obf_mirrors_function_begins(const struct obf_ctx *ctx)
+{
+	return transfer_all(ctx, true, download);
+}
+
 CUresult obf_mirrors_function_ends(const struct obf_ctx *ctx)
 {
-	CUresult result = CUDA_SUCCESS;
-
-	pthread_mutex_lock(&lock);
-	for (struct mirror *mirror = mirrors; mirror && result == CUDA_SUCCESS;
-		mirror = mirror->next)
-		if (mirror->ctx->device == ctx->device)
-			result = obf_ctx_run(mirror->ctx, upload_words, mirror);
-	pthread_mutex_unlock(&lock);
-	return result;
+	return transfer_all(ctx, false, upload_words);
 }

@@ -114,13 +114,18 @@ CUresult obf_share_open(struct obf_ctx *ctx, const struct obf_share *share, stru
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+static CUresult work_wait(const struct obf_ctx *ctx)
+{
+	return obf_context_within(obf_context_of(ctx), obf_process.backend->ctx_synchronize);
+}
+
 CUresult obf_share_close(struct obf_ctx *ctx, const struct obf_mem *mem)
 {
-	CUresult result = obf_process.backend->ctx_synchronize(ctx), closed;
+	CUresult result = work_wait(ctx), closed;
 
 	/* Work of the context that opened it may use it, too. */
-	if (mem->ctx && mem->ctx != ctx && mem->ctx->backend && result == CUDA_SUCCESS)
-		result = obf_process.backend->ctx_synchronize(mem->ctx);
+	if (mem->ctx && mem->ctx != ctx && atomic_load(&mem->ctx->active) && result == CUDA_SUCCESS)
+		result = work_wait(mem->ctx);
 	closed = obf_process.backend->sharing->range_close(mem);
 	return result == CUDA_SUCCESS ? closed : result;
 }

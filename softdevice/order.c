@@ -303,30 +303,33 @@ void obd_ctx_wait(struct obd_ctx *ctx, bool legacy_only)
 	obd_op_unref(join);
 }
 
-static bool is_bounded_copy(const struct obd_op *op)
+static bool is_bounded_copy(const struct obd_op *op, uint64_t until)
 {
-	return op->kind == OBD_OP_COPY && !op->unbounded_wait;
+	return op->kind == OBD_OP_COPY && !op->unbounded_wait && op->number <= until;
 }
 
-static bool copies_run(void)
+static bool copies_run(uint64_t until)
 {
 	for (const struct obd_op *op = obd_sched.running; op; op = op->next)
-		if (is_bounded_copy(op))
+		if (is_bounded_copy(op, until))
 			return true;
 	for (int p = 0; obd_sched.others.n && p < OBD_PRIORITIES; p++)
 		for (const struct obd_op *op = obd_sched.others.first[p]; op; op = op->next)
-			if (is_bounded_copy(op))
+			if (is_bounded_copy(op, until))
 				return true;
 	return false;
 }
 
 void obd_sched_copies_wait(void)
 {
+	uint64_t until = 0;
 	bool run;
 
 	for (;;) {
 		pthread_mutex_lock(&obd_sched.lock);
-		run = copies_run();
+		if (!until)
+			until = obd_sched.submitted;
+		run = copies_run(until);
 		pthread_mutex_unlock(&obd_sched.lock);
 		if (!run)
 			return;

@@ -179,8 +179,9 @@ static void use_replacements(const char *library, const char *variable)
 
 /*
  * AddressSanitizer refuses to start when another library was loaded before its runtime. Our libraries
- * call the next function of each name that they replace, which is the sanitizer's, so that check is turned off for programs that the command
- * starts (it may be a shell, make or a test runner), unless the user has set it.
+ * call the next function of each name that they replace, which is the sanitizer's. So that check is
+ * turned off for programs that the command starts (it may be a shell, make or a test runner), unless
+ * the user has set it.
  */
 static void sanitizer_allow(void)
 {

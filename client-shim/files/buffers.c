@@ -153,13 +153,28 @@ bool bounce_make(struct bounce *ret, size_t size, FILE *locked)
 	return true;
 }
 
-static bool is_seekable(int fd)
+/* Whether bytes that are written in several calls arrive as those of one call do. */
+static bool is_stream(int fd)
+{
+	socklen_t size = sizeof(int);
+	int type = 0;
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 ? type == SOCK_STREAM
+								      : errno == ENOTSOCK;
+}
+
+/*
+ * Whether a call may be several ones, of which the program sees the sum. A call that reads must not
+ * wait for more than has arrived; one that writes waits until all is written, or writes less. In one
+ * piece, a program that writes a large buffer little by little would pay for all of it each time.
+ */
+static bool can_split(int fd, size_t size, bool out)
 {
 	int saved = errno;
-	bool seekable = lseek(fd, 0, SEEK_CUR) >= 0;
+	bool can = size <= BUFFERS_PIECE || lseek(fd, 0, SEEK_CUR) >= 0 || (out && is_stream(fd));
 
 	errno = saved;
-	return seekable;
+	return can;
 }
 
 static ssize_t transfer(
@@ -168,9 +183,11 @@ static ssize_t transfer(
 	size_t done = 0, want;
 	ssize_t got;
 
+	size = size < BUFFERS_MOST ? size : BUFFERS_MOST;
 	do {
 		want = size - done < bounce->size ? size - done : bounce->size;
-		if (call->out)
+		/* With MSG_TRUNC a stream drops the bytes, and the buffer stays as it is. */
+		if (call->out || call->flags & MSG_TRUNC)
 			memcpy(bounce->bytes, buf + done, want);
 		got = call->run(call, bounce->bytes, want, done);
 		/* With MSG_TRUNC it may be more than there was room for. */
@@ -182,10 +199,7 @@ static ssize_t transfer(
 	return done ? (ssize_t)done : got;
 }
 
-/*
- * Executes the call with a buffer of ours. pieces: a large call may be several ones, because none of
- * them waits for another process.
- */
+/* Executes the call with a buffer of ours. pieces: of can_split. */
 static ssize_t carry(const struct call *call, void *buf, size_t size, bool pieces)
 {
 	size_t most = pieces ? BUFFERS_PIECE : BUFFERS_MOST;
@@ -257,7 +271,8 @@ static ssize_t run_send(const struct call *call, void *buf, size_t size, size_t 
 
 static ssize_t carry_read(int fd, void *buf, size_t size)
 {
-	return carry(&(struct call){ .run = run_read, .fd = fd }, buf, size, is_seekable(fd));
+	return carry(
+		&(struct call){ .run = run_read, .fd = fd }, buf, size, can_split(fd, size, false));
 }
 
 static ssize_t carry_pread(int fd, void *buf, size_t size, off_t at)
@@ -297,7 +312,7 @@ static ssize_t carry_send(int fd, const void *buf, size_t size, int flags,
 				 .flags = flags,
 				 .to = to,
 				 .to_size = to_size },
-		buf, size, false);
+		buf, size, !(flags & MSG_OOB) && can_split(fd, size, true));
 }
 
 ssize_t read(int fd, void *buf, size_t size)
@@ -309,7 +324,7 @@ ssize_t write(int fd, const void *buf, size_t size)
 {
 	return concerns(buf, size)
 		? carry_out(&(struct call){ .run = run_write, .out = true, .fd = fd }, buf, size,
-			  is_seekable(fd))
+			  can_split(fd, size, true))
 		: next_write()(fd, buf, size);
 }
 

@@ -20,7 +20,7 @@
 #define HIDDEN      __attribute__((visibility("hidden")))
 #define UNLIKELY(x) __builtin_expect((x), 0)
 
-#define BUFFERS_PIECE ((size_t)4 << 20)    /* bytes that a call to a file transfers at once */
+#define BUFFERS_PIECE ((size_t)4 << 20)    /* bytes of a call that can be made in pieces */
 #define BUFFERS_MOST  ((size_t)0x7ffff000) /* bytes; the system transfers no more in one call */
 
 HIDDEN extern _Atomic size_t buffers_marks; /* of outboard_buffers_mark */
@@ -38,18 +38,25 @@ static inline bool concerns(const void *p, size_t size)
 /* The next function of this name, found once; one that fails with ENOSYS if there is none. */
 HIDDEN void *buffers_next(_Atomic uintptr_t *next, const char *name);
 
-/* Declares NAME, and defines next_NAME(), which returns the function that it replaces. */
-#define NEXT(result, name, parameters)                      \
-	typedef result type_##name parameters;              \
-	static inline type_##name *next_##name(void)        \
-	{                                                   \
-		static _Atomic uintptr_t next;              \
-		void *found = buffers_next(&next, #name);   \
-		type_##name *function;                      \
-                                                            \
-		memcpy(&function, &found, sizeof function); \
-		return function;                            \
-	}                                                   \
+/*
+ * Declares NAME, and defines next_NAME(), which returns the function that it replaces. It is found when
+ * the library is loaded, because dlsym must not be called in a signal handler.
+ */
+#define NEXT(result, name, parameters)                             \
+	typedef result type_##name parameters;                     \
+	static inline type_##name *next_##name(void)               \
+	{                                                          \
+		static _Atomic uintptr_t next;                     \
+		void *found = buffers_next(&next, #name);          \
+		type_##name *function;                             \
+                                                                   \
+		memcpy(&function, &found, sizeof function);        \
+		return function;                                   \
+	}                                                          \
+	__attribute__((constructor)) static void find_##name(void) \
+	{                                                          \
+		next_##name();                                     \
+	}                                                          \
 	EXPORT result name parameters;
 
 /* The buffer of a call, and what must be undone if the thread is cancelled in the call. */

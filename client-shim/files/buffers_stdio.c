@@ -6,6 +6,8 @@
  */
 #include "client-shim/files/buffers.h"
 
+#define FETCH 4096u /* bytes; no page is smaller */
+
 #undef fread_unlocked /* macros of some C libraries */
 #undef fwrite_unlocked
 
@@ -58,11 +60,28 @@ static size_t transfer(const struct items *items, const struct bounce *bounce)
 	return done;
 }
 
+/*
+ * The first access to a page may wait for work of the device, and a function of the program in this work
+ * may need the lock of the file. So pages are accessed before the lock is taken.
+ */
+static void fetch(const struct items *items)
+{
+	const volatile char *p = items->p;
+
+	for (size_t i = 0; i < items->bytes; i += FETCH)
+		if (buffers_within(items->p + i, 1))
+			(void)p[i];
+	if (buffers_within(items->p + items->bytes - 1, 1))
+		(void)p[items->bytes - 1];
+}
+
 static size_t carry(const struct items *items, size_t size, bool lock)
 {
 	size_t room = items->bytes < BUFFERS_PIECE ? items->bytes : BUFFERS_PIECE, done;
 	struct bounce bounce;
 
+	if (lock)
+		fetch(items);
 	if (!bounce_make(&bounce, room, lock ? items->file : NULL)) {
 		done = items->in ? items->in(items->p, 1, items->bytes, items->file)
 				 : items->out(items->p, 1, items->bytes, items->file);

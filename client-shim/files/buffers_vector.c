@@ -4,6 +4,7 @@
 #undef _FILE_OFFSET_BITS
 #include "client-shim/files/buffers.h"
 
+#include <limits.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -29,16 +30,23 @@ static bool vector_concerns(const struct iovec *iov, int n)
 	return false;
 }
 
-/* Bytes of the buffers that are replaced. 0: none, or more than a call can transfer. */
-static size_t vector_bytes(const struct iovec *iov, int n)
+/*
+ * Bytes of the buffers that are replaced, as many as a call can transfer. *n: the buffers that it
+ * needs. 0: the system refuses the call.
+ */
+static size_t vector_bytes(const struct iovec *iov, int *n)
 {
 	size_t bytes = 0;
 
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < *n; i++) {
+		if (iov[i].iov_len > SSIZE_MAX)
+			return 0;
 		if (!buffers_within(iov[i].iov_base, iov[i].iov_len))
 			continue;
-		if (iov[i].iov_len > BUFFERS_MOST - bytes)
-			return 0;
+		if (iov[i].iov_len > BUFFERS_MOST - bytes) {
+			*n = i + 1;
+			return BUFFERS_MOST;
+		}
 		bytes += iov[i].iov_len;
 	}
 	return bytes;
@@ -48,7 +56,7 @@ static size_t vector_bytes(const struct iovec *iov, int n)
 static void scatter(const struct iovec *iov, const struct iovec *ours, int n, size_t size)
 {
 	for (int i = 0; i < n && size; i++) {
-		size_t part = size < iov[i].iov_len ? size : iov[i].iov_len;
+		size_t part = size < ours[i].iov_len ? size : ours[i].iov_len;
 
 		if (iov[i].iov_base != ours[i].iov_base)
 			memcpy(iov[i].iov_base, ours[i].iov_base, part);
@@ -61,7 +69,7 @@ static ssize_t transfer(
 	const struct vector_call *call, const struct iovec *iov, int n, const struct bounce *bounce)
 {
 	struct iovec *ours = bounce->bytes;
-	char *at = (char *)(ours + n);
+	char *at = (char *)(ours + n), *end = (char *)bounce->bytes + bounce->size;
 	ssize_t got;
 
 	for (int i = 0; i < n; i++) {
@@ -69,9 +77,12 @@ static ssize_t transfer(
 		if (!buffers_within(iov[i].iov_base, iov[i].iov_len))
 			continue;
 		ours[i].iov_base = at;
-		if (call->out)
-			memcpy(at, iov[i].iov_base, iov[i].iov_len);
-		at += iov[i].iov_len;
+		if (ours[i].iov_len > (size_t)(end - at))
+			ours[i].iov_len = (size_t)(end - at);
+		/* With MSG_TRUNC a stream drops the bytes, and the buffer stays as it is. */
+		if (call->out || call->flags & MSG_TRUNC)
+			memcpy(at, iov[i].iov_base, ours[i].iov_len);
+		at += ours[i].iov_len;
 	}
 	got = call->run(call, ours, n);
 	if (got > 0 && !call->out)
@@ -79,18 +90,27 @@ static ssize_t transfer(
 	return got;
 }
 
-static ssize_t carry(const struct vector_call *call, const struct iovec *iov, int n)
+/* bytes: of vector_bytes. */
+static ssize_t carry_bytes(
+	const struct vector_call *call, const struct iovec *iov, int n, size_t bytes)
 {
-	size_t bytes = vector_bytes(iov, n);
 	struct bounce bounce;
 	ssize_t result;
 
-	if (!bytes || !bounce_make(&bounce, (size_t)n * sizeof *iov + bytes, NULL))
+	if (!bounce_make(&bounce, (size_t)n * sizeof *iov + bytes, NULL))
 		return call->run(call, iov, n);
 	pthread_cleanup_push(bounce_free, &bounce);
 	result = transfer(call, iov, n, &bounce);
 	pthread_cleanup_pop(1);
 	return result;
+}
+
+static ssize_t carry(const struct vector_call *call, const struct iovec *iov, int n)
+{
+	int used = n;
+	size_t bytes = vector_bytes(iov, &used);
+
+	return bytes ? carry_bytes(call, iov, used, bytes) : call->run(call, iov, n);
 }
 
 /* clang-format off */
@@ -130,10 +150,11 @@ static ssize_t run_recvmsg(const struct vector_call *call, const struct iovec *i
 	struct msghdr message = *call->message;
 	ssize_t got;
 
-	(void)n;
 	message.msg_iov = (struct iovec *)(uintptr_t)iov; /* NOLINT(performance-no-int-to-ptr) */
+	message.msg_iovlen = (size_t)n;
 	got = next_recvmsg()(call->fd, &message, call->flags);
 	message.msg_iov = call->message->msg_iov;
+	message.msg_iovlen = call->message->msg_iovlen;
 	*call->message = message;
 	return got;
 }
@@ -142,8 +163,8 @@ static ssize_t run_sendmsg(const struct vector_call *call, const struct iovec *i
 {
 	struct msghdr message = *call->message;
 
-	(void)n;
 	message.msg_iov = (struct iovec *)(uintptr_t)iov; /* NOLINT(performance-no-int-to-ptr) */
+	message.msg_iovlen = (size_t)n;
 	return next_sendmsg()(call->fd, &message, call->flags);
 }
 

@@ -98,6 +98,8 @@ static bool alternate(const struct obc_costs *costs, uint16_t opcode, uint16_t o
 {
 	uint64_t trips = costs->trips(opcode), others = costs->count(other);
 
+	if (other == OBP_OP_LAUNCH)
+		others += costs->count(OBP_OP_LAUNCH_CHANGED);
 	return trips >= LOOP_MIN && others <= 2 * trips && trips <= 2 * others;
 }
 

@@ -8,6 +8,38 @@
 
 enum { KERNELS = 10 };
 
+/* The stream says where a graph runs, whichever context is current: one kernel, and several. */
+static void with_another_context(void)
+{
+	CUDA_KERNEL_NODE_PARAMS kernel;
+	CUgraphNode node = NULL, next;
+	CUcontext other;
+	CUgraphExec exec;
+	CUgraph graph;
+	void *args[1];
+
+	CU(cuMemsetD32(a, 0, LENGTH));
+	CU(cuCtxSynchronize());
+	kernel = increment(&a, args);
+	CU(cuGraphCreate(&graph, 0));
+	for (int n = 1; n <= 2; n++) {
+		CU(cuGraphAddKernelNode(&next, graph, node ? &node : NULL, node ? 1 : 0, &kernel));
+		node = next;
+		CU(cuGraphInstantiate(&exec, graph, 0));
+		CU(cuCtxCreate(&other, NULL, 0, 0));
+		CU(cuGraphLaunch(exec, stream));
+		CU(cuStreamSynchronize(stream));
+		CU(cuCtxDestroy(other));
+		CU(cuCtxSetCurrent(context));
+		CU(cuGraphExecDestroy(exec));
+	}
+	CU(cuMemcpyDtoH(got, a, BYTES));
+	for (int i = 0; i < LENGTH; i++)
+		OK(got[i] == 3);
+	CU(cuGraphDestroy(graph));
+	printf("with another context\n");
+}
+
 int main(int argc, char **argv)
 {
 	int count = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 1000, changed = 0;
@@ -41,5 +73,7 @@ int main(int argc, char **argv)
 	CU(cuGraphExecDestroy(exec));
 	CU(cuGraphDestroy(graph));
 	printf("every launch once\n");
+	if (argc == 1)
+		with_another_context();
 	return graphs_end("graph_launches");
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "../waiting.h"
 
 #define SIZE  (5u << 20)  /* bytes; more than one piece of a file */
 #define SMALL (64u << 10) /* bytes */
@@ -272,6 +273,32 @@ static void everything(unsigned char *p, unsigned char *plain)
 	waiting(p);
 }
 
+static void CUDART_CB line_add(void *file)
+{
+	let_pass(50000, "the call that writes to the file comes meanwhile");
+	fputs("a line\n", (FILE *)file);
+}
+
+/* A function in a stream uses the file while this thread writes to it; either may come first. */
+static void function_with_file(unsigned char *p, unsigned char *plain)
+{
+	FILE *file = tmpfile();
+	unsigned char *bytes;
+
+	set_all(p, SMALL);
+	change_all(p, SMALL, 1);
+	CU(cudaLaunchHostFunc(0, line_add, file));
+	OK(fwrite(p, 1, SMALL, file) == SMALL);
+	CU(cudaDeviceSynchronize());
+	rewind(file);
+	OK(fread(plain, 1, SMALL + 7, file) == SMALL + 7);
+	bytes = memcmp(plain, "a line\n", 7) == 0 ? plain + 7 : plain;
+	say("function with a file",
+		all(bytes, SMALL, 1) &&
+			memcmp(bytes == plain ? plain + SMALL : plain, "a line\n", 7) == 0);
+	fclose(file);
+}
+
 int main(void)
 {
 	unsigned char *managed, *mapped, *plain = (unsigned char *)malloc(SIZE);
@@ -282,6 +309,7 @@ int main(void)
 	CU(cudaHostAlloc((void **)&mapped, SIZE, cudaHostAllocMapped));
 	puts("mapped memory");
 	everything(mapped, plain);
+	function_with_file(mapped, plain);
 	CU(cudaFreeHost(mapped));
 	CU(cudaFree(managed));
 	OK(read(fd, plain, 10) == -1 && errno == EBADF);

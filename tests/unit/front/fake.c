@@ -113,14 +113,13 @@ static CUresult ctx_destroy(struct obf_ctx *ctx)
 	return fake.destroy_result;
 }
 
+/* Like the real ones these wait for the calling thread's current context. */
 static CUresult ctx_synchronize(struct obf_ctx *ctx)
 {
-	(void)ctx;
 	fake.syncs++;
-	return CUDA_SUCCESS;
+	return obf_ctx_peek() == ctx ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* Like the real ones it waits for the calling thread's current context. */
 static CUresult ctx_settle(struct obf_ctx *ctx)
 {
 	fake.settles++;

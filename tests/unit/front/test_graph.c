@@ -377,6 +377,52 @@ TEST(handles_of_a_second_executable_graph)
 	CHECK_INT(fake.begun, 0);
 }
 
+/* The graph ends before its second executable graph, which does not have the graph's conditions. */
+TEST(a_graph_ends_before_its_second_executable_graph)
+{
+	CUgraphConditionalHandle handle;
+	CUgraphExec exec;
+	CUgraph body[1];
+
+	start();
+	handle = handle_make(graph);
+	conditional_add(graph, NULL, handle, CU_GRAPH_COND_TYPE_IF, 1, body);
+	OK(obf_cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(obf_cuGraphExecDestroy(exec));
+	OK(obf_cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CHECK_INT(fake.begun, 2);
+	OK(obf_cuGraphDestroy(graph));
+	OK(obf_cuGraphCreate(&graph, 0));
+	CHECK_INT(fake.begun, 1);
+	OK(obf_cuGraphExecDestroy(exec));
+	CHECK_INT(fake.begun, 0);
+	stop();
+}
+
+/* A condition that was made for a body ends with the body, used or not. */
+TEST(conditions_of_a_body_end_with_it)
+{
+	CUgraphConditionalHandle outer, inner, unused;
+	CUgraph body[1], nested[1];
+	CUgraphExec exec;
+	CUgraphNode node;
+
+	start();
+	outer = handle_make(graph);
+	node = conditional_add(graph, NULL, outer, CU_GRAPH_COND_TYPE_IF, 1, body);
+	inner = handle_make(body[0]);
+	unused = handle_make(body[0]);
+	CHECK(inner != unused);
+	conditional_add(body[0], NULL, inner, CU_GRAPH_COND_TYPE_IF, 1, nested);
+	CHECK_INT(obf_cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_INVALID_VALUE);
+	OK(obf_cuGraphDestroyNode(node));
+	conditional_add(graph, NULL, outer, CU_GRAPH_COND_TYPE_IF, 1, body);
+	OK(obf_cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(obf_cuGraphExecDestroy(exec));
+	stop();
+	CHECK_INT(fake.begun, 0);
+}
+
 /* The client's work between the kernel and the node is no part of the driver's graph. */
 TEST(a_condition_is_not_set_from_another_part)
 {

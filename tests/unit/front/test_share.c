@@ -128,8 +128,16 @@ TEST(ends_with_its_context)
 	CUipcMemHandle handle = foreign(7, 0, 100, OBF_VMM_PAGE);
 	CUcontext primary = begin_with(ALL), other;
 	CUdeviceptr p = 0;
+	int syncs;
 
 	OK(obf_cuCtxCreate_v2(&other, 0, 0));
+	OK(obf_cuIpcOpenMemHandle_v2(&p, handle, LAZY));
+	OK(obf_cuCtxSetCurrent(primary));
+	syncs = fake.syncs;
+	/* The work of both contexts may use it. */
+	OK(obf_cuIpcCloseMemHandle(p));
+	CHECK(fake.syncs == syncs + 2 && fake.opens == 0);
+	OK(obf_cuCtxSetCurrent(other));
 	OK(obf_cuIpcOpenMemHandle_v2(&p, handle, LAZY));
 	OK(obf_cuCtxSetCurrent(primary));
 	CHECK_INT(obf_cuIpcOpenMemHandle_v2(&p, handle, LAZY), CUDA_ERROR_INVALID_CONTEXT);

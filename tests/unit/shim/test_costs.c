@@ -80,6 +80,18 @@ TEST(the_three_longest)
 		"one round trip; between polls, do other work\n");
 }
 
+TEST(launches_with_changed_parameters)
+{
+	counts[OBP_OP_LAUNCH_CHANGED] = 1000;
+	waited(OBP_OP_CTX_SYNCHRONIZE, 1000, 5000000);
+	says(10000000,
+		HEAD
+		"outboard: 1. ctx_synchronize: waited 1000 times, 0.005 ms each, 5.000 ms in "
+		"total, 50.0 % of the run time: the program synchronises after every launch or "
+		"two. Work of one stream is executed in order anyway: synchronise once, before the "
+		"results are read\n");
+}
+
 TEST(a_hint_that_depends_on_launches)
 {
 	counts[OBP_OP_LAUNCH] = 1000;
