@@ -144,7 +144,10 @@ static bool is_joined(const struct obf_capture *capture)
 	return all_marked(&capture->ended, mark);
 }
 
-/* Under the lock. *ret NULL: the capture has failed or goes on. */
+/*
+ * Under the lock. *ret NULL: the capture has failed or goes on. `ret` may be NULL if the program made
+ * the graph: NVIDIA's samples pass NULL then.
+ */
 static CUresult end_capture(struct obf_stream *stream, CUgraph *ret)
 {
 	struct obf_capture *capture = stream->capture;
@@ -154,6 +157,8 @@ static CUresult end_capture(struct obf_stream *stream, CUgraph *ret)
 
 	if (!capture || capture == &obf_capture_implicit)
 		return CUDA_ERROR_ILLEGAL_STATE;
+	if (!ret && capture->own)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (capture->origin != stream)
 		return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
 	if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
@@ -166,9 +171,9 @@ static CUresult end_capture(struct obf_stream *stream, CUgraph *ret)
 	graph = capture->graph;
 	own = capture->own;
 	obf_capture_end(capture);
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS && ret)
 		*ret = graph->handle;
-	else if (own)
+	else if (result != CUDA_SUCCESS && own)
 		obf_graph_free(graph);
 	return result;
 }
@@ -180,9 +185,8 @@ CUresult obf_cuStreamEndCapture(CUstream handle, CUgraph *ret)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!ret)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = NULL;
+	if (ret)
+		*ret = NULL;
 	pthread_mutex_lock(&obf_capture_lock);
 	result = end_capture(stream, ret);
 	pthread_mutex_unlock(&obf_capture_lock);
