@@ -13,6 +13,7 @@ static CUgraph graph;
 static void start(void)
 {
 	begin();
+	ob_opt_set(OB_OPT_GRAPHS, true); /* one test turns it off */
 	OK(obf_cuMemAlloc_v2(&a, LENGTH * 4));
 	OK(obf_cuMemAlloc_v2(&b, LENGTH * 4));
 	OK(obf_cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
