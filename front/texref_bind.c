@@ -24,7 +24,8 @@ static CUresult bind(struct obf_texref *ref, const struct obf_texref_binding *bo
 
 /* ---- arrays ---- */
 
-static CUresult bind_array(uint64_t handle, bool is_surface, CUresourcetype type, uint64_t id)
+static CUresult bind_array(
+	uint64_t handle, bool is_surface, CUresourcetype type, uint64_t id, bool flags_valid)
 {
 	const struct obf_texref_binding bound = { .is_bound = true, .type = type, .array = id };
 	CUDA_RESOURCE_DESC resource = { .resType = type };
@@ -35,6 +36,8 @@ static CUresult bind_array(uint64_t handle, bool is_surface, CUresourcetype type
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (!flags_valid)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (type == CU_RESOURCE_TYPE_ARRAY)
 		resource.res.array.hArray = (CUarray)(uintptr_t)id;
 	else
@@ -51,42 +54,20 @@ static CUresult bind_array(uint64_t handle, bool is_surface, CUresourcetype type
 
 CUresult obf_cuTexRefSetArray(CUtexref handle, CUarray array, unsigned flags)
 {
-	struct obf_texref *ref;
-	struct obf_ctx *ctx;
-	CUresult result = obf_texref_enter((uintptr_t)handle, false, &ctx, &ref);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	return flags == CU_TRSA_OVERRIDE_FORMAT
-		? bind_array((uintptr_t)handle, false, CU_RESOURCE_TYPE_ARRAY, (uintptr_t)array)
-		: CUDA_ERROR_INVALID_VALUE;
+	return bind_array((uintptr_t)handle, false, CU_RESOURCE_TYPE_ARRAY, (uintptr_t)array,
+		flags == CU_TRSA_OVERRIDE_FORMAT);
 }
 
 CUresult obf_cuTexRefSetMipmappedArray(CUtexref handle, CUmipmappedArray array, unsigned flags)
 {
-	struct obf_texref *ref;
-	struct obf_ctx *ctx;
-	CUresult result = obf_texref_enter((uintptr_t)handle, false, &ctx, &ref);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	return flags == CU_TRSA_OVERRIDE_FORMAT
-		? bind_array((uintptr_t)handle, false, CU_RESOURCE_TYPE_MIPMAPPED_ARRAY,
-			  (uintptr_t)array)
-		: CUDA_ERROR_INVALID_VALUE;
+	return bind_array((uintptr_t)handle, false, CU_RESOURCE_TYPE_MIPMAPPED_ARRAY,
+		(uintptr_t)array, flags == CU_TRSA_OVERRIDE_FORMAT);
 }
 
 CUresult obf_cuSurfRefSetArray(CUsurfref handle, CUarray array, unsigned flags)
 {
-	struct obf_texref *ref;
-	struct obf_ctx *ctx;
-	CUresult result = obf_texref_enter((uintptr_t)handle, true, &ctx, &ref);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	return flags
-		? CUDA_ERROR_INVALID_VALUE
-		: bind_array((uintptr_t)handle, true, CU_RESOURCE_TYPE_ARRAY, (uintptr_t)array);
+	return bind_array(
+		(uintptr_t)handle, true, CU_RESOURCE_TYPE_ARRAY, (uintptr_t)array, flags == 0);
 }
 
 /* The array that the reference is bound to, unless it has ended. */

@@ -442,55 +442,6 @@ TEST(managed_and_globals)
 	CHECK_INT(obf_cuLibraryGetUnifiedFunction(&entry, library, "table"), CUDA_ERROR_NOT_FOUND);
 }
 
-static int shared_globals;
-static struct obf_backend sharing; /* the fake one, with managed memory */
-
-static CUresult shared_alloc(struct obf_ctx *ctx, struct obf_mem *mem)
-{
-	return sharing.mem_alloc(ctx, mem);
-}
-
-static CUresult shared_global(struct obf_ctx *ctx, const struct obf_mem *mem)
-{
-	(void)ctx;
-	CHECK(mem->is_global);
-	shared_globals++;
-	return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-static void shared_global_end(const struct obf_mem *mem)
-{
-	(void)mem;
-	shared_globals--;
-}
-
-/* A server says that a managed variable is where the program has memory: that memory stays as it is. */
-TEST(a_managed_variable_is_at_the_address_of_an_allocation)
-{
-	static const char text[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
-				   ".visible .global .attribute(.managed) .align 4 .b8 m[64];\n";
-	CUdeviceptr memory, addr;
-	CUmodule module;
-	struct obf_mem mem;
-	size_t size;
-
-	begin();
-	sharing = *obf_attached();
-	sharing.shared_alloc = shared_alloc;
-	sharing.shared_global = shared_global;
-	sharing.shared_global_end = shared_global_end;
-	obf_attach(&sharing);
-	OK(obf_cuMemAllocManaged(&memory, 4096, CU_MEM_ATTACH_GLOBAL));
-	fake.global_addr = memory;
-	OK(obf_cuModuleLoadData(&module, text));
-	OK(obf_cuModuleGetGlobal_v2(&addr, &size, module, "m"));
-	CHECK(shared_globals == 0);
-	CHECK(obf_mem_find(memory, &mem) && mem.sharing == OBF_SHARING_MANAGED && mem.size == 4096);
-	OK(obf_cuModuleUnload(module));
-	CHECK(obf_mem_find(memory, &mem) && mem.sharing == OBF_SHARING_MANAGED);
-	OK(obf_cuMemFree_v2(memory));
-}
-
 /* More contexts than a kernel keeps inline rows for. */
 TEST(many_contexts)
 {
