@@ -11,17 +11,17 @@
 struct obf_graph *obf_graph_root(const struct obf_graph *graph)
 {
 	while (graph->parent)
-		graph = graph->parent->graph;
+		graph = obf_graph_outer(graph);
 	return (struct obf_graph *)(uintptr_t)graph;
 }
 
 /*
- * Whether the graph can have conditions: it is not, nor is a graph around it, a child graph or too
- * deep.
+ * Whether the graph can have conditions. CUDA_ERROR_NOT_SUPPORTED: it is a child graph, or inside one;
+ * CUDA_ERROR_INVALID_VALUE: bodies are nested too deep.
  */
 static CUresult place_check(const struct obf_graph *graph)
 {
-	for (unsigned level = 0; graph->parent; level++, graph = graph->parent->graph) {
+	for (unsigned level = 0; graph->parent; level++, graph = obf_graph_outer(graph)) {
 		if (graph->parent->params.type != CU_GRAPH_NODE_TYPE_CONDITIONAL)
 			return CUDA_ERROR_NOT_SUPPORTED;
 		if (level + 1 >= OBF_GRAPH_DEPTH)
@@ -33,7 +33,7 @@ static CUresult place_check(const struct obf_graph *graph)
 static bool is_inside(const struct obf_graph *graph, const struct obf_graph *around)
 {
 	while (graph != around && graph->parent)
-		graph = graph->parent->graph;
+		graph = obf_graph_outer(graph);
 	return graph == around;
 }
 
