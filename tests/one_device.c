@@ -9,7 +9,9 @@
 EXPORT CUresult cuInit(unsigned int flags);
 EXPORT CUresult cuInit(unsigned int flags)
 {
-	return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	if (flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	return !one_device_start || one_device_start() ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 EXPORT CUresult cuDriverGetVersion(int *version);

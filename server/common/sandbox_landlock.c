@@ -82,8 +82,8 @@ static const struct place {
 	{ "/dev/zero", DEVICE, REAL_DRIVER },
 	{ "/dev/urandom", ACCESS_FS_READ_FILE, REAL_DRIVER },
 	{ "/proc/driver/nvidia*", LOOK, REAL_DRIVER },
-	/* drivers write names of threads */
-	{ "/proc/self", LOOK | ACCESS_FS_WRITE_FILE, REAL_DRIVER },
+	/* NVIDIA's driver names its threads with fopen(".../comm", "w"), and fails if it cannot */
+	{ "/proc/self", LOOK | ACCESS_FS_WRITE_FILE | ACCESS_FS_TRUNCATE, REAL_DRIVER },
 	{ "/proc/devices", ACCESS_FS_READ_FILE, REAL_DRIVER },
 	{ "/proc/modules", ACCESS_FS_READ_FILE, REAL_DRIVER },
 	{ "/proc/meminfo", ACCESS_FS_READ_FILE, REAL_DRIVER },

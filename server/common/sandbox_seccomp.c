@@ -30,8 +30,12 @@ static const char *const denied[] = {
 	"execve", "execveat", "fork", "vfork", "ptrace", "process_vm_readv", "process_vm_writev",
 	"process_madvise", "process_mrelease", "kcmp", "pidfd_getfd", "pidfd_send_signal",
 	"rt_sigqueueinfo", "rt_tgsigqueueinfo", "tkill", "migrate_pages",
-	/* new connections: sockets are passed to it. connect() could redirect a connected one */
-	"bind", "listen", "accept", "accept4",
+	/*
+	 * new connections: sockets are passed to it. NVIDIA's driver binds an abstract Unix socket for
+	 * each context and listens on it; sockets of other families cannot be made, Landlock denies
+	 * names in the file system, and nothing can be accepted
+	 */
+	"accept", "accept4",
 	/* users and capabilities */
 	"setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid",
 	"setfsgid", "setgroups", "capset", "chown", "fchown", "lchown", "fchownat", "mknod",
@@ -222,12 +226,19 @@ static bool add_conditions_admission(scmp_filter_ctx ctx)
 			argument(2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 }
 
-/* Under MPS a driver connects to its control process when it opens a device. */
+#define MPS_CONTROL "/tmp/nvidia-mps/control"
+
+/*
+ * For each context NVIDIA's driver connects to MPS's control process: where there is none, it must
+ * be told just that, because any other error fails the context. connect() could also redirect a
+ * connected socket.
+ */
 static bool add_connect(scmp_filter_ctx ctx)
 {
 	static const char *const name[] = { "connect" };
 
-	return getenv("CUDA_MPS_PIPE_DIRECTORY") || add_all(ctx, SCMP_ACT_ERRNO(EPERM), name, 1);
+	return getenv("CUDA_MPS_PIPE_DIRECTORY") || access(MPS_CONTROL, F_OK) == 0 ||
+		add_all(ctx, SCMP_ACT_ERRNO(ENOENT), name, 1);
 }
 
 static bool add_conditions_driver(scmp_filter_ctx ctx)

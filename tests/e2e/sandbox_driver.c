@@ -7,6 +7,7 @@
  * does the same in the admission process and writes the result to the log. The targets are in the
  * environment, OUTBOARD_ATTACK_....
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -381,6 +382,71 @@ static uint32_t try_all_early(void)
 const char one_device_name[] = "taken over";
 const size_t one_device_bytes = (size_t)1 << 30;
 
+/* Writes its name as NVIDIA's driver does for each thread that it starts: fopen(path, "w"). */
+static void *named(void *ret_done)
+{
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/self/task/%ld/comm", syscall(SYS_gettid));
+	file = fopen(path, "w");
+	*(bool *)ret_done = file && fputs("cuda-EvtHandlr", file) >= 0;
+	if (file)
+		*(bool *)ret_done &= fclose(file) == 0;
+	return NULL;
+}
+
+static bool in_place_of_software_device(void)
+{
+	Dl_info info;
+
+	return dladdr(one_device_name, &info) && strstr(info.dli_fname, "softdevice");
+}
+
+/* What NVIDIA's driver 580 does for each context: a failure fails the context. */
+static bool can_make_context(void)
+{
+	struct sockaddr_un control = { .sun_family = AF_UNIX, .sun_path = "/tmp/nvidia-mps/control" };
+	struct sockaddr_un own = { .sun_family = AF_UNIX };
+	int mps = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int shares = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	bool done = mps >= 0 && shares >= 0 &&
+		(connect(mps, (struct sockaddr *)&control, sizeof control) == 0 || errno == ENOENT ||
+			errno == ECONNREFUSED);
+
+	/* an abstract name: the first byte is 0 */
+	snprintf(own.sun_path + 1, sizeof own.sun_path - 1, "outboard-test-uvmfd-%d-%d", (int)getpid(), shares);
+	done = done && bind(shares, (struct sockaddr *)&own, sizeof own) == 0 &&
+		listen(shares, 128) == 0;
+	if (mps >= 0)
+		close(mps);
+	if (shares >= 0)
+		close(shares);
+	return done;
+}
+
+/*
+ * What NVIDIA's driver 580 does when it starts and does not start without: seen with strace. The
+ * software device needs none of it.
+ */
+bool one_device_start(void)
+{
+	static const char *const read[] = { "/proc/self/maps", "/proc/cpuinfo", "/proc/devices",
+		"/proc/sys/vm/mmap_min_addr", "/sys/devices/system/cpu/online" };
+	bool done = false;
+	pthread_t thread;
+
+	if (getenv("LD_PRELOAD") || in_place_of_software_device())
+		return true;
+	for (size_t i = 0; i < sizeof read / sizeof read[0]; i++)
+		if (!opens(read[i], O_RDONLY))
+			return false;
+	if (!opens("/dev/null", O_RDWR) || pthread_create(&thread, NULL, named, &done) != 0)
+		return false;
+	pthread_join(thread, NULL);
+	return done && can_make_context();
+}
+
 /* The first query has no session: a worker makes it while it warms up. */
 EXPORT CUresult cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total);
 EXPORT CUresult cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
@@ -388,6 +454,8 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
 	static unsigned asked;
 
 	*ret_total = one_device_bytes;
+	if (!in_place_of_software_device() && !can_make_context())
+		return CUDA_ERROR_NOT_PERMITTED;
 	*ret_free = asked++ ? (size_t)try_all_early() << 32 | try_all() : *ret_total;
 	return CUDA_SUCCESS;
 }
