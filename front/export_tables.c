@@ -79,15 +79,6 @@ static CUresult unknown(enum table_index table, unsigned slot, const uintptr_t a
 
 /* ---- the runtime's interface ---- */
 
-static CUresult interface_load(CUmodule *module, const void *wrapper)
-{
-	CUresult result = obf_cuModuleLoadData(module, wrapper);
-
-	if (result == CUDA_SUCCESS)
-		obf_module_find(*module)->from_runtime = true;
-	return result;
-}
-
 /* Returns the primary context's handle without retaining or activating the context. */
 static CUresult interface_primary(CUcontext *ctx, CUdevice dev)
 {
@@ -108,7 +99,7 @@ static CUresult interface_load_with(
 		return unknown(T_INTERFACE, 6,
 			(const uintptr_t[6]){ (uintptr_t)module, (uintptr_t)wrapper, (uintptr_t)a,
 				(uintptr_t)b, c, 0 });
-	return interface_load(module, wrapper);
+	return obf_cuModuleLoadData(module, wrapper);
 }
 
 /* The program no longer uses an image. No data is stored by the image's address. */
@@ -124,7 +115,7 @@ static CUresult interface_load_fatbin(
 		return unknown(T_INTERFACE, 8,
 			(const uintptr_t[6]){ (uintptr_t)fatbin, (uintptr_t)module, (uintptr_t)a,
 				(uintptr_t)b, c, 0 });
-	return interface_load(module, fatbin);
+	return obf_cuModuleLoadData(module, fatbin);
 }
 
 static CUresult interface_launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz,
@@ -155,7 +146,7 @@ UNKNOWN(INTERFACE, 11)
 
 static const word interface_words[13] = {
 	SIZE(13),
-	[1] = (word)interface_load,
+	[1] = (word)obf_cuModuleLoadData,
 	[2] = (word)interface_primary,
 	WORD(INTERFACE, 3) WORD(INTERFACE, 4) WORD(INTERFACE, 5)[6] = (word)interface_load_with,
 	[7] = (word)interface_forget,

@@ -11,21 +11,6 @@
 #define CLUSTER_MAX      16u
 #define ATTRS_MAX        64u /* in one configuration */
 
-/*
- * Invalid dimensions are CUDA_ERROR_INVALID_VALUE in the driver API and
- * cudaErrorInvalidConfiguration in the runtime. The runtime returns the driver's number unchanged,
- * so for code that the runtime loaded the runtime's number is returned here.
- */
-#define ERROR_INVALID_CONFIGURATION ((CUresult)9)
-
-static __attribute__((noinline)) CUresult bad_dimensions(const struct obf_func *func)
-{
-	const struct obf_module *module = obf_module_of(func->mod);
-
-	return module->library || module->from_runtime ? ERROR_INVALID_CONFIGURATION
-						       : CUDA_ERROR_INVALID_VALUE;
-}
-
 static bool is_one_block(const uint32_t cluster[3])
 {
 	return cluster[0] <= 1 && cluster[1] <= 1 && cluster[2] <= 1;
@@ -83,7 +68,7 @@ static __attribute__((noinline)) CUresult block_too_large(
 		result = obf_function_load(function);
 	if (result == CUDA_SUCCESS &&
 		threads > atomic_load_explicit(&function->pub.block_max, memory_order_relaxed))
-		result = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+		result = CUDA_ERROR_INVALID_VALUE;
 	return result;
 }
 
@@ -101,14 +86,14 @@ CUresult obf_launch_check(
 		if (ob_unlikely(launch->grid[i] == 0 ||
 			    launch->grid[i] >
 				    (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i]))
-			return bad_dimensions(func);
+			return CUDA_ERROR_INVALID_VALUE;
 		if (ob_unlikely(launch->block[i] == 0 ||
 			    launch->block[i] >
 				    (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i]))
-			return bad_dimensions(func);
+			return CUDA_ERROR_INVALID_VALUE;
 	}
 	if (ob_unlikely(threads > (uint64_t)limit[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK]))
-		return bad_dimensions(func);
+		return CUDA_ERROR_INVALID_VALUE;
 	if (ob_unlikely(threads > atomic_load_explicit(&func->block_max, memory_order_relaxed))) {
 		CUresult result = block_too_large(obf_function_of(func), threads);
 

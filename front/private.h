@@ -238,7 +238,6 @@ struct obf_module {
 	struct obf_mod pub;
 	struct obf_code *code;
 	struct obf_library *library; /* NULL: loaded by cuModuleLoad or a similar call */
-	bool from_runtime;           /* loaded through the runtime's private interface */
 	pthread_mutex_t lock;
 	struct obf_function *_Atomic *functions; /* by index of the kernel in the symbols */
 	struct obf_global *globals;              /* by index of the variable in the symbols */

@@ -25,7 +25,7 @@ def expected(name, capability, units):
 copied: 9 -1 -1 1048575, noted 7
 variables: 42, 0 0, 1.5 2.5 3.5
 kernel: 1024 threads at most, registers known
-a block too large: cudaErrorInvalidConfiguration
+a block too large: cudaErrorInvalidValue
 loop and branch: 5 5 0, 1
 '''
 

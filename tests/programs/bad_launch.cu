@@ -47,25 +47,25 @@ static void bad(const char *what, dim3 grid, dim3 block, size_t shared, cudaErro
 
 int main()
 {
-	const cudaError_t configuration = cudaErrorInvalidConfiguration;
+	const cudaError_t dimensions = cudaErrorInvalidValue;
 	cudaStream_t stream;
 
 	CU(cudaMalloc(&counter, sizeof(int)));
 	CU(cudaMemset(counter, 0, sizeof(int)));
 	good();
-	bad("no blocks in x", dim3(0, 1, 1), dim3(32), 0, configuration);
-	bad("no blocks in y", dim3(1, 0, 1), dim3(32), 0, configuration);
-	bad("no blocks in z", dim3(1, 1, 0), dim3(32), 0, configuration);
-	bad("no threads in x", dim3(1), dim3(0, 1, 1), 0, configuration);
-	bad("no threads in y", dim3(1), dim3(32, 0, 1), 0, configuration);
-	bad("no threads in z", dim3(1), dim3(32, 1, 0), 0, configuration);
-	bad("1025 threads", dim3(1), dim3(1025), 0, configuration);
-	bad("33 x 32 threads", dim3(1), dim3(33, 32), 0, configuration);
-	bad("1025 threads in y", dim3(1), dim3(1, 1025), 0, configuration);
-	bad("65 threads in z", dim3(1), dim3(1, 1, 65), 0, configuration);
-	bad("65536 blocks in y", dim3(1, 65536), dim3(32), 0, configuration);
-	bad("65536 blocks in z", dim3(1, 1, 65536), dim3(32), 0, configuration);
-	bad("2^31 blocks in x", dim3(0x80000000u), dim3(32), 0, configuration);
+	bad("no blocks in x", dim3(0, 1, 1), dim3(32), 0, dimensions);
+	bad("no blocks in y", dim3(1, 0, 1), dim3(32), 0, dimensions);
+	bad("no blocks in z", dim3(1, 1, 0), dim3(32), 0, dimensions);
+	bad("no threads in x", dim3(1), dim3(0, 1, 1), 0, dimensions);
+	bad("no threads in y", dim3(1), dim3(32, 0, 1), 0, dimensions);
+	bad("no threads in z", dim3(1), dim3(32, 1, 0), 0, dimensions);
+	bad("1025 threads", dim3(1), dim3(1025), 0, dimensions);
+	bad("33 x 32 threads", dim3(1), dim3(33, 32), 0, dimensions);
+	bad("1025 threads in y", dim3(1), dim3(1, 1025), 0, dimensions);
+	bad("65 threads in z", dim3(1), dim3(1, 1, 65), 0, dimensions);
+	bad("65536 blocks in y", dim3(1, 65536), dim3(32), 0, dimensions);
+	bad("65536 blocks in z", dim3(1, 1, 65536), dim3(32), 0, dimensions);
+	bad("2^31 blocks in x", dim3(0x80000000u), dim3(32), 0, dimensions);
 	bad("48 KB and a byte of shared memory", dim3(1), dim3(32), 48 * 1024 + 1,
 		cudaErrorInvalidValue);
 	bad("1 GB of shared memory", dim3(1), dim3(32), 1 << 30, cudaErrorInvalidValue);

@@ -78,8 +78,8 @@ int main()
 	OK(got[0] == 1002030 && got[15] == 1002031 && got[16] == 3000490);
 	config.numAttrs = 0;
 	config.gridDim = dim3(0);
-	EXPECT(cudaErrorInvalidConfiguration, cudaLaunchKernelEx(&config, typed, a, b, out, c));
-	EXPECT(cudaErrorInvalidConfiguration, cudaGetLastError());
+	EXPECT(cudaErrorInvalidValue, cudaLaunchKernelEx(&config, typed, a, b, out, c));
+	EXPECT(cudaErrorInvalidValue, cudaGetLastError());
 	CU(cudaStreamDestroy(stream));
 	return verdict("launch_ex");
 }

@@ -58,7 +58,7 @@ TEST(dimensions)
 	CHECK_INT(check(first, 1, 1, 1, 33, 32, 1, 0), CUDA_ERROR_INVALID_VALUE);
 	CHECK_INT(check(first, 1, 1, 1, 65536, 65536, 1, 0), CUDA_ERROR_INVALID_VALUE);
 	OK(check(second, 1, 1, 1, 128, 1, 1, 0));
-	CHECK_INT(check(second, 1, 1, 1, 129, 1, 1, 0), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	CHECK_INT(check(second, 1, 1, 1, 129, 1, 1, 0), CUDA_ERROR_INVALID_VALUE);
 	OK(check(third, 1, 1, 1, 64, 2, 1, 0));
 	CHECK_INT(check(third, 1, 1, 1, 64, 1, 1, 0), CUDA_ERROR_INVALID_VALUE);
 }
