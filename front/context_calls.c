@@ -340,8 +340,10 @@ CUresult obf_cuCtxSynchronize_v2(CUcontext ctx)
 		result = obf_context_check(context);
 	if (result == CUDA_SUCCESS)
 		result = obf_capture_context(&context->pub);
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS) {
+		obf_waits();
 		result = obf_context_within(context, obf_process.backend->ctx_synchronize);
+	}
 	return obf_waited_heard() ? obf_waited(result, NULL, true) : result;
 }
 

@@ -237,6 +237,7 @@ CUresult obf_cuEventQuery(CUevent handle)
 		result = query_check(event);
 	if (result != CUDA_SUCCESS || !is_recorded(event))
 		return result;
+	obf_waits();
 	result = obf_process.backend->event_query(event);
 	if (obf_waited_heard())
 		result = obf_waited(result, NULL, false);
@@ -252,6 +253,7 @@ CUresult obf_cuEventSynchronize(CUevent handle)
 		result = query_check(event);
 	if (result != CUDA_SUCCESS || !is_recorded(event))
 		return result;
+	obf_waits();
 	result = obf_process.backend->event_wait(event);
 	if (obf_waited_heard())
 		result = obf_waited(result, NULL, false);

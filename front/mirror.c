@@ -152,6 +152,39 @@ static CUresult upload_words(struct obf_ctx *ctx, void *user)
 	return runs && result == CUDA_SUCCESS ? obf_process.backend->stream_wait(stream) : result;
 }
 
+/*
+ * Before the program waits: what it has changed, for kernels that run and wait for it. No error is
+ * returned, because the wait returns it. What is in too many runs is left to the next launch.
+ */
+static CUresult push_words(struct obf_ctx *ctx, void *user)
+{
+	struct mirror *mirror = user;
+	struct obf_stream *stream;
+	CUresult result = stream_of(mirror, &stream);
+	uint64_t at = 0, size;
+
+	(void)ctx;
+	for (unsigned runs = 0; runs < WORD_RUNS && result == CUDA_SUCCESS &&
+		changed_next(mirror, WORD, &at, &size);
+		runs++, at += size)
+		result = run_upload(mirror, stream, at, size);
+	return result;
+}
+
+static void waits(void)
+{
+	if (obf_in_host_function)
+		return;
+	pthread_mutex_lock(&lock);
+	for (struct mirror *mirror = mirrors; mirror; mirror = mirror->next) {
+		uint64_t at = 0, size;
+
+		if (mirror->launched && changed_next(mirror, PIECE, &at, &size))
+			obf_ctx_run(mirror->ctx, push_words, mirror);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
 /* ---- making and ending ---- */
 
 /* The program may see now what kernels have written. */
@@ -254,6 +287,7 @@ static CUresult mirror_new(const struct obf_mem *mem, struct mirror **ret)
 	mirrors = *ret = mirror;
 	atomic_fetch_add(&obf_mirrors, 1);
 	atomic_store(&obf_waited_listener, waited);
+	atomic_store(&obf_waits_listener, waits);
 	return obf_process.backend->host_functions_transfer
 		? obf_process.backend->host_functions_transfer()
 		: CUDA_SUCCESS;
