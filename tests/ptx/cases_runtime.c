@@ -317,14 +317,14 @@ static bool run_heap(struct pt_run *run)
 
 /*
  * Statements that make the context unusable, and the error. %l1 is the parameter p0, a valid
- * buffer; %q1 is true in one thread.
+ * buffer; %q1 is true in one thread. Loads are volatile: ptxas removes others, as nothing uses them.
  */
 static const struct fault {
 	const char *name, *text;
 	CUresult want;
 } faults[] = {
 	{ "trap", "	trap;\n", CUDA_ERROR_LAUNCH_FAILED },
-	{ "load from null", "	mov.u64 %l2, 0;\n	ld.global.u32 %r1, [%l2];\n",
+	{ "load from null", "	mov.u64 %l2, 0;\n	ld.volatile.global.u32 %r1, [%l2];\n",
 		CUDA_ERROR_ILLEGAL_ADDRESS },
 	{ "store far away", "	mov.u64 %l2, 0xdead00000000;\n	st.global.u32 [%l2], %r1;\n",
 		CUDA_ERROR_ILLEGAL_ADDRESS },
@@ -334,14 +334,14 @@ static const struct fault {
 	{ "atomic on null", "	mov.u64 %l2, 16;\n	atom.global.add.u32 %r1, [%l2], 1;\n",
 		CUDA_ERROR_ILLEGAL_ADDRESS },
 	{ "vector load far away",
-		"	mov.u64 %l2, 0x30;\n	ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%l2];\n",
+		"	mov.u64 %l2, 0x30;\n	ld.volatile.global.v4.u32 {%r1, %r2, %r3, %r4}, [%l2];\n",
 		CUDA_ERROR_ILLEGAL_ADDRESS },
-	{ "misaligned load", "	ld.global.u32 %r1, [%l1+2];\n", CUDA_ERROR_MISALIGNED_ADDRESS },
+	{ "misaligned load", "	ld.volatile.global.u32 %r1, [%l1+2];\n", CUDA_ERROR_MISALIGNED_ADDRESS },
 	{ "misaligned store of 8 bytes", "	st.global.u64 [%l1+4], %l1;\n",
 		CUDA_ERROR_MISALIGNED_ADDRESS },
 	{ "misaligned vector", "	st.global.v4.u32 [%l1+8], {%r1, %r2, %r3, %r4};\n",
 		CUDA_ERROR_MISALIGNED_ADDRESS },
-	{ "misaligned shared load", "	mov.u32 %r2, room;\n	ld.shared.u64 %l3, [%r2+4];\n",
+	{ "misaligned shared load", "	mov.u32 %r2, room;\n	ld.volatile.shared.u64 %l3, [%r2+4];\n",
 		CUDA_ERROR_MISALIGNED_ADDRESS },
 	{ "misaligned atomic", "	atom.global.add.u64 %l3, [%l1+4], 1;\n",
 		CUDA_ERROR_MISALIGNED_ADDRESS },

@@ -163,8 +163,8 @@ static bool parse(int argc, char **argv, struct pt_options *o, bool *ret_selftes
 static int finish(struct pt_suite *s)
 {
 	if (!s->options.child)
-		printf("%zu rows, %zu failures, %zu not offered\n", s->n_run, s->n_failed,
-			s->n_absent);
+		printf("%zu rows, %zu failures, %zu known differences, %zu not offered\n", s->n_run,
+			s->n_failed, s->n_known, s->n_absent);
 	return s->n_failed || (!s->n_run && s->options.child) ? 1 : 0;
 }
 

@@ -87,7 +87,7 @@ struct pt_suite {
 	size_t n_rows, cap_rows;
 	struct pt_case **cases;
 	size_t n_cases, cap_cases;
-	size_t n_run, n_failed, n_absent;
+	size_t n_run, n_failed, n_known, n_absent;
 };
 
 /*
