@@ -4,6 +4,8 @@
 import sys
 
 import numpy as np
+if not hasattr(np, 'row_stack'):  # Numba 0.68 looks for it, NumPy 2.5 has it no more
+    np.row_stack = np.vstack
 from numba import cuda, float32
 from steps import timed
 

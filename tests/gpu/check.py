@@ -22,7 +22,8 @@ PROGRAMS = ['server/outboard-server', 'tools/outboard', 'tests/gpu/gpu-facts', '
             'tests/compute/kernels/test_kernels_kzg_gpu', 'tests/compute/kernels/obk-cells-bench',
             'tests/unit/softapi/test-softapi-streams', 'tests/unit/softapi/test-softapi-events', 'tests/unit/softapi/test-softapi-errors',
             'tests/unit/softapi/test-softapi-link', 'tests/gpu/gpu-sort', 'tests/compute/kernels/obk-gpu-bench', 'compute/rqa/obk-rqa-bench']
-LIBRARIES = ['client-shim/libcuda.so.1', 'softdevice/' + SOFT, 'tests/gpu/libdriver-log.so']
+LIBRARIES = ['client-shim/libcuda.so.1', 'client-shim/libnvidia-ml.so.1', 'client-shim/liboutboard-files.so', 'client-shim/liboutboard-buffers.so',
+             'softdevice/' + SOFT, 'tests/gpu/libdriver-log.so']
 FILES = ['tests/compute/kernels/twin.ptx']
 SETUP = 'tests/compute/data/kzg/trusted_setup.txt'  # relative to the root
 DEATH = 2  # seconds within which a server that was killed or crashed has ended

@@ -37,6 +37,7 @@ class Program:
         self.alone = "alone" in checks.split()
         self.same = "same" in checks.split()
         self.soft = "soft" in checks.split()
+        self.differs = "differs" in checks.split()
         self.unstriped = "unstriped" in checks.split()
         self.maps = "maps" in checks.split()
         self.exit = int((re.search(r"exit=(\d+)", checks) or [0, 0])[1])

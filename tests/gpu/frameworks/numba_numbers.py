@@ -6,6 +6,8 @@ import os
 import numbers_of
 
 np = numbers_of.module('numpy')
+if not hasattr(np, 'row_stack'):  # Numba 0.68 looks for it, NumPy 2.5 has it no more
+    np.row_stack = np.vstack
 numbers_of.module('numba')
 cuda = numbers_of.module('numba.cuda')
 if not cuda.is_available():
