@@ -130,6 +130,15 @@ void obc_shared_launched(void)
 	obc_shared_unlock();
 }
 
+static void reader_note(struct obc_reader *reader, const struct obc_stream *at)
+{
+	if (reader->any && reader->stream != at->base.handle)
+		reader->many = true;
+	reader->any = true;
+	reader->legacy = at->base.legacy;
+	reader->stream = at->base.handle;
+}
+
 CUresult obc_shared_work(struct obc_stream *at, uint64_t addr, uint64_t size, bool writes)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -144,6 +153,8 @@ CUresult obc_shared_work(struct obc_stream *at, uint64_t addr, uint64_t size, bo
 			break;
 		found = true;
 		result = give(shadow, addr, size, writes);
+		if (!writes)
+			reader_note(&obc_shareds.list[i]->reader, at);
 	}
 	if (found && result == CUDA_SUCCESS)
 		result = obc_home_gate(at);

@@ -8,6 +8,7 @@
 #include "client-shim/session/log.h"
 #include "client-shim/session/transfer.h"
 #include "protocol/obc_calls.h"
+#include "protocol/obf_calls.h"
 
 static struct obc_shared *shared_of(struct obc_shadow *shadow)
 {
@@ -55,28 +56,6 @@ static CUresult upload_part(struct transfer *t, struct obc_stream *at, uint64_t 
 	return obc_transfer_write(addr, alias_of(t, addr), size, at->base.handle, NULL, NULL);
 }
 
-static CUresult upload_in(struct obf_ctx *ctx, void *user)
-{
-	struct transfer *t = user;
-	struct obc_stream *at = obc_home_stream(t->s->home);
-	CUresult result;
-
-	(void)ctx;
-	if (!at)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	result = parts(t, at);
-	obc_stream_mark(at, obc_log_last());
-	t->s->home->pending = true;
-	return result;
-}
-
-static CUresult shadow_upload(struct obc_shadow *shadow, uint64_t addr, uint64_t size)
-{
-	struct transfer t = { shared_of(shadow), addr, size, upload_part };
-
-	return obf_ctx_run(t.s->home->ctx, upload_in, &t);
-}
-
 /* The work that may still write some memory. Homes are never freed. */
 struct wait {
 	struct obf_ctx *ctx;
@@ -105,6 +84,47 @@ static CUresult wait_in(struct obf_ctx *ctx, void *user)
 			result = home->ctx == ctx ? obf_attached()->ctx_synchronize(ctx)
 						  : obf_ctx_settle(home->ctx);
 	return result;
+}
+
+/* Orders the home's stream behind the copies that read what an upload is about to replace. */
+static CUresult behind_readers(struct obc_shared *s, struct obf_ctx *ctx)
+{
+	const struct obc_reader reader = s->reader;
+	CUstream from = reader.legacy ? CU_STREAM_LEGACY : (CUstream)(uintptr_t)reader.stream;
+	struct wait all = { ctx, 0, obc_shareds.homes };
+	const struct obf_stream *stream;
+
+	s->reader = (struct obc_reader){ 0 };
+	if (!reader.any)
+		return CUDA_SUCCESS;
+	stream = ob_ids_get(&obf_stream_ids, reader.stream);
+	if (!reader.many && stream && stream->ctx == ctx &&
+		obf_cuEventRecord(s->home->order, from) == CUDA_SUCCESS)
+		return obf_cuStreamWaitEvent(s->home->stream, s->home->order, 0);
+	return wait_in(ctx, &all);
+}
+
+static CUresult upload_in(struct obf_ctx *ctx, void *user)
+{
+	struct transfer *t = user;
+	struct obc_stream *at = obc_home_stream(t->s->home);
+	CUresult result;
+
+	if (!at)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	result = behind_readers(t->s, ctx);
+	if (result == CUDA_SUCCESS)
+		result = parts(t, at);
+	obc_stream_mark(at, obc_log_last());
+	t->s->home->pending = true;
+	return result;
+}
+
+static CUresult shadow_upload(struct obc_shadow *shadow, uint64_t addr, uint64_t size)
+{
+	struct transfer t = { shared_of(shadow), addr, size, upload_part };
+
+	return obf_ctx_run(t.s->home->ctx, upload_in, &t);
 }
 
 void obc_shared_wait_before(uint64_t addr)

@@ -28,8 +28,11 @@ static bool home_open(struct obf_ctx *ctx, struct obc_home *home)
 	if (obf_stream_new(ctx, NULL, CU_STREAM_NON_BLOCKING, 0, &stream) != CUDA_SUCCESS)
 		return false;
 	home->stream = (CUstream)(uintptr_t)stream->handle;
-	if (obf_cuEventCreate(&home->event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS)
-		return true;
+	if (obf_cuEventCreate(&home->event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS) {
+		if (obf_cuEventCreate(&home->order, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS)
+			return true;
+		obf_cuEventDestroy_v2(home->event);
+	}
 	obf_cuStreamDestroy_v2(home->stream);
 	return false;
 }

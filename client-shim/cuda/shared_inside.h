@@ -13,13 +13,14 @@
 
 /*
  * Uploads are made in a stream of their own, since the program may have blocked any of its streams.
- * An event after the last upload orders the program's streams behind it. Both end with the
- * context; the struct is kept and used for the next context at the same address.
+ * An event after the last upload orders the program's streams behind it, and `order` an upload behind
+ * a stream that reads what it replaces. All end with the context; the struct is kept and used for the
+ * next context at the same address.
  */
 struct obc_home {
 	struct obf_ctx *ctx;
 	CUstream stream;
-	CUevent event;
+	CUevent event, order;
 	uint64_t uploads; /* number of the last recording of the event */
 	bool pending;     /* uploads since the event was recorded */
 	struct obc_home *next;
@@ -36,6 +37,14 @@ struct obc_shared {
 	struct obc_home *home;
 	/* CU_MEM_ATTACH_SINGLE: the stream that alone may use it, else 0 */
 	uint64_t stream;
+	/*
+	 * Copies read it on the device since the last upload, all in this stream. The program may have
+	 * written its own bytes meanwhile: an upload waits for the copies. many: in several streams.
+	 */
+	struct obc_reader {
+		bool any, many, legacy;
+		uint64_t stream;
+	} reader;
 	/* Variables: only these bytes are the device's. NULL: all are. */
 	struct obc_span *spans;
 	size_t n_spans;

@@ -22,7 +22,8 @@ static __global__ void wait_for(const volatile int *word, int want, int *ret_see
 
 enum way { STREAM, EVENT, CONTEXT, STREAM_QUERY, EVENT_QUERY, WAYS };
 
-static const char *const names[WAYS] = { "stream", "event", "context", "stream, asked", "event, asked" };
+static const char *const names[WAYS] = { "stream", "event", "context", "stream, asked",
+	"event, asked" };
 
 static void wait_by(enum way way, cudaStream_t stream, cudaEvent_t event)
 {
