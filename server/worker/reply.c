@@ -169,6 +169,34 @@ static bool is_unheard(uint16_t opcode)
 }
 
 /*
+ * Calls that make something whose id or address the client knows from then on. Their reply carries no
+ * failure of an earlier asynchronous call: the client would take it for the call's own, and use the id
+ * again that is in use here.
+ */
+static bool makes_for_caller(uint16_t opcode)
+{
+	switch (opcode) {
+	case OBP_OP_MEM_GROW:
+	case OBP_OP_MEM_ALLOC_PLAIN:
+	case OBP_OP_MEM_SLAB:
+	case OBP_OP_MODULE_LOAD_CHECKED:
+	case OBP_OP_MODULE_LOAD_NOW:
+	case OBP_OP_GRAPH_MAKE:
+	case OBP_OP_GRAPH_CONDITION:
+	case OBP_OP_ARRAY_CREATE:
+	case OBP_OP_TEXTURE_CREATE:
+	case OBP_OP_SURFACE_CREATE:
+	case OBP_OP_SHARE_MAP:
+	case OBP_OP_EVENT_OPEN:
+	case OBP_OP_POOL_OPEN:
+	case OBP_OP_GREEN_CREATE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
  * Under the lock. Moves the first failure of an asynchronous call into this reply, if it is one
  * that ends a call.
  */
@@ -177,7 +205,8 @@ static void deferred_take(struct obs_replies *replies, struct obp_reply *head, u
 	uint64_t deferred;
 
 	if (head->flags & (OBP_REPLY_MORE | OBP_REPLY_TEXT) || ob_unlikely(is_unheard(opcode)) ||
-		ob_likely(!atomic_load_explicit(&replies->deferred, memory_order_relaxed)))
+		ob_likely(!atomic_load_explicit(&replies->deferred, memory_order_relaxed)) ||
+		makes_for_caller(opcode))
 		return;
 	deferred = atomic_exchange(&replies->deferred, 0);
 	head->deferred = (uint32_t)deferred;

@@ -154,6 +154,31 @@ TEST(a_module_that_does_not_load)
 	driver_end();
 }
 
+/*
+ * The reply of a call that makes something tells of that alone: a client that took an earlier failure for
+ * the call's own would use the id again.
+ */
+TEST(an_earlier_failure_leaves_what_is_made)
+{
+	static const char text[] = "a module";
+	uint8_t body[sizeof(struct obp_module_load_now_req) + 16] = { 0 };
+	struct obp_module_load_now_req *req = (struct obp_module_load_now_req *)body;
+	const struct obp_reply *reply;
+
+	driver_begin();
+	load("a broken module", MODULE);
+	req->mod = MODULE + 1;
+	req->size = sizeof text - 1;
+	obt_digest_sha256(text, req->size, req->sha256);
+	memcpy(body + sizeof *req, text, req->size);
+	peer_call(&peer, 0, OBP_OP_MODULE_LOAD_NOW, body, sizeof *req + req->size);
+	reply = peer_reply(&peer);
+	CHECK_INT(reply->result, 0);
+	CHECK_INT(reply->deferred, 0);
+	CHECK_INT(peer_ping(&peer, 0), CUDA_ERROR_INVALID_PTX);
+	driver_end();
+}
+
 #define IMAGE_MAX (100u << 10)
 
 static void put_image(const char *text, uint8_t ret_hash[32])
