@@ -35,8 +35,7 @@ static inline bool obf_waited_heard(void)
 /* For the beginning of a call that waits or asks, once its arguments are checked. */
 static inline void obf_waits(void)
 {
-	void (*listener)(void) =
-		atomic_load_explicit(&obf_waits_listener, memory_order_acquire);
+	void (*listener)(void) = atomic_load_explicit(&obf_waits_listener, memory_order_acquire);
 
 	if (ob_unlikely(listener != NULL))
 		listener();

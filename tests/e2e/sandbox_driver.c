@@ -406,16 +406,18 @@ static bool in_place_of_software_device(void)
 /* What NVIDIA's driver 580 does for each context: a failure fails the context. */
 static bool can_make_context(void)
 {
-	struct sockaddr_un control = { .sun_family = AF_UNIX, .sun_path = "/tmp/nvidia-mps/control" };
+	struct sockaddr_un control = { .sun_family = AF_UNIX,
+		.sun_path = "/tmp/nvidia-mps/control" };
 	struct sockaddr_un own = { .sun_family = AF_UNIX };
 	int mps = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	int shares = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	bool done = mps >= 0 && shares >= 0 &&
-		(connect(mps, (struct sockaddr *)&control, sizeof control) == 0 || errno == ENOENT ||
-			errno == ECONNREFUSED);
+		(connect(mps, (struct sockaddr *)&control, sizeof control) == 0 ||
+			errno == ENOENT || errno == ECONNREFUSED);
 
 	/* an abstract name: the first byte is 0 */
-	snprintf(own.sun_path + 1, sizeof own.sun_path - 1, "outboard-test-uvmfd-%d-%d", (int)getpid(), shares);
+	snprintf(own.sun_path + 1, sizeof own.sun_path - 1, "outboard-test-uvmfd-%d-%d",
+		(int)getpid(), shares);
 	done = done && bind(shares, (struct sockaddr *)&own, sizeof own) == 0 &&
 		listen(shares, 128) == 0;
 	if (mps >= 0)
