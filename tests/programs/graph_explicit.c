@@ -503,8 +503,7 @@ static void wrong(void)
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddDependencies(graph, nodes, nodes, NULL, 1));
 	kernel = increment(&a, args);
 	kernel.blockDimX = 129;
-	EXPECT(CUDA_ERROR_INVALID_VALUE,
-		cuGraphAddKernelNode(&node, graph, NULL, 0, &kernel));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddKernelNode(&node, graph, NULL, 0, &kernel));
 	kernel.blockDimX = 0;
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddKernelNode(&node, graph, NULL, 0, &kernel));
 	kernel.blockDimX = LENGTH;

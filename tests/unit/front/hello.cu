@@ -97,8 +97,7 @@ int main(void)
 	add<<<0, 256>>>(nullptr, nullptr, nullptr, 0);
 	error = cudaGetLastError();
 	add<<<1, 2048>>>(nullptr, nullptr, nullptr, 0);
-	if (error != cudaErrorInvalidValue ||
-		cudaGetLastError() != cudaErrorInvalidValue) {
+	if (error != cudaErrorInvalidValue || cudaGetLastError() != cudaErrorInvalidValue) {
 		printf("a bad configuration gave %d\n", (int)error);
 		return 1;
 	}
