@@ -146,7 +146,10 @@ static const _Alignas(64) u32 lane_bit[OBD_LANES] = {
 
 #include "softdevice/core/engine/interp_vector.h"
 
+#include "softdevice/core/engine/interp_float.h"
+
 #include "softdevice/core/engine/interp_elt.h"
+#include "softdevice/core/engine/interp_vec.h"
 #include "softdevice/core/engine/interp_pred.h"
 #include "softdevice/core/engine/interp_mem.h"
 #include "softdevice/core/engine/interp_ctl.h"
@@ -162,9 +165,14 @@ static const obd_handler full_table[OBD_OP_COUNT] = {
 #define SEL(name, t)                          F_##name,
 #define CARRY(name, t, compute)               F_##name,
 #define CARRYV(name, changes, compute)        F_##name,
+#define HALF(name, format, value)             F_##name,
+#define HALFU(name, value)                    F_##name,
+#define VEC(name, value)                      F_##name,
+#define QUOT(name, narrow, wide)              F_##name,
 #define OPX(name)                             H_##name,
 #include "softdevice/core/ops_elt.h"
 #include "softdevice/core/ops_carry.h"
+#include "softdevice/core/ops_vector.h"
 #include "softdevice/core/ops_other.h"
 #undef ELT1
 #undef ELT2
@@ -174,6 +182,10 @@ static const obd_handler full_table[OBD_OP_COUNT] = {
 #undef CARRY
 #undef CARRYV
 #undef OPX
+#undef HALF
+#undef HALFU
+#undef VEC
+#undef QUOT
 };
 
 static const obd_handler mask_table[OBD_OP_COUNT] = {
@@ -184,9 +196,14 @@ static const obd_handler mask_table[OBD_OP_COUNT] = {
 #define SEL(name, t)                          M_##name,
 #define CARRY(name, t, compute)               M_##name,
 #define CARRYV(name, changes, compute)        M_##name,
+#define HALF(name, format, value)             M_##name,
+#define HALFU(name, value)                    M_##name,
+#define VEC(name, value)                      M_##name,
+#define QUOT(name, narrow, wide)              M_##name,
 #define OPX(name)                             H_##name,
 #include "softdevice/core/ops_elt.h"
 #include "softdevice/core/ops_carry.h"
+#include "softdevice/core/ops_vector.h"
 #include "softdevice/core/ops_other.h"
 #undef ELT1
 #undef ELT2
@@ -196,6 +213,10 @@ static const obd_handler mask_table[OBD_OP_COUNT] = {
 #undef CARRY
 #undef CARRYV
 #undef OPX
+#undef HALF
+#undef HALFU
+#undef VEC
+#undef QUOT
 };
 
 /* Runs the instruction after the guard for the lanes whose predicate is true. */

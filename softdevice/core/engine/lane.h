@@ -33,18 +33,48 @@ static inline i64 obd_sext24(u32 a)
 	return (i32)(a << 8) >> 8;
 }
 
+/*
+ * Quotients of 32-bit numbers by f64 division, which exists for vectors. The f64 quotient is right
+ * after truncation: if a / b is no integer, it differs from the next one by at least 1 / b, and a
+ * unit of its last place is at most a / b * 2^-52, which is less. The conversions use the number
+ * 2^52 + a, whose low word is a.
+ */
+static inline f64 obd_u32_f64(u32 a)
+{
+	return obd_bits_f64(0x4330000000000000ull | a) - 0x1p52;
+}
+
+static inline u32 obd_div_u32(u32 a, u32 b)
+{
+	u32 q = (u32)obd_f64_bits(trunc(obd_u32_f64(a) / obd_u32_f64(b)) + 0x1p52);
+
+	return b ? q : ~0u;
+}
+
+static inline u32 obd_rem_u32(u32 a, u32 b)
+{
+	u32 q = (u32)obd_f64_bits(trunc(obd_u32_f64(a) / obd_u32_f64(b)) + 0x1p52);
+
+	return b ? a - q * b : a;
+}
+
+static inline u32 obd_abs_u32(i32 a)
+{
+	return a < 0 ? 0u - (u32)a : (u32)a;
+}
+
 static inline u32 obd_div_s32(i32 a, i32 b)
 {
-	if (b == 0)
-		return ~0u;
-	return b == -1 ? 0u - (u32)a : (u32)(a / b);
+	u32 q = obd_div_u32(obd_abs_u32(a), obd_abs_u32(b));
+
+	return b == 0 ? ~0u : (a ^ b) < 0 ? 0u - q : q;
 }
 
 static inline u32 obd_rem_s32(i32 a, i32 b)
 {
-	if (b == 0)
-		return (u32)a;
-	return b == -1 ? 0 : (u32)(a % b);
+	u32 r = obd_rem_u32(obd_abs_u32(a), obd_abs_u32(b));
+
+	return a < 0 ? 0u - r : r;
 }
 
 static inline u64 obd_div_s64(i64 a, i64 b)
@@ -437,18 +467,21 @@ static inline f64 obd_high_word(f64 x)
 
 	if (!(b & 0x7ff0000000000000ull))
 		b &= 0x8000000000000000ull;
-	return x != x ? obd_bits_f64(0x7fffffff00000000ull)
-		      : obd_bits_f64(b & 0xffffffff00000000ull);
+	return obd_bits_f64(b & 0xffffffff00000000ull);
 }
 
 static inline f64 obd_rcp_fast_f64(f64 a)
 {
-	return obd_high_word(1.0 / obd_high_word(a));
+	f64 r = 1.0 / obd_high_word(a);
+
+	return r != r ? obd_bits_f64(0x7fffffff00000000ull) : obd_high_word(r);
 }
 
 static inline f64 obd_rsqrt_fast_f64(f64 a)
 {
-	return obd_high_word(1.0 / sqrt(obd_high_word(a)));
+	f64 r = 1.0 / sqrt(obd_high_word(a));
+
+	return r != r ? obd_bits_f64(0x7fffffff00000000ull) : obd_high_word(r);
 }
 
 /* Rounds toward zero and clamps. NaN gives 0. */
@@ -464,6 +497,83 @@ static inline u32 obd_f32_u32(f32 a)
 	if (a >= 0x1p32f)
 		return UINT32_MAX;
 	return a > 0 ? (u32)(i64)a : 0;
+}
+
+/* To 64-bit integers, and from f64, NaN gives the number whose top bit alone is set. */
+static inline i64 obd_f64_s64(f64 a)
+{
+	if (a >= 0x1p63)
+		return INT64_MAX;
+	return a >= -0x1p63 ? (i64)a : INT64_MIN;
+}
+
+static inline u64 obd_f64_u64(f64 a)
+{
+	if (a >= 0x1p64)
+		return UINT64_MAX;
+	return a > 0 ? (u64)a : a != a ? 1ull << 63 : 0;
+}
+
+static inline i64 obd_f32_s64(f32 a)
+{
+	if (a >= 0x1p63f)
+		return INT64_MAX;
+	return a >= -0x1p63f ? (i64)a : INT64_MIN;
+}
+
+static inline u64 obd_f32_u64(f32 a)
+{
+	if (a >= 0x1p64f)
+		return UINT64_MAX;
+	return a > 0 ? (u64)a : a != a ? 1ull << 63 : 0;
+}
+
+static inline i32 obd_f64_s32(f64 a)
+{
+	if (a >= 0x1p31)
+		return INT32_MAX;
+	return a >= -0x1p31 ? (i32)a : INT32_MIN;
+}
+
+static inline u32 obd_f64_u32(f64 a)
+{
+	if (a >= 0x1p32)
+		return UINT32_MAX;
+	return a > 0 ? (u32)(i64)a : a != a ? 1u << 31 : 0;
+}
+
+/* what: OBD_SMALL. The result is zero-extended. */
+static inline u32 obd_f32_small(f32 a, u32 what)
+{
+	u32 bits = what & 31, sign = what >> 5;
+	f32 top = (f32)((1 << (bits - sign)) - 1), low = sign ? -top - 1 : 0;
+	f32 x = a > top ? top : a > low ? a : low;
+
+	return a == a ? (u32)(i32)x & ((1u << bits) - 1) : 0;
+}
+
+static inline u32 obd_f64_small(f64 a, u32 what)
+{
+	u32 bits = what & 31, sign = what >> 5;
+	f64 top = (f64)((1 << (bits - sign)) - 1), low = sign ? -top - 1 : 0;
+	f64 x = a > top ? top : a > low ? a : low;
+
+	return a == a ? (u32)(i32)x & ((1u << bits) - 1) : 1u << (bits - 1);
+}
+
+/*
+ * a as f32, rounded to odd: an inexact result is the neighbour whose last bit is 1, so that one
+ * further rounding to f16 or bf16 is correct.
+ */
+static inline f32 obd_odd_f32(f64 a)
+{
+	f32 r = (f32)a;
+	f64 back = (f64)r;
+	u32 b = obd_f32_bits(r);
+	bool inexact = back < a || back > a, outward = fabs(back) > fabs(a);
+
+	b += inexact && !(b & 1) ? (outward ? ~0u : 1u) : 0;
+	return obd_bits_f32(b);
 }
 
 #endif
