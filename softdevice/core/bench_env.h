@@ -53,7 +53,7 @@ static void bench_print(void *user, const char *s, size_t size)
 }
 
 /* Maps the window. Returns false if that fails. */
-static bool bench_env_init(struct obd_env *ret_env)
+static inline bool bench_env_init(struct obd_env *ret_env)
 {
 	bench_window = mmap(NULL, BENCH_WINDOW, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -71,7 +71,7 @@ static bool bench_env_init(struct obd_env *ret_env)
 	return bench_window != MAP_FAILED;
 }
 
-static double bench_now(clockid_t clock)
+static inline double bench_now(clockid_t clock)
 {
 	struct timespec t;
 

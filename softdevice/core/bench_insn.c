@@ -130,6 +130,9 @@ static const char *const instructions[] = {
 	"div.s32 %r1, %r0, %r2",
 	"rem.u32 %r1, %r0, %r2",
 	"rem.s32 %r1, %r0, %r2",
+	/* q0 is above 2^32, q3 below */
+	"div.u64 %q1, %q3, %q2",
+	"rem.s64 %q1, %q3, %q2",
 	"div.u64 %q1, %q0, %q2",
 	"div.s64 %q1, %q0, %q2",
 	"rem.u64 %q1, %q0, %q2",
@@ -147,18 +150,20 @@ static size_t put_kernel(char *text, size_t size, const char *instruction, bool 
 		".version 8.4\n.target sm_90\n.address_size 64\n"
 		".visible .entry k(.param .u32 n) {\n"
 		".reg .pred %%p, %%m; .reg .b32 %%i, %%t; .reg .f32 %%f<3>; .reg .f64 %%d<3>;\n"
-		".reg .b32 %%r<3>; .reg .b64 %%q<3>; .reg .b16 %%h<3>;\n"
+		".reg .b32 %%r<3>; .reg .b64 %%q<4>; .reg .b16 %%h<3>;\n"
 		"ld.param.u32 %%i, [n]; mov.u32 %%t, %%tid.x; setp.ne.u32 %%m, %%t, 0;\n"
 		"cvt.rn.f32.s32 %%f0, %%t; fma.rn.f32 %%f0, %%f0, 0f3c23d70a, 0f3f800000;\n"
 		"cvt.f64.f32 %%d0, %%f0; add.u32 %%r0, %%t, 0x3c003a00; cvt.u16.u32 %%h0, %%r0;\n"
 		"mul.wide.u32 %%q0, %%r0, 0x12345; add.u32 %%r2, %%t, 7; cvt.u64.u32 %%q2, %%r2;\n"
+		"cvt.u64.u32 %%q3, %%r0;\n"
 		"%s\nL:\n",
 		guard ? "@!%m bra E;" : "");
 
 	for (unsigned i = 0; instruction && i < REPEAT; i++)
 		n += snprintf(text + n, size - (size_t)n, "%s;\n", instruction);
 	n += snprintf(text + n, size - (size_t)n,
-		"sub.u32 %%i, %%i, 1; setp.ne.u32 %%p, %%i, 0; @%%p bra L;\nE: bar.sync 0; ret; }\n");
+		"sub.u32 %%i, %%i, 1; setp.ne.u32 %%p, %%i, 0; @%%p bra L;\nE: bar.sync 0; ret; "
+		"}\n");
 	return (size_t)n;
 }
 
@@ -170,7 +175,8 @@ static int ascending(const void *a, const void *b)
 }
 
 /* Returns seconds of processor time per loop of a warp, or a negative number. */
-static double measure(struct obd_env *env, struct obd_pool *pool, const char *instruction, bool guard)
+static double measure(
+	struct obd_env *env, struct obd_pool *pool, const char *instruction, bool guard)
 {
 	static char text[1 << 14];
 	char log[512];

@@ -344,7 +344,8 @@ static bool same_bits(const struct pt_row *row, enum pt_type t, uint64_t got, ui
 }
 
 /* Of a packed result each element may be either of the two correct ones. */
-static bool is_either(const struct pt_row *row, enum pt_type t, uint64_t got, uint64_t want, uint64_t alt)
+static bool is_either(
+	const struct pt_row *row, enum pt_type t, uint64_t got, uint64_t want, uint64_t alt)
 {
 	unsigned lanes = pt_type_lanes(t), each = pt_type_bits(t) / lanes;
 	for (unsigned l = 0; l < lanes; l++) {

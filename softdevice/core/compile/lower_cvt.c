@@ -128,8 +128,7 @@ static void chain_end(struct chain *c, uint32_t d)
 /* The same as op with an integer constant as second operand. */
 static void chain_constant(struct chain *c, uint32_t op, enum obd_type type, uint64_t value)
 {
-	chain_add(c, op, type)->second =
-		obd_const_new(c->b, obd_type_class(type), value, NULL);
+	chain_add(c, op, type)->second = obd_const_new(c->b, obd_type_class(type), value, NULL);
 }
 
 /* One cvt: the types and the modifiers. */
@@ -176,7 +175,7 @@ static void widen(struct chain *c, enum obd_type *type)
 	if (bytes >= 4)
 		return;
 	chain_add(c,
-		bytes == 1      ? (sign ? OBD_OP_sext8_32 : OBD_OP_zext8)
+		bytes == 1     ? (sign ? OBD_OP_sext8_32 : OBD_OP_zext8)
 			: sign ? OBD_OP_sext16_32
 			       : OBD_OP_zext16,
 		OBD_T_U32);
@@ -203,7 +202,7 @@ static void clamp(struct chain *c, enum obd_type dt, enum obd_type st)
 	}
 	if (most < ours)
 		chain_constant(c,
-			wide ? (sign ? OBD_OP_min_s64 : OBD_OP_min_u64)
+			wide           ? (sign ? OBD_OP_min_s64 : OBD_OP_min_u64)
 				: sign ? OBD_OP_min_s32
 				       : OBD_OP_min_u32,
 			t, most);
@@ -236,7 +235,7 @@ static bool from_integer(struct chain *c, const struct conversion *k)
 				wide ? 0ull - (1 << 18) : 0u - (1 << 18));
 		if (!narrow)
 			chain_constant(c,
-				wide ? (sign ? OBD_OP_min_s64 : OBD_OP_min_u64)
+				wide           ? (sign ? OBD_OP_min_s64 : OBD_OP_min_u64)
 					: sign ? OBD_OP_min_s32
 					       : OBD_OP_min_u32,
 				wide ? OBD_T_S64 : OBD_T_S32, 1 << 18);
@@ -343,14 +342,14 @@ static bool from_float(struct chain *c, const struct conversion *k)
 		chain_add(c, half ? OBD_OP_relu_h : OBD_OP_relu_f32, k->dt)->e =
 			k->dt == OBD_T_BF16;
 	if (k->dt == OBD_T_TF32)
-		chain_add(c, OBD_OP_cvt_tf32_f32, OBD_T_F32)->e = (uint16_t)(
-			k->mode == OBD_CVT_RNA ? OBD_RNA : direction(k->mode));
+		chain_add(c, OBD_OP_cvt_tf32_f32, OBD_T_F32)->e =
+			(uint16_t)(k->mode == OBD_CVT_RNA ? OBD_RNA : direction(k->mode));
 	return true;
 }
 
 /* Two f32 into one packed register; the first is the upper half. */
-static void pack_halves(struct obd_builder *b, const struct conversion *k, uint32_t d, uint32_t hi,
-	uint32_t lo)
+static void pack_halves(
+	struct obd_builder *b, const struct conversion *k, uint32_t d, uint32_t hi, uint32_t lo)
 {
 	bool bf16 = k->dt == OBD_T_BF16X2;
 	struct chain c = { .b = b, .v = hi, .type = OBD_T_F32 };
@@ -376,6 +375,51 @@ static void pack_halves(struct obd_builder *b, const struct conversion *k, uint3
 	chain_end(&c, d);
 }
 
+static uint32_t one_op(struct obd_builder *b, uint32_t op, enum obd_type t, uint32_t v)
+{
+	uint32_t r = obd_temp(b, t);
+
+	obd_emit(b, op, r, v, N, N);
+	return r;
+}
+
+/*
+ * Between pairs of 8-bit floats and pairs of f16 or f32, to nearest even and .satfinite. The first
+ * operand is the upper element. false: another conversion.
+ */
+static bool pair_of_bytes(
+	struct obd_builder *b, const struct conversion *k, uint32_t d, uint32_t hi, uint32_t lo)
+{
+	bool from = k->st == OBD_T_E4M3X2 || k->st == OBD_T_E5M2X2,
+	     to = k->dt == OBD_T_E4M3X2 || k->dt == OBD_T_E5M2X2;
+
+	if (k->mode != OBD_CVT_RN || from == to || (from && k->dt != OBD_T_F16X2) ||
+		(to && k->st != OBD_T_F16X2 && k->st != OBD_T_F32))
+		return false;
+	if (from) {
+		uint32_t r = k->relu ? obd_temp(b, OBD_T_U32) : d;
+
+		obd_emit(b,
+			k->st == OBD_T_E4M3X2 ? OBD_OP_cvt_f16x2_e4m3x2 : OBD_OP_cvt_f16x2_e5m2x2,
+			r, hi, N, N);
+		if (k->relu)
+			obd_emit(b, OBD_OP_relu_h, d, r, N, N)->e_raw = 0;
+		return true;
+	}
+	if (k->st == OBD_T_F16X2) {
+		lo = one_op(b, OBD_OP_cvt_f32_f16, OBD_T_F32, hi);
+		hi = one_op(b, OBD_OP_hi_32, OBD_T_U32, hi);
+		hi = one_op(b, OBD_OP_cvt_f32_f16, OBD_T_F32, hi);
+	}
+	if (k->relu) {
+		hi = one_op(b, OBD_OP_relu_f32, OBD_T_F32, hi);
+		lo = one_op(b, OBD_OP_relu_f32, OBD_T_F32, lo);
+	}
+	obd_emit(b, k->dt == OBD_T_E4M3X2 ? OBD_OP_cvt_e4m3x2_f32 : OBD_OP_cvt_e5m2x2_f32, d, hi,
+		lo, N);
+	return true;
+}
+
 static void lower_pair(struct obd_builder *b, struct obd_stmt *s, const struct conversion *k)
 {
 	uint32_t d = obd_dst(b, s, 0, k->dt), a, second;
@@ -388,6 +432,8 @@ static void lower_pair(struct obd_builder *b, struct obd_stmt *s, const struct c
 		pack_halves(b, k, d, a, second);
 		return;
 	}
+	if (pair_of_bytes(b, k, d, a, second))
+		return;
 	obd_emit(b, OBD_OP_cvt, d, a, second, N)->imm =
 		OBD_CVT_CODE(k->dt, k->st, k->mode, k->satfinite, 0, k->relu);
 }
@@ -402,9 +448,9 @@ static void extend_result(struct obd_builder *b, const struct conversion *k, enu
 	if (r == d) {
 		if (narrow && obd_type_bytes(dreg) > bytes)
 			obd_emit(b,
-				bytes == 2                        ? OBD_OP_sext16_32
+				bytes == 2                          ? OBD_OP_sext16_32
 					: obd_type_bytes(dreg) == 2 ? OBD_OP_sext8_16
-								  : OBD_OP_sext8_32,
+								    : OBD_OP_sext8_32,
 				d, d, N, N);
 		return;
 	}

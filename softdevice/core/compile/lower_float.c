@@ -216,8 +216,7 @@ static void arithmetic_half(
 	copy32(b, d, r);
 }
 
-static void minmax_half(
-	struct obd_builder *b, const struct obd_stmt *s, bool max, enum obd_type t)
+static void minmax_half(struct obd_builder *b, const struct obd_stmt *s, bool max, enum obd_type t)
 {
 	bool nan = obd_q(s, OBD_Q_NaN);
 	uint32_t op = max ? (nan ? OBD_OP_maxnan_h : OBD_OP_max_h)
@@ -365,11 +364,15 @@ static void lower_unary(struct obd_builder *b, struct obd_stmt *s, uint32_t whic
 		function_half(b, s, which == EX2, t, d);
 		return;
 	}
-	uint32_t x = source32(b, s, 1);
+	/* .ftz: only where a subnormal operand matters, or a result can be subnormal */
+	bool ftz = obd_q(s, OBD_Q_ftz);
+	uint32_t x = which == EX2 || which == COS ? obd_src(b, s, 1, t) : source32(b, s, 1);
 
 	set_rounding(b, s);
 	obd_emit(b, ops[which], d, x, N, N);
-	finish32(b, s, d);
+	b->round = OBD_RN;
+	if (ftz && (which == EX2 || which == RCP))
+		obd_emit(b, OBD_OP_ftz_f32, d, d, N, N);
 }
 
 static void lower_fma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)

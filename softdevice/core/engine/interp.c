@@ -250,8 +250,18 @@ HANDLER(H_round)
 	__asm__ volatile("" ::: "memory");
 	_mm_setcsr(old);
 	return next;
+#elif defined(__aarch64__)
+	u64 old, mode = in->e == OBD_RM ? 2 : in->e == OBD_RP ? 1 : in->e == OBD_RZ ? 3 : 0;
+
+	w->from++;
+	__asm__ volatile("mrs %0, fpcr" : "=r"(old));
+	__asm__ volatile("msr fpcr, %0" ::"r"((old & ~(3ull << 22)) | (mode << 22)) : "memory");
+	const struct obd_insn *next =
+		(WHOLE(m) ? full_table : mask_table)[in[1].op](in + 1, regs, m, w, 0);
+	__asm__ volatile("msr fpcr, %0" ::"r"(old) : "memory");
+	return next;
 #else
-	return (WHOLE(m) ? full_table : mask_table)[in[1].op](in + 1, regs, m, w, 0);
+#error "no rounding modes on this processor"
 #endif
 }
 

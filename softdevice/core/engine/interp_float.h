@@ -57,8 +57,8 @@ static inline bool any_vi(vi mask)
 static inline vf nan_vf(vf x)
 {
 #if defined(__AVX512F__)
-	return (vf)_mm512_mask_mov_ps((__m512)x, _mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_UNORD_Q),
-		(__m512)splat(QNAN32));
+	return (vf)_mm512_mask_mov_ps((__m512)x,
+		_mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_UNORD_Q), (__m512)splat(QNAN32));
 #else
 	return pickf(x != x, splat(QNAN32), x);
 #endif
@@ -95,9 +95,9 @@ static inline vf max_vf(vf a, vf b)
 /* Numbers whose magnitude has a bit pattern below `least` become zero and keep their sign. */
 static inline vf flush_below(vf x, i32 least)
 {
-	vi small = ((vi)abs_vf(x) - least) >> 31;
+	vu small = (vu)(((vi)abs_vf(x) - least) >> 31);
 
-	return (vf)((vu)x & ((vu)~small | 0x80000000u));
+	return (vf)((vu)x & ~(small & 0x7fffffffu));
 }
 
 static inline vf flush_vf(vf x)
@@ -105,10 +105,27 @@ static inline vf flush_vf(vf x)
 	return flush_below(x, 0x00800000);
 }
 
-/* Subnormals of f16 become zero. */
-static inline vf f16_flush(vf x)
+/* 16-bit elements to 32-bit ones with the same value, and back; those are below 2^16. */
+static inline vu widen(vh h)
 {
-	return flush_below(x, 0x38800000);
+#if defined(__SSE4_1__) && !defined(__AVX2__)
+	return (vu)_mm_cvtepu16_epi32((__m128i){ (long long)h, 0 });
+#else
+	return __builtin_convertvector(h, vu);
+#endif
+}
+
+static inline vh narrow(vu x)
+{
+#if defined(__AVX2__) && !defined(__AVX512F__)
+	__m256i twice = _mm256_packus_epi32((__m256i)x, (__m256i)x);
+
+	return (vh)_mm256_castsi256_si128(_mm256_permute4x64_epi64(twice, 8));
+#elif defined(__SSE4_1__) && !defined(__AVX2__)
+	return (vh)(((__m128i)_mm_packus_epi32((__m128i)x, (__m128i)x))[0]);
+#else
+	return __builtin_convertvector(x, vh);
+#endif
 }
 
 static inline vf f16_unpack(vh h)
@@ -118,7 +135,7 @@ static inline vf f16_unpack(vh h)
 #elif defined(__F16C__)
 	return (vf)_mm256_cvtph_ps((__m128i)h);
 #else
-	vu w = __builtin_convertvector(h, vu), mag = w & 0x7fff, sign = (w & 0x8000) << 16;
+	vu w = widen(h), mag = w & 0x7fff, sign = (w & 0x8000) << 16;
 	vf tiny = __builtin_convertvector((vi)mag, vf) * 0x1p-24f;
 	vu normal = (mag << 13) + (112u << 23);
 
@@ -145,8 +162,19 @@ static inline vh f16_pack(vf x)
 	r = pick((vi)up >= 0x47800000, (vu){ 0 } + 0x7c00, r);
 	r = pick((vi)mag < 0x38800000, tiny, r) | sign;
 	r = pick((vi)mag > 0x7f800000, (vu){ 0 } + 0x7fff, r);
-	return __builtin_convertvector(r, vh);
+	return narrow(r);
 #endif
+}
+
+/* The same with subnormal operands and results flushed to zero. */
+static inline vf f16z_unpack(vh h)
+{
+	return f16_unpack(h & ~((vh)((h & 0x7c00) == 0) & 0x7fff));
+}
+
+static inline vh f16z_pack(vf x)
+{
+	return f16_pack(flush_below(x, 0x38800000));
 }
 
 /* Rounds to f16 in one of the directions OBD_RZ, OBD_RM, OBD_RP. */
@@ -170,14 +198,14 @@ static inline vu f16_directed(vf x, u32 mode)
 
 static inline vf bf16_unpack(vh h)
 {
-	return (vf)(__builtin_convertvector(h, vu) << 16);
+	return (vf)(widen(h) << 16);
 }
 
 static inline vh bf16_pack(vf x)
 {
 	vu b = (vu)x, r = (b + 0x7fff + ((b >> 16) & 1)) >> 16;
 
-	return __builtin_convertvector(pick(x != x, (vu){ 0 } + 0x7fff, r), vh);
+	return narrow(pick(x != x, (vu){ 0 } + 0x7fff, r));
 }
 
 static inline vu bf16_directed(vf x, u32 mode)
@@ -196,6 +224,59 @@ static inline vu tf32_round(vf x, u32 mode)
 
 	b += mode == OBD_RN ? ((b >> 13) & 1) + 0xfff : (vu){ 0 } + (mode == OBD_RNA ? 0x1000u : 0);
 	return pick(x != x, (vu){ 0 } + 0x7fffffff, b) & ~0x1fffu;
+}
+
+/*
+ * Rounds to nearest even in a format of 8 bits; numbers above `most` become that number. The format
+ * has a fraction of 23 - shift bits and the exponent bias 127 - bias. `unit` is a number whose unit of
+ * the last place is that of the format's subnormals, which end below `normal`.
+ */
+static inline vu f8_pack(vf x, f32 most, u32 shift, u32 bias, f32 unit, i32 normal)
+{
+	vu mag = (vu)min_vf(splat(most), abs_vf(x));
+	vu up = mag + ((1u << (shift - 1)) - 1) + ((mag >> shift) & 1);
+	vu tiny = (vu)((vf)mag + unit) - obd_f32_bits(unit);
+	vu r = pick((vi)mag < normal, tiny, (up >> shift) - (bias << (23 - shift)));
+
+	return pick(x != x, (vu){ 0 } + 0x7f, r | (((vu)x >> 24) & 0x80));
+}
+
+static inline vu e4m3_pack(vf x)
+{
+	return f8_pack(x, 448.0f, 20, 120, 0x1p14f, 0x3c800000);
+}
+
+static inline vu e5m2_pack(vf x)
+{
+	return f8_pack(x, 57344.0f, 21, 112, 0x1p7f, 0x38800000);
+}
+
+/* The exact f16 of an 8-bit number. */
+static inline vu e4m3_f16(vu b)
+{
+	vu mag = b & 0x7f, r = (mag << 7) + (8u << 10); /* the biases differ by 8 */
+	vf tiny = __builtin_convertvector((vi)mag, vf) * 0x1p-9f;
+
+	r = pick((vi)mag < 8, widen(f16_pack(tiny)), r) | ((b & 0x80) << 8);
+	return pick((vi)mag == 0x7f, (vu){ 0 } + 0x7fff, r);
+}
+
+static inline vu e5m2_f16(vu b)
+{
+	return pick((vi)(b & 0x7f) > 0x7c, (vu){ 0 } + 0x7fff, b << 8);
+}
+
+/*
+ * Converts to an integer of 8 or 16 bits, toward zero and clamped. NaN gives 0. what: OBD_SMALL. The
+ * result is zero-extended.
+ */
+static inline vu small_integer(vf x, u32 what)
+{
+	u32 bits = what & 31, sign = what >> 5;
+	f32 top = (f32)((1 << (bits - sign)) - 1), low = sign ? -top - 1 : 0;
+	vf y = max_vf(min_vf(splat(top), x), splat(low));
+
+	return (vu) __builtin_convertvector(y, vi) & (vu)(x == x) & ((1u << bits) - 1);
 }
 
 /*
@@ -252,15 +333,11 @@ static inline vf fma_bf16(vf a, vf b, vf c)
 #define ROUNDER 0x1.8p23f
 
 /*
- * 2^x for x = n + f, |f| <= 1/2: 1 + f * polynomial, times 2^n. The coefficients interpolate at
- * Chebyshev nodes; relative error 2^-26.7 and the rounding errors. The factor is applied in two
- * steps, so that a subnormal result is rounded once. A NaN remains one.
+ * 2^f for |f| <= 1/2, as 1 + f * polynomial. The coefficients interpolate at Chebyshev nodes; relative
+ * error 2^-26.7 and the rounding errors.
  */
-static inline vf ex2_vf(vf x)
+static inline vf ex2_part(vf f)
 {
-	vf y = max_vf(splat(-200.0f), min_vf(splat(200.0f), x));
-	vf t = y + ROUNDER, f = y - (t - ROUNDER);
-	vi n = (vi)t - 0x4b400000, half = n >> 1;
 	vf q = splat(0x1.44138ap-13f);
 
 	q = q * f + 0x1.5f0890p-10f;
@@ -268,24 +345,35 @@ static inline vf ex2_vf(vf x)
 	q = q * f + 0x1.c6af6cp-5f;
 	q = q * f + 0x1.ebfbe0p-3f;
 	q = q * f + 0x1.62e430p-1f;
-	q = q * f + 1.0f;
-	return q * (vf)((half + 127) << 23) * (vf)((n - half + 127) << 23);
+	return q * f + 1.0f;
 }
 
 /* The same with a relative error of 2^-17.1, for results of 16 bits. */
-static inline vf ex2_short_vf(vf x)
+static inline vf ex2_short_part(vf f)
 {
-	vf y = max_vf(splat(-200.0f), min_vf(splat(200.0f), x));
-	vf t = y + ROUNDER, f = y - (t - ROUNDER);
-	vi n = (vi)t - 0x4b400000, half = n >> 1;
 	vf q = splat(0x1.3c6e5cp-7f);
 
 	q = q * f + 0x1.c96d5ep-5f;
 	q = q * f + 0x1.ebfb3ep-3f;
 	q = q * f + 0x1.62e2d2p-1f;
-	q = q * f + 1.0f;
-	return q * (vf)((half + 127) << 23) * (vf)((n - half + 127) << 23);
+	return q * f + 1.0f;
 }
+
+/*
+ * 2^x for x = n + f. The factor 2^n is applied in two steps, so that a subnormal result is rounded
+ * once. A NaN remains one.
+ */
+#define EX2(name, part)                                                             \
+	static inline vf name(vf x)                                                 \
+	{                                                                           \
+		vf y = max_vf(splat(-200.0f), min_vf(splat(200.0f), x));            \
+		vf t = y + ROUNDER, q = part(y - (t - ROUNDER));                    \
+		vi n = (vi)t - 0x4b400000, half = n >> 1;                           \
+                                                                                    \
+		return q * (vf)((half + 127) << 23) * (vf)((n - half + 127) << 23); \
+	}
+EX2(ex2_vf, ex2_part)
+EX2(ex2_short_vf, ex2_short_part)
 
 /*
  * log2 of x = 2^e * (1 + f), sqrt(1/2) <= 1 + f < sqrt(2): e + f * polynomial. Relative error of the
@@ -293,8 +381,15 @@ static inline vf ex2_short_vf(vf x)
  */
 static inline vf lg2_vf(vf x)
 {
-	vi tiny = abs_vf(x) < 0x1p-126f;
-	vi b = (vi)pickf(tiny, x * 0x1p23f, x), e = (b - 0x3f3504f3) >> 23;
+	vi b = (vi)x, rare = (b < 0x00800000) | (b >= 0x7f800000), more = { 0 };
+
+	if (UNLIKELY(any_vi(rare))) {
+		vi tiny = abs_vf(x) < 0x1p-126f;
+
+		b = (vi)pickf(tiny, x * 0x1p23f, x);
+		more = tiny & 23;
+	}
+	vi e = (b - 0x3f3504f3) >> 23;
 	vf f = (vf)(b - (e << 23)) - 1.0f, q = splat(-0x1.b84fb6p-4f);
 
 	q = q * f + 0x1.7a63a0p-3f;
@@ -306,10 +401,13 @@ static inline vf lg2_vf(vf x)
 	q = q * f + 0x1.ec70aap-2f;
 	q = q * f + -0x1.715470p-1f;
 	q = q * f + 0x1.715476p+0f;
-	q = q * f + __builtin_convertvector(e - (tiny & 23), vf);
-	q = pickf(x == 0, splat(-INFINITY), q);
-	q = pickf(x == INFINITY, x, q);
-	return pickf((x < 0) | (x != x), splat(QNAN32), q);
+	q = q * f + __builtin_convertvector(e - more, vf);
+	if (UNLIKELY(any_vi(rare))) {
+		q = pickf(x == 0, splat(-INFINITY), q);
+		q = pickf(x == INFINITY, x, q);
+		q = pickf((x < 0) | (x != x), splat(QNAN32), q);
+	}
+	return q;
 }
 
 static __attribute__((noinline)) void sin_rest(const f32 *x, u32 cosine, const i32 *which, f32 *r)
@@ -351,14 +449,19 @@ static inline vf sin_vf(vf x, u32 cosine)
 }
 
 /*
- * tanh: an odd polynomial for |x| < 0.6 (relative error 2^-26), else 1 - 2 / (e^2x + 1), with the
- * sign of x. A NaN remains one.
+ * tanh: an odd polynomial for |x| < 0.6 (relative error 2^-26), else 1 - 2 / (2^y + 1) with
+ * y = 2 log2(e) |x| and the sign of x. A NaN remains one.
  */
+#define TANH_LARGE(a, part)                                                    \
+	vf y = min_vf(splat(40.0f), a * 0x1.715476p+1f), t = y + ROUNDER;      \
+	vf power = part(y - (t - ROUNDER)) * (vf)(((vi)t << 23) + 0x3f800000); \
+	vf large = 1.0f - 2.0f / (power + 1.0f)
+
 static inline vf tanh_vf(vf x)
 {
 	vf a = abs_vf(x), x2 = x * x, q = splat(-0x1.9adap-8f);
-	vf large = 1.0f - 2.0f / (ex2_vf(a * 0x1.715476p+1f) + 1.0f);
 
+	TANH_LARGE(a, ex2_part);
 	q = q * x2 + 0x1.59e1c8p-6f;
 	q = q * x2 + -0x1.b955dcp-5f;
 	q = q * x2 + 0x1.110ee0p-3f;
@@ -371,8 +474,8 @@ static inline vf tanh_vf(vf x)
 static inline vf tanh_short_vf(vf x)
 {
 	vf a = abs_vf(x), x2 = x * x, q = splat(-0x1.672db0p-5f);
-	vf large = 1.0f - 2.0f / (ex2_short_vf(a * 0x1.715476p+1f) + 1.0f);
 
+	TANH_LARGE(a, ex2_short_part);
 	q = q * x2 + 0x1.0e6482p-3f;
 	q = q * x2 + -0x1.554e8ap-2f;
 	q = q * x2 * a + a;

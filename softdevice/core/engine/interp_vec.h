@@ -15,36 +15,36 @@ static inline void put_lanes(char *d, const vu *t, u32 m)
 		out[i] = pick((vi)(bits[i] & m) == 0, out[i], t[i]);
 }
 
-#define BOTH_HANDLERS(name)                        \
-	HANDLER(F_##name)                          \
-	{                                          \
-		C_##name(in, regs, REG(in->d));    \
-		NEXT_F;                            \
-	}                                          \
-	HANDLER(M_##name)                          \
-	{                                          \
-		vu t[VECTORS];                     \
-		C_##name(in, regs, (char *)t);     \
-		put_lanes(REG(in->d), t, m);       \
-		NEXT_M;                            \
+#define BOTH_HANDLERS(name)                     \
+	HANDLER(F_##name)                       \
+	{                                       \
+		C_##name(in, regs, REG(in->d)); \
+		NEXT_F;                         \
+	}                                       \
+	HANDLER(M_##name)                       \
+	{                                       \
+		vu t[VECTORS];                  \
+		C_##name(in, regs, (char *)t);  \
+		put_lanes(REG(in->d), t, m);    \
+		NEXT_M;                         \
 	}
 #define COMPUTE(name)                                           \
 	static inline __attribute__((always_inline)) void name( \
 		const struct obd_insn *in, char *regs, char *to)
 
-#define HALF(name, format, value)                                              \
-	COMPUTE(C_##name)                                                      \
-	{                                                                      \
-		const vh *pa UNUSED = (const vh *)(const void *)REG(in->a),    \
-			    *pb UNUSED = (const vh *)(const void *)REG(in->b), \
-			    *pc UNUSED = (const vh *)(const void *)REG(in->c); \
-		for (unsigned i = 0; i < HALF_VECTORS; i++) {                  \
-			vf a UNUSED = format##_unpack(pa[i]);                  \
-			vf b UNUSED = format##_unpack(pb[i]);                  \
-			vf c UNUSED = format##_unpack(pc[i]);                  \
-			((vh *)(void *)to)[i] = format##_pack(value);          \
-		}                                                              \
-	}                                                                      \
+#define HALF(name, format, value)                                               \
+	COMPUTE(C_##name)                                                       \
+	{                                                                       \
+		const vh *pa UNUSED = (const vh *)(const void *)REG(in->a),     \
+			     *pb UNUSED = (const vh *)(const void *)REG(in->b), \
+			     *pc UNUSED = (const vh *)(const void *)REG(in->c); \
+		for (unsigned i = 0; i < HALF_VECTORS; i++) {                   \
+			vf a UNUSED = format##_unpack(pa[i]);                   \
+			vf b UNUSED = format##_unpack(pb[i]);                   \
+			vf c UNUSED = format##_unpack(pc[i]);                   \
+			((vh *)(void *)to)[i] = format##_pack(value);           \
+		}                                                               \
+	}                                                                       \
 	BOTH_HANDLERS(name)
 
 /* Vectors of signed 16-bit halves. */
@@ -85,16 +85,16 @@ static inline vhi key_h(vhi x)
 	}                                                                     \
 	BOTH_HANDLERS(name)
 
-#define VEC(name, value)                                                       \
-	COMPUTE(C_##name)                                                      \
-	{                                                                      \
-		const vu *pa = (const vu *)(const void *)REG(in->a),           \
-			 *pb UNUSED = (const vu *)(const void *)REG(in->b);    \
-		for (unsigned i = 0; i < VECTORS; i++) {                       \
-			vu a = pa[i], b UNUSED = pb[i];                        \
-			((vu *)(void *)to)[i] = value;                         \
-		}                                                              \
-	}                                                                      \
+#define VEC(name, value)                                                    \
+	COMPUTE(C_##name)                                                   \
+	{                                                                   \
+		const vu *pa = (const vu *)(const void *)REG(in->a),        \
+			 *pb UNUSED = (const vu *)(const void *)REG(in->b); \
+		for (unsigned i = 0; i < VECTORS; i++) {                    \
+			vu a = pa[i], b UNUSED = pb[i];                     \
+			((vu *)(void *)to)[i] = value;                      \
+		}                                                           \
+	}                                                                   \
 	BOTH_HANDLERS(name)
 
 static inline bool below_2_32(const u64 *a, const u64 *b)
@@ -105,46 +105,46 @@ static inline bool below_2_32(const u64 *a, const u64 *b)
 	return bits >> 32 == 0;
 }
 
-#define QUOT(name, narrow, wide)                                        \
-	HANDLER(F_##name)                                               \
-	{                                                               \
-		const u64 *pa = (const u64 *)(const void *)REG(in->a);  \
-		const u64 *pb = (const u64 *)(const void *)REG(in->b);  \
-		u64 *d = (u64 *)(void *)REG(in->d);                     \
-		if (LIKELY(below_2_32(pa, pb))) {                       \
-			LOOP LANES                                      \
-			{                                               \
-				u64 a = pa[i], b = pb[i];               \
-				d[i] = narrow;                          \
-			}                                               \
-		} else {                                                \
-			LANES                                           \
-			{                                               \
-				u64 a = pa[i], b = pb[i];               \
-				d[i] = wide;                            \
-			}                                               \
-		}                                                       \
-		NEXT_F;                                                 \
-	}                                                               \
-	HANDLER(M_##name)                                               \
-	{                                                               \
-		const u64 *pa = (const u64 *)(const void *)REG(in->a);  \
-		const u64 *pb = (const u64 *)(const void *)REG(in->b);  \
-		u64 *d = (u64 *)(void *)REG(in->d);                     \
-		if (LIKELY(below_2_32(pa, pb))) {                       \
-			LOOP LANES                                      \
-			{                                               \
-				u64 a = pa[i], b = pb[i], r = narrow;   \
-				d[i] = (m & lane_bit[i]) ? r : d[i];    \
-			}                                               \
-		} else {                                                \
-			for (u32 rest = m; rest; rest &= rest - 1) {    \
+#define QUOT(name, narrow, wide)                                            \
+	HANDLER(F_##name)                                                   \
+	{                                                                   \
+		const u64 *pa = (const u64 *)(const void *)REG(in->a);      \
+		const u64 *pb = (const u64 *)(const void *)REG(in->b);      \
+		u64 *d = (u64 *)(void *)REG(in->d);                         \
+		if (LIKELY(below_2_32(pa, pb))) {                           \
+			LOOP LANES                                          \
+			{                                                   \
+				u64 a = pa[i], b = pb[i];                   \
+				d[i] = narrow;                              \
+			}                                                   \
+		} else {                                                    \
+			LANES                                               \
+			{                                                   \
+				u64 a = pa[i], b = pb[i];                   \
+				d[i] = wide;                                \
+			}                                                   \
+		}                                                           \
+		NEXT_F;                                                     \
+	}                                                                   \
+	HANDLER(M_##name)                                                   \
+	{                                                                   \
+		const u64 *pa = (const u64 *)(const void *)REG(in->a);      \
+		const u64 *pb = (const u64 *)(const void *)REG(in->b);      \
+		u64 *d = (u64 *)(void *)REG(in->d);                         \
+		if (LIKELY(below_2_32(pa, pb))) {                           \
+			LOOP LANES                                          \
+			{                                                   \
+				u64 a = pa[i], b = pb[i], r = narrow;       \
+				d[i] = (m & lane_bit[i]) ? r : d[i];        \
+			}                                                   \
+		} else {                                                    \
+			for (u32 rest = m; rest; rest &= rest - 1) {        \
 				unsigned i = (unsigned)__builtin_ctz(rest); \
-				u64 a = pa[i], b = pb[i];               \
-				d[i] = wide;                            \
-			}                                               \
-		}                                                       \
-		NEXT_M;                                                 \
+				u64 a = pa[i], b = pb[i];                   \
+				d[i] = wide;                                \
+			}                                                   \
+		}                                                           \
+		NEXT_M;                                                     \
 	}
 
 #include "softdevice/core/ops_vector.h"

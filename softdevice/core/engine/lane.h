@@ -408,9 +408,9 @@ static inline f32 obd_nan32(f32 x)
 #define FTZ(x) obd_ftz(x)
 static inline f32 obd_ftz(f32 x)
 {
-	u32 b = obd_f32_bits(x);
+	u32 b = obd_f32_bits(x), small = (u32)((i32)((b & 0x7fffffff) - 0x00800000) >> 31);
 
-	return obd_bits_f32((b & 0x7f800000) ? b : b & 0x80000000);
+	return obd_bits_f32(b & ~(small & 0x7fffffff));
 }
 
 static inline f32 obd_min_f32(f32 a, f32 b)
@@ -496,7 +496,10 @@ static inline u32 obd_f32_u32(f32 a)
 {
 	if (a >= 0x1p32f)
 		return UINT32_MAX;
-	return a > 0 ? (u32)(i64)a : 0;
+	bool big = a >= 0x1p31f; /* the signed conversion is the one that exists for vectors */
+	u32 r = (u32)(i32)(big ? a - 0x1p31f : a) + (big ? 1u << 31 : 0);
+
+	return a > 0 ? r : 0;
 }
 
 /* To 64-bit integers, and from f64, NaN gives the number whose top bit alone is set. */
@@ -543,15 +546,6 @@ static inline u32 obd_f64_u32(f64 a)
 }
 
 /* what: OBD_SMALL. The result is zero-extended. */
-static inline u32 obd_f32_small(f32 a, u32 what)
-{
-	u32 bits = what & 31, sign = what >> 5;
-	f32 top = (f32)((1 << (bits - sign)) - 1), low = sign ? -top - 1 : 0;
-	f32 x = a > top ? top : a > low ? a : low;
-
-	return a == a ? (u32)(i32)x & ((1u << bits) - 1) : 0;
-}
-
 static inline u32 obd_f64_small(f64 a, u32 what)
 {
 	u32 bits = what & 31, sign = what >> 5;
