@@ -5,14 +5,9 @@
  * widened, then rounded to an integer or clamped as the modifiers say, then converted. All others
  * are one operation with a packed description (engine/cvt.c).
  */
-#include "softdevice/core/compile/lower.h"
+#include "softdevice/core/compile/lower_cvt.h"
 
 #define N OBD_NONE
-
-static bool is_pair(enum obd_type t)
-{
-	return t >= OBD_T_F16X2 && t <= OBD_T_E5M2X2;
-}
 
 static uint32_t mode_of(const struct obd_stmt *s)
 {
@@ -79,20 +74,7 @@ static bool plain_integer(struct obd_builder *b, enum obd_type dt, enum obd_type
 	return true;
 }
 
-/*
- * Operations of which each takes the result of the one before. The last is kept back until
- * chain_end, which gives it the destination.
- */
-struct chain {
-	struct obd_builder *b;
-	uint32_t v; /* the value so far */
-	enum obd_type type;
-	bool pending;
-	uint32_t op, second, round;
-	uint16_t e;
-};
-
-static void chain_emit(struct chain *c, uint32_t d)
+static void chain_emit(struct obd_chain *c, uint32_t d)
 {
 	c->b->round = c->round;
 	obd_emit(c->b, c->op, d, c->v, c->second, N)->e_raw = c->e;
@@ -100,8 +82,7 @@ static void chain_emit(struct chain *c, uint32_t d)
 	c->pending = false;
 }
 
-/* Appends an operation with a result of the type. Returns the chain's last operation. */
-static struct chain *chain_add(struct chain *c, uint32_t op, enum obd_type type)
+struct obd_chain *obd_chain_add(struct obd_chain *c, uint32_t op, enum obd_type type)
 {
 	if (c->pending) {
 		uint32_t t = obd_temp(c->b, c->type);
@@ -118,32 +99,26 @@ static struct chain *chain_add(struct chain *c, uint32_t op, enum obd_type type)
 	return c;
 }
 
-static void chain_end(struct chain *c, uint32_t d)
+void obd_chain_end(struct obd_chain *c, uint32_t d)
 {
 	if (!c->pending)
-		chain_add(c, obd_type_bytes(c->type) == 8 ? OBD_OP_mov_64 : OBD_OP_mov_32, c->type);
+		obd_chain_add(
+			c, obd_type_bytes(c->type) == 8 ? OBD_OP_mov_64 : OBD_OP_mov_32, c->type);
 	chain_emit(c, d);
 }
 
 /* The same as op with an integer constant as second operand. */
-static void chain_constant(struct chain *c, uint32_t op, enum obd_type type, uint64_t value)
+static void chain_constant(struct obd_chain *c, uint32_t op, enum obd_type type, uint64_t value)
 {
-	chain_add(c, op, type)->second = obd_const_new(c->b, obd_type_class(type), value, NULL);
+	obd_chain_add(c, op, type)->second = obd_const_new(c->b, obd_type_class(type), value, NULL);
 }
-
-/* One cvt: the types and the modifiers. */
-struct conversion {
-	enum obd_type dt, st;
-	uint32_t mode;
-	bool sat, satfinite, ftz, relu;
-};
 
 static bool is_half(enum obd_type t)
 {
 	return t == OBD_T_F16 || t == OBD_T_BF16;
 }
 
-static bool directed(uint32_t mode)
+bool obd_cvt_directed(uint32_t mode)
 {
 	return mode == OBD_CVT_RZ || mode == OBD_CVT_RM || mode == OBD_CVT_RP;
 }
@@ -156,25 +131,24 @@ static uint32_t direction(uint32_t mode)
 				     : OBD_RN;
 }
 
-/* f32 to f16 or bf16 */
-static void to_half(struct chain *c, enum obd_type dt, uint32_t mode)
+void obd_chain_to_half(struct obd_chain *c, enum obd_type dt, uint32_t mode)
 {
 	bool f16 = dt == OBD_T_F16;
 	uint32_t plain = f16 ? OBD_OP_cvt_f16_f32 : OBD_OP_cvt_bf16_f32,
 		 other = f16 ? OBD_OP_cvt_f16m_f32 : OBD_OP_cvt_bf16m_f32;
 
-	chain_add(c, directed(mode) ? other : plain, dt)->e = (uint16_t)direction(mode);
+	obd_chain_add(c, obd_cvt_directed(mode) ? other : plain, dt)->e = (uint16_t)direction(mode);
 }
 
 /* Extends a narrow integer to 32 bits. *type becomes the type of the result. */
-static void widen(struct chain *c, enum obd_type *type)
+static void widen(struct obd_chain *c, enum obd_type *type)
 {
 	uint32_t bytes = obd_type_bytes(*type);
 	bool sign = obd_type_signed(*type);
 
 	if (bytes >= 4)
 		return;
-	chain_add(c,
+	obd_chain_add(c,
 		bytes == 1     ? (sign ? OBD_OP_sext8_32 : OBD_OP_zext8)
 			: sign ? OBD_OP_sext16_32
 			       : OBD_OP_zext16,
@@ -186,7 +160,7 @@ static void widen(struct chain *c, enum obd_type *type)
  * Clamps a 32-bit or 64-bit integer of type st to the range of dt; the result keeps type st.
  * Bounds that st cannot pass are left out.
  */
-static void clamp(struct chain *c, enum obd_type dt, enum obd_type st)
+static void clamp(struct obd_chain *c, enum obd_type dt, enum obd_type st)
 {
 	bool wide = obd_type_bytes(st) == 8, sign = obd_type_signed(st);
 	uint32_t bits = obd_type_bytes(dt) * 8, have = wide ? 64 : 32;
@@ -209,7 +183,7 @@ static void clamp(struct chain *c, enum obd_type dt, enum obd_type st)
 }
 
 /* From an integer to a float; false: the chain has no operations for it. */
-static bool from_integer(struct chain *c, const struct conversion *k)
+static bool from_integer(struct obd_chain *c, const struct obd_conversion *k)
 {
 	enum obd_type st = k->st;
 	bool half = is_half(k->dt), wide = obd_type_bytes(st) == 8, narrow = obd_type_bytes(st) < 4;
@@ -222,9 +196,9 @@ static bool from_integer(struct chain *c, const struct conversion *k)
 	bool sign = obd_type_signed(st);
 
 	if (half && k->dt == OBD_T_BF16 && !narrow) {
-		chain_add(c, sign ? OBD_OP_cvt_f64_s32 : OBD_OP_cvt_f64_u32, OBD_T_F64);
-		chain_add(c, OBD_OP_odd_f32_f64, OBD_T_F32);
-		to_half(c, k->dt, k->mode);
+		obd_chain_add(c, sign ? OBD_OP_cvt_f64_s32 : OBD_OP_cvt_f64_u32, OBD_T_F64);
+		obd_chain_add(c, OBD_OP_odd_f32_f64, OBD_T_F32);
+		obd_chain_to_half(c, k->dt, k->mode);
 		return true;
 	}
 	if (half) {
@@ -240,9 +214,9 @@ static bool from_integer(struct chain *c, const struct conversion *k)
 					       : OBD_OP_min_u32,
 				wide ? OBD_T_S64 : OBD_T_S32, 1 << 18);
 		if (wide)
-			chain_add(c, OBD_OP_lo_64, OBD_T_S32);
-		chain_add(c, OBD_OP_cvt_f32_s32, OBD_T_F32);
-		to_half(c, k->dt, k->mode);
+			obd_chain_add(c, OBD_OP_lo_64, OBD_T_S32);
+		obd_chain_add(c, OBD_OP_cvt_f32_s32, OBD_T_F32);
+		obd_chain_to_half(c, k->dt, k->mode);
 		return true;
 	}
 	static const uint16_t ops[2][2][2] = {
@@ -254,15 +228,15 @@ static bool from_integer(struct chain *c, const struct conversion *k)
 	bool f64 = k->dt == OBD_T_F64;
 
 	/* the rounding prefix is slow: not for conversions that are exact */
-	chain_add(c, ops[f64][wide][sign], k->dt)->round =
+	obd_chain_add(c, ops[f64][wide][sign], k->dt)->round =
 		narrow || (f64 && !wide) ? OBD_RN : direction(k->mode);
 	if (k->sat)
-		chain_add(c, f64 ? OBD_OP_sat_f64 : OBD_OP_sat_f32, k->dt);
+		obd_chain_add(c, f64 ? OBD_OP_sat_f64 : OBD_OP_sat_f32, k->dt);
 	return true;
 }
 
 /* Rounds to an integral value of the same type. */
-static void round_integral(struct chain *c, uint32_t mode)
+static void round_integral(struct obd_chain *c, uint32_t mode)
 {
 	static const uint16_t ops[4][2] = {
 		{ OBD_OP_rint_f32, OBD_OP_rint_f64 },
@@ -275,10 +249,10 @@ static void round_integral(struct chain *c, uint32_t mode)
 		: mode == OBD_CVT_RPI || mode == OBD_CVT_RP        ? 3
 								   : 0;
 
-	chain_add(c, ops[which][c->type == OBD_T_F64], c->type);
+	obd_chain_add(c, ops[which][c->type == OBD_T_F64], c->type);
 }
 
-static void to_integer(struct chain *c, const struct conversion *k)
+static void to_integer(struct obd_chain *c, const struct obd_conversion *k)
 {
 	static const uint16_t ops[2][2][2] = {
 		{ { OBD_OP_cvt_u32_f32, OBD_OP_cvt_s32_f32 },
@@ -292,14 +266,14 @@ static void to_integer(struct chain *c, const struct conversion *k)
 	if (k->mode != OBD_CVT_RZI) /* the conversion rounds toward zero */
 		round_integral(c, k->mode);
 	if (bytes >= 4)
-		chain_add(c, ops[f64][bytes == 8][sign], k->dt);
+		obd_chain_add(c, ops[f64][bytes == 8][sign], k->dt);
 	else
-		chain_add(c, f64 ? OBD_OP_cvt_small_f64 : OBD_OP_cvt_small_f32, OBD_T_U32)->e =
+		obd_chain_add(c, f64 ? OBD_OP_cvt_small_f64 : OBD_OP_cvt_small_f32, OBD_T_U32)->e =
 			OBD_SMALL(bytes * 8, sign);
 }
 
 /* From a float; false: the chain has no operations for it. */
-static bool from_float(struct chain *c, const struct conversion *k)
+static bool from_float(struct obd_chain *c, const struct obd_conversion *k)
 {
 	bool integer = !obd_type_float(k->dt), half = is_half(k->dt);
 
@@ -312,10 +286,10 @@ static bool from_float(struct chain *c, const struct conversion *k)
 		return false;
 	c->type = k->st == OBD_T_F64 ? OBD_T_F64 : OBD_T_F32;
 	if (is_half(k->st))
-		chain_add(c, k->st == OBD_T_F16 ? OBD_OP_cvt_f32_f16 : OBD_OP_cvt_f32_bf16,
+		obd_chain_add(c, k->st == OBD_T_F16 ? OBD_OP_cvt_f32_f16 : OBD_OP_cvt_f32_bf16,
 			OBD_T_F32);
 	else if (k->ftz && k->st == OBD_T_F32)
-		chain_add(c, OBD_OP_ftz_f32, OBD_T_F32);
+		obd_chain_add(c, OBD_OP_ftz_f32, OBD_T_F32);
 	if (integer) {
 		to_integer(c, k);
 		return true;
@@ -324,122 +298,31 @@ static bool from_float(struct chain *c, const struct conversion *k)
 		round_integral(c, k->mode);
 	/* clamping before the rounding gives the same as after it */
 	if (k->sat)
-		chain_add(c, c->type == OBD_T_F64 ? OBD_OP_sat_f64 : OBD_OP_sat_f32, c->type);
+		obd_chain_add(c, c->type == OBD_T_F64 ? OBD_OP_sat_f64 : OBD_OP_sat_f32, c->type);
 	if (k->dt == OBD_T_F64 && c->type == OBD_T_F32)
-		chain_add(c, OBD_OP_cvt_f64_f32, OBD_T_F64);
+		obd_chain_add(c, OBD_OP_cvt_f64_f32, OBD_T_F64);
 	if (k->dt == OBD_T_F32 && c->type == OBD_T_F64) {
-		chain_add(c, OBD_OP_cvt_f32_f64, OBD_T_F32)->round = direction(k->mode);
+		obd_chain_add(c, OBD_OP_cvt_f32_f64, OBD_T_F32)->round = direction(k->mode);
 		if (k->ftz)
-			chain_add(c, OBD_OP_ftz_f32, OBD_T_F32);
+			obd_chain_add(c, OBD_OP_ftz_f32, OBD_T_F32);
 	}
 	if (half && c->type == OBD_T_F64)
-		chain_add(c, OBD_OP_odd_f32_f64, OBD_T_F32);
+		obd_chain_add(c, OBD_OP_odd_f32_f64, OBD_T_F32);
 	if (half)
-		to_half(c, k->dt, k->mode);
+		obd_chain_to_half(c, k->dt, k->mode);
 	if (half && k->satfinite)
-		chain_add(c, OBD_OP_finite_h, k->dt)->e = k->dt == OBD_T_BF16;
+		obd_chain_add(c, OBD_OP_finite_h, k->dt)->e = k->dt == OBD_T_BF16;
 	if (k->relu)
-		chain_add(c, half ? OBD_OP_relu_h : OBD_OP_relu_f32, k->dt)->e =
+		obd_chain_add(c, half ? OBD_OP_relu_h : OBD_OP_relu_f32, k->dt)->e =
 			k->dt == OBD_T_BF16;
 	if (k->dt == OBD_T_TF32)
-		chain_add(c, OBD_OP_cvt_tf32_f32, OBD_T_F32)->e =
+		obd_chain_add(c, OBD_OP_cvt_tf32_f32, OBD_T_F32)->e =
 			(uint16_t)(k->mode == OBD_CVT_RNA ? OBD_RNA : direction(k->mode));
 	return true;
 }
 
-/* Two f32 into one packed register; the first is the upper half. */
-static void pack_halves(
-	struct obd_builder *b, const struct conversion *k, uint32_t d, uint32_t hi, uint32_t lo)
-{
-	bool bf16 = k->dt == OBD_T_BF16X2;
-	struct chain c = { .b = b, .v = hi, .type = OBD_T_F32 };
-
-	if (directed(k->mode)) {
-		enum obd_type t = bf16 ? OBD_T_BF16 : OBD_T_F16;
-		struct chain other = { .b = b, .v = lo, .type = OBD_T_F32 };
-		uint32_t upper = obd_temp(b, t);
-
-		to_half(&c, t, k->mode);
-		chain_end(&c, upper);
-		to_half(&other, t, k->mode);
-		c = other;
-		chain_add(&c, OBD_OP_pack_32, OBD_T_U32)->second = upper;
-	} else {
-		chain_add(&c, bf16 ? OBD_OP_cvt_bf16x2_f32 : OBD_OP_cvt_f16x2_f32, OBD_T_U32)
-			->second = lo;
-	}
-	if (k->satfinite)
-		chain_add(&c, OBD_OP_finite_h, OBD_T_U32)->e = bf16;
-	if (k->relu)
-		chain_add(&c, OBD_OP_relu_h, OBD_T_U32)->e = bf16;
-	chain_end(&c, d);
-}
-
-static uint32_t one_op(struct obd_builder *b, uint32_t op, enum obd_type t, uint32_t v)
-{
-	uint32_t r = obd_temp(b, t);
-
-	obd_emit(b, op, r, v, N, N);
-	return r;
-}
-
-/*
- * Between pairs of 8-bit floats and pairs of f16 or f32, to nearest even and .satfinite. The first
- * operand is the upper element. false: another conversion.
- */
-static bool pair_of_bytes(
-	struct obd_builder *b, const struct conversion *k, uint32_t d, uint32_t hi, uint32_t lo)
-{
-	bool from = k->st == OBD_T_E4M3X2 || k->st == OBD_T_E5M2X2,
-	     to = k->dt == OBD_T_E4M3X2 || k->dt == OBD_T_E5M2X2;
-
-	if (k->mode != OBD_CVT_RN || from == to || (from && k->dt != OBD_T_F16X2) ||
-		(to && k->st != OBD_T_F16X2 && k->st != OBD_T_F32))
-		return false;
-	if (from) {
-		uint32_t r = k->relu ? obd_temp(b, OBD_T_U32) : d;
-
-		obd_emit(b,
-			k->st == OBD_T_E4M3X2 ? OBD_OP_cvt_f16x2_e4m3x2 : OBD_OP_cvt_f16x2_e5m2x2,
-			r, hi, N, N);
-		if (k->relu)
-			obd_emit(b, OBD_OP_relu_h, d, r, N, N)->e_raw = 0;
-		return true;
-	}
-	if (k->st == OBD_T_F16X2) {
-		lo = one_op(b, OBD_OP_cvt_f32_f16, OBD_T_F32, hi);
-		hi = one_op(b, OBD_OP_hi_32, OBD_T_U32, hi);
-		hi = one_op(b, OBD_OP_cvt_f32_f16, OBD_T_F32, hi);
-	}
-	if (k->relu) {
-		hi = one_op(b, OBD_OP_relu_f32, OBD_T_F32, hi);
-		lo = one_op(b, OBD_OP_relu_f32, OBD_T_F32, lo);
-	}
-	obd_emit(b, k->dt == OBD_T_E4M3X2 ? OBD_OP_cvt_e4m3x2_f32 : OBD_OP_cvt_e5m2x2_f32, d, hi,
-		lo, N);
-	return true;
-}
-
-static void lower_pair(struct obd_builder *b, struct obd_stmt *s, const struct conversion *k)
-{
-	uint32_t d = obd_dst(b, s, 0, k->dt), a, second;
-
-	obd_operand_count(b, s, is_pair(k->st) ? 2 : 3, is_pair(k->st) ? 2 : 3);
-	a = obd_src(b, s, 1, k->st);
-	second = s->n_opd > 2 ? obd_src(b, s, 2, k->st) : a;
-	if (k->st == OBD_T_F32 && (k->dt == OBD_T_F16X2 || k->dt == OBD_T_BF16X2) &&
-		k->mode <= OBD_CVT_RP) {
-		pack_halves(b, k, d, a, second);
-		return;
-	}
-	if (pair_of_bytes(b, k, d, a, second))
-		return;
-	obd_emit(b, OBD_OP_cvt, d, a, second, N)->imm =
-		OBD_CVT_CODE(k->dt, k->st, k->mode, k->satfinite, 0, k->relu);
-}
-
 /* Extends a narrow signed value in register r to its register d of type dreg. */
-static void extend_result(struct obd_builder *b, const struct conversion *k, enum obd_type dreg,
+static void extend_result(struct obd_builder *b, const struct obd_conversion *k, enum obd_type dreg,
 	uint32_t d, uint32_t r, bool extended)
 {
 	uint32_t bytes = obd_type_bytes(k->dt);
@@ -464,11 +347,11 @@ static void extend_result(struct obd_builder *b, const struct conversion *k, enu
 }
 
 /* The class of the destination register is checked; d has type dreg. */
-static void scalar(struct obd_builder *b, const struct conversion *k, enum obd_type dreg,
+static void scalar(struct obd_builder *b, const struct obd_conversion *k, enum obd_type dreg,
 	uint32_t d, uint32_t v)
 {
 	uint32_t r = d;
-	struct chain c = { .b = b, .v = v, .type = k->st };
+	struct obd_chain c = { .b = b, .v = v, .type = k->st };
 	bool extended = false;
 
 	if (obd_type_class(dreg) != obd_type_class(k->dt)) /* a narrow value in a wide register */
@@ -481,13 +364,13 @@ static void scalar(struct obd_builder *b, const struct conversion *k, enum obd_t
 			clamp(&c, k->dt, st);
 			if (c.pending) {
 				v = obd_temp(b, c.type);
-				chain_end(&c, v);
+				obd_chain_end(&c, v);
 			}
 		}
 		plain_integer(b, k->dt, st, r, r == d ? dreg : OBD_T_B32, v);
 		extended = true;
 	} else if (obd_type_float(k->st) ? from_float(&c, k) : from_integer(&c, k)) {
-		chain_end(&c, r);
+		obd_chain_end(&c, r);
 	} else {
 		obd_emit(b, OBD_OP_cvt, r, v, N, N)->imm = OBD_CVT_CODE(
 			k->dt, k->st, k->mode, k->sat || k->satfinite, k->ftz, k->relu);
@@ -497,7 +380,7 @@ static void scalar(struct obd_builder *b, const struct conversion *k, enum obd_t
 
 static void lower_cvt(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
-	struct conversion k = { .dt = obd_type_at(b, s, 0),
+	struct obd_conversion k = { .dt = obd_type_at(b, s, 0),
 		.st = obd_type_at(b, s, 1),
 		.mode = mode_of(s),
 		.sat = obd_q(s, OBD_Q_sat),
@@ -506,8 +389,8 @@ static void lower_cvt(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		.relu = obd_q(s, OBD_Q_relu) };
 
 	(void)arg;
-	if (is_pair(k.dt) || is_pair(k.st)) {
-		lower_pair(b, s, &k);
+	if (obd_cvt_is_pair(k.dt) || obd_cvt_is_pair(k.st)) {
+		obd_lower_cvt_pair(b, s, &k);
 		return;
 	}
 	obd_operand_count(b, s, 2, 2);

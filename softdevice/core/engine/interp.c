@@ -19,6 +19,7 @@
 #include "softdevice/core/engine/exec.h"
 #include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/lane.h"
+#include "softdevice/core/engine/lane_convert.h"
 #include "softdevice/core/engine/matrix.h"
 #include "softdevice/core/engine/sreg.h"
 #include "softdevice/core/engine/sync.h"
