@@ -12,52 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
 
-#include "softdevice/core/program.h"
+#include "softdevice/core/bench_env.h"
 
-#define WORDS  12
-#define WINDOW ((size_t)1 << 30)
-
-static char *window;
-static size_t window_used;
+#define WORDS 12
 static char text[1 << 17];
 static size_t text_size;
-
-static void *window_alloc(void *user, size_t size, size_t align)
-{
-	size_t at = (__atomic_fetch_add(&window_used, size + align + 4096, __ATOMIC_RELAXED) +
-			    align - 1) &
-		~(align - 1);
-
-	(void)user;
-	return at + size <= WINDOW ? window + at : NULL;
-}
-
-static void window_free(void *user, void *p)
-{
-	(void)user;
-	(void)p;
-}
-
-static void window_free_scratch(void *user, void *p, size_t size)
-{
-	(void)user;
-	(void)p;
-	(void)size;
-}
-
-static void *heap(void *user, size_t size)
-{
-	return window_alloc(user, size, 16);
-}
-
-static void print(void *user, const char *s, size_t size)
-{
-	(void)user;
-	fwrite(s, 1, size, stdout);
-}
 
 __attribute__((format(printf, 1, 2))) static void put(const char *format, ...)
 {
@@ -168,14 +128,6 @@ static void montgomery(uint32_t *a, const uint32_t *b)
 	memcpy(a, t, WORDS * sizeof(t[0]));
 }
 
-static double now(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /*
  * Processor cycles per second of processor time, measured with a chain of additions. On a shared
  * machine the result is much lower than the clock rate.
@@ -185,7 +137,7 @@ static double cycles_per_second(void)
 	double best = 0;
 
 	for (int k = 0; k < 5; k++) {
-		double start = now(CLOCK_PROCESS_CPUTIME_ID);
+		double start = bench_now(CLOCK_PROCESS_CPUTIME_ID);
 		uint64_t x = 1;
 
 #if defined(__x86_64__)
@@ -196,7 +148,7 @@ static double cycles_per_second(void)
 		for (volatile long i = 0; i < 40000000; i++)
 			x++;
 #endif
-		double rate = 4e7 / (now(CLOCK_PROCESS_CPUTIME_ID) - start);
+		double rate = 4e7 / (bench_now(CLOCK_PROCESS_CPUTIME_ID) - start);
 
 		best = rate > best ? rate : best;
 	}
@@ -218,16 +170,16 @@ static bool run(struct obd_program *p, struct obd_pool *pool, const char *name, 
 		.params = &params };
 	struct obd_fault fault;
 	uint64_t before = obd_core_lane_instructions();
-	double start = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
+	double start = bench_now(CLOCK_MONOTONIC), cpu = bench_now(CLOCK_PROCESS_CPUTIME_ID);
 
 	if (obd_grid_run(pool, &g, &fault)) {
 		printf("%s: %s\n", name, fault.text);
 		return false;
 	}
-	double s = now(CLOCK_MONOTONIC) - start,
+	double s = bench_now(CLOCK_MONOTONIC) - start,
 	       lanes = (double)(obd_core_lane_instructions() - before);
 
-	cpu = now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	cpu = bench_now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 	printf("%-5s %-8s threads %u: %.3f s, %.2f G lane-instructions/s, %.2f per second of "
 	       "processor time, %.1f cycles per warp instruction\n",
 		name, obd_core_isa(), obd_pool_threads(pool), s, lanes / s * 1e-9,
@@ -242,21 +194,10 @@ int main(int argc, char **argv)
 	char log[512];
 	struct obd_program *p;
 
-	window = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (window == MAP_FAILED)
+	struct obd_env env;
+
+	if (!bench_env_init(&env))
 		return 1;
-	struct obd_env env = { .alloc = window_alloc,
-		.free = window_free,
-		.window_base = (uintptr_t)window,
-		.window_size = WINDOW,
-		.scratch_alloc = window_alloc,
-		.scratch_free = window_free_scratch,
-		.heap_alloc = heap,
-		.heap_free = window_free,
-		.print = print,
-		.compute_capability = 90,
-		.sm_count = 4 };
 	struct obd_pool *pool = obd_pool_new(threads);
 
 	put_kernels();
@@ -265,7 +206,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	size_t count = (size_t)blocks * 128 * WORDS;
-	uint32_t *data = window_alloc(NULL, count * 4, 64), *check = malloc(count * 4);
+	uint32_t *data = bench_alloc(NULL, count * 4, 64), *check = malloc(count * 4);
 
 	if (!data || !check)
 		return 1;

@@ -81,16 +81,16 @@ double obd_small_to_f64(const struct obd_format *f, uint32_t bits)
 	int width = f->man + (f->emax >= 127 ? 8 : f->man == 10 ? 5 : f->man == 3 ? 4 : 5);
 	bool neg = (bits >> width) & 1;
 	uint32_t v = bits & ((1u << width) - 1), e = v >> f->man, m = v & ((1u << f->man) - 1);
-	double r;
 
 	if (f->inf ? v > f->inf : v == f->nan)
 		return obd_bits_f64(0x7fffffffe0000000ull);
 	if (f->inf && v == f->inf)
 		return neg ? -INFINITY : INFINITY;
-	if (e == 0)
-		r = ldexp((double)m, f->emin - f->man);
-	else
-		r = ldexp((double)(m | (1u << f->man)), (int)e - 1 + f->emin - f->man);
+	/* m * 2^(e - 1 + emin - man), with the hidden bit unless e is 0 */
+	int exponent = (e ? (int)e - 1 : 0) + f->emin - f->man;
+	double r = (double)(e ? m | (1u << f->man) : m) *
+		obd_bits_f64((uint64_t)(exponent + 1023) << 52);
+
 	return neg ? -r : r;
 }
 
@@ -117,60 +117,25 @@ double obd_fma_odd(double a, double b, double c)
 	return s;
 }
 
-static uint32_t half_one(
-	uint32_t ua, uint32_t ub, uint32_t uc, const struct obd_format *f, enum obd_half_op op)
+static uint32_t half_one(uint32_t ua, uint32_t ub, const struct obd_format *f, enum obd_half_op op)
 {
-	double a = obd_small_to_f64(f, ua), b = obd_small_to_f64(f, ub),
-	       c = obd_small_to_f64(f, uc);
+	double a = obd_small_to_f64(f, ua), b = obd_small_to_f64(f, ub);
 
-	switch (op) {
-	case OBD_HALF_ADD:
+	if (op == OBD_HALF_ADD)
 		return obd_round_to(f, obd_fma_odd(a, 1.0, b), OBD_RN, false);
-	case OBD_HALF_SUB:
-		return obd_round_to(f, obd_fma_odd(a, 1.0, -b), OBD_RN, false);
-	case OBD_HALF_MUL:
-		return obd_round_to(f, a * b, OBD_RN, false);
-	case OBD_HALF_FMA:
-		return obd_round_to(f, obd_fma_odd(a, b, c), OBD_RN, false);
-	case OBD_HALF_MIN:
-	case OBD_HALF_MIN_NAN:
-		if (a != a || b != b)
-			return op == OBD_HALF_MIN_NAN || (a != a && b != b) ? f->nan
-				: a != a                                    ? ub
-									    : ua;
+	if (a != a || b != b)
+		return a != a && b != b ? f->nan : a != a ? ub : ua;
+	if (op == OBD_HALF_MIN)
 		return a == b ? ua | ub : a < b ? ua : ub;
-	case OBD_HALF_MAX:
-	case OBD_HALF_MAX_NAN:
-		if (a != a || b != b)
-			return op == OBD_HALF_MAX_NAN || (a != a && b != b) ? f->nan
-				: a != a                                    ? ub
-									    : ua;
-		return a == b ? ua & ub : a > b ? ua : ub;
-	case OBD_HALF_SAT:
-		if (!(a > 0))
-			return 0;
-		return a < 1 ? ua : obd_round_to(f, 1.0, OBD_RN, false);
-	case OBD_HALF_RELU:
-		return a != a ? f->nan : a > 0 ? ua : 0;
-	case OBD_HALF_FTZ: {
-		uint32_t top = f->man == 10 ? 0x7c00 : 0x7f80;
-
-		return ua & top ? ua : ua & 0x8000;
-	}
-	case OBD_HALF_EX2:
-		return obd_round_to(f, exp2(a), OBD_RN, false);
-	case OBD_HALF_TANH:
-		return obd_round_to(f, tanh(a), OBD_RN, false);
-	}
-	return 0;
+	return a == b ? ua & ub : a > b ? ua : ub;
 }
 
-uint32_t obd_half2_slow(uint32_t a, uint32_t b, uint32_t c, uint32_t format, enum obd_half_op op)
+uint32_t obd_half2(uint32_t a, uint32_t b, uint32_t format, enum obd_half_op op)
 {
 	const struct obd_format *f = format & 1 ? &obd_format_bf16 : &obd_format_f16;
-	uint32_t lo = half_one(a & 0xffff, b & 0xffff, c & 0xffff, f, op);
+	uint32_t lo = half_one(a & 0xffff, b & 0xffff, f, op);
 
 	if (!(format & 2))
 		return lo;
-	return lo | (half_one(a >> 16, b >> 16, c >> 16, f, op) << 16);
+	return lo | (half_one(a >> 16, b >> 16, f, op) << 16);
 }

@@ -14,21 +14,7 @@
 
 enum obd_round { OBD_RN, OBD_RZ, OBD_RM, OBD_RP, OBD_RNA };
 
-enum obd_half_op {
-	OBD_HALF_ADD,
-	OBD_HALF_SUB,
-	OBD_HALF_MUL,
-	OBD_HALF_FMA,
-	OBD_HALF_MIN,
-	OBD_HALF_MAX,
-	OBD_HALF_MIN_NAN,
-	OBD_HALF_MAX_NAN,
-	OBD_HALF_SAT,
-	OBD_HALF_RELU,
-	OBD_HALF_FTZ,
-	OBD_HALF_EX2,
-	OBD_HALF_TANH,
-};
+enum obd_half_op { OBD_HALF_ADD, OBD_HALF_MIN, OBD_HALF_MAX };
 
 static inline uint32_t obd_f32_bits(float x)
 {
@@ -60,20 +46,6 @@ static inline double obd_bits_f64(uint64_t b)
 
 	memcpy(&x, &b, 8);
 	return x;
-}
-
-/* Exact. NaN becomes the canonical NaN. */
-static inline float obd_f16_f32(uint16_t h)
-{
-	uint32_t sign = (uint32_t)(h & 0x8000) << 16, e = (h >> 10) & 31, f = h & 0x3ff;
-
-	if (e == 31)
-		return obd_bits_f32(f ? 0x7fffffff : sign | 0x7f800000);
-	if (e)
-		return obd_bits_f32(sign | ((e + 112) << 23) | (f << 13));
-	float v = (float)(int32_t)f * 0x1p-24f;
-
-	return sign ? -v : v;
 }
 
 static inline uint32_t obd_bf16_bits(uint32_t h)
@@ -138,13 +110,7 @@ static inline uint16_t obd_f32_bf16(float x)
 	return (uint16_t)((b + 0x7fff + ((b >> 16) & 1)) >> 16);
 }
 
-/* format: bit 0: bf16; bit 1: two packed values */
-uint32_t obd_half2_slow(uint32_t a, uint32_t b, uint32_t c, uint32_t format, enum obd_half_op op);
-
-static inline uint32_t obd_half2(
-	uint32_t a, uint32_t b, uint32_t c, uint32_t format, enum obd_half_op op)
-{
-	return obd_half2_slow(a, b, c, format, op);
-}
+/* For atomics. format: bit 0: bf16; bit 1: two packed values */
+uint32_t obd_half2(uint32_t a, uint32_t b, uint32_t format, enum obd_half_op op);
 
 #endif

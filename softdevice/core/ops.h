@@ -17,8 +17,13 @@ enum obd_op {
 #define CARRY(name, t, compute)               OBD_OP_##name,
 #define CARRYV(name, changes, compute)        OBD_OP_##name,
 #define OPX(name)                             OBD_OP_##name,
+#define HALF(name, format, value)             OBD_OP_##name,
+#define HALFU(name, value)                    OBD_OP_##name,
+#define VEC(name, value)                      OBD_OP_##name,
+#define QUOT(name, narrow, wide)              OBD_OP_##name,
 #include "softdevice/core/ops_elt.h"
 #include "softdevice/core/ops_carry.h"
+#include "softdevice/core/ops_vector.h"
 #include "softdevice/core/ops_other.h"
 #undef ELT1
 #undef ELT2
@@ -28,10 +33,15 @@ enum obd_op {
 #undef CARRY
 #undef CARRYV
 #undef OPX
+#undef HALF
+#undef HALFU
+#undef VEC
+#undef QUOT
 	OBD_OP_COUNT
 };
 
 #define OBD_NO_SLOT 0xffffu
+#define OBD_NO_OP   0xffffu
 
 /* PTX types, used by cvt, atom and the lowering. */
 /* clang-format off */
@@ -58,6 +68,9 @@ enum {
 #define OBD_CVT_CODE(dt, st, mode, sat, ftz, relu)                           \
 	((uint32_t)(dt) | ((uint32_t)(st) << 5) | ((uint32_t)(mode) << 10) | \
 		((uint32_t)(sat) << 14) | ((uint32_t)(ftz) << 15) | ((uint32_t)(relu) << 16))
+
+/* e of cvt_small_f32 and cvt_small_f64: width and sign of the integer */
+#define OBD_SMALL(bits, sign) ((uint16_t)((bits) | ((sign) << 5)))
 
 /* e of atom: operation, type, space */
 /* clang-format off */

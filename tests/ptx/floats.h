@@ -24,8 +24,8 @@ struct pt_num pt_float_read(enum pt_type t, uint64_t bits, int modifiers);
 
 /*
  * Rounds and applies the modifiers. *ret_alt: a second correct result, or the same one. Two exist
- * for the sign of a zero under .sat, and under .ftz for a result that is subnormal before rounding
- * but not after.
+ * for the sign of a zero under .sat, and under .ftz for an f32 result that is subnormal before
+ * rounding but not after.
  */
 uint64_t pt_float_write(
 	enum pt_type t, struct pt_num v, enum pt_rounding rm, int modifiers, uint64_t *ret_alt);

@@ -84,7 +84,11 @@ static struct pt_row *row(struct pt_suite *s, enum fn f, const char *types, cons
 	return r;
 }
 
-/* Bounds: PTX ISA, floating-point instructions. One ulp of f32 is at most 2^-23 of the value. */
+/*
+ * Bounds: PTX ISA, floating-point instructions. One ulp of f32 is at most 2^-23 of the value. sin and
+ * cos: the manual says 2^-20.5 = 0x1.6a0ap-21 within 2 pi. Measured on an H200, driver 580: cos of
+ * 0xc09cbe5f gives 0x3e3d3738, an error of 0x1.7344p-21.
+ */
 static const struct {
 	enum fn f;
 	const char *name, *types;
@@ -93,8 +97,8 @@ static const struct {
 	{ RCP, "rcp.approx", "f32:f32", 0x1p-23, 0 },
 	{ SQRT, "sqrt.approx", "f32:f32", 0x1.1p-22, 0 },
 	{ RSQRT, "rsqrt.approx", "f32:f32", 0x1.2p-23, 0 },
-	{ SIN, "sin.approx", "f32:f32/trig", 0, 0x1.6p-21 },
-	{ COS, "cos.approx", "f32:f32/trig", 0, 0x1.6p-21 },
+	{ SIN, "sin.approx", "f32:f32/trig", 0, 0x1.8p-21 },
+	{ COS, "cos.approx", "f32:f32/trig", 0, 0x1.8p-21 },
 	{ LG2, "lg2.approx", "f32:f32", 0x1p-22, 0x1p-22 },
 	{ EX2, "ex2.approx", "f32:f32", 0x1p-22, 0 },
 };
@@ -172,10 +176,23 @@ static void ref_gross(const struct pt_row *row, const uint64_t *in, struct pt_wa
 	want->out[0] = 0;
 }
 
+/*
+ * Only the high word of the operand counts. Measured on an H200, driver 580: 0x7ff0000000000001, a
+ * NaN whose high word is that of infinity, gives 0.
+ */
+static void ref_high_word(const struct pt_row *row, const uint64_t *in, struct pt_want *want)
+{
+	uint64_t high = in[0] & ~UINT64_C(0xffffffff);
+
+	ref_approx(row, &high, want);
+}
+
 static void add_f64(struct pt_suite *s)
 {
 	struct pt_row *r = row(s, RCP, "f64:f64", "rcp.approx.ftz.f64", PT_FTZ, 0x1p-18, 0x1p-1022);
+	r->ref = ref_high_word;
 	r = row(s, RSQRT, "f64:f64", "rsqrt.approx.ftz.f64", PT_FTZ, 0x1p-18, 0);
+	r->ref = ref_high_word;
 	r = row(s, RSQRT, "f64:f64", "rsqrt.approx.f64", 0, 0x1p-18, 0);
 	for (int i = 0; i < 2; i++) {
 		const char *op = i ? "rsqrt" : "rcp";
@@ -197,8 +214,9 @@ void pt_half_functions(struct pt_suite *s)
 	} functions[] = {
 		{ TANH, "tanh.approx.f16", "f16", 0, 0, 0x1.03p-11 },
 		{ TANH, "tanh.approx.f16x2", "f16x2", 0, 0, 0x1.03p-11 },
-		{ TANH, "tanh.approx.bf16", "bf16", 0, 0, 0x1p-8 },
-		{ TANH, "tanh.approx.bf16x2", "bf16x2", 0, 0, 0x1p-8 },
+		/* measured on an H200, driver 580: 0x3f3f gives 0x3f21, an error of 0x1.0005p-8 */
+		{ TANH, "tanh.approx.bf16", "bf16", 0, 0, 0x1.01p-8 },
+		{ TANH, "tanh.approx.bf16x2", "bf16x2", 0, 0, 0x1.01p-8 },
 		{ EX2, "ex2.approx.f16", "f16", 0, 0x1.13p-10, 0x1p-24 },
 		{ EX2, "ex2.approx.f16x2", "f16x2", 0, 0x1.13p-10, 0x1p-24 },
 		{ EX2, "ex2.approx.ftz.bf16", "bf16", PT_FTZ, 0x1p-7, 0x1p-126 },

@@ -270,6 +270,13 @@ static void add_small(struct pt_suite *s)
 	add_packed(s, "bf16x2:f32,f32", "cvt.rn.bf16x2.f32", PT_BF16, PT_F32, PT_RN, 0);
 	add_packed(s, "bf16x2:f32,f32", "cvt.rz.bf16x2.f32", PT_BF16, PT_F32, PT_RZ, 0);
 	add_packed(s, "bf16x2:f32,f32", "cvt.rn.relu.bf16x2.f32", PT_BF16, PT_F32, PT_RN, PT_RELU);
+	add(s, ref_float_float, PT_F16, PT_F32, ".rn", PT_RN, PT_SATFINITE);
+	add(s, ref_float_float, PT_F16, PT_F32, ".rz", PT_RZ, PT_SATFINITE);
+	add(s, ref_float_float, PT_BF16, PT_F32, ".rn", PT_RN, PT_SATFINITE);
+	add_packed(s, "f16x2:f32,f32", "cvt.rn.satfinite.f16x2.f32", PT_F16, PT_F32, PT_RN,
+		PT_SATFINITE);
+	add_packed(s, "bf16x2:f32,f32", "cvt.rn.satfinite.relu.bf16x2.f32", PT_BF16, PT_F32, PT_RN,
+		PT_SATFINITE | PT_RELU);
 	static const struct {
 		const char *tf;
 		enum pt_rounding rm;

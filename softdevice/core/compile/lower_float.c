@@ -177,37 +177,62 @@ static void half_op(struct obd_builder *b, uint32_t op, uint16_t format, uint32_
 	obd_emit(b, op, d, x, y, z)->e_raw = format;
 }
 
+/* Flushes subnormals. */
+static uint32_t flush_half(struct obd_builder *b, enum obd_type t, uint32_t v)
+{
+	uint32_t w = obd_temp(b, t);
+
+	half_op(b, OBD_OP_ftz_h, obd_half_format(t), w, v, N, N);
+	return w;
+}
+
+/* Operations on halves: f16, f16 with .ftz, bf16. */
+static const uint16_t half_ops[][3] = {
+	[OBD_ARITH_ADD] = { OBD_OP_add_f16, OBD_OP_addz_f16, OBD_OP_add_bf16 },
+	[OBD_ARITH_SUB] = { OBD_OP_sub_f16, OBD_OP_subz_f16, OBD_OP_sub_bf16 },
+	[OBD_ARITH_MUL] = { OBD_OP_mul_f16, OBD_OP_mulz_f16, OBD_OP_mul_bf16 },
+	[OBD_ARITH_MAD] = { OBD_OP_fma_f16, OBD_OP_fmaz_f16, OBD_OP_fma_bf16 },
+	[OBD_ARITH_FMA] = { OBD_OP_fma_f16, OBD_OP_fmaz_f16, OBD_OP_fma_bf16 },
+};
+
 static void arithmetic_half(
 	struct obd_builder *b, const struct obd_stmt *s, uint32_t which, enum obd_type t)
 {
-	static const uint16_t ops[] = { [OBD_ARITH_ADD] = OBD_OP_add_h,
-		[OBD_ARITH_SUB] = OBD_OP_sub_h,
-		[OBD_ARITH_MUL] = OBD_OP_mul_h,
-		[OBD_ARITH_MAD] = OBD_OP_fma_h,
-		[OBD_ARITH_FMA] = OBD_OP_fma_h,
-		[OBD_ARITH_MIN] = OBD_OP_min_h,
-		[OBD_ARITH_MAX] = OBD_OP_max_h };
 	bool has_c = which == OBD_ARITH_MAD || which == OBD_ARITH_FMA, ftz = obd_q(s, OBD_Q_ftz);
 	uint16_t format = obd_half_format(t);
-	uint32_t d = obd_dst(b, s, 0, t), r = obd_temp(b, t), v[3] = { N, N, N }, n = has_c ? 3 : 2;
-	uint32_t op = which < sizeof(ops) / sizeof(ops[0]) ? ops[which] : 0;
+	uint32_t d = obd_dst(b, s, 0, t), r = obd_temp(b, t);
 
-	obd_operand_count(b, s, n + 1, n + 1);
-	if (!op)
+	obd_operand_count(b, s, has_c ? 4 : 3, has_c ? 4 : 3);
+	if (which >= sizeof(half_ops) / sizeof(half_ops[0]) || !half_ops[which][0])
 		obd_invalid(b, s, "invalid type for this instruction");
-	if (obd_q(s, OBD_Q_NaN))
-		op = which == OBD_ARITH_MIN ? OBD_OP_minnan_h : OBD_OP_maxnan_h;
-	for (uint32_t i = 0; i < n; i++) {
-		v[i] = obd_src(b, s, i + 1, t);
-		if (ftz) {
-			uint32_t w = obd_temp(b, t);
+	uint32_t x = obd_src(b, s, 1, t), y = obd_src(b, s, 2, t),
+		 z = has_c ? obd_src(b, s, 3, t) : N;
 
-			half_op(b, OBD_OP_ftz_h, format, w, v[i], N, N);
-			v[i] = w;
-		}
+	half_op(b, half_ops[which][format & 1 ? 2 : ftz], format, r, x, y, z);
+	if (obd_q(s, OBD_Q_sat))
+		half_op(b, OBD_OP_sat_h, format, r, r, N, N);
+	if (obd_q(s, OBD_Q_relu))
+		half_op(b, OBD_OP_relu_h, format, r, r, N, N);
+	copy32(b, d, r);
+}
+
+static void minmax_half(struct obd_builder *b, const struct obd_stmt *s, bool max, enum obd_type t)
+{
+	bool nan = obd_q(s, OBD_Q_NaN);
+	uint32_t op = max ? (nan ? OBD_OP_maxnan_h : OBD_OP_max_h)
+		: nan     ? OBD_OP_minnan_h
+			  : OBD_OP_min_h;
+	uint16_t format = obd_half_format(t);
+	uint32_t d = obd_dst(b, s, 0, t), r = obd_temp(b, t), sign = N;
+
+	obd_operand_count(b, s, 3, 3);
+	uint32_t x = obd_src(b, s, 1, t), y = obd_src(b, s, 2, t);
+
+	if (obd_q(s, OBD_Q_ftz)) {
+		x = flush_half(b, t, x);
+		y = flush_half(b, t, y);
 	}
-	uint32_t sign = N;
-
+	/* compare the magnitudes; the result gets the product of the signs */
 	if (obd_q(s, OBD_Q_xorsign)) {
 		uint32_t mask =
 			obd_const_new(b, OBD_CLASS_32, format & 2 ? 0x7fff7fff : 0x7fff, NULL);
@@ -216,22 +241,16 @@ static void arithmetic_half(
 			 ax = obd_temp(b, t), ay = obd_temp(b, t);
 
 		sign = obd_temp(b, t);
-		obd_emit(b, OBD_OP_xor_32, sign, v[0], v[1], N);
+		obd_emit(b, OBD_OP_xor_32, sign, x, y, N);
 		obd_emit(b, OBD_OP_and_32, sign, sign, top, N);
-		obd_emit(b, OBD_OP_and_32, ax, v[0], mask, N);
-		obd_emit(b, OBD_OP_and_32, ay, v[1], mask, N);
-		v[0] = ax;
-		v[1] = ay;
+		obd_emit(b, OBD_OP_and_32, ax, x, mask, N);
+		obd_emit(b, OBD_OP_and_32, ay, y, mask, N);
+		x = ax;
+		y = ay;
 	}
-	half_op(b, op, format, r, v[0], v[1], v[2]);
+	half_op(b, op, format, r, x, y, N);
 	if (sign != N)
 		obd_emit(b, OBD_OP_or_32, r, r, sign, N);
-	if (ftz)
-		half_op(b, OBD_OP_ftz_h, format, r, r, N, N);
-	if (obd_q(s, OBD_Q_sat))
-		half_op(b, OBD_OP_sat_h, format, r, r, N, N);
-	if (obd_q(s, OBD_Q_relu))
-		half_op(b, OBD_OP_relu_h, format, r, r, N, N);
 	copy32(b, d, r);
 }
 
@@ -253,12 +272,8 @@ static void sign_op(
 	default:
 		break;
 	}
-	if (obd_q(s, OBD_Q_ftz)) {
-		uint32_t w = obd_temp(b, t);
-
-		half_op(b, OBD_OP_ftz_h, obd_half_format(t), w, x, N, N);
-		x = w;
-	}
+	if (obd_q(s, OBD_Q_ftz))
+		x = flush_half(b, t, x);
 	if (which == OBD_ARITH_ABS)
 		obd_emit(b, OBD_OP_and_32, d, x,
 			obd_const_new(b, OBD_CLASS_32, bits >> 16 ? 0x7fff7fff : 0x7fff, NULL), N);
@@ -290,7 +305,10 @@ void obd_lower_float2(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
 	case OBD_T_BF16:
 	case OBD_T_F16X2:
 	case OBD_T_BF16X2:
-		arithmetic_half(b, s, which, t);
+		if (which == OBD_ARITH_MIN || which == OBD_ARITH_MAX)
+			minmax_half(b, s, which == OBD_ARITH_MAX, t);
+		else
+			arithmetic_half(b, s, which, t);
 		return;
 	default:
 		obd_invalid(b, s, "invalid type for this instruction");
@@ -298,6 +316,22 @@ void obd_lower_float2(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
 }
 
 enum { RCP, SQRT, RSQRT, EX2, LG2, SIN, COS, TANH };
+
+static void function_half(
+	struct obd_builder *b, const struct obd_stmt *s, bool ex2, enum obd_type t, uint32_t d)
+{
+	uint16_t format = obd_half_format(t);
+	bool bf16 = format & 1, scalar = !(format & 2);
+	uint32_t op = !ex2            ? (bf16 ? OBD_OP_tanh_bf16 : OBD_OP_tanh_f16)
+		: !bf16               ? OBD_OP_ex2_f16
+		: obd_q(s, OBD_Q_ftz) ? OBD_OP_ex2z_bf16
+				      : OBD_OP_ex2_bf16;
+	uint32_t r = ex2 && scalar ? obd_temp(b, t) : d;
+
+	half_op(b, op, format, r, obd_src(b, s, 1, t), N, N);
+	if (r != d) /* 2^0 in the upper half */
+		obd_emit(b, OBD_OP_zext16, d, r, N, N);
+}
 
 static void lower_unary(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
 {
@@ -327,15 +361,18 @@ static void lower_unary(struct obd_builder *b, struct obd_stmt *s, uint32_t whic
 			(t != OBD_T_F16 && t != OBD_T_BF16 && t != OBD_T_F16X2 &&
 				t != OBD_T_BF16X2))
 			obd_invalid(b, s, "invalid type for this instruction");
-		half_op(b, which == EX2 ? OBD_OP_ex2_h : OBD_OP_tanh_h, obd_half_format(t), d,
-			obd_src(b, s, 1, t), N, N);
+		function_half(b, s, which == EX2, t, d);
 		return;
 	}
-	uint32_t x = source32(b, s, 1);
+	/* .ftz: only where a subnormal operand matters, or a result can be subnormal */
+	bool ftz = obd_q(s, OBD_Q_ftz);
+	uint32_t x = which == EX2 || which == COS ? obd_src(b, s, 1, t) : source32(b, s, 1);
 
 	set_rounding(b, s);
 	obd_emit(b, ops[which], d, x, N, N);
-	finish32(b, s, d);
+	b->round = OBD_RN;
+	if (ftz && (which == EX2 || which == RCP))
+		obd_emit(b, OBD_OP_ftz_f32, d, d, N, N);
 }
 
 static void lower_fma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)

@@ -141,16 +141,16 @@ static void floating(struct obd_warp *w, uint32_t op, uint32_t type, struct oper
 			BY_CAS(uint32_t, float32(op, old, v));
 			break;
 		case OBD_T_F16X2:
-			BY_CAS(uint32_t, obd_half2(old, v, 0, 2, half_op(op)));
+			BY_CAS(uint32_t, obd_half2(old, v, 2, half_op(op)));
 			break;
 		case OBD_T_BF16X2:
-			BY_CAS(uint32_t, obd_half2(old, v, 0, 3, half_op(op)));
+			BY_CAS(uint32_t, obd_half2(old, v, 3, half_op(op)));
 			break;
 		case OBD_T_F16:
-			BY_CAS(uint16_t, (uint16_t)obd_half2(old, v, 0, 0, half_op(op)));
+			BY_CAS(uint16_t, (uint16_t)obd_half2(old, v, 0, half_op(op)));
 			break;
 		default:
-			BY_CAS(uint16_t, (uint16_t)obd_half2(old, v, 0, 1, half_op(op)));
+			BY_CAS(uint16_t, (uint16_t)obd_half2(old, v, 1, half_op(op)));
 			break;
 		}
 		if (d)

@@ -19,6 +19,7 @@
 #include "softdevice/core/engine/exec.h"
 #include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/lane.h"
+#include "softdevice/core/engine/lane_convert.h"
 #include "softdevice/core/engine/matrix.h"
 #include "softdevice/core/engine/sreg.h"
 #include "softdevice/core/engine/sync.h"
@@ -146,7 +147,10 @@ static const _Alignas(64) u32 lane_bit[OBD_LANES] = {
 
 #include "softdevice/core/engine/interp_vector.h"
 
+#include "softdevice/core/engine/interp_float.h"
+
 #include "softdevice/core/engine/interp_elt.h"
+#include "softdevice/core/engine/interp_vec.h"
 #include "softdevice/core/engine/interp_pred.h"
 #include "softdevice/core/engine/interp_mem.h"
 #include "softdevice/core/engine/interp_ctl.h"
@@ -162,9 +166,14 @@ static const obd_handler full_table[OBD_OP_COUNT] = {
 #define SEL(name, t)                          F_##name,
 #define CARRY(name, t, compute)               F_##name,
 #define CARRYV(name, changes, compute)        F_##name,
+#define HALF(name, format, value)             F_##name,
+#define HALFU(name, value)                    F_##name,
+#define VEC(name, value)                      F_##name,
+#define QUOT(name, narrow, wide)              F_##name,
 #define OPX(name)                             H_##name,
 #include "softdevice/core/ops_elt.h"
 #include "softdevice/core/ops_carry.h"
+#include "softdevice/core/ops_vector.h"
 #include "softdevice/core/ops_other.h"
 #undef ELT1
 #undef ELT2
@@ -174,6 +183,10 @@ static const obd_handler full_table[OBD_OP_COUNT] = {
 #undef CARRY
 #undef CARRYV
 #undef OPX
+#undef HALF
+#undef HALFU
+#undef VEC
+#undef QUOT
 };
 
 static const obd_handler mask_table[OBD_OP_COUNT] = {
@@ -184,9 +197,14 @@ static const obd_handler mask_table[OBD_OP_COUNT] = {
 #define SEL(name, t)                          M_##name,
 #define CARRY(name, t, compute)               M_##name,
 #define CARRYV(name, changes, compute)        M_##name,
+#define HALF(name, format, value)             M_##name,
+#define HALFU(name, value)                    M_##name,
+#define VEC(name, value)                      M_##name,
+#define QUOT(name, narrow, wide)              M_##name,
 #define OPX(name)                             H_##name,
 #include "softdevice/core/ops_elt.h"
 #include "softdevice/core/ops_carry.h"
+#include "softdevice/core/ops_vector.h"
 #include "softdevice/core/ops_other.h"
 #undef ELT1
 #undef ELT2
@@ -196,6 +214,10 @@ static const obd_handler mask_table[OBD_OP_COUNT] = {
 #undef CARRY
 #undef CARRYV
 #undef OPX
+#undef HALF
+#undef HALFU
+#undef VEC
+#undef QUOT
 };
 
 /* Runs the instruction after the guard for the lanes whose predicate is true. */
@@ -229,8 +251,18 @@ HANDLER(H_round)
 	__asm__ volatile("" ::: "memory");
 	_mm_setcsr(old);
 	return next;
+#elif defined(__aarch64__)
+	u64 old, mode = in->e == OBD_RM ? 2 : in->e == OBD_RP ? 1 : in->e == OBD_RZ ? 3 : 0;
+
+	w->from++;
+	__asm__ volatile("mrs %0, fpcr" : "=r"(old));
+	__asm__ volatile("msr fpcr, %0" ::"r"((old & ~(3ull << 22)) | (mode << 22)) : "memory");
+	const struct obd_insn *next =
+		(WHOLE(m) ? full_table : mask_table)[in[1].op](in + 1, regs, m, w, 0);
+	__asm__ volatile("msr fpcr, %0" ::"r"(old) : "memory");
+	return next;
 #else
-	return (WHOLE(m) ? full_table : mask_table)[in[1].op](in + 1, regs, m, w, 0);
+#error "no rounding modes on this processor"
 #endif
 }
 

@@ -6,6 +6,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "base/opt.h"
 #include "softdevice/core/engine/exec.h"
@@ -19,6 +22,16 @@
 const struct obd_isa *obd_isa_current = &FIRST;
 bool obd_fullmask = true;
 
+#if defined(OBD_HAVE_AVX2)
+/* older compilers have no name for this feature in __builtin_cpu_supports */
+static bool has_f16c(void)
+{
+	unsigned a, b, c = 0, d;
+
+	return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
 __attribute__((constructor)) static void choose(void)
 {
 	const struct obd_isa *have[3] = { &FIRST };
@@ -28,7 +41,7 @@ __attribute__((constructor)) static void choose(void)
 #if defined(OBD_HAVE_AVX2)
 	__builtin_cpu_init();
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-		__builtin_cpu_supports("bmi2"))
+		__builtin_cpu_supports("bmi2") && has_f16c())
 		have[n++] = &obd_isa_avx2;
 #endif
 #if defined(OBD_HAVE_AVX512)

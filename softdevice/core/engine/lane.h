@@ -33,18 +33,48 @@ static inline i64 obd_sext24(u32 a)
 	return (i32)(a << 8) >> 8;
 }
 
+/*
+ * Quotients of 32-bit numbers by f64 division, which exists for vectors. The f64 quotient is right
+ * after truncation: if a / b is no integer, it differs from the next one by at least 1 / b, and a
+ * unit of its last place is at most a / b * 2^-52, which is less. The conversions use the number
+ * 2^52 + a, whose low word is a.
+ */
+static inline f64 obd_u32_f64(u32 a)
+{
+	return obd_bits_f64(0x4330000000000000ull | a) - 0x1p52;
+}
+
+static inline u32 obd_div_u32(u32 a, u32 b)
+{
+	u32 q = (u32)obd_f64_bits(trunc(obd_u32_f64(a) / obd_u32_f64(b)) + 0x1p52);
+
+	return b ? q : ~0u;
+}
+
+static inline u32 obd_rem_u32(u32 a, u32 b)
+{
+	u32 q = (u32)obd_f64_bits(trunc(obd_u32_f64(a) / obd_u32_f64(b)) + 0x1p52);
+
+	return b ? a - q * b : a;
+}
+
+static inline u32 obd_abs_u32(i32 a)
+{
+	return a < 0 ? 0u - (u32)a : (u32)a;
+}
+
 static inline u32 obd_div_s32(i32 a, i32 b)
 {
-	if (b == 0)
-		return ~0u;
-	return b == -1 ? 0u - (u32)a : (u32)(a / b);
+	u32 q = obd_div_u32(obd_abs_u32(a), obd_abs_u32(b));
+
+	return b == 0 ? ~0u : (a ^ b) < 0 ? 0u - q : q;
 }
 
 static inline u32 obd_rem_s32(i32 a, i32 b)
 {
-	if (b == 0)
-		return (u32)a;
-	return b == -1 ? 0 : (u32)(a % b);
+	u32 r = obd_rem_u32(obd_abs_u32(a), obd_abs_u32(b));
+
+	return a < 0 ? 0u - r : r;
 }
 
 static inline u64 obd_div_s64(i64 a, i64 b)
@@ -378,9 +408,9 @@ static inline f32 obd_nan32(f32 x)
 #define FTZ(x) obd_ftz(x)
 static inline f32 obd_ftz(f32 x)
 {
-	u32 b = obd_f32_bits(x);
+	u32 b = obd_f32_bits(x), small = (u32)((i32)((b & 0x7fffffff) - 0x00800000) >> 31);
 
-	return obd_bits_f32((b & 0x7f800000) ? b : b & 0x80000000);
+	return obd_bits_f32(b & ~(small & 0x7fffffff));
 }
 
 static inline f32 obd_min_f32(f32 a, f32 b)
@@ -437,33 +467,21 @@ static inline f64 obd_high_word(f64 x)
 
 	if (!(b & 0x7ff0000000000000ull))
 		b &= 0x8000000000000000ull;
-	return x != x ? obd_bits_f64(0x7fffffff00000000ull)
-		      : obd_bits_f64(b & 0xffffffff00000000ull);
+	return obd_bits_f64(b & 0xffffffff00000000ull);
 }
 
 static inline f64 obd_rcp_fast_f64(f64 a)
 {
-	return obd_high_word(1.0 / obd_high_word(a));
+	f64 r = 1.0 / obd_high_word(a);
+
+	return r != r ? obd_bits_f64(0x7fffffff00000000ull) : obd_high_word(r);
 }
 
 static inline f64 obd_rsqrt_fast_f64(f64 a)
 {
-	return obd_high_word(1.0 / sqrt(obd_high_word(a)));
-}
+	f64 r = 1.0 / sqrt(obd_high_word(a));
 
-/* Rounds toward zero and clamps. NaN gives 0. */
-static inline i32 obd_f32_s32(f32 a)
-{
-	if (a >= 0x1p31f)
-		return INT32_MAX;
-	return a >= -0x1p31f ? (i32)a : a < 0 ? INT32_MIN : 0;
-}
-
-static inline u32 obd_f32_u32(f32 a)
-{
-	if (a >= 0x1p32f)
-		return UINT32_MAX;
-	return a > 0 ? (u32)(i64)a : 0;
+	return r != r ? obd_bits_f64(0x7fffffff00000000ull) : obd_high_word(r);
 }
 
 #endif
