@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softdevice/core/engine/barrier.h"
 #include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/frame.h"
 #include "softdevice/core/engine/warp.h"
@@ -43,6 +44,8 @@ struct obd_cta *obd_cta_new(struct obd_worker *wk)
 		return NULL;
 	c->launch = l;
 	c->worker = wk;
+	for (uint32_t i = 0; i < OBD_MAX_BARRIERS; i++)
+		obd_barrier_reset(&c->barriers[i]);
 	c->n_threads = dim[0] * dim[1] * dim[2];
 	c->n_warps = (c->n_threads + OBD_LANES - 1) / OBD_LANES;
 	c->local_size = (size_t)l->entry->stack_bytes * c->n_warps * OBD_LANES;
@@ -67,6 +70,7 @@ struct obd_cta *obd_cta_new(struct obd_worker *wk)
 		w->shared_bytes = l->shared_size;
 		w->stack_bytes = l->entry->stack_bytes;
 		w->memcheck = env->check != NULL;
+		w->shared_alone = true;
 		for (uint32_t i = 0; i < OBD_LANES; i++) {
 			uint32_t t = k * OBD_LANES + i;
 
@@ -80,39 +84,52 @@ struct obd_cta *obd_cta_new(struct obd_worker *wk)
 	return c;
 }
 
-bool obd_cta_start(struct obd_cta *c, uint64_t index)
+void obd_cta_start(struct obd_cta *c, uint64_t index)
 {
 	const uint32_t *g = c->launch->grid->grid;
-	const struct obd_func *f = c->launch->func;
 
 	c->index = index;
-	c->ctaid[0] = (uint32_t)(index % g[0]);
-	c->ctaid[1] = (uint32_t)(index / g[0] % g[1]);
-	c->ctaid[2] = (uint32_t)(index / g[0] / g[1]);
-	c->n_live = c->n_threads;
-	memset(c->barriers, 0, sizeof(c->barriers));
-	for (uint32_t i = 0; i < OBD_MAX_BARRIERS; i++)
-		c->barriers[i].red_and = true;
-	for (uint32_t k = 0; k < c->n_warps; k++) {
-		struct obd_warp *w = &c->warps[k];
-		struct obd_frame *fr = obd_frame_get(c->worker, f);
-
-		if (!fr)
-			return false;
-		fr->refs = 1;
-		w->live = w->born;
-		w->steps = 0;
-		w->n_paths = 1;
-		w->paths[0] = (struct obd_path){
-			.pc = f->code, .frame = fr, .mask = w->born, .state = OBD_PATH_RUN
-		};
-		w->state = OBD_WARP_READY;
-		w->yield = false;
-		for (uint32_t i = 0; i < OBD_LANES; i++) {
-			fr->fp[i] = 0;
-			w->sp[i] = f->local_bytes;
-		}
+	c->ctaid[0] = (uint32_t)index;
+	c->ctaid[1] = c->ctaid[2] = 0;
+	if (index >= g[0]) {
+		c->ctaid[0] = (uint32_t)(index % g[0]);
+		c->ctaid[1] = (uint32_t)(index / g[0] % g[1]);
+		c->ctaid[2] = (uint32_t)(index / g[0] / g[1]);
 	}
+	c->n_live = c->n_threads;
+	for (uint32_t i = 0; c->arrived; i++, c->arrived >>= 1)
+		if (c->arrived & 1)
+			obd_barrier_reset(&c->barriers[i]);
+	for (uint32_t k = 0; k < c->n_warps; k++)
+		c->warps[k].state = OBD_WARP_FRESH;
+}
+
+/*
+ * Puts the warp at the kernel's first instruction. This happens at its first turn: if the warps
+ * before it have ended by then, it takes their registers, which are in the cache.
+ */
+static bool start_warp(struct obd_warp *w)
+{
+	const struct obd_func *f = w->cta->launch->func;
+	struct obd_frame *fr = obd_frame_get(w->worker, f);
+	struct obd_path *p = &w->paths[0];
+
+	if (!fr)
+		return false;
+	fr->refs = 1;
+	w->live = w->born;
+	w->steps = 0;
+	w->n_paths = 1;
+	p->pc = f->code;
+	p->frame = fr;
+	p->mask = w->born;
+	p->state = OBD_PATH_RUN;
+	p->yielded = false;
+	w->state = OBD_WARP_READY;
+	w->yield = false;
+	for (uint32_t i = 0; i < OBD_LANES; i++)
+		w->sp[i] = f->local_bytes;
+	memset(fr->fp, 0, OBD_LANES * sizeof(*fr->fp));
 	return true;
 }
 
@@ -140,6 +157,10 @@ enum obd_cta_turn obd_cta_run(struct obd_cta *c)
 		for (uint32_t k = 0; k < c->n_warps; k++) {
 			struct obd_warp *w = &c->warps[k];
 
+			if (w->state == OBD_WARP_FRESH && !start_warp(w)) {
+				obd_fault_memory(l);
+				return OBD_TURN_STOP;
+			}
 			if (w->state == OBD_WARP_READY) {
 				ran++;
 				c->worker->cur_warp = w;

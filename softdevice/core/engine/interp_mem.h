@@ -24,15 +24,6 @@ static inline bool any_bad(const u64 *ad, u32 m, u64 base, u64 last, u64 al)
 	return bad != 0;
 }
 
-/* Does each lane i access ad[0] + i * step? */
-static inline bool in_row(const u64 *ad, u64 step)
-{
-	u64 first = ad[0], x = 0;
-
-	LOOP LANES x |= ad[i] ^ (first + i * step);
-	return x == 0;
-}
-
 /* Computes w->addr. The kinds of memory access differ only in this step. */
 #define ADDRESS_g                                              \
 	const u64 *pa = (const u64 *)(const void *)REG(in->a); \
@@ -61,8 +52,56 @@ static inline bool in_row(const u64 *ad, u64 step)
 #define BASE_l w->window_base
 #define SIZE_l w->window_size
 
-#define LOAD(name, kind, cell, lane)                                                          \
-	HANDLER(H_##name##_##kind)                                                            \
+/*
+ * A load or store has three roads. The first two need no address of a single lane: the cells of the
+ * active lanes lie in a row (the address of lane i is that of lane 0 + i cells), or, for loads, are
+ * one cell. They take a row only if all of its 32 cells are inside the memory, and leave everything
+ * else, errors included, to the handler S_, which checks each lane.
+ */
+#define FIRST_ADDRESS_g                                              \
+	const u64 *pa = (const u64 *)(const void *)REG(in->a);       \
+	u64 off = (u64)(i64)(i32)in->u.imm, first = pa[lane0] + off; \
+	u64 inside = first - w->window_base, room = w->window_size;  \
+	u64 *ad = w->addr;                                           \
+	LOOP LANES ad[i] = pa[i] + off;                              \
+	w->mem_in = in;                                              \
+	w->mem_mask = m;
+/* an access to shared memory inside its bounds raises no signal, so it needs no record */
+#define FIRST_ADDRESS_s                                                    \
+	const u32 *pa = (const u32 *)(const void *)REG(in->a);             \
+	u64 inside = (u32)(pa[lane0] + in->u.imm), room = w->shared_bytes; \
+	u64 first = w->shared_base + inside;
+
+#define SLOW(name, kind) TAIL return S_##name##_##kind(in, regs, m, w, limit)
+#define LOAD(name, kind, cell, lane)                                                      \
+	LOAD_EACH(name, kind, cell, lane)                                                 \
+	HANDLER(H_##name##_##kind)                                                        \
+	{                                                                                 \
+		u32 lane0 = (u32)__builtin_ctz(m);                                        \
+		FIRST_ADDRESS_##kind lane *d = (lane *)(void *)REG(in->d);                \
+		if (UNLIKELY(w->memcheck || (first & in->e)))                             \
+			SLOW(name, kind);                                                 \
+		if (in_row_##kind(pa, lane0, sizeof(cell), m)) {                          \
+			u64 before = lane0 * sizeof(cell);                                \
+			if (UNLIKELY((sizeof(cell) & in->e) ||                            \
+				    inside - before > room - OBD_LANES * sizeof(cell)))   \
+				SLOW(name, kind);                                         \
+			load_row_##cell(d, (const cell *)(uintptr_t)(first - before), m); \
+		} else if (is_same_##kind(pa, lane0, m)) {                                \
+			if (UNLIKELY(inside > room - sizeof(cell)))                       \
+				SLOW(name, kind);                                         \
+			lane v = *(const cell *)(uintptr_t)first;                         \
+			if (m == OBD_FULL_MASK)                                           \
+				LOOP LANES d[i] = v;                                      \
+			else                                                              \
+				LOOP LANES d[i] = (m & lane_bit[i]) ? v : d[i];           \
+		} else {                                                                  \
+			SLOW(name, kind);                                                 \
+		}                                                                         \
+		NEXT_H;                                                                   \
+	}
+#define LOAD_EACH(name, kind, cell, lane)                                                     \
+	EACH_HANDLER(S_##name##_##kind)                                                       \
 	{                                                                                     \
 		u64 *ad = w->addr;                                                            \
 		ADDRESS_##kind lane *d = (lane *)(void *)REG(in->d);                          \
@@ -72,23 +111,25 @@ static inline bool in_row(const u64 *ad, u64 step)
 			obd_fault_access(w, in, m, sizeof(cell), false, in->e);               \
 		if (UNLIKELY(w->memcheck))                                                    \
 			obd_fault_memcheck(w, in, m, sizeof(cell), false);                    \
-		if (m == OBD_FULL_MASK) {                                                     \
-			if (in_row(ad, sizeof(cell))) {                                       \
-				const cell *src = (const cell *)(uintptr_t)ad[0];             \
-				LOOP LANES d[i] = src[i];                                     \
-			} else {                                                              \
-				LANES d[i] = *(const cell *)(uintptr_t)ad[i];                 \
-			}                                                                     \
-		} else {                                                                      \
-			for (u32 rest = m; rest; rest &= rest - 1) {                          \
-				unsigned i = (unsigned)__builtin_ctz(rest);                   \
-				d[i] = *(const cell *)(uintptr_t)ad[i];                       \
-			}                                                                     \
-		}                                                                             \
+		load_each_##cell(d, ad, m);                                                   \
 		NEXT_H;                                                                       \
 	}
-#define STORE(name, kind, cell, lane)                                                         \
-	HANDLER(H_##name##_##kind)                                                            \
+#define STORE(name, kind, cell, lane)                                                        \
+	STORE_EACH(name, kind, cell, lane)                                                   \
+	HANDLER(H_##name##_##kind)                                                           \
+	{                                                                                    \
+		u32 lane0 = (u32)__builtin_ctz(m);                                           \
+		FIRST_ADDRESS_##kind const lane *v = (const lane *)(const void *)REG(in->b); \
+		u64 before = lane0 * sizeof(cell);                                           \
+		if (UNLIKELY(w->memcheck || ((first | sizeof(cell)) & in->e) ||              \
+			    inside - before > room - OBD_LANES * sizeof(cell)) ||            \
+			!in_row_##kind(pa, lane0, sizeof(cell), m))                          \
+			SLOW(name, kind);                                                    \
+		store_row_##cell((cell *)(uintptr_t)(first - before), v, m);                 \
+		NEXT_H;                                                                      \
+	}
+#define STORE_EACH(name, kind, cell, lane)                                                    \
+	EACH_HANDLER(S_##name##_##kind)                                                       \
 	{                                                                                     \
 		u64 *ad = w->addr;                                                            \
 		ADDRESS_##kind const lane *v = (const lane *)(const void *)REG(in->b);        \
@@ -99,12 +140,7 @@ static inline bool in_row(const u64 *ad, u64 step)
 		if (UNLIKELY(w->memcheck))                                                    \
 			obd_fault_memcheck(w, in, m, sizeof(cell), true);                     \
 		if (m == OBD_FULL_MASK) {                                                     \
-			if (in_row(ad, sizeof(cell))) {                                       \
-				cell *dst = (cell *)(uintptr_t)ad[0];                         \
-				LOOP LANES dst[i] = (cell)v[i];                               \
-			} else {                                                              \
-				LANES *(cell *)(uintptr_t)ad[i] = (cell)v[i];                 \
-			}                                                                     \
+			LANES *(cell *)(uintptr_t)ad[i] = (cell)v[i];                         \
 		} else {                                                                      \
 			for (u32 rest = m; rest; rest &= rest - 1) {                          \
 				unsigned i = (unsigned)__builtin_ctz(rest);                   \
@@ -122,9 +158,28 @@ static inline bool in_row(const u64 *ad, u64 step)
 	STORE(st16, kind, u16, u32) \
 	STORE(st32, kind, u32, u32) \
 	STORE(st64, kind, u64, u64)
+#define EACH_HANDLER(name) SLOW_HANDLER(name)
 ACCESS(g)
 ACCESS(s)
-ACCESS(l)
+#undef EACH_HANDLER
+/* the same offset in local memory is another place in each lane: only the third road */
+#define EACH_HANDLER(name) HANDLER(name)
+LOAD_EACH(ld8, l, u8, u32)
+LOAD_EACH(ld16, l, u16, u32)
+LOAD_EACH(ld32, l, u32, u32)
+LOAD_EACH(ld64, l, u64, u64)
+STORE_EACH(st8, l, u8, u32)
+STORE_EACH(st16, l, u16, u32)
+STORE_EACH(st32, l, u32, u32)
+STORE_EACH(st64, l, u64, u64)
+#define H_ld8_l  S_ld8_l
+#define H_ld16_l S_ld16_l
+#define H_ld32_l S_ld32_l
+#define H_ld64_l S_ld64_l
+#define H_st8_l  S_st8_l
+#define H_st16_l S_st16_l
+#define H_st32_l S_st32_l
+#define H_st64_l S_st64_l
 
 /*
  * For volatile and ordered accesses and atomics. in->a is a shared address if `space` is

@@ -41,7 +41,8 @@ static void drop_frame(struct obd_warp *w, struct obd_frame *f)
 static void remove_path(struct obd_warp *w, struct obd_path *p)
 {
 	drop_frame(w, p->frame);
-	*p = w->paths[--w->n_paths];
+	if (p != &w->paths[--w->n_paths])
+		*p = w->paths[w->n_paths];
 }
 
 const struct obd_insn *obd_warp_branch(struct obd_warp *w, const struct obd_insn *target,
@@ -222,11 +223,11 @@ const struct obd_insn *obd_warp_exit(struct obd_warp *w, const struct obd_insn *
 	p->mask &= ~m;
 	p->pc = in + 1;
 	w->live &= ~m;
-	w->cta->n_live -= (uint32_t)__builtin_popcount(m);
+	w->cta->n_live -= m == OBD_FULL_MASK ? OBD_LANES : (uint32_t)__builtin_popcount(m);
 	if (!p->mask)
 		remove_path(w, p);
-	for (uint32_t i = 0; i < OBD_MAX_BARRIERS; i++)
-		obd_barrier_check(w->cta, i);
+	for (uint32_t rest = w->cta->arrived; rest; rest &= rest - 1)
+		obd_barrier_check(w->cta, (uint32_t)__builtin_ctz(rest));
 	return OBD_LEAVE;
 }
 
@@ -454,6 +455,11 @@ void obd_warp_run(struct obd_warp *w)
 		int64_t given = w->budget;
 
 		obd_isa_current->run(w);
+		if (!w->n_paths) {
+			w->yield = false;
+			w->state = OBD_WARP_DONE;
+			return;
+		}
 		left -= given - w->budget;
 		if (w->yield) {
 			w->yield = false;
