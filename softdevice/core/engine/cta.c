@@ -12,9 +12,9 @@
 
 /*
  * A turn of a block ends after this many rounds over all of its warps, or earlier if all warps that
- * ran are spinning.
+ * ran are spinning. A round in which a warp did more than a short turn counts as OBD_TURN_SLICES.
  */
-#define TURN_ROUNDS  64
+#define TURN_ROUNDS  (64 * OBD_TURN_SLICES)
 #define LOCAL_ALIGN  256u
 #define SHARED_ALIGN 1024u
 
@@ -151,8 +151,8 @@ enum obd_cta_turn obd_cta_run(struct obd_cta *c)
 {
 	struct obd_launch *l = c->launch;
 
-	for (uint32_t round = 0; round < TURN_ROUNDS; round++) {
-		uint32_t done = 0, ran = 0, spinning = 0;
+	for (uint32_t rounds = 0; rounds < TURN_ROUNDS;) {
+		uint32_t done = 0, ran = 0, spinning = 0, sliced = 0;
 
 		for (uint32_t k = 0; k < c->n_warps; k++) {
 			struct obd_warp *w = &c->warps[k];
@@ -167,6 +167,7 @@ enum obd_cta_turn obd_cta_run(struct obd_cta *c)
 				w->spinning = 0;
 				obd_warp_run(w);
 				spinning += w->state == OBD_WARP_READY && w->spinning;
+				sliced += w->sliced;
 				if (atomic_load_explicit(&l->stop, memory_order_relaxed))
 					return OBD_TURN_STOP;
 			}
@@ -182,6 +183,7 @@ enum obd_cta_turn obd_cta_run(struct obd_cta *c)
 			report_deadlock(c);
 		if (spinning && spinning == ran)
 			return OBD_TURN_MORE;
+		rounds += sliced == ran ? 1 : OBD_TURN_SLICES;
 	}
 	return OBD_TURN_MORE;
 }

@@ -152,6 +152,7 @@ static const _Alignas(64) u32 lane_bit[OBD_LANES] = {
 #include "softdevice/core/engine/interp_elt.h"
 #include "softdevice/core/engine/interp_pred.h"
 #include "softdevice/core/engine/interp_access.h"
+#include "softdevice/core/engine/interp_load.h"
 #include "softdevice/core/engine/interp_mem.h"
 #include "softdevice/core/engine/interp_ctl.h"
 #include "softdevice/core/engine/interp_sync.h"

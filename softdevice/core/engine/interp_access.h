@@ -6,30 +6,93 @@
  * exist.
  */
 
-/* Does each active lane i access the cell i - lane0 cells after that of lane0? */
-#define IN_ROW(kind, word)                                                                  \
-	static inline bool in_row_##kind(const word *pa, u32 lane0, word step, u32 m)       \
-	{                                                                                   \
-		word first = pa[lane0] - lane0 * step, x = 0;                               \
-                                                                                            \
-		if (m == OBD_FULL_MASK)                                                     \
-			LOOP LANES x |= pa[i] ^ (first + i * step);                         \
-		else                                                                        \
-			LOOP LANES x |= (m & lane_bit[i]) ? pa[i] ^ (first + i * step) : 0; \
-		return x == 0;                                                              \
-	}                                                                                   \
-	static inline bool is_same_##kind(const word *pa, u32 lane0, u32 m)                 \
-	{                                                                                   \
-		word first = pa[lane0], x = 0;                                              \
-                                                                                            \
-		if (m == OBD_FULL_MASK)                                                     \
-			LOOP LANES x |= pa[i] ^ first;                                      \
-		else                                                                        \
-			LOOP LANES x |= (m & lane_bit[i]) ? pa[i] ^ first : 0;              \
-		return x == 0;                                                              \
+/* ---- patterns of addresses ---- */
+
+/* clang-format off */
+static const _Alignas(64) u64 number_g[OBD_LANES] = {
+	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+	16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
+};
+static const _Alignas(64) u32 number_s[OBD_LANES] = {
+	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+	16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
+};
+/* clang-format on */
+
+static inline bool is_zero(vw v)
+{
+#if defined(__AVX512F__)
+	return _mm512_test_epi64_mask((__m512i)v, (__m512i)v) == 0;
+#elif defined(__AVX2__)
+	return _mm256_testz_si256((__m256i)v, (__m256i)v);
+#elif defined(__SSE4_1__)
+	return _mm_testz_si128((__m128i)v, (__m128i)v);
+#else
+	u64 bits = 0;
+
+	for (unsigned i = 0; i < VECTOR_BYTES / 8; i++)
+		bits |= v[i];
+	return bits == 0;
+#endif
+}
+
+/*
+ * is_row: does lane i access the cell i cells after that of lane 0? is_same: do all lanes access one
+ * cell? part_is_row, part_is_same: the same of the lanes of the mask m, of which lane0 is the first.
+ * `size`: of a cell, a power of two; n: number of lanes.
+ */
+#define PATTERNS(kind, word, vector)                                                      \
+	static inline bool is_row_##kind(const word *pa, u32 n, u32 size)                 \
+	{                                                                                 \
+		const vector *v = (const vector *)(const void *)pa;                       \
+		const vector *number = (const vector *)(const void *)number_##kind;       \
+		vector bad = { 0 };                                                       \
+                                                                                          \
+		for (unsigned i = 0; i < sizeof(word) * n / VECTOR_BYTES; i++)            \
+			bad |= (v[i] - pa[0]) ^ (number[i] << __builtin_ctz(size));       \
+		return is_zero((vw)bad);                                                  \
+	}                                                                                 \
+	static inline bool is_same_##kind(const word *pa, u32 n)                          \
+	{                                                                                 \
+		const vector *v = (const vector *)(const void *)pa;                       \
+		vector bad = { 0 };                                                       \
+                                                                                          \
+		for (unsigned i = 0; i < sizeof(word) * n / VECTOR_BYTES; i++)            \
+			bad |= v[i] ^ pa[0];                                              \
+		return is_zero((vw)bad);                                                  \
+	}                                                                                 \
+	static inline bool part_is_row_##kind(const word *pa, u32 lane0, u32 size, u32 m) \
+	{                                                                                 \
+		word first = pa[lane0] - (word)lane0 * size, x = 0;                       \
+                                                                                          \
+		LOOP LANES x |= (m & lane_bit[i]) ? pa[i] ^ (first + (word)i * size) : 0; \
+		return x == 0;                                                            \
+	}                                                                                 \
+	static inline bool part_is_same_##kind(const word *pa, u32 lane0, u32 m)          \
+	{                                                                                 \
+		word first = pa[lane0], x = 0;                                            \
+                                                                                          \
+		LOOP LANES x |= (m & lane_bit[i]) ? pa[i] ^ first : 0;                    \
+		return x == 0;                                                            \
 	}
-IN_ROW(g, u64)
-IN_ROW(s, u32)
+PATTERNS(g, u64, vw)
+PATTERNS(s, u32, vu)
+
+enum half { HALF_OTHER, HALF_SAME, HALF_ROW };
+
+/*
+ * How 16 lanes access memory. In a block of 16 x n threads each half of a warp often reads one cell,
+ * or a row.
+ */
+#define HALF(kind, word)                                                       \
+	static inline enum half half_##kind(const word *pa, u32 size)          \
+	{                                                                      \
+		return is_same_##kind(pa, OBD_LANES / 2)         ? HALF_SAME   \
+			: is_row_##kind(pa, OBD_LANES / 2, size) ? HALF_ROW    \
+								 : HALF_OTHER; \
+	}
+HALF(g, u64)
+HALF(s, u32)
 
 /* ---- rows under a mask ---- */
 
@@ -92,7 +155,7 @@ static inline void store_part_u64(u64 *d, const u64 *s, u32 m)
 		_mm512_mask_storeu_epi64(d + i, (__mmask8)PART(i, 8), _mm512_load_si512(s + i));
 }
 #else
-#define LOAD_PART(cell, lane)                                              \
+#define READ_PART(cell, lane)                                              \
 	static inline void load_part_##cell(lane *d, const cell *s, u32 m) \
 	{                                                                  \
 		for (u32 rest = m; rest; rest &= rest - 1) {               \
@@ -100,7 +163,7 @@ static inline void store_part_u64(u64 *d, const u64 *s, u32 m)
 			d[i] = s[i];                                       \
 		}                                                          \
 	}
-#define STORE_PART(cell, lane)                                              \
+#define WRITE_PART(cell, lane)                                              \
 	static inline void store_part_##cell(cell *d, const lane *s, u32 m) \
 	{                                                                   \
 		for (u32 rest = m; rest; rest &= rest - 1) {                \
@@ -108,10 +171,10 @@ static inline void store_part_u64(u64 *d, const u64 *s, u32 m)
 			d[i] = (cell)s[i];                                  \
 		}                                                           \
 	}
-LOAD_PART(u8, u32)
-LOAD_PART(u16, u32)
-STORE_PART(u8, u32)
-STORE_PART(u16, u32)
+READ_PART(u8, u32)
+READ_PART(u16, u32)
+WRITE_PART(u8, u32)
+WRITE_PART(u16, u32)
 #if defined(__AVX2__)
 /* all ones in the elements of active lanes */
 static inline __m256i lanes8(u32 m, unsigned at)
@@ -163,32 +226,29 @@ static inline void store_part_u64(u64 *d, const u64 *s, u32 m)
 			_mm256_load_si256((const __m256i *)(const void *)(s + i)));
 }
 #else
-LOAD_PART(u32, u32)
-LOAD_PART(u64, u64)
-STORE_PART(u32, u32)
-STORE_PART(u64, u64)
+READ_PART(u32, u32)
+READ_PART(u64, u64)
+WRITE_PART(u32, u32)
+WRITE_PART(u64, u64)
 #endif
 #endif
 
-#define ROWS(cell, lane)                                                   \
-	static inline void load_row_##cell(lane *d, const cell *s, u32 m)  \
-	{                                                                  \
-		if (m == OBD_FULL_MASK)                                    \
-			LOOP LANES d[i] = s[i];                            \
-		else                                                       \
-			load_part_##cell(d, s, m);                         \
-	}                                                                  \
-	static inline void store_row_##cell(cell *d, const lane *s, u32 m) \
-	{                                                                  \
-		if (m == OBD_FULL_MASK)                                    \
-			LOOP LANES d[i] = (cell)s[i];                      \
-		else                                                       \
-			store_part_##cell(d, s, m);                        \
+#define LOAD_HALF(cell, lane)                                                           \
+	static inline void load_half_##cell(lane *d, const cell *s, enum half how)      \
+	{                                                                               \
+		lane first = *s;                                                        \
+                                                                                        \
+		if (how == HALF_SAME)                                                   \
+			LOOP for (unsigned i = 0; i < OBD_LANES / 2; i++) d[i] = first; \
+		else if (sizeof(lane) == sizeof(cell))                                  \
+			memcpy(d, s, OBD_LANES / 2 * sizeof(cell));                     \
+		else                                                                    \
+			LOOP for (unsigned i = 0; i < OBD_LANES / 2; i++) d[i] = s[i];  \
 	}
-ROWS(u8, u32)
-ROWS(u16, u32)
-ROWS(u32, u32)
-ROWS(u64, u64)
+LOAD_HALF(u8, u32)
+LOAD_HALF(u16, u32)
+LOAD_HALF(u32, u32)
+LOAD_HALF(u64, u64)
 
 /* ---- any addresses ---- */
 
@@ -207,40 +267,13 @@ ROWS(u64, u64)
 LOAD_ONE_BY_ONE(u8, u32)
 LOAD_ONE_BY_ONE(u16, u32)
 #if defined(__AVX512F__)
-/*
- * Blocks of 16 x n threads make the two halves of a warp rows, or read one cell in each half. A
- * mask that is not full is left to the gather instruction.
- */
-static inline bool load_half(u32 *d, const u64 *ad)
-{
-	__m512i first = _mm512_set1_epi64((long long)ad[0]);
-	__m512i low = _mm512_sub_epi64(_mm512_load_si512(ad), first);
-	__m512i high = _mm512_sub_epi64(_mm512_load_si512(ad + 8), first);
-	const u32 *s = (const u32 *)(uintptr_t)ad[0];
-
-	if (_mm512_test_epi64_mask(_mm512_or_si512(low, high), _mm512_set1_epi64(-1)) == 0) {
-		_mm512_store_si512(d, _mm512_set1_epi32((int)*s));
-		return true;
-	}
-	if ((_mm512_cmpneq_epi64_mask(low, _mm512_setr_epi64(0, 4, 8, 12, 16, 20, 24, 28)) |
-		    _mm512_cmpneq_epi64_mask(
-			    high, _mm512_setr_epi64(32, 36, 40, 44, 48, 52, 56, 60))) != 0)
-		return false;
-	_mm512_store_si512(d, _mm512_loadu_si512(s));
-	return true;
-}
-
 static inline void load_each_u32(u32 *d, const u64 *ad, u32 m)
 {
-	for (unsigned h = 0; h < OBD_LANES; h += 16) {
-		if (m == OBD_FULL_MASK && load_half(d + h, ad + h))
-			continue;
-		for (unsigned i = h; i < h + 16; i += 8) {
-			__m256i *to = (__m256i *)(void *)(d + i);
+	for (unsigned i = 0; i < OBD_LANES; i += 8) {
+		__m256i *to = (__m256i *)(void *)(d + i);
 
-			*to = _mm512_mask_i64gather_epi32(
-				*to, (__mmask8)PART(i, 8), _mm512_load_si512(ad + i), NULL, 1);
-		}
+		*to = _mm512_mask_i64gather_epi32(
+			*to, (__mmask8)PART(i, 8), _mm512_load_si512(ad + i), NULL, 1);
 	}
 }
 

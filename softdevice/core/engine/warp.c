@@ -15,8 +15,13 @@
  * Backward branches in one turn: of a whole warp, and of one path while other paths wait. The
  * second limit makes spin locks inside a warp progress.
  */
-#define TURN_WARP 2000
-#define TURN_PATH 200
+#define TURN_WARP  2000
+#define TURN_PATH  200
+/*
+ * A warp whose lanes are on one path takes short turns. The warps of a block then read neighbouring
+ * memory at about the same time where each thread of a grid strides through an array.
+ */
+#define TURN_SLICE (TURN_WARP / OBD_TURN_SLICES)
 
 static struct obd_path *add_path(
 	struct obd_warp *w, const struct obd_insn *pc, struct obd_frame *frame, uint32_t mask)
@@ -436,6 +441,7 @@ void obd_warp_run(struct obd_warp *w)
 {
 	int64_t left = TURN_WARP;
 
+	w->sliced = false;
 	for (;;) {
 		struct obd_path *p = pick_path(w);
 
@@ -451,7 +457,9 @@ void obd_warp_run(struct obd_warp *w)
 		}
 		w->cur = p;
 		set_limit(w);
-		w->budget = w->n_paths > 1 && left > TURN_PATH ? TURN_PATH : left;
+		w->budget = w->n_paths > 1 ? TURN_PATH : TURN_SLICE;
+		if (w->budget > left)
+			w->budget = left;
 		int64_t given = w->budget;
 
 		obd_isa_current->run(w);
@@ -466,6 +474,7 @@ void obd_warp_run(struct obd_warp *w)
 			if (w->n_paths > 1)
 				w->cur->yielded = true;
 			if (left <= 0 || w->n_paths == 1) {
+				w->sliced = w->n_paths == 1 && !w->spinning;
 				clear_yields(w);
 				return;
 			}
