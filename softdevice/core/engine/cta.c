@@ -33,6 +33,15 @@ void obd_cta_free(struct obd_cta *c)
 	free(c);
 }
 
+/*
+ * From one thread's local memory to the next one's. The threads of a warp mostly access the same
+ * offset. An odd number of units spreads these cells over the sets of a cache.
+ */
+static uint32_t local_stride(uint32_t bytes)
+{
+	return bytes ? (bytes + LOCAL_ALIGN - 1) / LOCAL_ALIGN * LOCAL_ALIGN | LOCAL_ALIGN : 0;
+}
+
 struct obd_cta *obd_cta_new(struct obd_worker *wk)
 {
 	struct obd_launch *l = wk->launch;
@@ -48,7 +57,9 @@ struct obd_cta *obd_cta_new(struct obd_worker *wk)
 		obd_barrier_reset(&c->barriers[i]);
 	c->n_threads = dim[0] * dim[1] * dim[2];
 	c->n_warps = (c->n_threads + OBD_LANES - 1) / OBD_LANES;
-	c->local_size = (size_t)l->entry->stack_bytes * c->n_warps * OBD_LANES;
+	uint32_t stride = local_stride(l->entry->stack_bytes);
+
+	c->local_size = (size_t)stride * c->n_warps * OBD_LANES;
 	c->warps = aligned_alloc(64, c->n_warps * sizeof(struct obd_warp));
 	c->shared = env->scratch_alloc(env->user, l->shared_size, SHARED_ALIGN);
 	if (c->local_size)
@@ -57,6 +68,8 @@ struct obd_cta *obd_cta_new(struct obd_worker *wk)
 		obd_cta_free(c);
 		return NULL;
 	}
+	for (uint32_t i = 0; i < OBD_LANES; i++)
+		c->first_sp[i] = l->func->local_bytes;
 	memset(c->warps, 0, c->n_warps * sizeof(struct obd_warp));
 	for (uint32_t k = 0; k < c->n_warps; k++) {
 		struct obd_warp *w = &c->warps[k];
@@ -78,7 +91,7 @@ struct obd_cta *obd_cta_new(struct obd_worker *wk)
 			w->tid[1][i] = t / dim[0] % dim[1];
 			w->tid[2][i] = t / dim[0] / dim[1];
 			w->born |= t < c->n_threads ? 1u << i : 0;
-			w->lbase[i] = (uint64_t)(uintptr_t)c->local + (uint64_t)t * w->stack_bytes;
+			w->lbase[i] = (uint64_t)(uintptr_t)c->local + (uint64_t)t * stride;
 		}
 	}
 	return c;
@@ -127,9 +140,10 @@ static bool start_warp(struct obd_warp *w)
 	p->yielded = false;
 	w->state = OBD_WARP_READY;
 	w->yield = false;
-	for (uint32_t i = 0; i < OBD_LANES; i++)
-		w->sp[i] = f->local_bytes;
-	memset(fr->fp, 0, OBD_LANES * sizeof(*fr->fp));
+	if (w->stack_bytes) { /* otherwise both are always 0 */
+		memcpy(w->sp, w->cta->first_sp, sizeof(w->sp));
+		memset(fr->fp, 0, sizeof(w->sp));
+	}
 	return true;
 }
 

@@ -118,6 +118,7 @@ struct obd_cta {
 	char *local;
 	size_t local_size;
 	struct obd_barrier barriers[OBD_MAX_BARRIERS];
+	uint32_t first_sp[OBD_LANES]; /* of a warp that starts */
 	struct obd_mbarrier_wait *waits;
 	struct obd_warp *warps;
 };

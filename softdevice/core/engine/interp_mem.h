@@ -176,19 +176,32 @@ HANDLER(H_local_addr)
 	NEXT_H;
 }
 
-HANDLER(H_sreg32)
-{
-	OUTSIDE();
-	obd_sreg(w, in, regs, m, false);
-	NEXT_H;
-}
-
-HANDLER(H_sreg64)
-{
-	OUTSIDE();
-	obd_sreg(w, in, regs, m, true);
-	NEXT_H;
-}
+/* e: enum obd_sreg */
+#define SREG(bits)                                                              \
+	HANDLER(H_sreg##bits)                                                   \
+	{                                                                       \
+		u##bits *d = (u##bits *)(void *)REG(in->d);                     \
+		_Alignas(64) u32 lanes[OBD_LANES];                              \
+		const u32 *v = lanes;                                           \
+		u32 which = in->e;                                              \
+                                                                                \
+		if (which <= OBD_SREG_TID_Z) {                                  \
+			v = w->tid[which];                                      \
+		} else if (which == OBD_SREG_LANEID ||                          \
+			(which >= OBD_SREG_LM_EQ && which <= OBD_SREG_LM_GT)) { \
+			OUTSIDE();                                              \
+			obd_sreg_lanes(which, lanes);                           \
+		} else {                                                        \
+			OUTSIDE();                                              \
+			u64 u = obd_sreg_uniform(w, which);                     \
+			spread##bits((char *)d, (u##bits)u, m, w->live);        \
+			NEXT_H;                                                 \
+		}                                                               \
+		LOOP LANES d[i] = (m & lane_bit[i]) ? v[i] : d[i];              \
+		NEXT_H;                                                         \
+	}
+SREG(32)
+SREG(64)
 
 #define CONVERT_ADDRESS(name, value)                                   \
 	HANDLER(H_##name)                                              \

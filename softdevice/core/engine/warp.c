@@ -412,11 +412,11 @@ static struct obd_path *pick_path(struct obd_warp *w)
 	return best;
 }
 
+/* Lowers the limit to the place of the next path that can join the current one. */
 static void set_limit(struct obd_warp *w)
 {
 	const struct obd_path *cur = w->cur;
 
-	w->limit = UINTPTR_MAX;
 	for (uint32_t i = 0; i < w->n_paths; i++) {
 		const struct obd_path *p = &w->paths[i];
 
@@ -456,7 +456,9 @@ void obd_warp_run(struct obd_warp *w)
 			return;
 		}
 		w->cur = p;
-		set_limit(w);
+		w->limit = UINTPTR_MAX;
+		if (w->n_paths > 1)
+			set_limit(w);
 		w->budget = w->n_paths > 1 ? TURN_PATH : TURN_SLICE;
 		if (w->budget > left)
 			w->budget = left;
