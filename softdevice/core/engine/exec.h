@@ -81,7 +81,7 @@ struct obd_warp {
 	struct obd_worker *worker;
 	int64_t budget; /* backward branches left in this turn */
 	bool yield;
-	bool sliced; /* the last turn ended only because short turns take turns */
+	bool sliced; /* the last turn was a short one that reached its limit */
 	bool memcheck;
 	/*
 	 * Only this worker's thread accesses the shared memory of the block. False where another

@@ -147,21 +147,20 @@ static inline bool any_bad(const u64 *ad, u32 m, u64 base, u64 last, u64 al)
 		}                                                                          \
 		NEXT_H;                                                                    \
 	}
-#define LOAD_EACH(name, kind, cell, lane)                                           \
-	EACH_HANDLER(S_##name##_##kind)                                             \
-	{                                                                           \
-		u64 *ad = w->addr;                                                  \
-		ADDRESS_##kind lane *d = (lane *)(void *)REG(in->d);                \
-		w->mem_in = in;                                                     \
-		w->mem_mask = m;                                                    \
-		QUAD_##cell(kind, ADDRESS_SLOTS_##kind, true,                       \
-			load_quad) if (UNLIKELY(any_bad(ad, m, BASE_##kind,         \
-					       SIZE_##kind - sizeof(cell), in->e))) \
-			obd_fault_access(w, in, m, sizeof(cell), false, in->e);     \
-		if (UNLIKELY(w->memcheck))                                          \
-			obd_fault_memcheck(w, in, m, sizeof(cell), false);          \
-		load_each_##cell(d, ad, m);                                         \
-		NEXT_H;                                                             \
+#define LOAD_EACH(name, kind, cell, lane)                                                     \
+	EACH_HANDLER(S_##name##_##kind)                                                       \
+	{                                                                                     \
+		u64 *ad = w->addr;                                                            \
+		ADDRESS_##kind lane *d = (lane *)(void *)REG(in->d);                          \
+		w->mem_in = in;                                                               \
+		w->mem_mask = m;                                                              \
+		QUAD_##cell(kind, ADDRESS_SLOTS_##kind, true, load_quad);                     \
+		if (UNLIKELY(any_bad(ad, m, BASE_##kind, SIZE_##kind - sizeof(cell), in->e))) \
+			obd_fault_access(w, in, m, sizeof(cell), false, in->e);               \
+		if (UNLIKELY(w->memcheck))                                                    \
+			obd_fault_memcheck(w, in, m, sizeof(cell), false);                    \
+		load_each_##cell(d, ad, m);                                                   \
+		NEXT_H;                                                                       \
 	}
 #define STORE(name, kind, cell, lane)                                                           \
 	STORE_EACH(name, kind, cell, lane)                                                      \
@@ -191,28 +190,27 @@ static inline bool any_bad(const u64 *ad, u32 m, u64 base, u64 last, u64 al)
 		store_part_##cell((cell *)(uintptr_t)(first - before), v, m);             \
 		NEXT_H;                                                                   \
 	}
-#define STORE_EACH(name, kind, cell, lane)                                             \
-	EACH_HANDLER(S_##name##_##kind)                                                \
-	{                                                                              \
-		u64 *ad = w->addr;                                                     \
-		ADDRESS_##kind const lane *v = (const lane *)(const void *)REG(in->b); \
-		w->mem_in = in;                                                        \
-		w->mem_mask = m;                                                       \
-		QUAD_##cell(kind, ADDRESS_SLOTS_##kind, false,                         \
-			store_quad) if (UNLIKELY(any_bad(ad, m, BASE_##kind,           \
-						SIZE_##kind - sizeof(cell), in->e)))   \
-			obd_fault_access(w, in, m, sizeof(cell), true, in->e);         \
-		if (UNLIKELY(w->memcheck))                                             \
-			obd_fault_memcheck(w, in, m, sizeof(cell), true);              \
-		if (m == OBD_FULL_MASK) {                                              \
-			LANES *(cell *)(uintptr_t)ad[i] = (cell)v[i];                  \
-		} else {                                                               \
-			for (u32 rest = m; rest; rest &= rest - 1) {                   \
-				unsigned i = (unsigned)__builtin_ctz(rest);            \
-				*(cell *)(uintptr_t)ad[i] = (cell)v[i];                \
-			}                                                              \
-		}                                                                      \
-		NEXT_H;                                                                \
+#define STORE_EACH(name, kind, cell, lane)                                                    \
+	EACH_HANDLER(S_##name##_##kind)                                                       \
+	{                                                                                     \
+		u64 *ad = w->addr;                                                            \
+		ADDRESS_##kind const lane *v = (const lane *)(const void *)REG(in->b);        \
+		w->mem_in = in;                                                               \
+		w->mem_mask = m;                                                              \
+		QUAD_##cell(kind, ADDRESS_SLOTS_##kind, false, store_quad);                   \
+		if (UNLIKELY(any_bad(ad, m, BASE_##kind, SIZE_##kind - sizeof(cell), in->e))) \
+			obd_fault_access(w, in, m, sizeof(cell), true, in->e);                \
+		if (UNLIKELY(w->memcheck))                                                    \
+			obd_fault_memcheck(w, in, m, sizeof(cell), true);                     \
+		if (m == OBD_FULL_MASK) {                                                     \
+			LANES *(cell *)(uintptr_t)ad[i] = (cell)v[i];                         \
+		} else {                                                                      \
+			for (u32 rest = m; rest; rest &= rest - 1) {                          \
+				unsigned i = (unsigned)__builtin_ctz(rest);                   \
+				*(cell *)(uintptr_t)ad[i] = (cell)v[i];                       \
+			}                                                                     \
+		}                                                                             \
+		NEXT_H;                                                                       \
 	}
 #define ACCESS(kind)                \
 	LOAD(ld8, kind, u8, u32)    \
@@ -227,7 +225,7 @@ static inline bool any_bad(const u64 *ad, u32 m, u64 base, u64 last, u64 al)
 ACCESS(g)
 ACCESS(s)
 #undef EACH_HANDLER
-/* the same offset in local memory is another place in each lane: only the third road */
+/* The same offset in local memory is another place in each lane, so only S_ is of use. */
 #define EACH_HANDLER(name) HANDLER(name)
 LOAD_EACH(ld8, l, u8, u32)
 LOAD_EACH(ld16, l, u16, u32)
