@@ -2,8 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * Atomics and strong loads and stores, one SIMD lane after another. Several workers share global
- * memory, so it needs real atomic operations. Shared memory is accessed by one thread at a time,
- * but a generic address may point to either, so all accesses use the same code.
+ * memory, so it needs real atomic operations. The shared memory of a block is accessed by one
+ * thread only (obd_warp.shared_alone), where plain operations do.
  */
 #include "softdevice/core/engine/atomics.h"
 
@@ -21,6 +21,7 @@
 struct operands {
 	const void *b, *c;
 	void *d;
+	bool alone; /* no other thread can access the cells */
 };
 
 #define LANE_LOOP(m)                                                                       \
@@ -28,74 +29,108 @@ struct operands {
 		rest_ &= rest_ - 1)
 #define AT(type) ((type *)(uintptr_t)w->addr[i])
 
+/* Compare and swap. The first may fail although the values are equal. */
+#define REPLACE(cell)                                                                 \
+	static inline bool replace_##cell(cell *p, cell *old, cell value, bool alone) \
+	{                                                                             \
+		if (alone) {                                                          \
+			*p = value;                                                   \
+			return true;                                                  \
+		}                                                                     \
+		return __atomic_compare_exchange_n(                                   \
+			p, old, value, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);     \
+	}                                                                             \
+	static inline cell swapped_##cell(cell *p, cell old, cell value)              \
+	{                                                                             \
+		__atomic_compare_exchange_n(                                          \
+			p, &old, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);   \
+		return old;                                                           \
+	}
+REPLACE(uint16_t)
+REPLACE(uint32_t)
+REPLACE(uint64_t)
+
 /* A read-modify-write operation with compare-and-swap; `next` computes the new value from `old`. */
 #define BY_CAS(cell, next)                                                              \
 	do {                                                                            \
 		cell *p_ = AT(cell), old = __atomic_load_n(p_, __ATOMIC_RELAXED), new_; \
 		do {                                                                    \
 			new_ = (next);                                                  \
-		} while (!__atomic_compare_exchange_n(                                  \
-			p_, &old, new_, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));     \
+		} while (!replace_##cell(p_, &old, new_, o.alone));                     \
 		got = old;                                                              \
 	} while (0)
 
-#define INTEGER(name, cell, scell, lane)                                                        \
-	static bool name(                                                                       \
-		struct obd_warp *w, uint32_t op, bool is_signed, struct operands o, uint32_t m) \
-	{                                                                                       \
-		const lane *b = o.b, *c = o.c;                                                  \
-		lane *d = o.d;                                                                  \
-		LANE_LOOP(m)                                                                    \
-		{                                                                               \
-			cell v = (cell)b[i], got;                                               \
-			switch (op) {                                                           \
-			case OBD_ATOM_ADD:                                                      \
-				got = __atomic_fetch_add(AT(cell), v, __ATOMIC_SEQ_CST);        \
-				break;                                                          \
-			case OBD_ATOM_AND:                                                      \
-				got = __atomic_fetch_and(AT(cell), v, __ATOMIC_SEQ_CST);        \
-				break;                                                          \
-			case OBD_ATOM_OR:                                                       \
-				got = __atomic_fetch_or(AT(cell), v, __ATOMIC_SEQ_CST);         \
-				break;                                                          \
-			case OBD_ATOM_XOR:                                                      \
-				got = __atomic_fetch_xor(AT(cell), v, __ATOMIC_SEQ_CST);        \
-				break;                                                          \
-			case OBD_ATOM_EXCH:                                                     \
-				got = __atomic_exchange_n(AT(cell), v, __ATOMIC_SEQ_CST);       \
-				break;                                                          \
-			case OBD_ATOM_MIN:                                                      \
-				if (is_signed)                                                  \
-					BY_CAS(cell, (scell)old < (scell)v ? old : v);          \
-				else                                                            \
-					BY_CAS(cell, old < v ? old : v);                        \
-				break;                                                          \
-			case OBD_ATOM_MAX:                                                      \
-				if (is_signed)                                                  \
-					BY_CAS(cell, (scell)old > (scell)v ? old : v);          \
-				else                                                            \
-					BY_CAS(cell, old > v ? old : v);                        \
-				break;                                                          \
-			case OBD_ATOM_INC:                                                      \
-				BY_CAS(cell, (cell)(old >= v ? 0 : old + 1));                   \
-				break;                                                          \
-			case OBD_ATOM_DEC:                                                      \
-				BY_CAS(cell, (cell)(old == 0 || old > v ? v : old - 1));        \
-				break;                                                          \
-			case OBD_ATOM_CAS: {                                                    \
-				cell old = v;                                                   \
-				__atomic_compare_exchange_n(AT(cell), &old, (cell)c[i], false,  \
-					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                    \
-				got = old;                                                      \
-				break;                                                          \
-			}                                                                       \
-			default:                                                                \
-				return false;                                                   \
-			}                                                                       \
-			if (d)                                                                  \
-				d[i] = got;                                                     \
-		}                                                                               \
-		return true;                                                                    \
+/* A read-modify-write operation that is one instruction; `next` is as above. */
+#define EITHER(cell, locked, next)                      \
+	do {                                            \
+		if (o.alone) {                          \
+			cell *p_ = AT(cell), old = *p_; \
+			*p_ = (cell)(next);             \
+			got = old;                      \
+		} else {                                \
+			got = (locked);                 \
+		}                                       \
+	} while (0)
+
+#define INTEGER(name, cell, scell, lane)                                                         \
+	static bool name(                                                                        \
+		struct obd_warp *w, uint32_t op, bool is_signed, struct operands o, uint32_t m)  \
+	{                                                                                        \
+		const lane *b = o.b, *c = o.c;                                                   \
+		lane *d = o.d;                                                                   \
+		LANE_LOOP(m)                                                                     \
+		{                                                                                \
+			cell v = (cell)b[i], got;                                                \
+			switch (op) {                                                            \
+			case OBD_ATOM_ADD:                                                       \
+				EITHER(cell, __atomic_fetch_add(AT(cell), v, __ATOMIC_SEQ_CST),  \
+					old + v);                                                \
+				break;                                                           \
+			case OBD_ATOM_AND:                                                       \
+				EITHER(cell, __atomic_fetch_and(AT(cell), v, __ATOMIC_SEQ_CST),  \
+					old &v);                                                 \
+				break;                                                           \
+			case OBD_ATOM_OR:                                                        \
+				EITHER(cell, __atomic_fetch_or(AT(cell), v, __ATOMIC_SEQ_CST),   \
+					old | v);                                                \
+				break;                                                           \
+			case OBD_ATOM_XOR:                                                       \
+				EITHER(cell, __atomic_fetch_xor(AT(cell), v, __ATOMIC_SEQ_CST),  \
+					old ^ v);                                                \
+				break;                                                           \
+			case OBD_ATOM_EXCH:                                                      \
+				EITHER(cell, __atomic_exchange_n(AT(cell), v, __ATOMIC_SEQ_CST), \
+					v);                                                      \
+				break;                                                           \
+			case OBD_ATOM_MIN:                                                       \
+				if (is_signed)                                                   \
+					BY_CAS(cell, (scell)old < (scell)v ? old : v);           \
+				else                                                             \
+					BY_CAS(cell, old < v ? old : v);                         \
+				break;                                                           \
+			case OBD_ATOM_MAX:                                                       \
+				if (is_signed)                                                   \
+					BY_CAS(cell, (scell)old > (scell)v ? old : v);           \
+				else                                                             \
+					BY_CAS(cell, old > v ? old : v);                         \
+				break;                                                           \
+			case OBD_ATOM_INC:                                                       \
+				BY_CAS(cell, (cell)(old >= v ? 0 : old + 1));                    \
+				break;                                                           \
+			case OBD_ATOM_DEC:                                                       \
+				BY_CAS(cell, (cell)(old == 0 || old > v ? v : old - 1));         \
+				break;                                                           \
+			case OBD_ATOM_CAS:                                                       \
+				EITHER(cell, swapped_##cell(AT(cell), v, (cell)c[i]),            \
+					old == v ? (cell)c[i] : old);                            \
+				break;                                                           \
+			default:                                                                 \
+				return false;                                                    \
+			}                                                                        \
+			if (d)                                                                   \
+				d[i] = got;                                                      \
+		}                                                                                \
+		return true;                                                                     \
 	}
 INTEGER(integer16, uint16_t, int16_t, uint32_t)
 INTEGER(integer32, uint32_t, int32_t, uint32_t)
@@ -125,6 +160,76 @@ static uint64_t float64(uint64_t x, uint64_t y)
 static enum obd_half_op half_op(uint32_t op)
 {
 	return op == OBD_ATOM_ADD ? OBD_HALF_ADD : op == OBD_ATOM_MIN ? OBD_HALF_MIN : OBD_HALF_MAX;
+}
+
+/*
+ * Additions of all lanes to one cell are one atomic operation: the lanes add one after another, and
+ * nobody else in between.
+ */
+#define SUM(name, cell)                                                                            \
+	static bool name(struct obd_warp *w, struct operands o, uint32_t m)                        \
+	{                                                                                          \
+		const cell *b = o.b;                                                               \
+		cell *d = o.d, at = 0, sum = 0;                                                    \
+		uint32_t first = (uint32_t)__builtin_ctz(m);                                       \
+                                                                                                   \
+		LANE_LOOP(m)                                                                       \
+		{                                                                                  \
+			if (w->addr[i] != w->addr[first])                                          \
+				return false;                                                      \
+			sum += b[i];                                                               \
+		}                                                                                  \
+		at = __atomic_fetch_add((cell *)(uintptr_t)w->addr[first], sum, __ATOMIC_SEQ_CST); \
+		if (d)                                                                             \
+			LANE_LOOP(m)                                                               \
+			{                                                                          \
+				cell v = b[i];                                                     \
+				d[i] = at;                                                         \
+				at += v;                                                           \
+			}                                                                          \
+		return true;                                                                       \
+	}
+SUM(sum32, uint32_t)
+SUM(sum64, uint64_t)
+
+/* Additions without results to shared memory, as histograms do them. */
+static void count_alone(struct obd_warp *w, const uint32_t *b, uint32_t m)
+{
+	if (m == OBD_FULL_MASK)
+		for (uint32_t i = 0; i < OBD_LANES; i++)
+			*AT(uint32_t) += b[i];
+	else
+		LANE_LOOP(m)
+	*AT(uint32_t) += b[i];
+}
+
+static bool integer_add(struct obd_warp *w, uint32_t type, struct operands o, uint32_t m)
+{
+	bool narrow = type == OBD_T_U32 || type == OBD_T_S32 || type == OBD_T_B32;
+
+	if (narrow && o.alone && !o.d) {
+		count_alone(w, o.b, m);
+		return true;
+	}
+	if (o.alone)
+		return false;
+	if (narrow)
+		return sum32(w, o, m);
+	return (type == OBD_T_U64 || type == OBD_T_S64 || type == OBD_T_B64) && sum64(w, o, m);
+}
+
+/* Is every address in the block's shared memory, where no other thread is? */
+static bool is_alone(const struct obd_warp *w, uint32_t space, uint32_t m)
+{
+	bool out = false;
+
+	if (!w->shared_alone || space == OBD_SP_SHARED)
+		return w->shared_alone;
+	if (w->addr[__builtin_ctz(m)] - w->shared_base >= w->shared_bytes)
+		return false;
+	LANE_LOOP(m)
+	out |= w->addr[i] - w->shared_base >= w->shared_bytes;
+	return !out;
 }
 
 static void floating(struct obd_warp *w, uint32_t op, uint32_t type, struct operands o, uint32_t m)
@@ -273,9 +378,12 @@ static void *slot(char *regs, uint32_t index)
 void obd_atomic(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
 {
 	uint32_t op = in->e & 15, type = (in->e >> 4) & 31;
-	struct operands o = { slot(regs, in->b), slot(regs, in->c), slot(regs, in->d) };
+	struct operands o = { slot(regs, in->b), slot(regs, in->c), slot(regs, in->d),
+		is_alone(w, (in->e >> 9) & 3, m) };
 	bool ok = true;
 
+	if (op == OBD_ATOM_ADD && integer_add(w, type, o, m))
+		return;
 	switch (type) {
 	case OBD_T_B16:
 	case OBD_T_U16:

@@ -8,6 +8,12 @@
 #include "softdevice/core/engine/slot.h"
 #include "softdevice/core/ops.h"
 
+void obd_barrier_reset(struct obd_barrier *b)
+{
+	memset(b, 0, sizeof(*b));
+	b->red_and = true;
+}
+
 static void release(struct obd_cta *c, uint32_t id)
 {
 	struct obd_barrier *b = &c->barriers[id];
@@ -41,8 +47,8 @@ static void release(struct obd_cta *c, uint32_t id)
 				w->state = OBD_WARP_READY;
 		}
 	}
-	memset(b, 0, sizeof(*b));
-	b->red_and = true;
+	obd_barrier_reset(b);
+	c->arrived &= ~(1u << id);
 }
 
 void obd_barrier_check(struct obd_cta *c, uint32_t id)
@@ -104,6 +110,7 @@ const struct obd_insn *obd_barrier(
 	}
 	b->arrived += (uint32_t)__builtin_popcount(m);
 	b->warp_arrived[w->id] |= m;
+	w->cta->arrived |= 1u << id;
 	b->expected = n;
 	if (kind != OBD_BAR_ARRIVE) {
 		w->cur->pc = in;

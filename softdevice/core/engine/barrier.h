@@ -12,6 +12,8 @@
 /* The instruction bar. Returns the value that the handler must return. */
 const struct obd_insn *obd_barrier(
 	struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m);
+/* Makes the barrier one at which nobody has arrived. */
+void obd_barrier_reset(struct obd_barrier *b);
 /* Completes barrier `id` if all threads that it waits for have arrived. */
 void obd_barrier_check(struct obd_cta *c, uint32_t id);
 

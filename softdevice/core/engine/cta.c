@@ -5,15 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softdevice/core/engine/barrier.h"
 #include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/frame.h"
 #include "softdevice/core/engine/warp.h"
 
 /*
  * A turn of a block ends after this many rounds over all of its warps, or earlier if all warps that
- * ran are spinning.
+ * ran are spinning. A round in which a warp did more than a short turn counts as OBD_TURN_SLICES.
  */
-#define TURN_ROUNDS  64
+#define TURN_ROUNDS  (64 * OBD_TURN_SLICES)
 #define LOCAL_ALIGN  256u
 #define SHARED_ALIGN 1024u
 
@@ -32,6 +33,15 @@ void obd_cta_free(struct obd_cta *c)
 	free(c);
 }
 
+/*
+ * From one thread's local memory to the next one's. The threads of a warp mostly access the same
+ * offset. An odd number of units spreads these cells over the sets of a cache.
+ */
+static uint32_t local_stride(uint32_t bytes)
+{
+	return bytes ? (bytes + LOCAL_ALIGN - 1) / LOCAL_ALIGN * LOCAL_ALIGN | LOCAL_ALIGN : 0;
+}
+
 struct obd_cta *obd_cta_new(struct obd_worker *wk)
 {
 	struct obd_launch *l = wk->launch;
@@ -43,9 +53,13 @@ struct obd_cta *obd_cta_new(struct obd_worker *wk)
 		return NULL;
 	c->launch = l;
 	c->worker = wk;
+	for (uint32_t i = 0; i < OBD_MAX_BARRIERS; i++)
+		obd_barrier_reset(&c->barriers[i]);
 	c->n_threads = dim[0] * dim[1] * dim[2];
 	c->n_warps = (c->n_threads + OBD_LANES - 1) / OBD_LANES;
-	c->local_size = (size_t)l->entry->stack_bytes * c->n_warps * OBD_LANES;
+	uint32_t stride = local_stride(l->entry->stack_bytes);
+
+	c->local_size = (size_t)stride * c->n_warps * OBD_LANES;
 	c->warps = aligned_alloc(64, c->n_warps * sizeof(struct obd_warp));
 	c->shared = env->scratch_alloc(env->user, l->shared_size, SHARED_ALIGN);
 	if (c->local_size)
@@ -54,6 +68,8 @@ struct obd_cta *obd_cta_new(struct obd_worker *wk)
 		obd_cta_free(c);
 		return NULL;
 	}
+	for (uint32_t i = 0; i < OBD_LANES; i++)
+		c->first_sp[i] = l->func->local_bytes;
 	memset(c->warps, 0, c->n_warps * sizeof(struct obd_warp));
 	for (uint32_t k = 0; k < c->n_warps; k++) {
 		struct obd_warp *w = &c->warps[k];
@@ -67,6 +83,7 @@ struct obd_cta *obd_cta_new(struct obd_worker *wk)
 		w->shared_bytes = l->shared_size;
 		w->stack_bytes = l->entry->stack_bytes;
 		w->memcheck = env->check != NULL;
+		w->shared_alone = true;
 		for (uint32_t i = 0; i < OBD_LANES; i++) {
 			uint32_t t = k * OBD_LANES + i;
 
@@ -74,44 +91,58 @@ struct obd_cta *obd_cta_new(struct obd_worker *wk)
 			w->tid[1][i] = t / dim[0] % dim[1];
 			w->tid[2][i] = t / dim[0] / dim[1];
 			w->born |= t < c->n_threads ? 1u << i : 0;
-			w->lbase[i] = (uint64_t)(uintptr_t)c->local + (uint64_t)t * w->stack_bytes;
+			w->lbase[i] = (uint64_t)(uintptr_t)c->local + (uint64_t)t * stride;
 		}
 	}
 	return c;
 }
 
-bool obd_cta_start(struct obd_cta *c, uint64_t index)
+void obd_cta_start(struct obd_cta *c, uint64_t index)
 {
 	const uint32_t *g = c->launch->grid->grid;
-	const struct obd_func *f = c->launch->func;
 
 	c->index = index;
-	c->ctaid[0] = (uint32_t)(index % g[0]);
-	c->ctaid[1] = (uint32_t)(index / g[0] % g[1]);
-	c->ctaid[2] = (uint32_t)(index / g[0] / g[1]);
+	c->ctaid[0] = (uint32_t)index;
+	c->ctaid[1] = c->ctaid[2] = 0;
+	if (index >= g[0]) {
+		c->ctaid[0] = (uint32_t)(index % g[0]);
+		c->ctaid[1] = (uint32_t)(index / g[0] % g[1]);
+		c->ctaid[2] = (uint32_t)(index / g[0] / g[1]);
+	}
 	c->n_live = c->n_threads;
-	memset(c->barriers, 0, sizeof(c->barriers));
-	for (uint32_t i = 0; i < OBD_MAX_BARRIERS; i++)
-		c->barriers[i].red_and = true;
-	for (uint32_t k = 0; k < c->n_warps; k++) {
-		struct obd_warp *w = &c->warps[k];
-		struct obd_frame *fr = obd_frame_get(c->worker, f);
+	for (uint32_t i = 0; c->arrived; i++, c->arrived >>= 1)
+		if (c->arrived & 1)
+			obd_barrier_reset(&c->barriers[i]);
+	for (uint32_t k = 0; k < c->n_warps; k++)
+		c->warps[k].state = OBD_WARP_FRESH;
+}
 
-		if (!fr)
-			return false;
-		fr->refs = 1;
-		w->live = w->born;
-		w->steps = 0;
-		w->n_paths = 1;
-		w->paths[0] = (struct obd_path){
-			.pc = f->code, .frame = fr, .mask = w->born, .state = OBD_PATH_RUN
-		};
-		w->state = OBD_WARP_READY;
-		w->yield = false;
-		for (uint32_t i = 0; i < OBD_LANES; i++) {
-			fr->fp[i] = 0;
-			w->sp[i] = f->local_bytes;
-		}
+/*
+ * Puts the warp at the kernel's first instruction. This happens at its first turn: if the warps
+ * before it have ended by then, it takes their registers, which are in the cache.
+ */
+static bool start_warp(struct obd_warp *w)
+{
+	const struct obd_func *f = w->cta->launch->func;
+	struct obd_frame *fr = obd_frame_get(w->worker, f);
+	struct obd_path *p = &w->paths[0];
+
+	if (!fr)
+		return false;
+	fr->refs = 1;
+	w->live = w->born;
+	w->steps = 0;
+	w->n_paths = 1;
+	p->pc = f->code;
+	p->frame = fr;
+	p->mask = w->born;
+	p->state = OBD_PATH_RUN;
+	p->yielded = false;
+	w->state = OBD_WARP_READY;
+	w->yield = false;
+	if (w->stack_bytes) { /* otherwise both are always 0 */
+		memcpy(w->sp, w->cta->first_sp, sizeof(w->sp));
+		memset(fr->fp, 0, sizeof(w->sp));
 	}
 	return true;
 }
@@ -134,18 +165,23 @@ enum obd_cta_turn obd_cta_run(struct obd_cta *c)
 {
 	struct obd_launch *l = c->launch;
 
-	for (uint32_t round = 0; round < TURN_ROUNDS; round++) {
-		uint32_t done = 0, ran = 0, spinning = 0;
+	for (uint32_t rounds = 0; rounds < TURN_ROUNDS;) {
+		uint32_t done = 0, ran = 0, spinning = 0, sliced = 0;
 
 		for (uint32_t k = 0; k < c->n_warps; k++) {
 			struct obd_warp *w = &c->warps[k];
 
+			if (w->state == OBD_WARP_FRESH && !start_warp(w)) {
+				obd_fault_memory(l);
+				return OBD_TURN_STOP;
+			}
 			if (w->state == OBD_WARP_READY) {
 				ran++;
 				c->worker->cur_warp = w;
 				w->spinning = 0;
 				obd_warp_run(w);
 				spinning += w->state == OBD_WARP_READY && w->spinning;
+				sliced += w->sliced;
 				if (atomic_load_explicit(&l->stop, memory_order_relaxed))
 					return OBD_TURN_STOP;
 			}
@@ -161,6 +197,7 @@ enum obd_cta_turn obd_cta_run(struct obd_cta *c)
 			report_deadlock(c);
 		if (spinning && spinning == ran)
 			return OBD_TURN_MORE;
+		rounds += sliced == ran ? 1 : OBD_TURN_SLICES;
 	}
 	return OBD_TURN_MORE;
 }

@@ -12,8 +12,8 @@
 /* Memory for one block of the worker's launch. NULL: out of memory. */
 struct obd_cta *obd_cta_new(struct obd_worker *wk);
 void obd_cta_free(struct obd_cta *c);
-/* Sets all threads to the kernel's first instruction. False: out of memory. */
-bool obd_cta_start(struct obd_cta *c, uint64_t index);
+/* Starts the block with this index: all threads are at the kernel's first instruction. */
+void obd_cta_start(struct obd_cta *c, uint64_t index);
 
 enum obd_cta_turn {
 	OBD_TURN_DONE, /* all threads have exited */

@@ -53,6 +53,7 @@ struct obd_path {
 };
 
 enum obd_warp_state {
+	OBD_WARP_FRESH, /* of a block that has started; the warp has no path and no frame yet */
 	OBD_WARP_READY,
 	OBD_WARP_BLOCKED,
 	OBD_WARP_DONE,
@@ -80,7 +81,13 @@ struct obd_warp {
 	struct obd_worker *worker;
 	int64_t budget; /* backward branches left in this turn */
 	bool yield;
+	bool sliced; /* the last turn was a short one that reached its limit */
 	bool memcheck;
+	/*
+	 * Only this worker's thread accesses the shared memory of the block. False where another
+	 * block of a cluster can do so.
+	 */
+	bool shared_alone;
 	/* number of strong loads and atomics of this turn that may be part of a spin loop */
 	uint32_t spinning;
 	uint32_t mem_mask; /* lanes of the current access */
@@ -105,11 +112,13 @@ struct obd_cta {
 	struct obd_cta *next;
 	uint32_t ctaid[3];
 	uint64_t index;
-	uint32_t n_warps, n_threads, n_live, n_done;
+	uint32_t n_warps, n_threads, n_live;
+	uint32_t arrived; /* bit i: threads have arrived at barrier i */
 	char *shared;
 	char *local;
 	size_t local_size;
 	struct obd_barrier barriers[OBD_MAX_BARRIERS];
+	uint32_t first_sp[OBD_LANES]; /* of a warp that starts */
 	struct obd_mbarrier_wait *waits;
 	struct obd_warp *warps;
 };
@@ -146,6 +155,7 @@ struct obd_worker {
 	struct obd_frame *all_frames;
 	struct obd_warp *cur_warp;
 	uint64_t lane_instructions;
+	uint64_t longest; /* instructions of the warp that executed most */
 	uint32_t n_run;
 	sigjmp_buf jmp;
 };

@@ -286,7 +286,7 @@ void obd_fault_from_signal(struct obd_worker *wk)
 	struct obd_warp *w = wk->cur_warp;
 	uintptr_t at = signal_address;
 	uint32_t lane = 0, size = 4;
-	uint64_t nearest = UINT64_MAX;
+	uint64_t nearest = UINT64_MAX, next = UINT64_MAX;
 
 	for (uint32_t i = 0; i < OBD_LANES; i++) {
 		uint64_t away = (uint64_t)at - w->addr[i];
@@ -296,11 +296,24 @@ void obd_fault_from_signal(struct obd_worker *wk)
 			lane = i;
 		}
 	}
+	/*
+	 * An access of a vector under a mask may report the address of a lane that is not active.
+	 * The lane that failed is then the next one.
+	 */
+	for (uint32_t i = 0; nearest >= OBD_SLOT_BYTES && i < OBD_LANES; i++) {
+		uint64_t ahead = w->addr[i] - (uint64_t)at;
+
+		if ((w->mem_mask >> i) & 1 && ahead < next && ahead < 2 * OBD_SLOT_BYTES) {
+			next = ahead;
+			lane = i;
+		}
+	}
 	bool write = false;
 
 	insn_access(w->mem_in, &size, &write);
-	describe_access(w, w->mem_in, lane, nearest < 16 ? (uintptr_t)w->addr[lane] : at, size,
-		write, false);
+	describe_access(w, w->mem_in, lane,
+		nearest < 16 || next < UINT64_MAX ? (uintptr_t)w->addr[lane] : at, size, write,
+		false);
 }
 
 void obd_fault_abort(struct obd_launch *l)

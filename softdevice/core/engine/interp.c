@@ -41,6 +41,8 @@
 #define HANDLER(name)                                                                           \
 	static const struct obd_insn *name(const struct obd_insn *in UNUSED, char *regs UNUSED, \
 		uint32_t m UNUSED, struct obd_warp *w UNUSED, uintptr_t limit UNUSED)
+/* the rare cases of a handler, as a function with the same arguments that continues in its place */
+#define SLOW_HANDLER(name) __attribute__((noinline)) HANDLER(name)
 /*
  * Where the compiler supports tail calls, a handler jumps directly to the next one. Each handler
  * then has its own indirect jump, which processors predict better than a common one. Otherwise it
@@ -72,6 +74,7 @@
 	} while (0)
 #else
 #define GO_ON(to, table) return (to)
+#define TAIL
 #endif
 /*
  * True if all live lanes are active, so that no mask is needed. OUTBOARD_OPT=-fullmask: always
@@ -152,8 +155,11 @@ static const _Alignas(64) u32 lane_bit[OBD_LANES] = {
 #include "softdevice/core/engine/interp_elt.h"
 #include "softdevice/core/engine/interp_vec.h"
 #include "softdevice/core/engine/interp_pred.h"
+#include "softdevice/core/engine/interp_access.h"
+#include "softdevice/core/engine/interp_load.h"
 #include "softdevice/core/engine/interp_mem.h"
 #include "softdevice/core/engine/interp_ctl.h"
+#include "softdevice/core/engine/interp_sync.h"
 
 HANDLER(H_guard);
 HANDLER(H_round);

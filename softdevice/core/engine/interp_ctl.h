@@ -105,11 +105,6 @@ HANDLER(H_bar)
 	DECIDED(obd_barrier(w, in, regs, m));
 }
 
-HANDLER(H_sync)
-{
-	DECIDED(obd_warp_sync(w, in, regs, m));
-}
-
 HANDLER(H_activemask)
 {
 	spread32(REG(in->d), m, m, w->live);

@@ -1,130 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Handlers of loads, stores and addresses; included by interp.c. Every address is checked against
- * the device's window before it is used. An access to an unmapped address inside the window raises
- * a signal, which is caught.
+ * Handlers of strong accesses, atomics and addresses; included by interp.c after interp_load.h.
  */
-
-/*
- * Is the address of any active lane outside [base, base + last] or not aligned to al + 1? base and
- * last are below 2^63.
- */
-static inline bool any_bad(const u64 *ad, u32 m, u64 base, u64 last, u64 al)
-{
-	u64 bad = 0;
-
-	LOOP LANES
-	{
-		u64 t = ad[i] - base;
-		u64 v = ((t | (last - t)) >> 63) | (ad[i] & al);
-
-		bad |= (m & lane_bit[i]) ? v : 0;
-	}
-	return bad != 0;
-}
-
-/* Does each lane i access ad[0] + i * step? */
-static inline bool in_row(const u64 *ad, u64 step)
-{
-	u64 first = ad[0], x = 0;
-
-	LOOP LANES x |= ad[i] ^ (first + i * step);
-	return x == 0;
-}
-
-/* Computes w->addr. The kinds of memory access differ only in this step. */
-#define ADDRESS_g                                              \
-	const u64 *pa = (const u64 *)(const void *)REG(in->a); \
-	u64 off = (u64)(i64)(i32)in->u.imm;                    \
-	LOOP LANES ad[i] = pa[i] + off;
-#define ADDRESS_s                                              \
-	const u32 *pa = (const u32 *)(const void *)REG(in->a); \
-	u32 off = in->u.imm;                                   \
-	u64 sb = w->shared_base;                               \
-	LOOP LANES ad[i] = sb + (u32)(pa[i] + off);
-#define ADDRESS_l                                                          \
-	const u64 *pa = (const u64 *)(const void *)REG(in->a);             \
-	u64 off = (u64)(i64)(i32)in->u.imm, far = 0, end = w->stack_bytes; \
-	LOOP LANES                                                         \
-	{                                                                  \
-		u64 o = pa[i] + off;                                       \
-		ad[i] = w->lbase[i] + o;                                   \
-		far |= (m & lane_bit[i]) ? (end - 1 - o) | o : 0;          \
-	}                                                                  \
-	if (UNLIKELY(far >> 63))                                           \
-		obd_fault_access(w, in, m, 0, false, 0);
-#define BASE_g w->window_base
-#define SIZE_g w->window_size
-#define BASE_s w->shared_base
-#define SIZE_s (u64) w->shared_bytes
-#define BASE_l w->window_base
-#define SIZE_l w->window_size
-
-#define LOAD(name, kind, cell, lane)                                                          \
-	HANDLER(H_##name##_##kind)                                                            \
-	{                                                                                     \
-		u64 *ad = w->addr;                                                            \
-		ADDRESS_##kind lane *d = (lane *)(void *)REG(in->d);                          \
-		w->mem_in = in;                                                               \
-		w->mem_mask = m;                                                              \
-		if (UNLIKELY(any_bad(ad, m, BASE_##kind, SIZE_##kind - sizeof(cell), in->e))) \
-			obd_fault_access(w, in, m, sizeof(cell), false, in->e);               \
-		if (UNLIKELY(w->memcheck))                                                    \
-			obd_fault_memcheck(w, in, m, sizeof(cell), false);                    \
-		if (m == OBD_FULL_MASK) {                                                     \
-			if (in_row(ad, sizeof(cell))) {                                       \
-				const cell *src = (const cell *)(uintptr_t)ad[0];             \
-				LOOP LANES d[i] = src[i];                                     \
-			} else {                                                              \
-				LANES d[i] = *(const cell *)(uintptr_t)ad[i];                 \
-			}                                                                     \
-		} else {                                                                      \
-			for (u32 rest = m; rest; rest &= rest - 1) {                          \
-				unsigned i = (unsigned)__builtin_ctz(rest);                   \
-				d[i] = *(const cell *)(uintptr_t)ad[i];                       \
-			}                                                                     \
-		}                                                                             \
-		NEXT_H;                                                                       \
-	}
-#define STORE(name, kind, cell, lane)                                                         \
-	HANDLER(H_##name##_##kind)                                                            \
-	{                                                                                     \
-		u64 *ad = w->addr;                                                            \
-		ADDRESS_##kind const lane *v = (const lane *)(const void *)REG(in->b);        \
-		w->mem_in = in;                                                               \
-		w->mem_mask = m;                                                              \
-		if (UNLIKELY(any_bad(ad, m, BASE_##kind, SIZE_##kind - sizeof(cell), in->e))) \
-			obd_fault_access(w, in, m, sizeof(cell), true, in->e);                \
-		if (UNLIKELY(w->memcheck))                                                    \
-			obd_fault_memcheck(w, in, m, sizeof(cell), true);                     \
-		if (m == OBD_FULL_MASK) {                                                     \
-			if (in_row(ad, sizeof(cell))) {                                       \
-				cell *dst = (cell *)(uintptr_t)ad[0];                         \
-				LOOP LANES dst[i] = (cell)v[i];                               \
-			} else {                                                              \
-				LANES *(cell *)(uintptr_t)ad[i] = (cell)v[i];                 \
-			}                                                                     \
-		} else {                                                                      \
-			for (u32 rest = m; rest; rest &= rest - 1) {                          \
-				unsigned i = (unsigned)__builtin_ctz(rest);                   \
-				*(cell *)(uintptr_t)ad[i] = (cell)v[i];                       \
-			}                                                                     \
-		}                                                                             \
-		NEXT_H;                                                                       \
-	}
-#define ACCESS(kind)                \
-	LOAD(ld8, kind, u8, u32)    \
-	LOAD(ld16, kind, u16, u32)  \
-	LOAD(ld32, kind, u32, u32)  \
-	LOAD(ld64, kind, u64, u64)  \
-	STORE(st8, kind, u8, u32)   \
-	STORE(st16, kind, u16, u32) \
-	STORE(st32, kind, u32, u32) \
-	STORE(st64, kind, u64, u64)
-ACCESS(g)
-ACCESS(s)
-ACCESS(l)
 
 /*
  * For volatile and ordered accesses and atomics. in->a is a shared address if `space` is
@@ -298,19 +176,32 @@ HANDLER(H_local_addr)
 	NEXT_H;
 }
 
-HANDLER(H_sreg32)
-{
-	OUTSIDE();
-	obd_sreg(w, in, regs, m, false);
-	NEXT_H;
-}
-
-HANDLER(H_sreg64)
-{
-	OUTSIDE();
-	obd_sreg(w, in, regs, m, true);
-	NEXT_H;
-}
+/* e: enum obd_sreg */
+#define SREG(bits)                                                              \
+	HANDLER(H_sreg##bits)                                                   \
+	{                                                                       \
+		u##bits *d = (u##bits *)(void *)REG(in->d);                     \
+		_Alignas(64) u32 lanes[OBD_LANES];                              \
+		const u32 *v = lanes;                                           \
+		u32 which = in->e;                                              \
+                                                                                \
+		if (which <= OBD_SREG_TID_Z) {                                  \
+			v = w->tid[which];                                      \
+		} else if (which == OBD_SREG_LANEID ||                          \
+			(which >= OBD_SREG_LM_EQ && which <= OBD_SREG_LM_GT)) { \
+			OUTSIDE();                                              \
+			obd_sreg_lanes(which, lanes);                           \
+		} else {                                                        \
+			OUTSIDE();                                              \
+			u64 u = obd_sreg_uniform(w, which);                     \
+			spread##bits((char *)d, (u##bits)u, m, w->live);        \
+			NEXT_H;                                                 \
+		}                                                               \
+		LOOP LANES d[i] = (m & lane_bit[i]) ? v[i] : d[i];              \
+		NEXT_H;                                                         \
+	}
+SREG(32)
+SREG(64)
 
 #define CONVERT_ADDRESS(name, value)                                   \
 	HANDLER(H_##name)                                              \

@@ -2,10 +2,8 @@
 /* Copyright The Outboard Authors */
 #include "softdevice/core/engine/sreg.h"
 
-#include <string.h>
 #include <time.h>
 
-#include "softdevice/core/engine/slot.h"
 #include "softdevice/core/ops.h"
 
 static uint64_t now_ns(clockid_t clock)
@@ -16,8 +14,7 @@ static uint64_t now_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Special registers that have one value for the whole warp. */
-static uint64_t uniform(const struct obd_warp *w, uint32_t which)
+uint64_t obd_sreg_uniform(const struct obd_warp *w, uint32_t which)
 {
 	const struct obd_cta *c = w->cta;
 	const struct obd_launch *l = c->launch;
@@ -80,15 +77,9 @@ static uint64_t uniform(const struct obd_warp *w, uint32_t which)
 	}
 }
 
-static uint32_t lane_value(const struct obd_warp *w, uint32_t which, uint32_t lane)
+static uint32_t lane_value(uint32_t which, uint32_t lane)
 {
 	switch (which) {
-	case OBD_SREG_TID_X:
-		return w->tid[0][lane];
-	case OBD_SREG_TID_Y:
-		return w->tid[1][lane];
-	case OBD_SREG_TID_Z:
-		return w->tid[2][lane];
 	case OBD_SREG_LANEID:
 		return lane;
 	case OBD_SREG_LM_EQ:
@@ -104,40 +95,8 @@ static uint32_t lane_value(const struct obd_warp *w, uint32_t which, uint32_t la
 	}
 }
 
-static bool is_per_lane(uint32_t which)
+void obd_sreg_lanes(uint32_t which, uint32_t *ret)
 {
-	return which <= OBD_SREG_TID_Z || which == OBD_SREG_LANEID ||
-		(which >= OBD_SREG_LM_EQ && which <= OBD_SREG_LM_GT);
-}
-
-void obd_sreg(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m, bool wide)
-{
-	char *d = regs + (size_t)in->d * OBD_SLOT_BYTES;
-	uint32_t which = in->e;
-	uint32_t v[OBD_LANES];
-
-	if (!is_per_lane(which)) {
-		uint64_t u = uniform(w, which);
-
-		for (uint32_t i = 0; i < OBD_LANES; i++)
-			if (wide)
-				((uint64_t *)(void *)d)[i] =
-					(m >> i) & 1 ? u : ((uint64_t *)(void *)d)[i];
-			else
-				((uint32_t *)(void *)d)[i] =
-					(m >> i) & 1 ? (uint32_t)u : ((uint32_t *)(void *)d)[i];
-		return;
-	}
-	if (which <= OBD_SREG_TID_Z)
-		memcpy(v, w->tid[which], sizeof(v));
-	else
-		for (uint32_t i = 0; i < OBD_LANES; i++)
-			v[i] = lane_value(w, which, i);
-	if (!wide) {
-		obd_write32(d, v, m);
-		return;
-	}
 	for (uint32_t i = 0; i < OBD_LANES; i++)
-		if ((m >> i) & 1)
-			((uint64_t *)(void *)d)[i] = v[i];
+		ret[i] = lane_value(which, i);
 }

@@ -6,6 +6,9 @@
 
 #include "softdevice/core/engine/exec.h"
 
-void obd_sreg(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m, bool wide);
+/* The value of a register that is the same in the whole warp. `which` is an enum obd_sreg. */
+uint64_t obd_sreg_uniform(const struct obd_warp *w, uint32_t which);
+/* The values of %laneid or a %lanemask in the 32 lanes. */
+void obd_sreg_lanes(uint32_t which, uint32_t *ret);
 
 #endif

@@ -15,8 +15,13 @@
  * Backward branches in one turn: of a whole warp, and of one path while other paths wait. The
  * second limit makes spin locks inside a warp progress.
  */
-#define TURN_WARP 2000
-#define TURN_PATH 200
+#define TURN_WARP  2000
+#define TURN_PATH  200
+/*
+ * A warp whose lanes are on one path takes short turns. The warps of a block then read neighbouring
+ * memory at about the same time where each thread of a grid strides through an array.
+ */
+#define TURN_SLICE (TURN_WARP / OBD_TURN_SLICES)
 
 static struct obd_path *add_path(
 	struct obd_warp *w, const struct obd_insn *pc, struct obd_frame *frame, uint32_t mask)
@@ -41,7 +46,8 @@ static void drop_frame(struct obd_warp *w, struct obd_frame *f)
 static void remove_path(struct obd_warp *w, struct obd_path *p)
 {
 	drop_frame(w, p->frame);
-	*p = w->paths[--w->n_paths];
+	if (p != &w->paths[--w->n_paths])
+		*p = w->paths[w->n_paths];
 }
 
 const struct obd_insn *obd_warp_branch(struct obd_warp *w, const struct obd_insn *target,
@@ -222,11 +228,11 @@ const struct obd_insn *obd_warp_exit(struct obd_warp *w, const struct obd_insn *
 	p->mask &= ~m;
 	p->pc = in + 1;
 	w->live &= ~m;
-	w->cta->n_live -= (uint32_t)__builtin_popcount(m);
+	w->cta->n_live -= m == OBD_FULL_MASK ? OBD_LANES : (uint32_t)__builtin_popcount(m);
 	if (!p->mask)
 		remove_path(w, p);
-	for (uint32_t i = 0; i < OBD_MAX_BARRIERS; i++)
-		obd_barrier_check(w->cta, i);
+	for (uint32_t rest = w->cta->arrived; rest; rest &= rest - 1)
+		obd_barrier_check(w->cta, (uint32_t)__builtin_ctz(rest));
 	return OBD_LEAVE;
 }
 
@@ -406,11 +412,11 @@ static struct obd_path *pick_path(struct obd_warp *w)
 	return best;
 }
 
+/* Lowers the limit to the place of the next path that can join the current one. */
 static void set_limit(struct obd_warp *w)
 {
 	const struct obd_path *cur = w->cur;
 
-	w->limit = UINTPTR_MAX;
 	for (uint32_t i = 0; i < w->n_paths; i++) {
 		const struct obd_path *p = &w->paths[i];
 
@@ -435,6 +441,7 @@ void obd_warp_run(struct obd_warp *w)
 {
 	int64_t left = TURN_WARP;
 
+	w->sliced = false;
 	for (;;) {
 		struct obd_path *p = pick_path(w);
 
@@ -449,17 +456,27 @@ void obd_warp_run(struct obd_warp *w)
 			return;
 		}
 		w->cur = p;
-		set_limit(w);
-		w->budget = w->n_paths > 1 && left > TURN_PATH ? TURN_PATH : left;
+		w->limit = UINTPTR_MAX;
+		if (w->n_paths > 1)
+			set_limit(w);
+		w->budget = w->n_paths > 1 ? TURN_PATH : TURN_SLICE;
+		if (w->budget > left)
+			w->budget = left;
 		int64_t given = w->budget;
 
 		obd_isa_current->run(w);
+		if (!w->n_paths) {
+			w->yield = false;
+			w->state = OBD_WARP_DONE;
+			return;
+		}
 		left -= given - w->budget;
 		if (w->yield) {
 			w->yield = false;
 			if (w->n_paths > 1)
 				w->cur->yielded = true;
 			if (left <= 0 || w->n_paths == 1) {
+				w->sliced = w->n_paths == 1 && !w->spinning;
 				clear_yields(w);
 				return;
 			}

@@ -10,6 +10,8 @@
 
 #include "softdevice/core/engine/exec.h"
 
+#define OBD_TURN_SLICES 125 /* short turns of a warp that take as long as a long one */
+
 /* The lanes `taken` of the current path continue at `target`, its other lanes at `next`. */
 const struct obd_insn *obd_warp_branch(struct obd_warp *w, const struct obd_insn *target,
 	uint32_t taken, const struct obd_insn *next);

@@ -28,25 +28,31 @@ static struct obd_cta *take_cta(struct obd_worker *wk)
 		wk->free_ctas = c->next;
 	else
 		c = obd_cta_new(wk);
-	if (c && obd_cta_start(c, index)) {
-		wk->n_ctas++;
-		return c;
+	if (!c) {
+		obd_fault_memory(l);
+		return NULL;
 	}
-	obd_fault_memory(l);
-	obd_cta_free(c);
-	return NULL;
+	obd_cta_start(c, index);
+	wk->n_ctas++;
+	return c;
 }
 
-static void note_steps(const struct obd_cta *c)
+static void note_steps(struct obd_worker *wk, const struct obd_cta *c)
 {
-	uint64_t seen = atomic_load_explicit(&c->launch->longest, memory_order_relaxed);
+	for (uint32_t k = 0; k < c->n_warps; k++)
+		if (c->warps[k].steps > wk->longest)
+			wk->longest = c->warps[k].steps;
+}
+
+static void add_steps(struct obd_launch *l, uint64_t longest)
+{
+	uint64_t seen = atomic_load_explicit(&l->longest, memory_order_relaxed);
 
 	/* Relaxed: the value is read after all workers have returned. */
-	for (uint32_t k = 0; k < c->n_warps; k++)
-		while (c->warps[k].steps > seen &&
-			!atomic_compare_exchange_weak_explicit(&c->launch->longest, &seen,
-				c->warps[k].steps, memory_order_relaxed, memory_order_relaxed))
-			;
+	while (longest > seen &&
+		!atomic_compare_exchange_weak_explicit(
+			&l->longest, &seen, longest, memory_order_relaxed, memory_order_relaxed))
+		;
 }
 
 static void append(struct obd_cta **list, struct obd_cta *c)
@@ -79,7 +85,7 @@ static void work(struct obd_worker *wk)
 		case OBD_TURN_STOP:
 			return;
 		case OBD_TURN_DONE:
-			note_steps(c);
+			note_steps(wk, c);
 			wk->ctas = c->next;
 			wk->n_ctas--;
 			prepend(&wk->free_ctas, c);
@@ -110,6 +116,7 @@ static void worker_free(struct obd_worker *wk)
 	obd_frame_free_all(wk);
 	free(wk->free_frames);
 	obd_stats_add(wk->lane_instructions);
+	add_steps(wk->launch, wk->longest);
 	free(wk);
 }
 
