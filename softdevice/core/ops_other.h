@@ -36,5 +36,5 @@ OPX(stack_save) OPX(stack_restore) OPX(alloca)
 OPX(sync) OPX(activemask) OPX(bar)
 OPX(copy_async)
 /* matrices, whose imm is an operand list like that of a call; barriers in shared memory */
-OPX(mma) OPX(ldmatrix) OPX(mbarrier)
+OPX(mma) OPX(ldmatrix) OPX(wmma_move) OPX(movmatrix) OPX(mbarrier)
 	/* clang-format on */

@@ -55,8 +55,8 @@ static void write_insn(struct obd_builder *b, uint32_t i, struct obd_insn *out)
 		out->d = (uint16_t)(l->g >> 16);
 		out->a = (uint16_t)l->g;
 	}
-	/* the address offset is in d; c says whether the address is shared */
-	if (l->op == OBD_OP_ldmatrix) {
+	/* ldmatrix: the address offset is in d; c says whether the address is shared */
+	if (l->op == OBD_OP_ldmatrix || l->op == OBD_OP_mma || l->op == OBD_OP_wmma_move) {
 		out->d = (uint16_t)l->g;
 		out->c = (uint16_t)(l->g >> 16);
 	}

@@ -291,6 +291,7 @@ static const struct obd_opcode *const tables[] = {
 	obd_opcodes_cvt,
 	obd_opcodes_warp,
 	obd_opcodes_matrix,
+	obd_opcodes_mbarrier,
 };
 
 #define N_TABLES (sizeof(tables) / sizeof(tables[0]))

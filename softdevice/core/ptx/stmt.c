@@ -44,7 +44,7 @@ static bool is_hint(const struct obd_token *t)
 /* Does the opcode have qualifiers that name shapes, proxies and the like? */
 static bool has_free_words(const struct obd_stmt *s)
 {
-	static const char *const names[] = { "mma", "ldmatrix", "stmatrix", "mbarrier", "fence",
+	static const char *const names[] = { "mma", "wmma", "movmatrix", "ldmatrix", "stmatrix", "mbarrier", "fence",
 		"cp", "prefetch", "prefetchu", "createpolicy", "applypriority", "discard",
 		"griddepcontrol", "setmaxnreg" };
 

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Fragments: where the elements of a matrix are in the registers of a warp.
+ *
+ * A fragment is a list of blocks of 8 rows. A register of A or B is one block: lane l holds row l /
+ * 4, and of its 128 bits (256 with f64) part l % 4. The memory of the register, over all lanes, is
+ * therefore the block itself, row-major. B is transposed: its blocks have 8 columns of the matrix as
+ * their rows. A block of C has 8 x 8 elements: one register with f16, otherwise two, which hold the
+ * even and the odd columns.
+ *
+ * Blocks follow each other in this order, as in the figures of the PTX manual: in A, the two halves
+ * of 16 rows, then along k, then the next 16 rows; in B along k, then the next 8 columns; in C, the
+ * two halves of 16 rows, then the next 8 columns, then the next 16 rows. The fragments of wmma have
+ * the same layout; the manual leaves it open.
+ */
+#ifndef OBD_CORE_FRAGMENT_H
+#define OBD_CORE_FRAGMENT_H
+
+#include "softdevice/core/engine/exec.h"
+#include "softdevice/core/ops.h"
+
+enum obd_fragment { OBD_FRAGMENT_A, OBD_FRAGMENT_B, OBD_FRAGMENT_C };
+
+struct obd_mma_shape {
+	uint32_t m, n, k;
+};
+
+/* First row and column of a block in its matrix. */
+struct obd_place {
+	uint32_t row, column;
+};
+
+static inline uint32_t obd_element_bits(uint32_t t)
+{
+	static const uint8_t bits[OBD_MMA_TYPES] = { 16, 16, 32, 8, 8, 8, 8, 64, 32, 32, 4, 4, 1 };
+
+	return bits[t];
+}
+
+/* Columns of a block of A or B (in B: rows of the matrix). */
+static inline uint32_t obd_block_width(uint32_t bits)
+{
+	return bits == 64 ? 4 : 128 / bits;
+}
+
+static inline uint32_t obd_fragment_blocks(
+	enum obd_fragment f, const struct obd_mma_shape *s, uint32_t width)
+{
+	return f == OBD_FRAGMENT_A   ? s->m / 8 * (s->k / width)
+		: f == OBD_FRAGMENT_B ? s->n / 8 * (s->k / width)
+				      : s->m / 8 * (s->n / 8);
+}
+
+static inline struct obd_place obd_fragment_place(
+	enum obd_fragment f, const struct obd_mma_shape *s, uint32_t width, uint32_t block)
+{
+	uint32_t halves = f == OBD_FRAGMENT_B || s->m == 8 ? 1 : 2, half = block % halves,
+		 rest = block / halves, run = f == OBD_FRAGMENT_C ? s->n / 8 : s->k / width,
+		 along = rest % run * (f == OBD_FRAGMENT_C ? 8 : width), next = rest / run;
+
+	if (f == OBD_FRAGMENT_B)
+		return (struct obd_place){ along, next * 8 };
+	return (struct obd_place){ next * 16 + half * 8, along };
+}
+
+static inline uint32_t *obd_reg32(char *regs, uint32_t slot)
+{
+	return (uint32_t *)(void *)(regs + (size_t)slot * OBD_SLOT_BYTES);
+}
+
+static inline uint64_t *obd_reg64(char *regs, uint32_t slot)
+{
+	return (uint64_t *)(void *)(regs + (size_t)slot * OBD_SLOT_BYTES);
+}
+
+/* The operand list of a matrix instruction: two counts, then slots. */
+static inline const uint16_t *obd_operand_list(const struct obd_warp *w, const struct obd_insn *in)
+{
+	return w->cur->frame->func->call_ops + in->u.imm;
+}
+
+/* Raises a fault unless all lanes are active. */
+void obd_fragment_whole(struct obd_warp *w, const struct obd_insn *in, uint32_t m);
+
+/* ldmatrix, stmatrix: the addresses of the rows are in w->addr and have been checked. */
+void obd_ldmatrix(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m);
+void obd_movmatrix(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m);
+/*
+ * wmma.load, wmma.store: writes the addresses of the rows (or columns) of the matrix in memory to
+ * w->addr. Returns their number, at most 32; *ret_bytes: the size of each. The address and the
+ * stride are those of lane 0: they must be the same in all lanes.
+ */
+uint32_t obd_wmma_rows(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m,
+	uint32_t *ret_bytes);
+/* Loads or stores the fragment. The rows are in w->addr and have been checked. */
+void obd_wmma_move(struct obd_warp *w, const struct obd_insn *in, char *regs);
+
+#endif
