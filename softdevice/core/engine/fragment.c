@@ -163,13 +163,15 @@ void obd_wmma_move(struct obd_warp *w, const struct obd_insn *in, char *regs)
 		 blocks = obd_fragment_blocks(v.fragment, &v.shape, width),
 		 bytes = v.bits == 64 ? 2 * OBD_SLOT_BYTES : OBD_SLOT_BYTES;
 
+	struct obd_place at = { 0, 0 };
+
 	list += 2;
 	for (uint32_t q = 0; q < blocks; q++) {
 		char *block = regs + (size_t)list[paired ? 2 * q : q] * OBD_SLOT_BYTES,
 		     *pair = paired ? regs + (size_t)list[2 * q + 1] * OBD_SLOT_BYTES : NULL;
 
-		move_block(w, &v, block, pair,
-			obd_fragment_place(v.fragment, &v.shape, width, q), width);
+		move_block(w, &v, block, pair, at, width);
+		at = obd_fragment_next(v.fragment, &v.shape, width, at);
 	}
 	/* f16: the other registers repeat the first ones */
 	for (uint32_t q = blocks; q < n && !paired && !v.store; q++)

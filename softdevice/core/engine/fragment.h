@@ -41,27 +41,35 @@ static inline uint32_t obd_element_bits(uint32_t t)
 /* Columns of a block of A or B (in B: rows of the matrix). */
 static inline uint32_t obd_block_width(uint32_t bits)
 {
-	return bits == 64 ? 4 : 128 / bits;
+	return bits == 64 ? 4 : 128u >> __builtin_ctz(bits);
 }
 
 static inline uint32_t obd_fragment_blocks(
 	enum obd_fragment f, const struct obd_mma_shape *s, uint32_t width)
 {
-	return f == OBD_FRAGMENT_A   ? s->m / 8 * (s->k / width)
-		: f == OBD_FRAGMENT_B ? s->n / 8 * (s->k / width)
+	uint32_t along = s->k >> __builtin_ctz(width);
+
+	return f == OBD_FRAGMENT_A   ? s->m / 8 * along
+		: f == OBD_FRAGMENT_B ? s->n / 8 * along
 				      : s->m / 8 * (s->n / 8);
 }
 
-static inline struct obd_place obd_fragment_place(
-	enum obd_fragment f, const struct obd_mma_shape *s, uint32_t width, uint32_t block)
+/* The place of the block after the one at p; that of the first is { 0, 0 }. */
+static inline struct obd_place obd_fragment_next(
+	enum obd_fragment f, const struct obd_mma_shape *s, uint32_t width, struct obd_place p)
 {
-	uint32_t halves = f == OBD_FRAGMENT_B || s->m == 8 ? 1 : 2, half = block % halves,
-		 rest = block / halves, run = f == OBD_FRAGMENT_C ? s->n / 8 : s->k / width,
-		 along = rest % run * (f == OBD_FRAGMENT_C ? 8 : width), next = rest / run;
-
-	if (f == OBD_FRAGMENT_B)
-		return (struct obd_place){ along, next * 8 };
-	return (struct obd_place){ next * 16 + half * 8, along };
+	if (f == OBD_FRAGMENT_B) {
+		p.row += width;
+		if (p.row == s->k)
+			p = (struct obd_place){ 0, p.column + 8 };
+	} else if (s->m > 8 && !(p.row & 8)) {
+		p.row += 8;
+	} else {
+		p = (struct obd_place){ p.row & ~8u, p.column + width };
+		if (p.column == (f == OBD_FRAGMENT_C ? s->n : s->k))
+			p = (struct obd_place){ p.row + 16, 0 };
+	}
+	return p;
 }
 
 static inline uint32_t *obd_reg32(char *regs, uint32_t slot)

@@ -29,6 +29,8 @@
 #define FMA64(a, b, c) fma(a, b, c)
 #endif
 
+typedef uint16_t u16x8 __attribute__((vector_size(16)));
+
 struct job {
 	char *regs;
 	struct obd_mma_shape shape;
@@ -140,32 +142,86 @@ static void block_f32(uint32_t t, const uint32_t *words, float *x)
 	}
 }
 
-/* Fill the matrices a (m x stored k) and b (k x n) from the registers. */
+/* Transposes a block of B, so that its rows are rows of the matrix. */
+static void transpose16(const uint32_t *words, uint32_t *to)
+{
+	u16x8 r[8], t[8];
+
+	memcpy(r, words, sizeof(r));
+	/* three rounds that interleave rows which are 4 apart */
+	for (uint32_t round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < 4; i++) {
+			t[2 * i] = __builtin_shufflevector(
+				r[i], r[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+			t[2 * i + 1] = __builtin_shufflevector(
+				r[i], r[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+		}
+		memcpy(r, t, sizeof(r));
+	}
+	memcpy(to, r, sizeof(r));
+}
+
+/*
+ * Fill the matrices a (m x stored k) and b (k x n) from the registers. Blocks of 8 x 8 are the most
+ * frequent ones, and have constant sizes.
+ */
 #define FILL(type, block)                                                                          \
-	static void fill_##type(const struct job *j, type *a, type *b)                             \
+	static inline __attribute__((always_inline)) void fill_a_##type(                           \
+		const struct job *j, type *a, uint32_t width)                                      \
 	{                                                                                          \
-		uint32_t width = obd_block_width(obd_element_bits(j->a)), n = j->shape.n;          \
-		struct obd_mma_shape sa = { j->shape.m, n, j->stored_k };                          \
+		struct obd_mma_shape s = { j->shape.m, j->shape.n, j->stored_k };                  \
+		uint32_t blocks = obd_fragment_blocks(OBD_FRAGMENT_A, &s, width);                  \
+		struct obd_place at = { 0, 0 };                                                    \
 		type x[256];                                                                       \
                                                                                                    \
-		for (uint32_t q = 0; q < obd_fragment_blocks(OBD_FRAGMENT_A, &sa, width); q++) {   \
-			struct obd_place at = obd_fragment_place(OBD_FRAGMENT_A, &sa, width, q);   \
-                                                                                                   \
+		for (uint32_t q = 0; q < blocks; q++) {                                            \
 			block(j->a, obd_reg32(j->regs, j->la[q]), x);                              \
 			for (uint32_t r = 0; r < 8; r++)                                           \
-				memcpy(a + (at.row + r) * sa.k + at.column, x + r * width,         \
+				memcpy(a + (at.row + r) * s.k + at.column, x + r * width,          \
 					width * sizeof(type));                                     \
+			at = obd_fragment_next(OBD_FRAGMENT_A, &s, width, at);                     \
 		}                                                                                  \
-		for (uint32_t q = 0; q < obd_fragment_blocks(OBD_FRAGMENT_B, &j->shape, width);    \
-			q++) {                                                                     \
-			struct obd_place at =                                                      \
-				obd_fragment_place(OBD_FRAGMENT_B, &j->shape, width, q);           \
+	}                                                                                          \
+	static inline __attribute__((always_inline)) void fill_b_##type(                           \
+		const struct job *j, type *b, uint32_t width)                                      \
+	{                                                                                          \
+		uint32_t n = j->shape.n,                                                           \
+			 blocks = obd_fragment_blocks(OBD_FRAGMENT_B, &j->shape, width);           \
+		struct obd_place at = { 0, 0 };                                                    \
+		uint32_t words[OBD_LANES];                                                         \
+		type x[256];                                                                       \
+                                                                                                   \
+		for (uint32_t q = 0; q < blocks; q++) {                                            \
+			const uint32_t *from = obd_reg32(j->regs, j->lb[q]);                       \
 			type *to = b + at.row * n + at.column;                                     \
                                                                                                    \
-			block(j->b, obd_reg32(j->regs, j->lb[q]), x);                              \
-			for (uint32_t c = 0; c < width; c++)                                       \
+			if (width == 8) {                                                          \
+				transpose16(from, words);                                          \
+				block(j->b, words, x);                                             \
 				for (uint32_t r = 0; r < 8; r++)                                   \
-					to[c * n + r] = x[r * width + c];                          \
+					memcpy(to + r * n, x + r * 8, 8 * sizeof(type));           \
+			} else {                                                                   \
+				block(j->b, from, x);                                              \
+				for (uint32_t c = 0; c < width; c++)                               \
+					for (uint32_t r = 0; r < 8; r++)                           \
+						to[c * n + r] = x[r * width + c];                  \
+			}                                                                          \
+			at = obd_fragment_next(OBD_FRAGMENT_B, &j->shape, width, at);              \
+		}                                                                                  \
+	}                                                                                          \
+	static void fill_##type(const struct job *j, type *a, type *b)                             \
+	{                                                                                          \
+		uint32_t width = obd_block_width(obd_element_bits(j->a));                          \
+                                                                                                   \
+		if (width == 8) {                                                                  \
+			fill_a_##type(j, a, 8);                                                    \
+			fill_b_##type(j, b, 8);                                                    \
+		} else if (width == 16) {                                                          \
+			fill_a_##type(j, a, 16);                                                   \
+			fill_b_##type(j, b, 16);                                                   \
+		} else {                                                                           \
+			fill_a_##type(j, a, width);                                                \
+			fill_b_##type(j, b, width);                                                \
 		}                                                                                  \
 	}
 
@@ -213,11 +269,10 @@ static void sparse_rows(const struct job *j, uint8_t *rows)
 static void read_sums(const struct job *j, double *c)
 {
 	uint32_t n = j->shape.n;
+	struct obd_place at = { 0, 0 };
 	double x[64];
 
 	for (uint32_t q = 0; q < j->shape.m / 8 * (n / 8); q++) {
-		struct obd_place at = obd_fragment_place(OBD_FRAGMENT_C, &j->shape, 8, q);
-
 		if (j->c == OBD_MMA_F16) {
 			block_f64(OBD_MMA_F16, obd_reg32(j->regs, j->lc[q]), x);
 		} else {
@@ -231,17 +286,17 @@ static void read_sums(const struct job *j, double *c)
 		}
 		for (uint32_t r = 0; r < 8; r++)
 			memcpy(c + (at.row + r) * n + at.column, x + r * 8, 8 * sizeof(*c));
+		at = obd_fragment_next(OBD_FRAGMENT_C, &j->shape, 8, at);
 	}
 }
 
 static void write_sums(const struct job *j, const double *c)
 {
 	uint32_t n = j->shape.n;
+	struct obd_place at = { 0, 0 };
 	double x[64];
 
 	for (uint32_t q = 0; q < j->shape.m / 8 * (n / 8); q++) {
-		struct obd_place at = obd_fragment_place(OBD_FRAGMENT_C, &j->shape, 8, q);
-
 		for (uint32_t r = 0; r < 8; r++)
 			memcpy(x + r * 8, c + (at.row + r) * n + at.column, 8 * sizeof(*c));
 		if (j->d == OBD_MMA_F16) {
@@ -260,6 +315,7 @@ static void write_sums(const struct job *j, const double *c)
 				odd[i] = u[2 * i + 1];
 			}
 		}
+		at = obd_fragment_next(OBD_FRAGMENT_C, &j->shape, 8, at);
 	}
 }
 
@@ -282,25 +338,27 @@ static void multiply_float(const struct job *j)
 static void write_integers(const struct job *j, const int32_t *dot)
 {
 	uint32_t n = j->shape.n;
+	struct obd_place at = { 0, 0 };
+	int32_t x[64];
 
 	for (uint32_t q = 0; q < j->shape.m / 8 * (n / 8); q++) {
-		struct obd_place at = obd_fragment_place(OBD_FRAGMENT_C, &j->shape, 8, q);
-
+		for (uint32_t r = 0; r < 8; r++)
+			memcpy(x + r * 8, dot + (at.row + r) * n + at.column, 8 * sizeof(*x));
 		for (uint32_t e = 0; e < 2; e++) {
 			const uint32_t *from = obd_reg32(j->regs, j->lc[2 * q + e]);
-			uint32_t *to = obd_reg32(j->regs, j->ld[2 * q + e]);
+			uint32_t *to = obd_reg32(j->regs, j->ld[2 * q + e]), wrapped[OBD_LANES];
 
-			for (uint32_t i = 0; i < OBD_LANES; i++) {
-				int64_t v = (int64_t)(int32_t)from[i] +
-					dot[(at.row + i / 4) * n + at.column + i % 4 * 2 + e];
+			for (uint32_t i = 0; i < OBD_LANES; i++)
+				wrapped[i] = from[i] + (uint32_t)x[2 * i + e];
+			for (uint32_t i = 0; i < OBD_LANES && j->flags & OBD_MMA_SAT; i++) {
+				int32_t c = (int32_t)from[i], d = x[2 * i + e];
 
-				if (j->flags & OBD_MMA_SAT)
-					v = v > INT32_MAX ? INT32_MAX
-						: v < INT32_MIN ? INT32_MIN
-								: v;
-				to[i] = (uint32_t)(uint64_t)v;
+				if (__builtin_add_overflow(c, d, &c))
+					wrapped[i] = d > 0 ? INT32_MAX : (uint32_t)INT32_MIN;
 			}
+			memcpy(to, wrapped, sizeof(wrapped));
 		}
+		at = obd_fragment_next(OBD_FRAGMENT_C, &j->shape, 8, at);
 	}
 }
 
