@@ -90,18 +90,17 @@ enum obd_mma_type {
 /* clang-format on */
 
 /* e of mma: the types of A, B, C and D. d: the shape's rows and columns, and flags. c: its depth */
-#define OBD_MMA_TYPES_CODE(a, b, c, d) \
-	((uint16_t)((a) | ((b) << 4) | ((c) << 8) | ((d) << 12)))
-#define OBD_MMA_M(code) ((((code)&7u)) * 8)
-#define OBD_MMA_N(code) ((((code) >> 3) & 7u) * 8)
+#define OBD_MMA_TYPES_CODE(a, b, c, d) ((uint16_t)((a) | ((b) << 4) | ((c) << 8) | ((d) << 12)))
+#define OBD_MMA_M(code)                ((((code)&7u)) * 8)
+#define OBD_MMA_N(code)                ((((code) >> 3) & 7u) * 8)
 enum {
 	OBD_MMA_SAT = 1 << 6,
-	OBD_MMA_AND = 1 << 7,    /* b1: and instead of xor */
-	OBD_MMA_QUADS = 1 << 8,  /* m8n8k4 with f16: four products, of 8 lanes each */
-	OBD_MMA_A_COL = 1 << 9,  /* the layouts of A and B, with QUADS only */
+	OBD_MMA_AND = 1 << 7,   /* b1: and instead of xor */
+	OBD_MMA_QUADS = 1 << 8, /* m8n8k4 with f16: four products, of 8 lanes each */
+	OBD_MMA_A_COL = 1 << 9, /* the layouts of A and B, with QUADS only */
 	OBD_MMA_B_COL = 1 << 10,
 	OBD_MMA_SPARSE = 1 << 11,
-	OBD_MMA_SELECTOR = 12,   /* shift of 2 bits: the lanes with the metadata */
+	OBD_MMA_SELECTOR = 12,    /* shift of 2 bits: the lanes with the metadata */
 	OBD_MMA_REPEAT = 1 << 14, /* wmma with f16: A and B have 8 registers, which may repeat */
 };
 
@@ -109,9 +108,8 @@ enum {
  * e of wmma_move: the operand (0 A, 1 B, 2 C or D), element type, column-major memory, shared
  * memory, store. d: rows and columns of the shape as with mma. c: its depth
  */
-#define OBD_WMMA_CODE(operand, type, column, shared, store)                           \
-	((uint16_t)((operand) | ((type) << 2) | ((column) << 6) | ((shared) << 7) | \
-		((store) << 8)))
+#define OBD_WMMA_CODE(operand, type, column, shared, store) \
+	((uint16_t)((operand) | ((type) << 2) | ((column) << 6) | ((shared) << 7) | ((store) << 8)))
 
 /* e of mbarrier: the operation; +16: the barrier is in shared memory */
 enum obd_mbarrier_op {

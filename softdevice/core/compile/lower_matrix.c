@@ -97,7 +97,8 @@ static uint32_t element_type(struct obd_builder *b, const struct obd_stmt *s, en
 	} names[] = { { OBD_T_F16, OBD_MMA_F16 }, { OBD_T_BF16, OBD_MMA_BF16 },
 		{ OBD_T_TF32, OBD_MMA_TF32 }, { OBD_T_E4M3, OBD_MMA_E4M3 },
 		{ OBD_T_E5M2, OBD_MMA_E5M2 }, { OBD_T_S8, OBD_MMA_S8 }, { OBD_T_U8, OBD_MMA_U8 },
-		{ OBD_T_F64, OBD_MMA_F64 }, { OBD_T_F32, OBD_MMA_F32 }, { OBD_T_S32, OBD_MMA_S32 } };
+		{ OBD_T_F64, OBD_MMA_F64 }, { OBD_T_F32, OBD_MMA_F32 },
+		{ OBD_T_S32, OBD_MMA_S32 } };
 
 	for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (names[i].type == t)
@@ -254,7 +255,10 @@ static void emit_product(struct obd_builder *b, const struct obd_stmt *s,
 static uint32_t selector(struct obd_builder *b, const struct obd_stmt *s,
 	const struct obd_mma_shape *size, uint32_t type)
 {
-	uint32_t bits = obd_element_bits(type), group = bits == 32 ? 2 : bits == 4 ? 8 : 4,
+	uint32_t bits = obd_element_bits(type),
+		 group = bits == 32 ? 2
+		: bits == 4         ? 8
+				    : 4,
 		 metadata = 16 * (size->k / group) * 4, choices = 8 * 4 * 32 / metadata;
 
 	if (s->opd[5].kind != OBD_OPD_IMM || s->opd[5].value >= choices)
@@ -356,12 +360,13 @@ static void wmma_move(
 		obd_invalid(b, s, "a matrix cannot be in local memory");
 	base = add_offset(b, base, kind, offset);
 	/* the default: the matrix has no gaps */
-	stride = s->n_opd == 3 ? obd_src(b, s, 2, OBD_T_U32)
-			       : obd_const32(b,
-					 f == OBD_FRAGMENT_A ? (column ? size->m : size->k)
-						 : f == OBD_FRAGMENT_B ? (column ? size->k : size->n)
-						 : column              ? size->m
-								       : size->n);
+	stride = s->n_opd == 3
+		? obd_src(b, s, 2, OBD_T_U32)
+		: obd_const32(b,
+			  f == OBD_FRAGMENT_A           ? (column ? size->m : size->k)
+				  : f == OBD_FRAGMENT_B ? (column ? size->k : size->n)
+				  : column              ? size->m
+							: size->n);
 	n = f == OBD_FRAGMENT_C ? sum_registers(size, type)
 				: obd_fragment_blocks(f, size, obd_block_width(bits));
 	if (f != OBD_FRAGMENT_C && type == OBD_MMA_F16)
@@ -443,7 +448,8 @@ static void lower_movmatrix(struct obd_builder *b, struct obd_stmt *s, uint32_t 
 	if (!has_word(s, "m8n8") || !has_word(s, "trans") || obd_type_at(b, s, 0) != OBD_T_B16)
 		obd_unsupported(b, s, "a form other than .m8n8.trans.b16");
 	gather_warp(b);
-	obd_emit(b, OBD_OP_movmatrix, obd_dst(b, s, 0, OBD_T_B32), obd_src(b, s, 1, OBD_T_B32), N, N);
+	obd_emit(b, OBD_OP_movmatrix, obd_dst(b, s, 0, OBD_T_B32), obd_src(b, s, 1, OBD_T_B32), N,
+		N);
 	obd_build_skip_end(b, label);
 }
 

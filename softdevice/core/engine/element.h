@@ -17,7 +17,7 @@ static inline float obd_element_f16(uint32_t h)
 {
 	uint32_t x = (h & 0x7fff) << 13, e = x & (0x7c00u << 13), normal = x + (112u << 23),
 		 sub = obd_f32_bits(obd_bits_f32(normal + (1u << 23)) - 0x1p-14f),
-		 v = e == 0                ? sub
+		 v = e == 0            ? sub
 		: e == (0x7c00u << 13) ? normal + (112u << 23)
 				       : normal;
 
@@ -31,11 +31,11 @@ static inline uint16_t obd_element_to_f16(double x)
 	float f = (float)obd_bits_f64((b & ~0x1fffffffull) | (low ? 1ull << 29 : 0));
 	uint32_t u = obd_f32_bits(f), sign = (u >> 16) & 0x8000, a = u & 0x7fffffff,
 		 /* in units of 2^-24, rounded by the addition */
-		 sub = obd_f32_bits(obd_bits_f32(a) + 0.5f) - 0x3f000000u,
+		sub = obd_f32_bits(obd_bits_f32(a) + 0.5f) - 0x3f000000u,
 		 normal = (a + 0xfff + ((a >> 13) & 1) - 0x38000000) >> 13,
-		 v = a < 0x38800000   ? sub
-		: a >= 0x477ff000 ? 0x7c00
-				  : normal;
+		 v = a < 0x38800000 ? sub
+		: a >= 0x477ff000   ? 0x7c00
+				    : normal;
 
 	return x != x ? 0x7fff : (uint16_t)(sign | v);
 }

@@ -70,8 +70,8 @@ static struct move decode(const struct obd_insn *in)
 		.store = in->e & 256 };
 }
 
-uint32_t obd_wmma_rows(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m,
-	uint32_t *ret_bytes)
+uint32_t obd_wmma_rows(
+	struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m, uint32_t *ret_bytes)
 {
 	struct move v = decode(in);
 	const struct obd_mma_shape *s = &v.shape;

@@ -49,7 +49,7 @@ static inline uint32_t obd_fragment_blocks(
 {
 	uint32_t along = s->k >> __builtin_ctz(width);
 
-	return f == OBD_FRAGMENT_A   ? s->m / 8 * along
+	return f == OBD_FRAGMENT_A    ? s->m / 8 * along
 		: f == OBD_FRAGMENT_B ? s->n / 8 * along
 				      : s->m / 8 * (s->n / 8);
 }
@@ -99,8 +99,8 @@ void obd_movmatrix(struct obd_warp *w, const struct obd_insn *in, char *regs, ui
  * w->addr. Returns their number, at most 32; *ret_bytes: the size of each. The address and the
  * stride are those of lane 0: they must be the same in all lanes.
  */
-uint32_t obd_wmma_rows(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m,
-	uint32_t *ret_bytes);
+uint32_t obd_wmma_rows(
+	struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m, uint32_t *ret_bytes);
 /* Loads or stores the fragment. The rows are in w->addr and have been checked. */
 void obd_wmma_move(struct obd_warp *w, const struct obd_insn *in, char *regs);
 

@@ -47,8 +47,7 @@ static uint32_t sum_registers(const struct job *j, uint32_t type)
 	return j->shape.m / 8 * (j->shape.n / 8) * (type == OBD_MMA_F16 ? 1 : 2);
 }
 
-static void job_init(
-	struct job *j, const struct obd_warp *w, const struct obd_insn *in, char *regs)
+static void job_init(struct job *j, const struct obd_warp *w, const struct obd_insn *in, char *regs)
 {
 	const uint16_t *list = obd_operand_list(w, in) + 2;
 	bool sparse = in->d & OBD_MMA_SPARSE;
@@ -151,10 +150,10 @@ static void transpose16(const uint32_t *words, uint32_t *to)
 	/* three rounds that interleave rows which are 4 apart */
 	for (uint32_t round = 0; round < 3; round++) {
 		for (uint32_t i = 0; i < 4; i++) {
-			t[2 * i] = __builtin_shufflevector(
-				r[i], r[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
-			t[2 * i + 1] = __builtin_shufflevector(
-				r[i], r[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+			t[2 * i] =
+				__builtin_shufflevector(r[i], r[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+			t[2 * i + 1] =
+				__builtin_shufflevector(r[i], r[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
 		}
 		memcpy(r, t, sizeof(r));
 	}
@@ -165,64 +164,64 @@ static void transpose16(const uint32_t *words, uint32_t *to)
  * Fill the matrices a (m x stored k) and b (k x n) from the registers. Blocks of 8 x 8 are the most
  * frequent ones, and have constant sizes.
  */
-#define FILL(type, block)                                                                          \
-	static inline __attribute__((always_inline)) void fill_a_##type(                           \
-		const struct job *j, type *a, uint32_t width)                                      \
-	{                                                                                          \
-		struct obd_mma_shape s = { j->shape.m, j->shape.n, j->stored_k };                  \
-		uint32_t blocks = obd_fragment_blocks(OBD_FRAGMENT_A, &s, width);                  \
-		struct obd_place at = { 0, 0 };                                                    \
-		type x[256];                                                                       \
-                                                                                                   \
-		for (uint32_t q = 0; q < blocks; q++) {                                            \
-			block(j->a, obd_reg32(j->regs, j->la[q]), x);                              \
-			for (uint32_t r = 0; r < 8; r++)                                           \
-				memcpy(a + (at.row + r) * s.k + at.column, x + r * width,          \
-					width * sizeof(type));                                     \
-			at = obd_fragment_next(OBD_FRAGMENT_A, &s, width, at);                     \
-		}                                                                                  \
-	}                                                                                          \
-	static inline __attribute__((always_inline)) void fill_b_##type(                           \
-		const struct job *j, type *b, uint32_t width)                                      \
-	{                                                                                          \
-		uint32_t n = j->shape.n,                                                           \
-			 blocks = obd_fragment_blocks(OBD_FRAGMENT_B, &j->shape, width);           \
-		struct obd_place at = { 0, 0 };                                                    \
-		uint32_t words[OBD_LANES];                                                         \
-		type x[256];                                                                       \
-                                                                                                   \
-		for (uint32_t q = 0; q < blocks; q++) {                                            \
-			const uint32_t *from = obd_reg32(j->regs, j->lb[q]);                       \
-			type *to = b + at.row * n + at.column;                                     \
-                                                                                                   \
-			if (width == 8) {                                                          \
-				transpose16(from, words);                                          \
-				block(j->b, words, x);                                             \
-				for (uint32_t r = 0; r < 8; r++)                                   \
-					memcpy(to + r * n, x + r * 8, 8 * sizeof(type));           \
-			} else {                                                                   \
-				block(j->b, from, x);                                              \
-				for (uint32_t c = 0; c < width; c++)                               \
-					for (uint32_t r = 0; r < 8; r++)                           \
-						to[c * n + r] = x[r * width + c];                  \
-			}                                                                          \
-			at = obd_fragment_next(OBD_FRAGMENT_B, &j->shape, width, at);              \
-		}                                                                                  \
-	}                                                                                          \
-	static void fill_##type(const struct job *j, type *a, type *b)                             \
-	{                                                                                          \
-		uint32_t width = obd_block_width(obd_element_bits(j->a));                          \
-                                                                                                   \
-		if (width == 8) {                                                                  \
-			fill_a_##type(j, a, 8);                                                    \
-			fill_b_##type(j, b, 8);                                                    \
-		} else if (width == 16) {                                                          \
-			fill_a_##type(j, a, 16);                                                   \
-			fill_b_##type(j, b, 16);                                                   \
-		} else {                                                                           \
-			fill_a_##type(j, a, width);                                                \
-			fill_b_##type(j, b, width);                                                \
-		}                                                                                  \
+#define FILL(type, block)                                                                 \
+	static inline __attribute__((always_inline)) void fill_a_##type(                  \
+		const struct job *j, type *a, uint32_t width)                             \
+	{                                                                                 \
+		struct obd_mma_shape s = { j->shape.m, j->shape.n, j->stored_k };         \
+		uint32_t blocks = obd_fragment_blocks(OBD_FRAGMENT_A, &s, width);         \
+		struct obd_place at = { 0, 0 };                                           \
+		type x[256];                                                              \
+                                                                                          \
+		for (uint32_t q = 0; q < blocks; q++) {                                   \
+			block(j->a, obd_reg32(j->regs, j->la[q]), x);                     \
+			for (uint32_t r = 0; r < 8; r++)                                  \
+				memcpy(a + (at.row + r) * s.k + at.column, x + r * width, \
+					width * sizeof(type));                            \
+			at = obd_fragment_next(OBD_FRAGMENT_A, &s, width, at);            \
+		}                                                                         \
+	}                                                                                 \
+	static inline __attribute__((always_inline)) void fill_b_##type(                  \
+		const struct job *j, type *b, uint32_t width)                             \
+	{                                                                                 \
+		uint32_t n = j->shape.n,                                                  \
+			 blocks = obd_fragment_blocks(OBD_FRAGMENT_B, &j->shape, width);  \
+		struct obd_place at = { 0, 0 };                                           \
+		uint32_t words[OBD_LANES];                                                \
+		type x[256];                                                              \
+                                                                                          \
+		for (uint32_t q = 0; q < blocks; q++) {                                   \
+			const uint32_t *from = obd_reg32(j->regs, j->lb[q]);              \
+			type *to = b + at.row * n + at.column;                            \
+                                                                                          \
+			if (width == 8) {                                                 \
+				transpose16(from, words);                                 \
+				block(j->b, words, x);                                    \
+				for (uint32_t r = 0; r < 8; r++)                          \
+					memcpy(to + r * n, x + r * 8, 8 * sizeof(type));  \
+			} else {                                                          \
+				block(j->b, from, x);                                     \
+				for (uint32_t c = 0; c < width; c++)                      \
+					for (uint32_t r = 0; r < 8; r++)                  \
+						to[c * n + r] = x[r * width + c];         \
+			}                                                                 \
+			at = obd_fragment_next(OBD_FRAGMENT_B, &j->shape, width, at);     \
+		}                                                                         \
+	}                                                                                 \
+	static void fill_##type(const struct job *j, type *a, type *b)                    \
+	{                                                                                 \
+		uint32_t width = obd_block_width(obd_element_bits(j->a));                 \
+                                                                                          \
+		if (width == 8) {                                                         \
+			fill_a_##type(j, a, 8);                                           \
+			fill_b_##type(j, b, 8);                                           \
+		} else if (width == 16) {                                                 \
+			fill_a_##type(j, a, 16);                                          \
+			fill_b_##type(j, b, 16);                                          \
+		} else {                                                                  \
+			fill_a_##type(j, a, width);                                       \
+			fill_b_##type(j, b, width);                                       \
+		}                                                                         \
 	}
 
 FILL(double, block_f64)
@@ -239,7 +238,10 @@ FILL(float, block_f32)
  */
 static void sparse_rows(const struct job *j, uint8_t *rows)
 {
-	uint32_t bits = obd_element_bits(j->a), group = bits == 32 ? 2 : bits == 4 ? 8 : 4,
+	uint32_t bits = obd_element_bits(j->a),
+		 group = bits == 32 ? 2
+		: bits == 4         ? 8
+				    : 4,
 		 groups = j->shape.k / group, kept = group / 2, selector = (j->flags >> 12) & 3;
 
 	for (uint32_t i = 0; i < 16; i++)
@@ -251,15 +253,17 @@ static void sparse_rows(const struct job *j, uint8_t *rows)
 				lane += groups == 4 ? selector : (2 * selector + g / 4) % 4;
 				code = j->meta[lane] >> (i / 8 * 16 + g % 4 * 4);
 			} else {
-				lane += groups == 8 ? (2 * selector + i / 8) % 4 : g / 8 * 2 + i / 8;
+				lane += groups == 8 ? (2 * selector + i / 8) % 4
+						    : g / 8 * 2 + i / 8;
 				code = j->meta[lane] >> (g % 8 * 4);
 			}
 			code &= 15;
 			for (uint32_t e = 0; e < kept; e++)
 				to[e] = (uint8_t)(g * group +
-					(bits == 32          ? code >> 3
-							: bits == 4 ? (code >> (e / 2 * 2) & 3) * 2 + e % 2
-							     : (code >> (e * 2)) & 3));
+					(bits == 32 ? code >> 3
+							: bits == 4
+							? (code >> (e / 2 * 2) & 3) * 2 + e % 2
+							: (code >> (e * 2)) & 3));
 		}
 }
 
@@ -334,32 +338,37 @@ static void multiply_float(const struct job *j)
 	write_sums(j, c);
 }
 
-/* dot: m x n sums of products. Adds C and stores D. */
+/*
+ * dot: m x n sums of products. Adds C and stores D. A register of D may be one of C, so that D is
+ * written last.
+ */
 static void write_integers(const struct job *j, const int32_t *dot)
 {
-	uint32_t n = j->shape.n;
+	uint32_t n = j->shape.n, blocks = j->shape.m / 8 * (n / 8);
 	struct obd_place at = { 0, 0 };
+	uint32_t sums[2 * MAX_C / 64][OBD_LANES];
 	int32_t x[64];
 
-	for (uint32_t q = 0; q < j->shape.m / 8 * (n / 8); q++) {
+	for (uint32_t q = 0; q < blocks; q++) {
 		for (uint32_t r = 0; r < 8; r++)
 			memcpy(x + r * 8, dot + (at.row + r) * n + at.column, 8 * sizeof(*x));
 		for (uint32_t e = 0; e < 2; e++) {
-			const uint32_t *from = obd_reg32(j->regs, j->lc[2 * q + e]);
-			uint32_t *to = obd_reg32(j->regs, j->ld[2 * q + e]), wrapped[OBD_LANES];
+			const uint32_t *c = obd_reg32(j->regs, j->lc[2 * q + e]);
+			uint32_t *to = sums[2 * q + e];
 
 			for (uint32_t i = 0; i < OBD_LANES; i++)
-				wrapped[i] = from[i] + (uint32_t)x[2 * i + e];
+				to[i] = c[i] + (uint32_t)x[2 * i + e];
 			for (uint32_t i = 0; i < OBD_LANES && j->flags & OBD_MMA_SAT; i++) {
-				int32_t c = (int32_t)from[i], d = x[2 * i + e];
+				int32_t d = x[2 * i + e], sum;
 
-				if (__builtin_add_overflow(c, d, &c))
-					wrapped[i] = d > 0 ? INT32_MAX : (uint32_t)INT32_MIN;
+				if (__builtin_add_overflow((int32_t)c[i], d, &sum))
+					to[i] = (uint32_t)(d > 0 ? INT32_MAX : INT32_MIN);
 			}
-			memcpy(to, wrapped, sizeof(wrapped));
 		}
 		at = obd_fragment_next(OBD_FRAGMENT_C, &j->shape, 8, at);
 	}
+	for (uint32_t r = 0; r < 2 * blocks; r++)
+		memcpy(obd_reg32(j->regs, j->ld[r]), sums[r], sizeof(sums[r]));
 }
 
 /* The sums of products are below 2^24, so that they are exact in float. */
@@ -420,7 +429,8 @@ static void multiply_f64(const struct job *j)
 				for (uint32_t i = 0; i < OBD_LANES; i++) {
 					double *s = &sum[q % halves][e][i];
 
-					*s = FMA64(a[i / 4 * 4 + x], b[(i % 4 * 2 + e) * 4 + x], *s);
+					*s = FMA64(
+						a[i / 4 * 4 + x], b[(i % 4 * 2 + e) * 4 + x], *s);
 				}
 	}
 	for (uint32_t h = 0; h < halves; h++)
@@ -428,9 +438,8 @@ static void multiply_f64(const struct job *j)
 			uint64_t *d = obd_reg64(j->regs, j->ld[2 * h + e]);
 
 			for (uint32_t i = 0; i < OBD_LANES; i++)
-				d[i] = sum[h][e][i] != sum[h][e][i]
-					? 0x7fffffffffffffffull
-					: obd_f64_bits(sum[h][e][i]);
+				d[i] = sum[h][e][i] != sum[h][e][i] ? 0x7fffffffffffffffull
+								    : obd_f64_bits(sum[h][e][i]);
 		}
 }
 

@@ -23,9 +23,9 @@ typedef float f32_vector __attribute__((vector_size(VECTOR_BYTES > 32 ? 32 : VEC
  */
 #define PRODUCT(name, type, vec)                                                                  \
 	enum { name##_vectors = PANEL * sizeof(type) / sizeof(vec) };                             \
-	static inline __attribute__((always_inline)) void name##_panel(const type *a,             \
-		const type *b, type *c, const uint8_t *rows, uint32_t n, uint32_t k,              \
-		uint32_t height)                                                                  \
+	static inline                                                                             \
+		__attribute__((always_inline)) void name##_panel(const type *a, const type *b,    \
+			type *c, const uint8_t *rows, uint32_t n, uint32_t k, uint32_t height)    \
 	{                                                                                         \
 		vec s[4][name##_vectors], p;                                                      \
                                                                                                   \
@@ -60,8 +60,8 @@ typedef float f32_vector __attribute__((vector_size(VECTOR_BYTES > 32 ? 32 : VEC
 					name##_panel(a + i * k, b + j, c + i * n + j,             \
 						rows + i * k, n, k, height);                      \
 				else                                                              \
-					name##_panel(                                             \
-						a + i * k, b + j, c + i * n + j, NULL, n, k, height); \
+					name##_panel(a + i * k, b + j, c + i * n + j, NULL, n, k, \
+						height);                                          \
 	}
 
 PRODUCT(obd_product_f64, double, f64_vector)
