@@ -85,7 +85,7 @@ static void add_qualifier(struct obd_loader *ld, struct obd_stmt *s)
 		obd_ptx_refuse(ld, "instruction %.*s is not supported by the software device",
 			(int)s->op_size, s->op);
 	if (!has_free_words(s) || s->n_words >= OBD_MAX_FREE_WORDS) {
-		if (obd_ptx_unimplemented_word(t->text, t->size))
+		if (obd_ptx_unimplemented_word(t->text, t->size) || obd_ptx_newer(ld->version))
 			obd_ptx_refuse(ld,
 				"qualifier .%.*s of %.*s is not supported by the software device",
 				OBD_TOK_ARG(t), (int)s->op_size, s->op);

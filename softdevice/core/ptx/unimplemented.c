@@ -68,6 +68,11 @@ static bool is_in(const char *const *list, size_t n, const char *name, uint32_t 
 	return false;
 }
 
+bool obd_ptx_newer(uint32_t version)
+{
+	return version > 90;
+}
+
 bool obd_ptx_unimplemented(const char *name, uint32_t size)
 {
 	return is_in(unimplemented, sizeof(unimplemented) / sizeof(unimplemented[0]), name, size);
