@@ -337,7 +337,7 @@ void obd_lower(struct obd_builder *b, struct obd_stmt *s)
 {
 	const struct obd_opcode *o = find_opcode(s->op, s->op_size);
 
-	if (!o && (obd_ptx_unimplemented(s->op, s->op_size) || obd_ptx_newer(b->ld->version)))
+	if (!o && obd_ptx_newer(b->ld->version))
 		obd_ptx_refuse(b->ld, "instruction %.*s is not supported by the software device",
 			(int)s->op_size, s->op);
 	if (!o)

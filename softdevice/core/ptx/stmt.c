@@ -81,9 +81,6 @@ static void add_qualifier(struct obd_loader *ld, struct obd_stmt *s)
 	}
 	if (is_hint(t))
 		return;
-	if (obd_ptx_unimplemented(s->op, s->op_size))
-		obd_ptx_refuse(ld, "instruction %.*s is not supported by the software device",
-			(int)s->op_size, s->op);
 	if (!has_free_words(s) || s->n_words >= OBD_MAX_FREE_WORDS) {
 		if (obd_ptx_unimplemented_word(t->text, t->size) || obd_ptx_newer(ld->version))
 			obd_ptx_refuse(ld,
@@ -128,6 +125,10 @@ void obd_stmt_parse(struct obd_loader *ld, struct obd_stmt *s)
 		obd_tok_unexpected(ld, "an instruction");
 	s->op = obd_tok(ld)->text;
 	s->op_size = obd_tok(ld)->size;
+	/* before the operands, whose form may be unknown, too */
+	if (obd_ptx_unimplemented(s->op, s->op_size))
+		obd_ptx_refuse(ld, "instruction %.*s is not supported by the software device",
+			(int)s->op_size, s->op);
 	is_call = obd_tok_text_is(obd_tok(ld), "call");
 	for (obd_tok_next(ld); obd_tok(ld)->kind == OBD_TOK_DOT; obd_tok_next(ld))
 		add_qualifier(ld, s);

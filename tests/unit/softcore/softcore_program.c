@@ -59,6 +59,9 @@ TEST(marks_kernels_that_reach_what_is_missing)
 		     ".visible .entry indirect() { call through, (); ret; }\n"
 		     ".visible .entry word() { .reg .b32 %r<3>; cvt.rn.satfinite.e2m1x2.f32 %r1, "
 		     "%r2, %r1; ret; }\n"
+		     ".visible .entry parts() { .reg .b32 %r<3>; vmad.s32.s32.s32 %r1, %r2.h0, "
+		     "-%r2.b1, %r1; ret; }\n"
+		     ".visible .entry vectors() { .reg .v2 .f32 %v; ret; }\n"
 		     ".visible .entry calls() { call absent, (); ret; }\n"
 		     ".visible .entry good() { .reg .b32 %r<3>; mov.u32 %r1, 0; LOOP: add.u32 %r1, "
 		     "%r1, 1; ret; }\n");
@@ -68,6 +71,8 @@ TEST(marks_kernels_that_reach_what_is_missing)
 	CHECK(strstr(obd_program_kernel(p, "indirect")->refused, "PTX line 5: instruction wgmma") !=
 		NULL);
 	CHECK(strstr(obd_program_kernel(p, "word")->refused, "qualifier .e2m1x2 of cvt") != NULL);
+	CHECK(strstr(obd_program_kernel(p, "parts")->refused, "instruction vmad") != NULL);
+	CHECK(strstr(obd_program_kernel(p, "vectors")->refused, "vector registers") != NULL);
 	CHECK(strstr(obd_program_kernel(p, "calls")->refused,
 		      "it calls the undefined function absent") != NULL);
 	CHECK(obd_program_kernel(p, "good")->refused == NULL);
