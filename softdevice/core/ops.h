@@ -120,6 +120,11 @@ enum obd_mbarrier_op {
 	OBD_MBAR_TEST,
 	OBD_MBAR_TEST_PARITY,
 	OBD_MBAR_PENDING,
+	/* with a transaction count, in bytes */
+	OBD_MBAR_EXPECT_TX,
+	OBD_MBAR_COMPLETE_TX,
+	OBD_MBAR_ARRIVE_TX,
+	OBD_MBAR_ARRIVE_DROP_TX,
 };
 
 /* e of bar */

@@ -8,5 +8,7 @@
 
 /* The addresses of the barriers are in w->addr and have been checked. */
 void obd_mbarrier(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m);
+/* Bytes of a transaction of the barrier have arrived. */
+void obd_mbarrier_complete(uint64_t *bar, uint32_t bytes);
 
 #endif
