@@ -127,6 +127,9 @@ enum obd_mbarrier_op {
 	OBD_MBAR_ARRIVE_DROP_TX,
 };
 
+/* e of copy_bulk */
+enum { OBD_BULK_TO_SHARED = 1, OBD_BULK_FROM_SHARED = 2, OBD_BULK_BARRIER = 4 };
+
 /* e of bar */
 enum obd_bar_kind {
 	OBD_BAR_SYNC,

@@ -34,7 +34,7 @@ OPX(cvta_shared) OPX(cvta_local) OPX(to_shared) OPX(to_local) OPX(isspacep)
 OPX(stack_save) OPX(stack_restore) OPX(alloca)
 /* operations among lanes */
 OPX(sync) OPX(activemask) OPX(bar)
-OPX(copy_async)
+OPX(copy_async) OPX(copy_bulk)
 /* matrices, whose imm is an operand list like that of a call; barriers in shared memory */
 OPX(mma) OPX(ldmatrix) OPX(wmma_move) OPX(movmatrix) OPX(mbarrier)
 	/* clang-format on */

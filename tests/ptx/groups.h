@@ -36,6 +36,8 @@ PT_GROUPS(PT_GROUP_DECLARE)
 
 /* The approximate functions of group half; they share rows_approx.c with group approx. */
 void pt_half_functions(struct pt_suite *s);
+/* The cases of asynchronous copies, of group library. */
+void pt_async_cases(struct pt_suite *s);
 /* The cases of wmma, of group matrix. */
 void pt_wmma_cases(struct pt_suite *s);
 /* The rows of groups memory and atomic. */

@@ -170,6 +170,13 @@ HANDLER(H_wmma_move)
 	NEXT_H;
 }
 
+HANDLER(H_copy_bulk)
+{
+	OUTSIDE();
+	obd_copy_bulk(w, in, regs, m);
+	NEXT_H;
+}
+
 HANDLER(H_mbarrier)
 {
 	if ((in->e & 15) != OBD_MBAR_PENDING)
