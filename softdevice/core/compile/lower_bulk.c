@@ -48,8 +48,7 @@ void obd_lower_bulk(struct obd_builder *b, const struct obd_stmt *s)
 
 	if (obd_q(s, OBD_Q_commit_group) || obd_q(s, OBD_Q_wait_group))
 		return;
-	if (has_word(s, "tensor") || has_word(s, "reduce") || has_word(s, "multicast::cluster") ||
-		has_word(s, "cp_mask"))
+	if (has_word(s, "reduce") || has_word(s, "multicast::cluster") || has_word(s, "cp_mask"))
 		obd_unsupported(b, s, "this form of a bulk copy");
 	if (has_word(s, "prefetch"))
 		return;

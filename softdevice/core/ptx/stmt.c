@@ -44,9 +44,9 @@ static bool is_hint(const struct obd_token *t)
 /* Does the opcode have qualifiers that name shapes, proxies and the like? */
 static bool has_free_words(const struct obd_stmt *s)
 {
-	static const char *const names[] = { "mma", "wmma", "movmatrix", "ldmatrix", "stmatrix", "mbarrier", "fence",
-		"cp", "prefetch", "prefetchu", "createpolicy", "applypriority", "discard",
-		"griddepcontrol", "setmaxnreg" };
+	static const char *const names[] = { "mma", "wmma", "movmatrix", "ldmatrix", "stmatrix",
+		"mbarrier", "fence", "cp", "prefetch", "prefetchu", "createpolicy", "applypriority",
+		"discard", "griddepcontrol", "setmaxnreg" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strlen(names[i]) == s->op_size && memcmp(names[i], s->op, s->op_size) == 0)
@@ -81,7 +81,9 @@ static void add_qualifier(struct obd_loader *ld, struct obd_stmt *s)
 	}
 	if (is_hint(t))
 		return;
-	if (!has_free_words(s) || s->n_words >= OBD_MAX_FREE_WORDS) {
+	/* copies of tensors; their operands have a form of their own */
+	if (!has_free_words(s) || s->n_words >= OBD_MAX_FREE_WORDS ||
+		obd_tok_text_is(t, "tensor")) {
 		if (obd_ptx_unimplemented_word(t->text, t->size) || obd_ptx_newer(ld->version))
 			obd_ptx_refuse(ld,
 				"qualifier .%.*s of %.*s is not supported by the software device",

@@ -58,6 +58,7 @@ static const char *const words[] = {
 	"u8x4",
 	"s8x4",
 	"rs",
+	"tensor",
 };
 
 static bool is_in(const char *const *list, size_t n, const char *name, uint32_t size)
