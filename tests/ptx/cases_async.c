@@ -70,11 +70,13 @@ static const char bulk_text[] = PT_ENTRY("bulk") "{\n	.shared .align 16 .b8 x[40
 	"	cp.async.commit_group;\n	cp.async.wait_group 0;\n	ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r2];\n"
 	"	st.global.v4.u32 [%l2], {%r4, %r5, %r6, %r7};\n	ret;\n}\n"
 	PT_ENTRY("noinc") "{\n	.shared .align 8 .b64 bar;\n	.shared .align 16 .b8 x[1024];\n" PT_PROLOGUE
-	"	mov.u32 %r1, bar;\n	mov.u32 %r2, x;\n	mad.lo.u32 %r2, %t, 16, %r2;\n	mad.wide.u32 %l1, %t, 16, %p0;\n	mad.wide.u32 %l2, %t, 16, %p1;\n"
+	"	mov.u32 %r1, bar;\n	mov.u32 %r2, x;\n	mad.lo.u32 %r2, %t, 16, %r2;\n	mad.wide.u32 %l1, %t, 16, %p0;\n"
+	"	mad.wide.u32 %l2, %t, 16, %p1;\n"
 	"	setp.eq.u32 %q1, %t, 0;\n	@%q1 mbarrier.init.shared.b64 [%r1], 128;\n	bar.sync 0;\n	mov.u32 %r3, 0;\n"
 	"	cp.async.cg.shared.global [%r2], [%l1], 16;\n	cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];\n"
 	"	cp.async.mbarrier.arrive.shared::cta.b64 [%r1];\n	mbarrier.arrive.shared.b64 %l3, [%r1];\n"
-	"L:\n	mbarrier.test_wait.parity.shared.b64 %q2, [%r1], %r3;\n	@!%q2 bra L;\n	xor.b32 %r4, %t, 63;\n	mov.u32 %r2, x;\n	mad.lo.u32 %r2, %r4, 16, %r2;\n"
+	"L:\n	mbarrier.test_wait.parity.shared.b64 %q2, [%r1], %r3;\n	@!%q2 bra L;\n	xor.b32 %r4, %t, 63;\n"
+	"	mov.u32 %r2, x;\n	mad.lo.u32 %r2, %r4, 16, %r2;\n"
 	"	ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r2];\n	st.global.v4.u32 [%l2], {%r4, %r5, %r6, %r7};\n	ret;\n}\n";
 /* clang-format on */
 

@@ -343,7 +343,7 @@ static void lower_fma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	(void)arg;
 	if (obd_type_at(b, s, 0) == OBD_T_F32X2)
-		obd_lower_pair(b, s, OBD_ARITH_FMA);
+		obd_lower_pair(b, s);
 	else
 		obd_lower_float2(b, s, OBD_ARITH_FMA);
 }

@@ -39,7 +39,7 @@ static void lower_addsub(struct obd_builder *b, struct obd_stmt *s, uint32_t whi
 	bool wide = obd_type_class(t) == OBD_CLASS_64;
 
 	if (t == OBD_T_F32X2) {
-		obd_lower_pair(b, s, which);
+		obd_lower_pair(b, s);
 		return;
 	}
 	if (obd_type_float(t) || t == OBD_T_F16X2 || t == OBD_T_BF16X2) {
@@ -85,7 +85,7 @@ static void lower_mul(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
 	enum obd_type t = obd_type_at(b, s, 0);
 
 	if (t == OBD_T_F32X2) {
-		obd_lower_pair(b, s, which);
+		obd_lower_pair(b, s);
 		return;
 	}
 	if (obd_type_float(t) || t == OBD_T_F16X2 || t == OBD_T_BF16X2) {

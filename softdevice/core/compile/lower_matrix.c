@@ -2,14 +2,14 @@
 /* Copyright The Outboard Authors */
 /*
  * Matrix products and loads of a warp: mma, wmma, ldmatrix, stmatrix, movmatrix. A table has the
- * shapes and their types; engine/fragment.h has the layouts and thereby the numbers of registers.
+ * shapes and their types; layout.h has the layouts and thereby the numbers of registers.
  */
 #include <string.h>
 
 #include "softdevice/core/compile/address.h"
 #include "softdevice/core/compile/lower.h"
 #include "softdevice/core/compile/value.h"
-#include "softdevice/core/engine/fragment.h"
+#include "softdevice/core/layout.h"
 
 #define N OBD_NONE
 

@@ -6,7 +6,7 @@
 
 #include "softdevice/core/compile/lower.h"
 
-/* which: OBD_ARITH_ADD, SUB, MUL or FMA */
-void obd_lower_pair(struct obd_builder *b, const struct obd_stmt *s, uint32_t which);
+/* add, sub, mul or fma */
+void obd_lower_pair(struct obd_builder *b, const struct obd_stmt *s);
 
 #endif
