@@ -25,7 +25,7 @@ static bool has_word(const struct obd_stmt *s, const char *name)
 /* All lanes of the warp must take part: paths that arrive separately wait for the others. */
 static void gather_warp(struct obd_builder *b)
 {
-	struct obd_lin *l = obd_emit(b, OBD_OP_sync, N, N, N, N);
+	struct obd_lin *l = obd_emit(b, OBD_OP_gather, N, N, N, N);
 
 	l->e_raw = OBD_SYNC_WARP;
 	l->f = obd_const_new(b, OBD_CLASS_32, OBD_FULL_MASK, NULL);

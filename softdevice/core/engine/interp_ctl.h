@@ -116,6 +116,13 @@ HANDLER(H_activemask)
 	NEXT_H;
 }
 
+HANDLER(H_gather)
+{
+	if (LIKELY(m == OBD_FULL_MASK))
+		GO_ON(in + 1, WHOLE(m) ? full_table : mask_table);
+	DECIDED(obd_warp_sync(w, in, regs, m));
+}
+
 HANDLER(H_mma)
 {
 	obd_mma(w, in, regs, m);

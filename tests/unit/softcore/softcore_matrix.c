@@ -139,6 +139,31 @@ TEST(wrong_uses_are_faults)
 	CHECK_INT(run_one(odd, 32, x + 1), CUDA_ERROR_MISALIGNED_ADDRESS);
 }
 
+/* Lanes that arrive on different paths wait for each other. */
+TEST(parted_lanes_meet_at_a_matrix)
+{
+	struct obd_program *p = device_load_good(
+		HEAD ".visible .entry k(.param .u64 x) {\n" REGISTERS
+		     "mov.u32 %r0, %tid.x; ld.param.u64 %d0, [x]; mad.wide.u32 %d0, %r0, 4, %d0;\n"
+		     "and.b32 %r1, %r0, 3; setp.eq.u32 %p0, %r1, 2; shl.b32 %r2, %r0, 17;\n"
+		     "@%p0 bra SIDE; mad.lo.u32 %r2, %r0, 2, %r2; bra MEET;\n"
+		     "SIDE: shl.b32 %r3, %r0, 1; add.u32 %r2, %r2, %r3;\n"
+		     "MEET: movmatrix.sync.aligned.m8n8.trans.b16 %r4, %r2;\n"
+		     "st.global.b32 [%d0], %r4; ret; }\n");
+	uint32_t *x = words(32);
+	void *params[] = { x };
+
+	CHECK_INT(device_run(p, "k", 1, 32, params), CUDA_SUCCESS);
+	/* each lane has two copies of twice its number; the words are halves of an 8 x 8 matrix */
+	for (uint32_t lane = 0; lane < 32; lane++)
+		for (uint32_t e = 0; e < 2; e++) {
+			uint32_t row = lane % 4 * 2 + e, column = lane / 4;
+
+			CHECK_INT(x[lane] >> (16 * e) & 0xffff, (row * 4 + column / 2) * 2);
+		}
+	device_end(p);
+}
+
 /* A form that the device lacks refuses the kernel. */
 TEST(marks_forms_that_are_missing)
 {
