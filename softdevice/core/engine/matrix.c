@@ -76,71 +76,6 @@ static void job_init(struct job *j, const struct obd_warp *w, const struct obd_i
 
 /* ---- elements of A and B ---- */
 
-/* The elements of one block, in the order of the register's memory. */
-static void block_f64(uint32_t t, const uint32_t *words, double *x)
-{
-	const uint16_t *halves = (const uint16_t *)(const void *)words;
-	const uint8_t *bytes = (const uint8_t *)words;
-	float f[128];
-
-	switch (t) {
-	case OBD_MMA_F16:
-		for (uint32_t i = 0; i < 64; i++)
-			f[i] = obd_element_f16(halves[i]);
-		for (uint32_t i = 0; i < 64; i++)
-			x[i] = (double)f[i];
-		return;
-	case OBD_MMA_BF16:
-		for (uint32_t i = 0; i < 64; i++)
-			f[i] = obd_bits_f32((uint32_t)halves[i] << 16);
-		for (uint32_t i = 0; i < 64; i++)
-			x[i] = (double)f[i];
-		return;
-	case OBD_MMA_TF32: /* the lower bits are ignored */
-		for (uint32_t i = 0; i < 32; i++)
-			x[i] = (double)obd_bits_f32(words[i] & 0xffffe000u);
-		return;
-	case OBD_MMA_E5M2: /* the upper half of an f16 */
-		for (uint32_t i = 0; i < 128; i++)
-			f[i] = obd_element_f16((uint32_t)bytes[i] << 8);
-		break;
-	default: /* e4m3: shifted, it is an f16 with a bias that differs by 8 */
-		for (uint32_t i = 0; i < 128; i++) {
-			uint32_t v = bytes[i];
-			float y = obd_element_f16((v & 0x80) << 8 | (v & 0x7f) << 7) * 0x1p8f;
-
-			f[i] = (v & 0x7f) == 0x7f ? NAN : y;
-		}
-		break;
-	}
-	for (uint32_t i = 0; i < 128; i++)
-		x[i] = (double)f[i];
-}
-
-static void block_f32(uint32_t t, const uint32_t *words, float *x)
-{
-	const uint8_t *bytes = (const uint8_t *)words;
-
-	switch (t) {
-	case OBD_MMA_S8:
-		for (uint32_t i = 0; i < 128; i++)
-			x[i] = (float)(int8_t)bytes[i];
-		return;
-	case OBD_MMA_U8:
-		for (uint32_t i = 0; i < 128; i++)
-			x[i] = (float)bytes[i];
-		return;
-	case OBD_MMA_S4:
-		for (uint32_t i = 0; i < 256; i++)
-			x[i] = (float)((int32_t)(((bytes[i / 2] >> (i % 2 * 4)) & 15) ^ 8) - 8);
-		return;
-	default:
-		for (uint32_t i = 0; i < 256; i++)
-			x[i] = (float)((bytes[i / 2] >> (i % 2 * 4)) & 15);
-		return;
-	}
-}
-
 /* Transposes a block of B, so that its rows are rows of the matrix. */
 static void transpose16(const uint32_t *words, uint32_t *to)
 {
@@ -224,8 +159,8 @@ static void transpose16(const uint32_t *words, uint32_t *to)
 		}                                                                         \
 	}
 
-FILL(double, block_f64)
-FILL(float, block_f32)
+FILL(double, obd_block_f64)
+FILL(float, obd_block_f32)
 
 /*
  * The metadata of a sparse A: for each stored element, its column. A group of 4 columns (8 with 4-bit
@@ -278,7 +213,7 @@ static void read_sums(const struct job *j, double *c)
 
 	for (uint32_t q = 0; q < j->shape.m / 8 * (n / 8); q++) {
 		if (j->c == OBD_MMA_F16) {
-			block_f64(OBD_MMA_F16, obd_reg32(j->regs, j->lc[q]), x);
+			obd_block_f64(OBD_MMA_F16, obd_reg32(j->regs, j->lc[q]), x);
 		} else {
 			const uint32_t *even = obd_reg32(j->regs, j->lc[2 * q]),
 				       *odd = obd_reg32(j->regs, j->lc[2 * q + 1]);
