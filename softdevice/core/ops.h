@@ -49,7 +49,7 @@ enum obd_type {
 	OBD_T_NONE, OBD_T_U8, OBD_T_U16, OBD_T_U32, OBD_T_U64, OBD_T_S8, OBD_T_S16, OBD_T_S32,
 	OBD_T_S64, OBD_T_F16, OBD_T_F32, OBD_T_F64, OBD_T_BF16, OBD_T_TF32, OBD_T_E4M3, OBD_T_E5M2,
 	OBD_T_B8, OBD_T_B16, OBD_T_B32, OBD_T_B64, OBD_T_B128, OBD_T_PRED, OBD_T_F16X2,
-	OBD_T_BF16X2, OBD_T_E4M3X2, OBD_T_E5M2X2, OBD_T_U16X2, OBD_T_S16X2, OBD_T_COUNT
+	OBD_T_BF16X2, OBD_T_E4M3X2, OBD_T_E5M2X2, OBD_T_U16X2, OBD_T_S16X2, OBD_T_F32X2, OBD_T_COUNT
 };
 /* clang-format on */
 
@@ -94,24 +94,35 @@ enum obd_sync_kind {
 };
 /* clang-format on */
 
-/* e of mma: types of A, B and C, shape, saturation */
+/* The element types of matrices. S4 and U4: 8 in a register, B1: 32. */
 /* clang-format off */
 enum obd_mma_type {
 	OBD_MMA_F16, OBD_MMA_BF16, OBD_MMA_TF32, OBD_MMA_E4M3, OBD_MMA_E5M2, OBD_MMA_S8, OBD_MMA_U8,
-	OBD_MMA_F64, OBD_MMA_F32, OBD_MMA_S32,
+	OBD_MMA_F64, OBD_MMA_F32, OBD_MMA_S32, OBD_MMA_S4, OBD_MMA_U4, OBD_MMA_B1, OBD_MMA_TYPES
 };
 /* clang-format on */
-enum obd_mma_shape {
-	OBD_MMA_M16N8K4,
-	OBD_MMA_M16N8K8,
-	OBD_MMA_M16N8K16,
-	OBD_MMA_M16N8K32,
-	OBD_MMA_M8N8K4,
-	OBD_MMA_M8N8K16,
-	OBD_MMA_SHAPES
+
+/* e of mma: the types of A, B, C and D. d: the shape's rows and columns, and flags. c: its depth */
+#define OBD_MMA_TYPES_CODE(a, b, c, d) ((uint16_t)((a) | ((b) << 4) | ((c) << 8) | ((d) << 12)))
+#define OBD_MMA_M(code)                ((((code)&7u)) * 8)
+#define OBD_MMA_N(code)                ((((code) >> 3) & 7u) * 8)
+enum {
+	OBD_MMA_SAT = 1 << 6,
+	OBD_MMA_AND = 1 << 7,   /* b1: and instead of xor */
+	OBD_MMA_QUADS = 1 << 8, /* m8n8k4 with f16: four products, of 8 lanes each */
+	OBD_MMA_A_COL = 1 << 9, /* the layouts of A and B, with QUADS only */
+	OBD_MMA_B_COL = 1 << 10,
+	OBD_MMA_SPARSE = 1 << 11,
+	OBD_MMA_SELECTOR = 12,    /* shift of 2 bits: the lanes with the metadata */
+	OBD_MMA_REPEAT = 1 << 14, /* wmma with f16: A and B have 8 registers, which may repeat */
 };
-#define OBD_MMA_CODE(a, b, c, shape, sat) \
-	((uint16_t)((a) | ((b) << 4) | ((c) << 8) | ((shape) << 12) | ((sat) << 15)))
+
+/*
+ * e of wmma_move: the operand (0 A, 1 B, 2 C or D), element type, column-major memory, shared
+ * memory, store. d: rows and columns of the shape as with mma. c: its depth
+ */
+#define OBD_WMMA_CODE(operand, type, column, shared, store) \
+	((uint16_t)((operand) | ((type) << 2) | ((column) << 6) | ((shared) << 7) | ((store) << 8)))
 
 /* e of mbarrier: the operation; +16: the barrier is in shared memory */
 enum obd_mbarrier_op {
@@ -122,7 +133,15 @@ enum obd_mbarrier_op {
 	OBD_MBAR_TEST,
 	OBD_MBAR_TEST_PARITY,
 	OBD_MBAR_PENDING,
+	/* with a transaction count, in bytes */
+	OBD_MBAR_EXPECT_TX,
+	OBD_MBAR_COMPLETE_TX,
+	OBD_MBAR_ARRIVE_TX,
+	OBD_MBAR_ARRIVE_DROP_TX,
 };
+
+/* e of copy_bulk */
+enum { OBD_BULK_TO_SHARED = 1, OBD_BULK_FROM_SHARED = 2, OBD_BULK_BARRIER = 4 };
 
 /* e of bar */
 enum obd_bar_kind {

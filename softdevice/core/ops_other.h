@@ -34,7 +34,10 @@ OPX(cvta_shared) OPX(cvta_local) OPX(to_shared) OPX(to_local) OPX(isspacep)
 OPX(stack_save) OPX(stack_restore) OPX(alloca)
 /* operations among lanes */
 OPX(sync) OPX(activemask) OPX(bar)
-OPX(copy_async)
-/* matrices, whose imm is an operand list like that of a call; barriers in shared memory */
-OPX(mma) OPX(ldmatrix) OPX(mbarrier)
+OPX(copy_async) OPX(copy_bulk)
+/*
+ * gather: a sync of the whole warp, before a matrix operation. Matrices, whose imm is an operand list
+ * like that of a call. Barriers in shared memory.
+ */
+OPX(gather) OPX(mma) OPX(ldmatrix) OPX(wmma_move) OPX(movmatrix) OPX(mbarrier)
 	/* clang-format on */

@@ -338,4 +338,5 @@ void pt_group_library(struct pt_suite *s)
 	pt_case_add(s, run_ldmatrix, "ldmatrix", ldmatrix_text)->optional = true;
 	pt_case_add(s, run_cp_async, "cp.async", cp_async_text)->optional = true;
 	pt_case_add(s, run_mbarrier, "mbarrier", mbarrier_text)->optional = true;
+	pt_async_cases(s);
 }

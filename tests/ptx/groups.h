@@ -26,6 +26,7 @@
 	X(block, "barriers, special registers, grid shapes") \
 	X(atomic, "atomics, reductions, ordering") \
 	X(runtime, "printf, malloc, assert, faults") \
+	X(matrix, "mma, mma.sp, wmma in all shapes and types") \
 	X(library, "mma, ldmatrix, cp.async, mbarrier, where the driver has them")
 /* clang-format on */
 
@@ -35,6 +36,10 @@ PT_GROUPS(PT_GROUP_DECLARE)
 
 /* The approximate functions of group half; they share rows_approx.c with group approx. */
 void pt_half_functions(struct pt_suite *s);
+/* The cases of asynchronous copies, of group library. */
+void pt_async_cases(struct pt_suite *s);
+/* The cases of wmma, of group matrix. */
+void pt_wmma_cases(struct pt_suite *s);
 /* The rows of groups memory and atomic. */
 void pt_memory_rows(struct pt_suite *s);
 void pt_atomic_rows(struct pt_suite *s);

@@ -22,7 +22,7 @@
 #define PT_MAX_OPERANDS 4
 #define PT_MAX_ARGS     8
 #define PT_MODULE_ROWS  64
-#define PT_HEADER       ".version 8.4\n.target sm_90\n.address_size 64\n"
+#define PT_HEADER       ".version 8.7\n.target sm_90\n.address_size 64\n"
 
 struct pt_row;
 struct pt_run;

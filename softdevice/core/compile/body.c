@@ -63,7 +63,7 @@ static void declare_formal_registers(struct obd_loader *ld, struct obd_function_
 				: NULL;
 
 			if (p->is_register && p->words != 1)
-				obd_ptx_fail(ld,
+				obd_ptx_refuse(ld,
 					".reg parameters and results of 64 bits are not supported: "
 					"use .param");
 			if (!words)
@@ -95,7 +95,8 @@ static void parse_reg(struct obd_loader *ld)
 	if (!t)
 		obd_ptx_fail(ld, "a .reg declaration has no type");
 	if (lanes > 1)
-		obd_ptx_fail(ld, "vector registers are not supported: use scalar registers in { }");
+		obd_ptx_refuse(
+			ld, "vector registers are not supported: use scalar registers in { }");
 	do {
 		if (obd_tok(ld)->kind != OBD_TOK_WORD)
 			obd_tok_unexpected(ld, "a register name");

@@ -33,8 +33,8 @@ static void write_insn(struct obd_builder *b, uint32_t i, struct obd_insn *out)
 	 * A handler with fewer operands may load the unused ones and ignore the values. They get
 	 * slot 0, which always exists.
 	 */
-	bool wants_none = l->op == OBD_OP_sync || l->op == OBD_OP_bar || l->op == OBD_OP_atom ||
-		l->op == OBD_OP_mbarrier;
+	bool wants_none = l->op == OBD_OP_sync || l->op == OBD_OP_gather || l->op == OBD_OP_bar ||
+		l->op == OBD_OP_atom || l->op == OBD_OP_mbarrier;
 
 	out->a = slot_of(b, l->a, !wants_none, l->a_half);
 	out->b = slot_of(b, l->b, !wants_none, 0);
@@ -47,7 +47,7 @@ static void write_insn(struct obd_builder *b, uint32_t i, struct obd_insn *out)
 				b->func->name, l->line);
 		out->u.imm = b->labels.at[l->imm] - i;
 	}
-	if (l->op == OBD_OP_sync) {
+	if (l->op == OBD_OP_sync || l->op == OBD_OP_gather) {
 		out->u.x.f = slot_of(b, l->f, false, 0);
 		out->u.x.g = slot_of(b, l->g, false, 0);
 	}
@@ -55,8 +55,8 @@ static void write_insn(struct obd_builder *b, uint32_t i, struct obd_insn *out)
 		out->d = (uint16_t)(l->g >> 16);
 		out->a = (uint16_t)l->g;
 	}
-	/* the address offset is in d; c says whether the address is shared */
-	if (l->op == OBD_OP_ldmatrix) {
+	/* ldmatrix: the address offset is in d; c says whether the address is shared */
+	if (l->op == OBD_OP_ldmatrix || l->op == OBD_OP_mma || l->op == OBD_OP_wmma_move) {
 		out->d = (uint16_t)l->g;
 		out->c = (uint16_t)(l->g >> 16);
 	}

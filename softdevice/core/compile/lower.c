@@ -291,6 +291,7 @@ static const struct obd_opcode *const tables[] = {
 	obd_opcodes_cvt,
 	obd_opcodes_warp,
 	obd_opcodes_matrix,
+	obd_opcodes_mbarrier,
 };
 
 #define N_TABLES (sizeof(tables) / sizeof(tables[0]))
@@ -336,7 +337,7 @@ void obd_lower(struct obd_builder *b, struct obd_stmt *s)
 {
 	const struct obd_opcode *o = find_opcode(s->op, s->op_size);
 
-	if (!o && obd_ptx_unimplemented(s->op, s->op_size))
+	if (!o && obd_ptx_newer(b->ld->version))
 		obd_ptx_refuse(b->ld, "instruction %.*s is not supported by the software device",
 			(int)s->op_size, s->op);
 	if (!o)

@@ -5,6 +5,7 @@
  * hints and the like.
  */
 #include "softdevice/core/compile/address.h"
+#include "softdevice/core/compile/lower_bulk.h"
 #include "softdevice/core/compile/value.h"
 
 #define N OBD_NONE
@@ -48,7 +49,11 @@ static void lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	uint32_t dk = OBD_KIND_SHARED, sk = OBD_KIND_GLOBAL, doff, soff, n, bytes;
 
 	(void)arg;
-	if (!obd_q(s, OBD_Q_async) || obd_q(s, OBD_Q_bulk))
+	if (obd_q(s, OBD_Q_async) && obd_q(s, OBD_Q_bulk)) {
+		obd_lower_bulk(b, s);
+		return;
+	}
+	if (!obd_q(s, OBD_Q_async))
 		obd_unsupported(b, s, "a form other than cp.async of 4, 8 or 16 bytes");
 	if (obd_q(s, OBD_Q_commit_group) || obd_q(s, OBD_Q_wait_group) || obd_q(s, OBD_Q_wait_all))
 		return;

@@ -2,6 +2,7 @@
 /* Copyright The Outboard Authors */
 /* Floating-point arithmetic. Modifiers become operations before and after the plain one. */
 #include "softdevice/core/compile/lower_float.h"
+#include "softdevice/core/compile/lower_pair.h"
 
 #define N OBD_NONE
 
@@ -378,7 +379,10 @@ static void lower_unary(struct obd_builder *b, struct obd_stmt *s, uint32_t whic
 static void lower_fma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	(void)arg;
-	obd_lower_float2(b, s, OBD_ARITH_FMA);
+	if (obd_type_at(b, s, 0) == OBD_T_F32X2)
+		obd_lower_pair(b, s);
+	else
+		obd_lower_float2(b, s, OBD_ARITH_FMA);
 }
 
 static void lower_copysign(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)

@@ -3,6 +3,7 @@
 /* Integer arithmetic. */
 #include "softdevice/core/compile/by_type.h"
 #include "softdevice/core/compile/lower_float.h"
+#include "softdevice/core/compile/lower_pair.h"
 
 #define N OBD_NONE
 
@@ -37,6 +38,10 @@ static void lower_addsub(struct obd_builder *b, struct obd_stmt *s, uint32_t whi
 	enum obd_type t = obd_type_at(b, s, 0);
 	bool wide = obd_type_class(t) == OBD_CLASS_64;
 
+	if (t == OBD_T_F32X2) {
+		obd_lower_pair(b, s);
+		return;
+	}
 	if (obd_type_float(t) || t == OBD_T_F16X2 || t == OBD_T_BF16X2) {
 		obd_lower_float2(b, s, which);
 		return;
@@ -79,6 +84,10 @@ static void lower_mul(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
 {
 	enum obd_type t = obd_type_at(b, s, 0);
 
+	if (t == OBD_T_F32X2) {
+		obd_lower_pair(b, s);
+		return;
+	}
 	if (obd_type_float(t) || t == OBD_T_F16X2 || t == OBD_T_BF16X2) {
 		obd_lower_float2(b, s, which);
 		return;

@@ -28,6 +28,7 @@ static void parse_version(struct obd_loader *ld)
 			"PTX version %u.%u is newer than 9.9, the last that this driver reads: "
 			"compile with an older CUDA toolkit",
 			version / 10, version % 10);
+	ld->version = version;
 	if (version > ld->prog->ptx_version)
 		ld->prog->ptx_version = version;
 	obd_tok_next(ld);

@@ -163,6 +163,11 @@ struct obd_worker {
 typedef const struct obd_insn *(*obd_handler)(
 	const struct obd_insn *in, char *regs, uint32_t m, struct obd_warp *w, uintptr_t limit);
 
+/* The name of a function that is compiled once per instruction set. */
+#define OBD_CAT2(a, b)    a##_##b
+#define OBD_CAT(a, b)     OBD_CAT2(a, b)
+#define OBD_FOR_ISA(name) OBD_CAT(name, OBD_ISA)
+
 /* A handler returns this to leave the run loop, after it has stored the pc in the path. */
 #define OBD_LEAVE ((const struct obd_insn *)UINTPTR_MAX)
 

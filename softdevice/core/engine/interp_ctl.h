@@ -111,9 +111,15 @@ HANDLER(H_activemask)
 	NEXT_H;
 }
 
+HANDLER(H_gather)
+{
+	if (LIKELY(m == OBD_FULL_MASK))
+		GO_ON(in + 1, WHOLE(m) ? full_table : mask_table);
+	DECIDED(obd_warp_sync(w, in, regs, m));
+}
+
 HANDLER(H_mma)
 {
-	OUTSIDE();
 	obd_mma(w, in, regs, m);
 	NEXT_H;
 }
@@ -133,6 +139,43 @@ HANDLER(H_ldmatrix)
 	w->mem_in = in;
 	OUTSIDE();
 	obd_ldmatrix(w, in, regs, m);
+	NEXT_H;
+}
+
+HANDLER(H_movmatrix)
+{
+	OUTSIDE();
+	obd_movmatrix(w, in, regs, m);
+	NEXT_H;
+}
+
+HANDLER(H_wmma_move)
+{
+	u32 bytes, n, rows;
+	bool shared = in->e & 128;
+	u64 align = 0;
+
+	OUTSIDE();
+	n = obd_wmma_rows(w, in, regs, m, &bytes);
+	rows = n == OBD_LANES ? ~0u : (1u << n) - 1;
+	w->mem_in = in;
+	w->mem_mask = rows;
+	align = (u64)obd_element_bits((in->e >> 2) & 15) / 8;
+	align = align ? align - 1 : 0;
+	if (UNLIKELY(any_bad(w->addr, rows, shared ? w->shared_base : w->window_base,
+		    (shared ? (u64)w->shared_bytes : w->window_size) - bytes, align)))
+		obd_fault_access(w, in, rows, bytes, in->e & 256, (u32)align);
+	if (UNLIKELY(w->memcheck))
+		obd_fault_memcheck(w, in, rows, bytes, in->e & 256);
+	OUTSIDE();
+	obd_wmma_move(w, in, regs);
+	NEXT_H;
+}
+
+HANDLER(H_copy_bulk)
+{
+	OUTSIDE();
+	obd_copy_bulk(w, in, regs, m);
 	NEXT_H;
 }
 

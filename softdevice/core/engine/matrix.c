@@ -1,245 +1,463 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Matrix products of a warp, matrix loads, and barriers in shared memory. The layout of fragments
- * in the lanes is that of the PTX manual. Products are summed in double precision and rounded once,
- * because the order of additions in the hardware is not documented.
+ * The sums. The order of additions in the hardware, and what it rounds between them, is not
+ * documented and differs between generations. Here:
+ *   f16, bf16, tf32, fp8  exact products, summed in double precision in the order of k, starting
+ *                         with C; rounded once to the type of D
+ *   f64                   a chain of fused operations in the order of k, starting with C
+ *   integers              exact; without .satfinite the sum wraps, with it the exact sum is clamped
+ * NaN results are canonical. All instruction sets give the same bits.
  */
 #include "softdevice/core/engine/matrix.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "softdevice/core/engine/element.h"
 #include "softdevice/core/engine/fault.h"
-#include "softdevice/core/half.h"
-#include "softdevice/core/ops.h"
+#include "softdevice/core/engine/fragment.h"
+#include "softdevice/core/engine/product.h"
 
-static uint32_t *reg32(char *regs, uint32_t slot)
+#define MAX_FLOAT   512  /* elements of A or B: m32k16, k64 x n8 */
+#define MAX_INTEGER 1024 /* m16k64 of 4 bits, k128 x n8 */
+#define MAX_C       256
+
+#if defined(__FMA__)
+#define FMA64(a, b, c) __builtin_fma(a, b, c)
+#else
+#define FMA64(a, b, c) fma(a, b, c)
+#endif
+
+typedef uint16_t u16x8 __attribute__((vector_size(16)));
+
+struct job {
+	char *regs;
+	struct obd_mma_shape shape;
+	uint32_t a, b, c, d; /* enum obd_mma_type */
+	uint32_t stored_k;   /* columns of A in the registers: half of k if A is sparse */
+	uint32_t flags;
+	const uint16_t *la, *lb, *lc, *ld; /* slots */
+	const uint32_t *meta;              /* of a sparse A, else NULL */
+};
+
+/* Registers of C or D. */
+static uint32_t sum_registers(const struct job *j, uint32_t type)
 {
-	return (uint32_t *)(void *)(regs + (size_t)slot * OBD_SLOT_BYTES);
+	return j->shape.m / 8 * (j->shape.n / 8) * (type == OBD_MMA_F16 ? 1 : 2);
 }
 
-static uint64_t *reg64(char *regs, uint32_t slot)
+static void job_init(struct job *j, const struct obd_warp *w, const struct obd_insn *in, char *regs)
 {
-	return (uint64_t *)(void *)(regs + (size_t)slot * OBD_SLOT_BYTES);
+	const uint16_t *list = obd_operand_list(w, in) + 2;
+	bool sparse = in->d & OBD_MMA_SPARSE;
+
+	*j = (struct job){ .regs = regs,
+		.shape = { OBD_MMA_M(in->d), OBD_MMA_N(in->d), in->c },
+		.a = in->e & 15,
+		.b = (in->e >> 4) & 15,
+		.c = (in->e >> 8) & 15,
+		.d = in->e >> 12,
+		.stored_k = sparse ? in->c / 2 : in->c,
+		.flags = in->d };
+	uint32_t width = obd_block_width(obd_element_bits(j->a)),
+		 na = j->shape.m / 8 * (j->stored_k / width),
+		 nb = j->shape.n / 8 * (j->shape.k / width);
+
+	if (in->d & OBD_MMA_REPEAT)
+		na = nb = 8;
+	j->la = list;
+	j->lb = j->la + na;
+	j->lc = j->lb + nb;
+	j->ld = j->lc + sum_registers(j, j->c);
+	if (sparse)
+		j->meta = obd_reg32(regs, *j->ld++);
 }
 
-static const struct {
-	uint8_t m, k;
-} shapes[OBD_MMA_SHAPES] = { { 16, 4 }, { 16, 8 }, { 16, 16 }, { 16, 32 }, { 8, 4 }, { 8, 16 } };
+/* ---- elements of A and B ---- */
 
-static uint32_t element_bits(uint32_t t)
+/* Transposes a block of B, so that its rows are rows of the matrix. */
+static void transpose16(const uint32_t *words, uint32_t *to)
 {
-	switch (t) {
-	case OBD_MMA_F16:
-	case OBD_MMA_BF16:
-		return 16;
-	case OBD_MMA_E4M3:
-	case OBD_MMA_E5M2:
-	case OBD_MMA_S8:
-	case OBD_MMA_U8:
-		return 8;
-	case OBD_MMA_F64:
-		return 64;
-	default:
-		return 32;
+	u16x8 r[8], t[8];
+
+	memcpy(r, words, sizeof(r));
+	/* three rounds that interleave rows which are 4 apart */
+	for (uint32_t round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < 4; i++) {
+			t[2 * i] =
+				__builtin_shufflevector(r[i], r[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+			t[2 * i + 1] =
+				__builtin_shufflevector(r[i], r[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+		}
+		memcpy(r, t, sizeof(r));
+	}
+	memcpy(to, r, sizeof(r));
+}
+
+/*
+ * Fill the matrices a (m x stored k) and b (k x n) from the registers. Blocks of 8 x 8 are the most
+ * frequent ones, and have constant sizes.
+ */
+#define FILL(type, block)                                                                 \
+	static inline __attribute__((always_inline)) void fill_a_##type(                  \
+		const struct job *j, type *a, uint32_t width)                             \
+	{                                                                                 \
+		struct obd_mma_shape s = { j->shape.m, j->shape.n, j->stored_k };         \
+		uint32_t blocks = obd_fragment_blocks(OBD_FRAGMENT_A, &s, width);         \
+		struct obd_place at = { 0, 0 };                                           \
+		type x[256];                                                              \
+                                                                                          \
+		for (uint32_t q = 0; q < blocks; q++) {                                   \
+			block(j->a, obd_reg32(j->regs, j->la[q]), x);                     \
+			for (uint32_t r = 0; r < 8; r++)                                  \
+				memcpy(a + (at.row + r) * s.k + at.column, x + r * width, \
+					width * sizeof(type));                            \
+			at = obd_fragment_next(OBD_FRAGMENT_A, &s, width, at);            \
+		}                                                                         \
+	}                                                                                 \
+	static inline __attribute__((always_inline)) void fill_b_##type(                  \
+		const struct job *j, type *b, uint32_t width)                             \
+	{                                                                                 \
+		uint32_t n = j->shape.n,                                                  \
+			 blocks = obd_fragment_blocks(OBD_FRAGMENT_B, &j->shape, width);  \
+		struct obd_place at = { 0, 0 };                                           \
+		uint32_t words[OBD_LANES];                                                \
+		type x[256];                                                              \
+                                                                                          \
+		for (uint32_t q = 0; q < blocks; q++) {                                   \
+			const uint32_t *from = obd_reg32(j->regs, j->lb[q]);              \
+			type *to = b + at.row * n + at.column;                            \
+                                                                                          \
+			if (width == 8) {                                                 \
+				transpose16(from, words);                                 \
+				block(j->b, words, x);                                    \
+				for (uint32_t r = 0; r < 8; r++)                          \
+					memcpy(to + r * n, x + r * 8, 8 * sizeof(type));  \
+			} else {                                                          \
+				block(j->b, from, x);                                     \
+				for (uint32_t c = 0; c < width; c++)                      \
+					for (uint32_t r = 0; r < 8; r++)                  \
+						to[c * n + r] = x[r * width + c];         \
+			}                                                                 \
+			at = obd_fragment_next(OBD_FRAGMENT_B, &j->shape, width, at);     \
+		}                                                                         \
+	}                                                                                 \
+	static void fill_##type(const struct job *j, type *a, type *b)                    \
+	{                                                                                 \
+		uint32_t width = obd_block_width(obd_element_bits(j->a));                 \
+                                                                                          \
+		if (width == 8) {                                                         \
+			fill_a_##type(j, a, 8);                                           \
+			fill_b_##type(j, b, 8);                                           \
+		} else if (width == 16) {                                                 \
+			fill_a_##type(j, a, 16);                                          \
+			fill_b_##type(j, b, 16);                                          \
+		} else {                                                                  \
+			fill_a_##type(j, a, width);                                       \
+			fill_b_##type(j, b, width);                                       \
+		}                                                                         \
+	}
+
+FILL(double, obd_block_f64)
+FILL(float, obd_block_f32)
+
+/*
+ * The metadata of a sparse A: for each stored element, its column. A group of 4 columns (8 with 4-bit
+ * types, 2 with tf32) has 4 bits: the places of its two elements (pairs of elements with 4-bit
+ * types; for tf32 4 and 14 stand for the first and the second column).
+ *
+ * Types of 16 and 32 bits: a lane has 4 groups of row l / 4 in its lower half and 4 of row l / 4 + 8
+ * in its upper half. Others: it has 8 groups of one row. The selector names the lanes of each four
+ * that have the metadata: one, or a pair; if all have it, it is 0.
+ */
+static void sparse_rows(const struct job *j, uint8_t *rows)
+{
+	uint32_t bits = obd_element_bits(j->a),
+		 group = bits == 32 ? 2
+		: bits == 4         ? 8
+				    : 4,
+		 groups = j->shape.k / group, kept = group / 2, selector = (j->flags >> 12) & 3;
+
+	for (uint32_t i = 0; i < 16; i++)
+		for (uint32_t g = 0; g < groups; g++) {
+			uint8_t *to = rows + i * j->stored_k + g * kept;
+			uint32_t lane = 4 * (i % 8), code;
+
+			if (bits >= 16) {
+				lane += groups == 4 ? selector : (2 * selector + g / 4) % 4;
+				code = j->meta[lane] >> (i / 8 * 16 + g % 4 * 4);
+			} else {
+				lane += groups == 8 ? (2 * selector + i / 8) % 4
+						    : g / 8 * 2 + i / 8;
+				code = j->meta[lane] >> (g % 8 * 4);
+			}
+			code &= 15;
+			for (uint32_t e = 0; e < kept; e++)
+				to[e] = (uint8_t)(g * group +
+					(bits == 32 ? code >> 3
+							: bits == 4
+							? (code >> (e / 2 * 2) & 3) * 2 + e % 2
+							: (code >> (e * 2)) & 3));
+		}
+}
+
+/* ---- C and D ---- */
+
+/* c: m x n. Each block of C or D is 8 x 8. */
+static void read_sums(const struct job *j, double *c)
+{
+	uint32_t n = j->shape.n;
+	struct obd_place at = { 0, 0 };
+	double x[64];
+
+	for (uint32_t q = 0; q < j->shape.m / 8 * (n / 8); q++) {
+		if (j->c == OBD_MMA_F16) {
+			obd_block_f64(OBD_MMA_F16, obd_reg32(j->regs, j->lc[q]), x);
+		} else {
+			const uint32_t *even = obd_reg32(j->regs, j->lc[2 * q]),
+				       *odd = obd_reg32(j->regs, j->lc[2 * q + 1]);
+
+			for (uint32_t i = 0; i < OBD_LANES; i++) {
+				x[2 * i] = (double)obd_bits_f32(even[i]);
+				x[2 * i + 1] = (double)obd_bits_f32(odd[i]);
+			}
+		}
+		for (uint32_t r = 0; r < 8; r++)
+			memcpy(c + (at.row + r) * n + at.column, x + r * 8, 8 * sizeof(*c));
+		at = obd_fragment_next(OBD_FRAGMENT_C, &j->shape, 8, at);
 	}
 }
 
-static double value(uint32_t t, uint64_t v)
+static void write_sums(const struct job *j, const double *c)
 {
-	switch (t) {
-	case OBD_MMA_F16:
-		return obd_small_to_f64(&obd_format_f16, (uint32_t)v);
-	case OBD_MMA_BF16:
-		return obd_small_to_f64(&obd_format_bf16, (uint32_t)v);
-	case OBD_MMA_E4M3:
-		return obd_small_to_f64(&obd_format_e4m3, (uint32_t)v);
-	case OBD_MMA_E5M2:
-		return obd_small_to_f64(&obd_format_e5m2, (uint32_t)v);
-	/* the lower bits are ignored */
-	case OBD_MMA_TF32:
-		return (double)obd_bits_f32((uint32_t)v & 0xffffe000u);
-	case OBD_MMA_S8:
-		return (double)(int8_t)v;
-	case OBD_MMA_U8:
-		return (double)(uint8_t)v;
-	case OBD_MMA_S32:
-		return (double)(int32_t)v;
-	case OBD_MMA_F64:
-		return obd_bits_f64(v);
-	default:
-		return (double)obd_bits_f32((uint32_t)v);
+	uint32_t n = j->shape.n;
+	struct obd_place at = { 0, 0 };
+	double x[64];
+
+	for (uint32_t q = 0; q < j->shape.m / 8 * (n / 8); q++) {
+		for (uint32_t r = 0; r < 8; r++)
+			memcpy(x + r * 8, c + (at.row + r) * n + at.column, 8 * sizeof(*c));
+		if (j->d == OBD_MMA_F16) {
+			uint16_t *to = (uint16_t *)(void *)obd_reg32(j->regs, j->ld[q]);
+
+			for (uint32_t i = 0; i < 64; i++)
+				to[i] = obd_element_to_f16(x[i]);
+		} else {
+			uint32_t *even = obd_reg32(j->regs, j->ld[2 * q]),
+				 *odd = obd_reg32(j->regs, j->ld[2 * q + 1]), u[64];
+
+			for (uint32_t i = 0; i < 64; i++)
+				u[i] = obd_element_to_f32(x[i]);
+			for (uint32_t i = 0; i < OBD_LANES; i++) {
+				even[i] = u[2 * i];
+				odd[i] = u[2 * i + 1];
+			}
+		}
+		at = obd_fragment_next(OBD_FRAGMENT_C, &j->shape, 8, at);
 	}
 }
 
-static uint64_t element(char *regs, const uint16_t *list, uint32_t bits, uint32_t lane, uint32_t e)
+/* ---- products by type ---- */
+
+static void multiply_float(const struct job *j)
 {
-	uint32_t per = bits == 64 ? 1 : 32 / bits;
+	_Alignas(64) double a[MAX_FLOAT], b[MAX_FLOAT], c[MAX_C];
+	uint8_t rows[MAX_FLOAT];
 
-	if (bits == 64)
-		return reg64(regs, list[e])[lane];
-	uint32_t word = reg32(regs, list[e / per])[lane] >> (e % per * bits);
-
-	return bits == 32 ? word : word & ((1u << bits) - 1);
+	fill_double(j, a, b);
+	read_sums(j, c);
+	if (j->meta)
+		sparse_rows(j, rows);
+	obd_product_f64(a, b, c, j->meta ? rows : NULL, j->shape.m, j->shape.n, j->stored_k);
+	write_sums(j, c);
 }
 
-static void store_sum(
-	char *regs, const uint16_t *list, uint32_t t, uint32_t lane, uint32_t e, double x, bool sat)
+/*
+ * dot: m x n sums of products. Adds C and stores D. A register of D may be one of C, so that D is
+ * written last.
+ */
+static void write_integers(const struct job *j, const int32_t *dot)
 {
-	if (t == OBD_MMA_F64) {
-		reg64(regs, list[e])[lane] = obd_f64_bits(x);
-	} else if (t == OBD_MMA_S32) { /* sums are exact in a double; wraps without .satfinite */
-		int64_t v = (int64_t)x;
+	uint32_t n = j->shape.n, blocks = j->shape.m / 8 * (n / 8);
+	struct obd_place at = { 0, 0 };
+	uint32_t sums[2 * MAX_C / 64][OBD_LANES];
+	int32_t x[64];
 
-		if (sat)
-			v = v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : v;
-		reg32(regs, list[e])[lane] = (uint32_t)(uint64_t)v;
-	} else if (t == OBD_MMA_F16) {
-		uint32_t *r = &reg32(regs, list[e / 2])[lane], shift = e % 2 * 16;
+	for (uint32_t q = 0; q < blocks; q++) {
+		for (uint32_t r = 0; r < 8; r++)
+			memcpy(x + r * 8, dot + (at.row + r) * n + at.column, 8 * sizeof(*x));
+		for (uint32_t e = 0; e < 2; e++) {
+			const uint32_t *c = obd_reg32(j->regs, j->lc[2 * q + e]);
+			uint32_t *to = sums[2 * q + e];
 
-		*r = (*r & ~(0xffffu << shift)) |
-			(obd_round_to(&obd_format_f16, x, OBD_RN, false) << shift);
-	} else {
-		reg32(regs, list[e])[lane] = obd_round_to(&obd_format_f32, x, OBD_RN, false);
+			for (uint32_t i = 0; i < OBD_LANES; i++)
+				to[i] = c[i] + (uint32_t)x[2 * i + e];
+			for (uint32_t i = 0; i < OBD_LANES && j->flags & OBD_MMA_SAT; i++) {
+				int32_t d = x[2 * i + e], sum;
+
+				if (__builtin_add_overflow((int32_t)c[i], d, &sum))
+					to[i] = (uint32_t)(d > 0 ? INT32_MAX : INT32_MIN);
+			}
+		}
+		at = obd_fragment_next(OBD_FRAGMENT_C, &j->shape, 8, at);
 	}
+	for (uint32_t r = 0; r < 2 * blocks; r++)
+		memcpy(obd_reg32(j->regs, j->ld[r]), sums[r], sizeof(sums[r]));
+}
+
+/* The sums of products are below 2^24, so that they are exact in float. */
+static void multiply_integers(const struct job *j)
+{
+	_Alignas(64) float a[MAX_INTEGER], b[MAX_INTEGER], c[MAX_C] = { 0 };
+	uint8_t rows[MAX_INTEGER];
+	int32_t dot[MAX_C];
+
+	fill_float(j, a, b);
+	if (j->meta)
+		sparse_rows(j, rows);
+	obd_product_f32(a, b, c, j->meta ? rows : NULL, j->shape.m, j->shape.n, j->stored_k);
+	for (uint32_t i = 0; i < j->shape.m * j->shape.n; i++)
+		dot[i] = (int32_t)c[i];
+	write_integers(j, dot);
+}
+
+static void multiply_bits(const struct job *j)
+{
+	uint32_t halves = j->shape.m == 8 ? 1 : 2, runs = j->shape.k / 128;
+	int32_t dot[MAX_C] = { 0 };
+
+	for (uint32_t q = 0; q < halves * runs; q++) {
+		const uint32_t *a = obd_reg32(j->regs, j->la[q]),
+			       *b = obd_reg32(j->regs, j->lb[q / halves]);
+
+		for (uint32_t r = 0; r < 8; r++)
+			for (uint32_t c = 0; c < 8; c++) {
+				int32_t *sum = &dot[(q % halves * 8 + r) * 8 + c];
+
+				for (uint32_t x = 0; x < 4; x++) {
+					uint32_t u = a[r * 4 + x], v = b[c * 4 + x];
+
+					*sum += __builtin_popcount(
+						j->flags & OBD_MMA_AND ? u & v : u ^ v);
+				}
+			}
+	}
+	write_integers(j, dot);
+}
+
+static void multiply_f64(const struct job *j)
+{
+	uint32_t halves = j->shape.m == 8 ? 1 : 2, runs = j->shape.k / 4;
+	double sum[2][2][OBD_LANES];
+
+	for (uint32_t h = 0; h < halves; h++)
+		for (uint32_t e = 0; e < 2; e++)
+			memcpy(sum[h][e], obd_reg64(j->regs, j->lc[2 * h + e]), sizeof(sum[h][e]));
+	for (uint32_t q = 0; q < halves * runs; q++) {
+		const double *a = (const double *)(const void *)obd_reg64(j->regs, j->la[q]),
+			     *b = (const double *)(const void *)obd_reg64(
+				     j->regs, j->lb[q / halves]);
+
+		for (uint32_t e = 0; e < 2; e++)
+			for (uint32_t x = 0; x < 4; x++)
+				for (uint32_t i = 0; i < OBD_LANES; i++) {
+					double *s = &sum[q % halves][e][i];
+
+					*s = FMA64(
+						a[i / 4 * 4 + x], b[(i % 4 * 2 + e) * 4 + x], *s);
+				}
+	}
+	for (uint32_t h = 0; h < halves; h++)
+		for (uint32_t e = 0; e < 2; e++) {
+			uint64_t *d = obd_reg64(j->regs, j->ld[2 * h + e]);
+
+			for (uint32_t i = 0; i < OBD_LANES; i++)
+				d[i] = sum[h][e][i] != sum[h][e][i] ? 0x7fffffffffffffffull
+								    : obd_f64_bits(sum[h][e][i]);
+		}
+}
+
+/* ---- m8n8k4 with f16: four products, each of the lanes 4 p .. 4 p + 3 and those 16 above ---- */
+
+static double half_at(const struct job *j, const uint16_t *list, uint32_t lane, uint32_t e)
+{
+	return (double)obd_element_f16(
+		obd_reg32(j->regs, list[e / 2])[lane] >> (e % 2 * 16) & 0xffff);
+}
+
+/* The row and column of element e of C in a lane. */
+static struct obd_place quad_place(uint32_t type, uint32_t lane, uint32_t e)
+{
+	uint32_t high = lane / 16 * 4;
+
+	if (type == OBD_MMA_F16)
+		return (struct obd_place){ lane % 4 + high, e };
+	return (struct obd_place){ (lane & 1) + (e & 2) + high, (e & 4) + (lane & 2) + (e & 1) };
+}
+
+static void multiply_quad(const struct job *j, uint32_t p)
+{
+	double a[8][4], b[4][8], c[8][8];
+
+	for (uint32_t x = 0; x < 8; x++) {
+		uint32_t lane = p * 4 + x % 4 + x / 4 * 16;
+
+		for (uint32_t e = 0; e < 4; e++) {
+			double u = half_at(j, j->la, lane, e), v = half_at(j, j->lb, lane, e);
+
+			*(j->flags & OBD_MMA_A_COL ? &a[e + x / 4 * 4][x % 4] : &a[x][e]) = u;
+			*(j->flags & OBD_MMA_B_COL ? &b[e][x] : &b[x % 4][e + x / 4 * 4]) = v;
+		}
+		for (uint32_t e = 0; e < 8; e++) {
+			struct obd_place at = quad_place(j->c, lane, e);
+
+			c[at.row][at.column] = j->c == OBD_MMA_F16
+				? half_at(j, j->lc, lane, e)
+				: (double)obd_bits_f32(obd_reg32(j->regs, j->lc[e])[lane]);
+		}
+	}
+	obd_product_f64(a[0], b[0], c[0], NULL, 8, 8, 4);
+	for (uint32_t x = 0; x < 8; x++) {
+		uint32_t lane = p * 4 + x % 4 + x / 4 * 16;
+
+		for (uint32_t e = 0; e < 8; e++) {
+			struct obd_place at = quad_place(j->d, lane, e);
+			double v = c[at.row][at.column];
+
+			if (j->d == OBD_MMA_F16)
+				((uint16_t *)(void *)(obd_reg32(j->regs, j->ld[e / 2]) +
+					lane))[e % 2] = obd_element_to_f16(v);
+			else
+				obd_reg32(j->regs, j->ld[e])[lane] = obd_element_to_f32(v);
+		}
+	}
+}
+
+/* Lanes of one product write only their own registers, so that the others' operands are intact. */
+static void multiply_quads(struct job *j)
+{
+	j->lb = j->la + 2;
+	j->lc = j->lb + 2;
+	j->ld = j->lc + (j->c == OBD_MMA_F16 ? 4 : 8);
+	for (uint32_t p = 0; p < 4; p++)
+		multiply_quad(j, p);
 }
 
 void obd_mma(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
 {
-	const uint16_t *list = w->cur->frame->func->call_ops + in->u.imm;
-	uint32_t at = in->e & 15, bt = (in->e >> 4) & 15, ct = (in->e >> 8) & 15,
-		 shape = (in->e >> 12) & 7;
-	bool sat = in->e >> 15;
-	uint32_t rows = shapes[shape].m, depth = shapes[shape].k, bits = element_bits(at),
-		 per = bits == 64 ? 1 : 32 / bits;
-	uint32_t na = rows * depth / 32, nb = 8 * depth / 32, nc = rows * 8 / 32, half = rows / 8;
-	const uint16_t *la = list + 2, *lb = la + na / per, *lc = lb + nb / per,
-		       *ld = lc + (ct == OBD_MMA_F16 ? nc / 2 : nc);
-	double a[16][32], b[32][8], c[16][8];
+	struct job j;
 
-	if (m != OBD_FULL_MASK)
-		obd_fault_raise(w, in, m, CUDA_ERROR_ILLEGAL_INSTRUCTION,
-			"mma executed by fewer than 32 lanes of the warp");
-	for (uint32_t lane = 0; lane < OBD_LANES; lane++) {
-		uint32_t group = lane / 4, quad = lane % 4;
-
-		/* registers alternate between the upper and the lower half of the rows */
-		for (uint32_t e = 0; e < na; e++) {
-			uint32_t r = e / per;
-
-			a[group + 8 * (r % half)][quad * per + e % per + 4 * per * (r / half)] =
-				value(at, element(regs, la, bits, lane, e));
-		}
-		for (uint32_t e = 0; e < nb; e++)
-			b[quad * per + e % per + 4 * per * (e / per)][group] =
-				value(bt, element(regs, lb, bits, lane, e));
-		for (uint32_t e = 0; e < nc; e++)
-			c[group + 8 * (e / 2)][quad * 2 + e % 2] = value(ct,
-				element(regs, lc, ct == OBD_MMA_F16 ? 16 : element_bits(ct), lane,
-					e));
-	}
-	for (uint32_t i = 0; i < rows; i++)
-		for (uint32_t j = 0; j < 8; j++)
-			for (uint32_t k = 0; k < depth; k++)
-				c[i][j] = ct == OBD_MMA_F64 ? fma(a[i][k], b[k][j], c[i][j])
-							    : c[i][j] + a[i][k] * b[k][j];
-	for (uint32_t lane = 0; lane < OBD_LANES; lane++)
-		for (uint32_t e = 0; e < nc; e++)
-			store_sum(regs, ld, ct, lane, e,
-				c[lane / 4 + 8 * (e / 2)][lane % 4 * 2 + e % 2], sat);
-}
-
-void obd_ldmatrix(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
-{
-	const uint16_t *list = w->cur->frame->func->call_ops + in->u.imm + 2;
-	uint32_t n = in->e & 7;
-	bool trans = in->e & 8, store = in->e & 16;
-
-	if (m != OBD_FULL_MASK)
-		obd_fault_raise(w, in, m, CUDA_ERROR_ILLEGAL_INSTRUCTION,
-			"ldmatrix or stmatrix executed by fewer than 32 lanes of the warp");
-	for (uint32_t k = 0; k < n; k++)
-		for (uint32_t lane = 0; lane < OBD_LANES; lane++) {
-			uint32_t *word = &reg32(regs, list[k])[lane], v = 0;
-
-			for (uint32_t e = 0; e < 2; e++) {
-				uint32_t row = lane / 4, column = lane % 4 * 2 + e;
-				uint16_t *cell = (uint16_t *)(uintptr_t)
-							 w->addr[8 * k + (trans ? column : row)] +
-					(trans ? row : column);
-
-				if (store)
-					*cell = (uint16_t)(*word >> (16 * e));
-				else
-					v |= (uint32_t)*cell << (16 * e);
-			}
-			if (!store)
-				*word = v;
-		}
-}
-
-/*
- * The 64 bits of an mbarrier, which are opaque to programs:
- *   0-19 pending arrivals, 20-39 arrivals per phase, 40-63 number of the phase
- * The token that an arrival returns is the value before it.
- */
-#define COUNT_MASK 0xfffffu
-
-static uint64_t arrive(uint64_t v, uint32_t count)
-{
-	uint64_t pending = v & COUNT_MASK, expected = (v >> 20) & COUNT_MASK, phase = v >> 40;
-
-	pending = pending > count ? pending - count : 0;
-	if (!pending) {
-		pending = expected;
-		phase++;
-	}
-	return pending | expected << 20 | phase << 40;
-}
-
-void obd_mbarrier(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
-{
-	uint32_t op = in->e & 15, done = 0;
-
-	for (uint32_t rest = m; rest; rest &= rest - 1) {
-		uint32_t i = (uint32_t)__builtin_ctz(rest),
-			 count = in->b != OBD_NO_SLOT ? reg32(regs, in->b)[i] & COUNT_MASK : 0;
-		uint64_t *bar = (uint64_t *)(uintptr_t)w->addr[i];
-		uint64_t v = op == OBD_MBAR_PENDING ? 0 : *bar;
-
-		switch (op) {
-		case OBD_MBAR_INIT:
-			*bar = (uint64_t)count | (uint64_t)count << 20;
-			break;
-		case OBD_MBAR_INVAL:
-			*bar = 0;
-			break;
-		case OBD_MBAR_PENDING:
-			reg32(regs, in->d)[i] = (uint32_t)(reg64(regs, in->c)[i] & COUNT_MASK);
-			break;
-		case OBD_MBAR_TEST:
-			done |= v >> 40 != reg64(regs, in->c)[i] >> 40 ? 1u << i : 0;
-			break;
-		case OBD_MBAR_TEST_PARITY:
-			done |= ((v >> 40) & 1) != (reg32(regs, in->c)[i] & 1) ? 1u << i : 0;
-			break;
-		default:
-			if (in->d != OBD_NO_SLOT)
-				reg64(regs, in->d)[i] = v;
-			if (op == OBD_MBAR_ARRIVE_DROP) {
-				uint64_t expected = (v >> 20) & COUNT_MASK;
-
-				expected = expected > count ? expected - count : 0;
-				v = (v & ~((uint64_t)COUNT_MASK << 20)) | expected << 20;
-			}
-			*bar = arrive(v, count);
-			break;
-		}
-	}
-	if (op == OBD_MBAR_TEST || op == OBD_MBAR_TEST_PARITY) {
-		uint32_t *p = (uint32_t *)(void *)regs + in->d;
-
-		*p = (*p & ~m) | done;
-	}
+	obd_fragment_whole(w, in, m);
+	job_init(&j, w, in, regs);
+	if (j.flags & OBD_MMA_QUADS)
+		multiply_quads(&j);
+	else if (j.a == OBD_MMA_F64)
+		multiply_f64(&j);
+	else if (j.a == OBD_MMA_B1)
+		multiply_bits(&j);
+	else if (j.c == OBD_MMA_S32)
+		multiply_integers(&j);
+	else
+		multiply_float(&j);
 }

@@ -36,6 +36,7 @@ struct obd_loader {
 	struct obd_symbol *scopes[OBD_MAX_SCOPES];
 	uint32_t scope;
 	struct obd_labels *labels; /* of the function whose body is read, else NULL */
+	uint32_t version;          /* of the PTX: 84 for 8.4 */
 	uint32_t stmt_line;        /* line of the statement being lowered, 0: none */
 	/* the result of a failed load, and the message's buffer */
 	CUresult result;

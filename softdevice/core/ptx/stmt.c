@@ -44,9 +44,9 @@ static bool is_hint(const struct obd_token *t)
 /* Does the opcode have qualifiers that name shapes, proxies and the like? */
 static bool has_free_words(const struct obd_stmt *s)
 {
-	static const char *const names[] = { "mma", "ldmatrix", "stmatrix", "mbarrier", "fence",
-		"cp", "prefetch", "prefetchu", "createpolicy", "applypriority", "discard",
-		"griddepcontrol", "setmaxnreg" };
+	static const char *const names[] = { "mma", "wmma", "movmatrix", "ldmatrix", "stmatrix",
+		"mbarrier", "fence", "cp", "prefetch", "prefetchu", "createpolicy", "applypriority",
+		"discard", "griddepcontrol", "setmaxnreg" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strlen(names[i]) == s->op_size && memcmp(names[i], s->op, s->op_size) == 0)
@@ -81,11 +81,10 @@ static void add_qualifier(struct obd_loader *ld, struct obd_stmt *s)
 	}
 	if (is_hint(t))
 		return;
-	if (obd_ptx_unimplemented(s->op, s->op_size))
-		obd_ptx_refuse(ld, "instruction %.*s is not supported by the software device",
-			(int)s->op_size, s->op);
-	if (!has_free_words(s) || s->n_words >= OBD_MAX_FREE_WORDS) {
-		if (obd_ptx_unimplemented_word(t->text, t->size))
+	/* copies of tensors; their operands have a form of their own */
+	if (!has_free_words(s) || s->n_words >= OBD_MAX_FREE_WORDS ||
+		obd_tok_text_is(t, "tensor")) {
+		if (obd_ptx_unimplemented_word(t->text, t->size) || obd_ptx_newer(ld->version))
 			obd_ptx_refuse(ld,
 				"qualifier .%.*s of %.*s is not supported by the software device",
 				OBD_TOK_ARG(t), (int)s->op_size, s->op);
@@ -128,6 +127,10 @@ void obd_stmt_parse(struct obd_loader *ld, struct obd_stmt *s)
 		obd_tok_unexpected(ld, "an instruction");
 	s->op = obd_tok(ld)->text;
 	s->op_size = obd_tok(ld)->size;
+	/* before the operands, whose form may be unknown, too */
+	if (obd_ptx_unimplemented(s->op, s->op_size))
+		obd_ptx_refuse(ld, "instruction %.*s is not supported by the software device",
+			(int)s->op_size, s->op);
 	is_call = obd_tok_text_is(obd_tok(ld), "call");
 	for (obd_tok_next(ld); obd_tok(ld)->kind == OBD_TOK_DOT; obd_tok_next(ld))
 		add_qualifier(ld, s);

@@ -37,6 +37,7 @@ static const struct {
 	{ "e5m2x2", OBD_T_E5M2X2, 2, OBD_CLASS_32 },
 	{ "u16x2", OBD_T_U16X2, 4, OBD_CLASS_32 },
 	{ "s16x2", OBD_T_S16X2, 4, OBD_CLASS_32 },
+	{ "f32x2", OBD_T_F32X2, 8, OBD_CLASS_64 },
 };
 
 #define N_TYPES (sizeof(types) / sizeof(types[0]))

@@ -14,13 +14,11 @@ static const char *const unimplemented[] = {
 	"sured",
 	"suq",
 	"istypep",
-	"wmma",
 	"wgmma",
 	"tcgen05",
 	"multimem",
 	"tensormap",
 	"clusterlaunchcontrol",
-	"movmatrix",
 	"vadd",
 	"vsub",
 	"vabsdiff",
@@ -60,6 +58,7 @@ static const char *const words[] = {
 	"u8x4",
 	"s8x4",
 	"rs",
+	"tensor",
 };
 
 static bool is_in(const char *const *list, size_t n, const char *name, uint32_t size)
@@ -68,6 +67,11 @@ static bool is_in(const char *const *list, size_t n, const char *name, uint32_t 
 		if (strlen(list[i]) == size && memcmp(list[i], name, size) == 0)
 			return true;
 	return false;
+}
+
+bool obd_ptx_newer(uint32_t version)
+{
+	return version > 90;
 }
 
 bool obd_ptx_unimplemented(const char *name, uint32_t size)

@@ -17,5 +17,10 @@
 bool obd_ptx_unimplemented(const char *name, uint32_t size);
 /* The same for a qualifier. */
 bool obd_ptx_unimplemented_word(const char *word, uint32_t size);
+/*
+ * Is the version, such as 84 for 8.4, newer than the manual that the two lists come from? Then an
+ * unknown name may be one of its instructions.
+ */
+bool obd_ptx_newer(uint32_t version);
 
 #endif

@@ -50,8 +50,8 @@ TEST(refuses_with_line_and_reason)
 TEST(marks_kernels_that_reach_what_is_missing)
 {
 	struct obd_program *p = device_load_good(
-		HEAD ".func helper() {\n wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r1}, "
-		     "[%rd1], %r2;\n ret;\n}\n"
+		HEAD ".func helper() {\n wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r1}, "
+		     "%rd1, %rd2;\n ret;\n}\n"
 		     ".func through() { call helper, (); ret; }\n"
 		     ".extern .func absent();\n"
 		     ".visible .entry direct() { { .reg .b32 %r<2>; { tex.1d.v4.f32.s32 {%f1}, [t, "
@@ -59,24 +59,46 @@ TEST(marks_kernels_that_reach_what_is_missing)
 		     ".visible .entry indirect() { call through, (); ret; }\n"
 		     ".visible .entry word() { .reg .b32 %r<3>; cvt.rn.satfinite.e2m1x2.f32 %r1, "
 		     "%r2, %r1; ret; }\n"
+		     ".visible .entry parts() { .reg .b32 %r<3>; vmad.s32.s32.s32 %r1, %r2.h0, "
+		     "-%r2.b1, %r1; ret; }\n"
+		     ".visible .entry vectors() { .reg .v2 .f32 %v; ret; }\n"
 		     ".visible .entry calls() { call absent, (); ret; }\n"
 		     ".visible .entry good() { .reg .b32 %r<3>; mov.u32 %r1, 0; LOOP: add.u32 %r1, "
 		     "%r1, 1; ret; }\n");
 
 	CHECK(strstr(obd_program_kernel(p, "direct")->refused,
 		      "instruction tex is not supported") != NULL);
-	CHECK(strstr(obd_program_kernel(p, "indirect")->refused, "PTX line 5: instruction wmma") !=
+	CHECK(strstr(obd_program_kernel(p, "indirect")->refused, "PTX line 5: instruction wgmma") !=
 		NULL);
 	CHECK(strstr(obd_program_kernel(p, "word")->refused, "qualifier .e2m1x2 of cvt") != NULL);
+	CHECK(strstr(obd_program_kernel(p, "parts")->refused, "instruction vmad") != NULL);
+	CHECK(strstr(obd_program_kernel(p, "vectors")->refused, "vector registers") != NULL);
 	CHECK(strstr(obd_program_kernel(p, "calls")->refused,
 		      "it calls the undefined function absent") != NULL);
 	CHECK(obd_program_kernel(p, "good")->refused == NULL);
 	device_end(p);
 	/* The text after a function that was skipped is parsed normally. */
-	refused(HEAD ".entry k() { wmma.mma.sync x; ", CUDA_ERROR_INVALID_PTX,
+	refused(HEAD ".entry k() { wgmma.fence.sync x; ", CUDA_ERROR_INVALID_PTX,
 		"unexpected end of text in function k");
-	refused(HEAD ".entry k() { wmma.mma.sync x; } .entry j() { frobnicate; }",
+	refused(HEAD ".entry k() { wgmma.fence.sync x; } .entry j() { frobnicate; }",
 		CUDA_ERROR_INVALID_PTX, "unknown instruction frobnicate");
+}
+
+/* A name that is unknown in a version newer than the known ones may be an instruction of it. */
+TEST(marks_what_a_newer_version_may_have)
+{
+	struct obd_program *p = device_load_good(
+		".version 9.3\n.target sm_90\n.address_size 64\n"
+		".func helper() { frobnicate.u32 1; }\n"
+		".visible .entry reaches() { call helper, (); ret; }\n"
+		".visible .entry word() { .reg .b32 %r<2>; add.frob.u32 %r1, %r1, 1; ret; }\n"
+		".visible .entry good() { ret; }\n");
+
+	CHECK(strstr(obd_program_kernel(p, "reaches")->refused,
+		      "PTX line 4: instruction frobnicate is not supported") != NULL);
+	CHECK(strstr(obd_program_kernel(p, "word")->refused, "qualifier .frob of add") != NULL);
+	CHECK(obd_program_kernel(p, "good")->refused == NULL);
+	device_end(p);
 }
 
 /* References are declared and never used by code that runs. */
