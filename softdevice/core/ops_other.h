@@ -37,4 +37,6 @@ OPX(sync) OPX(activemask) OPX(bar)
 OPX(copy_async)
 /* matrices, whose imm is an operand list like that of a call; barriers in shared memory */
 OPX(mma) OPX(ldmatrix) OPX(mbarrier)
+/* textures and surfaces (texture_form.h) */
+OPX(texture)
 	/* clang-format on */

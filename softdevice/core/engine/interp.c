@@ -22,6 +22,7 @@
 #include "softdevice/core/engine/matrix.h"
 #include "softdevice/core/engine/sreg.h"
 #include "softdevice/core/engine/sync.h"
+#include "softdevice/core/engine/texture.h"
 #include "softdevice/core/engine/warp.h"
 #include "softdevice/core/ops.h"
 
