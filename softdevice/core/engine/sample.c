@@ -17,7 +17,7 @@ struct axis {
 	uint32_t weight;
 };
 
-static int64_t floor_of(double x)
+static inline int64_t floor_of(double x)
 {
 	int64_t i = (int64_t)x;
 
@@ -32,7 +32,7 @@ static int64_t modulo(int64_t i, int64_t n)
 	return i < 0 ? i + n : i;
 }
 
-static void axis_wrap(struct axis *a, unsigned k, int64_t i, int64_t n, uint8_t wrap)
+static inline void axis_wrap(struct axis *a, unsigned k, int64_t i, int64_t n, uint8_t wrap)
 {
 	a->outside[k] = false;
 	if (i < 0 || i >= n) {
@@ -56,7 +56,7 @@ static void axis_wrap(struct axis *a, unsigned k, int64_t i, int64_t n, uint8_t 
 }
 
 /* The texels that the coordinate stands for, before they are wrapped. */
-static void axis_find(struct axis *a, const struct obd_texture *t, float u, uint32_t n,
+static inline void axis_find(struct axis *a, const struct obd_texture *t, float u, uint32_t n,
 	uint8_t wrap, bool linear, int32_t offset)
 {
 	double x = (double)u;
@@ -226,29 +226,112 @@ static void view_set(struct view *v, const struct obd_sample *s, bool linear)
 	}
 }
 
-static void view_filter(const struct view *v, double ret[4])
+/* A texel that takes part in a filter. */
+struct part {
+	uint32_t weight;
+	const void *texel;
+};
+
+/*
+ * The texels with a weight, up to eight. `border` takes the place of those outside. Not for a
+ * cubemap that is filtered across its edges.
+ */
+static unsigned parts_find(const struct view *v, const void *border, struct part *ret)
 {
-	const unsigned corners = 1u << v->dims;
+	const struct obd_texture_level *l = v->level;
+	unsigned n = 0, rows = v->dims > 1 ? 2 : 1, slices = v->dims > 2 ? 2 : 1;
+
+	for (unsigned k = 0; k < slices; k++) {
+		const struct axis *z = &v->axes[2];
+		uint32_t z_weight = slices == 1 ? 1 : k ? z->weight : ONE - z->weight;
+		bool z_outside = slices > 1 && z->outside[k];
+		uint64_t slice = l->base + (uint64_t)(slices > 1 ? z->i[k] : v->z) * l->slice;
+
+		for (unsigned j = 0; j < rows; j++) {
+			const struct axis *y = &v->axes[1], *x = &v->axes[0];
+			uint32_t y_weight = rows == 1 ? 1 : j ? y->weight : ONE - y->weight;
+			uint64_t row = rows > 1 ? slice + (uint64_t)y->i[j] * l->pitch : slice;
+			bool outside = z_outside || (rows > 1 && y->outside[j]);
+
+			y_weight *= z_weight;
+			for (unsigned i = 0; i < 2; i++) {
+				uint32_t weight = y_weight * (i ? x->weight : ONE - x->weight);
+
+				if (!weight)
+					continue;
+				ret[n].weight = weight;
+				ret[n++].texel = outside || x->outside[i]
+					? border
+					: (const void *)(uintptr_t)(row +
+						  (uint64_t)x->i[i] * v->t->element);
+			}
+		}
+	}
+	return n;
+}
+
+/* The weighted sum of n texels, with a constant number of channels. */
+static inline void parts_sum(const struct view *v, const struct part *parts, unsigned n,
+	const void *border, double ret[4], uint32_t channels)
+{
+	double sum[4] = { 0 };
+	uint32_t words[4];
+
+	for (unsigned k = 0; k < n; k++) {
+		const uint32_t *texel = words;
+
+		if (parts[k].texel == border)
+			texel = v->t->border;
+		else
+			v->read(parts[k].texel, words);
+		for (uint32_t c = 0; c < channels; c++)
+			sum[c] += (double)parts[k].weight * (double)obd_bits_f32(texel[c]);
+	}
+	const double scale = v->dims == 1 ? 0x1p-8 : v->dims == 2 ? 0x1p-16 : 0x1p-24;
+
+	for (uint32_t c = 0; c < channels; c++)
+		ret[c] = sum[c] * scale;
+}
+
+static void seamless_filter(const struct view *v, double ret[4])
+{
 	uint32_t texel[4];
 
 	for (uint32_t c = 0; c < v->t->channels; c++)
 		ret[c] = 0;
-	for (unsigned k = 0; k < corners; k++) {
-		unsigned corner[3] = { k & 1, k >> 1 & 1, k >> 2 };
+	for (unsigned k = 0; k < 4; k++) {
+		const unsigned corner[3] = { k & 1, k >> 1, 0 };
 		uint32_t weight = 1;
 
-		for (uint32_t d = 0; d < v->dims; d++)
+		for (uint32_t d = 0; d < 2; d++)
 			weight *= corner[d] ? v->axes[d].weight : ONE - v->axes[d].weight;
-		if (!weight)
-			continue;
 		texel_read(v, corner, texel);
 		for (uint32_t c = 0; c < v->t->channels; c++)
-			ret[c] += (double)weight * (double)obd_bits_f32(texel[c]);
+			ret[c] += (double)weight * 0x1p-16 * (double)obd_bits_f32(texel[c]);
 	}
-	const double scale = v->dims == 1 ? 0x1p-8 : v->dims == 2 ? 0x1p-16 : 0x1p-24;
+}
 
-	for (uint32_t c = 0; c < v->t->channels; c++)
-		ret[c] *= scale;
+static void view_filter(const struct view *v, double ret[4])
+{
+	const void *border = v->t->border;
+	struct part parts[8];
+	unsigned n;
+
+	if (v->seamless) {
+		seamless_filter(v, ret);
+		return;
+	}
+	n = parts_find(v, border, parts);
+	switch (v->t->channels) {
+	case 1:
+		parts_sum(v, parts, n, border, ret, 1);
+		break;
+	case 2:
+		parts_sum(v, parts, n, border, ret, 2);
+		break;
+	default:
+		parts_sum(v, parts, n, border, ret, 4);
+	}
 }
 
 /* ---- levels of detail ---- */
