@@ -140,8 +140,8 @@ template <class T> static int geometries(unsigned *wrong)
 	static const struct {
 		int width, height, depth;
 		unsigned flags;
-	} shapes[] = { { W, 0, 0, 0 }, { W, H, 0, 0 }, { W, H, D, 0 }, { W, 0, D, cudaArrayLayered },
-		{ W, H, D, cudaArrayLayered } };
+	} shapes[] = { { W, 0, 0, 0 }, { W, H, 0, 0 }, { W, H, D, 0 },
+		{ W, 0, D, cudaArrayLayered }, { W, H, D, cudaArrayLayered } };
 	unsigned count;
 
 	CU(cudaMemset(wrong, 0, sizeof(count)));
@@ -179,7 +179,8 @@ static void plane(void)
 	for (int i = 0; i < W * H; i++)
 		texels[i] = 1.f + i % W + 100 * (i / W);
 	CU(cudaMallocArray(&array, &format, W, H, cudaArraySurfaceLoadStore));
-	CU(cudaMemcpy2DToArray(array, 0, 0, texels.data(), W * 4, W * 4, H, cudaMemcpyHostToDevice));
+	CU(cudaMemcpy2DToArray(
+		array, 0, 0, texels.data(), W * 4, W * 4, H, cudaMemcpyHostToDevice));
 	CU(cudaMalloc(&out, W * H * sizeof(float)));
 	s = surface_of(array);
 	outside<<<1, 1>>>(s, out);

@@ -142,7 +142,8 @@ static void places_set(const std::vector<float3> &at)
 	CU(cudaMemcpy(places, host_places.data(), N * sizeof(float3), cudaMemcpyHostToDevice));
 }
 
-static cudaTextureDesc sampling(cudaTextureFilterMode filter, cudaTextureAddressMode mode, int normalized)
+static cudaTextureDesc sampling(
+	cudaTextureFilterMode filter, cudaTextureAddressMode mode, int normalized)
 {
 	cudaTextureDesc desc = {};
 
@@ -163,7 +164,8 @@ template <> cudaChannelFormatDesc format_of<__half>(void)
 }
 
 template <class T>
-static cudaArray_t filled(const std::vector<T> &texels, int width, int height, int depth, unsigned flags)
+static cudaArray_t filled(
+	const std::vector<T> &texels, int width, int height, int depth, unsigned flags)
 {
 	cudaChannelFormatDesc format = format_of<T>();
 	cudaMemcpy3DParms copy = {};
@@ -229,8 +231,8 @@ static void modes(int depth)
 
 	for (int k = 0; k < 16; k++) {
 		int normalized = k >> 1 & 1;
-		cudaTextureDesc desc = sampling(
-			k & 1 ? cudaFilterModeLinear : cudaFilterModePoint, all[k >> 2], normalized);
+		cudaTextureDesc desc = sampling(k & 1 ? cudaFilterModeLinear : cudaFilterModePoint,
+			all[k >> 2], normalized);
 		std::vector<float3> at;
 		cudaTextureObject_t t;
 		floats got;
@@ -238,7 +240,8 @@ static void modes(int depth)
 		desc.borderColor[0] = reference.border;
 		reference.how = desc;
 		for (int i = 0; i < N; i++) {
-			float3 p = make_float3(i * 0.43f - 8.13f, i * 0.29f - 5.41f, i * 0.17f - 3.29f);
+			float3 p = make_float3(
+				i * 0.43f - 8.13f, i * 0.29f - 5.41f, i * 0.17f - 3.29f);
 
 			at.push_back(normalized ? make_float3(p.x / W, p.y / H, p.z / 5) : p);
 		}
@@ -285,12 +288,12 @@ static void layers(void)
 		for (int i = 0; i < N; i++) {
 			float s = (i % 16 + 0.5f) / 8 - 1, v = (i / 4 + 0.5f) / 8 - 1;
 
-			at[i] = face == 0       ? make_float3(1, -v, -s)
-				: face == 1     ? make_float3(-1, -v, s)
-				: face == 2     ? make_float3(s, 1, v)
-				: face == 3     ? make_float3(s, -1, -v)
-				: face == 4     ? make_float3(s, -v, 1)
-						: make_float3(-s, -v, -1);
+			at[i] = face == 0   ? make_float3(1, -v, -s)
+				: face == 1 ? make_float3(-1, -v, s)
+				: face == 2 ? make_float3(s, 1, v)
+				: face == 3 ? make_float3(s, -1, -v)
+				: face == 4 ? make_float3(s, -v, 1)
+					    : make_float3(-s, -v, -1);
 			at[i].x *= 3, at[i].y *= 3, at[i].z *= 3;
 		}
 		places_set(at);
@@ -419,7 +422,8 @@ static void formats(void)
 		wrong += !near(four[i].z, quads[i].z / 255., 1e-6);
 		wrong += !near(four[i].w, quads[i].w / 255., 1e-6);
 		green = green <= 0.04045 ? green / 12.92 : pow((green + 0.055) / 1.055, 2.4);
-		wrong += !near(light[i].y, green, 2e-3) || !near(light[i].w, quads[i].w / 255., 1e-6);
+		wrong += !near(light[i].y, green, 2e-3) ||
+			!near(light[i].w, quads[i].w / 255., 1e-6);
 		wrong += half[i] != __half2float(halves[i]);
 	}
 	OK(wrong == 0);
@@ -456,7 +460,8 @@ static void memory(void)
 		wrong += fetched[i] != (i >= 1 && i <= 32 ? numbers[i - 1] : 0);
 	CU(cudaDestroyTextureObject(t));
 	CU(cudaMallocPitch(&rows, &pitch, W * 4, H));
-	CU(cudaMemcpy2D(rows, pitch, pitched.texels.data(), W * 4, W * 4, H, cudaMemcpyHostToDevice));
+	CU(cudaMemcpy2D(
+		rows, pitch, pitched.texels.data(), W * 4, W * 4, H, cudaMemcpyHostToDevice));
 	resource.resType = cudaResourceTypePitch2D;
 	resource.res.pitch2D.devPtr = rows;
 	resource.res.pitch2D.desc = cudaCreateChannelDesc<float>();
