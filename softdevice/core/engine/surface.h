@@ -4,7 +4,7 @@
 #ifndef OBD_CORE_SURFACE_H
 #define OBD_CORE_SURFACE_H
 
-#include "softdevice/core/engine/texture.h"
+#include "softdevice/core/engine/texture_run.h"
 
 /*
  * Runs suld, sust or sured. A place outside the surface is a fault, is moved to the nearest one

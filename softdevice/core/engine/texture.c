@@ -8,6 +8,7 @@
 #include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/sample.h"
 #include "softdevice/core/engine/surface.h"
+#include "softdevice/core/engine/texture_run.h"
 #include "softdevice/core/half.h"
 
 /* ---- handles ---- */

@@ -49,19 +49,19 @@ TEST(refuses_with_line_and_reason)
  */
 TEST(marks_kernels_that_reach_what_is_missing)
 {
-	struct obd_program *p = device_load_good(
-		HEAD ".func helper() {\n wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r1}, "
-		     "[%rd1], %r2;\n ret;\n}\n"
-		     ".func through() { call helper, (); ret; }\n"
-		     ".extern .func absent();\n"
-		     ".visible .entry direct() { { .reg .b32 %r<2>; { multimem.st.global.u32 [%r1], "
-		     "%r1; } } ret; }\n"
-		     ".visible .entry indirect() { call through, (); ret; }\n"
-		     ".visible .entry word() { .reg .b32 %r<3>; cvt.rn.satfinite.e2m1x2.f32 %r1, "
-		     "%r2, %r1; ret; }\n"
-		     ".visible .entry calls() { call absent, (); ret; }\n"
-		     ".visible .entry good() { .reg .b32 %r<3>; mov.u32 %r1, 0; LOOP: add.u32 %r1, "
-		     "%r1, 1; ret; }\n");
+	struct obd_program *p = device_load_good(HEAD
+		".func helper() {\n wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r1}, "
+		"[%rd1], %r2;\n ret;\n}\n"
+		".func through() { call helper, (); ret; }\n"
+		".extern .func absent();\n"
+		".visible .entry direct() { { .reg .b32 %r<2>; { multimem.st.global.u32 [%r1], "
+		"%r1; } } ret; }\n"
+		".visible .entry indirect() { call through, (); ret; }\n"
+		".visible .entry word() { .reg .b32 %r<3>; cvt.rn.satfinite.e2m1x2.f32 %r1, "
+		"%r2, %r1; ret; }\n"
+		".visible .entry calls() { call absent, (); ret; }\n"
+		".visible .entry good() { .reg .b32 %r<3>; mov.u32 %r1, 0; LOOP: add.u32 %r1, "
+		"%r1, 1; ret; }\n");
 
 	CHECK(strstr(obd_program_kernel(p, "direct")->refused,
 		      "instruction multimem is not supported") != NULL);

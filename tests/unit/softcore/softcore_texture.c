@@ -203,27 +203,24 @@ TEST(other_results)
 
 TEST(gathers_and_levels)
 {
-	struct obd_program
-		*p =
-			loaded(KERNEL("gather",
-				"mov.f32 %f1, 0f40000000; tld4.g.2d.v4.f32.f32 {%f4, %f5, %f6, "
-				"%f7}, [%d2, {%f1, "
-				"%f1}];\n" STORE_F)
-					KERNEL("level",
-						"mul.f32 %f1, %f0, 0f3e000000; mov.f32 %f2, "
-						"0f3e99999a;\n" /* lane / 8 */
-						"tex.level.2d.v4.f32.f32 {%f4, %f8, %f9, %f10}, "
-						"[%d2, {%f2, %f2}], %f1;\n"
-						"tex.base.2d.v4.f32.f32 {%f5, %f8, %f9, %f10}, "
-						"[%d2, {%f2, %f2}];\n"
-						"mov.f32 %f3, 0f3e800000; mov.f32 %f11, "
-						"0f00000000;\n" /* 1/4 of 8 texels: level 1 */
-						"tex.grad.2d.v4.f32.f32 {%f6, %f8, %f9, %f10}, "
-						"[%d2, {%f2, %f2}], {%f11, %f3}, "
-						"{%f11, %f11};\n"
-						"mov.u32 %r1, 1; tex.level.2d.v4.f32.s32 {%f7, "
-						"%f8, %f9, %f10}, [%d2, {%r0, "
-						"%r1}], %r1;\n" STORE_F));
+	struct obd_program *p = loaded(KERNEL("gather",
+		"mov.f32 %f1, 0f40000000; tld4.g.2d.v4.f32.f32 {%f4, %f5, %f6, "
+		"%f7}, [%d2, {%f1, "
+		"%f1}];\n" STORE_F) KERNEL("level",
+		"mul.f32 %f1, %f0, 0f3e000000; mov.f32 %f2, "
+		"0f3e99999a;\n" /* lane / 8 */
+		"tex.level.2d.v4.f32.f32 {%f4, %f8, %f9, %f10}, "
+		"[%d2, {%f2, %f2}], %f1;\n"
+		"tex.base.2d.v4.f32.f32 {%f5, %f8, %f9, %f10}, "
+		"[%d2, {%f2, %f2}];\n"
+		"mov.f32 %f3, 0f3e800000; mov.f32 %f11, "
+		"0f00000000;\n" /* 1/4 of 8 texels: level 1 */
+		"tex.grad.2d.v4.f32.f32 {%f6, %f8, %f9, %f10}, "
+		"[%d2, {%f2, %f2}], {%f11, %f3}, "
+		"{%f11, %f11};\n"
+		"mov.u32 %r1, 1; tex.level.2d.v4.f32.s32 {%f7, "
+		"%f8, %f9, %f10}, [%d2, {%r0, "
+		"%r1}], %r1;\n" STORE_F));
 	float *texels = take(4096);
 	struct obd_texture t = made(texels, OBD_TEXEL_F32, 2, 4, 4, 1);
 
@@ -406,13 +403,11 @@ TEST(wrong_handles_and_places_are_faults)
 	CHECK_INT(run(p, "fetch"), CUDA_SUCCESS);
 	device_end(p);
 	env.check = nothing_lives;
-	char *whole = malloc(strlen(text) + 100);
+	static char whole[16384];
 
-	CHECK(whole != NULL);
-	sprintf(whole, "%s%s", HEAD, text);
+	snprintf(whole, sizeof whole, "%s%s", HEAD, text);
 	CHECK_INT(obd_program_load(whole, strlen(whole), &env, &p, load_log, sizeof load_log),
 		CUDA_SUCCESS);
-	free(whole);
 	fails(p, "fetch", CUDA_ERROR_ILLEGAL_ADDRESS, "its memory was freed");
 	finished(p);
 }
