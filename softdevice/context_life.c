@@ -41,6 +41,7 @@ static void env_fill(struct obd_ctx *ctx)
 		.scratch_alloc = obd_scratch_alloc,
 		.scratch_free = obd_scratch_free,
 		.check = obd_config.memcheck ? obd_memory_env_check : NULL,
+		.check_texture = obd_memory_env_check_texture,
 		.heap_alloc = obd_memory_heap_alloc,
 		.heap_free = obd_memory_heap_free,
 		.print = env_print,

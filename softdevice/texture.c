@@ -13,6 +13,7 @@
 #include "softdevice/core/texture.h"
 #include "softdevice/module.h"
 #include "softdevice/sched.h"
+#include "softdevice/window.h"
 
 _Static_assert(OBD_TEXTURE_LEVELS_MAX == OB_ARRAY_LEVELS_MAX, "levels of an array");
 
@@ -127,6 +128,9 @@ static void memory_set(
 		.height = (uint32_t)height,
 		.depth = 1 };
 	t->bytes = pitch * (height - 1) + width * t->element;
+	if (!obd_window_holds(base) || !obd_window_holds(base + t->bytes - 1))
+		t->refused = "textures of pinned host memory are not supported by the software "
+			     "device";
 }
 
 static void linear_set(struct obd_texture *t, uint64_t base, size_t size)

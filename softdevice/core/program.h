@@ -57,6 +57,8 @@ struct obd_env {
 	 * lies in one live allocation.
 	 */
 	bool (*check)(void *user, uintptr_t addr, size_t size);
+	/* The same for the memory of a texture or surface; used only if `check` is not NULL. */
+	bool (*check_texture)(void *user, uintptr_t addr, size_t size);
 	/* Device heap (malloc/free in kernels). */
 	void *(*heap_alloc)(void *user, size_t size);
 	void (*heap_free)(void *user, void *p);

@@ -551,6 +551,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			.scratch_alloc = memory_take,
 			.scratch_free = scratch_keep,
 			.check = memory_check,
+			.check_texture = memory_check,
 			.heap_alloc = heap_take,
 			.heap_free = memory_keep,
 			.print = print,

@@ -40,7 +40,7 @@ static const struct obd_texture *texture_of(
 		handle_fault(r, lane, handle, t);
 	/* what OUTBOARD_SOFT_MEMCHECK checks of a texture: that its memory has not been freed */
 	if (r->w->memcheck && t->bytes &&
-		!env->check(env->user, (uintptr_t)t->levels[0].base, (size_t)t->bytes))
+		!env->check_texture(env->user, (uintptr_t)t->levels[0].base, (size_t)t->bytes))
 		obd_fault_raise(r->w, r->in, 1u << lane, CUDA_ERROR_ILLEGAL_ADDRESS,
 			surface ? "Invalid surface access: its array was freed"
 				: "Invalid texture access: its memory was freed");
