@@ -70,7 +70,8 @@ static inline void axis_find(struct axis *a, const struct obd_texture *t, float 
 			x -= 2 * floor(x / 2);
 		x *= n;
 	}
-	x = x > -REACH ? (x < REACH ? x : REACH) : -REACH; /* NaN is the lower limit */
+	x = x == x ? x : 0;
+	x = x > -REACH ? (x < REACH ? x : REACH) : -REACH;
 	if (linear) {
 		i = floor_of(x * ONE - ONE / 2 + 0.5);
 		a->weight = (uint32_t)(i & (ONE - 1));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "softdevice/core/engine/fault.h"
+#include "softdevice/core/engine/plane.h"
 #include "softdevice/core/engine/sample.h"
 #include "softdevice/core/engine/surface.h"
 #include "softdevice/core/engine/texture_run.h"
@@ -132,23 +133,30 @@ static void run_fetch(const struct obd_tex_run *r, uint32_t m)
 	const struct layout layout = layout_of(r->form);
 	const struct obd_texture *t = NULL;
 	obd_texel_reader read = NULL;
+	bool plane = false;
 	uint64_t last = 0;
 
 	for (; m; m &= m - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(m), got[4];
 		uint64_t handle = *obd_tex_wide(r, r->ins[0], lane);
-		struct obd_sample sample = { .form = r->form };
-
 		if (!t || handle != last) {
 			t = texture_of(r, lane, handle);
 			read = obd_texel_reader_of(t);
+			plane = obd_plane_fits(t, r->form);
 			last = handle;
 		}
-		sample_read(r, &layout, lane, &sample);
-		if (OBD_TEX_KIND(r->form) == OBD_TEX_GATHER)
-			obd_sample_gather(t, read, &sample, r->in->e & 3, got);
-		else
-			obd_sample(t, read, &sample, got);
+		if (plane) {
+			obd_plane_sample(t, read, obd_bits_f32(*obd_tex_word(r, r->ins[1], lane)),
+				obd_bits_f32(*obd_tex_word(r, r->ins[2], lane)), got);
+		} else {
+			struct obd_sample sample = { .form = r->form };
+
+			sample_read(r, &layout, lane, &sample);
+			if (OBD_TEX_KIND(r->form) == OBD_TEX_GATHER)
+				obd_sample_gather(t, read, &sample, r->in->e & 3, got);
+			else
+				obd_sample(t, read, &sample, got);
+		}
 		results_write(r, t, lane, got);
 	}
 }

@@ -250,6 +250,46 @@ TEST(gathers_and_levels)
 	finished(p);
 }
 
+/* The fast way for two coordinates gives the bits of the general one, which tex.level takes. */
+TEST(both_ways_give_the_same_bits)
+{
+	struct obd_program *p = loaded(KERNEL("k",
+		"sub.f32 %f1, %f0, 0f41700000; mul.f32 %f1, %f1, 0f3f21cac1;\n"
+		"mul.f32 %f2, %f0, 0f3f3ab8d2; sub.f32 %f2, %f2, 0f41200000; mov.f32 %f3, "
+		"0f00000000;\n"
+		"setp.eq.u32 %p0, %r0, 30; @%p0 mov.f32 %f1, 0f7fc00000; @%p0 mov.f32 %f2, "
+		"0f7f800000;\n"
+		"setp.eq.u32 %p0, %r0, 31; @%p0 mov.f32 %f1, 0fff800000; @%p0 mov.f32 %f2, "
+		"0f7149f2ca;\n"
+		"tex.2d.v4.u32.f32 {%r4, %r5, %r6, %r7}, [%d2, {%f1, %f2}];\n"
+		"tex.level.2d.v4.u32.f32 {%r8, %r9, %r10, %r11}, [%d2, {%f1, %f2}], %f3;\n"
+		"xor.b32 %r12, %r4, %r8; xor.b32 %r13, %r5, %r9; xor.b32 %r14, %r6, %r10; xor.b32 "
+		"%r15, %r7, %r11;\n"
+		"st.global.v4.u32 [%d1], {%r12, %r13, %r14, %r15};"));
+	uint32_t *texels = take(4096);
+	uint32_t seed = 1;
+
+	for (int i = 0; i < 1024; i++)
+		texels[i] = (seed = seed * 1664525 + 1013904223) & 0xbfffffff; /* no NaN */
+	for (unsigned k = 0; k < 4 * 2 * 2 * 4 * 3; k++) {
+		static const enum obd_texel kinds[] = { OBD_TEXEL_F32, OBD_TEXEL_U8, OBD_TEXEL_S16,
+			OBD_TEXEL_U32 };
+		struct obd_texture t =
+			made(texels, kinds[k / 16 % 4], (uint8_t)(1u << k / 64 % 3), 13, 7, 1);
+
+		memset(t.wrap, (int)(k % 4), sizeof t.wrap);
+		t.linear = k / 4 % 2;
+		t.normalized = k / 8 % 2;
+		t.as_float = t.texel <= OBD_TEXEL_S16;
+		t.border[0] = t.border[3] = 0x3f000000;
+		params.a = obd_textures_add(table, &t);
+		CHECK_INT(run(p, "k"), CUDA_SUCCESS);
+		for (uint32_t i = 0; i < 32 * 4; i++)
+			CHECK_INT(params.out[i], 0);
+	}
+	finished(p);
+}
+
 TEST(queries)
 {
 	struct obd_program *p = loaded(KERNEL("texture",
