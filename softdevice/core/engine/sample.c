@@ -179,7 +179,7 @@ static void texel_read(const struct view *v, const unsigned corner[3], uint32_t 
 	if (v->seamless && (x < 0 || y < 0 || x >= l->width || y >= l->height)) {
 		z -= v->face;
 		z += cube_neighbour(v->face, &x, &y, l->width);
-		z = z < l->depth ? z : l->depth - 1;
+		z = z < 0 ? 0 : z < l->depth ? z : l->depth - 1; /* too few faces */
 		y = y < l->height ? y : l->height - 1;
 	}
 	if (outside) {

@@ -290,6 +290,36 @@ TEST(both_ways_give_the_same_bits)
 	finished(p);
 }
 
+/* Instructions for cubemaps and layers read any texture, and only texels that it has. */
+TEST(wrong_geometries_read_texels)
+{
+	struct obd_program *p = loaded(KERNEL("k",
+		"mul.f32 %f1, %f0, 0f3d800000; sub.f32 %f2, %f0, 0f41700000; mov.f32 %f3, "
+		"0f3f800000;\n"
+		"tex.cube.v4.f32.f32 {%f4, %f8, %f9, %f10}, [%d2, {%f3, %f2, %f1, %f1}];\n"
+		"neg.f32 %f3, %f3; tex.acube.v4.f32.f32 {%f5, %f8, %f9, %f10}, [%d2, {%r0, %f2, "
+		"%f1, %f3}];\n"
+		"tex.a2d.v4.f32.f32 {%f6, %f8, %f9, %f10}, [%d2, {%r0, %f2, %f1, %f1}];\n"
+		"tex.3d.v4.f32.f32 {%f7, %f8, %f9, %f10}, [%d2, {%f2, %f1, %f2, %f1}];\n" STORE_F));
+	float *texels = take(3 * 4096);
+
+	/* another value before and behind the texels */
+	for (int i = 0; i < 3 * 1024; i++)
+		texels[i] = i >= 1024 && i < 1024 + 16 ? 5 : 1000;
+	for (unsigned k = 0; k < 8; k++) {
+		struct obd_texture t = made(texels + 1024, OBD_TEXEL_F32, 1, 4, 4, 1);
+
+		t.seamless = k & 1;
+		t.linear = k >> 1 & 1;
+		t.normalized = k >> 2;
+		params.a = obd_textures_add(table, &t);
+		CHECK_INT(run(p, "k"), CUDA_SUCCESS);
+		for (uint32_t i = 0; i < 32 * 4; i++)
+			CHECK(got(i / 4, i % 4) == 5);
+	}
+	finished(p);
+}
+
 TEST(queries)
 {
 	struct obd_program *p = loaded(KERNEL("texture",
