@@ -149,6 +149,8 @@ static uint32_t add_results(
 	for (uint32_t i = 0; i < n; i++)
 		l->out[l->n_out++] = obd_dst_of(b, &e[i], t);
 	/* p: the texel is resident, which is always so without sparse arrays */
+	if (s->opd[0].pair != N && b->vregs[s->opd[0].pair].cls != OBD_CLASS_PRED)
+		obd_invalid(b, s, "the second result must be a predicate");
 	if (s->opd[0].pair != N)
 		obd_emit(b, OBD_OP_pset, s->opd[0].pair, N, N, N)->imm = OBD_FULL_MASK;
 	return OBD_TEX_FORM_RESULT(t == OBD_T_F16 ? OBD_TEX_F16

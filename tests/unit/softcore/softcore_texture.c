@@ -550,6 +550,7 @@ TEST(forms_that_are_not_taken)
 	form("tex.1d.v2.f32.f32 {%f1, %f2}, [%d2, {%f0}];", false, "the result must be");
 	form("tex.1d.v4.f32.u32 {%f1, %f2, %f3, %f4}, [%d2, {%r0}];", false, "coordinates");
 	form("tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%d2, %f0, %f0, %f0];", false, "in [ ]");
+	form("tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f4}|%r1, [%d2, {%f0}];", false, "a predicate");
 	form("sust.p.1d.b64.trap [%d2, {%r0}], %d1;", false, "wrong type");
 	form("suld.b.1d.b128.trap %r0, [%d2, {%r0}];", false, "wrong type");
 	form("suld.b.cube.b32.trap %r0, [%d2, {%r0}];", false, ".cube");
