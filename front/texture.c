@@ -190,6 +190,9 @@ static CUresult value_destroy(uint64_t value, bool surface)
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	/* not documented, but NVIDIA's sample volumeFiltering destroys no surface */
+	if (surface && !value)
+		return CUDA_SUCCESS;
 	texture = table_take(ctx, value, surface);
 	return texture ? obf_ctx_result(ctx, texture_close(texture, false))
 		       : CUDA_ERROR_INVALID_VALUE;

@@ -137,3 +137,11 @@ bool obd_address_kernel_may_access(uint64_t addr, uint64_t size)
 		return false;
 	}
 }
+
+bool obd_address_texture_may_access(uint64_t addr, uint64_t size)
+{
+	struct obd_address at = obd_address_classify(addr, size);
+
+	return (at.kind == OBD_ADDRESS_ARRAY && size <= at.left) ||
+		obd_address_kernel_may_access(addr, size);
+}

@@ -60,5 +60,7 @@ struct obd_address obd_address_classify(uint64_t addr, uint64_t size);
 CUresult obd_address_check(uint64_t addr, uint64_t size);
 /* May kernels access [addr, addr + size)? */
 bool obd_address_kernel_may_access(uint64_t addr, uint64_t size);
+/* The same for textures and surfaces, whose memory may be an array. */
+bool obd_address_texture_may_access(uint64_t addr, uint64_t size);
 
 #endif

@@ -2,7 +2,6 @@
 /* Copyright The Outboard Authors */
 #include "softdevice/array.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -20,8 +19,7 @@ static bool part_desc(const struct obf_array *array, unsigned number, CUDA_ARRAY
 	return number < ob_max(array->n_levels, 1u);
 }
 
-/* Bytes before part `number`; of all parts if there are no more. */
-static uint64_t part_offset(const struct obf_array *array, unsigned number)
+uint64_t obd_array_offset(const struct obf_array *array, unsigned number)
 {
 	CUDA_ARRAY3D_DESCRIPTOR desc;
 	uint64_t offset = 0;
@@ -48,8 +46,8 @@ CUresult obd_array_create(struct obf_array *array)
 
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	made->alloc = obd_memory_new(array->ctx->backend, part_offset(array, OB_ARRAY_LEVELS_MAX),
-		OBD_ARRAY_ALIGN, OBD_ALLOC_ARRAY);
+	made->alloc = obd_memory_new(array->ctx->backend,
+		obd_array_offset(array, OB_ARRAY_LEVELS_MAX), OBD_ARRAY_ALIGN, OBD_ALLOC_ARRAY);
 	if (!made->alloc) {
 		free(made);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -66,7 +64,7 @@ CUresult obd_array_part(struct obf_array *array)
 
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	made->base = parent->base + part_offset(array->parent, array->part);
+	made->base = parent->base + obd_array_offset(array->parent, array->part);
 	array->backend = made;
 	return CUDA_SUCCESS;
 }
@@ -120,21 +118,4 @@ CUresult obd_array_copy(struct obf_stream *stream, const struct obf_array_copy *
 			flat.dst_device, flat.dst, flat.dst_pitch, flat.dst_slice, &flat);
 	}
 	return result ? result : obd_copy_checked(stream, &flat, blocking);
-}
-
-/* ---- textures and surfaces ---- */
-
-CUresult obd_texture_create(struct obf_texture *texture)
-{
-	static _Atomic uint64_t last;
-
-	texture->value = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
-	return CUDA_SUCCESS;
-}
-
-CUresult obd_texture_destroy(struct obf_texture *texture, bool ctx_ended)
-{
-	(void)texture;
-	(void)ctx_ended;
-	return CUDA_SUCCESS;
 }

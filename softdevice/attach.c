@@ -31,6 +31,7 @@
 #include "softdevice/peer.h"
 #include "softdevice/sched.h"
 #include "softdevice/stream.h"
+#include "softdevice/texture.h"
 #include "softdevice/vmm.h"
 #include "softdevice/vmm_share.h"
 #include "softdevice/window.h"
@@ -183,6 +184,7 @@ static struct obf_backend backend = {
 	.array_copy = obd_array_copy,
 	.texture_create = obd_texture_create,
 	.texture_destroy = obd_texture_destroy,
+	.texref_set = obd_texref_set,
 	.mod_load = obd_module_load,
 	.mod_unload = obd_module_unload,
 	.func_get = obd_module_func_get,

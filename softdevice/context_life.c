@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "softdevice/config.h"
 #include "softdevice/context.h"
+#include "softdevice/core/texture.h"
 #include "softdevice/graph.h"
 #include "softdevice/memory.h"
 #include "softdevice/module.h"
@@ -40,6 +41,7 @@ static void env_fill(struct obd_ctx *ctx)
 		.scratch_alloc = obd_scratch_alloc,
 		.scratch_free = obd_scratch_free,
 		.check = obd_config.memcheck ? obd_memory_env_check : NULL,
+		.check_texture = obd_memory_env_check_texture,
 		.heap_alloc = obd_memory_heap_alloc,
 		.heap_free = obd_memory_heap_free,
 		.print = env_print,
@@ -67,6 +69,12 @@ CUresult obd_ctx_create(struct obf_ctx *front)
 	ctx->fetch_limit = FETCH_DEFAULT;
 	ctx->launches_limit = LAUNCHES_DEFAULT;
 	env_fill(ctx);
+	ctx->env.textures = obd_textures_new();
+	if (!ctx->env.textures) {
+		obd_print_fini(&ctx->print);
+		free(ctx);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	front->backend = ctx;
 	return CUDA_SUCCESS;
 }
@@ -100,6 +108,7 @@ void obd_ctx_release(struct obf_ctx *front)
 	obd_graphs_forget(ctx);
 	obd_module_forget(ctx);
 	obd_memory_forget(ctx);
+	obd_textures_free(ctx->env.textures);
 	obd_print_fini(&ctx->print);
 	pthread_mutex_destroy(&ctx->lock);
 	free(ctx);

@@ -204,6 +204,12 @@ bool obd_memory_env_check(void *user, uintptr_t addr, size_t size)
 	return obd_address_kernel_may_access(addr, size);
 }
 
+bool obd_memory_env_check_texture(void *user, uintptr_t addr, size_t size)
+{
+	(void)user;
+	return obd_address_texture_may_access(addr, size);
+}
+
 /* ---- the backend's functions ---- */
 
 static _Atomic bool shared_exist; /* some memory is or was shared */

@@ -39,6 +39,7 @@ CUresult obd_memory_info(struct obf_ctx *ctx, uint64_t *ret_free, uint64_t *ret_
 void *obd_memory_env_alloc(void *user, size_t size, size_t align);
 void obd_memory_env_free(void *user, void *p);
 bool obd_memory_env_check(void *user, uintptr_t addr, size_t size);
+bool obd_memory_env_check_texture(void *user, uintptr_t addr, size_t size);
 void *obd_memory_heap_alloc(void *user, size_t size);
 void obd_memory_heap_free(void *user, void *p);
 

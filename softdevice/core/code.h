@@ -103,6 +103,12 @@ struct obd_entry {
 	uint32_t stack_bytes; /* local memory per thread */
 };
 
+/* A variable of type .texref, .surfref or .samplerref. */
+struct obd_ref {
+	const char *name;
+	uint64_t handle;
+};
+
 struct obd_program {
 	struct obd_env env;
 	struct obd_arena *arena;
@@ -114,6 +120,8 @@ struct obd_program {
 	uint32_t n_globals;
 	struct obd_shared_var *shared;
 	uint32_t n_shared;
+	struct obd_ref *refs;
+	uint32_t n_refs;
 	uint32_t ptx_version, target_arch;
 	uint32_t const_bytes;
 };

@@ -40,4 +40,6 @@ OPX(copy_async) OPX(copy_bulk)
  * like that of a call. Barriers in shared memory.
  */
 OPX(gather) OPX(mma) OPX(ldmatrix) OPX(wmma_move) OPX(movmatrix) OPX(mbarrier)
+/* textures and surfaces (texture_form.h) */
+OPX(texture)
 	/* clang-format on */

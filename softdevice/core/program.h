@@ -30,6 +30,7 @@
 #define OBD_BLOCK_MAX_SHARED       (227u << 10) /* static + dynamic, bytes */
 
 struct obd_program;
+struct obd_textures;
 
 /* What a program needs from the device it is loaded on. Any thread may call the callbacks. */
 struct obd_env {
@@ -56,6 +57,8 @@ struct obd_env {
 	 * lies in one live allocation.
 	 */
 	bool (*check)(void *user, uintptr_t addr, size_t size);
+	/* The same for the memory of a texture or surface; used only if `check` is not NULL. */
+	bool (*check_texture)(void *user, uintptr_t addr, size_t size);
 	/* Device heap (malloc/free in kernels). */
 	void *(*heap_alloc)(void *user, size_t size);
 	void (*heap_free)(void *user, void *p);
@@ -64,6 +67,11 @@ struct obd_env {
 	 * defined; the text of one printf is passed in one call.
 	 */
 	void (*print)(void *user, const char *text, size_t size);
+	/*
+	 * The textures and surfaces that kernels can access. Those of a program's variables are
+	 * added to it. NULL: there are none.
+	 */
+	struct obd_textures *textures;
 	unsigned compute_capability; /* 90 for 9.0 */
 	unsigned sm_count;
 };
@@ -119,6 +127,8 @@ const struct obd_kernel *obd_program_kernel(const struct obd_program *p, const c
 size_t obd_program_global_count(const struct obd_program *p);
 const struct obd_global *obd_program_global_at(const struct obd_program *p, size_t i);
 const struct obd_global *obd_program_global(const struct obd_program *p, const char *name);
+/* The handle of a variable of type .texref or .surfref (texture.h). 0: there is none. */
+uint64_t obd_program_ref(const struct obd_program *p, const char *name);
 
 struct obd_grid {
 	struct obd_program *program;

@@ -17,6 +17,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "softdevice/core/program.h"
+#include "softdevice/core/texture.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/waiting.h"
@@ -146,6 +147,27 @@ static const char *const statements[] = {
 	"atom.add.f32 F, [A], F",
 	"red.global.max.s32 [A], R",
 	"atom.inc.u32 R, [D], R",
+	"tex.1d.v4.f32.s32 {F, F, F, F}, [%x0, {R}]",
+	"tex.2d.v4.f32.f32 {F, F, F, F}, [%x0, {F, F}]",
+	"tex.a2d.v4.u32.f32 {R, R, R, R}, [%x1, {R, F, F, F}]",
+	"tex.3d.v4.s32.s32 {R, R, R, R}, [%x1, {R, R, R, R}], {R, R, R, R}",
+	"tex.cube.v4.f32.f32 {F, F, F, F}, [%x1, {F, F, F, F}]",
+	"tex.level.2d.v4.f32.f32 {F, F, F, F}, [%x1, {F, F}], F",
+	"tex.grad.2d.v4.f32.f32 {F, F, F, F}, [%x0, {F, F}], {F, F}, {F, F}",
+	"tld4.a.2d.v4.f32.f32 {F, F, F, F}, [%x1, {F, F}]",
+	"@P tex.1d.v4.u32.f32 {R, R, R, R}, [D, {F}]",
+	"txq.level.width.b32 R, [%x1], R",
+	"suq.channel_order.b32 R, [%x2]",
+	"istypep.surfref P, D",
+	"suld.b.2d.v2.b32.zero {R, R}, [%x2, {R, R}]",
+	"suld.b.3d.v2.b64.clamp {D, D}, [%x2, {R, R, R, R}]",
+	"suld.b.a1d.b8.trap R, [%x2, {R, R}]",
+	"sust.b.2d.v4.b32.clamp [%x2, {R, R}], {R, R, R, R}",
+	"sust.b.1d.b64.zero [%x2, {R}], D",
+	"sust.p.a2d.v4.b32.zero [%x2, {R, R, R, R}], {R, R, R, R}",
+	"sured.b.add.2d.u64.clamp [%x2, {R, R}], D",
+	"sured.p.min.1d.s32.zero [%x2, {R}], R",
+	"mov.u64 D, image",
 	"bra L",
 	"@P bra L",
 	"@!P bra L",
@@ -185,7 +207,11 @@ static const char head[] =
 	".pred %z; mov.u64 %q, room; st.local.u32 "
 	"[%q], i; mov.u32 o, i;\n"
 	" setp.eq.u32 %z, i, 0; @%z ret; sub.u32 i, i, 1; call (o), deep, (i); ret; }\n"
-	".visible .entry k(.param .u64 p0, .param .u32 p1)\n{\n"
+	".global .texref image;\n"
+	".visible .entry k(.param .u64 p0, .param .u32 p1, .param .u64 p2, .param .u64 p3, .param "
+	".u64 p4)\n{\n"
+	".reg .b64 %x<3>; ld.param.u64 %x0, [p2]; ld.param.u64 %x1, [p3]; ld.param.u64 %x2, "
+	"[p4];\n"
 	".reg .b32 %r<6>; .reg .b64 %d<6>; .reg .f32 %f<4>; .reg .f64 %g<4>; .reg .pred %p<4>; "
 	".reg .b64 %a; .reg .b64 %s; .reg .b64 %t;\n"
 	".shared .align 16 .b8 sh[256]; .local .align 16 .b8 lo[128];\n"
@@ -327,6 +353,7 @@ static void *watch(void *unused)
 
 /* ---- the kernel ---- */
 
+static struct obd_textures *textures;
 static char text[TEXT_MAX];
 static size_t text_size;
 
@@ -437,11 +464,49 @@ static void kernel_make(void)
 		fuzz_take_change(text, text_size, 128);
 }
 
+/* A texture or surface of the size, format and sampling that the input chooses. */
+static uint64_t texture_make(enum obd_texture_kind kind)
+{
+	struct obd_texture t = { .kind = kind, .n_layers = 1 };
+
+	t.texel = (enum obd_texel)fuzz_take(OBD_TEXEL_10_10_10_2 + 1);
+	t.channels = (uint8_t)(1u << fuzz_take(3));
+	t.dims = (uint8_t)(1 + fuzz_take(3));
+	t.linear = fuzz_take(2);
+	t.mip_linear = fuzz_take(2);
+	t.normalized = fuzz_take(2);
+	t.as_float = fuzz_take(2);
+	t.seamless = fuzz_take(2);
+	for (unsigned i = 0; i < 3; i++)
+		t.wrap[i] = (uint8_t)fuzz_take(4);
+	t.mip_bias = (float)fuzz_take(8) - 4;
+	t.mip_max = (float)fuzz_take(8);
+	t.n_levels = 1 + fuzz_take(3);
+	if (t.texel == OBD_TEXEL_10_10_10_2)
+		t.channels = 4;
+	t.element = (uint8_t)obd_texel_bytes(t.texel, t.channels);
+	for (uint32_t i = 0; i < t.n_levels; i++) {
+		struct obd_texture_level *l = &t.levels[i];
+
+		l->width = 1 + fuzz_take(9);
+		l->height = t.dims > 1 ? 1 + fuzz_take(9) : 1;
+		l->depth = 1 + fuzz_take(7);
+		l->pitch = (uint64_t)l->width * t.element;
+		l->slice = l->pitch * l->height;
+		l->base = (uintptr_t)memory_take(NULL, l->slice * l->depth, 16);
+		if (!l->base)
+			return 0;
+		t.n_layers = i && t.n_layers < l->depth ? t.n_layers : l->depth;
+	}
+	return obd_textures_add(textures, &t);
+}
+
 static void kernel_run(struct obd_program *program, struct obd_pool *pool)
 {
 	struct {
 		uint64_t p0;
 		uint32_t p1, pad;
+		uint64_t textures[3];
 	} params = { .p1 = fuzz_take(256) };
 	struct obd_fault fault = { .result = CUDA_SUCCESS };
 	struct obd_grid grid = { .program = program,
@@ -463,6 +528,8 @@ static void kernel_run(struct obd_program *program, struct obd_pool *pool)
 	memcpy(memory, "%d %s %5.3f %c\n", 16);
 	fuzz_take_bytes(memory + 16, 240);
 	params.p0 = fuzz_take(8) == 7 ? (uintptr_t)memory + 4090 : (uintptr_t)memory;
+	for (unsigned i = 0; i < 3; i++)
+		params.textures[i] = texture_make(i == 2 ? OBD_IS_SURFACE : OBD_IS_TEXTURE);
 	atomic_store(&stop, 0);
 	atomic_store(&running, ob_clock_ns());
 	obd_grid_run(pool, &grid, &fault);
@@ -493,6 +560,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			.scratch_alloc = memory_take,
 			.scratch_free = scratch_keep,
 			.check = memory_check,
+			.check_texture = memory_check,
 			.heap_alloc = heap_take,
 			.heap_free = memory_keep,
 			.print = print,
@@ -503,13 +571,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	n_allocations = 0;
 	window_used = 0;
 	kernel_make();
+	textures = env.textures = obd_textures_new();
+	if (!textures)
+		exit(1);
 	if (obd_program_load(text, text_size, &env, &program, log, sizeof log) != CUDA_SUCCESS) {
 		if (getenv("OUTBOARD_FUZZ_SHOW"))
 			fprintf(stderr, "%s", log);
+		obd_textures_free(textures);
 		return 0;
 	}
 	kernel_run(program, pool);
 	guards_check();
 	obd_program_free(program);
+	obd_textures_free(textures);
 	return 0;
 }

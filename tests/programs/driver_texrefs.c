@@ -2,8 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * Texture and surface references of a module and of cuTexRefCreate: what is set comes back, each
- * wrong use has its error, and the module's other kernels run. What the device makes of the settings
- * is seen by programs with a GPU only.
+ * wrong use has its error, and kernels read and write what the references are bound to.
  *
  *     driver_texrefs [settings]     settings: launches nothing, for a device that computes nothing
  */
@@ -30,6 +29,20 @@ static const char ptx[] =
 	"	mov.u32 %r1, 3;\n"
 	"	tex.1d.v4.u32.s32 {%r2, %r3, %r4, %r5}, [image, {%r1}];\n"
 	"	st.global.u32 [%rd2], %r2;\n	ret;\n"
+	"}\n"
+	".visible .entry blend(.param .u64 out)\n"
+	"{\n"
+	"	.reg .b64 %rd<4>;\n	.reg .f32 %f<6>;\n"
+	"	ld.param.u64 %rd1, [out];\n	cvta.to.global.u64 %rd2, %rd1;\n"
+	"	mov.f32 %f1, 0f3F800000;\n	mov.u64 %rd3, first;\n"
+	"	tex.1d.v4.f32.f32 {%f2, %f3, %f4, %f5}, [%rd3, {%f1}];\n"
+	"	st.global.f32 [%rd2], %f2;\n	ret;\n"
+	"}\n"
+	".visible .entry put(.param .u64 out)\n"
+	"{\n"
+	"	.reg .b32 %r<3>;\n"
+	"	mov.u32 %r1, 0;\n	mov.u32 %r2, 0x40000000;\n"
+	"	sust.b.1d.b32.trap [screen, {%r1}], {%r2};\n	ret;\n"
 	"}\n";
 
 static CUcontext ctx;
@@ -360,7 +373,6 @@ static void kernels(void)
 	unsigned value = 41, got = 0;
 	void *params[] = { &memory, &value };
 	CUtexref ref;
-	CUresult result;
 
 	CU(cuModuleGetFunction(&plain, mod, "plain"));
 	CU(cuModuleGetFunction(&fetch, mod, "fetch"));
@@ -374,15 +386,48 @@ static void kernels(void)
 	CU(cuLaunchKernel(plain, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
 	CU(cuMemcpyDtoH(&got, memory, sizeof got));
 	OK(got == 41);
-	/* a device without textures refuses the kernel, and nothing else */
 	CU(cuMemsetD32(memory + 2 * align, 0x1234567, 16));
 	CU(cuTexRefSetFormat(image, CU_AD_FORMAT_UNSIGNED_INT32, 1));
 	CU(cuTexRefSetFlags(image, CU_TRSF_READ_AS_INTEGER));
 	CU(cuTexRefSetAddress(NULL, image, memory + 2 * align, 64));
-	result = cuLaunchKernel(fetch, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
+	CU(cuLaunchKernel(fetch, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+	/* the launch before it has used what was bound then */
+	CU(cuTexRefSetAddress(NULL, image, memory + 3 * align, 64));
 	CU(cuMemcpyDtoH(&got, memory, sizeof got));
-	OK(result == CUDA_SUCCESS ? got == 0x1234567
-				  : result == CUDA_ERROR_INVALID_PTX && got == 41);
+	OK(got == 0x1234567);
+}
+
+/* Arrays: linear filtering through a texture reference, stores through a surface reference. */
+static void bound_arrays(void)
+{
+	CUDA_ARRAY3D_DESCRIPTOR desc = { 8, 0, 0, CU_AD_FORMAT_FLOAT, 1,
+		CUDA_ARRAY3D_SURFACE_LDST };
+	float row[8] = { 0, 10, 20, 30, 40, 50, 60, 70 }, got = 0;
+	void *params[] = { &memory };
+	CUfunction blend, put;
+	CUarray line;
+
+	CU(cuModuleGetFunction(&blend, mod, "blend"));
+	CU(cuModuleGetFunction(&put, mod, "put"));
+	CU(cuArray3DCreate(&line, &desc));
+	CU(cuMemcpyHtoA(line, 0, row, sizeof row));
+	CU(cuTexRefSetArray(first, line, CU_TRSA_OVERRIDE_FORMAT));
+	CU(cuTexRefSetFilterMode(first, CU_TR_FILTER_MODE_LINEAR));
+	CU(cuTexRefSetFlags(first, CU_TRSF_NORMALIZED_COORDINATES));
+	CU(cuTexRefSetAddressMode(first, 0, CU_TR_ADDRESS_MODE_WRAP));
+	CU(cuSurfRefSetArray(screen, line, 0));
+	CU(cuLaunchKernel(blend, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+	CU(cuMemcpyDtoH(&got, memory, sizeof got));
+	OK(got == 35); /* between 0 and 70, by the repeated edge */
+	CU(cuLaunchKernel(put, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+	CU(cuLaunchKernel(blend, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+	CU(cuMemcpyDtoH(&got, memory, sizeof got));
+	OK(got == 36); /* between 2 and 70 */
+	CU(cuMemcpyAtoH(row, line, 0, sizeof row));
+	OK(row[0] == 2 && row[1] == 10);
+	CU(cuTexRefSetArray(first, array, CU_TRSA_OVERRIDE_FORMAT));
+	CU(cuSurfRefSetArray(screen, surface_array, 0));
+	CU(cuArrayDestroy(line));
 }
 
 /* References belong to a context, and end with their module. */
@@ -446,8 +491,10 @@ int main(int argc, char **argv)
 	pitched();
 	narrow();
 	created();
-	if (argc < 2 || strcmp(argv[1], "settings") != 0)
+	if (argc < 2 || strcmp(argv[1], "settings") != 0) {
 		kernels();
+		bound_arrays();
+	}
 	ends();
 	return verdict("driver_texrefs");
 }

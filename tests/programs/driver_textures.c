@@ -104,6 +104,7 @@ static void textures(void)
 		CU(cuTexObjectDestroy(object[i]));
 	WRONG(cuTexObjectDestroy(object[0]));
 	WRONG(cuTexObjectDestroy(0));
+	CU(cuSurfObjectDestroy(0));
 	WRONG(cuTexObjectGetResourceDesc(&resource, object[1]));
 	WRONG(cuTexObjectGetTextureDesc(&(CUDA_TEXTURE_DESC){ 0 }, object[1]));
 }

@@ -51,7 +51,8 @@ static void write_insn(struct obd_builder *b, uint32_t i, struct obd_insn *out)
 		out->u.x.f = slot_of(b, l->f, false, 0);
 		out->u.x.g = slot_of(b, l->g, false, 0);
 	}
-	if (l->op == OBD_OP_call) { /* the callee's index is in d and a */
+	/* the callee's index, or the form of a texture's instruction, is in d and a */
+	if (l->op == OBD_OP_call || l->op == OBD_OP_texture) {
 		out->d = (uint16_t)(l->g >> 16);
 		out->a = (uint16_t)l->g;
 	}

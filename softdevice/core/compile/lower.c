@@ -103,6 +103,10 @@ static uint32_t symbol_value(struct obd_builder *b, const struct obd_operand *o,
 		if (!wide)
 			obd_emit(b, OBD_OP_lo_64, v, w, OBD_NONE, OBD_NONE);
 		return wide ? w : v;
+	case OBD_SYM_REF: /* the address of a texture or surface variable is its handle */
+		if (!wide)
+			obd_ptx_fail(b->ld, "the address of a texture or surface has 64 bits");
+		return obd_const_new(b, OBD_CLASS_64, sym->offset, NULL);
 	case OBD_SYM_SHARED: {
 		struct obd_lin *l =
 			obd_emit(b, OBD_OP_shared_addr, v, OBD_NONE, OBD_NONE, OBD_NONE);
@@ -292,6 +296,7 @@ static const struct obd_opcode *const tables[] = {
 	obd_opcodes_warp,
 	obd_opcodes_matrix,
 	obd_opcodes_mbarrier,
+	obd_opcodes_texture,
 };
 
 #define N_TABLES (sizeof(tables) / sizeof(tables[0]))

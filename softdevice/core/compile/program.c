@@ -10,6 +10,7 @@
 #include "softdevice/core/compile/builder.h"
 #include "softdevice/core/compile/module.h"
 #include "softdevice/core/compile/reloc.h"
+#include "softdevice/core/texture.h"
 
 /* total of all kernels, over the functions that they reach */
 #define MAX_SHARED_REFS (1u << 22)
@@ -310,6 +311,9 @@ void obd_program_free(struct obd_program *p)
 		return;
 	for (uint32_t i = 0; i < p->n_globals; i++)
 		p->env.free(p->env.user, p->globals[i].addr);
+	for (uint32_t i = 0; i < p->n_refs && p->env.textures; i++)
+		free(obd_textures_swap(p->env.textures, p->refs[i].handle, NULL));
+	free(p->refs);
 	free(p->globals);
 	free(p->entries);
 	free(p->funcs);
@@ -352,4 +356,12 @@ const struct obd_global *obd_program_global(const struct obd_program *p, const c
 		if (strcmp(p->globals[i].name, name) == 0)
 			return &p->globals[i];
 	return NULL;
+}
+
+uint64_t obd_program_ref(const struct obd_program *p, const char *name)
+{
+	for (uint32_t i = 0; i < p->n_refs; i++)
+		if (strcmp(p->refs[i].name, name) == 0)
+			return p->refs[i].handle;
+	return 0;
 }

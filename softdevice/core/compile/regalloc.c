@@ -119,8 +119,13 @@ static void touch(struct state *s, uint32_t v, uint32_t at)
 static void extend(struct state *s, uint32_t v, bool is_def, bool partial, uint32_t at)
 {
 	(void)partial;
-	(void)is_def;
 	touch(s, v, at);
+	/*
+	 * The results of one operation must not share a slot, also when one of them is not used:
+	 * its interval would otherwise end where the others start.
+	 */
+	if (is_def && s->b->code[at].flags & OBD_CALL && s->to[v] < at + 2)
+		s->to[v] = at + 2;
 }
 
 static bool make_blocks(struct state *s)

@@ -12,6 +12,7 @@
 #include "softdevice/core/compile/reloc.h"
 #include "softdevice/core/ptx/expr.h"
 #include "softdevice/core/ptx/token.h"
+#include "softdevice/core/texture.h"
 
 #define MAX_ALIGN 65536u
 #define MAX_BYTES ((uint64_t)1 << 36)
@@ -388,17 +389,49 @@ static void local_variable(struct obd_loader *ld, struct variable *v)
 	ld->b->local_bytes = (uint32_t)(at + v->bytes);
 }
 
+/* It can be accessed once the program has bound it. */
+static void add_reference(struct obd_loader *ld, enum obd_texture_kind kind)
+{
+	static const char *const refused[] = {
+		"the texture reference is not bound",
+		"the surface reference is not bound",
+		"a sampler is no texture",
+	};
+	const struct obd_texture unbound = { .kind = kind, .refused = refused[kind] };
+	const struct obd_token *name = obd_tok(ld);
+	struct obd_program *p = ld->prog;
+	struct obd_symbol *s;
+
+	if (obd_sym_find(ld, name->text, name->size))
+		return;
+	s = obd_sym_add(ld, name->text, name->size, OBD_SYM_REF);
+	if (!p->env.textures)
+		return;
+	obd_ptx_grow(ld, &p->refs, &ld->cap_refs, p->n_refs, sizeof(*p->refs), OBD_TEXTURES_MAX);
+	struct obd_ref ref = { .name = obd_arena_copy(ld->arena, s->name, s->size),
+		.handle = obd_textures_add(p->env.textures, &unbound) };
+
+	if (ref.handle)
+		p->refs[p->n_refs++] = ref; /* from here on obd_program_free ends the handle */
+	if (!ref.handle || !ref.name)
+		obd_ptx_fail_with(
+			ld, CUDA_ERROR_OUT_OF_MEMORY, "out of memory while the module is compiled");
+	s->offset = ref.handle;
+}
+
 /* Reads the names; the current token is the type. Dimensions and initial values have no meaning. */
 static void parse_references(struct obd_loader *ld)
 {
+	enum obd_texture_kind kind = obd_tok_dot_is(ld, "texref") ? OBD_IS_TEXTURE
+		: obd_tok_dot_is(ld, "surfref")                   ? OBD_IS_SURFACE
+								  : OBD_IS_SAMPLER;
 	uint32_t depth = 0;
 
 	do {
 		obd_tok_next(ld);
 		if (obd_tok(ld)->kind != OBD_TOK_WORD)
 			obd_tok_unexpected(ld, "a variable name");
-		if (!obd_sym_find(ld, obd_tok(ld)->text, obd_tok(ld)->size))
-			obd_sym_add(ld, obd_tok(ld)->text, obd_tok(ld)->size, OBD_SYM_REF);
+		add_reference(ld, kind);
 		while (obd_tok(ld)->kind != OBD_TOK_END &&
 			(depth ||
 				(!obd_tok_is(obd_tok(ld), ',') && !obd_tok_is(obd_tok(ld), ';')))) {

@@ -26,6 +26,7 @@
 #include "softdevice/core/engine/mbarrier.h"
 #include "softdevice/core/engine/sreg.h"
 #include "softdevice/core/engine/sync.h"
+#include "softdevice/core/engine/texture.h"
 #include "softdevice/core/engine/warp.h"
 #include "softdevice/core/ops.h"
 

@@ -84,15 +84,15 @@ enum half { HALF_OTHER, HALF_SAME, HALF_ROW };
  * How 16 lanes access memory. In a block of 16 x n threads each half of a warp often reads one cell,
  * or a row.
  */
-#define HALF(kind, word)                                                       \
+#define HALF_OF(kind, word)                                                       \
 	static inline enum half half_##kind(const word *pa, u32 size)          \
 	{                                                                      \
 		return is_same_##kind(pa, OBD_LANES / 2)         ? HALF_SAME   \
 			: is_row_##kind(pa, OBD_LANES / 2, size) ? HALF_ROW    \
 								 : HALF_OTHER; \
 	}
-HALF(g, u64)
-HALF(s, u32)
+HALF_OF(g, u64)
+HALF_OF(s, u32)
 
 /* ---- rows under a mask ---- */
 

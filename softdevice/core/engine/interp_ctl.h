@@ -179,6 +179,13 @@ HANDLER(H_copy_bulk)
 	NEXT_H;
 }
 
+HANDLER(H_texture)
+{
+	OUTSIDE();
+	obd_texture_run(w, in, regs, m);
+	NEXT_H;
+}
+
 HANDLER(H_mbarrier)
 {
 	if ((in->e & 15) != OBD_MBAR_PENDING)

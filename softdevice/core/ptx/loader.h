@@ -51,7 +51,7 @@ struct obd_loader {
 	struct obd_builder *b; /* the builder while inside a function, else NULL */
 	struct obd_builder *builder;
 	struct obd_reloc *relocs;
-	uint32_t cap_funcs, cap_entries, cap_globals, cap_shared;
+	uint32_t cap_funcs, cap_entries, cap_globals, cap_shared, cap_refs;
 	uint32_t shared_refs_left; /* references to shared variables that are still allowed */
 };
 

@@ -9,6 +9,8 @@
 #include "softdevice/core/ptx/special.h"
 #include "softdevice/core/ptx/token.h"
 
+#define MAX_PLACE 2u /* operands after the first in [ ] */
+
 /* Resolves a register, symbol or special register whose name has been read. */
 static void resolve(struct obd_loader *ld, const struct obd_token *name, struct obd_operand *o)
 {
@@ -35,9 +37,6 @@ static void resolve(struct obd_loader *ld, const struct obd_token *name, struct 
 	sym = obd_sym_find(ld, name->text, name->size);
 	if (!sym && name->text[0] == '%')
 		obd_ptx_fail(ld, "unknown register %.*s", OBD_TOK_ARG(name));
-	if (sym && sym->kind == OBD_SYM_REF)
-		obd_ptx_refuse(ld,
-			"texture and surface references are not supported by the software device");
 	o->kind = OBD_OPD_SYMBOL;
 	o->sym = sym ? sym : obd_label_use(ld, name->text, name->size);
 }
@@ -57,7 +56,20 @@ static int64_t parse_offset(struct obd_loader *ld)
 	return v;
 }
 
-static void parse_address(struct obd_loader *ld, struct obd_operand *o)
+static void parse_operand(struct obd_loader *ld, struct obd_operand *o, uint32_t depth);
+
+/* What follows the first operand in [ ]: the coordinates of a texture. */
+static void parse_place(struct obd_loader *ld, struct obd_operand *o, uint32_t depth)
+{
+	o->items = obd_ptx_scratch(ld, MAX_PLACE * sizeof(*o->items));
+	while (obd_tok_accept(ld, ',')) {
+		if (o->n_items == MAX_PLACE)
+			obd_ptx_fail(ld, "more than %u operands in [ ]", MAX_PLACE + 1);
+		parse_operand(ld, &o->items[o->n_items++], depth + 1);
+	}
+}
+
+static void parse_address(struct obd_loader *ld, struct obd_operand *o, uint32_t depth)
 {
 	struct obd_operand base = { .vreg = OBD_NONE, .pair = OBD_NONE };
 
@@ -75,11 +87,11 @@ static void parse_address(struct obd_loader *ld, struct obd_operand *o)
 	o->type = base.type;
 	o->sym = base.sym;
 	o->offset = base.offset + parse_offset(ld);
+	if (obd_tok_is(obd_tok(ld), ','))
+		parse_place(ld, o, depth);
 	if (!obd_tok_accept(ld, ']'))
 		obd_tok_unexpected(ld, "']'");
 }
-
-static void parse_operand(struct obd_loader *ld, struct obd_operand *o, uint32_t depth);
 
 static void parse_list(struct obd_loader *ld, struct obd_operand *o, uint16_t close, uint32_t depth)
 {
@@ -106,23 +118,30 @@ static void parse_list(struct obd_loader *ld, struct obd_operand *o, uint16_t cl
 	obd_tok_next(ld);
 }
 
+/* p|q */
+static void parse_second(struct obd_loader *ld, struct obd_operand *o)
+{
+	struct obd_operand second = { .vreg = OBD_NONE };
+
+	if (!obd_tok_accept(ld, '|'))
+		return;
+	struct obd_token n2 = *obd_tok(ld);
+
+	obd_tok_next(ld);
+	resolve(ld, &n2, &second);
+	if (second.kind != OBD_OPD_REG && second.kind != OBD_OPD_SINK)
+		obd_tok_unexpected(ld, "a predicate");
+	o->pair = second.vreg;
+	o->pair_sink = second.kind == OBD_OPD_SINK;
+}
+
 static void parse_word_operand(struct obd_loader *ld, struct obd_operand *o)
 {
 	struct obd_token name = *obd_tok(ld);
 
 	obd_tok_next(ld);
 	resolve(ld, &name, o);
-	if (obd_tok_accept(ld, '|')) { /* p|q */
-		struct obd_operand second = { .vreg = OBD_NONE };
-		struct obd_token n2 = *obd_tok(ld);
-
-		obd_tok_next(ld);
-		resolve(ld, &n2, &second);
-		if (second.kind != OBD_OPD_REG && second.kind != OBD_OPD_SINK)
-			obd_tok_unexpected(ld, "a predicate");
-		o->pair = second.vreg;
-		o->pair_sink = second.kind == OBD_OPD_SINK;
-	}
+	parse_second(ld, o);
 	if (o->kind == OBD_OPD_SYMBOL)
 		o->offset = parse_offset(ld);
 }
@@ -148,9 +167,10 @@ static void parse_operand(struct obd_loader *ld, struct obd_operand *o, uint32_t
 	if (t->kind == OBD_TOK_WORD && !obd_tok_text_is(t, "WARP_SZ")) {
 		parse_word_operand(ld, o);
 	} else if (obd_tok_is(t, '[')) {
-		parse_address(ld, o);
+		parse_address(ld, o, depth);
 	} else if (obd_tok_is(t, '{')) {
 		parse_list(ld, o, '}', depth);
+		parse_second(ld, o);
 	} else if (t->kind == OBD_TOK_F32 || t->kind == OBD_TOK_F64) {
 		o->kind = t->kind == OBD_TOK_F32 ? OBD_OPD_F32 : OBD_OPD_F64;
 		o->value = t->value;

@@ -30,7 +30,7 @@ struct obd_operand {
 	bool negated;  /* !p */
 	uint32_t pair; /* second predicate of p|q, or OBD_NONE */
 	bool pair_sink;
-	struct obd_operand *items;
+	struct obd_operand *items; /* of a list; those after the first in an address */
 	uint32_t n_items;
 };
 

@@ -28,7 +28,7 @@ enum obd_symbol_kind {
 	OBD_SYM_LABEL,
 	OBD_SYM_PROTO,
 	OBD_SYM_TARGETS, /* .branchtargets */
-	OBD_SYM_REF,     /* .texref, .surfref, .samplerref: only named by code that is refused */
+	OBD_SYM_REF,     /* .texref, .surfref, .samplerref; `offset` is the handle */
 };
 
 struct obd_symbol {

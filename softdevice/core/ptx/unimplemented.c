@@ -6,14 +6,6 @@
 
 /* From the chapter "Instructions" of PTX ISA 9.0. */
 static const char *const unimplemented[] = {
-	"tex",
-	"tld4",
-	"txq",
-	"suld",
-	"sust",
-	"sured",
-	"suq",
-	"istypep",
 	"wgmma",
 	"tcgen05",
 	"multimem",

@@ -92,14 +92,14 @@ static struct obd_env device_env(void)
 		.sm_count = 4 };
 }
 
-static CUresult device_load(const char *text, struct obd_program **ret)
+static inline CUresult device_load(const char *text, struct obd_program **ret)
 {
 	struct obd_env env = device_env();
 
 	return obd_program_load(text, strlen(text), &env, ret, load_log, sizeof(load_log));
 }
 
-static struct obd_program *device_load_good(const char *text)
+static inline struct obd_program *device_load_good(const char *text)
 {
 	struct obd_program *p = NULL;
 	CUresult r = device_load(text, &p);
