@@ -28,6 +28,11 @@
 /* extra local memory per thread of a kernel with recursion, indirect calls or alloca */
 #define OBD_STACK_BYTES     (32u << 10)
 #define OBD_MAX_LOCAL_BYTES (512u << 10)
+/*
+ * Shared memory of each block that belongs to the system, not to the program; cooperative groups
+ * keep the state of groups of several warps there. Only programs that ask where it is get it.
+ */
+#define OBD_RESERVED_SHARED 1024u
 /* upper 16 bits of a function's address as seen by device code */
 #define OBD_CODE_TAG        0x4f42000000000000ull
 
@@ -116,6 +121,7 @@ struct obd_program {
 	uint32_t n_shared;
 	uint32_t ptx_version, target_arch;
 	uint32_t const_bytes;
+	bool reserved_shared; /* the code reads where the reserved shared memory is */
 };
 
 #endif

@@ -158,6 +158,12 @@ enum obd_sreg {
 	OBD_SREG_ENVREG2,
 	OBD_SREG_DYN_SMEM,
 	OBD_SREG_TOTAL_SMEM,
+	/* the reserved shared memory: first byte, end, size, and its two offsets */
+	OBD_SREG_RESERVED_BEGIN,
+	OBD_SREG_RESERVED_END,
+	OBD_SREG_RESERVED_CAP,
+	OBD_SREG_RESERVED_0,
+	OBD_SREG_RESERVED_1,
 	OBD_SREG_COUNT
 };
 

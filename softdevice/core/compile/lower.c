@@ -206,6 +206,8 @@ uint32_t obd_src_of(struct obd_builder *b, const struct obd_operand *o, enum obd
 		}
 		if (want != OBD_CLASS_32 && want != OBD_CLASS_64)
 			obd_ptx_fail(b->ld, "a special register cannot be an operand of this type");
+		b->ld->prog->reserved_shared |=
+			o->value >= OBD_SREG_RESERVED_BEGIN && o->value <= OBD_SREG_RESERVED_1;
 		v = obd_vreg_new(b, wide ? OBD_CLASS_64 : OBD_CLASS_32);
 		obd_emit(b, wide ? OBD_OP_sreg64 : OBD_OP_sreg32, v, OBD_NONE, OBD_NONE, OBD_NONE)
 			->e_raw = (uint16_t)o->value;

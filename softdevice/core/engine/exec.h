@@ -131,6 +131,7 @@ struct obd_launch {
 	struct obd_fault fault;
 	_Atomic uint64_t longest; /* instructions of the warp that executed most */
 	uint32_t shared_size;
+	uint32_t reserved_at;    /* offset of the reserved shared memory, behind the program's */
 	uint32_t resident_limit; /* number of blocks that one worker may hold at once */
 	unsigned n_workers;
 	uint32_t pool_refs; /* number of workers that use the launch; the pool's lock */

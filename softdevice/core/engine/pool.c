@@ -185,6 +185,8 @@ CUresult obd_grid_run(
 	l.n_ctas = (uint64_t)grid->grid[0] * grid->grid[1] * grid->grid[2];
 	l.shared_size = grid->kernel->static_shared + grid->dynamic_shared;
 	l.shared_size = l.shared_size < SHARED_LEAST ? SHARED_LEAST : (l.shared_size + 15) & ~15u;
+	l.reserved_at = l.shared_size;
+	l.shared_size += grid->program->reserved_shared ? OBD_RESERVED_SHARED : 0;
 	l.resident_limit = grid->cooperative ? UINT32_MAX : RESIDENT_BLOCKS;
 	l.params = env->scratch_alloc(env->user, block, PARAM_ALIGN);
 	if (!l.params)

@@ -75,6 +75,15 @@ static uint64_t uniform(const struct obd_warp *w, uint32_t which)
 		return g->dynamic_shared;
 	case OBD_SREG_TOTAL_SMEM:
 		return l->entry->pub.static_shared + g->dynamic_shared;
+	case OBD_SREG_RESERVED_BEGIN:
+	case OBD_SREG_RESERVED_0:
+		return l->reserved_at;
+	case OBD_SREG_RESERVED_1:
+		return l->reserved_at + OBD_RESERVED_SHARED / 2;
+	case OBD_SREG_RESERVED_END:
+		return l->reserved_at + OBD_RESERVED_SHARED;
+	case OBD_SREG_RESERVED_CAP:
+		return OBD_RESERVED_SHARED;
 	default:
 		return 0;
 	}

@@ -36,7 +36,11 @@ static const struct {
 	{ "%is_explicit_cluster", OBD_SREG_ZERO, 0 },
 	{ "%cluster_ctarank", OBD_SREG_ZERO, 0 },
 	{ "%cluster_nctarank", OBD_SREG_ONE, 0 },
-	{ "%reserved_smem_offset_begin", OBD_SREG_ZERO, 0 },
+	{ "%reserved_smem_offset_begin", OBD_SREG_RESERVED_BEGIN, 0 },
+	{ "%reserved_smem_offset_end", OBD_SREG_RESERVED_END, 0 },
+	{ "%reserved_smem_offset_cap", OBD_SREG_RESERVED_CAP, 0 },
+	{ "%reserved_smem_offset_0", OBD_SREG_RESERVED_0, 0 },
+	{ "%reserved_smem_offset_1", OBD_SREG_RESERVED_1, 0 },
 };
 
 static const struct {
