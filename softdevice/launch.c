@@ -71,6 +71,7 @@ void obd_grid_fill(
 		ret->cluster[i] = launch->cluster[i] ? launch->cluster[i] : 1;
 	ret->dynamic_shared = launch->dynamic_shared;
 	ret->cooperative = launch->cooperative;
+	ret->pending_launches = (uint32_t)module->ctx->launches_limit;
 }
 
 static struct kernel_op *kernel_op_new(

@@ -28,6 +28,7 @@
 #define OBD_KERNEL_MAX_PARAM_BYTES 32764u       /* limit of CUDA 12.1 and later */
 #define OBD_BLOCK_MAX_THREADS      1024u
 #define OBD_BLOCK_MAX_SHARED       (227u << 10) /* static + dynamic, bytes */
+#define OBD_PENDING_LAUNCHES       2048u        /* by device code, unless the program says more */
 
 struct obd_program;
 
@@ -64,6 +65,12 @@ struct obd_env {
 	 * defined; the text of one printf is passed in one call.
 	 */
 	void (*print)(void *user, const char *text, size_t size);
+	/*
+	 * What device code may ask: an attribute (CUdevice_attribute) or a limit (CUlimit) of the
+	 * device. False: unknown. NULL: nothing is known.
+	 */
+	bool (*ask)(void *user, bool limit, uint32_t which, uint64_t *ret);
+	int ordinal;                 /* of the device */
 	unsigned compute_capability; /* 90 for 9.0 */
 	unsigned sm_count;
 };
@@ -126,7 +133,9 @@ struct obd_grid {
 	uint32_t grid[3], block[3];
 	uint32_t dynamic_shared; /* bytes */
 	uint32_t cluster[3];     /* 1,1,1 when unused */
-	bool cooperative;        /* all CTAs are resident at once; grid sync is allowed */
+	/* grids launched by device code that have not started yet; 0: OBD_PENDING_LAUNCHES */
+	uint32_t pending_launches;
+	bool cooperative; /* all CTAs are resident at once; grid sync is allowed */
 	/* kernel->param_bytes bytes; obd_grid_run copies them before the grid starts */
 	const void *params;
 	uint64_t grid_id;
@@ -160,7 +169,7 @@ void obd_pool_free(struct obd_pool *pool);
 unsigned obd_pool_threads(const struct obd_pool *pool);
 
 /*
- * Runs a grid to its end. Blocks. The calling thread may be used as one of the workers. Several
+ * Runs a grid to its end, and the grids that it launches. Blocks. The calling thread may be used as one of the workers. Several
  * grids may run at once on one pool. Returns CUDA_SUCCESS or ret_fault->result. SIGSEGV, SIGBUS and
  * SIGFPE caused inside the window are caught. The core installs its handlers once and passes other
  * faults on to the previous handlers.

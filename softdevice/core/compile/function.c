@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "softdevice/core/compile/body.h"
+#include "softdevice/core/compile/device_rt.h"
 #include "softdevice/core/ptx/token.h"
 
 static const struct {
@@ -159,6 +160,10 @@ static struct obd_function_decl *declare_function(struct obd_loader *ld,
 		for (size_t i = 0; i < sizeof(builtins) / sizeof(builtins[0]); i++)
 			if (strcmp(builtins[i].name, d->func->name) == 0)
 				d->func->builtin = builtins[i].id;
+		if (!d->func->builtin) {
+			d->func->builtin = obd_device_rt_find(d->func->name);
+			ld->prog->launches |= d->func->builtin != OBD_BUILTIN_NONE;
+		}
 	}
 	d->func->is_entry = is_entry;
 	d->func->n_arg_words = args;

@@ -90,6 +90,7 @@ bool obd_cta_start(struct obd_cta *c, uint64_t index)
 	c->ctaid[1] = (uint32_t)(index / g[0] % g[1]);
 	c->ctaid[2] = (uint32_t)(index / g[0] / g[1]);
 	c->n_live = c->n_threads;
+	c->null_last = 0;
 	memset(c->barriers, 0, sizeof(c->barriers));
 	for (uint32_t i = 0; i < OBD_MAX_BARRIERS; i++)
 		c->barriers[i].red_and = true;
@@ -100,6 +101,8 @@ bool obd_cta_start(struct obd_cta *c, uint64_t index)
 		if (!fr)
 			return false;
 		fr->refs = 1;
+		if (c->launch->program->launches)
+			memset(w->errors, 0, sizeof(w->errors));
 		w->live = w->born;
 		w->steps = 0;
 		w->n_paths = 1;

@@ -89,6 +89,8 @@ struct obd_warp {
 	uint32_t n_paths;
 	enum obd_warp_state state;
 	struct obd_path paths[OBD_LANES];
+	/* of each thread: what cudaGetLastError returns; only in programs that launch grids */
+	uint32_t errors[OBD_LANES];
 };
 
 struct obd_barrier {
@@ -110,6 +112,7 @@ struct obd_cta {
 	char *local;
 	size_t local_size;
 	struct obd_barrier barriers[OBD_MAX_BARRIERS];
+	uint64_t null_last; /* the last work on the block's NULL stream (family.h); 0: none */
 	struct obd_mbarrier_wait *waits;
 	struct obd_warp *warps;
 };
@@ -120,8 +123,9 @@ struct obd_launch {
 	struct obd_program *program;
 	const struct obd_entry *entry;
 	const struct obd_func *func;
-	char *params;    /* in the window, so that cvta.param works */
-	char *workspace; /* for the cooperative grid barrier; in the window */
+	size_t params_size; /* bytes of params and workspace */
+	char *params;       /* in the window, so that cvta.param works */
+	char *workspace;    /* for the cooperative grid barrier; in the window */
 	uint64_t n_ctas;
 	_Atomic uint64_t next_cta; /* blocks are started in index order */
 	_Atomic uint64_t done_ctas;
@@ -135,6 +139,16 @@ struct obd_launch {
 	uint32_t resident_limit; /* number of blocks that one worker may hold at once */
 	unsigned n_workers;
 	uint32_t pool_refs; /* number of workers that use the launch; the pool's lock */
+	/*
+	 * Of a launch whose code launches grids (family.h), else NULL. `joined` and
+	 * `left` are called with the pool's lock held when a worker enters or has left the launch; `help` by a worker that `wants_help`.
+	 */
+	struct obd_node *node;
+	void (*joined)(struct obd_launch *l);
+	void (*left)(struct obd_launch *l);
+	void (*help)(struct obd_launch *l);
+	/* For the memory checker: memory that belongs to the family. */
+	bool (*owns)(const struct obd_launch *l, uintptr_t at, size_t size);
 	struct obd_launch *next;
 };
 
@@ -148,6 +162,8 @@ struct obd_worker {
 	struct obd_warp *cur_warp;
 	uint64_t lane_instructions;
 	uint32_t n_run;
+	/* device code waits for grids that were launched: run one before the next turn */
+	bool wants_help;
 	sigjmp_buf jmp;
 };
 

@@ -207,7 +207,7 @@ void obd_fault_memcheck(
 			a - (uintptr_t)l->params < l->entry->pub.param_bytes ||
 			(l->workspace && a - (uintptr_t)l->workspace < 64))
 			continue;
-		if (!env->check(env->user, a, size)) {
+		if (!env->check(env->user, a, size) && !(l->owns && l->owns(l, a, size))) {
 			describe_access(w, in, i, a, size, write, false);
 			leave_worker(w);
 		}

@@ -95,7 +95,12 @@ const struct obd_insn *obd_warp_call(struct obd_warp *w, const struct obd_insn *
 	struct obd_path *p = w->cur;
 
 	if (f->builtin) {
-		obd_rt_call(w, in, f, regs, m);
+		if (obd_rt_call(w, in, f, regs, m)) {
+			p->pc = in;
+			w->yield = true;
+			w->spinning++;
+			return OBD_LEAVE;
+		}
 		p->pc = in + 1;
 		if (m == p->mask)
 			return in + 1;

@@ -85,6 +85,11 @@ static void work(struct obd_worker *wk)
 			prepend(&wk->free_ctas, c);
 			break;
 		case OBD_TURN_MORE:
+			if (wk->wants_help) {
+				wk->wants_help = false;
+				l->help(l);
+				obd_fault_enter(wk); /* help has run another worker */
+			}
 			wk->ctas = c->next;
 			append(&wk->ctas, c);
 			fresh = wk->n_ctas < l->resident_limit ? take_cta(wk) : NULL;
