@@ -28,6 +28,7 @@
 #define OBD_KERNEL_MAX_PARAM_BYTES 32764u       /* limit of CUDA 12.1 and later */
 #define OBD_BLOCK_MAX_THREADS      1024u
 #define OBD_BLOCK_MAX_SHARED       (227u << 10) /* static + dynamic, bytes */
+#define OBD_CLUSTER_MAX            16u          /* blocks */
 #define OBD_PENDING_LAUNCHES       2048u        /* by device code, unless the program says more */
 
 struct obd_program;
@@ -90,6 +91,8 @@ struct obd_kernel {
 	uint32_t registers;   /* an estimate, never 0 */
 	uint32_t max_threads; /* .maxntid product or OBD_BLOCK_MAX_THREADS */
 	uint32_t reqntid[3];  /* 0 when absent */
+	uint32_t cluster[3];  /* .reqnctapercluster, 0 when absent */
+	bool explicit_cluster;
 	uint32_t ptx_version; /* 90 for .version 9.0 */
 	uint32_t target_arch; /* 75 for sm_75 */
 	/* one sentence with the line: why it cannot run on this device. NULL: it can run. */
@@ -132,7 +135,7 @@ struct obd_grid {
 	const struct obd_kernel *kernel;
 	uint32_t grid[3], block[3];
 	uint32_t dynamic_shared; /* bytes */
-	uint32_t cluster[3];     /* 1,1,1 when unused */
+	uint32_t cluster[3];     /* 0 or 1: the kernel's own, if it has one */
 	/* grids launched by device code that have not started yet; 0: OBD_PENDING_LAUNCHES */
 	uint32_t pending_launches;
 	bool cooperative; /* all CTAs are resident at once; grid sync is allowed */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softdevice/core/engine/cluster.h"
 #include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/frame.h"
 #include "softdevice/core/engine/warp.h"
@@ -103,6 +104,7 @@ bool obd_cta_start(struct obd_cta *c, uint64_t index)
 		fr->refs = 1;
 		if (c->launch->program->launches)
 			memset(w->errors, 0, sizeof(w->errors));
+		w->cluster_arrived = 0;
 		w->live = w->born;
 		w->steps = 0;
 		w->n_paths = 1;
@@ -160,6 +162,8 @@ enum obd_cta_turn obd_cta_run(struct obd_cta *c)
 			obd_fault_abort(l);
 			return OBD_TURN_STOP;
 		}
+		if (!ran && c->cluster && obd_cluster_can_run(c))
+			return OBD_TURN_MORE;
 		if (!ran)
 			report_deadlock(c);
 		if (spinning && spinning == ran)

@@ -91,6 +91,8 @@ struct obd_warp {
 	struct obd_path paths[OBD_LANES];
 	/* of each thread: what cudaGetLastError returns; only in programs that launch grids */
 	uint32_t errors[OBD_LANES];
+	/* lanes that have arrived at the cluster's barrier, which is not complete */
+	uint32_t cluster_arrived;
 };
 
 struct obd_barrier {
@@ -112,6 +114,8 @@ struct obd_cta {
 	char *local;
 	size_t local_size;
 	struct obd_barrier barriers[OBD_MAX_BARRIERS];
+	struct obd_cluster *cluster; /* NULL: the launch has none */
+	uint32_t rank;               /* in the cluster */
 	uint64_t null_last; /* the last work on the block's NULL stream (family.h); 0: none */
 	struct obd_mbarrier_wait *waits;
 	struct obd_warp *warps;
@@ -134,6 +138,8 @@ struct obd_launch {
 	/* Written by the thread that set fault_taken. Read after all workers have returned. */
 	struct obd_fault fault;
 	_Atomic uint64_t longest; /* instructions of the warp that executed most */
+	/* blocks of a cluster, 1: no clusters; then all sides are 1 */
+	uint32_t cluster_size, cluster[3];
 	uint32_t shared_size;
 	uint32_t reserved_at;    /* offset of the reserved shared memory, behind the program's */
 	uint32_t resident_limit; /* number of blocks that one worker may hold at once */
@@ -147,6 +153,9 @@ struct obd_launch {
 	void (*joined)(struct obd_launch *l);
 	void (*left)(struct obd_launch *l);
 	void (*help)(struct obd_launch *l);
+	/* The functions of the device runtime that launch, as obd_rt_call. */
+	bool (*runtime)(struct obd_warp *w, const struct obd_insn *in, const struct obd_func *f,
+		char *regs, uint32_t m);
 	/* For the memory checker: memory that belongs to the family. */
 	bool (*owns)(const struct obd_launch *l, uintptr_t at, size_t size);
 	struct obd_launch *next;
@@ -157,6 +166,8 @@ struct obd_worker {
 	struct obd_launch *launch;
 	struct obd_cta *ctas, *free_ctas;
 	uint32_t n_ctas;
+	/* of a launch with clusters: all, and those without running blocks; they own the blocks */
+	struct obd_cluster *clusters, *free_clusters;
 	struct obd_frame **free_frames; /* by function index; the constants are filled in */
 	struct obd_frame *all_frames;
 	struct obd_warp *cur_warp;

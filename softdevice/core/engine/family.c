@@ -326,6 +326,7 @@ void obd_family_node_init(struct obd_node *n)
 	n->l.joined = worker_joined;
 	n->l.left = worker_left;
 	n->l.help = help;
+	n->l.runtime = n->family->root->l.runtime;
 	n->l.owns = owns;
 }
 
@@ -354,7 +355,7 @@ static void family_free(struct obd_family *f)
 	free(f);
 }
 
-static CUresult family_run(struct obd_family *f, struct obd_fault *ret_fault)
+CUresult obd_family_run(struct obd_family *f, struct obd_fault *ret_fault)
 {
 	struct obd_launch *l;
 	CUresult result;
@@ -375,35 +376,4 @@ static CUresult family_run(struct obd_family *f, struct obd_fault *ret_fault)
 		*ret_fault = f->fault;
 	family_free(f);
 	return result;
-}
-
-CUresult obd_grid_run(
-	struct obd_pool *pool, const struct obd_grid *grid, struct obd_fault *ret_fault)
-{
-	struct obd_family *f;
-	CUresult result;
-
-	if (!grid->program->launches)
-		return obd_grid_run_alone(pool, grid, ret_fault);
-	f = calloc(1, sizeof(*f));
-	if (f)
-		f->root = calloc(1, sizeof(*f->root));
-	if (!f || !f->root) {
-		free(f);
-		*ret_fault = (struct obd_fault){ .result = CUDA_ERROR_OUT_OF_MEMORY };
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	f->pool = pool;
-	f->ready_end = &f->ready;
-	f->limit = grid->pending_launches ? grid->pending_launches : OBD_PENDING_LAUNCHES;
-	f->root->family = f;
-	f->root->grid = *grid;
-	result = obd_launch_open(&f->root->l, &f->root->grid, ret_fault);
-	if (result) {
-		free(f->root);
-		free(f);
-		return result;
-	}
-	obd_family_node_init(f->root);
-	return family_run(f, ret_fault);
 }

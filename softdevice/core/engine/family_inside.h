@@ -68,6 +68,8 @@ struct obd_family {
 	struct obd_fault fault;
 };
 
+/* Runs the root and all below it, and frees the family. */
+CUresult obd_family_run(struct obd_family *f, struct obd_fault *ret_fault);
 /* Locked. A node of this number that is not over; NULL: none. */
 struct obd_node *obd_family_find(const struct obd_family *f, uint64_t number);
 /* A new grid: its launch belongs to the node. */

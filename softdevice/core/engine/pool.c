@@ -237,6 +237,28 @@ static CUresult check_shape(const struct obd_grid *g, struct obd_fault *ret_faul
 	return CUDA_SUCCESS;
 }
 
+/* The launch's cluster, or else the kernel's own. */
+static CUresult cluster_set(struct obd_launch *l, struct obd_fault *ret_fault)
+{
+	const struct obd_grid *g = l->grid;
+	bool given = (uint64_t)g->cluster[0] * g->cluster[1] * g->cluster[2] > 1;
+	const uint32_t *from = given ? g->cluster : g->kernel->cluster;
+	uint64_t size = 1;
+	bool ok = true;
+
+	for (int i = 0; i < 3; i++) {
+		l->cluster[i] = from[i] ? from[i] : 1;
+		ok &= l->cluster[i] <= OBD_CLUSTER_MAX && g->grid[i] % l->cluster[i] == 0;
+		size *= l->cluster[i];
+	}
+	if (!ok || size > OBD_CLUSTER_MAX)
+		return refuse(ret_fault, CUDA_ERROR_INVALID_CLUSTER_SIZE,
+			"the cluster has more than 16 blocks or does not divide the grid",
+			g->kernel->name);
+	l->cluster_size = (uint32_t)size;
+	return CUDA_SUCCESS;
+}
+
 CUresult obd_launch_open(
 	struct obd_launch *l, const struct obd_grid *grid, struct obd_fault *ret_fault)
 {
@@ -250,6 +272,8 @@ CUresult obd_launch_open(
 	*l = (struct obd_launch){
 		.grid = grid, .program = grid->program, .entry = entry, .func = entry->func
 	};
+	if (!r)
+		r = cluster_set(l, ret_fault);
 	if (r)
 		return r;
 	l->params_size = param_size + WORKSPACE_BYTES;

@@ -12,7 +12,6 @@
 
 #include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/format.h"
-#include "softdevice/core/engine/rt_launch.h"
 #include "softdevice/core/engine/rt_words.h"
 #include "softdevice/core/ops.h"
 
@@ -161,7 +160,7 @@ bool obd_rt_call(struct obd_warp *w, const struct obd_insn *in, const struct obd
 	case OBD_BUILTIN_NANOSLEEP:
 		break;
 	case OBD_BUILTIN_BUFFER ... OBD_BUILTIN_VERSION:
-		return obd_rt_launch_call(w, in, f, regs, m);
+		return w->cta->launch->runtime(w, in, f, regs, m);
 	default: {
 		char what[110];
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "softdevice/core/engine/barrier.h"
+#include "softdevice/core/engine/cluster.h"
 #include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/frame.h"
 #include "softdevice/core/engine/rt.h"
@@ -232,6 +233,8 @@ const struct obd_insn *obd_warp_exit(struct obd_warp *w, const struct obd_insn *
 		remove_path(w, p);
 	for (uint32_t i = 0; i < OBD_MAX_BARRIERS; i++)
 		obd_barrier_check(w->cta, i);
+	if (w->cta->cluster)
+		obd_cluster_exit(w, m);
 	return OBD_LEAVE;
 }
 
