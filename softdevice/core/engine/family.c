@@ -206,6 +206,7 @@ static void worker_left(struct obd_launch *l)
 		return;
 	obd_pool_remove(f->pool, l);
 	obd_launch_close(l);
+	n->ended = true; /* so that a failure does not end it as well */
 	if (atomic_load(&l->fault_taken))
 		obd_family_fail(f, &l->fault);
 	ended(n);
