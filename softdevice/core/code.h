@@ -86,6 +86,7 @@ enum obd_builtin {
 	OBD_BUILTIN_ALLOC,
 	OBD_BUILTIN_ALLOC_FREE,
 	OBD_BUILTIN_VERSION,
+	OBD_BUILTIN_BLOCK_SYNC,
 	OBD_BUILTIN_UNRESOLVED, /* an .extern function without a definition */
 };
 

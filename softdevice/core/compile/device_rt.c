@@ -32,19 +32,22 @@ static const struct {
 	{ "Malloc", OBD_BUILTIN_ALLOC },
 	{ "Free", OBD_BUILTIN_ALLOC_FREE },
 	{ "RuntimeGetVersion", OBD_BUILTIN_VERSION },
+	{ "DeviceSynchronize", OBD_BUILTIN_BLOCK_SYNC }, /* before compute capability 9.0 */
+	{ "DeviceSynchronizeDeprecationAvoidance", OBD_BUILTIN_BLOCK_SYNC },
 };
 
 enum obd_builtin obd_device_rt_find(const char *name)
 {
-	static const char new_prefix[] = "__cudaCDP2", prefix[] = "cuda", suffix[] = "_ptsz";
-	size_t size, cut = sizeof(suffix) - 1;
+	static const char *const prefixes[] = { "__cudaCDP2", "__cuda", "cuda" };
+	static const char suffix[] = "_ptsz";
+	size_t size, cut = sizeof(suffix) - 1, prefix = 0,
+		     n = sizeof(prefixes) / sizeof(prefixes[0]);
 
-	if (strncmp(name, new_prefix, sizeof(new_prefix) - 1) == 0)
-		name += sizeof(new_prefix) - 1;
-	else if (strncmp(name, prefix, sizeof(prefix) - 1) == 0)
-		name += sizeof(prefix) - 1;
-	else
+	while (prefix < n && strncmp(name, prefixes[prefix], strlen(prefixes[prefix])) != 0)
+		prefix++;
+	if (prefix == n)
 		return OBD_BUILTIN_NONE;
+	name += strlen(prefixes[prefix]);
 	size = strlen(name);
 	if (size > cut && strcmp(name + size - cut, suffix) == 0)
 		size -= cut;

@@ -282,6 +282,11 @@ static void run_one(struct obd_family *f, struct obd_launch *l)
 	obd_pool_leave(f->pool, l);
 }
 
+bool obd_family_is_deep(void)
+{
+	return help_depth >= HELP_DEPTH;
+}
+
 bool obd_family_can_help(const struct obd_launch *l)
 {
 	return help_depth < HELP_DEPTH && obd_pool_find(l->node->family->pool, is_beside, l);

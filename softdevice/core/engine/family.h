@@ -49,6 +49,13 @@ CUresult obd_family_rows(struct obd_cta *c, const struct obd_rows *rows, uint64_
  */
 bool obd_family_has_room(struct obd_cta *c, uint32_t n);
 
+enum obd_family_wait_result {
+	OBD_FAMILY_IDLE,     /* all work that the block has launched is over */
+	OBD_FAMILY_BUSY,     /* the caller is to wait, with wants_help set */
+	OBD_FAMILY_TOO_DEEP, /* grids that wait for one another are nested too deeply */
+};
+enum obd_family_wait_result obd_family_block_wait(struct obd_cta *c);
+
 /* Makes a stream or an event. 0: there are too many. */
 uint64_t obd_family_stream_new(struct obd_cta *c, bool is_event);
 /* CUDA_ERROR_INVALID_HANDLE: there is no such stream or event. */

@@ -26,9 +26,9 @@ struct obd_node {
 	enum obd_node_kind kind;
 	struct obd_family *family;
 	struct obd_node *parent;
-	uint64_t number;
-	uint32_t waits;      /* nodes that must be over before this one starts */
-	uint32_t unfinished; /* children that are not over, without those in `tail` */
+	uint64_t number, block; /* block: index of the one that launched it */
+	uint32_t waits;         /* nodes that must be over before this one starts */
+	uint32_t unfinished;    /* children that are not over, without those in `tail` */
 	/* of a grid: counted in `pending`; offered to the workers; its blocks have run */
 	bool counted, started, ended;
 	struct obd_edge *after;
@@ -86,6 +86,8 @@ void obd_family_start(struct obd_node *n);
 void obd_family_settle(struct obd_family *f);
 /* Is there a grid that a worker in `l` could run instead of waiting? Locked. */
 bool obd_family_can_help(const struct obd_launch *l);
+/* Has this thread nested as many workers as it may? */
+bool obd_family_is_deep(void);
 /* Locked. Keeps the first fault, and stops all grids of the family. */
 void obd_family_fail(struct obd_family *f, const struct obd_fault *fault);
 

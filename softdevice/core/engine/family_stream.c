@@ -127,6 +127,7 @@ static CUresult submit(
 
 	if (!stream_last(c, stream, &last))
 		return CUDA_ERROR_INVALID_HANDLE;
+	n->block = c->index;
 	if (stream == OBD_STREAM_TAIL) {
 		n->waits++;
 		*parent->tail_end = n;
@@ -211,6 +212,22 @@ bool obd_family_has_room(struct obd_cta *c, uint32_t n)
 	wait = f->pending + n > f->limit && !f->failed && obd_family_can_help(c->launch);
 	obd_pool_unlock(f->pool);
 	return !wait;
+}
+
+enum obd_family_wait_result obd_family_block_wait(struct obd_cta *c)
+{
+	struct obd_node *parent = node_of(c);
+	struct obd_family *f = parent->family;
+	bool busy = false;
+
+	obd_pool_lock(f->pool);
+	for (uint32_t i = 0; i < OBD_FAMILY_BUCKETS && !busy && parent->unfinished; i++)
+		for (const struct obd_node *n = f->numbers[i]; n && !busy; n = n->next_number)
+			busy = n->parent == parent && n->block == c->index;
+	obd_pool_unlock(f->pool);
+	if (!busy)
+		return OBD_FAMILY_IDLE;
+	return obd_family_is_deep() ? OBD_FAMILY_TOO_DEEP : OBD_FAMILY_BUSY;
 }
 
 void *obd_family_buffer(struct obd_cta *c, const struct obd_grid *grid, CUresult *ret_result)

@@ -159,7 +159,7 @@ bool obd_rt_call(struct obd_warp *w, const struct obd_insn *in, const struct obd
 		break;
 	case OBD_BUILTIN_NANOSLEEP:
 		break;
-	case OBD_BUILTIN_BUFFER ... OBD_BUILTIN_VERSION:
+	case OBD_BUILTIN_BUFFER ... OBD_BUILTIN_BLOCK_SYNC:
 		return w->cta->launch->runtime(w, in, f, regs, m);
 	default: {
 		char what[110];

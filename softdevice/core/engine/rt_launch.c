@@ -15,7 +15,7 @@
 #define COPY_KIND_MOST      4u
 
 /* cudaError_t values that the driver has no counterpart of */
-enum { ERROR_INVALID_CONFIGURATION = 9, ERROR_INVALID_FUNCTION = 98 };
+enum { ERROR_INVALID_CONFIGURATION = 9, ERROR_SYNC_DEPTH = 68, ERROR_INVALID_FUNCTION = 98 };
 
 /* One lane's call. */
 struct call {
@@ -239,6 +239,9 @@ static uint64_t error_text(const struct call *c, bool name)
 		{ 2, "cudaErrorMemoryAllocation", "out of memory" },
 		{ 9, "cudaErrorInvalidConfiguration", "invalid configuration argument" },
 		{ 21, "cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy" },
+		{ 68, "cudaErrorSyncDepthExceeded",
+			"launch failed because grids that wait for others are nested too "
+			"deeply" },
 		{ 69, "cudaErrorLaunchPendingCountExceeded",
 			"launch failed because launch would exceed "
 			"cudaLimitDevRuntimePendingLaunchCount" },
@@ -302,10 +305,21 @@ static uint32_t code_of(const struct call *c, enum obd_builtin function)
 bool obd_rt_launch_call(struct obd_warp *w, const struct obd_insn *in, const struct obd_func *f,
 	char *regs, uint32_t m)
 {
+	uint32_t depth_error = 0;
+
 	if (f->builtin == OBD_BUILTIN_BUFFER &&
 		!obd_family_has_room(w->cta, (uint32_t)__builtin_popcount(m))) {
 		w->worker->wants_help = true;
 		return true;
+	}
+	if (f->builtin == OBD_BUILTIN_BLOCK_SYNC) {
+		enum obd_family_wait_result wait = obd_family_block_wait(w->cta);
+
+		if (wait == OBD_FAMILY_BUSY) {
+			w->worker->wants_help = true;
+			return true;
+		}
+		depth_error = wait == OBD_FAMILY_TOO_DEEP ? ERROR_SYNC_DEPTH : 0;
 	}
 	for (uint32_t r = m; r; r &= r - 1) {
 		struct call c = { w, in, regs, (uint32_t)__builtin_ctz(r) };
@@ -315,6 +329,9 @@ bool obd_rt_launch_call(struct obd_warp *w, const struct obd_insn *in, const str
 		switch (f->builtin) {
 		case OBD_BUILTIN_BUFFER:
 			code = buffer(&c, &result);
+			break;
+		case OBD_BUILTIN_BLOCK_SYNC:
+			result = code = depth_error;
 			break;
 		case OBD_BUILTIN_ERROR_NAME:
 		case OBD_BUILTIN_ERROR_TEXT:

@@ -119,6 +119,31 @@ TEST(faults_below_end_the_grid)
 	device_end(p);
 }
 
+/*
+ * 41 grids, each of which waits for the one below it. One thread runs them all, so those below the
+ * 16th are waited for in vain, and run nevertheless.
+ */
+TEST(waits_nested_too_deeply)
+{
+	struct obd_program *p = device_load_good(LAUNCH_HEAD
+		".extern .func (.param .b32 r) cudaDeviceSynchronize();\n"
+		".visible .entry nest(.param .u64 out) {\n" REGISTERS
+		"atom.global.add.u32 %r2, [%d0], 1; setp.ge.u32 %p0, %r2, 40; @%p0 ret;\n" BUFFER(
+			"nest")
+			LAUNCH("0") "{ .param .b32 r; call (r), cudaDeviceSynchronize, (); "
+				    "ld.param.b32 %r3, [r]; }\n"
+				    "red.global.max.u32 [%d0+4], %r3; setp.eq.u32 %p1, %r3, "
+				    "0; @%p1 red.global.add.u32 [%d0+8], 1; ret; }\n");
+	uint32_t *out = words(4);
+
+	pool = obd_pool_new(1);
+	CHECK_INT(device_run(p, "nest", 1, 1, &out), CUDA_SUCCESS);
+	CHECK_INT(out[0], 41);
+	CHECK_INT(out[1], 68);
+	CHECK(out[2] >= 16 && out[2] < 40);
+	device_end(p);
+}
+
 /* A buffer that is not launched is freed; other memory is no buffer. */
 TEST(buffers_are_checked)
 {
