@@ -146,8 +146,9 @@ struct obd_launch {
 	unsigned n_workers;
 	uint32_t pool_refs; /* number of workers that use the launch; the pool's lock */
 	/*
-	 * Of a launch whose code launches grids (family.h), else NULL. `joined` and
-	 * `left` are called with the pool's lock held when a worker enters or has left the launch; `help` by a worker that `wants_help`.
+	 * Of a launch whose code launches grids (family.h), else NULL. `joined` and `left` are
+	 * called with the pool's lock held when a worker enters or has left the launch; `help` by a
+	 * worker that `wants_help`.
 	 */
 	struct obd_node *node;
 	void (*joined)(struct obd_launch *l);

@@ -2,6 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "softdevice/core/engine/family.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -304,6 +305,8 @@ static void help(struct obd_launch *l)
 	if (other)
 		run_one(f, other);
 	obd_pool_unlock(f->pool);
+	if (!other) /* another thread runs what the caller waits for */
+		sched_yield();
 	help_depth--;
 }
 
