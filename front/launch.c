@@ -23,7 +23,9 @@ static __attribute__((noinline)) CUresult check_cluster(
 	uint64_t size = 1;
 
 	for (int i = 0; i < 3; i++) {
-		uint32_t side = ob_max(launch->cluster[i], 1u);
+		/* A launch that names no cluster has the kernel's. */
+		uint32_t side = launch->cluster[0] ? ob_max(launch->cluster[i], 1u)
+						   : ob_max((uint32_t)attrs->cluster[i], 1u);
 
 		if (launch->grid[i] % side != 0)
 			return CUDA_ERROR_INVALID_CLUSTER_SIZE;

@@ -54,8 +54,9 @@ struct obd_ctx {
 	struct obd_module *modules;
 	struct obd_graph *graphs;
 	uint64_t heap_limit, heap_used, print_limit, stack_limit; /* bytes */
+	uint64_t launches_limit; /* of launches by device code that have not started */
 	/* limits that are hints here: they are stored, and change nothing */
-	uint64_t l2_limit, fetch_limit, launches_limit;
+	uint64_t l2_limit, fetch_limit;
 	struct obd_print print;
 };
 

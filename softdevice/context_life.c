@@ -30,6 +30,24 @@ static void env_print(void *user, const char *text, size_t size)
 	obd_print_append(&ctx->print, text, size);
 }
 
+/* Device code asks (cudaDeviceGetAttribute, cudaDeviceGetLimit). */
+static bool env_ask(void *user, bool limit, uint32_t which, uint64_t *ret)
+{
+	struct obd_ctx *ctx = user;
+	size_t value;
+
+	if (!limit) {
+		if (which == 0 || which >= CU_DEVICE_ATTRIBUTE_MAX)
+			return false;
+		*ret = (uint32_t)obf_device_at(ctx->front->device)->attr[which];
+		return true;
+	}
+	if (obd_ctx_limit(ctx->front, (CUlimit)which, false, &value))
+		return false;
+	*ret = value;
+	return true;
+}
+
 static void env_fill(struct obd_ctx *ctx)
 {
 	ctx->env = (struct obd_env){
@@ -45,6 +63,8 @@ static void env_fill(struct obd_ctx *ctx)
 		.heap_alloc = obd_memory_heap_alloc,
 		.heap_free = obd_memory_heap_free,
 		.print = env_print,
+		.ask = env_ask,
+		.ordinal = ctx->front->device,
 		.compute_capability = obd_config.cc,
 		.sm_count = obd_config.sms,
 	};

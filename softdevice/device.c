@@ -133,6 +133,8 @@ static void description_fill(struct obf_device *d, unsigned ordinal)
 		d->attr[model->attrs[i].attribute] = model->attrs[i].value;
 	d->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = (int32_t)(obd_config.cc / 10);
 	d->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR] = (int32_t)(obd_config.cc % 10);
+	if (!model)
+		d->attr[CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH] = obd_config.cc >= 90;
 	d->attr[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = (int32_t)obd_config.sms;
 	/*
 	 * Decreasing, so that CUDA_DEVICE_ORDER=PCI_BUS_ID gives an order that differs from the

@@ -68,9 +68,11 @@ void obd_grid_fill(
 	memcpy(ret->grid, launch->grid, sizeof ret->grid);
 	memcpy(ret->block, launch->block, sizeof ret->block);
 	for (int i = 0; i < 3; i++)
-		ret->cluster[i] = launch->cluster[i] ? launch->cluster[i] : 1;
+		ret->cluster[i] =
+			launch->cluster[0] ? launch->cluster[i] : (uint32_t)func->attrs.cluster[i];
 	ret->dynamic_shared = launch->dynamic_shared;
 	ret->cooperative = launch->cooperative;
+	ret->pending_launches = (uint32_t)module->ctx->launches_limit;
 }
 
 static struct kernel_op *kernel_op_new(

@@ -184,6 +184,9 @@ CUresult obd_module_func_attrs(struct obf_func *func)
 	attrs->const_bytes = (int)kernel->const_bytes;
 	attrs->local_bytes = (int)kernel->local_bytes;
 	attrs->registers = (int)kernel->registers;
+	attrs->cluster_must = kernel->explicit_cluster;
+	for (int i = 0; i < 3; i++)
+		attrs->cluster[i] = (int)kernel->cluster[i];
 	attrs->ptx_version = (int)kernel->target_arch;
 	attrs->binary_version = (int)obd_config.cc;
 	attrs->exact = true;

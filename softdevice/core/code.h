@@ -28,6 +28,11 @@
 /* extra local memory per thread of a kernel with recursion, indirect calls or alloca */
 #define OBD_STACK_BYTES     (32u << 10)
 #define OBD_MAX_LOCAL_BYTES (512u << 10)
+/*
+ * Shared memory of each block that belongs to the system, not to the program; cooperative groups
+ * keep the state of groups of several warps there. Only programs that ask where it is get it.
+ */
+#define OBD_RESERVED_SHARED 1024u
 /* upper 16 bits of a function's address as seen by device code */
 #define OBD_CODE_TAG        0x4f42000000000000ull
 
@@ -56,7 +61,32 @@ enum obd_builtin {
 	OBD_BUILTIN_FREE,
 	OBD_BUILTIN_ASSERTFAIL,
 	OBD_BUILTIN_NANOSLEEP,
-	OBD_BUILTIN_CONDITION,  /* cudaGraphSetConditional */
+	OBD_BUILTIN_CONDITION, /* cudaGraphSetConditional */
+	/* the device runtime's launches and streams (engine/rt_launch.h) */
+	OBD_BUILTIN_BUFFER,
+	OBD_BUILTIN_LAUNCH,
+	OBD_BUILTIN_STREAM_NEW,
+	OBD_BUILTIN_STREAM_FREE,
+	OBD_BUILTIN_STREAM_WAIT,
+	OBD_BUILTIN_EVENT_NEW,
+	OBD_BUILTIN_EVENT_FREE,
+	OBD_BUILTIN_EVENT_RECORD,
+	OBD_BUILTIN_COPY,
+	OBD_BUILTIN_COPY_2D,
+	OBD_BUILTIN_FILL,
+	OBD_BUILTIN_FILL_2D,
+	OBD_BUILTIN_LAST_ERROR,
+	OBD_BUILTIN_PEEK_ERROR,
+	OBD_BUILTIN_ERROR_NAME,
+	OBD_BUILTIN_ERROR_TEXT,
+	OBD_BUILTIN_DEVICE_COUNT,
+	OBD_BUILTIN_DEVICE,
+	OBD_BUILTIN_ATTRIBUTE,
+	OBD_BUILTIN_LIMIT,
+	OBD_BUILTIN_ALLOC,
+	OBD_BUILTIN_ALLOC_FREE,
+	OBD_BUILTIN_VERSION,
+	OBD_BUILTIN_BLOCK_SYNC,
 	OBD_BUILTIN_UNRESOLVED, /* an .extern function without a definition */
 };
 
@@ -124,6 +154,8 @@ struct obd_program {
 	uint32_t n_refs;
 	uint32_t ptx_version, target_arch;
 	uint32_t const_bytes;
+	bool launches;        /* it calls the device runtime's launches and streams */
+	bool reserved_shared; /* the code reads where the reserved shared memory is */
 };
 
 #endif

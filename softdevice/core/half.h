@@ -48,6 +48,20 @@ static inline double obd_bits_f64(uint64_t b)
 	return x;
 }
 
+/* Exact. NaN becomes the canonical NaN. */
+static inline float obd_f16_f32(uint16_t h)
+{
+	uint32_t sign = (uint32_t)(h & 0x8000) << 16, e = (h >> 10) & 31, f = h & 0x3ff;
+
+	if (e == 31)
+		return obd_bits_f32(f ? 0x7fffffff : sign | 0x7f800000);
+	if (e)
+		return obd_bits_f32(sign | ((e + 112) << 23) | (f << 13));
+	float v = (float)(int32_t)f * 0x1p-24f;
+
+	return sign ? -v : v;
+}
+
 static inline uint32_t obd_bf16_bits(uint32_t h)
 {
 	h <<= 16;

@@ -154,6 +154,19 @@ enum obd_bar_kind {
 	OBD_BAR_CLUSTER_WAIT,
 };
 
+/*
+ * e of cluster_addr: conversions between generic addresses and those of shared::cluster, mapa and
+ * getctarank for both. a: the address; b: a rank. The result takes 64 bits.
+ */
+enum obd_cluster_op {
+	OBD_CLUSTER_FLAT,
+	OBD_CLUSTER_NARROW,
+	OBD_CLUSTER_MAP,
+	OBD_CLUSTER_MAP_FLAT,
+	OBD_CLUSTER_RANK,
+	OBD_CLUSTER_RANK_FLAT,
+};
+
 enum obd_sreg {
 	OBD_SREG_TID_X,
 	OBD_SREG_TID_Y,
@@ -190,6 +203,27 @@ enum obd_sreg {
 	OBD_SREG_ENVREG2,
 	OBD_SREG_DYN_SMEM,
 	OBD_SREG_TOTAL_SMEM,
+	/* the reserved shared memory: first byte, end, size, and its two offsets */
+	OBD_SREG_RESERVED_BEGIN,
+	OBD_SREG_RESERVED_END,
+	OBD_SREG_RESERVED_CAP,
+	OBD_SREG_RESERVED_0,
+	OBD_SREG_RESERVED_1,
+	OBD_SREG_CLUSTERID_X,
+	OBD_SREG_CLUSTERID_Y,
+	OBD_SREG_CLUSTERID_Z,
+	OBD_SREG_NCLUSTERID_X,
+	OBD_SREG_NCLUSTERID_Y,
+	OBD_SREG_NCLUSTERID_Z,
+	OBD_SREG_CLUSTER_CTAID_X,
+	OBD_SREG_CLUSTER_CTAID_Y,
+	OBD_SREG_CLUSTER_CTAID_Z,
+	OBD_SREG_CLUSTER_NCTAID_X,
+	OBD_SREG_CLUSTER_NCTAID_Y,
+	OBD_SREG_CLUSTER_NCTAID_Z,
+	OBD_SREG_CLUSTER_CTARANK,
+	OBD_SREG_CLUSTER_NCTARANK,
+	OBD_SREG_EXPLICIT_CLUSTER, /* a predicate */
 	OBD_SREG_COUNT
 };
 

@@ -31,6 +31,7 @@ OPX(fence)
 /* parameters, special registers, addresses of variables: mostly one value for all lanes */
 OPX(param32) OPX(param64) OPX(param_addr) OPX(sreg32) OPX(sreg64) OPX(shared_addr) OPX(local_addr)
 OPX(cvta_shared) OPX(cvta_local) OPX(to_shared) OPX(to_local) OPX(isspacep)
+OPX(cluster_addr)
 OPX(stack_save) OPX(stack_restore) OPX(alloca)
 /* operations among lanes */
 OPX(sync) OPX(activemask) OPX(bar)

@@ -28,6 +28,8 @@
 #define OBD_KERNEL_MAX_PARAM_BYTES 32764u       /* limit of CUDA 12.1 and later */
 #define OBD_BLOCK_MAX_THREADS      1024u
 #define OBD_BLOCK_MAX_SHARED       (227u << 10) /* static + dynamic, bytes */
+#define OBD_CLUSTER_MAX            16u          /* blocks */
+#define OBD_PENDING_LAUNCHES       2048u        /* by device code, unless the program says more */
 
 struct obd_program;
 struct obd_textures;
@@ -72,6 +74,12 @@ struct obd_env {
 	 * added to it. NULL: there are none.
 	 */
 	struct obd_textures *textures;
+	/*
+	 * What device code may ask: an attribute (CUdevice_attribute) or a limit (CUlimit) of the
+	 * device. False: unknown. NULL: nothing is known.
+	 */
+	bool (*ask)(void *user, bool limit, uint32_t which, uint64_t *ret);
+	int ordinal;                 /* of the device */
 	unsigned compute_capability; /* 90 for 9.0 */
 	unsigned sm_count;
 };
@@ -91,6 +99,8 @@ struct obd_kernel {
 	uint32_t registers;   /* an estimate, never 0 */
 	uint32_t max_threads; /* .maxntid product or OBD_BLOCK_MAX_THREADS */
 	uint32_t reqntid[3];  /* 0 when absent */
+	uint32_t cluster[3];  /* .reqnctapercluster, 0 when absent */
+	bool explicit_cluster;
 	uint32_t ptx_version; /* 90 for .version 9.0 */
 	uint32_t target_arch; /* 75 for sm_75 */
 	/* one sentence with the line: why it cannot run on this device. NULL: it can run. */
@@ -135,8 +145,10 @@ struct obd_grid {
 	const struct obd_kernel *kernel;
 	uint32_t grid[3], block[3];
 	uint32_t dynamic_shared; /* bytes */
-	uint32_t cluster[3];     /* 1,1,1 when unused */
-	bool cooperative;        /* all CTAs are resident at once; grid sync is allowed */
+	uint32_t cluster[3];     /* 0 or 1: the kernel's own, if it has one */
+	/* grids launched by device code that have not started yet; 0: OBD_PENDING_LAUNCHES */
+	uint32_t pending_launches;
+	bool cooperative; /* all CTAs are resident at once; grid sync is allowed */
 	/* kernel->param_bytes bytes; obd_grid_run copies them before the grid starts */
 	const void *params;
 	uint64_t grid_id;
@@ -170,7 +182,7 @@ void obd_pool_free(struct obd_pool *pool);
 unsigned obd_pool_threads(const struct obd_pool *pool);
 
 /*
- * Runs a grid to its end. Blocks. The calling thread may be used as one of the workers. Several
+ * Runs a grid to its end, and the grids that it launches. Blocks. The calling thread may be used as one of the workers. Several
  * grids may run at once on one pool. Returns CUDA_SUCCESS or ret_fault->result. SIGSEGV, SIGBUS and
  * SIGFPE caused inside the window are caught. The core installs its handlers once and passes other
  * faults on to the previous handlers.

@@ -239,6 +239,15 @@ static const char registers_text[] =
         "	st.global.v4.u32 [%p1+64], {%r17, %r18, %r19, %r20};\n"
         "	st.global.v4.u32 [%p1+80], {%r21, %r22, %r23, %r24};\n"
         "	st.global.v4.u32 [%p1+96], {%r25, %r26, %r27, %r28};\n	ret;\n}\n"
+        /* the program's shared memory and the reserved one do not overlap */
+        PT_ENTRY("reserved") "{\n	.shared .align 4 .b8 own[2000];\n" PT_PROLOGUE
+        "	mov.u32 %r1, %reserved_smem_offset_begin;\n	mov.u32 %r2, %reserved_smem_offset_end;\n"
+        "	mov.u32 %r3, %reserved_smem_offset_cap;\n	mov.u32 %r4, %reserved_smem_offset_0;\n"
+        "	mov.u32 %r5, %reserved_smem_offset_1;\n	mov.u32 %r8, own;\n	mad.lo.u32 %r8, %t, 4, %r8;\n"
+        "	mad.lo.u32 %r9, %t, 4, %r5;\n	st.shared.u32 [%r8], %t;\n	st.shared.u32 [%r9], %i;\n	bar.sync 0;\n"
+        "	ld.shared.u32 %r6, [%r8];\n	ld.shared.u32 %r7, [%r9];\n	mad.wide.u32 %p1, %i, 32, %p1;\n"
+        "	mov.u32 %r8, own;\n	st.global.v4.u32 [%p1], {%r1, %r2, %r3, %r4};\n"
+        "	st.global.v4.u32 [%p1+16], {%r5, %r6, %r7, %r8};\n	ret;\n}\n"
         PT_ENTRY("time") "{\n" PT_PROLOGUE
         "	mov.u64 %l1, %clock64;\n	mov.u32 %r1, %clock;\n	mov.u64 %l2, %globaltimer;\n"
         "	mov.u32 %r5, %globaltimer_lo;\n"
@@ -317,6 +326,23 @@ static bool run_shape(struct pt_run *run)
 		shape_word(run, got + i * WORDS, grid, block, i / threads, i % threads);
 	free(got);
 	return pt_run_ok(run);
+}
+
+/* The first 72 threads of each block write 288 bytes, what cooperative groups may expect. */
+static bool run_reserved(struct pt_run *run)
+{
+	uint32_t got[144 * 8];
+	CUdeviceptr b = pt_run_put(run, NULL, sizeof got);
+	pt_run_line(run, "reserved", 2, 72, 0, b, 0, 0);
+	pt_run_get(run, b, got, sizeof got);
+	for (uint32_t i = 0; i < 144; i++) {
+		const uint32_t *w = got + i * 8;
+		bool apart = w[0] >= w[7] + 2000 || w[1] <= w[7];
+		if (!apart || w[1] - w[0] != w[2] || w[3] < w[0] || w[4] < w[3] ||
+			w[4] + 288 > w[1] || w[5] != i % 72 || w[6] != i)
+			return pt_run_fail(run, "thread %u: wrong place or value", i);
+	}
+	return true;
 }
 
 static bool run_time(struct pt_run *run)
@@ -431,6 +457,7 @@ void pt_group_block(struct pt_suite *s)
 		pt_case_add(s, run_shape, name, registers_text)->arg[0] = i;
 		free(name);
 	}
+	pt_case_add(s, run_reserved, "reserved shared memory", registers_text);
 	pt_case_add(s, run_time, "clocks", registers_text);
 	pt_case_add(s, run_chain, "each block waits for the one before", waiting_text);
 	pt_case_add(s, run_grid, "cooperative launch, all blocks meet", waiting_text);

@@ -232,6 +232,17 @@ static const char misc_text[] =
         "	and.b32 %r1, %t, 3;\n	mad.wide.u32 %p1, %i, 8, %p1;\n	setp.eq.u32 %q1, %r1, 2;\n	@%q1 exit;\n"
         "	mov.u32 %r4, 0xbbbbbbbb;\n	shfl.sync.bfly.b32 %r2, %i, 1, 0x1f, %r4;\n	setp.gt.u32 %q2, %r1, 1;\n"
         "	vote.sync.ballot.b32 %r3, %q2, %r4;\n	st.global.v2.u32 [%p1], {%r2, %r3};\n	ret;\n}\n"
+        /*
+         * The masks name lanes that do not exist: the block has 20 threads. Then each lane names
+         * the lanes below it and not itself, and no lane waits for another.
+         */
+        PT_ENTRY("partial") "{\n" PT_PROLOGUE
+        "	and.b32 %r1, %t, 3;\n	shfl.sync.idx.b32 %r2, %t, 3, 0x1f, 0xffffffff;\n	setp.ne.u32 %q1, %r1, 0;\n"
+        "	vote.sync.ballot.b32 %r3, %q1, 0xffffffff;\n	match.any.sync.b32 %r4, %r1, 0xffffffff;\n"
+        "	redux.sync.add.u32 %r5, %t, 0xffffffff;\n	elect.sync %r6|%q2, 0xffffffff;\n"
+        "	bar.warp.sync 0xffffffff;\n	mov.u32 %r7, %lanemask_lt;\n	vote.sync.ballot.b32 %r8, %q1, %r7;\n"
+        "	bar.warp.sync %r7;\n	bar.sync 0;\n	mad.wide.u32 %p1, %i, 32, %p1;\n"
+        "	st.global.v4.u32 [%p1], {%r2, %r3, %r4, %r5};\n	st.global.v2.u32 [%p1+16], {%r6, %r8};\n	ret;\n}\n"
         /* a butterfly sum and an inclusive scan over the warp, as programs write them */
         PT_ENTRY("scan") "{\n" PT_PROLOGUE
         "	mad.wide.u32 %p0, %i, 4, %p0;\n	ld.global.u32 %r1, [%p0];\n	mov.u32 %r2, %r1;\n	mov.u32 %r3, %r1;\n"
@@ -342,6 +353,21 @@ static bool run_left(struct pt_run *run)
 	return pt_run_same32(run, "word", got, want, 256);
 }
 
+static bool run_partial(struct pt_run *run)
+{
+	uint32_t got[20 * 8], want[20 * 8], odd = 0xeeeee;
+	CUdeviceptr b = pt_run_put(run, NULL, sizeof got);
+	pt_run_line(run, "partial", 1, 20, 0, b, 0, 0);
+	pt_run_get(run, b, got, sizeof got);
+	memcpy(want, got, sizeof want);
+	for (uint32_t i = 0; i < 20; i++) {
+		const uint32_t w[6] = { 3, odd, UINT32_C(0x11111) << i % 4, 190, 0,
+			odd & ((UINT32_C(1) << i) - 1) };
+		memcpy(want + i * 8, w, sizeof w);
+	}
+	return pt_run_same32(run, "word", got, want, 160);
+}
+
 static bool run_scan(struct pt_run *run)
 {
 	uint32_t in[96], got[192], want[192];
@@ -380,5 +406,6 @@ void pt_group_warp(struct pt_suite *s)
 	pt_case_add(s, run_lanes, "lane registers", misc_text);
 	pt_case_add(s, run_meet, "bar.warp.sync", misc_text);
 	pt_case_add(s, run_left, "warp operations after some lanes left", misc_text);
+	pt_case_add(s, run_partial, "member masks with absent lanes", misc_text);
 	pt_case_add(s, run_scan, "warp sum and scan", misc_text);
 }

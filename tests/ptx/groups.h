@@ -24,6 +24,7 @@
 	X(flow, "branches, calls, divergence") \
 	X(warp, "shuffles, votes, matches, reductions") \
 	X(block, "barriers, special registers, grid shapes") \
+	X(cluster, "thread block clusters") \
 	X(atomic, "atomics, reductions, ordering") \
 	X(runtime, "printf, malloc, assert, faults") \
 	X(matrix, "mma, mma.sp, wmma in all shapes and types") \

@@ -33,11 +33,21 @@ static uint32_t as_narrow(struct obd_builder *b, uint32_t v, enum obd_type t)
 	return w;
 }
 
+uint32_t obd_address_cluster(
+	struct obd_builder *b, enum obd_cluster_op op, uint32_t address, uint32_t rank)
+{
+	uint32_t v = obd_vreg_new(b, OBD_CLASS_64);
+
+	obd_emit(b, OBD_OP_cluster_addr, v, address, rank, N)->e_raw = (uint16_t)op;
+	return v;
+}
+
 uint32_t obd_address_space(const struct obd_stmt *s)
 {
-	return obd_q(s, OBD_Q_shared)   ? OBD_KIND_SHARED
-		: obd_q(s, OBD_Q_local) ? OBD_KIND_LOCAL
-					: OBD_KIND_GLOBAL;
+	return obd_q(s, OBD_Q_remote)    ? OBD_KIND_CLUSTER
+		: obd_q(s, OBD_Q_shared) ? OBD_KIND_SHARED
+		: obd_q(s, OBD_Q_local)  ? OBD_KIND_LOCAL
+					 : OBD_KIND_GLOBAL;
 }
 
 uint32_t obd_address(
@@ -66,10 +76,15 @@ uint32_t obd_address(
 		}
 		base = obd_src_of(b, &sym, *kind == OBD_KIND_SHARED ? OBD_T_U32 : OBD_T_U64);
 	} else if (o->vreg == N) {
+		if (*kind == OBD_KIND_CLUSTER) /* a number is an address of the block itself */
+			*kind = OBD_KIND_SHARED;
 		base = *kind == OBD_KIND_SHARED
 			? obd_const32(b, (uint64_t)offset)
 			: obd_const_new(b, OBD_CLASS_64, (uint64_t)offset, NULL);
 		offset = 0;
+	} else if (*kind == OBD_KIND_CLUSTER) {
+		base = obd_address_cluster(b, OBD_CLUSTER_FLAT, as_wide(b, o->vreg, o->type), N);
+		*kind = OBD_KIND_GLOBAL;
 	} else {
 		base = *kind == OBD_KIND_SHARED ? as_narrow(b, o->vreg, o->type)
 						: as_wide(b, o->vreg, o->type);

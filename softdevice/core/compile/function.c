@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "softdevice/core/compile/body.h"
+#include "softdevice/core/compile/device_rt.h"
 #include "softdevice/core/ptx/token.h"
 
 static const struct {
@@ -36,17 +37,20 @@ static struct obd_func *new_func(struct obd_loader *ld, const char *name, uint32
 static void parse_limits(struct obd_loader *ld, struct obd_function_head *h)
 {
 	while (obd_tok(ld)->kind == OBD_TOK_DOT) {
-		uint32_t *dim = obd_tok_dot_is(ld, "maxntid") ? h->maxntid
-			: obd_tok_dot_is(ld, "reqntid")       ? h->reqntid
-			: obd_tok_dot_is(ld, "maxnreg")       ? h->maxnreg
-			: obd_tok_dot_is(ld, "minnctapersm")  ? h->minnctapersm
-							      : NULL;
+		uint32_t *dim = obd_tok_dot_is(ld, "maxntid")     ? h->maxntid
+			: obd_tok_dot_is(ld, "reqntid")           ? h->reqntid
+			: obd_tok_dot_is(ld, "maxnreg")           ? h->maxnreg
+			: obd_tok_dot_is(ld, "minnctapersm")      ? h->minnctapersm
+			: obd_tok_dot_is(ld, "reqnctapercluster") ? h->reqnctapercluster
+								  : NULL;
 		bool flag = obd_tok_dot_is(ld, "noreturn") ||
 			obd_tok_dot_is(ld, "explicitcluster") ||
 			obd_tok_dot_is(ld, "blocksareclusters");
 
 		if (obd_tok_dot_is(ld, "noreturn"))
 			h->noreturn = true;
+		h->explicit_cluster |=
+			obd_tok_dot_is(ld, "explicitcluster") || dim == h->reqnctapercluster;
 		if (obd_tok_dot_is(ld, "pragma")) {
 			obd_tok_next(ld);
 			while (obd_tok(ld)->kind == OBD_TOK_STRING || obd_tok_is(obd_tok(ld), ','))
@@ -125,6 +129,8 @@ static void layout_kernel(struct obd_loader *ld, struct obd_entry *e, struct obd
 	}
 	k->max_threads = (uint32_t)most;
 	memcpy(k->reqntid, h->reqntid, sizeof(k->reqntid));
+	memcpy(k->cluster, h->reqnctapercluster, sizeof(k->cluster));
+	k->explicit_cluster = h->explicit_cluster;
 	k->ptx_version = ld->prog->ptx_version;
 	k->target_arch = ld->prog->target_arch;
 }
@@ -159,6 +165,10 @@ static struct obd_function_decl *declare_function(struct obd_loader *ld,
 		for (size_t i = 0; i < sizeof(builtins) / sizeof(builtins[0]); i++)
 			if (strcmp(builtins[i].name, d->func->name) == 0)
 				d->func->builtin = builtins[i].id;
+		if (!d->func->builtin) {
+			d->func->builtin = obd_device_rt_find(d->func->name);
+			ld->prog->launches |= d->func->builtin != OBD_BUILTIN_NONE;
+		}
 	}
 	d->func->is_entry = is_entry;
 	d->func->n_arg_words = args;

@@ -9,7 +9,8 @@
 /* What precedes a function's name, and the limits behind its parameters. */
 struct obd_function_head {
 	bool is_entry, is_extern, is_weak, noreturn;
-	uint32_t maxntid[3], reqntid[3];
+	uint32_t maxntid[3], reqntid[3], reqnctapercluster[3];
+	bool explicit_cluster;
 	uint32_t maxnreg[3], minnctapersm[3]; /* only [0] is used */
 };
 

@@ -202,14 +202,20 @@ uint32_t obd_src_of(struct obd_builder *b, const struct obd_operand *o, enum obd
 	case OBD_OPD_SREG: {
 		bool wide = obd_type_class(o->type) == OBD_CLASS_64 || want == OBD_CLASS_64;
 
-		/* %is_explicit_cluster is always false */
-		if (want == OBD_CLASS_PRED && o->value == OBD_SREG_ZERO) {
+		if (want == OBD_CLASS_PRED && o->value == OBD_SREG_EXPLICIT_CLUSTER) {
+			uint32_t n = obd_temp(b, OBD_T_U32);
+
 			v = obd_temp(b, t);
-			obd_emit(b, OBD_OP_pset, v, OBD_NONE, OBD_NONE, OBD_NONE)->imm = 0;
+			obd_emit(b, OBD_OP_sreg32, n, OBD_NONE, OBD_NONE, OBD_NONE)->e_raw =
+				(uint16_t)o->value;
+			obd_emit(b, OBD_OP_eq_32, v, n, obd_const_new(b, OBD_CLASS_32, 1, NULL),
+				OBD_NONE);
 			return v;
 		}
 		if (want != OBD_CLASS_32 && want != OBD_CLASS_64)
 			obd_ptx_fail(b->ld, "a special register cannot be an operand of this type");
+		b->ld->prog->reserved_shared |=
+			o->value >= OBD_SREG_RESERVED_BEGIN && o->value <= OBD_SREG_RESERVED_1;
 		v = obd_vreg_new(b, wide ? OBD_CLASS_64 : OBD_CLASS_32);
 		obd_emit(b, wide ? OBD_OP_sreg64 : OBD_OP_sreg32, v, OBD_NONE, OBD_NONE, OBD_NONE)
 			->e_raw = (uint16_t)o->value;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* mov, packing and unpacking of vectors, and conversions of addresses. */
+#include "softdevice/core/compile/address.h"
 #include "softdevice/core/compile/value.h"
 
 #define N OBD_NONE
@@ -94,6 +95,12 @@ static void lower_cvta(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	obd_operand_count(b, s, 2, 2);
 	if (obd_type_class(t) != OBD_CLASS_64)
 		obd_invalid(b, s, "an address must have a 64-bit type");
+	if (obd_q(s, OBD_Q_remote)) {
+		obd_value_move(b, t, obd_dst(b, s, 0, t),
+			obd_address_cluster(b, to ? OBD_CLUSTER_NARROW : OBD_CLUSTER_FLAT,
+				obd_src(b, s, 1, t), N));
+		return;
+	}
 	if (obd_q(s, OBD_Q_shared))
 		op = to ? OBD_OP_to_shared : OBD_OP_cvta_shared;
 	else if (obd_q(s, OBD_Q_local) || (obd_q(s, OBD_Q_param) && !b->is_entry))
@@ -109,6 +116,7 @@ static void lower_cvta(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 static void lower_isspacep(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	uint32_t space = obd_q(s, OBD_Q_global) ? 0
+		: obd_q(s, OBD_Q_remote)        ? 5
 		: obd_q(s, OBD_Q_shared)        ? 1
 		: obd_q(s, OBD_Q_local)         ? 2
 		: obd_q(s, OBD_Q_const)         ? 3
@@ -121,21 +129,51 @@ static void lower_isspacep(struct obd_builder *b, struct obd_stmt *s, uint32_t a
 		->e_raw = (uint16_t)space;
 }
 
-/* mapa in a cluster of one block returns the address unchanged */
+/* An address operand of 32 or 64 bits, in 64. */
+static uint32_t wide_address(struct obd_builder *b, const struct obd_stmt *s, enum obd_type t)
+{
+	uint32_t v = obd_src(b, s, 1, t), w;
+
+	if (obd_type_class(t) == OBD_CLASS_64)
+		return v;
+	w = obd_vreg_new(b, OBD_CLASS_64);
+	obd_emit(b, OBD_OP_zext32_64, w, v, N, N);
+	return w;
+}
+
+static void put_address(
+	struct obd_builder *b, const struct obd_stmt *s, enum obd_type t, uint32_t wide)
+{
+	if (obd_type_class(t) == OBD_CLASS_64)
+		obd_value_move(b, t, obd_dst(b, s, 0, t), wide);
+	else
+		obd_emit(b, OBD_OP_lo_64, obd_dst(b, s, 0, t), wide, N, N);
+}
+
 static void lower_mapa(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	enum obd_type t = obd_type_at(b, s, 0);
+	uint32_t a, rank;
 
 	(void)arg;
 	obd_operand_count(b, s, 3, 3);
-	obd_value_move(b, t, obd_dst(b, s, 0, t), obd_src(b, s, 1, t));
+	a = wide_address(b, s, t);
+	rank = obd_src(b, s, 2, OBD_T_U32);
+	put_address(b, s, t,
+		obd_address_cluster(b,
+			obd_q(s, OBD_Q_shared) ? OBD_CLUSTER_MAP : OBD_CLUSTER_MAP_FLAT, a, rank));
 }
 
 static void lower_getctarank(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
+	enum obd_type t = obd_type_at(b, s, 0);
+
 	(void)arg;
 	obd_operand_count(b, s, 2, 2);
-	obd_value_move(b, OBD_T_U32, obd_dst(b, s, 0, OBD_T_U32), obd_const32(b, 0));
+	put_address(b, s, OBD_T_U32,
+		obd_address_cluster(b,
+			obd_q(s, OBD_Q_shared) ? OBD_CLUSTER_RANK : OBD_CLUSTER_RANK_FLAT,
+			wide_address(b, s, t), N));
 }
 
 const struct obd_opcode obd_opcodes_move[] = {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "softdevice/core/compile/builder.h"
+#include "softdevice/core/compile/device_rt.h"
 #include "softdevice/core/compile/module.h"
 #include "softdevice/core/compile/reloc.h"
 #include "softdevice/core/texture.h"
@@ -236,14 +237,18 @@ static void resolve_builtins(struct obd_loader *ld)
 
 	for (uint32_t i = 0; i < p->n_funcs; i++) {
 		struct obd_func *f = p->funcs[i];
-		size_t size = strlen(f->name) + 64;
+		size_t size = strlen(f->name) + 80;
 		char *why;
 
 		if (f->defined || f->builtin)
 			continue;
 		f->builtin = OBD_BUILTIN_UNRESOLVED;
 		why = obd_ptx_alloc(ld, size);
-		snprintf(why, size, "it calls the undefined function %s", f->name);
+		snprintf(why, size,
+			obd_device_rt_is_graph(f->name)
+				? "it calls %s: graphs cannot be launched or changed by device code"
+				: "it calls the undefined function %s",
+			f->name);
 		f->refused = why;
 	}
 }

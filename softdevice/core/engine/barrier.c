@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "softdevice/core/engine/cluster.h"
 #include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/slot.h"
 #include "softdevice/core/ops.h"
@@ -89,6 +90,8 @@ const struct obd_insn *obd_barrier(
 		(const uint32_t *)(const void *)(regs + (size_t)in->b * OBD_SLOT_BYTES);
 	uint32_t lane = (uint32_t)__builtin_ctz(m), kind = in->e, id;
 
+	if (w->cta->cluster && (kind == OBD_BAR_CLUSTER_ARRIVE || kind == OBD_BAR_CLUSTER_WAIT))
+		return obd_cluster_barrier(w, in, m);
 	if (kind == OBD_BAR_CLUSTER_ARRIVE)
 		return in + 1;
 	id = kind == OBD_BAR_CLUSTER_WAIT ? OBD_BARRIER_CLUSTER : id_reg[lane];

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "softdevice/core/engine/barrier.h"
+#include "softdevice/core/engine/cluster.h"
 #include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/frame.h"
 #include "softdevice/core/engine/warp.h"
@@ -110,6 +111,7 @@ void obd_cta_start(struct obd_cta *c, uint64_t index)
 		c->ctaid[2] = (uint32_t)(index / g[0] / g[1]);
 	}
 	c->n_live = c->n_threads;
+	c->null_last = 0;
 	for (uint32_t i = 0; c->arrived; i++, c->arrived >>= 1)
 		if (c->arrived & 1)
 			obd_barrier_reset(&c->barriers[i]);
@@ -130,6 +132,9 @@ static bool start_warp(struct obd_warp *w)
 	if (!fr)
 		return false;
 	fr->refs = 1;
+	if (w->cta->launch->program->launches)
+		memset(w->errors, 0, sizeof(w->errors));
+	w->cluster_arrived = 0;
 	w->live = w->born;
 	w->steps = 0;
 	w->n_paths = 1;
@@ -193,6 +198,8 @@ enum obd_cta_turn obd_cta_run(struct obd_cta *c)
 			obd_fault_abort(l);
 			return OBD_TURN_STOP;
 		}
+		if (!ran && c->cluster && obd_cluster_can_run(c))
+			return OBD_TURN_MORE;
 		if (!ran)
 			report_deadlock(c);
 		if (spinning && spinning == ran)

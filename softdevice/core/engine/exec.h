@@ -96,6 +96,10 @@ struct obd_warp {
 	uint32_t n_paths;
 	enum obd_warp_state state;
 	struct obd_path paths[OBD_LANES];
+	/* of each thread: what cudaGetLastError returns; only in programs that launch grids */
+	uint32_t errors[OBD_LANES];
+	/* lanes that have arrived at the cluster's barrier, which is not complete */
+	uint32_t cluster_arrived;
 };
 
 struct obd_barrier {
@@ -119,6 +123,9 @@ struct obd_cta {
 	size_t local_size;
 	struct obd_barrier barriers[OBD_MAX_BARRIERS];
 	uint32_t first_sp[OBD_LANES]; /* of a warp that starts */
+	struct obd_cluster *cluster; /* NULL: the launch has none */
+	uint32_t rank;               /* in the cluster */
+	uint64_t null_last; /* the last work on the block's NULL stream (family.h); 0: none */
 	struct obd_mbarrier_wait *waits;
 	struct obd_warp *warps;
 };
@@ -129,8 +136,9 @@ struct obd_launch {
 	struct obd_program *program;
 	const struct obd_entry *entry;
 	const struct obd_func *func;
-	char *params;    /* in the window, so that cvta.param works */
-	char *workspace; /* for the cooperative grid barrier; in the window */
+	size_t params_size; /* bytes of params and workspace */
+	char *params;       /* in the window, so that cvta.param works */
+	char *workspace;    /* for the cooperative grid barrier; in the window */
 	uint64_t n_ctas;
 	_Atomic uint64_t next_cta; /* blocks are started in index order */
 	_Atomic uint64_t done_ctas;
@@ -139,10 +147,27 @@ struct obd_launch {
 	/* Written by the thread that set fault_taken. Read after all workers have returned. */
 	struct obd_fault fault;
 	_Atomic uint64_t longest; /* instructions of the warp that executed most */
+	/* blocks of a cluster, 1: no clusters; then all sides are 1 */
+	uint32_t cluster_size, cluster[3];
 	uint32_t shared_size;
+	uint32_t reserved_at;    /* offset of the reserved shared memory, behind the program's */
 	uint32_t resident_limit; /* number of blocks that one worker may hold at once */
 	unsigned n_workers;
 	uint32_t pool_refs; /* number of workers that use the launch; the pool's lock */
+	/*
+	 * Of a launch whose code launches grids (family.h), else NULL. `joined` and `left` are
+	 * called with the pool's lock held when a worker enters or has left the launch; `help` by a
+	 * worker that `wants_help`.
+	 */
+	struct obd_node *node;
+	void (*joined)(struct obd_launch *l);
+	void (*left)(struct obd_launch *l);
+	void (*help)(struct obd_launch *l);
+	/* The functions of the device runtime that launch, as obd_rt_call. */
+	bool (*runtime)(struct obd_warp *w, const struct obd_insn *in, const struct obd_func *f,
+		char *regs, uint32_t m);
+	/* For the memory checker: memory that belongs to the family. */
+	bool (*owns)(const struct obd_launch *l, uintptr_t at, size_t size);
 	struct obd_launch *next;
 };
 
@@ -151,12 +176,16 @@ struct obd_worker {
 	struct obd_launch *launch;
 	struct obd_cta *ctas, *free_ctas;
 	uint32_t n_ctas;
+	/* of a launch with clusters: all, and those without running blocks; they own the blocks */
+	struct obd_cluster *clusters, *free_clusters;
 	struct obd_frame **free_frames; /* by function index; the constants are filled in */
 	struct obd_frame *all_frames;
 	struct obd_warp *cur_warp;
 	uint64_t lane_instructions;
 	uint64_t longest; /* instructions of the warp that executed most */
 	uint32_t n_run;
+	/* device code waits for grids that were launched: run one before the next turn */
+	bool wants_help;
 	sigjmp_buf jmp;
 };
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "softdevice/core/engine/cluster.h"
 #include "softdevice/core/engine/guard.h"
 #include "softdevice/core/ops.h"
 
@@ -202,12 +203,11 @@ void obd_fault_memcheck(
 		uint32_t i = (uint32_t)__builtin_ctz(r);
 		uintptr_t a = (uintptr_t)w->addr[i];
 
-		if (a - w->shared_base < w->shared_bytes ||
-			a - (uintptr_t)w->cta->local < w->cta->local_size ||
+		if (obd_cluster_owns(w, a) || a - (uintptr_t)w->cta->local < w->cta->local_size ||
 			a - (uintptr_t)l->params < l->entry->pub.param_bytes ||
 			(l->workspace && a - (uintptr_t)l->workspace < 64))
 			continue;
-		if (!env->check(env->user, a, size)) {
+		if (!env->check(env->user, a, size) && !(l->owns && l->owns(l, a, size))) {
 			describe_access(w, in, i, a, size, write, false);
 			leave_worker(w);
 		}

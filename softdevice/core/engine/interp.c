@@ -16,6 +16,7 @@
 #include "softdevice/core/engine/atomics.h"
 #include "softdevice/core/engine/barrier.h"
 #include "softdevice/core/engine/bulk.h"
+#include "softdevice/core/engine/cluster.h"
 #include "softdevice/core/engine/cvt.h"
 #include "softdevice/core/engine/exec.h"
 #include "softdevice/core/engine/fault.h"

@@ -222,7 +222,14 @@ CONVERT_ADDRESS(cvta_local, lb[i] + a)
 CONVERT_ADDRESS(to_shared, (u64)(u32)(a - sb))
 CONVERT_ADDRESS(to_local, a - lb[i])
 
-/* e: 0 global, 1 shared, 2 local, 3 const, 4 param */
+HANDLER(H_cluster_addr)
+{
+	OUTSIDE();
+	obd_cluster_address(w, in, regs, m);
+	NEXT_H;
+}
+
+/* e: 0 global, 1 shared, 2 local, 3 const, 4 param, 5 shared of the cluster */
 HANDLER(H_isspacep)
 {
 	const u64 *pa = (const u64 *)(const void *)REG(in->a);
@@ -242,13 +249,15 @@ HANDLER(H_isspacep)
 				a - (u64)(uintptr_t)l->program->globals[g].addr <
 					l->program->globals[g].size)
 				cnst = true;
+		bool peer = obd_cluster_owns(w, a);
 		bool global =
-			!shared && !local && !param && !cnst && a - w->window_base < w->window_size;
+			!peer && !local && !param && !cnst && a - w->window_base < w->window_size;
 		bool r = in->e == 0  ? global
 			: in->e == 1 ? shared
 			: in->e == 2 ? local
 			: in->e == 3 ? cnst
-				     : param;
+			: in->e == 4 ? param
+				     : peer;
 
 		p |= r ? lane_bit[i] : 0;
 	}

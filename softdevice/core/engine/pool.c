@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "softdevice/core/engine/pool.h"
 #include "softdevice/core/engine/stats.h"
 #include "softdevice/core/engine/worker.h"
 
@@ -36,6 +37,77 @@ static bool has_work(struct obd_launch *l)
 	return !atomic_load(&l->stop) && atomic_load(&l->next_cta) < l->n_ctas;
 }
 
+void obd_pool_lock(struct obd_pool *pool)
+{
+	pthread_mutex_lock(&pool->lock);
+}
+
+void obd_pool_unlock(struct obd_pool *pool)
+{
+	pthread_mutex_unlock(&pool->lock);
+}
+
+void obd_pool_wait(struct obd_pool *pool)
+{
+	pthread_cond_wait(&pool->left, &pool->lock);
+}
+
+void obd_pool_wake(struct obd_pool *pool)
+{
+	pthread_cond_broadcast(&pool->left);
+}
+
+void obd_pool_add(struct obd_pool *pool, struct obd_launch *l)
+{
+	l->next = pool->launches;
+	pool->launches = l;
+	if (l->n_ctas < pool->n_threads)
+		for (uint64_t i = 0; i < l->n_ctas; i++)
+			pthread_cond_signal(&pool->work);
+	else
+		pthread_cond_broadcast(&pool->work);
+}
+
+void obd_pool_remove(struct obd_pool *pool, struct obd_launch *l)
+{
+	for (struct obd_launch **at = &pool->launches; *at; at = &(*at)->next)
+		if (*at == l) {
+			*at = l->next;
+			return;
+		}
+}
+
+struct obd_launch *obd_pool_find(struct obd_pool *pool,
+	bool (*wanted)(const struct obd_launch *l, const void *arg), const void *arg)
+{
+	struct obd_launch *l = pool->launches;
+
+	while (l && !(has_work(l) && wanted(l, arg)))
+		l = l->next;
+	return l;
+}
+
+void obd_pool_join(struct obd_launch *l)
+{
+	l->pool_refs++;
+	if (l->joined)
+		l->joined(l);
+}
+
+void obd_pool_leave(struct obd_pool *pool, struct obd_launch *l)
+{
+	l->pool_refs--;
+	if (l->left)
+		l->left(l);
+	else if (l->pool_refs == 0)
+		pthread_cond_broadcast(&pool->left);
+}
+
+bool obd_pool_is_over(struct obd_launch *l)
+{
+	return l->pool_refs == 0 && !has_work(l);
+}
+
 static void *helper(void *arg)
 {
 	struct obd_pool *pool = arg;
@@ -50,12 +122,11 @@ static void *helper(void *arg)
 			pthread_cond_wait(&pool->work, &pool->lock);
 			continue;
 		}
-		l->pool_refs++;
+		obd_pool_join(l);
 		pthread_mutex_unlock(&pool->lock);
 		obd_worker_run(l);
 		pthread_mutex_lock(&pool->lock);
-		if (--l->pool_refs == 0)
-			pthread_cond_broadcast(&pool->left);
+		obd_pool_leave(pool, l);
 	}
 	pthread_mutex_unlock(&pool->lock);
 	return NULL;
@@ -166,46 +237,93 @@ static CUresult check_shape(const struct obd_grid *g, struct obd_fault *ret_faul
 	return CUDA_SUCCESS;
 }
 
-CUresult obd_grid_run(
-	struct obd_pool *pool, const struct obd_grid *grid, struct obd_fault *ret_fault)
+/* The launch's cluster, or else the kernel's own. */
+static CUresult cluster_set(struct obd_launch *l, struct obd_fault *ret_fault)
+{
+	const struct obd_grid *g = l->grid;
+	bool given = (uint64_t)g->cluster[0] * g->cluster[1] * g->cluster[2] > 1;
+	const uint32_t *from = given ? g->cluster : g->kernel->cluster;
+	uint64_t size = 1;
+	bool ok = true;
+
+	for (int i = 0; i < 3; i++) {
+		l->cluster[i] = from[i] ? from[i] : 1;
+		ok &= l->cluster[i] <= OBD_CLUSTER_MAX && g->grid[i] % l->cluster[i] == 0;
+		size *= l->cluster[i];
+	}
+	if (!ok || size > OBD_CLUSTER_MAX)
+		return refuse(ret_fault, CUDA_ERROR_INVALID_CLUSTER_SIZE,
+			"the cluster has more than 16 blocks or does not divide the grid",
+			g->kernel->name);
+	l->cluster_size = (uint32_t)size;
+	return CUDA_SUCCESS;
+}
+
+CUresult obd_launch_open(
+	struct obd_launch *l, const struct obd_grid *grid, struct obd_fault *ret_fault)
 {
 	const struct obd_entry *entry = (const struct obd_entry *)(const void *)grid->kernel;
 	const struct obd_env *env = &grid->program->env;
-	struct obd_launch l = {
-		.grid = grid, .program = grid->program, .entry = entry, .func = entry->func
-	};
 	CUresult r = check_shape(grid, ret_fault);
 	size_t param_size =
 		(grid->kernel->param_bytes + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN +
 		PARAM_ALIGN;
-	size_t block = param_size + WORKSPACE_BYTES;
 
+	*l = (struct obd_launch){
+		.grid = grid, .program = grid->program, .entry = entry, .func = entry->func
+	};
+	if (!r)
+		r = cluster_set(l, ret_fault);
 	if (r)
 		return r;
-	l.n_ctas = (uint64_t)grid->grid[0] * grid->grid[1] * grid->grid[2];
-	l.shared_size = grid->kernel->static_shared + grid->dynamic_shared;
-	l.shared_size = l.shared_size < SHARED_LEAST ? SHARED_LEAST : (l.shared_size + 15) & ~15u;
-	l.resident_limit = grid->cooperative ? UINT32_MAX : RESIDENT_BLOCKS;
-	l.params = env->scratch_alloc(env->user, block, PARAM_ALIGN);
-	if (!l.params)
+	l->params_size = param_size + WORKSPACE_BYTES;
+	l->n_ctas = (uint64_t)grid->grid[0] * grid->grid[1] * grid->grid[2];
+	l->shared_size = grid->kernel->static_shared + grid->dynamic_shared;
+	l->shared_size =
+		l->shared_size < SHARED_LEAST ? SHARED_LEAST : (l->shared_size + 15) & ~15u;
+	l->reserved_at = l->shared_size;
+	l->shared_size += grid->program->reserved_shared ? OBD_RESERVED_SHARED : 0;
+	l->resident_limit = grid->cooperative ? UINT32_MAX : RESIDENT_BLOCKS;
+	l->params = env->scratch_alloc(env->user, l->params_size, PARAM_ALIGN);
+	if (!l->params)
 		return refuse(ret_fault, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
 			"out of device memory for the parameters", grid->kernel->name);
-	memset(l.params, 0, block);
-	if (grid->kernel->param_bytes)
-		memcpy(l.params, grid->params, grid->kernel->param_bytes);
+	memset(l->params, 0, l->params_size);
+	if (grid->kernel->param_bytes && grid->params)
+		memcpy(l->params, grid->params, grid->kernel->param_bytes);
 	/* cooperative groups' grid barrier expects its size, then the arrival counter */
 	if (grid->cooperative) {
 		uint32_t size = WORKSPACE_BYTES;
 
-		l.workspace = l.params + param_size;
-		memcpy(l.workspace, &size, sizeof(size));
+		l->workspace = l->params + param_size;
+		memcpy(l->workspace, &size, sizeof(size));
 	}
+	return CUDA_SUCCESS;
+}
+
+void obd_launch_close(struct obd_launch *l)
+{
+	const struct obd_env *env = &l->program->env;
+
+	if (l->params)
+		env->scratch_free(env->user, l->params, l->params_size);
+	l->params = NULL;
+	obd_stats_launched(atomic_load_explicit(&l->longest, memory_order_relaxed));
+}
+
+CUresult obd_grid_run_alone(
+	struct obd_pool *pool, const struct obd_grid *grid, struct obd_fault *ret_fault)
+{
+	struct obd_launch l;
+	CUresult r = obd_launch_open(&l, grid, ret_fault);
+
+	if (r)
+		return r;
 	if (pool->n_threads && l.n_ctas > 1)
 		run_with_helpers(pool, &l);
 	else
 		obd_worker_run(&l);
-	env->scratch_free(env->user, l.params, block);
-	obd_stats_launched(atomic_load_explicit(&l.longest, memory_order_relaxed));
+	obd_launch_close(&l);
 	if (atomic_load(&l.fault_taken)) {
 		*ret_fault = l.fault;
 		return l.fault.result;

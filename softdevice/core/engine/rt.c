@@ -12,36 +12,10 @@
 
 #include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/format.h"
+#include "softdevice/core/engine/rt_words.h"
 #include "softdevice/core/ops.h"
 
 #define MAX_STRING 4096u /* bytes of a string argument of assert */
-
-static uint32_t word(const struct obd_warp *w, const struct obd_insn *in, const char *regs,
-	uint32_t index, uint32_t lane)
-{
-	const uint16_t *list = w->cur->frame->func->call_ops + in->u.imm;
-
-	if (index >= list[0])
-		return 0;
-	return ((const uint32_t *)(const void *)(regs +
-		(size_t)list[2 + index] * OBD_SLOT_BYTES))[lane];
-}
-
-static uint64_t wide(const struct obd_warp *w, const struct obd_insn *in, const char *regs,
-	uint32_t index, uint32_t lane)
-{
-	return word(w, in, regs, index, lane) | (uint64_t)word(w, in, regs, index + 1, lane) << 32;
-}
-
-static void set_result(const struct obd_warp *w, const struct obd_insn *in, char *regs,
-	uint32_t index, uint32_t lane, uint32_t v)
-{
-	const uint16_t *list = w->cur->frame->func->call_ops + in->u.imm;
-
-	if (index < list[1])
-		((uint32_t *)(void *)(regs +
-			(size_t)list[2 + list[0] + index] * OBD_SLOT_BYTES))[lane] = v;
-}
 
 /* A string in device memory, checked against the window. A longer string is cut. */
 static const char *device_string(
@@ -64,10 +38,10 @@ static void do_assert(struct obd_warp *w, const struct obd_insn *in, const char 
 
 	for (uint32_t r = m; r; r &= r - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(r);
-		const char *expr = device_string(w, in, lane, wide(w, in, regs, 0, lane));
-		const char *file = device_string(w, in, lane, wide(w, in, regs, 2, lane));
-		uint32_t line = word(w, in, regs, 4, lane);
-		const char *func = device_string(w, in, lane, wide(w, in, regs, 5, lane));
+		const char *expr = device_string(w, in, lane, obd_rt_wide(w, in, regs, 0, lane));
+		const char *file = device_string(w, in, lane, obd_rt_wide(w, in, regs, 2, lane));
+		uint32_t line = obd_rt_word(w, in, regs, 4, lane);
+		const char *func = device_string(w, in, lane, obd_rt_wide(w, in, regs, 5, lane));
 		const uint32_t *b = w->cta->ctaid;
 		int n = snprintf(text, sizeof(text),
 			"%.255s:%u: %.255s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion "
@@ -89,8 +63,8 @@ static void do_printf(struct obd_warp *w, const struct obd_insn *in, char *regs,
 
 	for (uint32_t r = m; r; r &= r - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(r);
-		const char *fmt = device_string(w, in, lane, wide(w, in, regs, 0, lane));
-		uint64_t args = wide(w, in, regs, 2, lane);
+		const char *fmt = device_string(w, in, lane, obd_rt_wide(w, in, regs, 0, lane));
+		uint64_t args = obd_rt_wide(w, in, regs, 2, lane);
 		char *text = NULL;
 		size_t size = 0;
 		int n = obd_format(fmt, args, w->window_base, w->window_size, &text, &size);
@@ -107,7 +81,7 @@ static void do_printf(struct obd_warp *w, const struct obd_insn *in, char *regs,
 		if (text && size)
 			env->print(env->user, text, size);
 		free(text);
-		set_result(w, in, regs, 0, lane, (uint32_t)n);
+		obd_rt_result(w, in, regs, 0, lane, (uint32_t)n);
 	}
 }
 
@@ -117,11 +91,11 @@ static void do_malloc(struct obd_warp *w, const struct obd_insn *in, char *regs,
 
 	for (uint32_t r = m; r; r &= r - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(r);
-		uint64_t size = wide(w, in, regs, 0, lane);
+		uint64_t size = obd_rt_wide(w, in, regs, 0, lane);
 		uint64_t p = (uint64_t)(uintptr_t)env->heap_alloc(env->user, (size_t)size);
 
-		set_result(w, in, regs, 0, lane, (uint32_t)p);
-		set_result(w, in, regs, 1, lane, (uint32_t)(p >> 32));
+		obd_rt_result(w, in, regs, 0, lane, (uint32_t)p);
+		obd_rt_result(w, in, regs, 1, lane, (uint32_t)(p >> 32));
 	}
 }
 
@@ -130,7 +104,7 @@ static void do_free(struct obd_warp *w, const struct obd_insn *in, char *regs, u
 	const struct obd_env *env = &w->cta->launch->program->env;
 
 	for (uint32_t r = m; r; r &= r - 1) {
-		uint64_t p = wide(w, in, regs, 0, (uint32_t)__builtin_ctz(r));
+		uint64_t p = obd_rt_wide(w, in, regs, 0, (uint32_t)__builtin_ctz(r));
 
 		if (p)
 			env->heap_free(env->user, (void *)(uintptr_t)p);
@@ -145,7 +119,7 @@ static void do_condition(
 
 	for (uint32_t r = m; r; r &= r - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(r);
-		uint64_t a = w->addr[lane] = wide(w, in, regs, 0, lane);
+		uint64_t a = w->addr[lane] = obd_rt_wide(w, in, regs, 0, lane);
 
 		if (a - w->window_base > w->window_size - sizeof(uint32_t) || a % sizeof(uint32_t))
 			bad |= 1u << lane;
@@ -160,11 +134,11 @@ static void do_condition(
 		uint32_t lane = (uint32_t)__builtin_ctz(r);
 
 		atomic_store_explicit((_Atomic uint32_t *)(uintptr_t)w->addr[lane],
-			word(w, in, regs, 2, lane), memory_order_relaxed);
+			obd_rt_word(w, in, regs, 2, lane), memory_order_relaxed);
 	}
 }
 
-void obd_rt_call(struct obd_warp *w, const struct obd_insn *in, const struct obd_func *f,
+bool obd_rt_call(struct obd_warp *w, const struct obd_insn *in, const struct obd_func *f,
 	char *regs, uint32_t m)
 {
 	switch (f->builtin) {
@@ -185,6 +159,8 @@ void obd_rt_call(struct obd_warp *w, const struct obd_insn *in, const struct obd
 		break;
 	case OBD_BUILTIN_NANOSLEEP:
 		break;
+	case OBD_BUILTIN_BUFFER ... OBD_BUILTIN_BLOCK_SYNC:
+		return w->cta->launch->runtime(w, in, f, regs, m);
 	default: {
 		char what[110];
 
@@ -192,4 +168,5 @@ void obd_rt_call(struct obd_warp *w, const struct obd_insn *in, const struct obd
 		obd_fault_raise(w, in, m, CUDA_ERROR_INVALID_PC, what);
 	}
 	}
+	return false;
 }

@@ -9,8 +9,11 @@
 
 #include "softdevice/core/engine/exec.h"
 
-/* Calls the function. Its arguments are words in the caller's registers. */
-void obd_rt_call(struct obd_warp *w, const struct obd_insn *in, const struct obd_func *f,
+/*
+ * Calls the function. Its arguments are words in the caller's registers. True: it cannot run now;
+ * the path must yield and call it again.
+ */
+bool obd_rt_call(struct obd_warp *w, const struct obd_insn *in, const struct obd_func *f,
 	char *regs, uint32_t m);
 
 #endif

@@ -20,6 +20,7 @@ uint64_t obd_sreg_uniform(const struct obd_warp *w, uint32_t which)
 	const struct obd_launch *l = c->launch;
 	const struct obd_grid *g = l->grid;
 	uint64_t ws = (uint64_t)(uintptr_t)l->workspace;
+	uint32_t i;
 
 	switch (which) {
 	case OBD_SREG_NTID_X:
@@ -72,6 +73,32 @@ uint64_t obd_sreg_uniform(const struct obd_warp *w, uint32_t which)
 		return g->dynamic_shared;
 	case OBD_SREG_TOTAL_SMEM:
 		return l->entry->pub.static_shared + g->dynamic_shared;
+	case OBD_SREG_CLUSTERID_X ... OBD_SREG_CLUSTERID_Z:
+		i = which - OBD_SREG_CLUSTERID_X;
+		return c->ctaid[i] / l->cluster[i];
+	case OBD_SREG_NCLUSTERID_X ... OBD_SREG_NCLUSTERID_Z:
+		i = which - OBD_SREG_NCLUSTERID_X;
+		return g->grid[i] / l->cluster[i];
+	case OBD_SREG_CLUSTER_CTAID_X ... OBD_SREG_CLUSTER_CTAID_Z:
+		i = which - OBD_SREG_CLUSTER_CTAID_X;
+		return c->ctaid[i] % l->cluster[i];
+	case OBD_SREG_CLUSTER_NCTAID_X ... OBD_SREG_CLUSTER_NCTAID_Z:
+		return l->cluster[which - OBD_SREG_CLUSTER_NCTAID_X];
+	case OBD_SREG_CLUSTER_CTARANK:
+		return c->rank;
+	case OBD_SREG_CLUSTER_NCTARANK:
+		return l->cluster_size;
+	case OBD_SREG_EXPLICIT_CLUSTER:
+		return l->cluster_size > 1 || l->entry->pub.explicit_cluster;
+	case OBD_SREG_RESERVED_BEGIN:
+	case OBD_SREG_RESERVED_0:
+		return l->reserved_at;
+	case OBD_SREG_RESERVED_1:
+		return l->reserved_at + OBD_RESERVED_SHARED / 2;
+	case OBD_SREG_RESERVED_END:
+		return l->reserved_at + OBD_RESERVED_SHARED;
+	case OBD_SREG_RESERVED_CAP:
+		return OBD_RESERVED_SHARED;
 	default:
 		return 0;
 	}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "softdevice/core/engine/barrier.h"
+#include "softdevice/core/engine/cluster.h"
 #include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/frame.h"
 #include "softdevice/core/engine/rt.h"
@@ -101,7 +102,12 @@ const struct obd_insn *obd_warp_call(struct obd_warp *w, const struct obd_insn *
 	struct obd_path *p = w->cur;
 
 	if (f->builtin) {
-		obd_rt_call(w, in, f, regs, m);
+		if (obd_rt_call(w, in, f, regs, m)) {
+			p->pc = in;
+			w->yield = true;
+			w->spinning++;
+			return OBD_LEAVE;
+		}
 		p->pc = in + 1;
 		if (m == p->mask)
 			return in + 1;
@@ -233,6 +239,8 @@ const struct obd_insn *obd_warp_exit(struct obd_warp *w, const struct obd_insn *
 		remove_path(w, p);
 	for (uint32_t rest = w->cta->arrived; rest; rest &= rest - 1)
 		obd_barrier_check(w->cta, (uint32_t)__builtin_ctz(rest));
+	if (w->cta->cluster)
+		obd_cluster_exit(w, m);
 	return OBD_LEAVE;
 }
 

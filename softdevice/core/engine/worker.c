@@ -7,6 +7,7 @@
 #include <immintrin.h>
 #endif
 
+#include "softdevice/core/engine/cluster_run.h"
 #include "softdevice/core/engine/cta.h"
 #include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/frame.h"
@@ -18,6 +19,8 @@ static struct obd_cta *take_cta(struct obd_worker *wk)
 	struct obd_launch *l = wk->launch;
 	uint64_t index = atomic_load_explicit(&l->next_cta, memory_order_relaxed);
 
+	if (l->cluster_size > 1)
+		return obd_cluster_take(wk);
 	do {
 		if (index >= l->n_ctas)
 			return NULL;
@@ -75,12 +78,14 @@ static void work(struct obd_worker *wk)
 	struct obd_launch *l = wk->launch;
 
 	while (!atomic_load_explicit(&l->stop, memory_order_relaxed)) {
-		struct obd_cta *c = wk->ctas ? wk->ctas : take_cta(wk), *fresh;
+		struct obd_cta *c = wk->ctas, *fresh;
 
-		if (!c)
-			return;
-		if (!wk->ctas)
-			append(&wk->ctas, c);
+		if (!c) {
+			c = take_cta(wk);
+			if (!c)
+				return;
+			prepend(&wk->ctas, c);
+		}
 		switch (obd_cta_run(c)) {
 		case OBD_TURN_STOP:
 			return;
@@ -88,9 +93,17 @@ static void work(struct obd_worker *wk)
 			note_steps(wk, c);
 			wk->ctas = c->next;
 			wk->n_ctas--;
-			prepend(&wk->free_ctas, c);
+			if (c->cluster)
+				obd_cluster_block_done(wk, c);
+			else
+				prepend(&wk->free_ctas, c);
 			break;
 		case OBD_TURN_MORE:
+			if (wk->wants_help) {
+				wk->wants_help = false;
+				l->help(l);
+				obd_fault_enter(wk); /* help has run another worker */
+			}
 			wk->ctas = c->next;
 			append(&wk->ctas, c);
 			fresh = wk->n_ctas < l->resident_limit ? take_cta(wk) : NULL;
@@ -111,7 +124,10 @@ static void free_list(struct obd_cta *c)
 
 static void worker_free(struct obd_worker *wk)
 {
-	free_list(wk->ctas);
+	if (wk->launch->cluster_size > 1)
+		obd_cluster_free_all(wk);
+	else
+		free_list(wk->ctas);
 	free_list(wk->free_ctas);
 	obd_frame_free_all(wk);
 	free(wk->free_frames);

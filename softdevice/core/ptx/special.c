@@ -33,25 +33,28 @@ static const struct {
 	{ "%dynamic_smem_size", OBD_SREG_DYN_SMEM, 0 },
 	{ "%total_smem_size", OBD_SREG_TOTAL_SMEM, 0 },
 	{ "%aggr_smem_size", OBD_SREG_TOTAL_SMEM, 0 },
-	{ "%is_explicit_cluster", OBD_SREG_ZERO, 0 },
-	{ "%cluster_ctarank", OBD_SREG_ZERO, 0 },
-	{ "%cluster_nctarank", OBD_SREG_ONE, 0 },
-	{ "%reserved_smem_offset_begin", OBD_SREG_ZERO, 0 },
+	{ "%is_explicit_cluster", OBD_SREG_EXPLICIT_CLUSTER, 0 },
+	{ "%cluster_ctarank", OBD_SREG_CLUSTER_CTARANK, 0 },
+	{ "%cluster_nctarank", OBD_SREG_CLUSTER_NCTARANK, 0 },
+	{ "%reserved_smem_offset_begin", OBD_SREG_RESERVED_BEGIN, 0 },
+	{ "%reserved_smem_offset_end", OBD_SREG_RESERVED_END, 0 },
+	{ "%reserved_smem_offset_cap", OBD_SREG_RESERVED_CAP, 0 },
+	{ "%reserved_smem_offset_0", OBD_SREG_RESERVED_0, 0 },
+	{ "%reserved_smem_offset_1", OBD_SREG_RESERVED_1, 0 },
 };
 
 static const struct {
 	const char *name;
 	uint8_t first; /* number for x; y and z follow */
-	bool same;     /* x, y and z have the same number */
 } vector_sregs[] = {
-	{ "%tid", OBD_SREG_TID_X, false },
-	{ "%ntid", OBD_SREG_NTID_X, false },
-	{ "%ctaid", OBD_SREG_CTAID_X, false },
-	{ "%nctaid", OBD_SREG_NCTAID_X, false },
-	{ "%clusterid", OBD_SREG_CTAID_X, false },
-	{ "%nclusterid", OBD_SREG_NCTAID_X, false },
-	{ "%cluster_ctaid", OBD_SREG_ZERO, true },
-	{ "%cluster_nctaid", OBD_SREG_ONE, true },
+	{ "%tid", OBD_SREG_TID_X },
+	{ "%ntid", OBD_SREG_NTID_X },
+	{ "%ctaid", OBD_SREG_CTAID_X },
+	{ "%nctaid", OBD_SREG_NCTAID_X },
+	{ "%clusterid", OBD_SREG_CLUSTERID_X },
+	{ "%nclusterid", OBD_SREG_NCLUSTERID_X },
+	{ "%cluster_ctaid", OBD_SREG_CLUSTER_CTAID_X },
+	{ "%cluster_nctaid", OBD_SREG_CLUSTER_NCTAID_X },
 };
 
 bool obd_special_parse(struct obd_loader *ld, const struct obd_token *name, uint64_t *ret_number,
@@ -66,9 +69,8 @@ bool obd_special_parse(struct obd_loader *ld, const struct obd_token *name, uint
 		uint32_t axis = (uint32_t)(obd_tok(ld)->text[0] - 'x');
 
 		*ret_type = OBD_T_U32;
-		*ret_number = obd_tok(ld)->text[0] == 'w' ? OBD_SREG_ZERO
-			: vector_sregs[i].same            ? vector_sregs[i].first
-							  : vector_sregs[i].first + axis;
+		*ret_number =
+			obd_tok(ld)->text[0] == 'w' ? OBD_SREG_ZERO : vector_sregs[i].first + axis;
 		obd_tok_next(ld);
 		return true;
 	}

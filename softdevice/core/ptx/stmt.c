@@ -76,6 +76,8 @@ static void add_qualifier(struct obd_loader *ld, struct obd_stmt *s)
 		uint32_t q = qualifiers[i].q;
 
 		s->quals[q / 64] |= 1ull << (q % 64);
+		if (obd_tok_text_is(t, "shared::cluster")) /* is shared memory, too */
+			s->quals[OBD_Q_remote / 64] |= 1ull << (OBD_Q_remote % 64);
 		if (is_ordered(q) && s->n_order < sizeof(s->order))
 			s->order[s->n_order++] = (uint8_t)q;
 		return;

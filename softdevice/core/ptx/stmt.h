@@ -25,7 +25,7 @@
 	Q(notanumber) Q(normal) Q(subnormal) Q(warp) Q(wait) Q(async) Q(bulk) Q(commit_group) \
 	Q(wait_group) Q(wait_all) Q(launch_dependents) Q(proxy) Q(alias) Q(mode) Q(wt_hint) \
 	Q(unsupported) Q(l2) Q(oob) Q(entry) Q(divergent) Q(mbarrier_init) Q(noinc) Q(gl) \
-	Q(unified) Q(mask)
+	Q(unified) Q(mask) Q(remote)
 /* clang-format on */
 
 enum obd_qualifier {

@@ -131,6 +131,26 @@ TEST(clusters)
 	OK(obf_launch_check(ctx, first, &launch));
 }
 
+/* The kernel's own clusters, when the launch names none. */
+TEST(clusters_of_the_kernel)
+{
+	struct obf_launch launch = { .grid = { 16, 2, 1 }, .block = { 32, 1, 1 } };
+
+	load();
+	first->attrs.cluster[0] = 4;
+	first->attrs.cluster[1] = 2;
+	first->attrs.cluster[2] = 1;
+	OK(obf_launch_check(ctx, first, &launch));
+	launch.grid[0] = 15;
+	CHECK_INT(obf_launch_check(ctx, first, &launch), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+	launch.grid[0] = 16;
+	launch.cluster[0] = 2;
+	launch.cluster[1] = 2;
+	CHECK_INT(obf_launch_check(ctx, first, &launch), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+	launch.cluster[0] = 4;
+	OK(obf_launch_check(ctx, first, &launch));
+}
+
 TEST(configurations)
 {
 	CUlaunchAttribute attrs[4] = {
