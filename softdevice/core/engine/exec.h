@@ -123,8 +123,8 @@ struct obd_cta {
 	size_t local_size;
 	struct obd_barrier barriers[OBD_MAX_BARRIERS];
 	uint32_t first_sp[OBD_LANES]; /* of a warp that starts */
-	struct obd_cluster *cluster; /* NULL: the launch has none */
-	uint32_t rank;               /* in the cluster */
+	struct obd_cluster *cluster;  /* NULL: the launch has none */
+	uint32_t rank;                /* in the cluster */
 	uint64_t null_last; /* the last work on the block's NULL stream (family.h); 0: none */
 	struct obd_mbarrier_wait *waits;
 	struct obd_warp *warps;

@@ -84,7 +84,7 @@ enum half { HALF_OTHER, HALF_SAME, HALF_ROW };
  * How 16 lanes access memory. In a block of 16 x n threads each half of a warp often reads one cell,
  * or a row.
  */
-#define HALF_OF(kind, word)                                                       \
+#define HALF_OF(kind, word)                                                    \
 	static inline enum half half_##kind(const word *pa, u32 size)          \
 	{                                                                      \
 		return is_same_##kind(pa, OBD_LANES / 2)         ? HALF_SAME   \

@@ -46,8 +46,8 @@ static bool has_free_words(const struct obd_stmt *s)
 {
 	static const char *const names[] = { "mma", "wmma", "movmatrix", "ldmatrix", "stmatrix",
 		"mbarrier", "fence", "cp", "prefetch", "prefetchu", "createpolicy", "applypriority",
-		"discard", "griddepcontrol", "setmaxnreg", "tex", "tld4", "txq", "suld", "sust", "sured",
-		"suq", "istypep" };
+		"discard", "griddepcontrol", "setmaxnreg", "tex", "tld4", "txq", "suld", "sust",
+		"sured", "suq", "istypep" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strlen(names[i]) == s->op_size && memcmp(names[i], s->op, s->op_size) == 0)

@@ -60,9 +60,9 @@ TEST(marks_kernels_that_reach_what_is_missing)
 		".visible .entry word() { .reg .b32 %r<3>; cvt.rn.satfinite.e2m1x2.f32 %r1, "
 		"%r2, %r1; ret; }\n"
 		".visible .entry parts() { .reg .b32 %r<3>; vmad.s32.s32.s32 %r1, %r2.h0, "
-		     "-%r2.b1, %r1; ret; }\n"
-		     ".visible .entry vectors() { .reg .v2 .f32 %v; ret; }\n"
-		     ".visible .entry calls() { call absent, (); ret; }\n"
+		"-%r2.b1, %r1; ret; }\n"
+		".visible .entry vectors() { .reg .v2 .f32 %v; ret; }\n"
+		".visible .entry calls() { call absent, (); ret; }\n"
 		".visible .entry good() { .reg .b32 %r<3>; mov.u32 %r1, 0; LOOP: add.u32 %r1, "
 		"%r1, 1; ret; }\n");
 
