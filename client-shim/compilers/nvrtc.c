@@ -99,7 +99,7 @@ static int nvrtcCompileProgram_on(
 
 		changed[i] = options[i];
 		/* NVRTC refuses a second option of this kind, so one text is enough. */
-		if (number && atoi(number) > most &&
+		if (number && number_at(number) > most &&
 			number - options[i] < (ptrdiff_t)OPTION_MAX - 8) {
 			snprintf(text, sizeof text, "%.*s%d", (int)(number - options[i]),
 				options[i], most);
