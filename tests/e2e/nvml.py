@@ -23,6 +23,7 @@ from listening import Listener, Nobody
 from outboard_test import ENV, Server, check, finish, run
 
 OUTBOARD, SERVER, PROGRAM, SENSORS, API = sys.argv[1:6]
+ENV['OUTBOARD_SOFT_MEMORY'] = '4G'  # whatever this machine has
 ENV = {**ENV, 'OUTBOARD_TIMEOUT': '5'}
 OK, UNINITIALIZED, NOT_SUPPORTED, DRIVER_NOT_LOADED, TIMEOUT, LOST, MISMATCH = 0, 1, 3, 9, 10, 15, 18
 
