@@ -174,9 +174,11 @@ static CUresult load_checked(
 		jit.log[0], &got[0], own ? words : jit.log[1], &got[1]);
 	if (own && result != CUDA_SUCCESS && text_length(words, got[1]) &&
 		!atomic_flag_test_and_set(&said))
-		ob_error("the software device cannot load a module's PTX: %.*s. No kernel of that "
-			 "module can run. The driver of a GPU may accept the PTX. Errors of other "
-			 "modules are not reported here",
+		ob_error(
+			"the software device cannot load a module's PTX: %.*s. No kernel of that "
+			"module can run. The driver of a GPU may accept the PTX. Errors of other "
+			"modules are not reported here; to log them, set OUTBOARD_LOG=info for the "
+			"server",
 			text_length(words, got[1]), words);
 	if (own)
 		got[1] = 0;
