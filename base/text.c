@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,23 @@ bool ob_text_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t
 	if (errno || *end || value < min || value > max)
 		return false;
 	*ret = value;
+	return true;
+}
+
+bool ob_text_parse_capability(const char *text, unsigned *ret)
+{
+	const char *dot = text ? strchr(text, '.') : NULL;
+	char major[4] = "";
+	uint64_t high, low;
+
+	if (!dot || dot == text || dot - text >= (ptrdiff_t)sizeof major)
+		return false;
+	memcpy(major, text, (size_t)(dot - text));
+	if (!ob_text_parse_number(major, 5, 13, &high) ||
+		!ob_text_parse_number(dot + 1, 0, 9, &low) ||
+		high * 10 + low > OB_TEXT_CAPABILITY_MAX)
+		return false;
+	*ret = (unsigned)(high * 10 + low);
 	return true;
 }
 

@@ -8,7 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OB_TEXT_DISTANCE_MAX 64u
+#define OB_TEXT_DISTANCE_MAX   64u
+/* The software device's compute capability unless set, and the greatest: 13.0. */
+#define OB_TEXT_CAPABILITY_MAX 130u
 
 /*
  * Parses a number of bytes: "4096", "64K", "1.5G" (powers of 1024). False: not a size, or it does
@@ -17,6 +19,11 @@
 bool ob_text_parse_size(const char *text, uint64_t *ret_bytes);
 /* Parses a decimal number in [min, max] that ends with the text. False: anything else. */
 bool ob_text_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
+/*
+ * Parses a compute capability from 5.0 to 13.0 of the software device, "9.0", to 90. False: anything
+ * else.
+ */
+bool ob_text_parse_capability(const char *text, unsigned *ret);
 /* Writes a size like "1.5 GiB" to ret_text. */
 void ob_text_print_size(uint64_t bytes, char *ret_text, size_t size);
 /*

@@ -12,13 +12,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "front/private.h"
 #include "image/ptx_merge.h"
 
 #define DESCRIBE_MAX 512
 #define PATH_BYTES   1024
 #define ADVICE_MAX   512
+#define SAID_MAX     64
+
+_Atomic bool obf_served;
 
 enum owner { OWNER_UNKNOWN, OWNER_PROGRAM, OWNER_FILE };
 
@@ -88,9 +93,18 @@ static void advise(const struct obi_image *image, const struct obf_device *devic
 
 	if (device->ptx_only && above)
 		snprintf(ret_text, ADVICE_MAX,
-			"Set OUTBOARD_SOFT_CC=%u.%u for the software device (outboard-server, or "
-			"'outboard run --direct'), or use a server with a GPU",
+			"Set OUTBOARD_SOFT_CC=%u.%u or higher for the software device "
+			"(outboard-server, or 'outboard run --direct'), or use a server with a "
+			"GPU",
 			above / 10, above % 10);
+	else if (device->ptx_only && owner != OWNER_PROGRAM &&
+		obf_device_cc(device) < OB_TEXT_CAPABILITY_MAX)
+		snprintf(ret_text, ADVICE_MAX,
+			"Leave OUTBOARD_SOFT_CC unset for the software device (outboard-server, "
+			"'outboard run'): libraries choose PTX for a device that is newer than "
+			"their machine code. Else rebuild it with PTX (%s), or use a server with a "
+			"GPU",
+			rebuild);
 	else if (owner == OWNER_FILE)
 		snprintf(ret_text, ADVICE_MAX,
 			"Use a server with a GPU for which the file has code, or ask its vendor "
@@ -101,6 +115,19 @@ static void advise(const struct obi_image *image, const struct obf_device *devic
 			"Rebuild it with PTX (%s), or use a server with a GPU for which it has "
 			"code",
 			rebuild);
+}
+
+/*
+ * Whether a text was not said before by this process: libraries try an image again for each of their
+ * calls. Two texts with the same place in the table may be said more than once.
+ */
+static bool is_new(const char *path, const char *held)
+{
+	static _Atomic uint64_t said[SAID_MAX];
+	uint64_t hash = ob_hash(OB_HASH_START, path, strlen(path));
+
+	hash = ob_hash(hash, held, strlen(held));
+	return atomic_exchange_explicit(&said[hash % SAID_MAX], hash, memory_order_relaxed) != hash;
 }
 
 void obf_explain_no_binary(const struct obi_image *image, const struct obf_device *device)
@@ -121,6 +148,8 @@ void obf_explain_no_binary(const struct obi_image *image, const struct obf_devic
 	if (!ob_log_on(level))
 		return;
 	obi_image_describe(image, held, sizeof held);
+	if (!is_new(path, held))
+		return;
 	advise(image, device, owner, advice);
 	ob_log(level,
 		"no code in %s%s%s runs on the device \"%s\" (compute capability %u.%u%s): it "
@@ -130,6 +159,22 @@ void obf_explain_no_binary(const struct obi_image *image, const struct obf_devic
 					      : "an image that the program made or read",
 		path, owner == OWNER_UNKNOWN ? "" : ",", device->name, cc / 10, cc % 10,
 		device->ptx_only ? ", PTX only" : "", held, advice);
+}
+
+void obf_explain_memory(const struct obf_device *device, uint64_t size)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+	char asked[32], all[32];
+
+	if (!device->ptx_only || atomic_load_explicit(&obf_served, memory_order_relaxed) ||
+		atomic_flag_test_and_set(&said))
+		return;
+	ob_text_print_size(size, asked, sizeof asked);
+	ob_text_print_size(device->total_mem, all, sizeof all);
+	ob_error("an allocation of %s of device memory failed: the software device has %s. To give "
+		 "it more, set OUTBOARD_SOFT_MEMORY=16G or another size for it (outboard-server, "
+		 "or 'outboard run --direct'). Later failures are not reported",
+		asked, all);
 }
 
 CUresult obf_explain_refused(enum ob_err err)

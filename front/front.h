@@ -38,6 +38,14 @@
  */
 #define OBF_COPY_SMALL      (64u << 10)
 
+/* A server's worker has loaded this driver: what concerns the program's calls, the client says. */
+extern _Atomic bool obf_served;
+
+/* For messages about a kernel that the software device refuses. */
+#define OBF_REFUSED_ADVICE                                                               \
+	"Other kernels run. Libraries and compilers may choose other code for an older " \
+	"device: try OUTBOARD_SOFT_CC=8.0 for this program"
+
 struct obf_device {
 	char name[256];
 	CUuuid uuid;

@@ -68,6 +68,8 @@ CUresult obf_memory_share(struct obf_ctx *ctx, size_t size, enum obf_shared shar
 	if (!obf_process.backend->shared_alloc)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	result = obf_process.backend->shared_alloc(ctx, &mem);
+	if (ob_unlikely(result == CUDA_ERROR_OUT_OF_MEMORY))
+		obf_explain_memory(obf_ctx_device(ctx), size);
 	if (result == CUDA_SUCCESS)
 		result = mem_enter(&mem);
 	if (result == CUDA_SUCCESS)

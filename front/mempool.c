@@ -230,6 +230,8 @@ CUresult obf_mempools_alloc(struct obf_ctx *ctx, size_t size, CUmemoryPool pool,
 
 	if (ob_unlikely(result == CUDA_ERROR_OUT_OF_MEMORY) && obf_mempools_flush(ctx))
 		result = obf_memory_alloc(ctx, size, pool, ret_addr);
+	if (ob_unlikely(result == CUDA_ERROR_OUT_OF_MEMORY))
+		obf_explain_memory(obf_ctx_device(ctx), size);
 	return result;
 }
 

@@ -200,6 +200,8 @@ void obf_code_payload_drop(struct obf_code *code);
  * (explain.c).
  */
 void obf_explain_no_binary(const struct obi_image *image, const struct obf_device *device);
+/* Logs once that the software device has too little memory for an allocation of that size. */
+void obf_explain_memory(const struct obf_device *device, uint64_t size);
 /* Logs why an image could not be opened, and returns the CUDA error. */
 CUresult obf_explain_refused(enum ob_err err);
 /*

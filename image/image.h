@@ -70,7 +70,9 @@ size_t obi_elf_size(const void *elf, size_t limit);
 /*
  * Selects the entry for a device of compute capability `cc` (90 for 9.0): the highest cubin with
  * the device's major version and at most its minor version (exact match for "a", family rule for
- * "f"), otherwise the newest PTX that is at most cc. ptx_only: never a cubin. NULL: no entry fits.
+ * "f"), otherwise the newest PTX that is at most cc. NULL: no entry fits. ptx_only: never a cubin. If
+ * nothing else fits, PTX for older devices of one kind ("sm_90a", "sm_120f") is taken as well: such a
+ * device interprets the instructions, and refuses a kernel with one that it does not know.
  */
 const struct obi_entry *obi_image_select(const struct obi_image *image, uint32_t cc, bool ptx_only);
 /* "sm_80, sm_90 (no PTX)" for messages; always NUL-terminated. */

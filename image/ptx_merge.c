@@ -463,6 +463,17 @@ struct object {
 	char name[32];
 };
 
+/*
+ * Whether the object is the toolkit's device library (libcudadevrt). It calls into the driver's own
+ * device code, and its PTX is for the newest devices only; the device has the functions built in.
+ */
+static bool is_device_library(const struct obi_ptx *ptx)
+{
+	static const char internal[] = "cnpGetLastError";
+
+	return memmem(ptx->text, ptx->size, internal, sizeof internal - 1) != NULL;
+}
+
 enum ob_err obi_image_relink(
 	const struct obi_image *image, uint32_t cc, struct ob_buf *ret, char *log, size_t log_size)
 {
@@ -484,11 +495,11 @@ enum ob_err obi_image_relink(
 	for (uint32_t i = 0; i < n && !err; i++) {
 		err = object_open(image->prelinked[i], cc, i, &inputs[opened], objects[opened].name,
 			sizeof objects->name);
-		opened += !err;
-		/*
-		 * The toolkit's device library has PTX only for the newest devices, and few
-		 * programs need it. If a name of it is missing, that is reported.
-		 */
+		if (!err && is_device_library(&inputs[opened]))
+			free((void *)(uintptr_t)inputs[opened].text);
+		else
+			opened += !err;
+		/* If a name of an object without PTX is missing, that is reported. */
 		if (err == OB_ERR_IMAGE_NO_ENTRY)
 			err = OB_ERR_NONE;
 	}

@@ -34,18 +34,29 @@ static uint32_t rank(const struct obi_entry *entry)
 		1;
 }
 
+/* PTX for one device or family that is older than the device. */
+static bool is_older_specific(const struct obi_entry *entry, uint32_t cc)
+{
+	return entry->kind == OBI_PTX && (entry->arch_specific || entry->arch_family) &&
+		entry->arch <= cc;
+}
+
 const struct obi_entry *obi_image_select(const struct obi_image *image, uint32_t cc, bool ptx_only)
 {
-	const struct obi_entry *best = NULL;
+	const struct obi_entry *best = NULL, *specific = NULL;
 
 	for (size_t i = 0; i < image->n_entries; i++) {
 		const struct obi_entry *entry = &image->entries[i];
 
-		if (entry->arch < 1u << 20 && fits(entry, cc, ptx_only) &&
-			(!best || rank(entry) > rank(best)))
+		if (entry->arch >= 1u << 20)
+			continue;
+		if (fits(entry, cc, ptx_only) && (!best || rank(entry) > rank(best)))
 			best = entry;
+		if (ptx_only && is_older_specific(entry, cc) &&
+			(!specific || rank(entry) > rank(specific)))
+			specific = entry;
 	}
-	return best;
+	return best ? best : specific;
 }
 
 void obi_image_describe(const struct obi_image *image, char *ret_text, size_t size)

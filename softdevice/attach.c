@@ -4,6 +4,7 @@
  * Makes the software device a libcuda.so.1: it registers as the backend of the front end when the
  * library is loaded, and starts its parts when the program calls cuInit.
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,7 +84,10 @@ static const void *const table[6] = {
 
 static const void *export_table(const CUuuid *id)
 {
-	return memcmp(id->bytes, "outboard-softdev", sizeof id->bytes) == 0 ? table : NULL;
+	if (memcmp(id->bytes, "outboard-softdev", sizeof id->bytes) != 0)
+		return NULL;
+	atomic_store_explicit(&obf_served, true, memory_order_relaxed);
+	return table;
 }
 
 CUresult obd_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,

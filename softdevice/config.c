@@ -3,9 +3,12 @@
 #include "softdevice/config.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -36,6 +39,35 @@ static bool model_read(const struct obd_model **ret)
 	return false;
 }
 
+/* What this machine has, or less if a control group limits its memory. */
+static uint64_t machine_memory(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	uint64_t bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+	FILE *file = fopen("/sys/fs/cgroup/memory.max", "re");
+	unsigned long long limit;
+
+	if (file) {
+		/* "max": no limit */
+		if (fscanf(file, "%llu", &limit) == 1 && limit < bytes)
+			bytes = limit;
+		fclose(file);
+	}
+	return bytes;
+}
+
+/*
+ * Half of the machine's memory for all devices together, in whole GiB. Pages that no program has
+ * touched take none.
+ */
+static uint64_t memory_usual(unsigned devices)
+{
+	uint64_t each = machine_memory() / 2 / devices;
+
+	return ob_min(
+		ob_max(each & ~((1ull << 30) - 1), OBD_MEMORY_USUAL_MIN), OBD_MEMORY_USUAL_MAX);
+}
+
 static bool memory_read(uint64_t usual, uint64_t *ret)
 {
 	const char *text = getenv("OUTBOARD_SOFT_MEMORY");
@@ -55,22 +87,10 @@ static bool memory_read(uint64_t usual, uint64_t *ret)
 static bool cc_read(unsigned *ret)
 {
 	const char *text = getenv("OUTBOARD_SOFT_CC");
-	const char *dot;
-	char major[4] = "";
-	uint64_t high, low;
 
-	*ret = 90;
-	if (!text || !*text)
+	*ret = OB_TEXT_CAPABILITY_MAX;
+	if (!text || !*text || ob_text_parse_capability(text, ret))
 		return true;
-	dot = strchr(text, '.');
-	if (dot && dot > text && dot - text < (ptrdiff_t)sizeof major) {
-		memcpy(major, text, (size_t)(dot - text));
-		if (ob_text_parse_number(major, 5, 13, &high) &&
-			ob_text_parse_number(dot + 1, 0, 9, &low) && high * 10 + low <= 130) {
-			*ret = (unsigned)(high * 10 + low);
-			return true;
-		}
-	}
 	ob_error("OUTBOARD_SOFT_CC=%s is not a compute capability from 5.0 to 13.0, such as 9.0",
 		text);
 	return false;
@@ -105,7 +125,8 @@ bool obd_config_read(void)
 		!number_read("OUTBOARD_SOFT_SMS", 1, OBD_SM_MAX, 16, &obd_config.sms) ||
 		!number_read("OUTBOARD_SOFT_THREADS", 1, OBD_THREAD_MAX, 0, &obd_config.threads) ||
 		!number_read("OUTBOARD_DRYRUN_TIME", 0, 1, 1, &dry_time) ||
-		!memory_read(model ? model->memory : 4ull << 30, &obd_config.memory) ||
+		!memory_read(model ? model->memory : memory_usual(obd_config.devices),
+			&obd_config.memory) ||
 		!cc_read(&obd_config.cc) || !base_read(&obd_config.base))
 		return false;
 	obd_config.memcheck = memcheck != 0 && !model;

@@ -5,8 +5,10 @@
  * the driver is initialised.
  *
  *   OUTBOARD_SOFT_DEVICES   1..8, default 1
- *   OUTBOARD_SOFT_MEMORY    bytes of each device, "4G" (default), at least 16M
- *   OUTBOARD_SOFT_CC        compute capability, "9.0" (default), 5.0 to 13.0
+ *   OUTBOARD_SOFT_MEMORY    bytes of each device, "4G", at least 16M. Default: half of the machine's
+ *                           memory, divided by the number of devices, from 1 to 64 GiB each
+ *   OUTBOARD_SOFT_CC        compute capability, "13.0" (default), 5.0 to 13.0. The default is the one at
+ *                           which most code runs (docs/COMPATIBILITY.md)
  *   OUTBOARD_SOFT_BASE      start of the window of device addresses, hexadecimal, a multiple of
  *                           2 MiB
  *   OUTBOARD_SOFT_MEMCHECK  1: every access of a kernel is checked against the live allocations
@@ -29,11 +31,14 @@
 
 #include "softdevice/model.h"
 
-#define OBD_DEVICE_MAX 8u
-#define OBD_SM_MAX     256u
-#define OBD_THREAD_MAX 1024u
-#define OBD_MEMORY_MIN (16ull << 20)
-#define OBD_MEMORY_MAX (1ull << 40)
+#define OBD_DEVICE_MAX       8u
+#define OBD_SM_MAX           256u
+#define OBD_THREAD_MAX       1024u
+#define OBD_MEMORY_MIN       (16ull << 20)
+#define OBD_MEMORY_MAX       (1ull << 40)
+/* of the default */
+#define OBD_MEMORY_USUAL_MIN (1ull << 30)
+#define OBD_MEMORY_USUAL_MAX (64ull << 30)
 
 struct obd_config {
 	unsigned devices;

@@ -166,7 +166,8 @@ CUresult obd_module_func_load(struct obf_func *func)
 
 	if (!why)
 		return CUDA_SUCCESS;
-	ob_error("kernel %s cannot run: %s", func->name, why);
+	ob_log(atomic_load_explicit(&obf_served, memory_order_relaxed) ? OB_LOG_INFO : OB_LOG_ERROR,
+		"kernel %s cannot run: %s. " OBF_REFUSED_ADVICE, func->name, why);
 	return CUDA_ERROR_INVALID_PTX;
 }
 

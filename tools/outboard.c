@@ -37,8 +37,8 @@ static bool own_folder(char ret_folder[4096])
 
 bool obx_look_for_file(const char *name, char *ret_path, size_t size)
 {
-	static const char *const places[] = { "../lib/outboard", "../client-shim", "../softdevice",
-		"../server", "../compute/command/rqa", "." };
+	static const char *const places[] = { "../lib/outboard", "../libexec/outboard",
+		"../client-shim", "../softdevice", "../server", "../compute/command/rqa", "." };
 	char self[4096];
 
 	if (!own_folder(self))

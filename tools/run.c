@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "tools/command.h"
+#include "tools/compilers.h"
 #include "tools/loader.h"
 #include "tools/program.h"
 #include "tools/servers.h"
@@ -192,10 +193,11 @@ static void sanitizer_allow(void)
 }
 
 /*
- * Sets the loader's variables. Prints a warning for a program that they have no effect on. False:
- * the library was not found, and an error was printed.
+ * Sets the loader's variables. Prints a warning for a program that they have no effect on. ptx_only:
+ * the capability of a device that runs PTX only, else 0. False: the library was not found, and an
+ * error was printed.
  */
-static bool prepare(const char *command, const char *file)
+static bool prepare(const char *command, const char *file, unsigned ptx_only)
 {
 	char path[OBX_PROGRAM_PATH];
 	enum obx_program kind = obx_program_look(command, path);
@@ -225,12 +227,16 @@ static bool prepare(const char *command, const char *file)
 	default:
 		break;
 	}
+	if (ptx_only)
+		obx_compilers_set(ptx_only);
 	sanitizer_allow();
 	if (!use_library(file, kind != OBX_PROGRAM_SANITIZER))
 		return false;
 	if (kind == OBX_PROGRAM_SANITIZER)
 		return true;
 	use_replacements("liboutboard-files.so", "OUTBOARD_DEVICE_FILES");
+	if (ptx_only)
+		use_replacements("liboutboard-compilers.so", "OUTBOARD_COMPILERS");
 	/* In one process a program's memory is never protected. */
 	if (strcmp(file, LIBRARY) == 0)
 		use_replacements("liboutboard-buffers.so", "OUTBOARD_BUFFERS");
@@ -303,7 +309,8 @@ static int run_main(int argc, char **argv)
 		setenv("OUTBOARD_DIRECT", "1", 1);
 	else
 		unsetenv("OUTBOARD_DIRECT");
-	if (!prepare(s.command.list[0], s.direct ? "liboutboard-softdevice.so" : LIBRARY))
+	if (!prepare(s.command.list[0], s.direct ? "liboutboard-softdevice.so" : LIBRARY,
+		    obx_compilers_ptx(s.direct ? NULL : server)))
 		return OBX_EXIT_UNWELL;
 	execvp(s.command.list[0], s.command.list);
 	code = errno == ENOENT ? 127 : 126;

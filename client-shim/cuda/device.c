@@ -6,6 +6,7 @@
 #include "protocol/obc_calls.h"
 
 uint8_t obc_device_numbers[OBP_DEVICE_MAX];
+bool obc_device_soft;
 
 void obc_devices_visible(const int *ordinals, int n)
 {

@@ -8,11 +8,13 @@
 #ifndef OBC_DEVICE_H
 #define OBC_DEVICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "protocol/control.h"
 
 extern uint8_t obc_device_numbers[OBP_DEVICE_MAX];
+extern bool obc_device_soft; /* one of the server's devices is the software device */
 
 /* For struct obf_backend: device i of the program is device ordinals[i] of the server. */
 void obc_devices_visible(const int *ordinals, int n);

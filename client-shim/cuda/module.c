@@ -2,6 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "client-shim/cuda/module.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,20 +146,42 @@ static CUresult image_upload(
 		0, image->payload_size, image->payload_size, sha256, image->payload);
 }
 
+/* The length without the terminating characters. */
+static int text_length(const char *text, uint32_t size)
+{
+	while (size && (!text[size - 1] || text[size - 1] == '\n'))
+		size--;
+	return (int)size;
+}
+
 static CUresult load_checked(
 	uint64_t id, const uint8_t sha256[OBT_SHA256_BYTES], const struct obf_image_ref *image)
 {
+	static atomic_flag said = ATOMIC_FLAG_INIT;
 	uint32_t got[2] = { 0 };
 	struct jit jit;
+	char words[WORDS_MAX];
 	CUresult result = jit_read(image, &jit);
+	/* The software device does not take all of PTX, so the user hears why. */
+	bool own = result == CUDA_SUCCESS && !jit.capacity[1] && obc_device_soft;
 
 	if (result == CUDA_SUCCESS)
 		result = image_upload(sha256, image);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = obc_call_op_module_load_checked(id, sha256, (uint32_t)image->entry->kind,
-		jit.n_numbers, jit.capacity[0], jit.capacity[1], jit.numbers, jit.log[0], &got[0],
-		jit.log[1], &got[1]);
+		jit.n_numbers, jit.capacity[0], own ? sizeof words : jit.capacity[1], jit.numbers,
+		jit.log[0], &got[0], own ? words : jit.log[1], &got[1]);
+	if (own && result != CUDA_SUCCESS && text_length(words, got[1]) &&
+		!atomic_flag_test_and_set(&said))
+		ob_error(
+			"the software device cannot load a module's PTX: %.*s. No kernel of that "
+			"module can run. The driver of a GPU may accept the PTX. Errors of other "
+			"modules are not reported here; to log them, set OUTBOARD_LOG=info for the "
+			"server",
+			text_length(words, got[1]), words);
+	if (own)
+		got[1] = 0;
 	jit_answer(image, &jit, got);
 	return result;
 }
@@ -179,14 +202,6 @@ static CUresult load_later(
 	return result == CUDA_SUCCESS
 		? obc_call_op_module_use(id, sha256, (uint32_t)image->entry->kind)
 		: result;
-}
-
-/* The length without the terminating characters. */
-static int text_length(const char *text, uint32_t size)
-{
-	while (size && (!text[size - 1] || text[size - 1] == '\n'))
-		size--;
-	return (int)size;
 }
 
 /* The server loads it before this returns. */
@@ -333,8 +348,9 @@ CUresult obc_func_load(struct obf_func *func)
 		return CUDA_SUCCESS;
 	result = obc_call_op_func_load(func->backend_id, sizeof why, why, &got);
 	if (result != CUDA_SUCCESS && text_length(why, got))
-		ob_error("the server's driver cannot load kernel %s: %.*s", func->name,
-			text_length(why, got), why);
+		/* Only the software device gives a reason. */
+		ob_error("the server's driver cannot load kernel %s: %.*s. " OBF_REFUSED_ADVICE,
+			func->name, text_length(why, got), why);
 	if (result == CUDA_SUCCESS && named)
 		obc_facts_put_runs(&name);
 	return obf_ctx_result(func->mod->ctx, result);

@@ -3,14 +3,17 @@
 #include "client-shim/cuda/start.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 
 #include "base/check.h"
 #include "base/log.h"
 #include "base/opt.h"
+#include "base/text.h"
 #include "client-shim/session/cache.h"
 #include "client-shim/cuda/announce.h"
+#include "client-shim/cuda/device.h"
 #include "client-shim/cuda/hostfunc.h"
 #include "client-shim/session/free_memory.h"
 #include "client-shim/session/inside.h"
@@ -45,6 +48,34 @@ static const struct {
 
 _Static_assert(OBP_ATTR_MAX == OBF_DEVICE_ATTR_MAX, "one list of attributes");
 
+/*
+ * OUTBOARD_SOFT_CC in the program's environment: the compute capability that the server's software
+ * device has for this program, at most its own. Code is chosen by it on this side, and the device
+ * runs PTX for any capability.
+ */
+static void capability_lower(struct obf_device *device)
+{
+	int32_t *major = &device->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR];
+	int32_t *minor = &device->attr[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR];
+	const char *text = getenv("OUTBOARD_SOFT_CC");
+	unsigned wanted;
+
+	if (!device->ptx_only || !text || !*text)
+		return;
+	if (!ob_text_parse_capability(text, &wanted)) {
+		ob_error("OUTBOARD_SOFT_CC=%s is not a compute capability from 5.0 to 13.0, such "
+			 "as 9.0: the server's is used",
+			text);
+	} else if (wanted > (unsigned)(*major * 10 + *minor)) {
+		ob_error("OUTBOARD_SOFT_CC=%s is more than the %d.%d of the server's software "
+			 "device, which is used: set the variable for outboard-server",
+			text, *major, *minor);
+	} else {
+		*major = (int32_t)(wanted / 10);
+		*minor = (int32_t)(wanted % 10);
+	}
+}
+
 static void device_fill(const struct obp_device *from, struct obf_device *to)
 {
 	memset(to, 0, sizeof *to);
@@ -53,8 +84,10 @@ static void device_fill(const struct obp_device *from, struct obf_device *to)
 	memcpy(to->uuid.bytes, from->uuid, sizeof to->uuid.bytes);
 	to->total_mem = from->total_mem;
 	to->ptx_only = from->ptx_only;
+	obc_device_soft |= from->ptx_only;
 	memcpy(to->attr, from->attr, sizeof to->attr);
 	memcpy(to->attr_known, from->attr_known, sizeof to->attr_known);
+	capability_lower(to);
 	for (size_t i = 0; i < ob_count(overrides); i++) {
 		to->attr[overrides[i].attr] = overrides[i].value;
 		to->attr_known[overrides[i].attr] = true;

@@ -14,9 +14,8 @@ from outboard_test import Server, bad, check
 
 outboard, server_path, script, *levels = sys.argv[1:]
 SKIPPED = 77
-# cuBLAS uses its PTX on devices that are newer than all of its machine code. malloc fills memory,
-# so that no result depends on uninitialised bytes.
-SETTINGS = {'OUTBOARD_SOFT_CC': '13.0', 'MALLOC_PERTURB_': '165'}
+# malloc fills memory, so that no result depends on uninitialised bytes.
+SETTINGS = {'MALLOC_PERTURB_': '165'}
 
 
 def numbers(*where):

@@ -23,6 +23,7 @@ from listening import Listener, Nobody
 from outboard_test import ENV, Server, check, finish, run
 
 OUTBOARD, SERVER, PROGRAM, SENSORS, API = sys.argv[1:6]
+ENV['OUTBOARD_SOFT_MEMORY'] = '4G'  # whatever this machine has
 ENV = {**ENV, 'OUTBOARD_TIMEOUT': '5'}
 OK, UNINITIALIZED, NOT_SUPPORTED, DRIVER_NOT_LOADED, TIMEOUT, LOST, MISMATCH = 0, 1, 3, 9, 10, 15, 18
 
@@ -229,7 +230,7 @@ def tools():
         return
     with Server(SERVER, '--driver', 'soft') as server:
         out, done = run(OUTBOARD, server.url, sys.executable, '-c', code)
-        check('pynvml', out == 'Outboard software device (CPU) 4294967296 00000000:B0:00.0 [] (9, 0)\n', out + done.stderr)
+        check('pynvml', out == 'Outboard software device (CPU) 4294967296 00000000:B0:00.0 [] (13, 0)\n', out + done.stderr)
 
 
 def peers():

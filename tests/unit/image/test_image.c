@@ -269,6 +269,10 @@ TEST(select)
 	CHECK(pick(e, 7, 103, false) == &e[5]);
 	CHECK(pick(e, 7, 120, false) == &e[4]);
 	CHECK(pick(e, 7, 121, true) == &e[6]);
+	CHECK(pick(e, 7, 130, true) == &e[4]);
+	CHECK(pick(e + 5, 2, 130, true) == &e[6]);
+	CHECK(pick(e + 5, 2, 130, false) == NULL);
+	CHECK(pick(e + 5, 2, 120, true) == NULL);
 	CHECK(pick(e + 1, 3, 70, false) == NULL);
 	CHECK(pick(e + 1, 2, 90, false) == NULL);
 	CHECK(pick(e + 1, 3, 90, true) == NULL);
