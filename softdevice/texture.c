@@ -230,15 +230,18 @@ CUresult obd_texture_create(struct obf_texture *texture)
 /* Replaces or ends what a handle stands for. CUDA_ERROR_OUT_OF_MEMORY: nothing has changed. */
 static CUresult swap(struct obd_ctx *ctx, uint64_t handle, const struct obd_texture *texture)
 {
-	struct obd_texture *old;
+	struct obd_texture *old, *ended;
 
 	obd_ctx_wait(ctx, false);
 	old = obd_textures_swap(ctx->env.textures, handle, texture);
 	if (!old)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* those of modules that were unloaded while kernels of other modules may have run */
+	ended = obd_textures_ended(ctx->env.textures);
 	/* another thread may have launched a kernel meanwhile */
 	obd_ctx_wait(ctx, false);
 	free(old);
+	obd_textures_drop(ended);
 	return CUDA_SUCCESS;
 }
 

@@ -26,6 +26,7 @@ struct obd_textures {
 	_Atomic(struct entry *) chunks[OBD_TEXTURES_MAX / CHUNK];
 	pthread_mutex_t lock; /* guards changes */
 	uint32_t n_entries, first_free;
+	struct obd_texture *ended;
 };
 
 uint32_t obd_texel_bytes(enum obd_texel texel, uint32_t channels)
@@ -65,6 +66,7 @@ void obd_textures_free(struct obd_textures *table)
 			free(chunk[k].texture);
 		free(chunk);
 	}
+	obd_textures_drop(table->ended);
 	pthread_mutex_destroy(&table->lock);
 	free(table);
 }
@@ -169,6 +171,38 @@ struct obd_texture *obd_textures_swap(
 	pthread_mutex_unlock(&table->lock);
 	free(copy);
 	return old;
+}
+
+void obd_textures_end(struct obd_textures *table, uint64_t handle)
+{
+	struct obd_texture *old = obd_textures_swap(table, handle, NULL);
+
+	if (!old)
+		return;
+	pthread_mutex_lock(&table->lock);
+	/* a kernel may read the other fields now, but not this one */
+	old->next_ended = table->ended;
+	table->ended = old;
+	pthread_mutex_unlock(&table->lock);
+}
+
+struct obd_texture *obd_textures_ended(struct obd_textures *table)
+{
+	struct obd_texture *ended;
+
+	pthread_mutex_lock(&table->lock);
+	ended = table->ended;
+	table->ended = NULL;
+	pthread_mutex_unlock(&table->lock);
+	return ended;
+}
+
+void obd_textures_drop(struct obd_texture *ended)
+{
+	for (struct obd_texture *next; ended; ended = next) {
+		next = ended->next_ended;
+		free(ended);
+	}
 }
 
 const struct obd_texture *obd_textures_find(const struct obd_textures *table, uint64_t handle)

@@ -50,8 +50,9 @@ struct obd_texture_level {
 };
 
 struct obd_texture {
-	const char *refused; /* why it cannot be accessed; NULL: it can */
-	uint64_t bytes;      /* from the first texel of the first level to the end of the last */
+	struct obd_texture *next_ended; /* see obd_textures_end */
+	const char *refused;            /* why it cannot be accessed; NULL: it can */
+	uint64_t bytes; /* from the first texel of the first level to the end of the last */
 	enum obd_texture_kind kind;
 	enum obd_texel texel;
 	uint8_t channels, element; /* element: bytes of a texel */
@@ -94,6 +95,11 @@ uint64_t obd_textures_add(struct obd_textures *table, const struct obd_texture *
  */
 struct obd_texture *obd_textures_swap(
 	struct obd_textures *table, uint64_t handle, const struct obd_texture *texture);
+/* Ends the handle. The texture stays in memory: the caller does not know whether kernels use it. */
+void obd_textures_end(struct obd_textures *table, uint64_t handle);
+/* The textures whose handles have so ended until now, for obd_textures_drop once no kernel uses them. */
+struct obd_texture *obd_textures_ended(struct obd_textures *table);
+void obd_textures_drop(struct obd_texture *ended);
 /* NULL: no such handle. `table` may be NULL. */
 const struct obd_texture *obd_textures_find(const struct obd_textures *table, uint64_t handle);
 

@@ -317,7 +317,7 @@ void obd_program_free(struct obd_program *p)
 	for (uint32_t i = 0; i < p->n_globals; i++)
 		p->env.free(p->env.user, p->globals[i].addr);
 	for (uint32_t i = 0; i < p->n_refs && p->env.textures; i++)
-		free(obd_textures_swap(p->env.textures, p->refs[i].handle, NULL));
+		obd_textures_end(p->env.textures, p->refs[i].handle);
 	free(p->refs);
 	free(p->globals);
 	free(p->entries);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "softdevice/core/engine/cluster.h"
 #include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/mbarrier.h"
 #include "softdevice/core/ops.h"
@@ -13,11 +14,17 @@ static char *checked(struct obd_warp *w, const struct obd_insn *in, char *regs, 
 	uint32_t slot, bool shared, uint32_t bytes, bool write, uint32_t align)
 {
 	char *reg = regs + (size_t)slot * OBD_SLOT_BYTES;
-	uint64_t base = shared ? w->shared_base : w->window_base,
-		 size = shared ? w->shared_bytes : w->window_size, at, offset;
+	uint64_t base = w->window_base, size = w->window_size, at, offset;
 
-	at = shared ? base + ((const uint32_t *)(void *)reg)[lane]
-		    : ((const uint64_t *)(void *)reg)[lane];
+	if (shared) {
+		uint32_t number = ((const uint32_t *)(void *)reg)[lane];
+
+		base = obd_cluster_memory(w, &number);
+		size = w->shared_bytes;
+		at = base + number;
+	} else {
+		at = ((const uint64_t *)(void *)reg)[lane];
+	}
 	offset = at - base;
 	w->addr[lane] = at;
 	w->mem_in = in;

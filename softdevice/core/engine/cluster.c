@@ -128,6 +128,16 @@ static uint64_t flat(const struct obd_warp *w, uint32_t at)
 	return base ? base + (at & OFFSET_MASK) : 0;
 }
 
+uint64_t obd_cluster_memory(const struct obd_warp *w, uint32_t *at)
+{
+	uint64_t base = *at >> OFFSET_BITS ? base_of(w, narrow_rank(w, *at)) : 0;
+
+	if (!base)
+		return w->shared_base;
+	*at &= OFFSET_MASK;
+	return base;
+}
+
 static uint32_t narrow(const struct obd_warp *w, uint32_t rank, uint32_t offset)
 {
 	return rank == w->cta->rank ? offset : ((rank + 1) << OFFSET_BITS) | offset;

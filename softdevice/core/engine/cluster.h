@@ -32,6 +32,11 @@ void obd_cluster_exit(struct obd_warp *w, uint32_t m);
 
 /* The instruction cluster_addr; in->e is enum obd_cluster_op. */
 void obd_cluster_address(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m);
+/*
+ * The shared memory that an address of shared::cluster names; *at becomes the offset in it. If there
+ * is no such block, it is that of the block itself, and *at stays, beyond its end.
+ */
+uint64_t obd_cluster_memory(const struct obd_warp *w, uint32_t *at);
 /* Does the generic address lie in the shared memory of a block of the cluster? */
 bool obd_cluster_owns(const struct obd_warp *w, uint64_t at);
 

@@ -166,10 +166,20 @@ static void report_deadlock(struct obd_cta *c)
 	}
 }
 
+static bool is_aborted(const struct obd_launch *l)
+{
+	return l->grid->abort && atomic_load_explicit(l->grid->abort, memory_order_relaxed);
+}
+
 enum obd_cta_turn obd_cta_run(struct obd_cta *c)
 {
 	struct obd_launch *l = c->launch;
 
+	/* here too: the blocks of a grid, or of grids that launch one another, may all be short */
+	if (is_aborted(l)) {
+		obd_fault_abort(l);
+		return OBD_TURN_STOP;
+	}
 	for (uint32_t rounds = 0; rounds < TURN_ROUNDS;) {
 		uint32_t done = 0, ran = 0, spinning = 0, sliced = 0;
 
@@ -194,7 +204,7 @@ enum obd_cta_turn obd_cta_run(struct obd_cta *c)
 		}
 		if (done == c->n_warps)
 			return OBD_TURN_DONE;
-		if (l->grid->abort && atomic_load_explicit(l->grid->abort, memory_order_relaxed)) {
+		if (is_aborted(l)) {
 			obd_fault_abort(l);
 			return OBD_TURN_STOP;
 		}

@@ -40,6 +40,7 @@ void obd_family_adopt(struct obd_node *n, struct obd_node *parent)
 	bucket = number_bucket(f, n->number);
 	n->next_number = *bucket;
 	*bucket = n;
+	f->n_nodes++;
 }
 
 bool obd_family_depend(struct obd_node *n, struct obd_node *on)
@@ -107,6 +108,7 @@ static void forget(struct obd_node *n)
 	while (*at != n)
 		at = &(*at)->next_number;
 	*at = n->next_number;
+	n->family->n_nodes--;
 }
 
 /*

@@ -20,6 +20,11 @@
 #include "softdevice/core/engine/exec.h"
 
 #define OBD_FAMILY_MAX_STREAMS (1u << 20) /* streams and events that exist at once */
+/*
+ * Nodes that are not over. A grid whose blocks have run is one of them until its children are over,
+ * and copies and marks have no other limit.
+ */
+#define OBD_FAMILY_MAX_NODES   (1u << 18)
 
 /* cudaStream_t of device code */
 #define OBD_STREAM_NULL       0u

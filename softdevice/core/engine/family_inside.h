@@ -56,6 +56,7 @@ struct obd_family {
 	struct obd_node *root;
 	bool over;
 	uint64_t numbers_given;
+	uint32_t n_nodes;                             /* in `numbers` */
 	struct obd_node *numbers[OBD_FAMILY_BUCKETS]; /* nodes that are not over */
 	struct obd_node *buffers[OBD_FAMILY_BUCKETS]; /* not launched yet, by address */
 	struct obd_node *ready, **ready_end;          /* copies and marks to be done now */

@@ -127,6 +127,8 @@ static CUresult submit(
 
 	if (!stream_last(c, stream, &last))
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (f->n_nodes >= OBD_FAMILY_MAX_NODES)
+		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 	n->block = c->index;
 	if (stream == OBD_STREAM_TAIL) {
 		n->waits++;

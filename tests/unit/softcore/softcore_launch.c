@@ -119,6 +119,49 @@ TEST(faults_below_end_the_grid)
 	device_end(p);
 }
 
+/* A copy has no buffer: the number of nodes limits it, here in the stream that only starts later. */
+TEST(copies_without_end)
+{
+	struct obd_program *p = device_load_good(LAUNCH_HEAD
+		".extern .func (.param .b32 r) __cudaCDP2MemsetAsync(.param .b64 p, .param .b32 v, "
+		".param .b64 n, .param .b64 s);\n"
+		".visible .entry fills(.param .u64 out) {\n" REGISTERS
+		"mov.u32 %r2, 0; mov.b64 %d2, 4; mov.b64 %d3, 3; mov.u32 %r3, 1;\n"
+		"NEXT: { .param .b64 p; .param .b32 v; .param .b64 n; .param .b64 s; .param .b32 "
+		"r;\n"
+		"st.param.b64 [p], %d0; st.param.b32 [v], %r3; st.param.b64 [n], %d2; "
+		"st.param.b64 [s], %d3;\n"
+		"call (r), __cudaCDP2MemsetAsync, (p, v, n, s); ld.param.b32 %r1, [r]; }\n"
+		"add.u32 %r2, %r2, 1; setp.eq.u32 %p0, %r1, 0; setp.lt.u32 %p1, %r2, 1000000;\n"
+		"and.pred %p0, %p0, %p1; @%p0 bra NEXT;\n"
+		"st.global.u32 [%d0+4], %r1; st.global.u32 [%d0+8], %r2; ret; }\n");
+	uint32_t *out = words(4);
+
+	CHECK_INT(device_run(p, "fills", 1, 1, &out), CUDA_SUCCESS);
+	CHECK_INT(out[0], 0x01010101);
+	CHECK_INT(out[1], CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	CHECK_INT(out[2], 1u << 18); /* with the grid itself, and the call that failed */
+	device_end(p);
+}
+
+/* No block takes a whole turn, so the request is seen before a block starts. */
+TEST(short_blocks_are_stopped)
+{
+	struct obd_program *p = device_load_good(
+		LAUNCH_HEAD LAUNCHER("again", "again", "0") LAUNCHER("later", "later", "3"));
+	uint32_t *out = words(4);
+	_Atomic int stop = 1;
+
+	CHECK_INT(
+		device_run_shape(p, "one", 1000, 1, &out, false, &stop), CUDA_ERROR_LAUNCH_TIMEOUT);
+	CHECK(out[0] < 1000);
+	CHECK_INT(
+		device_run_shape(p, "again", 1, 1, &out, false, &stop), CUDA_ERROR_LAUNCH_TIMEOUT);
+	CHECK_INT(
+		device_run_shape(p, "later", 1, 1, &out, false, &stop), CUDA_ERROR_LAUNCH_TIMEOUT);
+	device_end(p);
+}
+
 /*
  * 41 grids, each of which waits for the one below it. One thread runs them all, so those below the
  * 16th are waited for in vain, and run nevertheless.
@@ -234,6 +277,43 @@ TEST(many_clusters)
 	/* ranks 0 + 1 + 2; block 0 sees its own memory, the others that of a block beside them */
 	for (uint32_t i = 0; i < 500; i++)
 		CHECK_INT(out[i], 13003);
+	device_end(p);
+}
+
+/*
+ * Bulk copies to shared memory of the other block, completed on its mbarrier; to a block that there is
+ * not; and across the end of the other block's memory.
+ */
+#define BULK(name, rank, offset)                                                              \
+	CLUSTER(name, "2, 1, 1",                                                              \
+		".shared .align 16 .b8 x[16]; .shared .align 16 .b8 y[16]; .shared .align 8 " \
+		".b64 m;\n"                                                                   \
+		"mov.u32 %r1, x; add.u32 %r2, %r0, 70; st.shared.u32 [%r1+12], %r2;\n"        \
+		"mov.u32 %r3, m; mbarrier.init.shared.b64 [%r3], 1;\n"                        \
+		"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 16;\n"                   \
+		"barrier.cluster.arrive; barrier.cluster.wait; " rank "\n"                    \
+		"mov.u32 %r4, y; mapa.shared::cluster.u32 %r5, %r4, %r7;\n"                   \
+		"mapa.shared::cluster.u32 %r6, %r3, %r7;\n"                                   \
+		"cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "     \
+		"[%r5" offset "], [%r1], 16, [%r6]; mov.u32 %r7, 0;\n"                        \
+		"WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r3], %r7; @!%p1 bra "  \
+		"WAIT;\n"                                                                     \
+		"ld.shared.u32 %r2, [%r4+12]; mul.wide.u32 %d1, %r0, 4; add.u64 %d1, %d1, "   \
+		"%d0;\n"                                                                      \
+		"st.global.u32 [%d1], %r2; barrier.cluster.arrive; barrier.cluster.wait;")
+
+TEST(bulk_copies_to_other_blocks)
+{
+	struct obd_program *p =
+		device_load_good(LAUNCH_HEAD BULK("swap", "xor.b32 %r7, %r0, 1;", "") BULK("nobody",
+			"mov.u32 %r7, 2;", "") BULK("far", "xor.b32 %r7, %r0, 1;", "+65536"));
+	uint32_t *out = words(4);
+
+	CHECK_INT(device_run(p, "swap", 2, 1, &out), CUDA_SUCCESS);
+	CHECK_INT(out[0], 71);
+	CHECK_INT(out[1], 70);
+	CHECK_INT(device_run(p, "nobody", 2, 1, &out), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_INT(device_run(p, "far", 2, 1, &out), CUDA_ERROR_ILLEGAL_ADDRESS);
 	device_end(p);
 }
 

@@ -516,6 +516,24 @@ TEST(references_are_bound_by_name)
 	finished(NULL);
 }
 
+/* A kernel of another program may still read what a program's handle stood for. */
+TEST(textures_outlive_their_program)
+{
+	struct obd_program *p = loaded(".global .texref image;\n" KERNEL("k", STORE_R));
+	uint64_t handle = obd_program_ref(p, "image");
+	const struct obd_texture *found = obd_textures_find(table, handle);
+	struct obd_texture *ended;
+
+	CHECK(found != NULL);
+	obd_textures_drop(obd_textures_ended(table));
+	obd_program_free(p);
+	CHECK(obd_textures_find(table, handle) == NULL);
+	ended = obd_textures_ended(table);
+	CHECK(ended == found && ended->next_ended == NULL && ended->refused != NULL);
+	CHECK(obd_textures_ended(table) == NULL);
+	obd_textures_drop(ended);
+}
+
 static void form(const char *statement, bool valid, const char *text)
 {
 	static char module[4096];
