@@ -341,7 +341,7 @@ CUresult obf_cuCtxSynchronize_v2(CUcontext ctx)
 	if (result == CUDA_SUCCESS)
 		result = obf_capture_context(&context->pub);
 	if (result == CUDA_SUCCESS) {
-		obf_waits();
+		obf_waits(false);
 		result = obf_context_within(context, obf_process.backend->ctx_synchronize);
 	}
 	return obf_waited_heard() ? obf_waited(result, NULL, true) : result;

@@ -237,7 +237,7 @@ CUresult obf_cuEventQuery(CUevent handle)
 		result = query_check(event);
 	if (result != CUDA_SUCCESS || !is_recorded(event))
 		return result;
-	obf_waits();
+	obf_waits(true);
 	result = obf_process.backend->event_query(event);
 	if (obf_waited_heard())
 		result = obf_waited(result, NULL, false);
@@ -253,7 +253,7 @@ CUresult obf_cuEventSynchronize(CUevent handle)
 		result = query_check(event);
 	if (result != CUDA_SUCCESS || !is_recorded(event))
 		return result;
-	obf_waits();
+	obf_waits(false);
 	result = obf_process.backend->event_wait(event);
 	if (obf_waited_heard())
 		result = obf_waited(result, NULL, false);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "front/backend.h"
 #include "front/memory.h"
 #include "front/private.h"
@@ -13,9 +14,11 @@
 #include "front/waited.h"
 #include "protocol/obf_calls.h"
 
-#define PIECE     4096u /* bytes; the unit of comparisons and uploads */
-#define WORD      4u    /* bytes; the unit of uploads after a host function */
-#define WORD_RUNS 64u   /* uploads of that kind after one function; further ones are of pieces */
+#define PIECE         4096u       /* bytes; the unit of comparisons and uploads */
+#define WORD          4u          /* bytes; the unit of uploads after a host function */
+#define COMPARED_FREE (64u << 10) /* bytes that each question of the program may compare */
+#define COMPARED_REST 16u         /* times as long as a longer comparison none follows */
+#define WORD_RUNS     64u /* uploads of that kind after one function; further ones are of pieces */
 
 struct mirror {
 	uint64_t host, size, device;
@@ -31,6 +34,7 @@ struct mirror {
 	 * a pointer from device memory.
 	 */
 	bool maybe;
+	bool pushed;      /* uploads since that no launch has waited for */
 	uint64_t settled; /* the launches up to this number have been waited for */
 	struct mirror *next;
 };
@@ -98,6 +102,8 @@ static CUresult download(struct obf_ctx *ctx, void *user)
 	if (result == CUDA_SUCCESS)
 		result = obf_process.backend->read(
 			stream, mirror->got, mirror->device, mirror->size, true);
+	if (result == CUDA_SUCCESS)
+		mirror->pushed = false; /* the same stream */
 	for (uint64_t at = 0; at < mirror->size && result == CUDA_SUCCESS; at += PIECE) {
 		uint64_t end = ob_min(at + PIECE, mirror->size);
 
@@ -149,7 +155,10 @@ static CUresult upload_words(struct obf_ctx *ctx, void *user)
 		if (result == CUDA_SUCCESS)
 			result = run_upload(mirror, stream, at, size);
 	}
-	return runs && result == CUDA_SUCCESS ? obf_process.backend->stream_wait(stream) : result;
+	if (!runs && !mirror->pushed)
+		return result;
+	mirror->pushed = false;
+	return result == CUDA_SUCCESS ? obf_process.backend->stream_wait(stream) : result;
 }
 
 /*
@@ -168,19 +177,41 @@ static CUresult push_words(struct obf_ctx *ctx, void *user)
 		changed_next(mirror, WORD, &at, &size);
 		runs++, at += size)
 		result = run_upload(mirror, stream, at, size);
+	mirror->pushed = true;
 	return result;
 }
 
-static void waits(void)
+/*
+ * Programs ask again and again, and a comparison of much memory takes longer than an answer: questions
+ * spend a small part of their time in it.
+ */
+static void waits(bool asks)
 {
+	static uint64_t rest_until; /* under the lock */
+	uint64_t compared = 0, begun;
+
 	if (obf_in_host_function)
 		return;
 	pthread_mutex_lock(&lock);
-	for (struct mirror *mirror = mirrors; mirror; mirror = mirror->next) {
+	begun = asks && rest_until ? ob_clock_ns() : 0;
+	for (struct mirror *mirror = begun < rest_until && asks ? NULL : mirrors; mirror;
+		mirror = mirror->next) {
 		uint64_t at = 0, size;
 
-		if (mirror->launched && changed_next(mirror, PIECE, &at, &size))
+		if (!mirror->launched)
+			continue;
+		compared += mirror->size;
+		if (!begun && compared > COMPARED_FREE)
+			begun = ob_clock_ns();
+		if (changed_next(mirror, PIECE, &at, &size))
 			obf_ctx_run(mirror->ctx, push_words, mirror);
+	}
+	if (compared > COMPARED_FREE) {
+		uint64_t now = ob_clock_ns();
+
+		rest_until = now + COMPARED_REST * (now - begun);
+	} else if (compared) {
+		rest_until = 0;
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -439,6 +470,18 @@ static CUresult settle(uint64_t host, struct obf_ctx *ctx)
 	return result;
 }
 
+/* The kernel's stream does not wait for what was uploaded before a wait of the program. */
+static CUresult pushed_wait(struct obf_ctx *ctx, void *user)
+{
+	struct mirror *mirror = user;
+	struct obf_stream *stream;
+	CUresult result = stream_of(mirror, &stream);
+
+	(void)ctx;
+	mirror->pushed = false;
+	return result == CUDA_SUCCESS ? obf_process.backend->stream_wait(stream) : result;
+}
+
 /* Uploads what the program has changed. May release the lock for a time. */
 static CUresult upload_all(const struct obf_stream *stream)
 {
@@ -449,8 +492,11 @@ static CUresult upload_all(const struct obf_stream *stream)
 		struct obf_ctx *ctx = mirror->ctx;
 		uint64_t at = 0, size;
 
-		if (ctx->device != stream->ctx->device ||
-			!changed_next(mirror, PIECE, &at, &size)) {
+		if (ctx->device != stream->ctx->device) {
+			mirror = mirror->next;
+		} else if (!changed_next(mirror, PIECE, &at, &size)) {
+			result = mirror->pushed ? obf_ctx_run(ctx, pushed_wait, mirror)
+						: CUDA_SUCCESS;
 			mirror = mirror->next;
 		} else if ((mirror->launched || mirror->maybe) && mirror->settled != launches) {
 			result = settle(mirror->host, ctx);

@@ -280,7 +280,7 @@ CUresult obf_cuStreamQuery(CUstream handle)
 		result = ask_check(stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	obf_waits();
+	obf_waits(true);
 	result = obf_process.backend->stream_query(stream);
 	if (obf_waited_heard())
 		result = obf_waited(result, stream, false);
@@ -296,7 +296,7 @@ CUresult obf_cuStreamSynchronize(CUstream handle)
 		result = ask_check(stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	obf_waits();
+	obf_waits(false);
 	result = obf_process.backend->stream_wait(stream);
 	if (obf_waited_heard())
 		result = obf_waited(result, stream, false);

@@ -3,7 +3,7 @@
 #include "front/waited.h"
 
 obf_waited_fn *_Atomic obf_waited_listener;
-void (*_Atomic obf_waits_listener)(void);
+void (*_Atomic obf_waits_listener)(bool asks);
 
 CUresult obf_waited(CUresult result, const struct obf_stream *stream, bool all)
 {

@@ -24,7 +24,7 @@ typedef CUresult obf_waited_fn(const struct obf_stream *stream, bool all);
 
 /* NULL: nobody listens. */
 extern obf_waited_fn *_Atomic obf_waited_listener;
-extern void (*_Atomic obf_waits_listener)(void);
+extern void (*_Atomic obf_waits_listener)(bool asks);
 
 static inline bool obf_waited_heard(void)
 {
@@ -32,13 +32,14 @@ static inline bool obf_waited_heard(void)
 		atomic_load_explicit(&obf_waited_listener, memory_order_acquire) != NULL);
 }
 
-/* For the beginning of a call that waits or asks, once its arguments are checked. */
-static inline void obf_waits(void)
+/* For the beginning of a call that waits, or only asks, once its arguments are checked. */
+static inline void obf_waits(bool asks)
 {
-	void (*listener)(void) = atomic_load_explicit(&obf_waits_listener, memory_order_acquire);
+	void (*listener)(bool asks) =
+		atomic_load_explicit(&obf_waits_listener, memory_order_acquire);
 
 	if (ob_unlikely(listener != NULL))
-		listener();
+		listener(asks);
 }
 
 /* For the end of a call that waits, if obf_waited_heard. `result` is that of the wait. */

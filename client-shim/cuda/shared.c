@@ -130,13 +130,15 @@ void obc_shared_launched(void)
 	obc_shared_unlock();
 }
 
-static void reader_note(struct obc_reader *reader, const struct obc_stream *at)
+static void reader_note(struct obc_readers *readers, const struct obc_stream *at)
 {
-	if (reader->any && reader->stream != at->base.handle)
-		reader->many = true;
-	reader->any = true;
-	reader->legacy = at->base.legacy;
-	reader->stream = at->base.handle;
+	for (unsigned i = 0; i < readers->n; i++)
+		if (readers->stream[i] == at->base.handle)
+			return;
+	if (readers->n == OBC_READERS_MAX)
+		readers->more = true;
+	else
+		readers->stream[readers->n++] = at->base.handle;
 }
 
 CUresult obc_shared_work(struct obc_stream *at, uint64_t addr, uint64_t size, bool writes)
@@ -154,7 +156,7 @@ CUresult obc_shared_work(struct obc_stream *at, uint64_t addr, uint64_t size, bo
 		found = true;
 		result = give(shadow, addr, size, writes);
 		if (!writes)
-			reader_note(&obc_shareds.list[i]->reader, at);
+			reader_note(&obc_shareds.list[i]->readers, at);
 	}
 	if (found && result == CUDA_SUCCESS)
 		result = obc_home_gate(at);
@@ -164,10 +166,21 @@ CUresult obc_shared_work(struct obc_stream *at, uint64_t addr, uint64_t size, bo
 
 static CUresult uploads_wait(struct obf_ctx *ctx, void *user)
 {
-	struct obc_stream *at = obc_home_stream(user);
+	struct obc_home *home = user;
+	struct obf_stream *prompt = ob_ids_get(&obf_stream_ids, (uint64_t)(uintptr_t)home->prompt);
+	struct obc_stream *at = obc_home_stream(home);
+	CUresult result = CUDA_SUCCESS;
 
 	(void)ctx;
-	return at ? obc_stream_wait(&at->base) : CUDA_ERROR_INVALID_CONTEXT;
+	if (!at)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (home->prompt_pending && prompt)
+		result = obc_stream_wait(prompt);
+	home->prompt_pending = false;
+	/* What other threads have uploaded there may wait for this function. */
+	if (result == CUDA_SUCCESS && home->pending && !obc_home_blocked(home))
+		result = obc_stream_wait(&at->base);
+	return result;
 }
 
 /*
@@ -182,6 +195,7 @@ void obc_shared_host_function_end(void)
 	if (!accessed)
 		return;
 	accessed = false;
+	obf_in_host_function = true; /* the stream still waits for it */
 	obc_shared_lock();
 	for (size_t i = 0; i < obc_shareds.n && result == CUDA_SUCCESS; i++) {
 		struct obc_shadow *shadow = &obc_shareds.list[i]->shadow;
@@ -190,9 +204,10 @@ void obc_shared_host_function_end(void)
 	}
 	/* A failed call has left its error in the session. */
 	for (struct obc_home *home = obc_shareds.homes; home; home = home->next)
-		if (home->pending && obc_home_alive(home))
+		if ((home->pending || home->prompt_pending) && obc_home_alive(home))
 			obf_ctx_note(home->ctx, obf_ctx_run(home->ctx, uploads_wait, home));
 	obc_shared_unlock();
+	obf_in_host_function = false;
 }
 
 /* ---- accesses of the program ---- */

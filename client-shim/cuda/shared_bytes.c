@@ -7,6 +7,7 @@
 #include "client-shim/cuda/shared_inside.h"
 #include "client-shim/session/log.h"
 #include "client-shim/session/transfer.h"
+#include "front/event.h"
 #include "protocol/obc_calls.h"
 #include "protocol/obf_calls.h"
 
@@ -86,28 +87,49 @@ static CUresult wait_in(struct obf_ctx *ctx, void *user)
 	return result;
 }
 
-/* Orders the home's stream behind the copies that read what an upload is about to replace. */
+/*
+ * Orders the home's stream behind the copies that read what an upload is about to replace: all that
+ * the stream `handle` has now. A capture of that stream does not concern its copies.
+ */
+static CUresult behind_reader(struct obc_home *home, uint64_t handle)
+{
+	struct obf_stream *stream = ob_ids_get(&obf_stream_ids, handle),
+			  *own = ob_ids_get(&obf_stream_ids, (uint64_t)(uintptr_t)home->stream);
+	struct obf_event *order;
+	CUresult result;
+
+	if (!stream || !own) /* an ended stream's copies are waited for below */
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = obf_event_find(home->order, home->ctx, &order);
+	if (result == CUDA_SUCCESS && stream->ctx != home->ctx)
+		result = CUDA_ERROR_INVALID_CONTEXT;
+	if (result == CUDA_SUCCESS)
+		result = obf_event_record(order, stream);
+	if (result == CUDA_SUCCESS)
+		result = obf_event_wait_put(order, own);
+	home->ordered |= result == CUDA_SUCCESS;
+	return result;
+}
+
 static CUresult behind_readers(struct obc_shared *s, struct obf_ctx *ctx)
 {
-	const struct obc_reader reader = s->reader;
-	CUstream from = reader.legacy ? CU_STREAM_LEGACY : (CUstream)(uintptr_t)reader.stream;
 	struct wait all = { ctx, 0, obc_shareds.homes };
-	const struct obf_stream *stream;
+	struct obc_readers readers = s->readers;
+	CUresult result = CUDA_SUCCESS;
 
-	s->reader = (struct obc_reader){ 0 };
-	if (!reader.any)
+	/* The copies behind the function read what it writes. */
+	if (obf_in_host_function)
 		return CUDA_SUCCESS;
-	stream = ob_ids_get(&obf_stream_ids, reader.stream);
-	if (!reader.many && stream && stream->ctx == ctx &&
-		obf_cuEventRecord(s->home->order, from) == CUDA_SUCCESS)
-		return obf_cuStreamWaitEvent(s->home->stream, s->home->order, 0);
-	return wait_in(ctx, &all);
+	s->readers = (struct obc_readers){ 0 };
+	for (unsigned i = 0; i < readers.n && result == CUDA_SUCCESS; i++)
+		result = behind_reader(s->home, readers.stream[i]);
+	return readers.more || result != CUDA_SUCCESS ? wait_in(ctx, &all) : CUDA_SUCCESS;
 }
 
 static CUresult upload_in(struct obf_ctx *ctx, void *user)
 {
 	struct transfer *t = user;
-	struct obc_stream *at = obc_home_stream(t->s->home);
+	struct obc_stream *at = obc_home_transfers(t->s->home);
 	CUresult result;
 
 	if (!at)
@@ -116,7 +138,11 @@ static CUresult upload_in(struct obf_ctx *ctx, void *user)
 	if (result == CUDA_SUCCESS)
 		result = parts(t, at);
 	obc_stream_mark(at, obc_log_last());
-	t->s->home->pending = true;
+	/* The function waits for those in the other stream at its end. */
+	if (at == obc_home_stream(t->s->home))
+		t->s->home->pending = true;
+	else
+		t->s->home->prompt_pending = true;
 	return result;
 }
 
@@ -154,7 +180,7 @@ static CUresult fetch_part(struct transfer *t, struct obc_stream *at, uint64_t a
 static CUresult fetch_in(struct obf_ctx *ctx, void *user)
 {
 	struct transfer *t = user;
-	struct obc_stream *at = obc_home_stream(t->s->home);
+	struct obc_stream *at = obc_home_transfers(t->s->home);
 	struct wait wait = wait_for(t->s);
 	CUresult result = at ? wait_in(ctx, &wait) : CUDA_ERROR_INVALID_CONTEXT;
 

@@ -18,12 +18,37 @@ struct obc_stream *obc_home_stream(const struct obc_home *home)
 	return stream ? obc_stream_of(stream) : NULL;
 }
 
+bool obc_home_blocked(struct obc_home *home)
+{
+	struct obc_stream *at = home->ordered ? obc_home_stream(home) : NULL;
+
+	if (at && obf_attached()->stream_query(&at->base) != CUDA_ERROR_NOT_READY)
+		home->ordered = false;
+	return home->ordered;
+}
+
+struct obc_stream *obc_home_transfers(struct obc_home *home)
+{
+	struct obc_stream *at = obc_home_stream(home);
+	struct obf_stream *stream;
+
+	if (!at || !obf_in_host_function || !obc_home_blocked(home))
+		return at;
+	stream = ob_ids_get(&obf_stream_ids, (uint64_t)(uintptr_t)home->prompt);
+	if (!stream &&
+		obf_stream_new(home->ctx, NULL, CU_STREAM_NON_BLOCKING, 0, &stream) != CUDA_SUCCESS)
+		return NULL;
+	home->prompt = (CUstream)(uintptr_t)stream->handle;
+	return obc_stream_of(stream);
+}
+
 /* Makes the stream, which is none of a green context that is current, and the event. */
 static bool home_open(struct obf_ctx *ctx, struct obc_home *home)
 {
 	struct obf_stream *stream;
 
-	home->pending = false;
+	home->pending = home->ordered = home->prompt_pending = false;
+	home->prompt = NULL;
 	home->uploads = 0;
 	if (obf_stream_new(ctx, NULL, CU_STREAM_NON_BLOCKING, 0, &stream) != CUDA_SUCCESS)
 		return false;

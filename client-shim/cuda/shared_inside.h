@@ -16,15 +16,23 @@
  * An event after the last upload orders the program's streams behind it, and `order` an upload behind
  * a stream that reads what it replaces. All end with the context; the struct is kept and used for the
  * next context at the same address.
+ *
+ * Such a stream may wait for a host function. The transfers of host functions are in a stream of their
+ * own then, `prompt`: behind `stream` they would wait for the function's own end.
  */
 struct obc_home {
 	struct obf_ctx *ctx;
 	CUstream stream;
+	CUstream prompt; /* NULL: not made yet */
 	CUevent event, order;
-	uint64_t uploads; /* number of the last recording of the event */
-	bool pending;     /* uploads since the event was recorded */
+	bool ordered;        /* behind a reader, maybe still */
+	bool prompt_pending; /* uploads in prompt that no end of a function has waited for */
+	uint64_t uploads;    /* number of the last recording of the event */
+	bool pending;        /* uploads since the event was recorded */
 	struct obc_home *next;
 };
+
+#define OBC_READERS_MAX 8
 
 struct obc_span {
 	uint64_t base, size;
@@ -38,13 +46,14 @@ struct obc_shared {
 	/* CU_MEM_ATTACH_SINGLE: the stream that alone may use it, else 0 */
 	uint64_t stream;
 	/*
-	 * Copies read it on the device since the last upload, all in this stream. The program may have
-	 * written its own bytes meanwhile: an upload waits for the copies. many: in several streams.
+	 * The streams of copies that have read it on the device since the last upload. The program may
+	 * have written its own bytes meanwhile: an upload waits for the copies.
 	 */
-	struct obc_reader {
-		bool any, many, legacy;
-		uint64_t stream;
-	} reader;
+	struct obc_readers {
+		uint64_t stream[OBC_READERS_MAX];
+		uint32_t n;
+		bool more; /* than these */
+	} readers;
 	/* Variables: only these bytes are the device's. NULL: all are. */
 	struct obc_span *spans;
 	size_t n_spans;
@@ -86,6 +95,10 @@ struct obc_home *obc_home_of(struct obf_ctx *ctx);
 bool obc_home_alive(const struct obc_home *home);
 /* NULL: the context has ended. */
 struct obc_stream *obc_home_stream(const struct obc_home *home);
+/* The stream for a transfer by this thread. NULL: as above, or out of memory. */
+struct obc_stream *obc_home_transfers(struct obc_home *home);
+/* Whether the home's stream may wait for a host function. */
+bool obc_home_blocked(struct obc_home *home);
 /* Orders the stream behind all uploads. */
 CUresult obc_home_gate(struct obc_stream *at);
 

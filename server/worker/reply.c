@@ -169,7 +169,7 @@ static bool is_unheard(uint16_t opcode)
 }
 
 /*
- * Calls that make something whose id or address the client knows from then on. Their reply carries no
+ * Calls that make something whose id or address the client knows from then on, or end it. Their reply carries no
  * failure of an earlier asynchronous call: the client would take it for the call's own, and use the id
  * again that is in use here.
  */
@@ -190,6 +190,12 @@ static bool makes_for_caller(uint16_t opcode)
 	case OBP_OP_EVENT_OPEN:
 	case OBP_OP_POOL_OPEN:
 	case OBP_OP_GREEN_CREATE:
+	case OBP_OP_PEER_ENABLE:
+	case OBP_CALL_cuMemCreate:
+	case OBP_CALL_cuMemMap:
+	case OBP_CALL_cuMemUnmap:
+	case OBP_CALL_cuMemImportFromShareableHandle:
+	case OBP_CALL_cuMemRetainAllocationHandle:
 		return true;
 	default:
 		return false;

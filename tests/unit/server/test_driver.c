@@ -179,6 +179,22 @@ TEST(an_earlier_failure_leaves_what_is_made)
 	driver_end();
 }
 
+/* The same of memory to map and of peers, whatever becomes of the call itself. */
+TEST(an_earlier_failure_leaves_what_is_mapped)
+{
+	struct obp_cuMemCreate_req create = { .handle = MODULE + 1, .bytes = 2 << 20 };
+	struct obp_peer_enable_req enable = { .peer = 1 };
+
+	driver_begin();
+	load("a broken module", MODULE);
+	peer_call(&peer, 0, OBP_CALL_cuMemCreate, &create, sizeof create);
+	CHECK_INT(peer_reply(&peer)->deferred, 0);
+	peer_call(&peer, 0, OBP_OP_PEER_ENABLE, &enable, sizeof enable);
+	CHECK_INT(peer_reply(&peer)->deferred, 0);
+	CHECK_INT(peer_ping(&peer, 0), CUDA_ERROR_INVALID_PTX);
+	driver_end();
+}
+
 #define IMAGE_MAX (100u << 10)
 
 static void put_image(const char *text, uint8_t ret_hash[32])
