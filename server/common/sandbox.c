@@ -325,6 +325,20 @@ static uint64_t data_now(void)
 }
 #endif
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/* Without virtual memory management the software device's memory is private memory of the worker. */
+static uint64_t driver_data(void)
+{
+	uint64_t bytes = 0;
+
+	if (!state.soft)
+		return DRIVER_DATA;
+	for (uint32_t i = 0; i < obs_stats_page->n_devices; i++)
+		bytes += obs_stats_page->devices[i].total;
+	return bytes;
+}
+#endif
+
 /*
  * The kernel's limit behind the budget. RLIMIT_DATA counts private writable memory, which RLIMIT_AS
  * and cgroups do not separate from the rest: reserved address space and mapped devices are not
@@ -341,8 +355,7 @@ static void data_limit(const struct obs_limits *limits)
 		limit_set(RLIMIT_DATA,
 			now + limits->host_memory +
 				(1 + OBS_ASIDE_MAX) * (uint64_t)OBS_THREAD_STACK +
-				OWN_THREADS * (8ull << 20) + OWN_DATA +
-				(state.soft ? 0 : DRIVER_DATA));
+				OWN_THREADS * (8ull << 20) + OWN_DATA + driver_data());
 #endif
 }
 

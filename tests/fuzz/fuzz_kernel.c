@@ -523,7 +523,8 @@ static void kernel_run(struct obd_program *program, struct obd_pool *pool)
 	grid.dynamic_shared = 16 * fuzz_take(16);
 	grid.cooperative = fuzz_take(8) == 7;
 	/* The change of the text may have changed the parameters. */
-	if (!grid.kernel || grid.kernel->param_bytes > sizeof params || !memory)
+	if (!grid.kernel || grid.kernel->refused || grid.kernel->param_bytes > sizeof params ||
+		!memory)
 		return;
 	memcpy(memory, "%d %s %5.3f %c\n", 16);
 	fuzz_take_bytes(memory + 16, 240);

@@ -9,6 +9,7 @@
  * fused one), and the conversions of the processor that are used, vcvtph2ps and vcvtps2ph, are exact
  * or correctly rounded.
  */
+/* NOLINTBEGIN(misc-redundant-expression): x != x finds the NaN in a vector */
 
 typedef f32 vf __attribute__((vector_size(VECTOR_BYTES), may_alias));
 typedef u16 vh __attribute__((vector_size(VECTOR_BYTES / 2), may_alias));
@@ -481,3 +482,4 @@ static inline vf tanh_short_vf(vf x)
 	q = q * x2 * a + a;
 	return (vf)((vu)pickf(a < 0.6f, q, large) | ((vu)x & 0x80000000u));
 }
+/* NOLINTEND(misc-redundant-expression) */
