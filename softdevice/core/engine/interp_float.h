@@ -9,7 +9,6 @@
  * fused one), and the conversions of the processor that are used, vcvtph2ps and vcvtps2ph, are exact
  * or correctly rounded.
  */
-/* NOLINTBEGIN(misc-redundant-expression): x != x finds the NaN in a vector */
 
 typedef f32 vf __attribute__((vector_size(VECTOR_BYTES), may_alias));
 typedef u16 vh __attribute__((vector_size(VECTOR_BYTES / 2), may_alias));
@@ -25,6 +24,11 @@ static inline vf splat(f32 x)
 static inline vu pick(vi mask, vu x, vu y)
 {
 	return ((vu)mask & x) | (~(vu)mask & y);
+}
+
+static inline vi is_nan(vf x)
+{
+	return x != x; /* NOLINT(misc-redundant-expression) */
 }
 
 static inline vf pickf(vi mask, vf x, vf y)
@@ -61,7 +65,7 @@ static inline vf nan_vf(vf x)
 	return (vf)_mm512_mask_mov_ps((__m512)x,
 		_mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_UNORD_Q), (__m512)splat(QNAN32));
 #else
-	return pickf(x != x, splat(QNAN32), x);
+	return pickf(is_nan(x), splat(QNAN32), x);
 #endif
 }
 
@@ -206,7 +210,7 @@ static inline vh bf16_pack(vf x)
 {
 	vu b = (vu)x, r = (b + 0x7fff + ((b >> 16) & 1)) >> 16;
 
-	return narrow(pick(x != x, (vu){ 0 } + 0x7fff, r));
+	return narrow(pick(is_nan(x), (vu){ 0 } + 0x7fff, r));
 }
 
 static inline vu bf16_directed(vf x, u32 mode)
@@ -215,7 +219,7 @@ static inline vu bf16_directed(vf x, u32 mode)
 	vi neg = (vi)b >> 31;
 	vi away = mode == OBD_RM ? neg : mode == OBD_RP ? ~neg : (vi){ 0 };
 
-	return pick(x != x, (vu){ 0 } + 0x7fff, (b + ((vu)away & 0xffff)) >> 16);
+	return pick(is_nan(x), (vu){ 0 } + 0x7fff, (b + ((vu)away & 0xffff)) >> 16);
 }
 
 /* The result is in the upper 19 bits; the others are zero. */
@@ -224,7 +228,7 @@ static inline vu tf32_round(vf x, u32 mode)
 	vu b = (vu)x;
 
 	b += mode == OBD_RN ? ((b >> 13) & 1) + 0xfff : (vu){ 0 } + (mode == OBD_RNA ? 0x1000u : 0);
-	return pick(x != x, (vu){ 0 } + 0x7fffffff, b) & ~0x1fffu;
+	return pick(is_nan(x), (vu){ 0 } + 0x7fffffff, b) & ~0x1fffu;
 }
 
 /*
@@ -239,7 +243,7 @@ static inline vu f8_pack(vf x, f32 most, u32 shift, u32 bias, f32 unit, i32 norm
 	vu tiny = (vu)((vf)mag + unit) - obd_f32_bits(unit);
 	vu r = pick((vi)mag < normal, tiny, (up >> shift) - (bias << (23 - shift)));
 
-	return pick(x != x, (vu){ 0 } + 0x7f, r | (((vu)x >> 24) & 0x80));
+	return pick(is_nan(x), (vu){ 0 } + 0x7f, r | (((vu)x >> 24) & 0x80));
 }
 
 static inline vu e4m3_pack(vf x)
@@ -277,7 +281,7 @@ static inline vu small_integer(vf x, u32 what)
 	f32 top = (f32)((1 << (bits - sign)) - 1), low = sign ? -top - 1 : 0;
 	vf y = max_vf(min_vf(splat(top), x), splat(low));
 
-	return (vu) __builtin_convertvector(y, vi) & (vu)(x == x) & ((1u << bits) - 1);
+	return (vu) __builtin_convertvector(y, vi) & (vu)~is_nan(x) & ((1u << bits) - 1);
 }
 
 /*
@@ -322,7 +326,7 @@ static inline vf fma_bf16(vf a, vf b, vf c)
 		((vu)abs_vf(c) > 0x7e800000u);
 
 	if (UNLIKELY(any_vi(rest))) { /* zeros and NaN need no more */
-		rest &= (a != 0) & (b != 0) & (p == p) & (c == c);
+		rest &= (a != 0) & (b != 0) & ~is_nan(p) & ~is_nan(c);
 		if (any_vi(rest))
 			fma_bf16_rest((const f32 *)&a, (const f32 *)&b, (const f32 *)&c,
 				(const i32 *)&rest, (f32 *)&r);
@@ -406,7 +410,7 @@ static inline vf lg2_vf(vf x)
 	if (UNLIKELY(any_vi(rare))) {
 		q = pickf(x == 0, splat(-INFINITY), q);
 		q = pickf(x == INFINITY, x, q);
-		q = pickf((x < 0) | (x != x), splat(QNAN32), q);
+		q = pickf((x < 0) | is_nan(x), splat(QNAN32), q);
 	}
 	return q;
 }
@@ -482,4 +486,3 @@ static inline vf tanh_short_vf(vf x)
 	q = q * x2 * a + a;
 	return (vf)((vu)pickf(a < 0.6f, q, large) | ((vu)x & 0x80000000u));
 }
-/* NOLINTEND(misc-redundant-expression) */
