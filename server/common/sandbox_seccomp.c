@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -226,7 +227,7 @@ static bool add_conditions_admission(scmp_filter_ctx ctx)
 			argument(2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 }
 
-#define MPS_CONTROL "/tmp/nvidia-mps/control"
+#define MPS_FOLDER "/tmp/nvidia-mps"
 
 /*
  * For each context NVIDIA's driver connects to MPS's control process: where there is none, it must
@@ -236,8 +237,12 @@ static bool add_conditions_admission(scmp_filter_ctx ctx)
 static bool add_connect(scmp_filter_ctx ctx)
 {
 	static const char *const name[] = { "connect" };
+	struct stat folder;
+	/* anybody may make a folder in /tmp: only root's counts */
+	bool mps = lstat(MPS_FOLDER, &folder) == 0 && S_ISDIR(folder.st_mode) &&
+		folder.st_uid == 0 && access(MPS_FOLDER "/control", F_OK) == 0;
 
-	return getenv("CUDA_MPS_PIPE_DIRECTORY") || access(MPS_CONTROL, F_OK) == 0 ||
+	return getenv("CUDA_MPS_PIPE_DIRECTORY") || mps ||
 		add_all(ctx, SCMP_ACT_ERRNO(ENOENT), name, 1);
 }
 
