@@ -124,6 +124,17 @@ enum {
 #define OBD_WMMA_CODE(operand, type, column, shared, store) \
 	((uint16_t)((operand) | ((type) << 2) | ((column) << 6) | ((shared) << 7) | ((store) << 8)))
 
+/* e of wgmma: the types of A and B, and of D. d: the columns / 8 and flags. */
+#define OBD_WGMMA_TYPES(a, b, d) ((uint16_t)((a) | ((b) << 4) | ((d) << 8)))
+#define OBD_WGMMA_N(code)        (((code)&63u) * 8)
+enum {
+	OBD_WGMMA_NEGATE = 1 << 6,  /* of all products */
+	OBD_WGMMA_A_TRANS = 1 << 7, /* A is column-major in memory, B row-major */
+	OBD_WGMMA_B_TRANS = 1 << 8,
+	OBD_WGMMA_SAT = 1 << 9,
+	OBD_WGMMA_REGISTERS = 1 << 10, /* A is in registers */
+};
+
 /* e of mbarrier: the operation; +16: the barrier is in shared memory */
 enum obd_mbarrier_op {
 	OBD_MBAR_INIT,
@@ -152,6 +163,7 @@ enum obd_bar_kind {
 	OBD_BAR_RED_OR,
 	OBD_BAR_CLUSTER_ARRIVE,
 	OBD_BAR_CLUSTER_WAIT,
+	OBD_BAR_GROUP, /* of the four warps of a warpgroup */
 };
 
 /*

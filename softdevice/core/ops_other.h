@@ -40,7 +40,7 @@ OPX(copy_async) OPX(copy_bulk)
  * gather: a sync of the whole warp, before a matrix operation. Matrices, whose imm is an operand list
  * like that of a call. Barriers in shared memory.
  */
-OPX(gather) OPX(mma) OPX(ldmatrix) OPX(wmma_move) OPX(movmatrix) OPX(mbarrier)
+OPX(gather) OPX(mma) OPX(ldmatrix) OPX(wmma_move) OPX(movmatrix) OPX(mbarrier) OPX(wgmma)
 /* textures and surfaces (texture_form.h) */
 OPX(texture)
 	/* clang-format on */

@@ -28,6 +28,7 @@
 	X(atomic, "atomics, reductions, ordering") \
 	X(runtime, "printf, malloc, assert, faults") \
 	X(matrix, "mma, mma.sp, wmma in all shapes and types") \
+	X(wgmma, "wgmma") \
 	X(library, "mma, ldmatrix, cp.async, mbarrier, where the driver has them")
 /* clang-format on */
 

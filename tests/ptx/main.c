@@ -58,7 +58,7 @@ static void on_alarm(int signal_number)
 }
 
 /* Runs ptxas on a text. Returns whether ptxas accepts it. */
-static bool assemble(struct pt_suite *s, const char *text)
+static bool assemble(struct pt_suite *s, const char *target, const char *text)
 {
 	char path[] = "/tmp/ptx-conformance-XXXXXX";
 	int fd = mkstemp(path);
@@ -67,8 +67,9 @@ static bool assemble(struct pt_suite *s, const char *text)
 	FILE *f = fdopen(fd, "w");
 	fputs(text, f);
 	fclose(f);
-	char *const argv[] = { (char *)(uintptr_t)s->options.ptxas, (char *)"-arch=sm_90",
-		(char *)"-c", (char *)"-O0", (char *)"-o", (char *)"/dev/null", path, NULL };
+	char *const argv[] = { (char *)(uintptr_t)s->options.ptxas, (char *)"-arch",
+		(char *)(uintptr_t)target, (char *)"-c", (char *)"-O0", (char *)"-o",
+		(char *)"/dev/null", path, NULL };
 	pid_t pid;
 	int status = 1;
 	if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) == 0)
@@ -81,7 +82,7 @@ static void assemble_rows(struct pt_suite *s, struct pt_row *const *rows, size_t
 {
 	struct pt_text text = { 0 };
 	pt_rows_text(s, rows, n, &text);
-	bool good = assemble(s, text.p);
+	bool good = assemble(s, PT_TARGET, text.p);
 	pt_text_free(&text);
 	if (!good && n > 1) {
 		assemble_rows(s, rows, n / 2);
@@ -108,8 +109,8 @@ static void assemble_all(struct pt_suite *s)
 		struct pt_case *c = s->cases[i];
 		if (!c->ptx || !pt_selected(s, c->group, c->name))
 			continue;
-		char *text = pt_format("%s%s", PT_HEADER, c->ptx);
-		pt_result(s, c->name, assemble(s, text) ? NULL : "ptxas refuses it");
+		char *text = pt_format(PT_HEADER_FOR "%s", c->target, c->ptx);
+		pt_result(s, c->name, assemble(s, c->target, text) ? NULL : "ptxas refuses it");
 		free(text);
 	}
 }

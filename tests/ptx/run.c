@@ -130,7 +130,7 @@ static void run_here(struct pt_run *run)
 	bool loaded = false;
 	alarm(CASE_TIMEOUT_S);
 	if (run->c->ptx) {
-		char *text = pt_format("%s%s", PT_HEADER, run->c->ptx);
+		char *text = pt_format(PT_HEADER_FOR "%s", run->c->target, run->c->ptx);
 		CUresult r = pt_driver_load(run->d, text, &run->module);
 		if (r)
 			pt_run_fail(run, "module does not load, CUDA error %d: %s", (int)r,

@@ -93,6 +93,7 @@ struct pt_case *pt_case_add(
 	c->group = s->group;
 	c->ptx = ptx ? pt_format("%s", ptx) : NULL;
 	c->run = run;
+	c->target = PT_TARGET;
 	s->cases = grown(s->cases, s->n_cases, &s->cap_cases);
 	s->cases[s->n_cases++] = c;
 	return c;

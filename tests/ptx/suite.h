@@ -22,7 +22,9 @@
 #define PT_MAX_OPERANDS 4
 #define PT_MAX_ARGS     8
 #define PT_MODULE_ROWS  64
-#define PT_HEADER       ".version 8.7\n.target sm_90\n.address_size 64\n"
+#define PT_TARGET       "sm_90"
+#define PT_HEADER_FOR   ".version 8.7\n.target %s\n.address_size 64\n"
+#define PT_HEADER       ".version 8.7\n.target " PT_TARGET "\n.address_size 64\n"
 
 struct pt_row;
 struct pt_run;
@@ -60,7 +62,8 @@ struct pt_row {
 struct pt_case {
 	char *name;
 	const char *group;
-	char *ptx; /* module text without the header; owned; NULL: none */
+	char *ptx;          /* module text without the header; owned; NULL: none */
+	const char *target; /* of the header: PT_TARGET unless the caller changes it */
 	bool (*run)(struct pt_run *run);
 	/*
 	 * Runs in a separate child process, because it makes the context unusable or prints. Then

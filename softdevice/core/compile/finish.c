@@ -61,6 +61,8 @@ static void write_insn(struct obd_builder *b, uint32_t i, struct obd_insn *out)
 		out->d = (uint16_t)l->g;
 		out->c = (uint16_t)(l->g >> 16);
 	}
+	if (l->op == OBD_OP_wgmma)
+		out->d = (uint16_t)l->g;
 	if (l->op == OBD_OP_ld_strong || l->op == OBD_OP_st_strong)
 		out->c = (uint16_t)l->g;
 }

@@ -303,6 +303,7 @@ static const struct obd_opcode *const tables[] = {
 	obd_opcodes_matrix,
 	obd_opcodes_mbarrier,
 	obd_opcodes_texture,
+	obd_opcodes_wgmma,
 };
 
 #define N_TABLES (sizeof(tables) / sizeof(tables[0]))

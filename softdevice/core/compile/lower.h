@@ -43,6 +43,6 @@ struct obd_opcode {
 extern const struct obd_opcode obd_opcodes_int[], obd_opcodes_bits[], obd_opcodes_compare[],
 	obd_opcodes_float[], obd_opcodes_move[], obd_opcodes_mem[], obd_opcodes_copy[],
 	obd_opcodes_atomic[], obd_opcodes_ctl[], obd_opcodes_cvt[], obd_opcodes_warp[],
-	obd_opcodes_matrix[], obd_opcodes_mbarrier[], obd_opcodes_texture[];
+	obd_opcodes_matrix[], obd_opcodes_mbarrier[], obd_opcodes_texture[], obd_opcodes_wgmma[];
 
 #endif

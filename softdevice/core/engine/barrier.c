@@ -81,6 +81,14 @@ void obd_barrier_check(struct obd_cta *c, uint32_t id)
 		release(c, id);
 }
 
+/* The threads of the warp's warpgroup, in whole warps. */
+static uint32_t group_threads(const struct obd_warp *w)
+{
+	uint32_t first = w->id / OBD_GROUP_WARPS * OBD_GROUP_WARPS, n = w->cta->n_warps - first;
+
+	return (n < OBD_GROUP_WARPS ? n : OBD_GROUP_WARPS) * OBD_LANES;
+}
+
 const struct obd_insn *obd_barrier(
 	struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
 {
@@ -94,12 +102,16 @@ const struct obd_insn *obd_barrier(
 		return obd_cluster_barrier(w, in, m);
 	if (kind == OBD_BAR_CLUSTER_ARRIVE)
 		return in + 1;
-	id = kind == OBD_BAR_CLUSTER_WAIT ? OBD_BARRIER_CLUSTER : id_reg[lane];
-	if (kind != OBD_BAR_CLUSTER_WAIT && id >= OBD_BARRIER_CLUSTER)
+	id = kind == OBD_BAR_CLUSTER_WAIT ? OBD_BARRIER_CLUSTER
+		: kind == OBD_BAR_GROUP   ? OBD_BARRIER_GROUP + w->id / OBD_GROUP_WARPS
+					  : id_reg[lane];
+	if (kind < OBD_BAR_CLUSTER_WAIT && id >= OBD_BARRIER_CLUSTER)
 		obd_fault_raise(
 			w, in, m, CUDA_ERROR_ILLEGAL_INSTRUCTION, "barrier number above 15");
 	struct obd_barrier *b = &w->cta->barriers[id];
-	uint32_t n = in->b == OBD_NO_SLOT ? 0 : n_reg[lane];
+	uint32_t n = kind == OBD_BAR_GROUP ? group_threads(w)
+		: in->b == OBD_NO_SLOT     ? 0
+					   : n_reg[lane];
 
 	if (n > OBD_BLOCK_MAX_THREADS)
 		obd_fault_raise(w, in, m, CUDA_ERROR_ILLEGAL_INSTRUCTION,

@@ -16,8 +16,10 @@
 
 #include "softdevice/core/code.h"
 
-#define OBD_MAX_BARRIERS    17u /* 16 named ones and the cluster's */
+#define OBD_MAX_BARRIERS    25u /* 16 named ones, the cluster's, one for each warpgroup */
 #define OBD_BARRIER_CLUSTER 16u
+#define OBD_BARRIER_GROUP   17u
+#define OBD_GROUP_WARPS     4u /* of a warpgroup */
 #define OBD_MAX_CALL_DEPTH  4096u
 
 /*

@@ -29,6 +29,7 @@
 #include "softdevice/core/engine/sync.h"
 #include "softdevice/core/engine/texture.h"
 #include "softdevice/core/engine/warp.h"
+#include "softdevice/core/engine/wgmma.h"
 #include "softdevice/core/ops.h"
 
 #define CAT2(a, b) a##b

@@ -124,6 +124,12 @@ HANDLER(H_mma)
 	NEXT_H;
 }
 
+HANDLER(H_wgmma)
+{
+	obd_wgmma(w, in, regs, m);
+	NEXT_H;
+}
+
 /*
  * a: address of a row. e: number of matrices, +8 transposed, +16 store. Only lanes that supply a
  * row address are checked.

@@ -44,10 +44,10 @@ static bool is_hint(const struct obd_token *t)
 /* Does the opcode have qualifiers that name shapes, proxies and the like? */
 static bool has_free_words(const struct obd_stmt *s)
 {
-	static const char *const names[] = { "mma", "wmma", "movmatrix", "ldmatrix", "stmatrix",
-		"mbarrier", "fence", "cp", "prefetch", "prefetchu", "createpolicy", "applypriority",
-		"discard", "griddepcontrol", "setmaxnreg", "tex", "tld4", "txq", "suld", "sust",
-		"sured", "suq", "istypep" };
+	static const char *const names[] = { "mma", "wmma", "wgmma", "movmatrix", "ldmatrix",
+		"stmatrix", "mbarrier", "fence", "cp", "prefetch", "prefetchu", "createpolicy",
+		"applypriority", "discard", "griddepcontrol", "setmaxnreg", "tex", "tld4", "txq",
+		"suld", "sust", "sured", "suq", "istypep" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strlen(names[i]) == s->op_size && memcmp(names[i], s->op, s->op_size) == 0)

@@ -4,6 +4,8 @@
 #ifndef OBD_CORE_STMT_H
 #define OBD_CORE_STMT_H
 
+#include <string.h>
+
 #include "softdevice/core/ptx/operand.h"
 
 #define OBD_MAX_OPERANDS   16u
@@ -61,6 +63,16 @@ struct obd_stmt {
 static inline bool obd_q(const struct obd_stmt *s, enum obd_qualifier q)
 {
 	return (s->quals[q / 64] >> (q % 64)) & 1;
+}
+
+/* Has the statement this free qualifier? */
+static inline bool obd_word(const struct obd_stmt *s, const char *name)
+{
+	for (uint32_t i = 0; i < s->n_words; i++)
+		if (s->words[i].size == strlen(name) &&
+			memcmp(s->words[i].text, name, s->words[i].size) == 0)
+			return true;
+	return false;
 }
 
 /* Reads a statement, from its guard or opcode to the token after its ';'. */

@@ -6,7 +6,6 @@
 
 /* From the chapter "Instructions" of PTX ISA 9.0. */
 static const char *const unimplemented[] = {
-	"wgmma",
 	"tcgen05",
 	"multimem",
 	"tensormap",
