@@ -11,8 +11,8 @@
 
 #define DIM_MAX    (1ull << 32)
 #define STRIDE_END (1ull << 40)
-#define BOX_MAX    256u
-#define STEP_MAX   8u
+#define BOX_MAX    OBD_TENSOR_BOX_MAX
+#define STEP_MAX   OBD_TENSOR_STEP_MAX
 #define PIXELS_MAX 1024u
 
 /* Bits of an element; packed: 16 values of 4 or 6 bits in a unit. */

@@ -151,8 +151,33 @@ enum obd_mbarrier_op {
 	OBD_MBAR_ARRIVE_DROP_TX,
 };
 
-/* e of copy_bulk */
-enum { OBD_BULK_TO_SHARED = 1, OBD_BULK_FROM_SHARED = 2, OBD_BULK_BARRIER = 4 };
+/* e of copy_bulk. With REDUCE, imm is an OBD_ATOM_CODE. */
+enum {
+	OBD_BULK_TO_SHARED = 1,
+	OBD_BULK_FROM_SHARED = 2,
+	OBD_BULK_BARRIER = 4,
+	OBD_BULK_REDUCE = 8,
+};
+
+/*
+ * e of tensor: the operation, flags, the rank of the tensor, and the OBD_ATOM_* of a reduction. The
+ * operands are the coordinates, and then the mask of blocks with MULTICAST.
+ */
+enum obd_tensor_op {
+	OBD_TENSOR_LOAD,
+	OBD_TENSOR_STORE,
+	OBD_TENSOR_REDUCE,
+	OBD_TENSOR_REPLACE, /* operand: the value; rank: of the field; field: OBD_FIELD_* */
+	OBD_TENSOR_COPY,    /* of a map, from shared to global memory */
+};
+#define OBD_TENSOR_CODE(op, rank, atom) ((uint16_t)((op) | ((rank) << 4) | ((atom) << 8)))
+enum { OBD_TENSOR_MULTICAST = 1 << 7 };
+/* clang-format off */
+enum obd_tensor_field {
+	OBD_FIELD_ADDRESS, OBD_FIELD_RANK, OBD_FIELD_BOX, OBD_FIELD_DIM, OBD_FIELD_STRIDE,
+	OBD_FIELD_STEP, OBD_FIELD_TYPE, OBD_FIELD_INTERLEAVE, OBD_FIELD_SWIZZLE, OBD_FIELD_FILL,
+};
+/* clang-format on */
 
 /* e of bar */
 enum obd_bar_kind {

@@ -35,7 +35,7 @@ OPX(cluster_addr)
 OPX(stack_save) OPX(stack_restore) OPX(alloca)
 /* operations among lanes */
 OPX(sync) OPX(activemask) OPX(bar)
-OPX(copy_async) OPX(copy_bulk)
+OPX(copy_async) OPX(copy_bulk) OPX(tensor)
 /*
  * gather: a sync of the whole warp, before a matrix operation. Matrices, whose imm is an operand list
  * like that of a call. Barriers in shared memory.

@@ -106,8 +106,57 @@ static bool run_bulk(struct pt_run *run)
 	return pt_run_same32(run, "word of the neighbour", got, want, 256);
 }
 
+/*
+ * Shared to global: adds u32 to 256 words, f16 to the next 512 bytes; shared to shared: the maximum
+ * of two areas, which is stored behind them.
+ */
+/* clang-format off */
+static const char reduce_text[] = PT_ENTRY("reduce") "{\n	.shared .align 16 .b8 x[2048];\n	.shared .align 16 .b8 y[512];\n"
+	"	.shared .align 8 .b64 bar;\n" PT_PROLOGUE
+	"	mov.u32 %r1, bar;\n	mov.u32 %r2, x;\n	mov.u32 %r3, y;\n	setp.ne.u32 %q1, %t, 0;\n	mad.wide.u32 %l1, %t, 64, %p0;\n"
+	"	mad.lo.u32 %r4, %t, 64, %r2;\n	mov.u32 %r11, 0;\n"
+	"	ld.global.v4.u32 {%r20, %r21, %r22, %r23}, [%l1];\n	st.shared.v4.u32 [%r4], {%r20, %r21, %r22, %r23};\n"
+	"	ld.global.v4.u32 {%r20, %r21, %r22, %r23}, [%l1+16];\n	st.shared.v4.u32 [%r4+16], {%r20, %r21, %r22, %r23};\n"
+	"	ld.global.v4.u32 {%r20, %r21, %r22, %r23}, [%l1+32];\n	st.shared.v4.u32 [%r4+32], {%r20, %r21, %r22, %r23};\n"
+	"	ld.global.v4.u32 {%r20, %r21, %r22, %r23}, [%l1+48];\n	st.shared.v4.u32 [%r4+48], {%r20, %r21, %r22, %r23};\n"
+	"	mad.lo.u32 %r4, %t, 16, %r3;\n	st.shared.v4.u32 [%r4], {%t, %t, %t, %t};\n"
+	"	@%q1 bra READY;\n	mbarrier.init.shared.b64 [%r1], 1;\nREADY:\n	fence.proxy.async;\n	bar.sync 0;\n	@%q1 bra WAIT;\n"
+	"	cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%p1], [%r2], 1024;\n"
+	"	cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16 [%p1+1024], [%r2+1024], 512;\n"
+	"	cp.async.bulk.commit_group;\n	cp.async.bulk.wait_group 0;\n	mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 512;\n"
+	"	cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.max.u32 [%r3], [%r2+1536], 512, [%r1];\n"
+	"WAIT:\n	mbarrier.try_wait.parity.shared::cta.b64 %q2, [%r1], %r11;\n	@!%q2 bra WAIT;\n"
+	"	ld.shared.v4.u32 {%r20, %r21, %r22, %r23}, [%r4];\n	mad.wide.u32 %l2, %t, 16, %p1;\n"
+	"	st.global.v4.u32 [%l2+1536], {%r20, %r21, %r22, %r23};\n	ret;\n}\n";
+/* clang-format on */
+
+static bool run_reduce(struct pt_run *run)
+{
+	uint32_t in[512], want[512], got[512];
+	static const uint16_t halves[] = { 0x3c00, 0x4000, 0xc200, 0x0000 }; /* 1, 2, -3, 0 */
+	for (uint32_t i = 0; i < 512; i++) {
+		in[i] = i >= 384 ? pt_rng_below(&run->rng, 64) : (uint32_t)pt_rng_next(&run->rng);
+		want[i] = (uint32_t)pt_rng_next(&run->rng);
+		if (i >= 256 && i < 384) {
+			in[i] = halves[i % 4] | (uint32_t)halves[i / 4 % 4] << 16;
+			want[i] = 0x3c003c00; /* 1 */
+		}
+	}
+	CUdeviceptr a = pt_run_put(run, in, sizeof in), b = pt_run_put(run, want, sizeof want);
+	static const uint16_t sums[] = { 0x4000, 0x4200, 0xc000, 0x3c00 }; /* 2, 3, -2, 1 */
+	for (uint32_t i = 0; i < 512; i++)
+		want[i] = i < 256               ? want[i] + in[i]
+			: i < 384               ? sums[i % 4] | (uint32_t)sums[i / 4 % 4] << 16
+			: in[i] > (i - 384) / 4 ? in[i]
+						: (i - 384) / 4;
+	pt_run_line(run, "reduce", 1, 32, a, b, 0, 0);
+	pt_run_get(run, b, got, sizeof got);
+	return pt_run_same32(run, "word", got, want, 512);
+}
+
 void pt_async_cases(struct pt_suite *s)
 {
 	pt_case_add(s, run_tx, "mbarrier with transactions", tx_text);
+	pt_case_add(s, run_reduce, "cp.reduce.async.bulk", reduce_text);
 	pt_case_add(s, run_bulk, "cp.async.bulk and mbarriers", bulk_text);
 }

@@ -35,6 +35,11 @@
 	X(mem_set8, cuMemsetD8_v2, (CUdeviceptr, unsigned char, size_t))                           \
 	X(copy_to, cuMemcpyHtoD_v2, (CUdeviceptr, const void *, size_t))                           \
 	X(copy_from, cuMemcpyDtoH_v2, (void *, CUdeviceptr, size_t))                               \
+	X(tensor_map, cuTensorMapEncodeTiled,                                                      \
+		(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,       \
+			const cuuint64_t *, const cuuint32_t *, const cuuint32_t *,                \
+			CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,         \
+			CUtensorMapFloatOOBfill))                                                  \
 	X(function_set, cuFuncSetAttribute, (CUfunction, CUfunction_attribute, int))               \
 	X(launch, cuLaunchKernel,                                                                  \
 		(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \

@@ -29,6 +29,7 @@
 	X(runtime, "printf, malloc, assert, faults") \
 	X(matrix, "mma, mma.sp, wmma in all shapes and types") \
 	X(wgmma, "wgmma") \
+	X(tensor, "tensor maps and copies of tiles") \
 	X(library, "mma, ldmatrix, cp.async, mbarrier, where the driver has them")
 /* clang-format on */
 

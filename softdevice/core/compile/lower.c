@@ -304,6 +304,7 @@ static const struct obd_opcode *const tables[] = {
 	obd_opcodes_mbarrier,
 	obd_opcodes_texture,
 	obd_opcodes_wgmma,
+	obd_opcodes_tensor,
 };
 
 #define N_TABLES (sizeof(tables) / sizeof(tables[0]))

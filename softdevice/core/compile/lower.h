@@ -26,6 +26,8 @@ uint32_t obd_temp(struct obd_builder *b, enum obd_type t);
 void obd_operand_count(
 	struct obd_builder *b, const struct obd_stmt *s, uint32_t least, uint32_t most);
 enum obd_type obd_type_at(struct obd_builder *b, const struct obd_stmt *s, uint32_t i);
+/* The operation of an atomic or a reduction: OBD_ATOM_*. */
+uint32_t obd_atom_op(struct obd_builder *b, const struct obd_stmt *s);
 /* Ends the load with an error: the instruction is not valid PTX. */
 _Noreturn void obd_invalid(struct obd_builder *b, const struct obd_stmt *s, const char *what);
 /*
@@ -43,6 +45,7 @@ struct obd_opcode {
 extern const struct obd_opcode obd_opcodes_int[], obd_opcodes_bits[], obd_opcodes_compare[],
 	obd_opcodes_float[], obd_opcodes_move[], obd_opcodes_mem[], obd_opcodes_copy[],
 	obd_opcodes_atomic[], obd_opcodes_ctl[], obd_opcodes_cvt[], obd_opcodes_warp[],
-	obd_opcodes_matrix[], obd_opcodes_mbarrier[], obd_opcodes_texture[], obd_opcodes_wgmma[];
+	obd_opcodes_matrix[], obd_opcodes_mbarrier[], obd_opcodes_texture[], obd_opcodes_wgmma[],
+	obd_opcodes_tensor[];
 
 #endif

@@ -7,7 +7,7 @@
 
 #define N OBD_NONE
 
-static uint32_t atom_op(struct obd_builder *b, const struct obd_stmt *s)
+uint32_t obd_atom_op(struct obd_builder *b, const struct obd_stmt *s)
 {
 	for (uint32_t i = 0; i < s->n_order; i++)
 		switch (s->order[i]) {
@@ -82,8 +82,8 @@ static void check_atom(
 static void lower_atom(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
 {
 	enum obd_type t = obd_type_at(b, s, 0);
-	uint32_t op = atom_op(b, s), kind = obd_address_space(s), offset, at = which ? 0 : 1, base,
-		 n, bytes = obd_type_bytes(t);
+	uint32_t op = obd_atom_op(b, s), kind = obd_address_space(s), offset, at = which ? 0 : 1,
+		 base, n, bytes = obd_type_bytes(t);
 	const struct obd_operand *values, *results = NULL;
 
 	if (obd_q(s, OBD_Q_async) || obd_q(s, OBD_Q_bulk))

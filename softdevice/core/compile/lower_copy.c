@@ -6,6 +6,7 @@
  */
 #include "softdevice/core/compile/address.h"
 #include "softdevice/core/compile/lower_bulk.h"
+#include "softdevice/core/compile/lower_tensor.h"
 #include "softdevice/core/compile/value.h"
 
 #define N OBD_NONE
@@ -50,7 +51,10 @@ static void lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 
 	(void)arg;
 	if (obd_q(s, OBD_Q_async) && obd_q(s, OBD_Q_bulk)) {
-		obd_lower_bulk(b, s);
+		if (obd_word(s, "tensor"))
+			obd_lower_tensor(b, s);
+		else
+			obd_lower_bulk(b, s);
 		return;
 	}
 	if (!obd_q(s, OBD_Q_async))

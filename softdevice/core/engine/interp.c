@@ -27,6 +27,7 @@
 #include "softdevice/core/engine/mbarrier.h"
 #include "softdevice/core/engine/sreg.h"
 #include "softdevice/core/engine/sync.h"
+#include "softdevice/core/engine/tensor.h"
 #include "softdevice/core/engine/texture.h"
 #include "softdevice/core/engine/warp.h"
 #include "softdevice/core/engine/wgmma.h"

@@ -185,6 +185,13 @@ HANDLER(H_copy_bulk)
 	NEXT_H;
 }
 
+HANDLER(H_tensor)
+{
+	OUTSIDE();
+	obd_tensor(w, in, regs, m);
+	NEXT_H;
+}
+
 HANDLER(H_texture)
 {
 	OUTSIDE();

@@ -47,7 +47,7 @@ static bool has_free_words(const struct obd_stmt *s)
 	static const char *const names[] = { "mma", "wmma", "wgmma", "movmatrix", "ldmatrix",
 		"stmatrix", "mbarrier", "fence", "cp", "prefetch", "prefetchu", "createpolicy",
 		"applypriority", "discard", "griddepcontrol", "setmaxnreg", "tex", "tld4", "txq",
-		"suld", "sust", "sured", "suq", "istypep" };
+		"suld", "sust", "sured", "suq", "istypep", "tensormap" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strlen(names[i]) == s->op_size && memcmp(names[i], s->op, s->op_size) == 0)
@@ -84,9 +84,7 @@ static void add_qualifier(struct obd_loader *ld, struct obd_stmt *s)
 	}
 	if (is_hint(t))
 		return;
-	/* copies of tensors; their operands have a form of their own */
-	if (!has_free_words(s) || s->n_words >= OBD_MAX_FREE_WORDS ||
-		obd_tok_text_is(t, "tensor")) {
+	if (!has_free_words(s) || s->n_words >= OBD_MAX_FREE_WORDS) {
 		if (obd_ptx_unimplemented_word(t->text, t->size) || obd_ptx_newer(ld->version))
 			obd_ptx_refuse(ld,
 				"qualifier .%.*s of %.*s is not supported by the software device",

@@ -8,7 +8,6 @@
 static const char *const unimplemented[] = {
 	"tcgen05",
 	"multimem",
-	"tensormap",
 	"clusterlaunchcontrol",
 	"vadd",
 	"vsub",
@@ -49,7 +48,6 @@ static const char *const words[] = {
 	"u8x4",
 	"s8x4",
 	"rs",
-	"tensor",
 };
 
 static bool is_in(const char *const *list, size_t n, const char *name, uint32_t size)
