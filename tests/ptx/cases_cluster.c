@@ -50,6 +50,33 @@ static const char cluster_text[] =
         "	atom.acquire.cluster.shared::cluster.exch.b32 %r16, [%r4+12], %r15;\n"
         "	ld.volatile.shared::cluster.u32 %r17, [%r4+12];\n	st.global.v2.u32 [%p1+32], {%r16, %r17};\n"
         "	barrier.cluster.arrive.relaxed;\n	barrier.cluster.wait;\n	ret;\n}\n"
+        /*
+         * Each thread sends 28 bytes to the block behind its own and adds to two counters there; the
+         * barrier of that block counts the bytes.
+         */
+        ENTRY("asynchronous", "4, 1, 1") "{\n	.shared .align 16 .b8 cell[1280];\n	.shared .align 8 .b8 sums[16];\n"
+        "	.shared .align 8 .b64 bar;\n" PT_PROLOGUE
+        "	mov.u32 %r1, %cluster_ctarank;\n	add.u32 %r3, %r1, 1;\n	and.b32 %r3, %r3, 3;\n	setp.ne.u32 %q1, %t, 0;\n"
+        "	mov.u32 %r4, bar;\n	mov.u64 %l9, 0;\n	@%q1 bra READY;\n	mbarrier.init.shared.b64 [%r4], 1;\n"
+        "	st.shared.u64 [sums], %l9;\n	st.shared.u64 [sums+8], %l9;\n"
+        "	mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r4], 1600;\nREADY:\n"
+        "	barrier.cluster.arrive;\n	barrier.cluster.wait;\n"
+        "	mov.u32 %r2, cell;\n	mad.lo.u32 %r2, %t, 32, %r2;\n	mapa.shared::cluster.u32 %r5, %r2, %r3;\n"
+        "	mov.u32 %r6, sums;\n	mapa.shared::cluster.u32 %r6, %r6, %r3;\n	mapa.shared::cluster.u32 %r7, %r4, %r3;\n"
+        "	add.u32 %r8, %i, 1000;\n	cvt.u64.u32 %l1, %i;\n	add.u64 %l2, %l1, 5;\n	cvt.rn.f32.u32 %f1, %i;\n"
+        "	st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.u64 [%r5], {%l1, %l2}, [%r7];\n"
+        "	st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%r5+16], {%i, %r8}, [%r7];\n"
+        "	st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%r5+24], %f1, [%r7];\n"
+        "	red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r6], %i, [%r7];\n"
+        "	red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.max.s32 [%r6+4], %r8, [%r7];\n"
+        "	red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.or.b32 [%r6+8], %i, [%r7];\n"
+        "	mov.u32 %r9, 0;\nL:\n	mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %q2, [%r4], %r9;\n	@!%q2 bra L;\n"
+        "	mad.wide.u32 %p1, %i, 40, %p1;\n	ld.shared.v2.u64 {%l3, %l4}, [%r2];\n	st.global.u64 [%p1], %l3;\n"
+        "	st.global.u64 [%p1+8], %l4;\n	ld.shared.v2.u32 {%r10, %r11}, [%r2+16];\n	ld.shared.f32 %f2, [%r2+24];\n"
+        "	cvt.rzi.u32.f32 %r12, %f2;\n	st.global.u32 [%p1+16], %r10;\n	st.global.u32 [%p1+20], %r11;\n"
+        "	ld.shared.u32 %r13, [sums];\n	ld.shared.u32 %r14, [sums+4];\n	ld.shared.u32 %r15, [sums+8];\n"
+        "	st.global.u32 [%p1+24], %r12;\n	st.global.u32 [%p1+28], %r13;\n	st.global.u32 [%p1+32], %r14;\n"
+        "	st.global.u32 [%p1+36], %r15;\n	barrier.cluster.arrive;\n	barrier.cluster.wait;\n	ret;\n}\n"
         /* the same memory by generic addresses, and the conversions between the two kinds */
         ENTRY("generic", "4, 1, 1") "{\n	.shared .align 4 .b32 cell[40];\n" PT_PROLOGUE
         "	mov.u32 %r1, %cluster_ctarank;\n	mov.u64 %l1, cell;\n	mad.wide.u32 %l1, %t, 4, %l1;\n"
@@ -115,6 +142,30 @@ static bool run_remote(struct pt_run *run)
 	return pt_run_same32(run, "word", got, want, N * 10);
 }
 
+static bool run_asynchronous(struct pt_run *run)
+{
+	uint32_t got[N * 10], want[N * 10];
+	CUdeviceptr b = pt_run_put(run, NULL, sizeof got);
+
+	pt_run_line(run, "asynchronous", BLOCKS, THREADS, 0, b, b, 0);
+	pt_run_get(run, b, got, sizeof got);
+	for (uint32_t i = 0; i < N; i++) {
+		uint32_t rank = i / THREADS % 4, sum = 0, all = 0;
+		uint32_t first = (i / THREADS - rank + (rank + 3) % 4) * THREADS;
+		uint32_t before = first + i % THREADS;
+
+		for (uint32_t t = first; t < first + THREADS; t++) {
+			sum += t;
+			all |= t;
+		}
+		const uint32_t w[10] = { before, 0, before + 5, 0, before, before + 1000, before,
+			sum, first + THREADS - 1 + 1000, all };
+
+		memcpy(want + i * 10, w, sizeof w);
+	}
+	return pt_run_same32(run, "word", got, want, N * 10);
+}
+
 static bool run_generic(struct pt_run *run)
 {
 	uint32_t got[N * 6], want[N * 6];
@@ -157,6 +208,7 @@ void pt_group_cluster(struct pt_suite *s)
 {
 	pt_case_add(s, run_numbers, "cluster registers", cluster_text);
 	pt_case_add(s, run_remote, "shared memory of other blocks", cluster_text);
+	pt_case_add(s, run_asynchronous, "st.async and red.async", cluster_text);
 	pt_case_add(s, run_generic, "generic addresses of other blocks", cluster_text);
 	pt_case_add(s, run_rounds, "barrier.cluster, halves apart", cluster_text);
 }

@@ -28,6 +28,12 @@ void obd_operand_count(
 enum obd_type obd_type_at(struct obd_builder *b, const struct obd_stmt *s, uint32_t i);
 /* The operation of an atomic or a reduction: OBD_ATOM_*. */
 uint32_t obd_atom_op(struct obd_builder *b, const struct obd_stmt *s);
+/*
+ * Completes the transactions of an asynchronous store or reduction, which is already done, at the
+ * mbarrier of operand i, the last one.
+ */
+void obd_mbarrier_complete_tx(
+	struct obd_builder *b, const struct obd_stmt *s, uint32_t i, uint32_t bytes);
 /* Ends the load with an error: the instruction is not valid PTX. */
 _Noreturn void obd_invalid(struct obd_builder *b, const struct obd_stmt *s, const char *what);
 /*

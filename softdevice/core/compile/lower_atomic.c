@@ -86,8 +86,12 @@ static void lower_atom(struct obd_builder *b, struct obd_stmt *s, uint32_t which
 		 base, n, bytes = obd_type_bytes(t);
 	const struct obd_operand *values, *results = NULL;
 
-	if (obd_q(s, OBD_Q_async) || obd_q(s, OBD_Q_bulk))
-		obd_unsupported(b, s, "an asynchronous reduction");
+	bool async = obd_q(s, OBD_Q_async);
+
+	if (obd_q(s, OBD_Q_bulk) || (async && !obd_q(s, OBD_Q_unsupported)))
+		obd_unsupported(b, s, "an asynchronous reduction without an mbarrier");
+	if (async) /* the default space */
+		kind = OBD_KIND_CLUSTER;
 	obd_operand_count(b, s, at + 2, at + 4);
 	check_atom(b, s, op, t);
 	values = obd_value_elements(b, s, at + 1, &n);
@@ -116,6 +120,8 @@ static void lower_atom(struct obd_builder *b, struct obd_stmt *s, uint32_t which
 		l->e_raw =
 			OBD_ATOM_CODE(op, t, kind == OBD_KIND_SHARED ? OBD_SP_SHARED : OBD_SP_FLAT);
 	}
+	if (async)
+		obd_mbarrier_complete_tx(b, s, 2, n * bytes);
 }
 
 const struct obd_opcode obd_opcodes_atomic[] = { { "atom", lower_atom, 0 },

@@ -5,6 +5,7 @@
 
 #include "softdevice/core/compile/address.h"
 #include "softdevice/core/compile/lower.h"
+#include "softdevice/core/compile/value.h"
 
 #define N OBD_NONE
 
@@ -107,6 +108,19 @@ static void lower_mbarrier(struct obd_builder *b, struct obd_stmt *s, uint32_t a
 
 	l->imm = offset;
 	l->e_raw = (uint16_t)(op | (kind == OBD_KIND_SHARED ? 16 : 0));
+}
+
+void obd_mbarrier_complete_tx(
+	struct obd_builder *b, const struct obd_stmt *s, uint32_t i, uint32_t bytes)
+{
+	uint32_t kind = OBD_KIND_CLUSTER, offset, base;
+	struct obd_lin *l;
+
+	obd_operand_count(b, s, i + 1, i + 1);
+	base = obd_address(b, &s->opd[i], &kind, &offset);
+	l = obd_emit(b, OBD_OP_mbarrier, N, base, obd_const32(b, bytes), N);
+	l->imm = offset;
+	l->e_raw = (uint16_t)(OBD_MBAR_COMPLETE_TX | (kind == OBD_KIND_SHARED ? 16 : 0));
 }
 
 const struct obd_opcode obd_opcodes_mbarrier[] = {

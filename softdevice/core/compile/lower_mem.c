@@ -93,7 +93,7 @@ static void lower_ld(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		/* a by-value parameter whose address was taken is in local memory */
 		a.kind = OBD_KIND_LOCAL;
 	a.base = obd_address(b, o, &a.kind, &a.offset);
-	if (a.kind != OBD_KIND_LOCAL && obd_strong_is(s, n)) {
+	if (a.kind != OBD_KIND_LOCAL && !obd_q(s, OBD_Q_async) && obd_strong_is(s, n)) {
 		obd_strong_load(b, s, &(struct obd_strong){ a.base, a.offset, a.kind, n, t }, list);
 		return;
 	}
@@ -133,8 +133,8 @@ static void lower_st(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 
 	(void)arg;
 	obd_operand_count(b, s, 2, 4);
-	if (obd_q(s, OBD_Q_async) || obd_q(s, OBD_Q_bulk))
-		obd_unsupported(b, s, "an asynchronous store");
+	if (obd_q(s, OBD_Q_bulk) || (obd_q(s, OBD_Q_async) && !obd_q(s, OBD_Q_unsupported)))
+		obd_unsupported(b, s, "an asynchronous store without an mbarrier");
 	list = obd_value_elements(b, s, 1, &n);
 	const struct obd_operand *o = &s->opd[0];
 
@@ -167,6 +167,8 @@ static void lower_st(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		emit_store(b, &a, bytes, v);
 		a.offset += bytes;
 	}
+	if (obd_q(s, OBD_Q_async))
+		obd_mbarrier_complete_tx(b, s, 2, n * bytes);
 }
 
 const struct obd_opcode obd_opcodes_mem[] = {
