@@ -49,7 +49,8 @@ enum obd_type {
 	OBD_T_NONE, OBD_T_U8, OBD_T_U16, OBD_T_U32, OBD_T_U64, OBD_T_S8, OBD_T_S16, OBD_T_S32,
 	OBD_T_S64, OBD_T_F16, OBD_T_F32, OBD_T_F64, OBD_T_BF16, OBD_T_TF32, OBD_T_E4M3, OBD_T_E5M2,
 	OBD_T_B8, OBD_T_B16, OBD_T_B32, OBD_T_B64, OBD_T_B128, OBD_T_PRED, OBD_T_F16X2,
-	OBD_T_BF16X2, OBD_T_E4M3X2, OBD_T_E5M2X2, OBD_T_U16X2, OBD_T_S16X2, OBD_T_F32X2, OBD_T_COUNT
+	OBD_T_BF16X2, OBD_T_E4M3X2, OBD_T_E5M2X2, OBD_T_U16X2, OBD_T_S16X2, OBD_T_F32X2, OBD_T_E2M1X2, OBD_T_E2M3X2,
+	OBD_T_E3M2X2, OBD_T_UE8M0X2, OBD_T_COUNT
 };
 /* clang-format on */
 
@@ -68,6 +69,15 @@ enum {
 #define OBD_CVT_CODE(dt, st, mode, sat, ftz, relu)                           \
 	((uint32_t)(dt) | ((uint32_t)(st) << 5) | ((uint32_t)(mode) << 10) | \
 		((uint32_t)(sat) << 14) | ((uint32_t)(ftz) << 15) | ((uint32_t)(relu) << 16))
+
+/* imm of cvt_narrow: the narrow type, the other one, and flags */
+#define OBD_NARROW_CODE(narrow, wide, flags) ((narrow) | ((wide) << 6) | ((flags) << 12))
+enum {
+	OBD_NARROW_FROM = 1, /* the narrow type is the source's */
+	OBD_NARROW_RELU = 2,
+	OBD_NARROW_UP = 4,     /* ue8m0: rounds up */
+	OBD_NARROW_FINITE = 8, /* ue8m0: infinity becomes the largest number */
+};
 
 /* e of cvt_small_f32 and cvt_small_f64: width and sign of the integer */
 #define OBD_SMALL(bits, sign) ((uint16_t)((bits) | ((sign) << 5)))

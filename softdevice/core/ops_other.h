@@ -15,7 +15,7 @@ OPX(pset) OPX(pmov) OPX(pnot) OPX(pand) OPX(por) OPX(pxor) OPX(testp)
 OPX(eq_32) OPX(lt_u32) OPX(le_u32) OPX(lt_s32) OPX(le_s32) OPX(eq_64) OPX(lt_u64) OPX(le_u64) OPX(lt_s64) OPX(le_s64)
 OPX(eq_f32) OPX(lt_f32) OPX(le_f32) OPX(un_f32) OPX(equ_f32) OPX(eq_f64) OPX(lt_f64) OPX(le_f64) OPX(un_f64) OPX(equ_f64)
 /* conversions of every kind; imm: OBD_CVT_CODE */
-OPX(cvt)
+OPX(cvt) OPX(cvt_narrow)
 /*
  * Memory accesses. a: address, imm: offset, e: alignment - 1. Suffix g: 64-bit flat address, s:
  * 32-bit shared address, l: 64-bit offset in local memory.

@@ -39,6 +39,8 @@ PT_GROUPS(PT_GROUP_DECLARE)
 
 /* The approximate functions of group half; they share rows_approx.c with group approx. */
 void pt_half_functions(struct pt_suite *s);
+/* The cases of conversions of 4 and 6 bits, of group cvt. */
+void pt_narrow_cases(struct pt_suite *s);
 /* The cases of asynchronous copies, of group library. */
 void pt_async_cases(struct pt_suite *s);
 /* The cases of wmma, of group matrix. */

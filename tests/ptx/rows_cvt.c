@@ -314,4 +314,5 @@ void pt_group_cvt(struct pt_suite *s)
 	add_int_float(s);
 	add_float_float(s);
 	add_small(s);
+	pt_narrow_cases(s);
 }

@@ -389,6 +389,10 @@ static void lower_cvt(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		.relu = obd_q(s, OBD_Q_relu) };
 
 	(void)arg;
+	if (k.dt >= OBD_T_E2M1X2 || k.st >= OBD_T_E2M1X2) {
+		obd_lower_cvt_narrow(b, s, &k);
+		return;
+	}
 	if (obd_cvt_is_pair(k.dt) || obd_cvt_is_pair(k.st)) {
 		obd_lower_cvt_pair(b, s, &k);
 		return;

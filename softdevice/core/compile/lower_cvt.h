@@ -40,5 +40,8 @@ bool obd_cvt_directed(uint32_t mode);
 bool obd_cvt_is_pair(enum obd_type t);
 /* Lowers a cvt of which one type is packed. */
 void obd_lower_cvt_pair(struct obd_builder *b, struct obd_stmt *s, const struct obd_conversion *k);
+/* Lowers a cvt of which one type is a pair of 4 or 6 bits, or of ue8m0. */
+void obd_lower_cvt_narrow(
+	struct obd_builder *b, struct obd_stmt *s, const struct obd_conversion *k);
 
 #endif

@@ -83,6 +83,30 @@ static bool pair_of_bytes(
 	return true;
 }
 
+void obd_lower_cvt_narrow(struct obd_builder *b, struct obd_stmt *s, const struct obd_conversion *k)
+{
+	bool from = k->st >= OBD_T_E2M1X2, power = (from ? k->st : k->dt) == OBD_T_UE8M0X2;
+	enum obd_type wide = from ? k->dt : k->st;
+	uint32_t n = wide == OBD_T_F32 ? 3 : 2, d = obd_dst(b, s, 0, k->dt), a, second,
+		 flags = from ? OBD_NARROW_FROM : 0;
+
+	obd_operand_count(b, s, n, n);
+	if (power ? wide != OBD_T_BF16X2 && (from || wide != OBD_T_F32)
+		  : wide != OBD_T_F16X2 && (from || wide != OBD_T_F32))
+		obd_invalid(b, s, "invalid combination of types");
+	if (!from && !power && wide != OBD_T_F32)
+		obd_unsupported(b, s, "this combination of types");
+	if (!from && power && k->mode != OBD_CVT_RZ && k->mode != OBD_CVT_RP)
+		obd_invalid(b, s, "the rounding must be .rz or .rp");
+	flags |= k->relu ? OBD_NARROW_RELU : 0;
+	flags |= k->mode == OBD_CVT_RP ? OBD_NARROW_UP : 0;
+	flags |= k->satfinite ? OBD_NARROW_FINITE : 0;
+	a = obd_src(b, s, 1, k->st);
+	second = n > 2 ? obd_src(b, s, 2, k->st) : a;
+	obd_emit(b, OBD_OP_cvt_narrow, d, a, second, N)->imm =
+		OBD_NARROW_CODE(from ? k->st : k->dt, wide, flags);
+}
+
 void obd_lower_cvt_pair(struct obd_builder *b, struct obd_stmt *s, const struct obd_conversion *k)
 {
 	uint32_t d = obd_dst(b, s, 0, k->dt), a, second;

@@ -18,6 +18,7 @@
 #include "softdevice/core/engine/bulk.h"
 #include "softdevice/core/engine/cluster.h"
 #include "softdevice/core/engine/cvt.h"
+#include "softdevice/core/engine/cvt_narrow.h"
 #include "softdevice/core/engine/exec.h"
 #include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/fragment.h"

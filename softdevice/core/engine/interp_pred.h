@@ -91,6 +91,13 @@ HANDLER(H_testp)
 	NEXT_H;
 }
 
+HANDLER(H_cvt_narrow)
+{
+	OUTSIDE();
+	obd_cvt_narrow(in, regs, m);
+	NEXT_H;
+}
+
 HANDLER(H_cvt)
 {
 	OUTSIDE();

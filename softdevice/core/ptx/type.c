@@ -38,6 +38,10 @@ static const struct {
 	{ "u16x2", OBD_T_U16X2, 4, OBD_CLASS_32 },
 	{ "s16x2", OBD_T_S16X2, 4, OBD_CLASS_32 },
 	{ "f32x2", OBD_T_F32X2, 8, OBD_CLASS_64 },
+	{ "e2m1x2", OBD_T_E2M1X2, 1, OBD_CLASS_32 },
+	{ "e2m3x2", OBD_T_E2M3X2, 2, OBD_CLASS_32 },
+	{ "e3m2x2", OBD_T_E3M2X2, 2, OBD_CLASS_32 },
+	{ "ue8m0x2", OBD_T_UE8M0X2, 2, OBD_CLASS_32 },
 };
 
 #define N_TYPES (sizeof(types) / sizeof(types[0]))

@@ -26,18 +26,14 @@ static const char *const unimplemented[] = {
  */
 static const char *const words[] = {
 	"e2m1",
-	"e2m1x2",
 	"e2m1x4",
 	"e3m2",
-	"e3m2x2",
 	"e3m2x4",
 	"e2m3",
-	"e2m3x2",
 	"e2m3x4",
 	"e4m3x4",
 	"e5m2x4",
 	"ue8m0",
-	"ue8m0x2",
 	"ue4m3",
 	"b1",
 	"b4",
