@@ -32,7 +32,8 @@ struct obd_place {
 
 static inline uint32_t obd_element_bits(uint32_t t)
 {
-	static const uint8_t bits[OBD_MMA_TYPES] = { 16, 16, 32, 8, 8, 8, 8, 64, 32, 32, 4, 4, 1 };
+	static const uint8_t bits[OBD_MMA_TYPES] = { 16, 16, 32, 8, 8, 8, 8, 64, 32, 32, 4, 4, 1, 8,
+		8, 8 };
 
 	return bits[t];
 }

@@ -50,7 +50,7 @@ enum obd_type {
 	OBD_T_S64, OBD_T_F16, OBD_T_F32, OBD_T_F64, OBD_T_BF16, OBD_T_TF32, OBD_T_E4M3, OBD_T_E5M2,
 	OBD_T_B8, OBD_T_B16, OBD_T_B32, OBD_T_B64, OBD_T_B128, OBD_T_PRED, OBD_T_F16X2,
 	OBD_T_BF16X2, OBD_T_E4M3X2, OBD_T_E5M2X2, OBD_T_U16X2, OBD_T_S16X2, OBD_T_F32X2, OBD_T_E2M1X2, OBD_T_E2M3X2,
-	OBD_T_E3M2X2, OBD_T_UE8M0X2, OBD_T_COUNT
+	OBD_T_E3M2X2, OBD_T_UE8M0X2, OBD_T_E2M1, OBD_T_E2M3, OBD_T_E3M2, OBD_T_COUNT
 };
 /* clang-format on */
 
@@ -104,11 +104,13 @@ enum obd_sync_kind {
 };
 /* clang-format on */
 
-/* The element types of matrices. S4 and U4: 8 in a register, B1: 32. */
+/* The element types of matrices; an instruction has 4 bits for each. S4 and U4: 8 in a register, B1: 32. */
 /* clang-format off */
 enum obd_mma_type {
 	OBD_MMA_F16, OBD_MMA_BF16, OBD_MMA_TF32, OBD_MMA_E4M3, OBD_MMA_E5M2, OBD_MMA_S8, OBD_MMA_U8,
-	OBD_MMA_F64, OBD_MMA_F32, OBD_MMA_S32, OBD_MMA_S4, OBD_MMA_U4, OBD_MMA_B1, OBD_MMA_TYPES
+	OBD_MMA_F64, OBD_MMA_F32, OBD_MMA_S32, OBD_MMA_S4, OBD_MMA_U4, OBD_MMA_B1,
+	/* in bytes: e2m1 in bits 2 to 5, the others in the lower six */
+	OBD_MMA_E2M1, OBD_MMA_E2M3, OBD_MMA_E3M2, OBD_MMA_TYPES
 };
 /* clang-format on */
 

@@ -45,6 +45,10 @@ static const struct form forms[] = {
 	{ 16, 32, PT_M_S8, PT_M_U8, PT_M_S32, PT_M_S32, "sp", 2 }, { 16, 64, PT_M_S8, PT_M_S8, PT_M_S32, PT_M_S32, "sp", 1 },
 	{ 16, 64, PT_M_U4, PT_M_S4, PT_M_S32, PT_M_S32, "sp", 2 }, { 16, 128, PT_M_S4, PT_M_S4, PT_M_S32, PT_M_S32, "sp", 1 },
 	{ 16, 64, PT_M_E4M3, PT_M_E5M2, PT_M_F32, PT_M_F32, "sp", 1 },
+	{ 16, 32, PT_M_E2M1, PT_M_E2M1, PT_M_F32, PT_M_F32, "", 0 }, { 16, 32, PT_M_E2M1, PT_M_E4M3, PT_M_F16, PT_M_F16, "", 0 },
+	{ 16, 32, PT_M_E2M3, PT_M_E3M2, PT_M_F32, PT_M_F32, "", 0 }, { 16, 32, PT_M_E5M2, PT_M_E2M3, PT_M_F16, PT_M_F16, "", 0 },
+	{ 16, 32, PT_M_E3M2, PT_M_E3M2, PT_M_F32, PT_M_F32, "", 0 },
+	{ 16, 64, PT_M_E2M1, PT_M_E2M3, PT_M_F32, PT_M_F32, "sp::ordered_metadata", 1 },
 };
 /* clang-format on */
 #define N_FORMS (sizeof forms / sizeof forms[0])
@@ -76,13 +80,18 @@ static unsigned sum_count(const struct form *f, enum pt_element t)
 	return f->m * 8 / 32 / (t == PT_M_F16 ? 2 : 1);
 }
 
+static bool is_small(const struct form *f)
+{
+	return f->a >= PT_M_E2M1 || f->b >= PT_M_E2M1;
+}
+
 static char *opcode(const struct form *f, int is_and, int saturate)
 {
 	struct pt_text t = { 0 };
-	pt_text_add(&t, "mma%s%s.sync.aligned.m%un8k%u.row.col%s.%s.%s.%s.%s%s",
-		f->sparse[0] ? "." : "", f->sparse, f->m, f->k, saturate ? ".satfinite" : "",
-		pt_element_name(f->d), pt_element_name(f->a), pt_element_name(f->b),
-		pt_element_name(f->c),
+	pt_text_add(&t, "mma%s%s.sync.aligned.m%un8k%u.row.col%s%s.%s.%s.%s.%s%s",
+		f->sparse[0] ? "." : "", f->sparse, f->m, f->k, is_small(f) ? ".kind::f8f6f4" : "",
+		saturate ? ".satfinite" : "", pt_element_name(f->d), pt_element_name(f->a),
+		pt_element_name(f->b), pt_element_name(f->c),
 		f->a != PT_M_B1  ? ""
 			: is_and ? ".and.popc"
 				 : ".xor.popc");
@@ -401,6 +410,7 @@ void pt_group_matrix(struct pt_suite *s)
 					: pt_format("%s", op),
 				     *text = form_text(f, op, selector);
 				struct pt_case *c = pt_case_add(s, run_mma, name, text);
+				c->target = is_small(f) ? "sm_120a" : PT_TARGET;
 				c->arg[0] = (int)i;
 				c->arg[1] = (int)selector;
 				c->arg[2] = b1 && variant;

@@ -20,6 +20,9 @@ static const struct {
 	{ "f64", 64, &pt_f64 },
 	{ "f32", 32, &pt_f32 },
 	{ "s32", 32, NULL },
+	{ "e2m1", 8, &pt_f32 },
+	{ "e2m3", 8, &pt_f32 },
+	{ "e3m2", 8, &pt_f32 },
 };
 
 unsigned pt_element_bits(enum pt_element t)
@@ -39,6 +42,11 @@ bool pt_element_integer(enum pt_element t)
 
 uint64_t pt_element_encode(enum pt_element t, int64_t v)
 {
+	/* 0 to 4; e2m1 begins at bit 2 */
+	static const uint8_t small[3][5] = { { 0, 2 << 2, 4 << 2, 5 << 2, 6 << 2 },
+		{ 0, 8, 16, 20, 24 }, { 0, 12, 16, 18, 20 } };
+	if (t >= PT_M_E2M1)
+		return small[t - PT_M_E2M1][v < 0 ? -v : v] | (v < 0 ? 32 : 0);
 	if (!elements[t].format)
 		return (uint64_t)v & pt_mask(elements[t].bits);
 	return pt_num_pack(elements[t].format, pt_num_from_int(v < 0, (uint64_t)(v < 0 ? -v : v)),

@@ -23,6 +23,10 @@ enum pt_element {
 	PT_M_F64,
 	PT_M_F32,
 	PT_M_S32,
+	/* in bytes, with kind::f8f6f4 */
+	PT_M_E2M1,
+	PT_M_E2M3,
+	PT_M_E3M2,
 };
 
 #define PT_MATRIX_MAX_K 256

@@ -53,6 +53,7 @@ static void push_fragment(struct obd_builder *b, const struct obd_stmt *s, uint3
 #define BYTES     (SET(S8) | SET(U8))
 #define NIBBLES   (SET(S4) | SET(U4))
 #define FP8       (SET(E4M3) | SET(E5M2))
+#define SMALL     (SET(E2M1) | SET(E2M3) | SET(E3M2)) /* with kind::f8f6f4 */
 
 struct shape {
 	const char *name;
@@ -69,8 +70,8 @@ static const struct shape shapes[] = {
 	{ "m16n8k4", { 16, 8, 4 }, SET(TF32) | SET(F64), 0, 0 },
 	{ "m16n8k8", { 16, 8, 8 }, HALVES | SET(TF32) | SET(F64), SET(TF32), 0 },
 	{ "m16n8k16", { 16, 8, 16 }, HALVES | SET(F64) | BYTES | FP8, HALVES | SET(TF32), 0 },
-	{ "m16n8k32", { 16, 8, 32 }, BYTES | NIBBLES | FP8, HALVES | BYTES, 0 },
-	{ "m16n8k64", { 16, 8, 64 }, NIBBLES, BYTES | NIBBLES | FP8, 0 },
+	{ "m16n8k32", { 16, 8, 32 }, BYTES | NIBBLES | FP8 | SMALL, HALVES | BYTES, 0 },
+	{ "m16n8k64", { 16, 8, 64 }, NIBBLES, BYTES | NIBBLES | FP8 | SMALL, 0 },
 	{ "m16n8k128", { 16, 8, 128 }, SET(B1), NIBBLES, 0 },
 	{ "m16n8k256", { 16, 8, 256 }, SET(B1), 0, 0 },
 	{ "m16n16k8", { 16, 16, 8 }, 0, 0, SET(TF32) },
@@ -97,8 +98,9 @@ static uint32_t element_type(struct obd_builder *b, const struct obd_stmt *s, en
 	} names[] = { { OBD_T_F16, OBD_MMA_F16 }, { OBD_T_BF16, OBD_MMA_BF16 },
 		{ OBD_T_TF32, OBD_MMA_TF32 }, { OBD_T_E4M3, OBD_MMA_E4M3 },
 		{ OBD_T_E5M2, OBD_MMA_E5M2 }, { OBD_T_S8, OBD_MMA_S8 }, { OBD_T_U8, OBD_MMA_U8 },
-		{ OBD_T_F64, OBD_MMA_F64 }, { OBD_T_F32, OBD_MMA_F32 },
-		{ OBD_T_S32, OBD_MMA_S32 } };
+		{ OBD_T_E2M1, OBD_MMA_E2M1 }, { OBD_T_E2M3, OBD_MMA_E2M3 },
+		{ OBD_T_E3M2, OBD_MMA_E3M2 }, { OBD_T_F64, OBD_MMA_F64 },
+		{ OBD_T_F32, OBD_MMA_F32 }, { OBD_T_S32, OBD_MMA_S32 } };
 
 	for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (names[i].type == t)
@@ -150,7 +152,7 @@ static bool sums_fit(const struct types *t)
 		return t->c == OBD_MMA_F64 && t->d == OBD_MMA_F64;
 	if ((BYTES | NIBBLES | SET(B1)) >> t->a & 1)
 		return t->c == OBD_MMA_S32 && t->d == OBD_MMA_S32;
-	if ((SET(F16) | FP8) >> t->a & 1)
+	if ((SET(F16) | FP8 | SMALL) >> t->a & 1)
 		return (t->c == OBD_MMA_F32 || t->c == OBD_MMA_F16) &&
 			(t->d == OBD_MMA_F32 || t->d == OBD_MMA_F16);
 	return t->c == OBD_MMA_F32 && t->d == OBD_MMA_F32;
@@ -161,7 +163,7 @@ static bool factors_fit(const struct types *t)
 {
 	uint32_t both = 1u << t->a | 1u << t->b;
 
-	return t->a == t->b || !(both & ~BYTES) || !(both & ~NIBBLES) || !(both & ~FP8);
+	return t->a == t->b || !(both & ~BYTES) || !(both & ~NIBBLES) || !(both & ~(FP8 | SMALL));
 }
 
 /* ---- products ---- */
@@ -277,7 +279,8 @@ static void lower_mma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	obd_operand_count(b, s, sparse ? 6 : 4, sparse ? 6 : 4);
 	if (has_word(s, "block_scale") || !((sparse ? shape->sparse : shape->dense) >> t.a & 1))
 		obd_unsupported(b, s, "this combination of shape and type");
-	if (!sums_fit(&t) || !factors_fit(&t))
+	if (!sums_fit(&t) || !factors_fit(&t) ||
+		(SMALL & (1u << t.a | 1u << t.b) && !has_word(s, "kind::f8f6f4")))
 		obd_invalid(b, s, "invalid combination of types");
 	flags = product_flags(b, s, shape, &t, false);
 	if (shape->size.m == 8 && t.a == OBD_MMA_F16)

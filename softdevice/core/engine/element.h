@@ -76,6 +76,25 @@ static inline void obd_block_f64(uint32_t t, const uint32_t *words, double *x)
 		for (uint32_t i = 0; i < 128; i++)
 			f[i] = obd_element_f16((uint32_t)bytes[i] << 8);
 		break;
+	/* 6 and 4 bits: shifted, they are f16 with biases that differ by 12 and 14 */
+	case OBD_MMA_E3M2:
+		for (uint32_t i = 0; i < 128; i++)
+			f[i] = obd_element_f16((uint32_t)(bytes[i] & 0x20) << 10 |
+				       (uint32_t)(bytes[i] & 0x1f) << 8) *
+				0x1p12f;
+		break;
+	case OBD_MMA_E2M3:
+		for (uint32_t i = 0; i < 128; i++)
+			f[i] = obd_element_f16((uint32_t)(bytes[i] & 0x20) << 10 |
+				       (uint32_t)(bytes[i] & 0x1f) << 7) *
+				0x1p14f;
+		break;
+	case OBD_MMA_E2M1:
+		for (uint32_t i = 0; i < 128; i++)
+			f[i] = obd_element_f16((uint32_t)(bytes[i] & 0x20) << 10 |
+				       (uint32_t)(bytes[i] & 0x1c) << 7) *
+				0x1p14f;
+		break;
 	default: /* e4m3: shifted, it is an f16 with a bias that differs by 8 */
 		for (uint32_t i = 0; i < 128; i++) {
 			uint32_t v = bytes[i];

@@ -25,11 +25,8 @@ static const char *const unimplemented[] = {
  * variants of its newer instructions.
  */
 static const char *const words[] = {
-	"e2m1",
 	"e2m1x4",
-	"e3m2",
 	"e3m2x4",
-	"e2m3",
 	"e2m3x4",
 	"e4m3x4",
 	"e5m2x4",

@@ -168,14 +168,17 @@ TEST(parted_lanes_meet_at_a_matrix)
 TEST(marks_forms_that_are_missing)
 {
 	static const char *const forms[] = {
-		"mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m1.e2m1.f32 {%f0, %f1, %f2, "
-		"%f3}, {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%f0, %f1, %f2, %f3};",
+		"mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e2m1.e2m1.f32"
+		".ue8m0 {%f0, %f1, %f2, %f3}, {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%f0, %f1, %f2, "
+		"%f3}, %r0, {0, 0}, %r1, {0, 0};",
 		"wmma.load.a.sync.aligned.row.m4n4k4.f16 {%r0}, [%d0], 16;",
 		"ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r0, %r1}, [%r2];",
-		"cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-		"[%r0], [%d0, {%r1}], [%r2];",
-		"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d0], [%r1], 16;",
-		"wgmma.fence.sync.aligned;",
+		"cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::"
+		"complete_tx::bytes [%r0], [%d0, {%r1, %r1, %r1, %r1, %r1}], [%r2];",
+		"cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::"
+		"bytes [%r0], [%d0, {%r1, %r1, %r1}], [%r2], {%r1};",
+		"wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d0, "
+		"%d0, %r0, 0, 1, 1, 1, 0, 0;",
 	};
 
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
