@@ -129,6 +129,16 @@ enum {
 	OBD_MMA_REPEAT = 1 << 14, /* wmma with f16: A and B have 8 registers, which may repeat */
 };
 
+/* e of ldmatrix: the registers; transposed, a store; elements of bytes, of 4 or 6 bits in memory */
+enum {
+	OBD_LDM_COUNT = 7,
+	OBD_LDM_TRANS = 8,
+	OBD_LDM_STORE = 16,
+	OBD_LDM_BYTES = 32,
+	OBD_LDM_4BITS = 64,
+	OBD_LDM_6BITS = 128,
+};
+
 /*
  * e of wmma_move: the operand (0 A, 1 B, 2 C or D), element type, column-major memory, shared
  * memory, store. d: rows and columns of the shape as with mma. c: its depth

@@ -424,4 +424,5 @@ void pt_group_matrix(struct pt_suite *s)
 	add_quads(s);
 	pt_case_add(s, run_movmatrix, "movmatrix", movmatrix_text);
 	pt_wmma_cases(s);
+	pt_matrix8_cases(s);
 }

@@ -45,6 +45,8 @@ void pt_narrow_cases(struct pt_suite *s);
 void pt_async_cases(struct pt_suite *s);
 /* The cases of wmma, of group matrix. */
 void pt_wmma_cases(struct pt_suite *s);
+/* The cases of ldmatrix and stmatrix with bytes, of group matrix. */
+void pt_matrix8_cases(struct pt_suite *s);
 /* The rows of groups memory and atomic. */
 void pt_memory_rows(struct pt_suite *s);
 void pt_atomic_rows(struct pt_suite *s);

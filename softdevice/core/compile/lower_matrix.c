@@ -276,8 +276,10 @@ static void lower_mma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	struct types t = product_types(b, s);
 
 	(void)arg;
+	if (has_word(s, "block_scale"))
+		obd_unsupported(b, s, "a product with block scales");
 	obd_operand_count(b, s, sparse ? 6 : 4, sparse ? 6 : 4);
-	if (has_word(s, "block_scale") || !((sparse ? shape->sparse : shape->dense) >> t.a & 1))
+	if (!((sparse ? shape->sparse : shape->dense) >> t.a & 1))
 		obd_unsupported(b, s, "this combination of shape and type");
 	if (!sums_fit(&t) || !factors_fit(&t) ||
 		(SMALL & (1u << t.a | 1u << t.b) && !has_word(s, "kind::f8f6f4")))
@@ -408,19 +410,44 @@ static void lower_wmma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 
 /* ---- ldmatrix, stmatrix, movmatrix ---- */
 
-/* which: 0 ldmatrix, 1 stmatrix */
-static void lower_ldmatrix(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
+/*
+ * OBD_LDM_* of a shape and its types. Only m8n8 has elements of 16 bits; of bytes there are m16n16
+ * (loads) and m16n8 (stores), transposed, and m8n16, which has narrower elements in memory.
+ */
+static uint32_t move_flags(struct obd_builder *b, const struct obd_stmt *s, bool store)
 {
 	uint32_t n = has_word(s, "x4") ? 4
 		: has_word(s, "x2")    ? 2
 		: has_word(s, "x1")    ? 1
 				       : 0,
+		 trans = has_word(s, "trans") ? OBD_LDM_TRANS : 0,
+		 packed = has_word(s, "b4x16_p64") ? OBD_LDM_4BITS
+		: has_word(s, "b6x16_p32")         ? OBD_LDM_6BITS
+						   : 0;
+	enum obd_type t = packed ? OBD_T_NONE : obd_type_at(b, s, 0);
+
+	if (packed && !has_word(s, "b8x16"))
+		obd_invalid(b, s, "the elements in registers must be .b8x16");
+	if (n && has_word(s, "m8n8") && t == OBD_T_B16)
+		return n | trans | (store ? OBD_LDM_STORE : 0);
+	if (n && has_word(s, "m16n8") && t == OBD_T_B8 && trans && store)
+		return n | OBD_LDM_TRANS | OBD_LDM_STORE | OBD_LDM_BYTES;
+	if ((n == 1 || n == 2) && has_word(s, "m16n16") && trans && !store &&
+		(packed || t == OBD_T_B8))
+		return n * 2 | OBD_LDM_TRANS | OBD_LDM_BYTES | packed;
+	if (n && has_word(s, "m8n16") && packed && !trans && !store)
+		return n | OBD_LDM_BYTES | packed;
+	obd_unsupported(b, s, "this combination of shape and type");
+}
+
+/* which: 0 ldmatrix, 1 stmatrix */
+static void lower_ldmatrix(struct obd_builder *b, struct obd_stmt *s, uint32_t which)
+{
+	uint32_t flags = move_flags(b, s, which), n = flags & OBD_LDM_COUNT,
 		 kind = obd_q(s, OBD_Q_shared), offset, base, list;
 	uint32_t label = obd_build_skip_begin(b);
 
 	obd_operand_count(b, s, 2, 2);
-	if (!n || !has_word(s, "m8n8") || obd_type_at(b, s, 0) != OBD_T_B16)
-		obd_unsupported(b, s, "a form other than .m8n8.b16");
 	gather_warp(b);
 	base = obd_address(b, &s->opd[which ? 0 : 1], &kind, &offset);
 	if (kind > 1)
@@ -437,7 +464,7 @@ static void lower_ldmatrix(struct obd_builder *b, struct obd_stmt *s, uint32_t w
 
 	l->imm = list;
 	l->g = (offset & 0xffff) | kind << 16;
-	l->e_raw = (uint16_t)(n | (has_word(s, "trans") ? 8u : 0u) | (which ? 16u : 0u));
+	l->e_raw = (uint16_t)flags;
 	l->flags |= OBD_CALL;
 	obd_build_skip_end(b, label);
 }

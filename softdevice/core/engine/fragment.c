@@ -15,13 +15,63 @@ void obd_fragment_whole(struct obd_warp *w, const struct obd_insn *in, uint32_t 
 
 /* ---- ldmatrix, stmatrix, movmatrix ---- */
 
+/* 16 elements of 4 or 6 bits at the start of a row, each in the lower bits of a byte. */
+static void unpack_row(const uint8_t *row, uint32_t flags, uint8_t *to)
+{
+	uint32_t bits = flags & OBD_LDM_4BITS ? 4 : flags & OBD_LDM_6BITS ? 6 : 8, word;
+
+	for (uint32_t i = 0; i < 16; i++) {
+		uint32_t at = i * bits / 8;
+
+		word = row[at] | (at < 15 ? (uint32_t)row[at + 1] << 8 : 0);
+		to[i] = (uint8_t)(word >> (i * bits % 8) & ((1u << bits) - 1));
+	}
+}
+
+/*
+ * Rows of 16 bytes. Transposed, lane l has bytes of the columns l / 4 and l / 4 + 8 of two rows: in a
+ * load of the rows 4 (l % 4) + 2 r and the next, with register r of two; in a store of 2 (l % 4) and
+ * the next. The layout is that of the figures of the PTX manual.
+ */
+static void move_bytes(struct obd_warp *w, char *regs, const uint16_t *list, uint32_t flags)
+{
+	uint32_t n = flags & OBD_LDM_COUNT;
+	uint8_t rows[OBD_LANES][16];
+
+	for (uint32_t r = 0; r < 8 * n && !(flags & OBD_LDM_STORE); r++)
+		unpack_row((const uint8_t *)(uintptr_t)w->addr[r], flags, rows[r]);
+	for (uint32_t k = 0; k < n; k++) {
+		uint8_t *block = (uint8_t *)obd_reg32(regs, list[k]);
+
+		for (uint32_t i = 0; i < 128; i++) {
+			uint32_t lane = i / 4, e = i % 4, row = 8 * k + lane / 4,
+				 column = lane % 4 * 4 + e;
+
+			if (flags & OBD_LDM_TRANS) {
+				row = flags & OBD_LDM_STORE
+					? 8 * k + lane % 4 * 2 + e % 2
+					: k / 2 * 16 + lane % 4 * 4 + k % 2 * 2 + e % 2;
+				column = lane / 4 + e / 2 * 8;
+			}
+			if (flags & OBD_LDM_STORE)
+				((uint8_t *)(uintptr_t)w->addr[row])[column] = block[i];
+			else
+				block[i] = rows[row][column];
+		}
+	}
+}
+
 void obd_ldmatrix(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
 {
 	const uint16_t *list = obd_operand_list(w, in) + 2;
-	uint32_t n = in->e & 7;
-	bool trans = in->e & 8, store = in->e & 16;
+	uint32_t n = in->e & OBD_LDM_COUNT;
+	bool trans = in->e & OBD_LDM_TRANS, store = in->e & OBD_LDM_STORE;
 
 	obd_fragment_whole(w, in, m);
+	if (in->e & OBD_LDM_BYTES) {
+		move_bytes(w, regs, list, in->e);
+		return;
+	}
 	for (uint32_t k = 0; k < n; k++) {
 		uint16_t *block = (uint16_t *)(void *)obd_reg32(regs, list[k]);
 

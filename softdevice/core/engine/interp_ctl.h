@@ -131,7 +131,7 @@ HANDLER(H_wgmma)
 }
 
 /*
- * a: address of a row. e: number of matrices, +8 transposed, +16 store. Only lanes that supply a
+ * a: address of a row. e: OBD_LDM_*; each register has eight rows. Only lanes that supply a
  * row address are checked.
  */
 HANDLER(H_ldmatrix)

@@ -172,7 +172,7 @@ TEST(marks_forms_that_are_missing)
 		".ue8m0 {%f0, %f1, %f2, %f3}, {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%f0, %f1, %f2, "
 		"%f3}, %r0, {0, 0}, %r1, {0, 0};",
 		"wmma.load.a.sync.aligned.row.m4n4k4.f16 {%r0}, [%d0], 16;",
-		"ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r0, %r1}, [%r2];",
+		"ldmatrix.sync.aligned.m32n8.x1.trans.shared.b8 {%r0, %r1}, [%r2];",
 		"cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::"
 		"complete_tx::bytes [%r0], [%d0, {%r1, %r1, %r1, %r1, %r1}], [%r2];",
 		"cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::"

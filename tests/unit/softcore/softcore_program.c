@@ -50,14 +50,14 @@ TEST(refuses_with_line_and_reason)
 TEST(marks_kernels_that_reach_what_is_missing)
 {
 	struct obd_program *p = device_load_good(HEAD
-		".func helper() {\n wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r1}, "
-		"%rd1, %rd2;\n ret;\n}\n"
+		".func helper() {\n tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, "
+		"%rd2, %r1, %p1;\n ret;\n}\n"
 		".func through() { call helper, (); ret; }\n"
 		".extern .func absent();\n"
 		".visible .entry direct() { { .reg .b32 %r<2>; { multimem.st.global.u32 [%r1], "
 		"%r1; } } ret; }\n"
 		".visible .entry indirect() { call through, (); ret; }\n"
-		".visible .entry word() { .reg .b32 %r<3>; cvt.rn.satfinite.e2m1x2.f32 %r1, "
+		".visible .entry word() { .reg .b32 %r<3>; cvt.rn.satfinite.s2f6x2.f32 %r1, "
 		"%r2, %r1; ret; }\n"
 		".visible .entry parts() { .reg .b32 %r<3>; vmad.s32.s32.s32 %r1, %r2.h0, "
 		"-%r2.b1, %r1; ret; }\n"
@@ -68,9 +68,9 @@ TEST(marks_kernels_that_reach_what_is_missing)
 
 	CHECK(strstr(obd_program_kernel(p, "direct")->refused,
 		      "instruction multimem is not supported") != NULL);
-	CHECK(strstr(obd_program_kernel(p, "indirect")->refused, "PTX line 5: instruction wgmma") !=
-		NULL);
-	CHECK(strstr(obd_program_kernel(p, "word")->refused, "qualifier .e2m1x2 of cvt") != NULL);
+	CHECK(strstr(obd_program_kernel(p, "indirect")->refused,
+		      "PTX line 5: instruction tcgen05") != NULL);
+	CHECK(strstr(obd_program_kernel(p, "word")->refused, "qualifier .s2f6x2 of cvt") != NULL);
 	CHECK(strstr(obd_program_kernel(p, "parts")->refused, "instruction vmad") != NULL);
 	CHECK(strstr(obd_program_kernel(p, "vectors")->refused, "vector registers") != NULL);
 	CHECK(strstr(obd_program_kernel(p, "calls")->refused,
@@ -78,9 +78,9 @@ TEST(marks_kernels_that_reach_what_is_missing)
 	CHECK(obd_program_kernel(p, "good")->refused == NULL);
 	device_end(p);
 	/* The text after a function that was skipped is parsed normally. */
-	refused(HEAD ".entry k() { wgmma.fence.sync x; ", CUDA_ERROR_INVALID_PTX,
+	refused(HEAD ".entry k() { tcgen05.fence x; ", CUDA_ERROR_INVALID_PTX,
 		"unexpected end of text in function k");
-	refused(HEAD ".entry k() { wgmma.fence.sync x; } .entry j() { frobnicate; }",
+	refused(HEAD ".entry k() { tcgen05.fence x; } .entry j() { frobnicate; }",
 		CUDA_ERROR_INVALID_PTX, "unknown instruction frobnicate");
 }
 
