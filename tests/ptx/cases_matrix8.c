@@ -33,11 +33,13 @@ static unsigned row_at(unsigned row)
 	return (row * 5 + 3) % 32 * 16;
 }
 
+static const char head[] = PT_ENTRY("move") "{\n	.shared .align 16 .b8 "
+					    "x[512];\n" PT_PROLOGUE;
+
 static char *form_text(const struct form *f)
 {
 	struct pt_text t = { 0 };
-	pt_text_add(
-		&t, "%s", PT_ENTRY("move") "{\n	.shared .align 16 .b8 x[512];\n" PT_PROLOGUE);
+	pt_text_add(&t, "%s", head);
 	pt_text_add(&t,
 		"	mov.u32 %%r1, x;\n	mad.lo.u32 %%r2, %%t, 16, %%r1;\n"
 		"	mad.wide.u32 %%l1, %%t, 16, %%p0;\n	mad.wide.u32 %%l2, %%t, 16, %%p1;\n"
