@@ -73,7 +73,7 @@ def tests(c):
     items.append(('kernels: twins', [c.program(kernels + 'twins'), c.build / 'tests/compute/kernels/twin.ptx']))
     items.append(('kernels: rqa_gpu', [c.program(kernels + 'rqa_gpu')]))
     items.append(('service: gpu', [c.program('tests/compute/engine/test_service_gpu'), c.driver]))
-    groups = ['integer', 'bits', 'carry', 'compare', 'float', 'approx', 'half', 'cvt', 'memory', 'flow', 'warp', 'block', 'atomic', 'runtime', 'library']
+    groups = ['integer', 'bits', 'carry', 'compare', 'float', 'approx', 'half', 'cvt', 'memory', 'flow', 'warp', 'block', 'atomic', 'runtime', 'wgmma', 'tensor', 'library']
     items += [('ptx: ' + group, [c.program('tests/ptx/ptx-conformance'), '--group', group, c.driver]) for group in groups]
     items += [('calls: ' + name, [c.program('tests/unit/softapi/test-softapi-' + name), c.driver]) for name in ('streams', 'events', 'errors', *(('link',) if c.soft else ()))]  # a linker's errors are its own
     if c.small:

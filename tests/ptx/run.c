@@ -125,6 +125,13 @@ bool pt_run_same64(
 	return pt_run_ok(run);
 }
 
+/* A GPU need not support the module of a case for another device. */
+static bool may_refuse(const struct pt_run *run)
+{
+	return run->c->optional ||
+		(strcmp(run->c->target, PT_TARGET) && !strstr(run->d->name, "software device"));
+}
+
 static void run_here(struct pt_run *run)
 {
 	bool loaded = false;
@@ -135,7 +142,7 @@ static void run_here(struct pt_run *run)
 		if (r)
 			pt_run_fail(run, "module does not load, CUDA error %d: %s", (int)r,
 				run->d->log);
-		run->absent = r && run->c->optional;
+		run->absent = r && may_refuse(run);
 		loaded = !r;
 		free(text);
 	}
