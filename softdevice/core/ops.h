@@ -155,6 +155,8 @@ enum {
 	OBD_WGMMA_B_TRANS = 1 << 8,
 	OBD_WGMMA_SAT = 1 << 9,
 	OBD_WGMMA_REGISTERS = 1 << 10, /* A is in registers */
+	OBD_WGMMA_SPARSE = 1 << 11,    /* the last source is the metadata */
+	OBD_WGMMA_SELECTOR = 12,       /* shift of 1 bit */
 };
 
 /* e of mbarrier: the operation; +16: the barrier is in shared memory */

@@ -16,7 +16,8 @@
 #define THREADS     256u
 #define IMAGE       49152u /* bytes of shared memory: A, then B */
 #define B_AT        16384u
-#define LANE_WORDS  132u /* A, then D */
+#define LANE_WORDS  132u /* A, then D; the metadata at the end */
+#define METADATA    131u
 #define BLOCK_WORDS (IMAGE / 4 + 128 * LANE_WORDS)
 #define MAX_SUMS    128u
 
@@ -29,31 +30,37 @@ struct form {
 	int a_scale, b_scale; /* 1, -1 */
 	bool adds, saturate;
 	bool overwrites; /* the first warp of a single group destroys the matrices after the wait */
+	unsigned sparse; /* 0, or the selector of the metadata plus 1 */
 };
 
 /* clang-format off */
 static const struct form forms[] = {
-	{ 8, PT_M_F16, PT_M_F16, PT_M_F16, 1, 1, 0, 0, 1, 1, 1, 0, 0 }, { 64, PT_M_F16, PT_M_F16, PT_M_F32, 8, 8, 0, 0, 1, 1, 1, 0, 0 },
-	{ 256, PT_M_F16, PT_M_F16, PT_M_F32, 8, 8, 0, 0, -1, 1, 1, 0, 0 }, { 24, PT_M_F16, PT_M_F16, PT_M_F32, 2, 4, 0, 0, 1, 1, 0, 0, 0 },
-	{ 136, PT_M_F16, PT_M_F16, PT_M_F16, 4, 2, 0, 0, 1, -1, 1, 0, 0 }, { 128, PT_M_F16, PT_M_F16, PT_M_F32, 8, 8, 1, 1, 1, 1, 1, 0, 0 },
-	{ 64, PT_M_F16, PT_M_F16, PT_M_F32, 1, 1, 1, 1, 1, 1, 1, 0, 0 }, { 96, PT_M_F16, PT_M_F16, PT_M_F16, 2, 4, 1, 1, -1, -1, 1, 0, 0 },
-	{ 16, PT_M_F16, PT_M_F16, PT_M_F32, 4, 2, 1, 1, 1, 1, 0, 0, 0 }, { 256, PT_M_F16, PT_M_F16, PT_M_F32, 0, 8, 0, 1, 1, 1, 1, 0, 0 },
-	{ 40, PT_M_F16, PT_M_F16, PT_M_F16, 0, 8, 0, 0, -1, 1, 1, 0, 0 }, { 128, PT_M_F16, PT_M_F16, PT_M_F32, 8, 8, 0, 0, 1, 1, 1, 0, 1 },
-	{ 64, PT_M_BF16, PT_M_BF16, PT_M_F32, 8, 8, 0, 1, 1, 1, 1, 0, 0 }, { 192, PT_M_BF16, PT_M_BF16, PT_M_F32, 8, 4, 1, 0, 1, 1, 1, 0, 0 },
-	{ 32, PT_M_BF16, PT_M_BF16, PT_M_F32, 0, 1, 0, 0, 1, -1, 1, 0, 0 }, { 32, PT_M_TF32, PT_M_TF32, PT_M_F32, 8, 8, 0, 0, 1, 1, 1, 0, 0 },
-	{ 104, PT_M_TF32, PT_M_TF32, PT_M_F32, 0, 4, 0, 0, -1, 1, 1, 0, 0 }, { 256, PT_M_TF32, PT_M_TF32, PT_M_F32, 1, 2, 0, 0, 1, 1, 0, 0, 0 },
-	{ 128, PT_M_E4M3, PT_M_E4M3, PT_M_F32, 8, 8, 0, 0, 1, 1, 1, 0, 0 }, { 48, PT_M_E4M3, PT_M_E5M2, PT_M_F16, 4, 8, 0, 0, 1, -1, 1, 0, 0 },
-	{ 72, PT_M_E5M2, PT_M_E4M3, PT_M_F32, 0, 8, 0, 0, 1, 1, 1, 0, 0 }, { 8, PT_M_E5M2, PT_M_E5M2, PT_M_F16, 1, 1, 0, 0, 1, 1, 0, 0, 0 },
-	{ 64, PT_M_S8, PT_M_S8, PT_M_S32, 8, 8, 0, 0, 1, 1, 1, 0, 0 }, { 24, PT_M_U8, PT_M_S8, PT_M_S32, 4, 2, 0, 0, 1, 1, 1, 1, 0 },
-	{ 256, PT_M_S8, PT_M_U8, PT_M_S32, 0, 8, 0, 0, 1, 1, 1, 1, 0 }, { 112, PT_M_U8, PT_M_U8, PT_M_S32, 1, 1, 0, 0, 1, 1, 0, 0, 0 },
-	{ 128, PT_M_B1, PT_M_B1, PT_M_S32, 8, 8, 0, 0, 1, 1, 1, 0, 0 }, { 16, PT_M_B1, PT_M_B1, PT_M_S32, 0, 2, 0, 0, 1, 1, 1, 0, 0 },
+	{ 8, PT_M_F16, PT_M_F16, PT_M_F16, 1, 1, 0, 0, 1, 1, 1, 0, 0, 0 }, { 64, PT_M_F16, PT_M_F16, PT_M_F32, 8, 8, 0, 0, 1, 1, 1, 0, 0, 0 },
+	{ 256, PT_M_F16, PT_M_F16, PT_M_F32, 8, 8, 0, 0, -1, 1, 1, 0, 0, 0 }, { 24, PT_M_F16, PT_M_F16, PT_M_F32, 2, 4, 0, 0, 1, 1, 0, 0, 0, 0 },
+	{ 136, PT_M_F16, PT_M_F16, PT_M_F16, 4, 2, 0, 0, 1, -1, 1, 0, 0, 0 }, { 128, PT_M_F16, PT_M_F16, PT_M_F32, 8, 8, 1, 1, 1, 1, 1, 0, 0, 0 },
+	{ 64, PT_M_F16, PT_M_F16, PT_M_F32, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0 }, { 96, PT_M_F16, PT_M_F16, PT_M_F16, 2, 4, 1, 1, -1, -1, 1, 0, 0, 0 },
+	{ 16, PT_M_F16, PT_M_F16, PT_M_F32, 4, 2, 1, 1, 1, 1, 0, 0, 0, 0 }, { 256, PT_M_F16, PT_M_F16, PT_M_F32, 0, 8, 0, 1, 1, 1, 1, 0, 0, 0 },
+	{ 40, PT_M_F16, PT_M_F16, PT_M_F16, 0, 8, 0, 0, -1, 1, 1, 0, 0, 0 }, { 128, PT_M_F16, PT_M_F16, PT_M_F32, 8, 8, 0, 0, 1, 1, 1, 0, 1, 0 },
+	{ 64, PT_M_BF16, PT_M_BF16, PT_M_F32, 8, 8, 0, 1, 1, 1, 1, 0, 0, 0 }, { 192, PT_M_BF16, PT_M_BF16, PT_M_F32, 8, 4, 1, 0, 1, 1, 1, 0, 0, 0 },
+	{ 32, PT_M_BF16, PT_M_BF16, PT_M_F32, 0, 1, 0, 0, 1, -1, 1, 0, 0, 0 }, { 32, PT_M_TF32, PT_M_TF32, PT_M_F32, 8, 8, 0, 0, 1, 1, 1, 0, 0, 0 },
+	{ 104, PT_M_TF32, PT_M_TF32, PT_M_F32, 0, 4, 0, 0, -1, 1, 1, 0, 0, 0 }, { 256, PT_M_TF32, PT_M_TF32, PT_M_F32, 1, 2, 0, 0, 1, 1, 0, 0, 0, 0 },
+	{ 128, PT_M_E4M3, PT_M_E4M3, PT_M_F32, 8, 8, 0, 0, 1, 1, 1, 0, 0, 0 }, { 48, PT_M_E4M3, PT_M_E5M2, PT_M_F16, 4, 8, 0, 0, 1, -1, 1, 0, 0, 0 },
+	{ 72, PT_M_E5M2, PT_M_E4M3, PT_M_F32, 0, 8, 0, 0, 1, 1, 1, 0, 0, 0 }, { 8, PT_M_E5M2, PT_M_E5M2, PT_M_F16, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0 },
+	{ 64, PT_M_S8, PT_M_S8, PT_M_S32, 8, 8, 0, 0, 1, 1, 1, 0, 0, 0 }, { 24, PT_M_U8, PT_M_S8, PT_M_S32, 4, 2, 0, 0, 1, 1, 1, 1, 0, 0 },
+	{ 256, PT_M_S8, PT_M_U8, PT_M_S32, 0, 8, 0, 0, 1, 1, 1, 1, 0, 0 }, { 112, PT_M_U8, PT_M_U8, PT_M_S32, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0 },
+	{ 128, PT_M_B1, PT_M_B1, PT_M_S32, 8, 8, 0, 0, 1, 1, 1, 0, 0, 0 }, { 16, PT_M_B1, PT_M_B1, PT_M_S32, 0, 2, 0, 0, 1, 1, 1, 0, 0, 0 },
+	{ 64, PT_M_F16, PT_M_F16, PT_M_F32, 8, 8, 0, 0, 1, 1, 1, 0, 0, 1 }, { 32, PT_M_F16, PT_M_F16, PT_M_F16, 0, 4, 0, 0, -1, 1, 1, 0, 0, 2 },
+	{ 128, PT_M_BF16, PT_M_BF16, PT_M_F32, 4, 8, 1, 1, 1, 1, 0, 0, 0, 2 }, { 8, PT_M_BF16, PT_M_BF16, PT_M_F32, 1, 1, 0, 1, 1, 1, 1, 0, 0, 1 },
+	{ 48, PT_M_TF32, PT_M_TF32, PT_M_F32, 2, 8, 0, 0, 1, 1, 1, 0, 0, 1 }, { 200, PT_M_TF32, PT_M_TF32, PT_M_F32, 0, 1, 0, 0, 1, -1, 1, 0, 0, 2 },
+	{ 96, PT_M_E4M3, PT_M_E5M2, PT_M_F32, 8, 8, 0, 0, 1, 1, 1, 0, 0, 1 }, { 80, PT_M_S8, PT_M_U8, PT_M_S32, 8, 4, 0, 0, 1, 1, 1, 1, 0, 1 },
+	{ 240, PT_M_U8, PT_M_S8, PT_M_S32, 0, 8, 0, 0, 1, 1, 0, 0, 0, 1 },
 };
 /* clang-format on */
 #define N_FORMS (sizeof forms / sizeof forms[0])
 
 static unsigned depth(const struct form *f)
 {
-	return 256 / pt_element_bits(f->a);
+	return (f->sparse ? 512 : 256) / pt_element_bits(f->a);
 }
 
 static unsigned sum_count(const struct form *f)
@@ -85,7 +92,7 @@ static struct place place_of(unsigned width, bool trans, unsigned rows, unsigned
 		p.start = pair % (width / 2) * 32;
 	} else if (width == 1) {
 		p.leading = 128;
-		p.stride = 256;
+		p.stride = 512;
 	} else {
 		p.leading = atom;
 		p.stride = atom * ((rows / 8 + width - 1) / width);
@@ -136,9 +143,10 @@ static uint64_t descriptor(const struct place *p)
 
 static char *opcode(const struct form *f)
 {
-	return pt_format("wgmma.mma_async.sync.aligned.m64n%uk%u%s.%s.%s.%s%s", f->n, depth(f),
-		f->saturate ? ".satfinite" : "", pt_element_name(f->d), pt_element_name(f->a),
-		pt_element_name(f->b), f->a == PT_M_B1 ? ".and.popc" : "");
+	return pt_format("wgmma.mma_async%s.sync.aligned.m64n%uk%u%s.%s.%s.%s%s",
+		f->sparse ? ".sp" : "", f->n, depth(f), f->saturate ? ".satfinite" : "",
+		pt_element_name(f->d), pt_element_name(f->a), pt_element_name(f->b),
+		f->a == PT_M_B1 ? ".and.popc" : "");
 }
 
 static void add_operands(struct pt_text *t, const struct form *f)
@@ -146,7 +154,10 @@ static void add_operands(struct pt_text *t, const struct form *f)
 	pt_text_add(t, "{");
 	for (unsigned i = 0; i < sum_count(f); i++)
 		pt_text_add(t, "%s%%d%u", i ? ", " : "", i);
-	pt_text_add(t, "}, %s, %%l6, %%q2", f->a_width ? "%l5" : "{%a0, %a1, %a2, %a3}");
+	pt_text_add(t, "}, %s, %%l6", f->a_width ? "%l5" : "{%a0, %a1, %a2, %a3}");
+	if (f->sparse)
+		pt_text_add(t, ", %%e, %u", f->sparse - 1);
+	pt_text_add(t, ", %%q2");
 	if (!pt_element_integer(f->a))
 		pt_text_add(t, ", %d, %d", f->a_scale, f->b_scale);
 	if (pt_element_bits(f->a) == 16 && f->a_width)
@@ -161,7 +172,7 @@ static char *form_text(const struct form *f, const char *op)
 {
 	struct pt_text t = { 0 };
 	pt_text_add(&t, "%s", PT_ENTRY("wgmma") "{\n	.shared .align 1024 .b8 image[49152];\n" PT_PROLOGUE);
-	pt_text_add(&t, "	.reg .b32 %%a<4>;\n	.reg .%s %%d<128>;\n"
+	pt_text_add(&t, "	.reg .b32 %%a<4>, %%e;\n	.reg .%s %%d<128>;\n"
 		"	mad.wide.u32 %%p0, %%r62, %u, %%p0;\n	mov.u32 %%r1, image;\n	shl.b32 %%r2, %%t, 4;\n	shl.b32 %%r8, %%r63, 4;\n"
 		"COPY:\n	setp.ge.u32 %%q1, %%r2, %u;\n	@%%q1 bra DONE;\n	cvt.u64.u32 %%l1, %%r2;\n	add.u64 %%l1, %%l1, %%p0;\n"
 		"	ld.global.v4.u32 {%%r3, %%r4, %%r5, %%r6}, [%%l1];\n	add.u32 %%r7, %%r1, %%r2;\n"
@@ -175,6 +186,7 @@ static char *form_text(const struct form *f, const char *op)
 		pt_text_add(&t, "	ld.global.b32 %%a%u, [%%p0+%u];\n", i, IMAGE + i * 4);
 	for (unsigned i = 0; i < sum_count(f); i++)
 		pt_text_add(&t, "	ld.global.b32 %%d%u, [%%p0+%u];\n", i, IMAGE + 16 + i * 4);
+	pt_text_add(&t, "	ld.global.b32 %%e, [%%p0+%u];\n", IMAGE + METADATA * 4);
 	pt_text_add(&t, "	wgmma.fence.sync.aligned;\n	%s ", op);
 	add_operands(&t, f);
 	pt_text_add(&t, "	wgmma.commit_group.sync.aligned;\n	wgmma.wait_group.sync.aligned 0;\n");
@@ -191,6 +203,7 @@ static char *form_text(const struct form *f, const char *op)
 
 struct matrices {
 	int64_t a[64][256], b[256][256], c[64][256];
+	int64_t stored[64][256]; /* the columns of A that are in memory or registers */
 };
 
 static void fill(struct pt_run *run, const struct form *f, struct matrices *x)
@@ -208,6 +221,50 @@ static void fill(struct pt_run *run, const struct form *f, struct matrices *x)
 				: pt_rng_below(&run->rng, 4)
 				? (int32_t)(uint32_t)pt_rng_next(&run->rng)
 				: INT32_MAX - (int64_t)pt_rng_below(&run->rng, 4);
+}
+
+/*
+ * Where the metadata of group g of a row are: elements of bytes have eight groups of one row in a
+ * lane, others four of each of two rows, in the lanes that the selector names.
+ */
+static uint32_t *metadata(
+	const struct form *f, uint32_t *lanes, unsigned row, unsigned g, unsigned *ret_bit)
+{
+	bool bytes = pt_element_bits(f->a) == 8;
+	unsigned upper = row % 16 / 8,
+		 lane = row / 16 * 32 + row % 8 * 4 +
+		(bytes ? upper + g / 8 * 2 : (f->sparse - 1) * 2 + g / 4);
+	*ret_bit = bytes ? g % 8 * 4 : g % 4 * 4 + upper * 16;
+	return lanes + lane * LANE_WORDS + METADATA;
+}
+
+/* Of each four columns two are not 0; with tf32, of two one. */
+static void make_stored(
+	struct pt_run *run, const struct form *f, struct matrices *x, uint32_t *lanes)
+{
+	unsigned group = pt_element_bits(f->a) == 32 ? 2 : 4, bit;
+	if (!f->sparse) {
+		memcpy(x->stored, x->a, sizeof x->a);
+		return;
+	}
+	for (unsigned i = 0; i < 64; i++) {
+		for (unsigned g = 0; g < depth(f) / group; g++) {
+			unsigned first = pt_rng_below(&run->rng, group == 2 ? 2 : 3),
+				 second = first + 1 + pt_rng_below(&run->rng, 3 - first),
+				 code = group == 2 ? (first ? 14 : 4) : first | second << 2;
+			for (unsigned c = 0; c < group; c++) {
+				int64_t *cell = &x->a[i][g * group + c];
+				if (c == first)
+					x->stored[i][g * group / 2] = *cell;
+				else if (group == 4 && c == second)
+					x->stored[i][g * group / 2 + 1] = *cell;
+				else
+					*cell = 0;
+			}
+			uint32_t *word = metadata(f, lanes, i, g, &bit);
+			*word |= code << bit;
+		}
+	}
 }
 
 static int64_t sum(const struct form *f, const struct matrices *x, unsigned i, unsigned j)
@@ -238,8 +295,8 @@ static void fill_lanes(
 		uint32_t *words = lanes + t * LANE_WORDS;
 		for (unsigned e = 0; e < 4 * per && !f->a_width; e++)
 			put(words, f->a, e,
-				x->a[top + e / per % 2 * 8]
-				    [t % 4 * per + e % per + e / per / 2 * 4 * per]);
+				x->stored[top + e / per % 2 * 8]
+					 [t % 4 * per + e % per + e / per / 2 * 4 * per]);
 		for (unsigned e = 0; e < f->n / 2; e++) {
 			unsigned row = top + e / 2 % 2 * 8, column = e / 4 * 8 + t % 4 * 2 + e % 2;
 			put(words + 4, f->d, e, x->c[row][column]);
@@ -256,19 +313,23 @@ static bool run_wgmma(struct pt_run *run)
 	static struct matrices x;
 	static uint32_t in[BLOCKS * BLOCK_WORDS], want[BLOCKS * THREADS * MAX_SUMS],
 		got[BLOCKS * THREADS * MAX_SUMS];
-	unsigned threads = f->overwrites ? 128 : THREADS;
+	unsigned threads = f->overwrites ? 128 : THREADS, stored = depth(f) / (f->sparse ? 2 : 1),
+		 pair = !f->sparse ? 3
+		: f->b_width == 8  ? 2
+				   : 0;
 	struct place a = place_of(f->a_width ? f->a_width : 1, f->a_trans, 64,
 			     f->a_width > 1 && !f->a_trans ? 2 : 1, 1),
-		     b = place_of(f->b_width, f->b_trans, f->n, 1, 3);
+		     b = place_of(f->b_width, f->b_trans, f->n, 1, pair);
 	memset(in, 0, sizeof in);
 	memset(want, 0, sizeof want);
 	for (unsigned r = 0; r < BLOCKS; r++) {
 		uint32_t *words = in + r * BLOCK_WORDS, *sums = want + r * threads * MAX_SUMS;
 		uint8_t *image = (uint8_t *)words;
 		fill(run, f, &x);
+		make_stored(run, f, &x, words + IMAGE / 4);
 		for (unsigned k = 0; k < depth(f); k++) {
-			for (unsigned i = 0; i < 64 && f->a_width; i++)
-				put_element(image, &a, f->a, i, k, x.a[i][k]);
+			for (unsigned i = 0; i < 64 && f->a_width && k < stored; i++)
+				put_element(image, &a, f->a, i, k, x.stored[i][k]);
 			for (unsigned j = 0; j < f->n; j++)
 				put_element(image + B_AT, &b, f->b, j, k, x.b[j][k]);
 		}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* wgmma: products of four warps, of sm_90a. Sparse ones are refused. */
+/* wgmma: products of four warps, of sm_90a. */
 #include <stdio.h>
 
 #include "softdevice/core/compile/lower.h"
@@ -70,10 +70,11 @@ static struct types product_types(struct obd_builder *b, const struct obd_stmt *
 static uint32_t columns(struct obd_builder *b, const struct obd_stmt *s, const struct types *t)
 {
 	uint32_t step = t->d == OBD_MMA_S32 ? 16 : 8;
+	uint32_t bits = obd_word(s, "sp") ? 512 : 256; /* of a row along k */
 	char name[24];
 
 	for (uint32_t n = 8; n <= 256; n += 8) {
-		snprintf(name, sizeof(name), "m64n%uk%u", n, 256 / obd_element_bits(t->a));
+		snprintf(name, sizeof(name), "m64n%uk%u", n, bits / obd_element_bits(t->a));
 		if (obd_word(s, name) && (n % step == 0 || n <= 24))
 			return n;
 	}
@@ -96,14 +97,32 @@ static bool is_transposed(struct obd_builder *b, const struct obd_stmt *s, uint3
 	return s->opd[i].value;
 }
 
+/* Which pair of each four lanes has the metadata; with elements of bytes, all four. */
+static uint32_t selector(struct obd_builder *b, const struct obd_stmt *s, const struct types *t)
+{
+	uint32_t choices = obd_element_bits(t->a) == 8 ? 1 : 2;
+
+	if (s->opd[4].kind != OBD_OPD_IMM || s->opd[4].value >= choices || t->a == OBD_MMA_B1)
+		obd_invalid(b, s, "the sparsity selector is not a constant of this type's range");
+	return (uint32_t)s->opd[4].value;
+}
+
 /* The immediate operands after scale-d, and the qualifiers. */
 static uint32_t product_flags(
 	struct obd_builder *b, const struct obd_stmt *s, const struct types *t, bool registers)
 {
 	bool half = HALVES >> t->a & 1, integer = t->d == OBD_MMA_S32;
-	uint32_t n = integer ? 4 : !half ? 6 : registers ? 7 : 8, flags = 0;
+	uint32_t after = obd_word(s, "sp") ? 6 : 4, /* the first behind scale-d */
+		n = after +
+		(integer                    ? 0
+				: !half     ? 2
+				: registers ? 3
+					    : 4),
+		 flags = 0;
 
 	obd_operand_count(b, s, n, n);
+	if (obd_word(s, "sp"))
+		flags |= OBD_WGMMA_SPARSE | selector(b, s, t) << OBD_WGMMA_SELECTOR;
 	if (registers)
 		flags |= OBD_WGMMA_REGISTERS;
 	if (obd_q(s, OBD_Q_satfinite)) {
@@ -113,9 +132,9 @@ static uint32_t product_flags(
 	}
 	if (t->a == OBD_MMA_B1 && (!obd_q(s, OBD_Q_popc) || !obd_q(s, OBD_Q_and)))
 		obd_invalid(b, s, "b1 needs .and.popc");
-	if (!integer && is_negative(b, s, 4) != is_negative(b, s, 5))
+	if (!integer && is_negative(b, s, after) != is_negative(b, s, after + 1))
 		flags |= OBD_WGMMA_NEGATE;
-	if (half && !registers && is_transposed(b, s, 6))
+	if (half && !registers && is_transposed(b, s, after + 2))
 		flags |= OBD_WGMMA_A_TRANS;
 	if (half && is_transposed(b, s, n - 1))
 		flags |= OBD_WGMMA_B_TRANS;
@@ -139,7 +158,7 @@ static void push_registers(struct obd_builder *b, const struct obd_stmt *s, uint
 static void lower_product(struct obd_builder *b, const struct obd_stmt *s)
 {
 	struct types t = product_types(b, s);
-	bool registers = s->n_opd > 1 && s->opd[1].kind == OBD_OPD_LIST;
+	bool sparse = obd_word(s, "sp"), registers = s->n_opd > 1 && s->opd[1].kind == OBD_OPD_LIST;
 	uint32_t n = columns(b, s, &t), flags = product_flags(b, s, &t, registers),
 		 count = t.d == OBD_MMA_F16 ? n / 4 : n / 2, list, va = N, vb, scale;
 	enum obd_type reg = t.d == OBD_MMA_F32 ? OBD_T_F32 : OBD_T_B32;
@@ -152,13 +171,15 @@ static void lower_product(struct obd_builder *b, const struct obd_stmt *s)
 	if (!registers)
 		va = obd_src(b, s, 1, OBD_T_B64);
 	vb = obd_src(b, s, 2, OBD_T_B64);
-	scale = obd_pred_value(b, s, 3);
+	scale = obd_pred_value(b, s, sparse ? 5 : 3);
 	list = b->n_calls;
-	obd_build_list(b, count + (registers ? 4 : 0));
+	obd_build_list(b, count + (registers ? 4 : 0) + (sparse ? 1 : 0));
 	obd_build_list(b, count);
 	if (registers)
 		push_registers(b, s, 1, OBD_T_B32, 4, false);
 	push_registers(b, s, 0, reg, count, false);
+	if (sparse)
+		obd_build_list(b, obd_src(b, s, 3, OBD_T_B32));
 	push_registers(b, s, 0, reg, count, true);
 	l = obd_emit(b, OBD_OP_wgmma, N, va, vb, scale);
 	l->imm = list;
@@ -172,8 +193,6 @@ static void lower_wgmma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	uint32_t label = obd_build_skip_begin(b);
 
 	(void)arg;
-	if (obd_word(s, "sp"))
-		obd_unsupported(b, s, "a sparse product");
 	if (obd_word(s, "mma_async"))
 		lower_product(b, s);
 	else if (obd_word(s, "fence") || obd_q(s, OBD_Q_wait_group))

@@ -18,6 +18,7 @@
 #include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/fragment.h"
 #include "softdevice/core/engine/product.h"
+#include "softdevice/core/engine/sparse.h"
 
 #define MAX_FLOAT   512  /* elements of A or B: m32k16, k64 x n8 */
 #define MAX_INTEGER 1024 /* m16k64 of 4 bits, k128 x n8 */
@@ -162,46 +163,6 @@ static void transpose16(const uint32_t *words, uint32_t *to)
 FILL(double, obd_block_f64)
 FILL(float, obd_block_f32)
 
-/*
- * The metadata of a sparse A: for each stored element, its column. A group of 4 columns (8 with 4-bit
- * types, 2 with tf32) has 4 bits: the places of its two elements (pairs of elements with 4-bit
- * types; for tf32 4 and 14 stand for the first and the second column).
- *
- * Types of 16 and 32 bits: a lane has 4 groups of row l / 4 in its lower half and 4 of row l / 4 + 8
- * in its upper half. Others: it has 8 groups of one row. The selector names the lanes of each four
- * that have the metadata: one, or a pair; if all have it, it is 0.
- */
-static void sparse_rows(const struct job *j, uint8_t *rows)
-{
-	uint32_t bits = obd_element_bits(j->a),
-		 group = bits == 32 ? 2
-		: bits == 4         ? 8
-				    : 4,
-		 groups = j->shape.k / group, kept = group / 2, selector = (j->flags >> 12) & 3;
-
-	for (uint32_t i = 0; i < 16; i++)
-		for (uint32_t g = 0; g < groups; g++) {
-			uint8_t *to = rows + i * j->stored_k + g * kept;
-			uint32_t lane = 4 * (i % 8), code;
-
-			if (bits >= 16) {
-				lane += groups == 4 ? selector : (2 * selector + g / 4) % 4;
-				code = j->meta[lane] >> (i / 8 * 16 + g % 4 * 4);
-			} else {
-				lane += groups == 8 ? (2 * selector + i / 8) % 4
-						    : g / 8 * 2 + i / 8;
-				code = j->meta[lane] >> (g % 8 * 4);
-			}
-			code &= 15;
-			for (uint32_t e = 0; e < kept; e++)
-				to[e] = (uint8_t)(g * group +
-					(bits == 32 ? code >> 3
-							: bits == 4
-							? (code >> (e / 2 * 2) & 3) * 2 + e % 2
-							: (code >> (e * 2)) & 3));
-		}
-}
-
 /* ---- C and D ---- */
 
 /* c: m x n. Each block of C or D is 8 x 8. */
@@ -268,7 +229,8 @@ static void multiply_float(const struct job *j)
 	fill_double(j, a, b);
 	read_sums(j, c);
 	if (j->meta)
-		sparse_rows(j, rows);
+		obd_sparse_rows(
+			j->meta, obd_element_bits(j->a), j->shape.k, (j->flags >> 12) & 3, rows);
 	obd_product_f64(a, b, c, j->meta ? rows : NULL, j->shape.m, j->shape.n, j->stored_k);
 	write_sums(j, c);
 }
@@ -315,7 +277,8 @@ static void multiply_integers(const struct job *j)
 
 	fill_float(j, a, b);
 	if (j->meta)
-		sparse_rows(j, rows);
+		obd_sparse_rows(
+			j->meta, obd_element_bits(j->a), j->shape.k, (j->flags >> 12) & 3, rows);
 	obd_product_f32(a, b, c, j->meta ? rows : NULL, j->shape.m, j->shape.n, j->stored_k);
 	for (uint32_t i = 0; i < j->shape.m * j->shape.n; i++)
 		dot[i] = (int32_t)c[i];

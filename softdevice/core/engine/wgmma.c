@@ -13,11 +13,12 @@
 #include "softdevice/core/engine/fault.h"
 #include "softdevice/core/engine/fragment.h"
 #include "softdevice/core/engine/product.h"
+#include "softdevice/core/engine/sparse.h"
 
 #define ROWS      16u /* of D, for each warp */
 #define PANEL     32u /* columns that are computed at once */
 #define DEPTH     32u /* most elements along k; b1 has 256 but is not unpacked */
-#define ROW_BYTES 32u /* of A and B along k, in all types */
+#define ROW_BYTES 32u /* of A along k, in all types; B has as many, or twice if A is sparse */
 
 /* A matrix in shared memory. All are offsets in bytes. */
 struct view {
@@ -33,6 +34,8 @@ struct job {
 	char *regs;
 	uint32_t a, b, d; /* enum obd_mma_type */
 	uint32_t n, k, flags;
+	uint32_t stored_k;       /* of A: half of k if it is sparse */
+	const uint32_t *meta;    /* of a sparse A, else NULL */
 	const uint16_t *la, *ld; /* slots */
 	bool adds;               /* D is added */
 	struct view va, vb;
@@ -104,7 +107,10 @@ static void read_a(const struct job *j, uint8_t rows[ROWS][ROW_BYTES])
 /* `count` columns of B from `first`. Without trans each has 32 bytes, else they are along n. */
 static void read_b(const struct job *j, uint32_t first, uint32_t count, uint8_t *to)
 {
-	uint32_t rows = j->vb.trans ? j->k : count, parts = j->vb.trans ? count / 8 : 2;
+	uint32_t rows = j->vb.trans ? j->k : count,
+		 parts = j->vb.trans ? count / 8
+		: j->meta            ? 4
+				     : 2;
 
 	for (uint32_t r = 0; r < rows; r++)
 		for (uint32_t part = 0; part < parts; part++, to += 16)
@@ -115,26 +121,27 @@ static void read_b(const struct job *j, uint32_t first, uint32_t count, uint8_t 
 }
 
 /* Unpacks and transposes, so that x is k x count. */
-#define UNPACK(type, block)                                                                    \
-	static void unpack_##type(uint32_t t, const uint8_t *bytes, uint32_t size, type *x)    \
-	{                                                                                      \
-		uint32_t words[32], each = 1024 / obd_element_bits(t);                         \
-                                                                                               \
-		for (uint32_t at = 0; at < size; at += sizeof(words), x += each) {             \
-			memcpy(words, bytes + at, sizeof(words));                              \
-			block(t, words, x);                                                    \
-		}                                                                              \
-	}                                                                                      \
-	static void panel_##type(const struct job *j, uint32_t first, uint32_t count, type *x) \
-	{                                                                                      \
-		_Alignas(64) uint8_t bytes[PANEL * ROW_BYTES];                                 \
-		_Alignas(64) type t[PANEL * DEPTH];                                            \
-                                                                                               \
-		read_b(j, first, count, bytes);                                                \
-		unpack_##type(j->b, bytes, count *ROW_BYTES, j->vb.trans ? x : t);             \
-		for (uint32_t k = 0; k < j->k && !j->vb.trans; k++)                            \
-			for (uint32_t c = 0; c < count; c++)                                   \
-				x[k * count + c] = t[c * j->k + k];                            \
+#define UNPACK(type, block)                                                                     \
+	static void unpack_##type(uint32_t t, const uint8_t *bytes, uint32_t size, type *x)     \
+	{                                                                                       \
+		uint32_t words[32], each = 1024 / obd_element_bits(t);                          \
+                                                                                                \
+		for (uint32_t at = 0; at < size; at += sizeof(words), x += each) {              \
+			memcpy(words, bytes + at, sizeof(words));                               \
+			block(t, words, x);                                                     \
+		}                                                                               \
+	}                                                                                       \
+	static void panel_##type(const struct job *j, uint32_t first, uint32_t count, type *x)  \
+	{                                                                                       \
+		_Alignas(64) uint8_t bytes[2 * PANEL * ROW_BYTES];                              \
+		_Alignas(64) type t[2 * PANEL * DEPTH];                                         \
+                                                                                                \
+		read_b(j, first, count, bytes);                                                 \
+		unpack_##type(                                                                  \
+			j->b, bytes, count *ROW_BYTES *(j->meta ? 2 : 1), j->vb.trans ? x : t); \
+		for (uint32_t k = 0; k < j->k && !j->vb.trans; k++)                             \
+			for (uint32_t c = 0; c < count; c++)                                    \
+				x[k * count + c] = t[c * j->k + k];                             \
 	}
 
 UNPACK(double, obd_block_f64)
@@ -190,12 +197,22 @@ static void write_sums(const struct job *j, uint32_t first, uint32_t count, cons
 	}
 }
 
+/* The columns of the elements of a sparse A. */
+static void find_columns(const struct job *j, uint8_t *columns)
+{
+	if (j->meta)
+		obd_sparse_rows(j->meta, obd_element_bits(j->a), j->k,
+			j->flags >> OBD_WGMMA_SELECTOR & 1, columns);
+}
+
 static void multiply_float(const struct job *j, uint8_t rows[ROWS][ROW_BYTES])
 {
-	_Alignas(64) double a[ROWS * DEPTH], b[PANEL * DEPTH], c[ROWS * PANEL];
+	_Alignas(64) double a[ROWS * DEPTH], b[2 * PANEL * DEPTH], c[ROWS * PANEL];
+	uint8_t columns[ROWS * DEPTH];
 
 	unpack_double(j->a, rows[0], ROWS * ROW_BYTES, a);
-	for (uint32_t i = 0; i < ROWS * j->k && j->flags & OBD_WGMMA_NEGATE; i++)
+	find_columns(j, columns);
+	for (uint32_t i = 0; i < ROWS * j->stored_k && j->flags & OBD_WGMMA_NEGATE; i++)
 		a[i] = -a[i];
 	for (uint32_t first = 0; first < j->n; first += PANEL) {
 		uint32_t count = j->n - first < PANEL ? j->n - first : PANEL;
@@ -205,7 +222,7 @@ static void multiply_float(const struct job *j, uint8_t rows[ROWS][ROW_BYTES])
 			read_sums(j, first, count, c);
 		else
 			memset(c, 0, sizeof(c));
-		obd_product_f64(a, b, c, NULL, ROWS, count, j->k);
+		obd_product_f64(a, b, c, j->meta ? columns : NULL, ROWS, count, j->stored_k);
 		write_sums(j, first, count, c);
 	}
 }
@@ -232,15 +249,17 @@ static void write_integers(const struct job *j, uint32_t first, uint32_t count, 
 /* The sums of products are below 2^24, so that they are exact in float. */
 static void multiply_integers(const struct job *j, uint8_t rows[ROWS][ROW_BYTES])
 {
-	_Alignas(64) float a[ROWS * DEPTH], b[PANEL * DEPTH], c[ROWS * PANEL];
+	_Alignas(64) float a[ROWS * DEPTH], b[2 * PANEL * DEPTH], c[ROWS * PANEL];
+	uint8_t columns[ROWS * DEPTH];
 
 	unpack_float(j->a, rows[0], ROWS * ROW_BYTES, a);
+	find_columns(j, columns);
 	for (uint32_t first = 0; first < j->n; first += PANEL) {
 		uint32_t count = j->n - first < PANEL ? j->n - first : PANEL;
 
 		panel_float(j, first, count, b);
 		memset(c, 0, sizeof(c));
-		obd_product_f32(a, b, c, NULL, ROWS, count, j->k);
+		obd_product_f32(a, b, c, j->meta ? columns : NULL, ROWS, count, j->stored_k);
 		write_integers(j, first, count, c);
 	}
 }
@@ -283,10 +302,18 @@ void obd_wgmma(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32
 	uint8_t rows[ROWS][ROW_BYTES];
 
 	obd_fragment_whole(w, in, m);
-	j.k = ROW_BYTES * 8 / obd_element_bits(j.a);
+	j.k = j.stored_k = ROW_BYTES * 8 / obd_element_bits(j.a);
+	if (j.flags & OBD_WGMMA_SPARSE) {
+		j.k *= 2;
+		j.meta = obd_reg32(regs, list[1 + list[0]]);
+	}
 	if (!(j.flags & OBD_WGMMA_REGISTERS))
 		j.va = view_of(*obd_reg64(regs, in->a), j.flags & OBD_WGMMA_A_TRANS);
 	j.vb = view_of(*obd_reg64(regs, in->b), j.flags & OBD_WGMMA_B_TRANS);
+	if (j.meta && j.vb.width == 2 && !j.vb.trans)
+		obd_fault_raise(w, in, m, CUDA_ERROR_ILLEGAL_INSTRUCTION,
+			"a sparse product with B in the swizzle of 32 bytes along k is not "
+			"supported by the software device");
 	read_a(&j, rows);
 	if (j.a == OBD_MMA_B1)
 		multiply_bits(&j, rows);

@@ -177,8 +177,6 @@ TEST(marks_forms_that_are_missing)
 		"complete_tx::bytes [%r0], [%d0, {%r1, %r1, %r1, %r1, %r1}], [%r2];",
 		"cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::"
 		"bytes [%r0], [%d0, {%r1, %r1, %r1}], [%r2], {%r1};",
-		"wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d0, "
-		"%d0, %r0, 0, 1, 1, 1, 0, 0;",
 	};
 
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
