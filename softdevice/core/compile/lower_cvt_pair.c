@@ -91,6 +91,8 @@ void obd_lower_cvt_narrow(struct obd_builder *b, struct obd_stmt *s, const struc
 		 flags = from ? OBD_NARROW_FROM : 0;
 
 	obd_operand_count(b, s, n, n);
+	if (k->st > OBD_T_UE8M0X2 || k->dt > OBD_T_UE8M0X2)
+		obd_invalid(b, s, "there are conversions of pairs only");
 	if (power ? wide != OBD_T_BF16X2 && (from || wide != OBD_T_F32)
 		  : wide != OBD_T_F16X2 && (from || wide != OBD_T_F32))
 		obd_invalid(b, s, "invalid combination of types");
