@@ -24,12 +24,19 @@ OPX(ld8_g) OPX(ld16_g) OPX(ld32_g) OPX(ld64_g) OPX(ld8_s) OPX(ld16_s) OPX(ld32_s
 OPX(ld8_l) OPX(ld16_l) OPX(ld32_l) OPX(ld64_l)
 OPX(st8_g) OPX(st16_g) OPX(st32_g) OPX(st64_g) OPX(st8_s) OPX(st16_s) OPX(st32_s) OPX(st64_s)
 OPX(st8_l) OPX(st16_l) OPX(st32_l) OPX(st64_l)
+/*
+ * At base + index * size. a: index, 32 bits; c: base, the same in all lanes; e: the same, and
+ * OBD_INDEX_SIGNED.
+ */
+OPX(ld8_i) OPX(ld16_i) OPX(ld32_i) OPX(ld64_i) OPX(st8_i) OPX(st16_i) OPX(st32_i) OPX(st64_i)
 /* volatile, relaxed and stronger accesses; e: alignment - 1, c: log2 of the size */
 OPX(ld_strong) OPX(st_strong)
 OPX(atom)
 OPX(fence)
 /* parameters, special registers, addresses of variables: mostly one value for all lanes */
 OPX(param32) OPX(param64) OPX(param_addr) OPX(sreg32) OPX(sreg64) OPX(shared_addr) OPX(local_addr)
+/* the thread's index in the grid, on axis e */
+OPX(thread_index)
 OPX(cvta_shared) OPX(cvta_local) OPX(to_shared) OPX(to_local) OPX(isspacep)
 OPX(cluster_addr)
 OPX(stack_save) OPX(stack_restore) OPX(alloca)
