@@ -14,6 +14,9 @@ OPX(pset) OPX(pmov) OPX(pnot) OPX(pand) OPX(por) OPX(pxor) OPX(testp)
 /* comparisons with a predicate as result; e: mask that is xored into it */
 OPX(eq_32) OPX(lt_u32) OPX(le_u32) OPX(lt_s32) OPX(le_s32) OPX(eq_64) OPX(lt_u64) OPX(le_u64) OPX(lt_s64) OPX(le_s64)
 OPX(eq_f32) OPX(lt_f32) OPX(le_f32) OPX(un_f32) OPX(equ_f32) OPX(eq_f64) OPX(lt_f64) OPX(le_f64) OPX(un_f64) OPX(equ_f64)
+/* the same, combined with the predicate c */
+OPX(eq_32_or) OPX(lt_u32_or) OPX(le_u32_or) OPX(lt_s32_or) OPX(le_s32_or)
+OPX(eq_32_and) OPX(lt_u32_and) OPX(le_u32_and) OPX(lt_s32_and) OPX(le_s32_and)
 /* conversions of every kind; imm: OBD_CVT_CODE */
 OPX(cvt)
 /*

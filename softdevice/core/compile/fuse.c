@@ -13,6 +13,9 @@
 
 #define N OBD_NONE
 
+/* sums of bases that are looked at for one that exists */
+#define RECENT_BASES 16u
+
 struct fuse {
 	struct obd_shorten *s;
 	struct obd_builder *b;
@@ -148,20 +151,48 @@ static uint32_t indexed(uint32_t op, uint32_t *ret_size)
 	}
 }
 
+/* The sum of two invariant values, in the prologue; OBD_NONE: there is no room for it. */
+static uint32_t joined_base(struct fuse *f, uint32_t x, uint32_t y)
+{
+	struct obd_builder *b = f->b;
+	struct obd_lin l = { .op = OBD_OP_add_u64,
+		.flags = OBD_DEF_D | OBD_USE_A | OBD_USE_B,
+		.d = N,
+		.a = x,
+		.b = y,
+		.c = N,
+		.e = N,
+		.f = N,
+		.g = N,
+		.line = b->line };
+
+	for (uint32_t i = b->n_prologue; i-- > 0 && b->n_prologue - i <= RECENT_BASES;)
+		if (b->prologue[i].op == l.op && b->prologue[i].a == x && b->prologue[i].b == y)
+			return b->prologue[i].d;
+	if (b->n_vregs >= f->s->capacity)
+		return N;
+	l.d = obd_vreg_new(b, OBD_CLASS_64);
+	return obd_shorten_prologue(f->s, &l) ? l.d : N;
+}
+
 /* base + index * size, where the base is invariant: the parts are put in the operands. */
-static bool split(const struct fuse *f, uint32_t address, uint32_t size, uint32_t *ret_base,
+static bool split(struct fuse *f, uint32_t address, uint32_t size, uint32_t *ret_base,
 	uint32_t *ret_index, bool *ret_signed)
 {
-	const struct obd_lin *sum = value_of(f, address), *product;
+	const struct obd_lin *sum = value_of(f, address), *product = NULL;
+	uint32_t base[2] = { N, N };
 	uint64_t factor = 0;
 
-	if (!sum || sum->op != OBD_OP_add_u64)
-		return false;
-	*ret_base = f->b->vregs[sum->a].is_const ? sum->a : sum->b;
-	uint32_t scaled = *ret_base == sum->a ? sum->b : sum->a;
+	for (int i = 0; i < 2 && sum && sum->op == OBD_OP_add_u64; i++) {
+		bool first = f->b->vregs[sum->a].is_const;
 
-	product = value_of(f, scaled);
-	if (!f->b->vregs[*ret_base].is_const || !product || product > sum)
+		base[i] = first ? sum->a : sum->b;
+		product = value_of(f, first ? sum->b : sum->a);
+		if (!f->b->vregs[base[i]].is_const || !product || product > sum)
+			return false;
+		sum = product;
+	}
+	if (!product)
 		return false;
 	if (product->op == OBD_OP_sext32_64 || product->op == OBD_OP_zext32_64) {
 		factor = 1;
@@ -175,7 +206,10 @@ static bool split(const struct fuse *f, uint32_t address, uint32_t size, uint32_
 		*ret_index = first ? product->b : product->a;
 		*ret_signed = product->op == OBD_OP_mulw_s32;
 	}
-	return factor == size && !f->b->vregs[*ret_index].is_const && still(f, product, *ret_index);
+	if (factor != size || f->b->vregs[*ret_index].is_const || !still(f, product, *ret_index))
+		return false;
+	*ret_base = base[1] == N ? base[0] : joined_base(f, base[0], base[1]);
+	return *ret_base != N;
 }
 
 static void fuse_access(struct fuse *f, struct obd_lin *l)
@@ -213,6 +247,49 @@ static void fuse_product(struct fuse *f, struct obd_lin *l)
 	obd_shorten_remove(f->s, (uint32_t)(product - f->b->code));
 }
 
+static uint32_t combined(uint32_t compare, bool is_or)
+{
+	switch (compare) {
+#define CASE(name)          \
+	case OBD_OP_##name: \
+		return is_or ? OBD_OP_##name##_or : OBD_OP_##name##_and;
+		CASE(eq_32)
+		CASE(lt_u32)
+		CASE(le_u32)
+		CASE(lt_s32)
+		CASE(le_s32)
+#undef CASE
+	default:
+		return OBD_NO_OP;
+	}
+}
+
+/* A comparison whose result is only combined with another predicate. */
+static void fuse_compare(struct fuse *f, uint32_t i)
+{
+	struct obd_lin *l = &f->b->code[i], *compare = NULL;
+	uint32_t other = N, op = OBD_NO_OP;
+
+	for (int k = 0; k < 2 && op == OBD_NO_OP; k++) {
+		uint32_t v = k ? l->a : l->b;
+
+		compare = value_of(f, v);
+		other = k ? l->b : l->a;
+		if (compare && f->s->uses[v] == 1 && v != other)
+			op = combined(compare->op, l->op == OBD_OP_por);
+	}
+	if (op == OBD_NO_OP || !obd_shorten_is_plain(f->b, i) || !still(f, compare, compare->a) ||
+		!still(f, compare, compare->b))
+		return;
+	l->op = (uint16_t)op;
+	l->e_raw = compare->e_raw;
+	set_use(f, &l->c, other);
+	set_use(f, &l->a, compare->a);
+	set_use(f, &l->b, compare->b);
+	l->flags |= OBD_USE_C;
+	obd_shorten_remove(f->s, (uint32_t)(compare - f->b->code));
+}
+
 static void note(void *arg, uint32_t v, bool is_def)
 {
 	struct fuse *f = arg;
@@ -229,13 +306,15 @@ static void join(struct fuse *f, uint32_t i, bool products)
 		fuse_product(f, l);
 	else if (!products && l->op == OBD_OP_mad_u32)
 		fuse_index(f, l);
+	else if (!products && (l->op == OBD_OP_por || l->op == OBD_OP_pand))
+		fuse_compare(f, i);
 	else if (!products && !drop_move(f, i))
 		fuse_access(f, l);
 }
 
 static void walk(struct fuse *f, bool products)
 {
-	memset(f->last, 0xff, f->b->n_vregs * sizeof(uint32_t));
+	memset(f->last, 0xff, f->s->capacity * sizeof(uint32_t));
 	f->region = 0;
 	for (f->at = 0; f->at < f->b->n_code; f->at++) {
 		struct obd_lin *l = &f->b->code[f->at];
@@ -266,7 +345,7 @@ void obd_shorten_fuse(struct obd_shorten *s)
 	struct obd_builder *b = s->b;
 	struct fuse f = { .s = s, .b = b };
 
-	f.last = malloc((b->n_vregs + 1) * sizeof(uint32_t));
+	f.last = malloc(s->capacity * sizeof(uint32_t));
 	f.entry = calloc(b->n_code + 1, 1);
 	if (f.last && f.entry) {
 		for (uint32_t i = 0; i < b->labels.n; i++)

@@ -51,6 +51,20 @@ static bool is_invariant(const struct obd_builder *b, const struct obd_lin *l)
 	return true;
 }
 
+bool obd_shorten_prologue(struct obd_shorten *s, const struct obd_lin *l)
+{
+	struct obd_builder *b = s->b;
+
+	if (b->n_prologue >= MAX_PROLOGUE)
+		return false;
+	obd_ptx_grow(b->ld, &b->prologue, &b->cap_prologue, b->n_prologue, sizeof(*b->prologue),
+		MAX_PROLOGUE);
+	s->source[l->d] = b->n_prologue;
+	b->prologue[b->n_prologue++] = *l;
+	b->vregs[l->d].is_const = OBD_IN_PROLOGUE;
+	return true;
+}
+
 /*
  * A register that one instruction writes has that value wherever it has one at all. The order of the
  * prologue is that of the code, so operands come first.
@@ -59,17 +73,14 @@ void obd_shorten_invariant(struct obd_shorten *s)
 {
 	struct obd_builder *b = s->b;
 
-	for (uint32_t i = 0; i < b->n_code && b->n_prologue < MAX_PROLOGUE; i++) {
+	for (uint32_t i = 0; i < b->n_code; i++) {
 		struct obd_lin *l = &b->code[i];
 
 		if (!obd_shorten_is_plain(b, i) || s->defs[l->d] != 1 ||
 			b->vregs[l->d].cls == OBD_CLASS_PRED || !is_invariant(b, l))
 			continue;
-		obd_ptx_grow(b->ld, &b->prologue, &b->cap_prologue, b->n_prologue,
-			sizeof(*b->prologue), MAX_PROLOGUE);
-		s->source[l->d] = b->n_prologue;
-		b->prologue[b->n_prologue++] = *l;
-		b->vregs[l->d].is_const = OBD_IN_PROLOGUE;
+		if (!obd_shorten_prologue(s, l))
+			return;
 		l->op = OBD_REMOVED;
 		l->flags = 0;
 	}

@@ -8,6 +8,9 @@
 #include "softdevice/core/compile/shorten_inside.h"
 #include "softdevice/core/ops.h"
 
+/* registers that the passes may add */
+#define SPARE_VREGS 64u
+
 void obd_shorten_visit(
 	const struct obd_builder *b, const struct obd_lin *l, obd_visit_fn fn, void *arg)
 {
@@ -130,9 +133,10 @@ void obd_shorten(struct obd_builder *b)
 
 	if (!invariant && !fuse)
 		return;
-	s.defs = calloc(b->n_vregs + 1, sizeof(uint32_t));
-	s.uses = calloc(b->n_vregs + 1, sizeof(uint32_t));
-	s.source = calloc(b->n_vregs + 1, sizeof(uint32_t));
+	s.capacity = b->n_vregs + SPARE_VREGS;
+	s.defs = calloc(s.capacity, sizeof(uint32_t));
+	s.uses = calloc(s.capacity, sizeof(uint32_t));
+	s.source = calloc(s.capacity, sizeof(uint32_t));
 	fresh = malloc((b->n_code + 1) * sizeof(uint32_t));
 	/* without memory the code stays as it is */
 	if (s.defs && s.uses && s.source && fresh) {

@@ -18,6 +18,7 @@ struct obd_shorten {
 	uint32_t *defs, *uses;
 	/* by vreg, if is_const: its place in the builder's constants, or in the prologue */
 	uint32_t *source;
+	uint32_t capacity; /* vregs for which the arrays have room */
 };
 
 typedef void (*obd_visit_fn)(void *arg, uint32_t vreg, bool is_def);
@@ -34,6 +35,8 @@ bool obd_shorten_is_plain(const struct obd_builder *b, uint32_t i);
 /* Replaces the instruction by OBD_REMOVED, and takes its operands from the counts. */
 void obd_shorten_remove(struct obd_shorten *s, uint32_t i);
 
+/* Appends an instruction to the prologue. False: it is full. */
+bool obd_shorten_prologue(struct obd_shorten *s, const struct obd_lin *l);
 /* Moves what is the same in all threads of a launch to the builder's prologue. */
 void obd_shorten_invariant(struct obd_shorten *s);
 /* Joins operations that follow one another. */

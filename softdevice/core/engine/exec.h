@@ -77,7 +77,7 @@ struct obd_warp {
 	uintptr_t limit;
 	/* the current access; + OBD_MEM_ROW or OBD_MEM_SAME: mem_first is used and not addr */
 	const struct obd_insn *mem_in;
-	uint64_t mem_first; /* address of lane 0 */
+	uint64_t mem_first;          /* address of lane 0 */
 	const struct obd_insn *from; /* first instruction that is not counted yet */
 	uint64_t count;              /* instructions executed in this run */
 	uint64_t steps;              /* instructions of all runs since the block began */
@@ -186,6 +186,8 @@ struct obd_worker {
 	struct obd_cluster *clusters, *free_clusters;
 	struct obd_frame **free_frames; /* by function index; the constants are filled in */
 	struct obd_frame *all_frames;
+	/* the registers of a warp that has ended, as a new warp needs them; NULL: there are none */
+	struct obd_frame *first_frame;
 	struct obd_warp *cur_warp;
 	uint64_t lane_instructions;
 	uint64_t longest; /* instructions of the warp that executed most */
@@ -215,7 +217,8 @@ struct obd_isa {
 	void (*prepare)(struct obd_warp *w, const struct obd_func *f, char *regs);
 };
 
-extern bool obd_fullmask; /* set once, when the library is loaded */
+extern __attribute__((
+	visibility("hidden"))) bool obd_fullmask; /* set once, when the library is loaded */
 extern const struct obd_isa obd_isa_baseline, obd_isa_sse41, obd_isa_avx2, obd_isa_avx512;
 extern const struct obd_isa *obd_isa_current;
 

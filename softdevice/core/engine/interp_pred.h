@@ -2,20 +2,22 @@
 /* Copyright The Outboard Authors */
 /* Handlers of comparisons, predicates and general conversions; included by interp.c. */
 
-#define COMPARE(name, t, test)                                     \
-	HANDLER(H_##name)                                          \
-	{                                                          \
-		const t *pa = (const t *)(const void *)REG(in->a), \
-			*pb = (const t *)(const void *)REG(in->b); \
-		_Alignas(64) u32 v[OBD_LANES];                     \
-		LOOP LANES                                         \
-		{                                                  \
-			t a = pa[i], b = pb[i];                    \
-			v[i] = (test) ? ~0u : 0;                   \
-		}                                                  \
-		u32 p = lanes_to_mask(v) ^ (in->e ? ~0u : 0);      \
-		PRED(in->d) = (PRED(in->d) & ~m) | (p & m);        \
-		NEXT_H;                                            \
+#define COMPARE(name, t, test) COMPARE_WITH(name, t, test, )
+/* `with`: an operator and the predicate with which the result is combined, or nothing */
+#define COMPARE_WITH(name, t, test, with)                            \
+	HANDLER(H_##name)                                            \
+	{                                                            \
+		const t *pa = (const t *)(const void *)REG(in->a),   \
+			*pb = (const t *)(const void *)REG(in->b);   \
+		_Alignas(64) u32 v[OBD_LANES];                       \
+		LOOP LANES                                           \
+		{                                                    \
+			t a = pa[i], b = pb[i];                      \
+			v[i] = (test) ? ~0u : 0;                     \
+		}                                                    \
+		u32 p = (lanes_to_mask(v) ^ (in->e ? ~0u : 0)) with; \
+		PRED(in->d) = (PRED(in->d) & ~m) | (p & m);          \
+		NEXT_H;                                              \
 	}
 COMPARE(eq_32, u32, a == b)
 COMPARE(lt_u32, u32, a < b)
@@ -37,6 +39,15 @@ COMPARE(lt_f64, f64, a < b)
 COMPARE(le_f64, f64, a <= b)
 COMPARE(un_f64, f64, (a != a) | (b != b))
 COMPARE(equ_f64, f64, (a == b) | (a != a) | (b != b))
+
+#define COMPARE_COMBINED(name, t, test)                 \
+	COMPARE_WITH(name##_or, t, test, | PRED(in->c)) \
+	COMPARE_WITH(name##_and, t, test, &PRED(in->c))
+COMPARE_COMBINED(eq_32, u32, a == b)
+COMPARE_COMBINED(lt_u32, u32, a < b)
+COMPARE_COMBINED(le_u32, u32, a <= b)
+COMPARE_COMBINED(lt_s32, i32, a < b)
+COMPARE_COMBINED(le_s32, i32, a <= b)
 
 #define PREDICATE(name, value)                                                   \
 	HANDLER(H_##name)                                                        \
