@@ -84,8 +84,6 @@ struct obd_cta *obd_cta_new(struct obd_worker *wk)
 		w->shared_bytes = l->shared_size;
 		w->stack_bytes = l->entry->stack_bytes;
 		w->memcheck = env->check != NULL;
-		w->row_base = w->memcheck ? 0 : env->window_base;
-		w->row_size = w->memcheck ? OBD_LANES * sizeof(uint64_t) : env->window_size;
 		w->shared_alone = true;
 		for (uint32_t i = 0; i < OBD_LANES; i++) {
 			uint32_t t = k * OBD_LANES + i;

@@ -70,8 +70,6 @@ struct obd_warp {
 	uint32_t sp[OBD_LANES]; /* each lane's next free offset in local memory */
 	uint32_t tid[3][OBD_LANES];
 	uintptr_t window_base, window_size;
-	/* the same; with the memory checker, so small that all accesses are checked one by one */
-	uintptr_t row_base, row_size;
 	uintptr_t shared_base; /* shared memory of the block */
 	uint32_t shared_bytes;
 	uint32_t stack_bytes;

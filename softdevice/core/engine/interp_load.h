@@ -78,11 +78,11 @@ static inline bool any_bad(const u64 *ad, u32 m, u64 base, u64 last, u64 al)
 #define FIRST_ADDRESS_g(lane0, cell)                                 \
 	const u64 *pa = (const u64 *)(const void *)REG(in->a);       \
 	u64 off = (u64)(i64)(i32)in->u.imm, first = pa[lane0] + off; \
-	u64 inside = first - w->row_base, room = w->row_size;
+	u64 inside = first - w->window_base, room = w->window_size;
 #define FIRST_ADDRESS_i(lane0, cell)                               \
 	BASE_AND_INDEX                                             \
 	u64 first = base + EXTEND(pa[lane0], sign) * sizeof(cell); \
-	u64 inside = first - w->row_base, room = w->row_size;
+	u64 inside = first - w->window_base, room = w->window_size;
 #define FIRST_ADDRESS_s(lane0, cell)                                       \
 	const u32 *pa = (const u32 *)(const void *)REG(in->a);             \
 	u64 inside = (u32)(pa[lane0] + in->u.imm), room = w->shared_bytes; \
@@ -106,10 +106,6 @@ static inline bool any_bad(const u64 *ad, u32 m, u64 base, u64 last, u64 al)
 	__builtin_prefetch((const char *)(uintptr_t)first + 32 * sizeof(cell) + 64);
 #define AHEAD_ROW_i AHEAD_ROW_g
 #define AHEAD_ROW_s(cell)
-/* With the memory checker, row_size is so small that no row is inside. */
-#define MEMCHECK_g false
-#define MEMCHECK_i false
-#define MEMCHECK_s w->memcheck
 #define RECORD_EACH(cell) \
 	w->mem_in = in;   \
 	w->mem_mask = m;
@@ -160,7 +156,7 @@ static inline bool any_bad(const u64 *ad, u32 m, u64 base, u64 last, u64 al)
 			GO_TO(P_##name##_##kind);                                                \
 		FIRST_ADDRESS_##kind(0, cell) lane *d = (lane *)(void *)REG(in->d);              \
 		const cell *s = (const cell *)(uintptr_t)first;                                  \
-		if (UNLIKELY(MEMCHECK_##kind))                                                   \
+		if (UNLIKELY(w->memcheck))                                                       \
 			GO_TO(S_##name##_##kind);                                                \
 		if (!ROW_##kind(pa, OBD_LANES, sizeof(cell)))                                    \
 			GO_TO(C_##name##_##kind);                                                \
@@ -237,35 +233,35 @@ static inline bool any_bad(const u64 *ad, u32 m, u64 base, u64 last, u64 al)
 		load_each_##cell(d, ad, m);                                                \
 		NEXT_H;                                                                    \
 	}
-#define STORE(name, kind, cell, lane)                                                \
-	STORE_EACH(name, kind, cell, lane)                                           \
-	STORE_PART(name, kind, cell, lane)                                           \
-	HANDLER(H_##name##_##kind)                                                   \
-	{                                                                            \
-		if (UNLIKELY(m != OBD_FULL_MASK))                                    \
-			GO_TO(P_##name##_##kind);                                    \
-		FIRST_ADDRESS_##kind(0, cell) const lane *v =                        \
-			(const lane *)(const void *)REG(in->b);                      \
-		cell *to = (cell *)(uintptr_t)first;                                 \
-		if (UNLIKELY(MEMCHECK_##kind) || BAD_ROW(inside, OBD_LANES, cell) || \
-			!ROW_##kind(pa, OBD_LANES, sizeof(cell)))                    \
-			GO_TO(S_##name##_##kind);                                    \
-		RECORD_##kind(OBD_MEM_ROW, first) LOOP LANES to[i] = (cell)v[i];     \
-		NEXT_H;                                                              \
+#define STORE(name, kind, cell, lane)                                            \
+	STORE_EACH(name, kind, cell, lane)                                       \
+	STORE_PART(name, kind, cell, lane)                                       \
+	HANDLER(H_##name##_##kind)                                               \
+	{                                                                        \
+		if (UNLIKELY(m != OBD_FULL_MASK))                                \
+			GO_TO(P_##name##_##kind);                                \
+		FIRST_ADDRESS_##kind(0, cell) const lane *v =                    \
+			(const lane *)(const void *)REG(in->b);                  \
+		cell *to = (cell *)(uintptr_t)first;                             \
+		if (UNLIKELY(w->memcheck) || BAD_ROW(inside, OBD_LANES, cell) || \
+			!ROW_##kind(pa, OBD_LANES, sizeof(cell)))                \
+			GO_TO(S_##name##_##kind);                                \
+		RECORD_##kind(OBD_MEM_ROW, first) LOOP LANES to[i] = (cell)v[i]; \
+		NEXT_H;                                                          \
 	}
-#define STORE_PART(name, kind, cell, lane)                                                    \
-	SLOW_HANDLER(P_##name##_##kind)                                                       \
-	{                                                                                     \
-		u32 lane0 = (u32)__builtin_ctz(m);                                            \
-		u64 before = lane0 * sizeof(cell);                                            \
-		FIRST_ADDRESS_##kind(lane0, cell) const lane *v =                             \
-			(const lane *)(const void *)REG(in->b);                               \
-		if (UNLIKELY(MEMCHECK_##kind) || BAD_ROW(inside - before, OBD_LANES, cell) || \
-			!PART_ROW_##kind(pa, lane0, sizeof(cell), m))                         \
-			GO_TO(S_##name##_##kind);                                             \
-		RECORD_##kind(OBD_MEM_ROW, first - before)                                    \
-			store_part_##cell((cell *)(uintptr_t)(first - before), v, m);         \
-		NEXT_H;                                                                       \
+#define STORE_PART(name, kind, cell, lane)                                                \
+	SLOW_HANDLER(P_##name##_##kind)                                                   \
+	{                                                                                 \
+		u32 lane0 = (u32)__builtin_ctz(m);                                        \
+		u64 before = lane0 * sizeof(cell);                                        \
+		FIRST_ADDRESS_##kind(lane0, cell) const lane *v =                         \
+			(const lane *)(const void *)REG(in->b);                           \
+		if (UNLIKELY(w->memcheck) || BAD_ROW(inside - before, OBD_LANES, cell) || \
+			!PART_ROW_##kind(pa, lane0, sizeof(cell), m))                     \
+			GO_TO(S_##name##_##kind);                                         \
+		RECORD_##kind(OBD_MEM_ROW, first - before)                                \
+			store_part_##cell((cell *)(uintptr_t)(first - before), v, m);     \
+		NEXT_H;                                                                   \
 	}
 #define STORE_EACH(name, kind, cell, lane)                                                   \
 	EACH_HANDLER(S_##name##_##kind)                                                      \

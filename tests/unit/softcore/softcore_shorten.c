@@ -395,6 +395,39 @@ TEST(a_row_of_an_unmapped_page)
 	CHECK_INT(mprotect(page + 4096, 4096, PROT_READ | PROT_WRITE), 0);
 }
 
+static bool check_none(void *user, uintptr_t address, size_t size)
+{
+	(void)user;
+	(void)address;
+	(void)size;
+	return false;
+}
+
+/* The memory checker sees each access: also one to a row at address 0. */
+TEST(checked_rows)
+{
+	struct obd_env env = device_env();
+	struct copy_params params = { 0, 0, 0 };
+
+	env.check = check_none;
+	for (unsigned on = 0; on < 4; on++) {
+		struct obd_program *p = NULL;
+
+		ob_opt_set(OB_OPT_INVARIANT, on & 1);
+		ob_opt_set(OB_OPT_FUSE, on & 2);
+		CHECK_INT(obd_program_load(HEAD SAXPY, strlen(HEAD SAXPY), &env, &p, load_log,
+				  sizeof(load_log)),
+			CUDA_SUCCESS);
+		params.in = on & 1 ? 0 : (uintptr_t)window;
+		CHECK_INT(device_run(p, "k", 1, 32, &params), CUDA_ERROR_ILLEGAL_ADDRESS);
+		CHECK_INT(fault.address, params.in);
+		CHECK_INT(fault.thread[0], 0);
+		CHECK_INT(device_run(p, "k", 1, 20, &params), CUDA_ERROR_ILLEGAL_ADDRESS);
+		CHECK_INT(fault.address, params.in);
+		device_end(p);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	return test_main(argc, argv);
