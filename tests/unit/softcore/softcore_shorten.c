@@ -418,7 +418,7 @@ TEST(checked_rows)
 		CHECK_INT(obd_program_load(HEAD SAXPY, strlen(HEAD SAXPY), &env, &p, load_log,
 				  sizeof(load_log)),
 			CUDA_SUCCESS);
-		params.in = on & 1 ? 0 : (uintptr_t)window;
+		params.in = on & 1 ? 0 : (uintptr_t)window + WINDOW_BYTES / 2;
 		CHECK_INT(device_run(p, "k", 1, 32, &params), CUDA_ERROR_ILLEGAL_ADDRESS);
 		CHECK_INT(fault.address, params.in);
 		CHECK_INT(fault.thread[0], 0);
