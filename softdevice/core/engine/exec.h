@@ -36,7 +36,7 @@ struct obd_frame {
 	char *regs;   /* n_slots * OBD_SLOT_BYTES bytes, aligned */
 };
 
-/* Added to obd_warp.mem_in, whose address is a multiple of 16: how the lanes access memory. */
+/* Added to obd_warp.mem_in, an address that is a multiple of 4: how the lanes access memory. */
 enum { OBD_MEM_ROW = 1, OBD_MEM_SAME = 2 };
 
 enum obd_path_state {

@@ -285,7 +285,7 @@ static void insn_access(const struct obd_insn *in, uint32_t *ret_size, bool *ret
 /* Fills w->addr for an access of a row or of one cell. */
 static const struct obd_insn *mem_access(struct obd_warp *w)
 {
-	uintptr_t how = (uintptr_t)w->mem_in % sizeof(struct obd_insn);
+	uintptr_t how = (uintptr_t)w->mem_in % _Alignof(struct obd_insn);
 	const struct obd_insn *in =
 		(const struct obd_insn *)(const void *)((const char *)w->mem_in - how);
 	uint32_t size = 4;
