@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/opt.h"
 #include "softdevice/core/bench_env.h"
 
 #define REPEAT 16u
@@ -221,6 +222,9 @@ int main(int argc, char **argv)
 	struct obd_env env;
 	struct obd_pool *pool = obd_pool_new(1);
 
+	/* they would drop instructions whose result is not used, or the same each time */
+	ob_opt_set(OB_OPT_INVARIANT, false);
+	ob_opt_set(OB_OPT_FUSE, false);
 	if (!bench_env_init(&env) || !pool)
 		return 1;
 	double empty = measure(&env, pool, NULL, guard);

@@ -98,6 +98,12 @@ struct obd_func {
 	struct obd_insn *code;
 	uint32_t *lines;
 	uint32_t n_code;
+	/*
+	 * Computes what is the same in all threads of a launch, in slots that the code does not
+	 * write. It runs once for each new frame, for all lanes, after the constants are filled in.
+	 */
+	struct obd_insn *prologue;
+	uint32_t n_prologue;
 	uint32_t n_slots;
 	uint32_t arg_slot, n_arg_words, ret_slot, n_ret_words;
 	struct obd_const *consts;

@@ -82,6 +82,9 @@ enum {
 /* e of cvt_small_f32 and cvt_small_f64: width and sign of the integer */
 #define OBD_SMALL(bits, sign) ((uint16_t)((bits) | ((sign) << 5)))
 
+/* e of an access with an index, beside the alignment: the index is signed */
+#define OBD_INDEX_SIGNED 0x100u
+
 /* e of atom: operation, type, space */
 /* clang-format off */
 enum obd_atom_op {

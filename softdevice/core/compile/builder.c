@@ -17,6 +17,7 @@ void obd_build_init(struct obd_builder *b, struct obd_loader *ld, struct obd_fun
 void obd_build_fini(struct obd_builder *b)
 {
 	free(b->code);
+	free(b->prologue);
 	free(b->vregs);
 	free(b->consts);
 	free(b->labels.at);

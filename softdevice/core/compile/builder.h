@@ -67,6 +67,8 @@ struct obd_builder {
 	bool is_entry, discard;
 	struct obd_lin *code;
 	uint32_t n_code, cap_code;
+	struct obd_lin *prologue; /* see obd_func; shorten.h */
+	uint32_t n_prologue, cap_prologue;
 	struct obd_vreg *vregs;
 	uint32_t n_vregs, cap_vregs;
 	struct obd_const_ref *consts;

@@ -6,6 +6,7 @@
 
 #include "softdevice/core/compile/regalloc.h"
 #include "softdevice/core/compile/reloc.h"
+#include "softdevice/core/compile/shorten.h"
 
 static uint16_t slot_of(const struct obd_builder *b, uint32_t vreg, bool use, uint32_t half)
 {
@@ -23,10 +24,10 @@ static void *copy_to_program(struct obd_builder *b, const void *p, uint32_t n, s
 	return ret;
 }
 
-static void write_insn(struct obd_builder *b, uint32_t i, struct obd_insn *out)
+/* `i`: place of l in the code, for branches */
+static void write_insn(
+	struct obd_builder *b, const struct obd_lin *l, uint32_t i, struct obd_insn *out)
 {
-	const struct obd_lin *l = &b->code[i];
-
 	out->op = l->op;
 	out->d = slot_of(b, l->d, false, l->d_half);
 	/*
@@ -104,9 +105,13 @@ static void write_code(struct obd_builder *b)
 	f->lines = obd_ptx_alloc(b->ld, b->n_code * sizeof(*f->lines));
 	f->n_code = b->n_code;
 	for (uint32_t i = 0; i < b->n_code; i++) {
-		write_insn(b, i, &f->code[i]);
+		write_insn(b, &b->code[i], i, &f->code[i]);
 		f->lines[i] = b->code[i].line;
 	}
+	f->prologue = obd_ptx_alloc(b->ld, (b->n_prologue + 1) * sizeof(*f->prologue));
+	f->n_prologue = b->n_prologue;
+	for (uint32_t i = 0; i < b->n_prologue; i++)
+		write_insn(b, &b->prologue[i], i, &f->prologue[i]);
 }
 
 static void write_consts(struct obd_builder *b)
@@ -178,6 +183,7 @@ void obd_build_finish(struct obd_builder *b)
 	b->round = OBD_RN;
 	obd_emit_raw(b, OBD_OP_ret)->flags = OBD_STOP;
 	resolve_aliases(b);
+	obd_shorten(b);
 	assign_slots(b);
 	write_code(b);
 	write_consts(b);

@@ -428,6 +428,11 @@ uint32_t obd_regalloc(struct obd_builder *b, uint32_t first_slot)
 		for (uint32_t i = 0; i < b->n_consts; i++)
 			b->vregs[b->consts[i].vreg].slot =
 				fresh_slot(b->consts[i].cls, &next_slot, &next_pred);
+		for (uint32_t i = 0; i < b->n_prologue; i++) {
+			struct obd_vreg *v = &b->vregs[b->prologue[i].d];
+
+			v->slot = fresh_slot(v->cls, &next_slot, &next_pred);
+		}
 		ok = scan(&s, share, &next_slot, &next_pred);
 	}
 	free(s.blocks);

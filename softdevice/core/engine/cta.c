@@ -110,6 +110,8 @@ void obd_cta_start(struct obd_cta *c, uint64_t index)
 		c->ctaid[1] = (uint32_t)(index / g[0] % g[1]);
 		c->ctaid[2] = (uint32_t)(index / g[0] / g[1]);
 	}
+	for (int i = 0; i < 3; i++)
+		c->first_thread[i] = c->ctaid[i] * c->launch->grid->block[i];
 	c->n_live = c->n_threads;
 	c->null_last = 0;
 	for (uint32_t i = 0; c->arrived; i++, c->arrived >>= 1)
@@ -126,12 +128,16 @@ void obd_cta_start(struct obd_cta *c, uint64_t index)
 static bool start_warp(struct obd_warp *w)
 {
 	const struct obd_func *f = w->cta->launch->func;
-	struct obd_frame *fr = obd_frame_get(w->worker, f);
+	struct obd_frame *fr = w->worker->first_frame;
 	struct obd_path *p = &w->paths[0];
 
-	if (!fr)
-		return false;
-	fr->refs = 1;
+	w->worker->first_frame = NULL;
+	if (!fr) {
+		fr = obd_frame_get(w, f);
+		if (!fr)
+			return false;
+		fr->refs = 1;
+	}
 	if (w->cta->launch->program->launches)
 		memset(w->errors, 0, sizeof(w->errors));
 	w->cluster_arrived = 0;

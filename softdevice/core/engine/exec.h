@@ -38,6 +38,9 @@ struct obd_frame {
 	char *regs;   /* n_slots * OBD_SLOT_BYTES bytes, aligned */
 };
 
+/* Added to obd_warp.mem_in, an address that is a multiple of 4: how the lanes access memory. */
+enum { OBD_MEM_ROW = 1, OBD_MEM_SAME = 2 };
+
 enum obd_path_state {
 	OBD_PATH_RUN,
 	OBD_PATH_SYNC,    /* at a .sync operation, waiting for the other lanes of its member mask */
@@ -74,7 +77,9 @@ struct obd_warp {
 	uint32_t stack_bytes;
 	/* the run loop returns when the next instruction is at this address or above */
 	uintptr_t limit;
+	/* the current access; + OBD_MEM_ROW or OBD_MEM_SAME: mem_first is used and not addr */
 	const struct obd_insn *mem_in;
+	uint64_t mem_first;          /* address of lane 0 */
 	const struct obd_insn *from; /* first instruction that is not counted yet */
 	uint64_t count;              /* instructions executed in this run */
 	uint64_t steps;              /* instructions of all runs since the block began */
@@ -117,6 +122,7 @@ struct obd_cta {
 	struct obd_worker *worker;
 	struct obd_cta *next;
 	uint32_t ctaid[3];
+	uint32_t first_thread[3]; /* ctaid * ntid */
 	uint64_t index;
 	uint32_t n_warps, n_threads, n_live;
 	uint32_t arrived; /* bit i: threads have arrived at barrier i */
@@ -182,6 +188,8 @@ struct obd_worker {
 	struct obd_cluster *clusters, *free_clusters;
 	struct obd_frame **free_frames; /* by function index; the constants are filled in */
 	struct obd_frame *all_frames;
+	/* the registers of a warp that has ended, as a new warp needs them; NULL: there are none */
+	struct obd_frame *first_frame;
 	struct obd_warp *cur_warp;
 	uint64_t lane_instructions;
 	uint64_t longest; /* instructions of the warp that executed most */
@@ -207,9 +215,12 @@ struct obd_isa {
 	const char *name;
 	/* Runs the path w->cur until a handler returns OBD_LEAVE. */
 	void (*run)(struct obd_warp *w);
+	/* Executes f's prologue for all lanes of new registers. */
+	void (*prepare)(struct obd_warp *w, const struct obd_func *f, char *regs);
 };
 
-extern bool obd_fullmask; /* set once, when the library is loaded */
+extern __attribute__((
+	visibility("hidden"))) bool obd_fullmask; /* set once, when the library is loaded */
 extern const struct obd_isa obd_isa_baseline, obd_isa_sse41, obd_isa_avx2, obd_isa_avx512;
 extern const struct obd_isa *obd_isa_current;
 

@@ -265,6 +265,7 @@ static void insn_access(const struct obd_insn *in, uint32_t *ret_size, bool *ret
 		CASES(g)
 		CASES(s)
 		CASES(l)
+		CASES(i)
 #undef CASES
 	case OBD_OP_ld_strong:
 		*ret_size = 1u << (in->c & 7);
@@ -281,9 +282,25 @@ static void insn_access(const struct obd_insn *in, uint32_t *ret_size, bool *ret
 	}
 }
 
+/* Fills w->addr for an access of a row or of one cell. */
+static const struct obd_insn *mem_access(struct obd_warp *w)
+{
+	uintptr_t how = (uintptr_t)w->mem_in % _Alignof(struct obd_insn);
+	const struct obd_insn *in =
+		(const struct obd_insn *)(const void *)((const char *)w->mem_in - how);
+	uint32_t size = 4;
+	bool write = false;
+
+	insn_access(in, &size, &write);
+	for (uint32_t i = 0; how && i < OBD_LANES; i++)
+		w->addr[i] = w->mem_first + (how == OBD_MEM_ROW ? (uint64_t)i * size : 0);
+	return in;
+}
+
 void obd_fault_from_signal(struct obd_worker *wk)
 {
 	struct obd_warp *w = wk->cur_warp;
+	const struct obd_insn *in = mem_access(w);
 	uintptr_t at = signal_address;
 	uint32_t lane = 0, size = 4;
 	uint64_t nearest = UINT64_MAX, next = UINT64_MAX;
@@ -310,8 +327,8 @@ void obd_fault_from_signal(struct obd_worker *wk)
 	}
 	bool write = false;
 
-	insn_access(w->mem_in, &size, &write);
-	describe_access(w, w->mem_in, lane,
+	insn_access(in, &size, &write);
+	describe_access(w, in, lane,
 		nearest < 16 || next < UINT64_MAX ? (uintptr_t)w->addr[lane] : at, size, write,
 		false);
 }

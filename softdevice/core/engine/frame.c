@@ -18,8 +18,9 @@ static void fill_consts(struct obd_frame *fr, const struct obd_func *f)
 	}
 }
 
-struct obd_frame *obd_frame_get(struct obd_worker *wk, const struct obd_func *f)
+struct obd_frame *obd_frame_get(struct obd_warp *w, const struct obd_func *f)
 {
+	struct obd_worker *wk = w->worker;
 	struct obd_frame *fr = wk->free_frames[f->index];
 
 	if (fr) {
@@ -36,6 +37,8 @@ struct obd_frame *obd_frame_get(struct obd_worker *wk, const struct obd_func *f)
 		fr->fp = (uint32_t *)(void *)((char *)fr + head);
 		fr->regs = (char *)fr + head + OBD_SLOT_BYTES;
 		fill_consts(fr, f);
+		if (f->n_prologue)
+			obd_isa_current->prepare(w, f, fr->regs);
 		fr->next_all = wk->all_frames;
 		wk->all_frames = fr;
 	}

@@ -9,8 +9,11 @@
 
 #include "softdevice/core/engine/exec.h"
 
-/* A frame for f, with its constants filled in. NULL: out of memory. */
-struct obd_frame *obd_frame_get(struct obd_worker *wk, const struct obd_func *f);
+/*
+ * A frame for f, which the warp w starts or calls, with its constants filled in and its prologue
+ * executed. NULL: out of memory.
+ */
+struct obd_frame *obd_frame_get(struct obd_warp *w, const struct obd_func *f);
 /* Returns the frame to the worker. */
 void obd_frame_put(struct obd_worker *wk, struct obd_frame *f);
 /* Frees all frames of the worker. */

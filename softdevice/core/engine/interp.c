@@ -302,4 +302,16 @@ static void run(struct obd_warp *w)
 	OUTSIDE();
 }
 
-const struct obd_isa CAT(obd_isa_, OBD_ISA) = { .name = OBD_ISA_NAME, .run = run };
+static void prepare(struct obd_warp *w, const struct obd_func *f, char *regs)
+{
+	const struct obd_insn *in = f->prologue;
+	uintptr_t limit = (uintptr_t)(in + f->n_prologue);
+
+	do
+		in = full_table[in->op](in, regs, OBD_FULL_MASK, w, limit);
+	while ((uintptr_t)in < limit);
+	OUTSIDE();
+}
+
+const struct obd_isa CAT(
+	obd_isa_, OBD_ISA) = { .name = OBD_ISA_NAME, .run = run, .prepare = prepare };

@@ -36,44 +36,79 @@ static inline bool is_zero(vw v)
 #endif
 }
 
+/* Are the words of n vectors first, first + 1 << shift, first + 2 << shift and so on? */
+#if defined(__AVX512F__)
+static inline bool row_cells_s(const vu *v, const vu *number, u32 first, size_t n, int shift)
+{
+	__m512i start = _mm512_set1_epi32((int)first);
+	u32 bad = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bad |= _mm512_cmpneq_epi32_mask(
+			(__m512i)v[i], _mm512_add_epi32(start, (__m512i)(number[i] << shift)));
+	return bad == 0;
+}
+
+static inline bool row_cells_g(const vw *v, const vw *number, u64 first, size_t n, int shift)
+{
+	__m512i start = _mm512_set1_epi64((long long)first);
+	u32 bad = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bad |= _mm512_cmpneq_epi64_mask(
+			(__m512i)v[i], _mm512_add_epi64(start, (__m512i)(number[i] << shift)));
+	return bad == 0;
+}
+#else
+#define ROW_CELLS(kind, word, vector)                                                   \
+	static inline bool row_cells_##kind(                                            \
+		const vector *v, const vector *number, word first, size_t n, int shift) \
+	{                                                                               \
+		vector bad = { 0 };                                                     \
+                                                                                        \
+		for (size_t i = 0; i < n; i++)                                          \
+			bad |= (v[i] - first) ^ (number[i] << shift);                   \
+		return is_zero((vw)bad);                                                \
+	}
+ROW_CELLS(s, u32, vu)
+ROW_CELLS(g, u64, vw)
+#endif
+
 /*
  * is_row: does lane i access the cell i cells after that of lane 0? is_same: do all lanes access one
  * cell? part_is_row, part_is_same: the same of the lanes of the mask m, of which lane0 is the first.
  * `size`: of a cell, a power of two; n: number of lanes.
  */
-#define PATTERNS(kind, word, vector)                                                      \
-	static inline bool is_row_##kind(const word *pa, u32 n, u32 size)                 \
-	{                                                                                 \
-		const vector *v = (const vector *)(const void *)pa;                       \
-		const vector *number = (const vector *)(const void *)number_##kind;       \
-		vector bad = { 0 };                                                       \
-                                                                                          \
-		for (unsigned i = 0; i < sizeof(word) * n / VECTOR_BYTES; i++)            \
-			bad |= (v[i] - pa[0]) ^ (number[i] << __builtin_ctz(size));       \
-		return is_zero((vw)bad);                                                  \
-	}                                                                                 \
-	static inline bool is_same_##kind(const word *pa, u32 n)                          \
-	{                                                                                 \
-		const vector *v = (const vector *)(const void *)pa;                       \
-		vector bad = { 0 };                                                       \
-                                                                                          \
-		for (unsigned i = 0; i < sizeof(word) * n / VECTOR_BYTES; i++)            \
-			bad |= v[i] ^ pa[0];                                              \
-		return is_zero((vw)bad);                                                  \
-	}                                                                                 \
-	static inline bool part_is_row_##kind(const word *pa, u32 lane0, u32 size, u32 m) \
-	{                                                                                 \
-		word first = pa[lane0] - (word)lane0 * size, x = 0;                       \
-                                                                                          \
-		LOOP LANES x |= (m & lane_bit[i]) ? pa[i] ^ (first + (word)i * size) : 0; \
-		return x == 0;                                                            \
-	}                                                                                 \
-	static inline bool part_is_same_##kind(const word *pa, u32 lane0, u32 m)          \
-	{                                                                                 \
-		word first = pa[lane0], x = 0;                                            \
-                                                                                          \
-		LOOP LANES x |= (m & lane_bit[i]) ? pa[i] ^ first : 0;                    \
-		return x == 0;                                                            \
+#define PATTERNS(kind, word, vector)                                                             \
+	static inline bool is_row_##kind(const word *pa, u32 n, u32 size)                        \
+	{                                                                                        \
+		const vector *v = (const vector *)(const void *)pa;                              \
+		const vector *number = (const vector *)(const void *)number_##kind;              \
+		return row_cells_##kind(                                                         \
+			v, number, pa[0], sizeof(word) * n / VECTOR_BYTES, __builtin_ctz(size)); \
+	}                                                                                        \
+	static inline bool is_same_##kind(const word *pa, u32 n)                                 \
+	{                                                                                        \
+		const vector *v = (const vector *)(const void *)pa;                              \
+		vector bad = { 0 };                                                              \
+                                                                                                 \
+		for (unsigned i = 0; i < sizeof(word) * n / VECTOR_BYTES; i++)                   \
+			bad |= v[i] ^ pa[0];                                                     \
+		return is_zero((vw)bad);                                                         \
+	}                                                                                        \
+	static inline bool part_is_row_##kind(const word *pa, u32 lane0, u32 size, u32 m)        \
+	{                                                                                        \
+		word first = pa[lane0] - (word)lane0 * size, x = 0;                              \
+                                                                                                 \
+		LOOP LANES x |= (m & lane_bit[i]) ? pa[i] ^ (first + (word)i * size) : 0;        \
+		return x == 0;                                                                   \
+	}                                                                                        \
+	static inline bool part_is_same_##kind(const word *pa, u32 lane0, u32 m)                 \
+	{                                                                                        \
+		word first = pa[lane0], x = 0;                                                   \
+                                                                                                 \
+		LOOP LANES x |= (m & lane_bit[i]) ? pa[i] ^ first : 0;                           \
+		return x == 0;                                                                   \
 	}
 PATTERNS(g, u64, vw)
 PATTERNS(s, u32, vu)

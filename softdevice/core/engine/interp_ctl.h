@@ -74,13 +74,40 @@ HANDLER(H_call_ind)
 	DECIDED(obd_warp_call_indirect(w, in, regs, m));
 }
 
+/*
+ * The last lanes of a warp leave the kernel, and nobody waits for them. Their registers go to the
+ * next warp that starts.
+ */
+static inline bool leave_kernel(struct obd_warp *w, u32 m)
+{
+	struct obd_frame *f = w->cur->frame;
+	struct obd_cta *c = w->cta;
+
+	if (f->parent || w->n_paths != 1 || m != w->cur->mask || f->refs != 1 || c->arrived ||
+		c->cluster || w->worker->first_frame)
+		return false;
+	w->live &= ~m;
+	c->n_live -= (u32)__builtin_popcount(m);
+	w->n_paths = 0;
+	w->worker->first_frame = f;
+	return true;
+}
+
 HANDLER(H_ret)
 {
+	if (LIKELY(leave_kernel(w, m))) {
+		COUNT();
+		return OBD_LEAVE;
+	}
 	DECIDED(obd_warp_return(w, in, m));
 }
 
 HANDLER(H_exit)
 {
+	if (LIKELY(leave_kernel(w, m))) {
+		COUNT();
+		return OBD_LEAVE;
+	}
 	DECIDED(obd_warp_exit(w, in, m));
 }
 

@@ -16,10 +16,10 @@ static inline void flat_or_shared(const struct obd_insn *in, char *regs, u32 m, 
 	w->mem_in = in;
 	w->mem_mask = m;
 	if (space == OBD_SP_SHARED) {
-		ADDRESS_s if (any_bad(ad, m, w->shared_base, (u64)w->shared_bytes - size, al))
+		ADDRESS_s(u8) if (any_bad(ad, m, w->shared_base, (u64)w->shared_bytes - size, al))
 			obd_fault_access(w, in, m, size, write, al);
 	} else {
-		ADDRESS_g if (any_bad(ad, m, w->window_base, w->window_size - size, al))
+		ADDRESS_g(u8) if (any_bad(ad, m, w->window_base, w->window_size - size, al))
 			obd_fault_access(w, in, m, size, write, al);
 	}
 	if (UNLIKELY(w->memcheck))
@@ -177,31 +177,47 @@ HANDLER(H_local_addr)
 }
 
 /* e: enum obd_sreg */
-#define SREG(bits)                                                              \
-	HANDLER(H_sreg##bits)                                                   \
-	{                                                                       \
-		u##bits *d = (u##bits *)(void *)REG(in->d);                     \
-		_Alignas(64) u32 lanes[OBD_LANES];                              \
-		const u32 *v = lanes;                                           \
-		u32 which = in->e;                                              \
-                                                                                \
-		if (which <= OBD_SREG_TID_Z) {                                  \
-			v = w->tid[which];                                      \
-		} else if (which == OBD_SREG_LANEID ||                          \
-			(which >= OBD_SREG_LM_EQ && which <= OBD_SREG_LM_GT)) { \
-			OUTSIDE();                                              \
-			obd_sreg_lanes(which, lanes);                           \
-		} else {                                                        \
-			OUTSIDE();                                              \
-			u64 u = obd_sreg_uniform(w, which);                     \
-			spread##bits((char *)d, (u##bits)u, m, w->live);        \
-			NEXT_H;                                                 \
-		}                                                               \
-		LOOP LANES d[i] = (m & lane_bit[i]) ? v[i] : d[i];              \
-		NEXT_H;                                                         \
+#define SREG(bits)                                                                               \
+	HANDLER(H_sreg##bits)                                                                    \
+	{                                                                                        \
+		u##bits *d = (u##bits *)(void *)REG(in->d);                                      \
+		_Alignas(64) u32 lanes[OBD_LANES];                                               \
+		const u32 *v = lanes;                                                            \
+		u32 which = in->e;                                                               \
+                                                                                                 \
+		if (which <= OBD_SREG_TID_Z) {                                                   \
+			v = w->tid[which];                                                       \
+		} else if (which == OBD_SREG_LANEID ||                                           \
+			(which >= OBD_SREG_LM_EQ && which <= OBD_SREG_LM_GT)) {                  \
+			OUTSIDE();                                                               \
+			obd_sreg_lanes(which, lanes);                                            \
+		} else if (which >= OBD_SREG_CTAID_X && which <= OBD_SREG_CTAID_Z) {             \
+			spread##bits(                                                            \
+				(char *)d, w->cta->ctaid[which - OBD_SREG_CTAID_X], m, w->live); \
+			NEXT_H;                                                                  \
+		} else {                                                                         \
+			OUTSIDE();                                                               \
+			u64 u = obd_sreg_uniform(w, which);                                      \
+			spread##bits((char *)d, (u##bits)u, m, w->live);                         \
+			NEXT_H;                                                                  \
+		}                                                                                \
+		LOOP LANES d[i] = (m & lane_bit[i]) ? v[i] : d[i];                               \
+		NEXT_H;                                                                          \
 	}
 SREG(32)
 SREG(64)
+
+HANDLER(H_thread_index)
+{
+	u32 *d = (u32 *)(void *)REG(in->d), first = w->cta->first_thread[in->e];
+	const u32 *v = w->tid[in->e];
+
+	if (m == OBD_FULL_MASK)
+		LOOP LANES d[i] = first + v[i];
+	else
+		LOOP LANES d[i] = (m & lane_bit[i]) ? first + v[i] : d[i];
+	NEXT_H;
+}
 
 #define CONVERT_ADDRESS(name, value)                                   \
 	HANDLER(H_##name)                                              \

@@ -2,20 +2,67 @@
 /* Copyright The Outboard Authors */
 /* Handlers of comparisons, predicates and general conversions; included by interp.c. */
 
-#define COMPARE(name, t, test)                                     \
-	HANDLER(H_##name)                                          \
-	{                                                          \
-		const t *pa = (const t *)(const void *)REG(in->a), \
-			*pb = (const t *)(const void *)REG(in->b); \
-		_Alignas(64) u32 v[OBD_LANES];                     \
-		LOOP LANES                                         \
-		{                                                  \
-			t a = pa[i], b = pb[i];                    \
-			v[i] = (test) ? ~0u : 0;                   \
-		}                                                  \
-		u32 p = lanes_to_mask(v) ^ (in->e ? ~0u : 0);      \
-		PRED(in->d) = (PRED(in->d) & ~m) | (p & m);        \
-		NEXT_H;                                            \
+/* Sets `p` to the lanes for which the comparison is true, of operands of type t. */
+#if defined(__AVX512F__)
+#define FLAGS(name, t, test)                                               \
+	u32 p = 0;                                                         \
+	for (unsigned i = 0; i < OBD_LANES; i += VECTOR_BYTES / sizeof(t)) \
+		p |= (u32)TEST_##name(pa + i, pb + i) << i;
+#define TEST_eq_32(x, y)   _mm512_cmpeq_epi32_mask(_mm512_load_si512(x), _mm512_load_si512(y))
+#define TEST_lt_u32(x, y)  _mm512_cmplt_epu32_mask(_mm512_load_si512(x), _mm512_load_si512(y))
+#define TEST_le_u32(x, y)  _mm512_cmple_epu32_mask(_mm512_load_si512(x), _mm512_load_si512(y))
+#define TEST_lt_s32(x, y)  _mm512_cmplt_epi32_mask(_mm512_load_si512(x), _mm512_load_si512(y))
+#define TEST_le_s32(x, y)  _mm512_cmple_epi32_mask(_mm512_load_si512(x), _mm512_load_si512(y))
+#define TEST_eq_64(x, y)   _mm512_cmpeq_epi64_mask(_mm512_load_si512(x), _mm512_load_si512(y))
+#define TEST_lt_u64(x, y)  _mm512_cmplt_epu64_mask(_mm512_load_si512(x), _mm512_load_si512(y))
+#define TEST_le_u64(x, y)  _mm512_cmple_epu64_mask(_mm512_load_si512(x), _mm512_load_si512(y))
+#define TEST_lt_s64(x, y)  _mm512_cmplt_epi64_mask(_mm512_load_si512(x), _mm512_load_si512(y))
+#define TEST_le_s64(x, y)  _mm512_cmple_epi64_mask(_mm512_load_si512(x), _mm512_load_si512(y))
+#define TEST_eq_f32(x, y)  _mm512_cmp_ps_mask(_mm512_load_ps(x), _mm512_load_ps(y), _CMP_EQ_OQ)
+#define TEST_lt_f32(x, y)  _mm512_cmp_ps_mask(_mm512_load_ps(x), _mm512_load_ps(y), _CMP_LT_OQ)
+#define TEST_le_f32(x, y)  _mm512_cmp_ps_mask(_mm512_load_ps(x), _mm512_load_ps(y), _CMP_LE_OQ)
+#define TEST_un_f32(x, y)  _mm512_cmp_ps_mask(_mm512_load_ps(x), _mm512_load_ps(y), _CMP_UNORD_Q)
+#define TEST_equ_f32(x, y) _mm512_cmp_ps_mask(_mm512_load_ps(x), _mm512_load_ps(y), _CMP_EQ_UQ)
+#define TEST_eq_f64(x, y)  _mm512_cmp_pd_mask(_mm512_load_pd(x), _mm512_load_pd(y), _CMP_EQ_OQ)
+#define TEST_lt_f64(x, y)  _mm512_cmp_pd_mask(_mm512_load_pd(x), _mm512_load_pd(y), _CMP_LT_OQ)
+#define TEST_le_f64(x, y)  _mm512_cmp_pd_mask(_mm512_load_pd(x), _mm512_load_pd(y), _CMP_LE_OQ)
+#define TEST_un_f64(x, y)  _mm512_cmp_pd_mask(_mm512_load_pd(x), _mm512_load_pd(y), _CMP_UNORD_Q)
+#define TEST_equ_f64(x, y) _mm512_cmp_pd_mask(_mm512_load_pd(x), _mm512_load_pd(y), _CMP_EQ_UQ)
+#define TEST_eq_32_or      TEST_eq_32
+#define TEST_eq_32_and     TEST_eq_32
+#define TEST_lt_u32_or     TEST_lt_u32
+#define TEST_lt_u32_and    TEST_lt_u32
+#define TEST_le_u32_or     TEST_le_u32
+#define TEST_le_u32_and    TEST_le_u32
+#define TEST_lt_s32_or     TEST_lt_s32
+#define TEST_lt_s32_and    TEST_lt_s32
+#define TEST_le_s32_or     TEST_le_s32
+#define TEST_le_s32_and    TEST_le_s32
+#else
+#define FLAGS(name, t, test)             \
+	_Alignas(64) u32 v[OBD_LANES];   \
+	LOOP LANES                       \
+	{                                \
+		t a = pa[i], b = pb[i];  \
+		v[i] = (test) ? ~0u : 0; \
+	}                                \
+	u32 p = lanes_to_mask(v);
+#endif
+HANDLER(H_bra_p);
+
+#define COMPARE(name, t, test) COMPARE_WITH(name, t, test, )
+/* `with`: an operator and the predicate with which the result is combined, or nothing */
+#define COMPARE_WITH(name, t, test, with)                                    \
+	HANDLER(H_##name)                                                    \
+	{                                                                    \
+		const t *pa = (const t *)(const void *)REG(in->a),           \
+			*pb = (const t *)(const void *)REG(in->b);           \
+		FLAGS(name, t, test)                                         \
+		p = (p ^ (in->e ? ~0u : 0)) with;                            \
+		PRED(in->d) = (PRED(in->d) & ~m) | (p & m);                  \
+		if ((uintptr_t)(in + 1) < limit && in[1].op == OBD_OP_bra_p) \
+			TAIL return H_bra_p(in + 1, regs, m, w, limit);      \
+		NEXT_H;                                                      \
 	}
 COMPARE(eq_32, u32, a == b)
 COMPARE(lt_u32, u32, a < b)
@@ -37,6 +84,15 @@ COMPARE(lt_f64, f64, a < b)
 COMPARE(le_f64, f64, a <= b)
 COMPARE(un_f64, f64, (a != a) | (b != b))
 COMPARE(equ_f64, f64, (a == b) | (a != a) | (b != b))
+
+#define COMPARE_COMBINED(name, t, test)                 \
+	COMPARE_WITH(name##_or, t, test, | PRED(in->c)) \
+	COMPARE_WITH(name##_and, t, test, &PRED(in->c))
+COMPARE_COMBINED(eq_32, u32, a == b)
+COMPARE_COMBINED(lt_u32, u32, a < b)
+COMPARE_COMBINED(le_u32, u32, a <= b)
+COMPARE_COMBINED(lt_s32, i32, a < b)
+COMPARE_COMBINED(le_s32, i32, a <= b)
 
 #define PREDICATE(name, value)                                                   \
 	HANDLER(H_##name)                                                        \

@@ -15,7 +15,8 @@ static inline bool is_quad(const struct obd_insn *in, uintptr_t limit, u32 addre
 	if ((uintptr_t)(in + 3) >= limit)
 		return false;
 	for (u32 k = 1; k < 4; k++)
-		if (in[k].op != in->op || in[k].a != in->a || in[k].u.imm != in->u.imm + 4 * k ||
+		if (in[k].op != in->op || in[k].a != in->a || in[k].c != in->c ||
+			in[k].u.imm != in->u.imm + 4 * k ||
 			(load && (u32)in[k - 1].d - in->a < address_slots))
 			return false;
 	return true;
@@ -68,4 +69,5 @@ static inline void store_quad(const struct obd_insn *in, char *regs, const u64 *
 #define QUAD_u64(kind, slots, load, access)
 #define ADDRESS_SLOTS_g 2
 #define ADDRESS_SLOTS_s 1
+#define ADDRESS_SLOTS_i 1
 #define ADDRESS_SLOTS_l 2

@@ -35,12 +35,44 @@ static inline i64 obd_f64_s64(f64 a)
 	return a >= -0x1p63 ? (i64)a : INT64_MIN;
 }
 
+/*
+ * Without AVX-512 there are no vector instructions between floats and 64-bit integers. The halves are
+ * converted apart: the low word of 2^52 + x is x, for a 32-bit number x.
+ */
+#if defined(__AVX512DQ__)
+static inline f64 obd_u64_f64(u64 a)
+{
+	return (f64)a;
+}
+#else
+/* 2^84 + 2^32 x is exact for a 32-bit number x, and so is its difference: the sum rounds once. */
+static inline f64 obd_u64_f64(u64 a)
+{
+	f64 high = obd_bits_f64(0x4530000000000000ull | a >> 32) - (0x1p84 + 0x1p52);
+	f64 sum = high + obd_bits_f64(0x4330000000000000ull | (a & 0xffffffff));
+
+	return a ? sum : 0;
+}
+#endif
+
+#if defined(__AVX2__) && !defined(__AVX512DQ__)
+static inline u64 obd_f64_u64(f64 a)
+{
+	f64 positive = a > 0 ? a : 0, x = trunc(positive < 0x1p64 ? positive : 0);
+	f64 high = floor(x * 0x1p-32);
+	u64 r = obd_f64_bits(high + 0x1p52) << 32 |
+		(obd_f64_bits(x - high * 0x1p32 + 0x1p52) & 0xffffffff);
+
+	return a >= 0x1p64 ? UINT64_MAX : a != a ? 1ull << 63 : r;
+}
+#else
 static inline u64 obd_f64_u64(f64 a)
 {
 	if (a >= 0x1p64)
 		return UINT64_MAX;
 	return a > 0 ? (u64)a : a != a ? 1ull << 63 : 0;
 }
+#endif
 
 static inline i64 obd_f32_s64(f32 a)
 {
@@ -51,9 +83,7 @@ static inline i64 obd_f32_s64(f32 a)
 
 static inline u64 obd_f32_u64(f32 a)
 {
-	if (a >= 0x1p64f)
-		return UINT64_MAX;
-	return a > 0 ? (u64)a : a != a ? 1ull << 63 : 0;
+	return obd_f64_u64((f64)a);
 }
 
 static inline i32 obd_f64_s32(f64 a)

@@ -118,7 +118,7 @@ const struct obd_insn *obd_warp_call(struct obd_warp *w, const struct obd_insn *
 	if (p->frame->depth >= OBD_MAX_CALL_DEPTH)
 		obd_fault_raise(w, in, m, CUDA_ERROR_HARDWARE_STACK_ERROR,
 			"stack overflow: calls nested more than 4096 levels deep");
-	struct obd_frame *fr = obd_frame_get(w->worker, f);
+	struct obd_frame *fr = obd_frame_get(w, f);
 
 	if (!fr)
 		obd_fault_raise(w, in, m, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
