@@ -414,10 +414,16 @@ static void lower_ldmatrix(struct obd_builder *b, struct obd_stmt *s, uint32_t w
 				       : 0,
 		 kind = obd_q(s, OBD_Q_shared), offset, base, list;
 	uint32_t label = obd_build_skip_begin(b);
+	/* 16 x 16 bytes: two registers and 16 rows for each, as for two matrices of 8 x 8 halves */
+	bool bytes = !which && has_word(s, "m16n16") && has_word(s, "trans") &&
+		(n == 1 || n == 2) && obd_type_at(b, s, 0) == OBD_T_B8;
 
 	obd_operand_count(b, s, 2, 2);
-	if (!n || !has_word(s, "m8n8") || obd_type_at(b, s, 0) != OBD_T_B16)
-		obd_unsupported(b, s, "a form other than .m8n8.b16");
+	if (!bytes && (!n || !has_word(s, "m8n8") || obd_type_at(b, s, 0) != OBD_T_B16))
+		obd_unsupported(b, s,
+			which ? "a form other than .m8n8.b16"
+			      : "a form other than .m8n8.b16 and .m16n16.trans.b8");
+	n *= bytes ? 2 : 1;
 	gather_warp(b);
 	base = obd_address(b, &s->opd[which ? 0 : 1], &kind, &offset);
 	if (kind > 1)
@@ -434,7 +440,8 @@ static void lower_ldmatrix(struct obd_builder *b, struct obd_stmt *s, uint32_t w
 
 	l->imm = list;
 	l->g = (offset & 0xffff) | kind << 16;
-	l->e_raw = (uint16_t)(n | (has_word(s, "trans") ? 8u : 0u) | (which ? 16u : 0u));
+	l->e_raw = (uint16_t)(n | (has_word(s, "trans") ? 8u : 0u) | (which ? 16u : 0u) |
+		(bytes ? 32u : 0u));
 	l->flags |= OBD_CALL;
 	obd_build_skip_end(b, label);
 }

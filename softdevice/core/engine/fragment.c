@@ -15,6 +15,24 @@ void obd_fragment_whole(struct obd_warp *w, const struct obd_insn *in, uint32_t 
 
 /* ---- ldmatrix, stmatrix, movmatrix ---- */
 
+/*
+ * Matrices of 16 x 16 bytes, transposed: lane l has of columns l / 4 and l / 4 + 8 the bytes of rows
+ * 4 (l % 4) to 4 (l % 4) + 3.
+ */
+static void load_bytes(const struct obd_warp *w, char *regs, const uint16_t *list, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		uint8_t *block = (uint8_t *)obd_reg32(regs, list[k]);
+
+		for (uint32_t r = 0; r < 16; r++) {
+			const uint8_t *row = (const uint8_t *)(uintptr_t)w->addr[k / 2 * 16 + r];
+
+			for (uint32_t c = 0; c < 8; c++)
+				block[c * 16 + r] = row[k % 2 * 8 + c];
+		}
+	}
+}
+
 void obd_ldmatrix(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m)
 {
 	const uint16_t *list = obd_operand_list(w, in) + 2;
@@ -22,6 +40,10 @@ void obd_ldmatrix(struct obd_warp *w, const struct obd_insn *in, char *regs, uin
 	bool trans = in->e & 8, store = in->e & 16;
 
 	obd_fragment_whole(w, in, m);
+	if (in->e & 32) {
+		load_bytes(w, regs, list, n);
+		return;
+	}
 	for (uint32_t k = 0; k < n; k++) {
 		uint16_t *block = (uint16_t *)(void *)obd_reg32(regs, list[k]);
 

@@ -125,8 +125,8 @@ HANDLER(H_mma)
 }
 
 /*
- * a: address of a row. e: number of matrices, +8 transposed, +16 store. Only lanes that supply a
- * row address are checked.
+ * a: address of a row. e: number of registers, +8 transposed, +16 store, +32 bytes. Only lanes that
+ * supply a row address are checked.
  */
 HANDLER(H_ldmatrix)
 {
