@@ -5,6 +5,7 @@
 OUTBOARD_SUITE_MOST: at most so many tests of each file, evenly spaced in the order of collection.
 OUTBOARD_SUITE_OUT: a file of JSON lines, one when a test begins and one when it ends. Tests that it
 names already are not run again: a run that a test has ended goes on with the next one.
+OUTBOARD_SUITE_TORCH=cpu: PyTorch's own functions run on the CPU (torch_on_host.py).
 
 After a test that failed, a context that has a sticky error ends the run: all later tests would fail.
 """
@@ -19,6 +20,7 @@ import pytest
 OUT = pathlib.Path(os.environ['OUTBOARD_SUITE_OUT'])
 MOST = int(os.environ.get('OUTBOARD_SUITE_MOST', '0'))
 SPOILT = 70
+PART = 400  # of a long reason, its beginning and its end
 
 
 def record(**fields):
@@ -42,6 +44,12 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in taken if item.nodeid in chosen]
 
 
+def pytest_configure():
+    if os.environ.get('OUTBOARD_SUITE_TORCH') == 'cpu':
+        import torch_on_host
+        torch_on_host.start()
+
+
 def spoilt():
     """Whether the current context has an error that stays. A program without a context has none."""
     try:
@@ -60,9 +68,11 @@ def pytest_runtest_protocol(item, nextitem):
     outcome = 'passed' if not worst else 'failed' if worst.failed else 'xfailed' if hasattr(worst, 'wasxfail') else 'skipped'
     crash = getattr(getattr(worst, 'longrepr', None), 'reprcrash', None)
     reason = crash.message if crash else str(worst.longrepr) if worst else ''
-    record(id=item.nodeid, outcome=outcome, seconds=round(time.monotonic() - began, 2), reason=reason[:600])
+    if len(reason) > 2 * PART:
+        reason = f'{reason[:PART]} ... {reason[-PART:]}'
+    record(id=item.nodeid, outcome=outcome, seconds=round(time.monotonic() - began, 2), reason=reason)
     if outcome == 'failed' and spoilt():
-        record(id=item.nodeid, outcome=outcome, seconds=round(time.monotonic() - began, 2), reason=reason[:600], spoilt=True)
+        record(id=item.nodeid, outcome=outcome, seconds=round(time.monotonic() - began, 2), reason=reason, spoilt=True)
         os._exit(SPOILT)
     return result
 
