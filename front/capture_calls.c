@@ -159,8 +159,10 @@ static CUresult end_capture(struct obf_stream *stream, CUgraph *ret)
 		return CUDA_ERROR_ILLEGAL_STATE;
 	if (!ret && capture->own)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (capture->origin != stream)
+	if (capture->origin != stream) {
+		capture->invalid = true;
 		return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+	}
 	if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
 		capture->thread != obf_capture_thread())
 		return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;

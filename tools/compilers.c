@@ -13,7 +13,7 @@
 #include "tools/command.h"
 
 #define PATH_BYTES 4096
-/* The newest capability that compilers in use know: Triton 3.9, Numba with CUDA 13. */
+/* The newest capability that Numba knows, with CUDA 13. */
 #define KNOWN_MAX  121
 
 /* Whether all devices of a server run PTX only. Before its first session it has only a driver. */
@@ -88,16 +88,12 @@ static void cupy_set(void)
 
 void obx_compilers_set(unsigned capability)
 {
-	char path[PATH_BYTES], text[24];
+	char path[PATH_BYTES];
 
 	cupy_set();
 	/* Numba refuses a capability that it does not know; 9.0 all versions in use know. */
-	if (capability > KNOWN_MAX) {
+	if (capability > KNOWN_MAX)
 		setenv("NUMBA_FORCE_CUDA_CC", "9.0", 0);
-		/* Triton cannot be told another one; its ptxas says what to do. */
-		snprintf(text, sizeof text, "%u.%u", capability / 10, capability % 10);
-		setenv("OUTBOARD_PTXAS_UNKNOWN", text, 1);
-	}
 	/* The second is the one for capability 9.0 and later. */
 	if (obx_look_for_file("outboard-ptxas", path, sizeof path)) {
 		setenv("TRITON_PTXAS_PATH", path, 0);

@@ -8,9 +8,7 @@
  *
  * The output is the text of the input and a NUL, which is what cuModuleLoadData takes. All other
  * options are accepted and have no effect. --version: as ptxas prints it. Triton takes the version
- * of PTX from it, and keeps code of another version apart in its cache. It asks before it compiles.
- * OUTBOARD_PTXAS_UNKNOWN: the device's compute capability, if it is one that Triton does not know,
- * which then ends in errors of LLVM; the answer is preceded by a line that says what to do.
+ * of PTX from it, and keeps code of another version apart in its cache.
  *
  * Exit status: 0; 1 a file cannot be read or written; 2 wrong usage.
  */
@@ -58,16 +56,6 @@ static int copy(const char *from, const char *to)
 
 static int version(void)
 {
-	const char *unknown = getenv("OUTBOARD_PTXAS_UNKNOWN");
-
-	if (unknown && *unknown)
-		fprintf(stderr,
-			"outboard: Triton knows no GPU of compute capability %s, which the "
-			"software "
-			"device has: its kernels will not compile. Set OUTBOARD_SOFT_CC=8.0 for "
-			"this "
-			"program\n",
-			unknown);
 	puts("outboard-ptxas: hands the PTX on, for a device that runs PTX only\n"
 	     "Cuda compilation tools, release 13.0, V13.0.0");
 	return 0;

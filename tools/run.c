@@ -230,13 +230,14 @@ static bool prepare(const char *command, const char *file, unsigned ptx_only)
 	if (ptx_only)
 		obx_compilers_set(ptx_only);
 	sanitizer_allow();
+	/* before libcuda.so.1, of which it replaces a function */
+	if (ptx_only && kind != OBX_PROGRAM_SANITIZER)
+		use_replacements("liboutboard-compilers.so", "OUTBOARD_COMPILERS");
 	if (!use_library(file, kind != OBX_PROGRAM_SANITIZER))
 		return false;
 	if (kind == OBX_PROGRAM_SANITIZER)
 		return true;
 	use_replacements("liboutboard-files.so", "OUTBOARD_DEVICE_FILES");
-	if (ptx_only)
-		use_replacements("liboutboard-compilers.so", "OUTBOARD_COMPILERS");
 	/* In one process a program's memory is never protected. */
 	if (strcmp(file, LIBRARY) == 0)
 		use_replacements("liboutboard-buffers.so", "OUTBOARD_BUFFERS");

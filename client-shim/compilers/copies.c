@@ -103,6 +103,11 @@ static lookup_function *next_dlsym(void)
 	return next;
 }
 
+void *obc_dlsym(void *handle, const char *name)
+{
+	return next_dlsym()(handle, name);
+}
+
 const struct obc_copy *obc_copy_at(unsigned number)
 {
 	return &copies[number];

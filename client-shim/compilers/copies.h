@@ -52,6 +52,8 @@ const struct obc_copy *obc_copy_of_caller(const char *name, const void *caller);
  * version in their name; any of them is taken.
  */
 void *obc_copy_function(const struct obc_copy *copy, const char *name);
+/* The dlsym that follows this library's own. */
+void *obc_dlsym(void *handle, const char *name);
 
 #define OBC_EXPORT         __attribute__((visibility("default")))
 #define OBC_ARGUMENTS(...) __VA_ARGS__

@@ -257,6 +257,14 @@ static bool input_take(struct link *link, int type, const void *data, size_t siz
 	return taken;
 }
 
+/* The device's runtime library is machine code; what there is of it, the device has. */
+static bool is_device_runtime(int type, const void *data, size_t size)
+{
+	static const char member[] = "cuda_device_runtime.o";
+
+	return type == INPUT_LIBRARY && data && memmem(data, size, member, sizeof member - 1);
+}
+
 static int nvJitLinkAddData_on(const struct obc_copy *copy, void *handle, int type,
 	const void *data, size_t size, const char *name)
 {
@@ -264,7 +272,9 @@ static int nvJitLinkAddData_on(const struct obc_copy *copy, void *handle, int ty
 	data_function *add;
 	int result;
 
-	if (link && data && size && input_take(link, type, data, size, name))
+	if (link &&
+		(is_device_runtime(type, data, size) ||
+			(data && size && input_take(link, type, data, size, name))))
 		return SUCCESS;
 	if (!function(copy, "nvJitLinkAddData", &add, sizeof add))
 		return INTERNAL;
@@ -305,11 +315,9 @@ static int nvJitLinkAddFile_on(
 	bool taken;
 	int result;
 
-	/* The device's runtime library is machine code; what there is of it, the device has. */
-	if (link && path && type == INPUT_LIBRARY && strstr(path, "cudadevrt"))
-		return SUCCESS;
-	data = link && path && type != INPUT_LIBRARY ? file_read(path, &size) : NULL;
-	taken = data && input_take(link, type, data, size, path);
+	data = link && path ? file_read(path, &size) : NULL;
+	taken = data &&
+		(is_device_runtime(type, data, size) || input_take(link, type, data, size, path));
 	free(data);
 	if (taken)
 		return SUCCESS;

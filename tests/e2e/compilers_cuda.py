@@ -18,7 +18,7 @@ extern "C" __global__ void fill(int *out) { out[threadIdx.x] = other(threadIdx.x
 ALONE = 'extern "C" __global__ void fill(int *out) { out[threadIdx.x] = threadIdx.x * 3 + 1; }'
 OTHER = 'extern "C" __device__ int other(int x) { return x * 3 + 1; }'
 WRONG = '.version 8.0\n.target sm_80\n.address_size 64\n.visible .func other() { ret; }\n'
-PTX, LTOIR = 2, 3
+PTX, LTOIR, LIBRARY = 2, 3, 6
 
 
 def library(name):
@@ -70,7 +70,10 @@ class Linker:
         words = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
         must(f'nvJitLinkCreate {options}', f.nvJitLinkCreate(ctypes.byref(handle), len(options), words))
         for kind, data in inputs:
-            must('nvJitLinkAddData', f.nvJitLinkAddData(handle, kind, data, ctypes.c_size_t(len(data)), b'input'))
+            if isinstance(data, str):
+                must('nvJitLinkAddFile', f.nvJitLinkAddFile(handle, kind, data.encode()))
+            else:
+                must('nvJitLinkAddData', f.nvJitLinkAddData(handle, kind, data, ctypes.c_size_t(len(data)), b'input'))
         status = f.nvJitLinkComplete(handle)
         name = 'ErrorLog' if status else 'LinkedCubin'
         must(f'nvJitLinkGet{name}Size', getattr(f, f'nvJitLinkGet{name}Size')(handle, ctypes.byref(size)))
@@ -116,6 +119,11 @@ def program(expected):
               'nvJitLink, what NVRTC made': linker.link([arch], (1, caller[1]), (PTX, other)),
               'nvJitLink, LTO': linker.link([arch, '-lto'], (LTOIR, lto_caller), (LTOIR, lto_other)),
               'nvJitLink, LTO and PTX': linker.link([arch, '-lto'], (LTOIR, lto_caller), (PTX, other))}
+    # the device's runtime library, as data or as a file, beside LTO-IR
+    path = next(iter(glob.glob('/usr/local/cuda*/lib64/libcudadevrt.a')), None)
+    inputs = ((LTOIR, lto_caller), (LTOIR, lto_other))
+    images['nvJitLink, LTO and cudadevrt'] = linker.link([arch, '-lto'], *inputs, *([(LIBRARY, open(path, 'rb').read())] if path else []))
+    images['nvJitLink, LTO and the file of cudadevrt'] = linker.link([arch, '-lto'], *inputs, *([(LIBRARY, path)] if path else []))
     for name, (status, image) in images.items():
         must(f'{name}: {image[:300] if status else ""}', status)
         if expected == 'machine':
@@ -141,7 +149,8 @@ def program(expected):
 
 
 def expected_lines(each, twice):
-    names = 'NVRTC', 'nvJitLink, PTX', 'nvJitLink, what NVRTC made', 'nvJitLink, LTO', 'nvJitLink, LTO and PTX'
+    names = 'NVRTC', 'nvJitLink, PTX', 'nvJitLink, what NVRTC made', 'nvJitLink, LTO', 'nvJitLink, LTO and PTX', 'nvJitLink, LTO and cudadevrt', \
+        'nvJitLink, LTO and the file of cudadevrt'
     return ''.join(f'{name}: {each}\n' for name in names) + 'compiled for a capability, no machine code: 0\n' + twice + '-ptx: PTX\n'
 
 

@@ -410,9 +410,14 @@ static void forbidden(void)
 	begin(cudaStreamCaptureModeGlobal);
 	CU(cudaEventRecord(event, stream));
 	CU(cudaStreamWaitEvent(side, event, 0));
-	EXPECT(cudaErrorStreamCaptureUnmatched, cudaStreamEndCapture(side, &graph));
 	CU(cudaMemsetAsync(b, 0, BYTES, side));
 	EXPECT(cudaErrorStreamCaptureUnjoined, cudaStreamEndCapture(stream, &graph));
+	begin(cudaStreamCaptureModeGlobal);
+	CU(cudaEventRecord(event, stream));
+	CU(cudaStreamWaitEvent(side, event, 0));
+	EXPECT(cudaErrorStreamCaptureUnmatched, cudaStreamEndCapture(side, &graph));
+	EXPECT(cudaErrorStreamCaptureInvalidated, cudaMemsetAsync(b, 0, BYTES, side));
+	invalidated();
 	begin(cudaStreamCaptureModeGlobal);
 	CU(cudaStreamBeginCapture(side, cudaStreamCaptureModeGlobal));
 	CU(cudaEventRecord(event, side));

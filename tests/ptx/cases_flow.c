@@ -377,7 +377,21 @@ static uint32_t exit_in_call(uint32_t x, uint32_t i)
 	"	setp.eq.u32 %q1, %r1, 0;\n	@%q1 bra L;\n" \
 	"	add.u32 %r2, %r2, 3000;\nL:\n	}\n	add.u32 %r2, %r2, %r3;\n" \
 	"	{ add.u32 %r2, %r2, 1; add.u32 %r2, %r2, 1; }\n"
+/* A register and a family of one name; members of outer blocks, and hidden ones. */
+#define FAMILIES \
+	"	{\n	.reg .b32 a;\n	.reg .b16 a<2>;\n	mov.b32 a, %r1;\n	mov.b32 {a0, a1}, a;\n" \
+	"	mov.b32 a, {a1, a0};\n	{\n	.reg .b16 a<1>;\n	mov.b16 a0, 7;\n	mov.b32 %r2, {a0, a1};\n	}\n" \
+	"	{\n	.reg .b32 a0;\n	mov.b32 a0, 5;\n	add.u32 %r2, %r2, a0;\n	}\n" \
+	"	xor.b32 %r2, %r2, a;\n	mov.b32 a, {a0, a0};\n	add.u32 %r2, %r2, a;\n	}\n"
 /* clang-format on */
+
+static uint32_t families(uint32_t x, uint32_t i)
+{
+	uint32_t low = x & 0xffff, high = x >> 16;
+
+	(void)i;
+	return (((7 | high << 16) + 5) ^ (high | low << 16)) + low * 0x10001;
+}
 
 static uint32_t scopes(uint32_t x, uint32_t i)
 {
@@ -429,6 +443,7 @@ static const struct {
 	{ "recursion", recursion_text, recursion },
 	{ "exit in a called function", exit_text, exit_in_call },
 	{ "scopes", MAP(SCOPES), scopes },
+	{ "families of registers", MAP(FAMILIES), families },
 	{ "directives and debug information", directives_text, directives },
 };
 

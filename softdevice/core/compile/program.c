@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "softdevice/core/compile/builder.h"
+#include "softdevice/core/compile/cooperative.h"
 #include "softdevice/core/compile/device_rt.h"
 #include "softdevice/core/compile/module.h"
 #include "softdevice/core/compile/reloc.h"
@@ -295,6 +296,7 @@ CUresult obd_program_load(const char *text, size_t size, const struct obd_env *e
 			obd_ptx_fail(ld, "the PTX text is longer than %u bytes", OBD_PTX_MAX_TEXT);
 		obd_lex_init(&ld->lex, text, size);
 		obd_module_parse(ld);
+		obd_cooperative_define(ld);
 		resolve_builtins(ld);
 		obd_reloc_apply(ld);
 		layout_kernels(ld);

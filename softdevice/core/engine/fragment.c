@@ -29,9 +29,9 @@ static void unpack_row(const uint8_t *row, uint32_t flags, uint8_t *to)
 }
 
 /*
- * Rows of 16 bytes. Transposed, lane l has bytes of the columns l / 4 and l / 4 + 8 of two rows: in a
- * load of the rows 4 (l % 4) + 2 r and the next, with register r of two; in a store of 2 (l % 4) and
- * the next. The layout is that of the figures of the PTX manual.
+ * Rows of 16 bytes. Transposed, lane l has in a load, in register r of two, the bytes of column
+ * l / 4 + 8 r and rows 4 (l % 4) to 4 (l % 4) + 3, as the operand of a product needs them; in a store
+ * bytes of the columns l / 4 and l / 4 + 8 of row 2 (l % 4) and the next.
  */
 static void move_bytes(struct obd_warp *w, char *regs, const uint16_t *list, uint32_t flags)
 {
@@ -48,10 +48,11 @@ static void move_bytes(struct obd_warp *w, char *regs, const uint16_t *list, uin
 				 column = lane % 4 * 4 + e;
 
 			if (flags & OBD_LDM_TRANS) {
-				row = flags & OBD_LDM_STORE
-					? 8 * k + lane % 4 * 2 + e % 2
-					: k / 2 * 16 + lane % 4 * 4 + k % 2 * 2 + e % 2;
-				column = lane / 4 + e / 2 * 8;
+				bool store = flags & OBD_LDM_STORE;
+
+				row = store ? 8 * k + lane % 4 * 2 + e % 2
+					    : k / 2 * 16 + lane % 4 * 4 + e;
+				column = lane / 4 + (store ? e / 2 : k % 2) * 8;
 			}
 			if (flags & OBD_LDM_STORE)
 				((uint8_t *)(uintptr_t)w->addr[row])[column] = block[i];

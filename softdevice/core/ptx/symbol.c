@@ -38,16 +38,29 @@ static void rehash(struct obd_loader *ld, uint32_t n)
 	ld->n_buckets = n;
 }
 
-struct obd_symbol *obd_sym_find(struct obd_loader *ld, const char *name, uint32_t size)
+static bool is_family(const struct obd_symbol *s)
+{
+	return s->kind == OBD_SYM_REGISTER && s->count;
+}
+
+/* The innermost symbol of that name: a family with that member, or none that is a family. */
+static struct obd_symbol *find(
+	struct obd_loader *ld, const char *name, uint32_t size, bool family, uint64_t member)
 {
 	uint32_t h = hash(name, size);
 
 	if (!ld->n_buckets)
 		return NULL;
 	for (struct obd_symbol *s = ld->buckets[h & (ld->n_buckets - 1)]; s; s = s->next_bucket)
-		if (s->hash == h && s->size == size && memcmp(s->name, name, size) == 0)
+		if (s->hash == h && s->size == size && memcmp(s->name, name, size) == 0 &&
+			is_family(s) == family && (!family || member < s->count))
 			return s;
 	return NULL;
+}
+
+struct obd_symbol *obd_sym_find(struct obd_loader *ld, const char *name, uint32_t size)
+{
+	return find(ld, name, size, false, 0);
 }
 
 struct obd_symbol *obd_sym_add(
@@ -115,13 +128,9 @@ void obd_sym_pop(struct obd_loader *ld)
 uint32_t obd_sym_register(
 	struct obd_loader *ld, const char *name, uint32_t size, enum obd_type *ret_type)
 {
-	struct obd_symbol *s = obd_sym_find(ld, name, size);
+	struct obd_symbol *plain = obd_sym_find(ld, name, size), *s;
 	uint64_t n = 0, unit = 1;
 
-	if (s && s->kind == OBD_SYM_REGISTER && !s->count) {
-		*ret_type = s->type;
-		return s->vreg;
-	}
 	for (uint32_t digits = 1; digits <= MAX_FAMILY_DIGITS && digits < size; digits++) {
 		char c = name[size - digits];
 
@@ -131,13 +140,17 @@ uint32_t obd_sym_register(
 		unit *= 10;
 		if (c == '0' && digits > 1)
 			continue; /* a name like %r012 is not a member of %r<> */
-		s = obd_sym_find(ld, name, size - digits);
-		if (s && s->kind == OBD_SYM_REGISTER && n < s->count) {
+		s = find(ld, name, size - digits, true, n);
+		/* of the same block: a family and a register cannot have the same names */
+		if (s && (!plain || plain->scope < s->scope)) {
 			*ret_type = s->type;
 			return s->vreg + (uint32_t)n;
 		}
 	}
-	return OBD_NONE;
+	if (!plain || plain->kind != OBD_SYM_REGISTER)
+		return OBD_NONE;
+	*ret_type = plain->type;
+	return plain->vreg;
 }
 
 /* ---- labels ---- */

@@ -54,7 +54,7 @@ struct obd_labels {
 	uint32_t n, cap;
 };
 
-/* NULL: none */
+/* NULL: none. Not a family of registers, whose name may also be that of something else. */
 struct obd_symbol *obd_sym_find(struct obd_loader *ld, const char *name, uint32_t size);
 struct obd_symbol *obd_sym_add(
 	struct obd_loader *ld, const char *name, uint32_t size, enum obd_symbol_kind kind);

@@ -84,6 +84,38 @@ TEST(marks_kernels_that_reach_what_is_missing)
 		CUDA_ERROR_INVALID_PTX, "unknown instruction frobnicate");
 }
 
+/* The functions for barriers of the grid are defined only if the module means them. */
+TEST(defines_cooperative_functions)
+{
+	static const char *const tail =
+		".visible .entry k() { .param .b32 s; .param .b64 h; st.param.b32 [s], 1; "
+		"call (h), cudaCGGetIntrinsicHandle, (s); ret; }\n.visible .entry good() { ret; "
+		"}\n";
+	static const struct {
+		const char *declaration;
+		bool refused;
+	} cases[] = {
+		{ ".extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 s);\n",
+			false },
+		{ ".func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 s) { ret; }\n",
+			false },
+		{ ".extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 s);\n"
+		  ".extern .func cudaCGSynchronize();\n",
+			true },
+	};
+	char text[1024];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct obd_program *p;
+
+		snprintf(text, sizeof(text), "%s%s%s", HEAD, cases[i].declaration, tail);
+		p = device_load_good(text);
+		CHECK(!obd_program_kernel(p, "k")->refused == !cases[i].refused);
+		CHECK(obd_program_kernel(p, "good")->refused == NULL);
+		device_end(p);
+	}
+}
+
 /* A name that is unknown in a version newer than the known ones may be an instruction of it. */
 TEST(marks_what_a_newer_version_may_have)
 {
