@@ -73,9 +73,8 @@ static uint8_t element(const struct form *f, const uint8_t *row, unsigned i)
 }
 
 /*
- * Element (row, column) of a transposed load of two registers: pairs of rows alternate between the
- * registers, four rows belong to one lane of four; the column gives the lane's eight and the half of
- * the register.
+ * Element (row, column) of a transposed load of two registers: four rows belong to one lane of four;
+ * the column gives the lane's eight and the register.
  */
 static void place(const struct form *f, unsigned row, unsigned column, unsigned *reg,
 	unsigned *lane, unsigned *byte)
@@ -86,12 +85,13 @@ static void place(const struct form *f, unsigned row, unsigned column, unsigned 
 		*byte = column % 4;
 		return;
 	}
-	*byte = row % 2 + column / 8 * 2;
 	if (f->store) {
+		*byte = row % 2 + column / 8 * 2;
 		*reg = row / 8;
 		*lane = column % 8 * 4 + row % 8 / 2;
 	} else {
-		*reg = row / 16 * 2 + row / 2 % 2;
+		*byte = row % 4;
+		*reg = row / 16 * 2 + column / 8;
 		*lane = column % 8 * 4 + row % 16 / 4;
 	}
 }
