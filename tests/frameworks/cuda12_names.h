@@ -11,11 +11,11 @@
 
 #include <cuda_runtime.h>
 
-#define cudaThreadSynchronize cudaDeviceSynchronize
-#define cudaThreadExit cudaDeviceReset
+#define cudaThreadSynchronize    cudaDeviceSynchronize
+#define cudaThreadExit           cudaDeviceReset
 #define cudaThreadSetCacheConfig cudaDeviceSetCacheConfig
-#define clockRate reserved[0]
-#define memoryClockRate reserved[1]
+#define clockRate                reserved[0]
+#define memoryClockRate          reserved[1]
 
 #ifdef __cplusplus
 
@@ -23,17 +23,20 @@ static inline cudaMemLocation cuda12_location(int device)
 {
 	cudaMemLocation location = {};
 
-	location.type = device == cudaCpuDeviceId ? cudaMemLocationTypeHost : cudaMemLocationTypeDevice;
+	location.type =
+		device == cudaCpuDeviceId ? cudaMemLocationTypeHost : cudaMemLocationTypeDevice;
 	location.id = device == cudaCpuDeviceId ? 0 : device;
 	return location;
 }
 
-static inline cudaError_t cudaMemPrefetchAsync(const void *address, size_t size, int device, cudaStream_t stream = 0)
+static inline cudaError_t cudaMemPrefetchAsync(
+	const void *address, size_t size, int device, cudaStream_t stream = 0)
 {
 	return cudaMemPrefetchAsync(address, size, cuda12_location(device), 0, stream);
 }
 
-static inline cudaError_t cudaMemAdvise(const void *address, size_t size, cudaMemoryAdvise advice, int device)
+static inline cudaError_t cudaMemAdvise(
+	const void *address, size_t size, cudaMemoryAdvise advice, int device)
 {
 	return cudaMemAdvise(address, size, advice, cuda12_location(device));
 }
