@@ -40,6 +40,7 @@
 	X(HELP, "help", "a thread that waits for the software device runs its work meanwhile")     \
 	X(GRAPHS, "graphs", "the server has the parts of graphs that need only the device")        \
 	X(SIMD, "simd", "the software device and the kernels use AVX2 or AVX-512")                 \
+	X(JIT, "jit", "the software device makes machine code of kernels")                         \
 	X(FULLMASK, "fullmask", "the software device skips masking when all lanes run")            \
 	X(INVARIANT, "invariant",                                                                  \
 		"the software device computes once what all threads of a launch share")            \

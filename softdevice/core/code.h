@@ -8,12 +8,13 @@
  * adjacent slots, as 32 elements of 64 bits. A predicate is one 32-bit word, bit i for lane i. 8-
  * and 16-bit values are stored zero-extended in 32-bit elements.
  *
- * Ownership: functions, entries and variables belong to their program. Nothing changes after the
- * load, so any thread may read them.
+ * Ownership: functions, entries and variables belong to their program. Nothing but `native` and
+ * `varies` of functions changes after the load, so any thread may read them.
  */
 #ifndef OBD_CORE_CODE_H
 #define OBD_CORE_CODE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -97,6 +98,7 @@ struct obd_func {
 	enum obd_builtin builtin;
 	struct obd_insn *code;
 	uint32_t *lines;
+	uint32_t *shapes; /* how each instruction uses its fields (shape.h) */
 	uint32_t n_code;
 	/*
 	 * Computes what is the same in all threads of a launch, in slots that the code does not
@@ -104,6 +106,7 @@ struct obd_func {
 	 */
 	struct obd_insn *prologue;
 	uint32_t n_prologue;
+	uint32_t *prologue_shapes;
 	uint32_t n_slots;
 	uint32_t arg_slot, n_arg_words, ret_slot, n_ret_words;
 	struct obd_const *consts;
@@ -117,6 +120,9 @@ struct obd_func {
 	uint32_t *callees, n_callees;
 	uint32_t *shared_refs, n_shared_refs;
 	const char *refused; /* why the function has no code; NULL: it has code */
+	/* Machine code, by enum obd_native_kind (engine/native.h); made when the function is first run. */
+	struct obd_native *_Atomic native[3];
+	uint8_t *varies; /* by slot: the value is not assumed to be linear */
 };
 
 struct obd_shared_var {

@@ -11,31 +11,10 @@
 #include "softdevice/core/half.h"
 #include "softdevice/core/ptx/decl.h"
 #include "softdevice/core/ptx/symbol.h"
+#include "softdevice/core/shape.h"
 
 #define OBD_MAX_REGISTERS (1u << 20) /* virtual, per function */
 #define OBD_MAX_CODE      (1u << 22) /* operations of one function */
-
-/*
- * How an operation uses its fields: which are virtual registers that it reads (USE) or writes
- * (DEF).
- */
-enum {
-	OBD_USE_A = 1,
-	OBD_USE_B = 2,
-	OBD_USE_C = 4,
-	OBD_USE_E = 8,
-	OBD_USE_F = 16,
-	OBD_USE_D = 32,
-	OBD_DEF_D = 64,
-	OBD_DEF_G = 128,
-	OBD_PARTIAL = 256,
-	OBD_CALL = 512,
-	OBD_BRANCH = 1024,
-	OBD_STOP = 2048,
-	OBD_TABLE = 4096,
-	OBD_USE_G = 8192,
-	OBD_DEF_B = 16384,
-};
 
 struct obd_lin {
 	uint16_t op, flags;

@@ -97,21 +97,41 @@ static void assign_slots(struct obd_builder *b)
 			f->n_slots, OBD_MAX_SLOTS);
 }
 
+static uint32_t class_of(const struct obd_builder *b, uint32_t vreg)
+{
+	return vreg == OBD_NONE ? 0 : b->vregs[vreg].cls;
+}
+
+static uint32_t shape_of(const struct obd_builder *b, const struct obd_lin *l)
+{
+	return l->flags | class_of(b, l->a) << OBD_SHAPE_A | class_of(b, l->b) << OBD_SHAPE_B |
+		class_of(b, l->c) << OBD_SHAPE_C | class_of(b, l->d) << OBD_SHAPE_D |
+		class_of(b, l->e) << OBD_SHAPE_E |
+		(l->flags & OBD_USE_F ? class_of(b, l->f) << OBD_SHAPE_F : 0) |
+		(l->flags & OBD_DEF_G ? class_of(b, l->g) << OBD_SHAPE_G : 0);
+}
+
 static void write_code(struct obd_builder *b)
 {
 	struct obd_func *f = b->func;
 
 	f->code = obd_ptx_alloc(b->ld, b->n_code * sizeof(*f->code));
 	f->lines = obd_ptx_alloc(b->ld, b->n_code * sizeof(*f->lines));
+	f->shapes = obd_ptx_alloc(b->ld, b->n_code * sizeof(*f->shapes));
 	f->n_code = b->n_code;
 	for (uint32_t i = 0; i < b->n_code; i++) {
 		write_insn(b, &b->code[i], i, &f->code[i]);
 		f->lines[i] = b->code[i].line;
+		f->shapes[i] = shape_of(b, &b->code[i]);
 	}
 	f->prologue = obd_ptx_alloc(b->ld, (b->n_prologue + 1) * sizeof(*f->prologue));
 	f->n_prologue = b->n_prologue;
 	for (uint32_t i = 0; i < b->n_prologue; i++)
 		write_insn(b, &b->prologue[i], i, &f->prologue[i]);
+	f->prologue_shapes =
+		obd_ptx_alloc(b->ld, (b->n_prologue + 1) * sizeof(*f->prologue_shapes));
+	for (uint32_t i = 0; i < b->n_prologue; i++)
+		f->prologue_shapes[i] = shape_of(b, &b->prologue[i]);
 }
 
 static void write_consts(struct obd_builder *b)

@@ -12,6 +12,7 @@
 #include "softdevice/core/compile/device_rt.h"
 #include "softdevice/core/compile/module.h"
 #include "softdevice/core/compile/reloc.h"
+#include "softdevice/core/engine/native.h"
 #include "softdevice/core/texture.h"
 
 /* total of all kernels, over the functions that they reach */
@@ -320,6 +321,8 @@ void obd_program_free(struct obd_program *p)
 		p->env.free(p->env.user, p->globals[i].addr);
 	for (uint32_t i = 0; i < p->n_refs && p->env.textures; i++)
 		obd_textures_end(p->env.textures, p->refs[i].handle);
+	for (uint32_t i = 0; i < p->n_funcs; i++)
+		obd_native_free(p->funcs[i]);
 	free(p->refs);
 	free(p->globals);
 	free(p->entries);

@@ -38,8 +38,11 @@ struct obd_frame {
 	char *regs;   /* n_slots * OBD_SLOT_BYTES bytes, aligned */
 };
 
-/* Added to obd_warp.mem_in, an address that is a multiple of 4: how the lanes access memory. */
-enum { OBD_MEM_ROW = 1, OBD_MEM_SAME = 2 };
+/*
+ * Added to obd_warp.mem_in, an address that is a multiple of 4: how the lanes access memory. HALVES: the
+ * lanes of each half of the warp follow each other as lanes 0 and 1 do.
+ */
+enum obd_mem_form { OBD_MEM_LANES, OBD_MEM_ROW, OBD_MEM_SAME, OBD_MEM_HALVES };
 
 enum obd_path_state {
 	OBD_PATH_RUN,
@@ -77,7 +80,10 @@ struct obd_warp {
 	uint32_t stack_bytes;
 	/* the run loop returns when the next instruction is at this address or above */
 	uintptr_t limit;
-	/* the current access; + OBD_MEM_ROW or OBD_MEM_SAME: mem_first is used and not addr */
+	/*
+	 * The current access; + OBD_MEM_ROW or OBD_MEM_SAME: mem_first is used and not addr;
+	 * + OBD_MEM_HALVES: addr[0], addr[1] and addr[16].
+	 */
 	const struct obd_insn *mem_in;
 	uint64_t mem_first;          /* address of lane 0 */
 	const struct obd_insn *from; /* first instruction that is not counted yet */
@@ -157,6 +163,7 @@ struct obd_launch {
 	_Atomic uint64_t longest; /* instructions of the warp that executed most */
 	/* blocks of a cluster, 1: no clusters; then all sides are 1 */
 	uint32_t cluster_size, cluster[3];
+	uint8_t native; /* enum obd_native_kind: which machine code of the functions runs */
 	uint32_t shared_size;
 	uint32_t reserved_at;    /* offset of the reserved shared memory, behind the program's */
 	uint32_t resident_limit; /* number of blocks that one worker may hold at once */
@@ -215,6 +222,8 @@ struct obd_isa {
 	const char *name;
 	/* Runs the path w->cur until a handler returns OBD_LEAVE. */
 	void (*run)(struct obd_warp *w);
+	const obd_handler *full; /* by operation: the handler for all lanes */
+	bool native;             /* there is machine code for this instruction set (native/) */
 	/* Executes f's prologue for all lanes of new registers. */
 	void (*prepare)(struct obd_warp *w, const struct obd_func *f, char *regs);
 };

@@ -282,7 +282,7 @@ static void insn_access(const struct obd_insn *in, uint32_t *ret_size, bool *ret
 	}
 }
 
-/* Fills w->addr for an access of a row or of one cell. */
+/* Fills w->addr for an access of a row, of one cell, or of a row or cell for each half of the warp. */
 static const struct obd_insn *mem_access(struct obd_warp *w)
 {
 	uintptr_t how = (uintptr_t)w->mem_in % _Alignof(struct obd_insn);
@@ -292,8 +292,15 @@ static const struct obd_insn *mem_access(struct obd_warp *w)
 	bool write = false;
 
 	insn_access(in, &size, &write);
-	for (uint32_t i = 0; how && i < OBD_LANES; i++)
-		w->addr[i] = w->mem_first + (how == OBD_MEM_ROW ? (uint64_t)i * size : 0);
+	if (how == OBD_MEM_HALVES) {
+		uint64_t step = w->addr[1] - w->addr[0];
+
+		for (uint32_t i = 2; i < OBD_LANES; i++)
+			w->addr[i] = w->addr[i / 16 * 16] + i % 16 * step;
+	} else {
+		for (uint32_t i = 0; how && i < OBD_LANES; i++)
+			w->addr[i] = w->mem_first + (how == OBD_MEM_ROW ? (uint64_t)i * size : 0);
+	}
 	return in;
 }
 
@@ -304,6 +311,8 @@ void obd_fault_from_signal(struct obd_worker *wk)
 	uintptr_t at = signal_address;
 	uint32_t lane = 0, size = 4;
 	uint64_t nearest = UINT64_MAX, next = UINT64_MAX;
+
+	bool write = false;
 
 	for (uint32_t i = 0; i < OBD_LANES; i++) {
 		uint64_t away = (uint64_t)at - w->addr[i];
@@ -325,8 +334,6 @@ void obd_fault_from_signal(struct obd_worker *wk)
 			lane = i;
 		}
 	}
-	bool write = false;
-
 	insn_access(in, &size, &write);
 	describe_access(w, in, lane,
 		nearest < 16 || next < UINT64_MAX ? (uintptr_t)w->addr[lane] : at, size, write,

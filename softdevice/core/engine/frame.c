@@ -29,6 +29,10 @@ struct obd_frame *obd_frame_get(struct obd_warp *w, const struct obd_func *f)
 		size_t head = (sizeof(*fr) + OBD_SLOT_BYTES - 1) / OBD_SLOT_BYTES * OBD_SLOT_BYTES;
 		size_t size = head + ((size_t)f->n_slots + 1) * OBD_SLOT_BYTES;
 
+		/* behind the registers: 8 bytes for each slot (native/cache.c) */
+		size += ((size_t)f->n_slots * 8 + OBD_SLOT_BYTES - 1) / OBD_SLOT_BYTES *
+			OBD_SLOT_BYTES;
+
 		fr = aligned_alloc(OBD_SLOT_BYTES, size);
 		if (!fr)
 			return NULL;

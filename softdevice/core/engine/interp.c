@@ -31,6 +31,7 @@
 #include "softdevice/core/engine/tensor.h"
 #include "softdevice/core/engine/texture.h"
 #include "softdevice/core/engine/warp.h"
+#include "softdevice/core/engine/native.h"
 #include "softdevice/core/engine/wgmma.h"
 #include "softdevice/core/ops.h"
 
@@ -280,6 +281,32 @@ HANDLER(H_round)
 #endif
 }
 
+#if defined(__AVX2__)
+#define NATIVE 1
+#else
+#define NATIVE 0
+#endif
+
+/* Runs machine code, if there is some for the block at `in`. Returns where the handlers continue. */
+static inline const struct obd_insn *run_native(
+	struct obd_warp *w, const struct obd_insn *in, char *regs)
+{
+	const struct obd_func *f = w->cur->frame->func;
+	uint32_t kind = w->cta->launch->native;
+	const struct obd_native *n = atomic_load_explicit(&f->native[kind], memory_order_acquire);
+	obd_native_fn fn = n && n->entry ? n->entry[in - f->code] : NULL;
+
+	if (!fn)
+		return in;
+	const struct obd_insn *next = fn(regs, w);
+
+	if (next)
+		return next;
+	OUTSIDE();
+	obd_native_refused((struct obd_func *)f, kind, in, regs);
+	return in;
+}
+
 static void run(struct obd_warp *w)
 {
 	const struct obd_insn *in = w->cur->pc;
@@ -290,9 +317,10 @@ static void run(struct obd_warp *w)
 
 	w->from = in;
 	w->count = 0;
-	do
+	if (NATIVE && m == OBD_FULL_MASK && w->cta->launch->native != OBD_NATIVE_NONE)
+		in = run_native(w, in, regs);
+	while ((uintptr_t)in < limit)
 		in = table[in->op](in, regs, m, w, limit);
-	while ((uintptr_t)in < limit);
 	if (in != OBD_LEAVE) {
 		w->cur->pc = in;
 		w->count += (u64)(in - w->from);
@@ -313,5 +341,8 @@ static void prepare(struct obd_warp *w, const struct obd_func *f, char *regs)
 	OUTSIDE();
 }
 
-const struct obd_isa CAT(
-	obd_isa_, OBD_ISA) = { .name = OBD_ISA_NAME, .run = run, .prepare = prepare };
+const struct obd_isa CAT(obd_isa_, OBD_ISA) = { .name = OBD_ISA_NAME,
+	.run = run,
+	.full = full_table,
+	.native = NATIVE,
+	.prepare = prepare };

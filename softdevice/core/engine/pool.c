@@ -16,6 +16,7 @@
 #include "softdevice/core/engine/pool.h"
 #include "softdevice/core/engine/stats.h"
 #include "softdevice/core/engine/worker.h"
+#include "softdevice/core/engine/native.h"
 
 #define MAX_THREADS     1024u
 #define RESIDENT_BLOCKS 64u
@@ -284,6 +285,7 @@ CUresult obd_launch_open(
 	l->reserved_at = l->shared_size;
 	l->shared_size += grid->program->reserved_shared ? OBD_RESERVED_SHARED : 0;
 	l->resident_limit = grid->cooperative ? UINT32_MAX : RESIDENT_BLOCKS;
+	obd_native_prepare(l);
 	l->params = env->scratch_alloc(env->user, l->params_size, PARAM_ALIGN);
 	if (!l->params)
 		return refuse(ret_fault, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,

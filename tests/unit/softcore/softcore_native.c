@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Machine code (softdevice/core/engine/native.h): its memory, code that is made again, and faults, which
+ * name what the interpreter names. That it computes what the interpreter computes is tested by fuzz_native
+ * and by the PTX suite.
+ */
+#include "softdevice/core/code.h"
+#include "softdevice/core/engine/exec.h"
+#include "softdevice/core/engine/native.h"
+#include "softdevice/core/native/code_memory.h"
+#include "tests/unit/softcore/device.h"
+
+#define MIB  ((size_t)1 << 20)
+#define PAGE 4096u
+
+static bool has_native(void)
+{
+	return obd_code_memory_ready() && obd_isa_current->native;
+}
+
+/* mov eax, 42; ret */
+static void put_function(void *user, char *write, const char *run)
+{
+	static const unsigned char code[] = { 0xb8, 42, 0, 0, 0, 0xc3 };
+
+	CHECK(write != run);
+	memcpy(write, code, sizeof(code));
+	*(int *)user += 1;
+}
+
+static void put_nothing(void *user, char *write, const char *run)
+{
+	(void)user;
+	(void)write;
+	(void)run;
+}
+
+TEST(code_memory)
+{
+	int calls = 0;
+	int (*fn)(void);
+	void *p, *all[64];
+
+	if (!obd_code_memory_ready())
+		return;
+	p = obd_code_memory_add(6, put_function, &calls);
+	CHECK(p != NULL);
+	memcpy(&fn, &p, sizeof(fn));
+	CHECK_INT(fn(), 42);
+	CHECK_INT(calls, 1);
+	obd_code_memory_remove(p, 6);
+	/* ranges that are given back in any order are one range again */
+	for (int i = 0; i < 64; i++)
+		CHECK((all[i] = obd_code_memory_add(MIB, put_nothing, NULL)) != NULL);
+	CHECK(obd_code_memory_add(1, put_nothing, NULL) == NULL);
+	for (int i = 0; i < 64; i++)
+		obd_code_memory_remove(all[i * 37 % 64], MIB);
+	p = obd_code_memory_add(64 * MIB, put_nothing, NULL);
+	CHECK(p != NULL);
+	obd_code_memory_remove(p, 64 * MIB);
+	CHECK(obd_code_memory_add(64 * MIB + 1, put_nothing, NULL) == NULL);
+}
+
+/* A child process has code memory of its own. */
+TEST(code_memory_of_a_child)
+{
+	int calls = 0, status;
+	void *mine;
+
+	if (!obd_code_memory_ready())
+		return;
+	mine = obd_code_memory_add(6, put_function, &calls);
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		int (*fn)(void);
+		void *p = obd_code_memory_add(6, put_function, &calls);
+
+		memcpy(&fn, &p, sizeof(fn));
+		_exit(p && fn() == 42 ? 0 : 1);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	obd_code_memory_remove(mine, 6);
+}
+
+/*
+ * %x is a constant on both ways to JOIN, and so is taken to be the same in all lanes, which holds for no
+ * warp. The entries of the loop's block are refused until the code is made again.
+ */
+static const char again_text[] =
+	HEAD ".visible .entry k(.param .u64 p)\n{\n	.reg .b32 %r<8>, %x;\n	.reg .b64 "
+	     "%d<4>;\n	.reg .pred %p<3>;\n"
+	     "	ld.param.u64 %d0, [p];\n	mov.u32 %r0, %tid.x;\n	and.b32 %r1, %r0, 1;\n	"
+	     "setp.eq.u32 %p0, %r1, 0;\n"
+	     "	mov.u32 %r2, 0;\n	mov.u32 %r3, 0;\n	@%p0 bra EVEN;\n	mov.u32 "
+	     "%x, 3;\n	bra JOIN;\n"
+	     "EVEN:\n	mov.u32 %x, 5;\nJOIN:\n	add.u32 %r3, %r3, %x;\n	add.u32 %r2, %r2, 1;\n"
+	     "	setp.lt.u32 %p1, %r2, 100;\n	@%p1 bra JOIN;\n	mul.wide.u32 %d1, %r0, "
+	     "4;\n	add.u64 %d1, %d1, %d0;\n"
+	     "	st.global.u32 [%d1], %r3;\n	ret;\n}\n";
+
+TEST(code_made_again)
+{
+	struct obd_program *p = device_load_good(again_text);
+	uint32_t *out = device_take(NULL, 64 * 4, 256);
+	uint64_t params = (uintptr_t)out;
+
+	for (int run = 0; run < 40; run++) {
+		memset(out, 0, 64 * 4);
+		CHECK_INT(device_run(p, "k", 4, 64, &params), CUDA_SUCCESS);
+		for (uint32_t i = 0; i < 64; i++)
+			CHECK_INT(out[i], i & 1 ? 300 : 500);
+	}
+	const struct obd_entry *e =
+		(const struct obd_entry *)(const void *)obd_program_kernel(p, "k");
+	const struct obd_native *n = e->func->native[OBD_NATIVE_ROWS];
+
+	if (has_native()) {
+		CHECK(n && n->entry && n->entry[0]);
+		CHECK_INT(n->made, 2);
+		CHECK(n->before && !n->before->before);
+	}
+	device_end(p);
+}
+
+/*
+ * Accesses at p + the offset of the block's row: one cell for all lanes, a row, a row for each half of a
+ * warp, a cell for each half; p1: also a store.
+ */
+#define FAULT_KERNEL(name, address)                                             \
+	".visible .entry " name                                                 \
+	"(.param .u64 p)\n{\n	.reg .b32 %r<8>;\n	.reg .b64 %d<4>;\n"            \
+	"	ld.param.u64 %d0, [p];\n	mov.u32 %r0, %tid.x;\n	mov.u32 %r1, "        \
+	"%tid.y;\n" address "\n"                                                \
+	"	add.u64 %d1, %d1, %d0;\n	ld.global.u32 %r2, [%d1+8];\n	add.u32 %r2, " \
+	"%r2, 1;\n"                                                             \
+	"	st.global.u32 [%d1+8], %r2;\n	ret;\n}\n"
+static const char fault_text[] = HEAD FAULT_KERNEL("same", "mov.u64 %d1, 0;")
+	FAULT_KERNEL("row", "mul.wide.u32 %d1, %r0, 4;")
+		FAULT_KERNEL("rows", "mad.lo.u32 %r3, %r1, 1000, %r0; mul.wide.u32 %d1, %r3, 4;")
+			FAULT_KERNEL("pair", "mul.wide.u32 %d1, %r1, 4000;");
+
+static struct obd_fault fault_of(
+	const char *kernel, uint32_t x, uint32_t y, uint64_t at, bool native)
+{
+	struct obd_program *p = device_load_good(fault_text);
+	struct obd_fault f = { .result = CUDA_SUCCESS };
+	struct obd_grid g = { .program = p,
+		.kernel = obd_program_kernel(p, kernel),
+		.grid = { 1, 1, 1 },
+		.block = { x, y, 1 },
+		.cluster = { 1, 1, 1 },
+		.params = &at };
+
+	obd_native_on = native;
+	pool = obd_pool_new(1);
+	CHECK(pool != NULL);
+	obd_grid_run(pool, &g, &f);
+	obd_native_on = true;
+	device_end(p);
+	return f;
+}
+
+TEST(faults)
+{
+	static const struct {
+		const char *kernel;
+		uint32_t x, y;
+	} cases[] = { { "same", 32, 1 }, { "row", 64, 1 }, { "rows", 16, 2 }, { "pair", 16, 2 } };
+	struct obd_env env = device_env();
+	char *page = device_take(NULL, 3 * PAGE, PAGE);
+	uint64_t end = (uintptr_t)window + WINDOW_BYTES;
+	/* before, in and into a page that cannot be accessed; misaligned; at the end of the window, and outside */
+	const uint64_t places[] = { (uintptr_t)page, (uintptr_t)page + PAGE,
+		(uintptr_t)page + PAGE - 72, (uintptr_t)page + 2, end - 100, end - 20, end + 4096,
+		(uintptr_t)window - 12, 0 };
+
+	CHECK(env.alloc && page && mprotect(page + PAGE, PAGE, PROT_NONE) == 0);
+	for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++)
+		for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+			struct obd_fault plain = fault_of(cases[k].kernel, cases[k].x, cases[k].y,
+						 places[i], false),
+					 native = fault_of(cases[k].kernel, cases[k].x, cases[k].y,
+						 places[i], true);
+
+			CHECK_INT(native.result, plain.result);
+			CHECK_STR(native.text, plain.text);
+			CHECK(native.address == plain.address && native.is_write == plain.is_write);
+		}
+	CHECK(mprotect(page + PAGE, PAGE, PROT_READ | PROT_WRITE) == 0);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv);
+}
