@@ -21,6 +21,7 @@
 #define OBD_BARRIER_GROUP   17u
 #define OBD_GROUP_WARPS     4u /* of a warpgroup */
 #define OBD_MAX_CALL_DEPTH  4096u
+#define OBD_APART           128u /* bytes between data of different cache lines */
 
 /*
  * One level of the call stack. All paths of a warp that entered by the same call share it, so the
@@ -154,8 +155,13 @@ struct obd_launch {
 	char *params;       /* in the window, so that cvta.param works */
 	char *workspace;    /* for the cooperative grid barrier; in the window */
 	uint64_t n_ctas;
-	_Atomic uint64_t next_cta; /* blocks are started in index order */
-	_Atomic uint64_t done_ctas;
+	/*
+	 * Blocks are started in index order. All workers write the number, and what they only read
+	 * is not in the same cache lines.
+	 */
+	char before_next[OBD_APART];
+	_Atomic uint64_t next_cta;
+	char after_next[OBD_APART];
 	_Atomic int stop; /* set after a fault or an abort; workers return as soon as they see it */
 	_Atomic int fault_taken;
 	/* Written by the thread that set fault_taken. Read after all workers have returned. */
@@ -163,12 +169,12 @@ struct obd_launch {
 	_Atomic uint64_t longest; /* instructions of the warp that executed most */
 	/* blocks of a cluster, 1: no clusters; then all sides are 1 */
 	uint32_t cluster_size, cluster[3];
+	uint32_t share; /* a worker takes at most this part of the blocks that are left */
 	uint8_t native; /* enum obd_native_kind: which machine code of the functions runs */
 	uint32_t shared_size;
 	uint32_t reserved_at;    /* offset of the reserved shared memory, behind the program's */
 	uint32_t resident_limit; /* number of blocks that one worker may hold at once */
-	unsigned n_workers;
-	uint32_t pool_refs; /* number of workers that use the launch; the pool's lock */
+	uint32_t pool_refs;      /* number of workers that use the launch; the pool's lock */
 	/*
 	 * Of a launch whose code launches grids (family.h), else NULL. `joined` and `left` are
 	 * called with the pool's lock held when a worker enters or has left the launch; `help` by a
@@ -191,6 +197,7 @@ struct obd_worker {
 	struct obd_launch *launch;
 	struct obd_cta *ctas, *free_ctas;
 	uint32_t n_ctas;
+	uint64_t next_cta, end_cta; /* numbers of the blocks that it starts next */
 	/* of a launch with clusters: all, and those without running blocks; they own the blocks */
 	struct obd_cluster *clusters, *free_clusters;
 	struct obd_frame **free_frames; /* by function index; the constants are filled in */

@@ -244,7 +244,7 @@ void *obd_family_buffer(struct obd_cta *c, const struct obd_grid *grid, CUresult
 	}
 	n->grid = *grid;
 	n->grid.params = NULL;
-	*ret_result = obd_launch_open(&n->l, &n->grid, &fault);
+	*ret_result = obd_launch_open(f->pool, &n->l, &n->grid, &fault);
 	if (*ret_result) {
 		free(n);
 		return NULL;

@@ -28,7 +28,7 @@ CUresult obd_grid_run(
 	f->limit = grid->pending_launches ? grid->pending_launches : OBD_PENDING_LAUNCHES;
 	f->root->family = f;
 	f->root->grid = *grid;
-	result = obd_launch_open(&f->root->l, &f->root->grid, ret_fault);
+	result = obd_launch_open(f->pool, &f->root->l, &f->root->grid, ret_fault);
 	if (result) {
 		free(f->root);
 		free(f);

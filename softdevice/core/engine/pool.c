@@ -260,8 +260,8 @@ static CUresult cluster_set(struct obd_launch *l, struct obd_fault *ret_fault)
 	return CUDA_SUCCESS;
 }
 
-CUresult obd_launch_open(
-	struct obd_launch *l, const struct obd_grid *grid, struct obd_fault *ret_fault)
+CUresult obd_launch_open(const struct obd_pool *pool, struct obd_launch *l,
+	const struct obd_grid *grid, struct obd_fault *ret_fault)
 {
 	const struct obd_entry *entry = (const struct obd_entry *)(const void *)grid->kernel;
 	const struct obd_env *env = &grid->program->env;
@@ -277,6 +277,7 @@ CUresult obd_launch_open(
 		r = cluster_set(l, ret_fault);
 	if (r)
 		return r;
+	l->share = 2 * obd_pool_threads(pool);
 	l->params_size = param_size + WORKSPACE_BYTES;
 	l->n_ctas = (uint64_t)grid->grid[0] * grid->grid[1] * grid->grid[2];
 	l->shared_size = grid->kernel->static_shared + grid->dynamic_shared;
@@ -317,7 +318,7 @@ CUresult obd_grid_run_alone(
 	struct obd_pool *pool, const struct obd_grid *grid, struct obd_fault *ret_fault)
 {
 	struct obd_launch l;
-	CUresult r = obd_launch_open(&l, grid, ret_fault);
+	CUresult r = obd_launch_open(pool, &l, grid, ret_fault);
 
 	if (r)
 		return r;

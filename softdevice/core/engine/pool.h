@@ -13,8 +13,8 @@
  * Checks the grid and fills in the launch. The parameters are allocated, and copied if the grid has
  * some. An error is described in *ret_fault, and there is nothing to close. The grid must stay.
  */
-CUresult obd_launch_open(
-	struct obd_launch *l, const struct obd_grid *grid, struct obd_fault *ret_fault);
+CUresult obd_launch_open(const struct obd_pool *pool, struct obd_launch *l,
+	const struct obd_grid *grid, struct obd_fault *ret_fault);
 /* After the last worker has left it: frees the parameters and counts its instructions. */
 void obd_launch_close(struct obd_launch *l);
 /* Runs a grid whose code launches none. */

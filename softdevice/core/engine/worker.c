@@ -13,18 +13,36 @@
 #include "softdevice/core/engine/frame.h"
 #include "softdevice/core/engine/stats.h"
 
+/*
+ * Takes the numbers of the next blocks: several while many are left, so that a worker runs neighbours,
+ * which mostly access neighbouring memory. They start in order, so the first block of the launch that has
+ * not ended is one that runs, or the next one of a worker that has no other.
+ */
+static bool take_numbers(struct obd_worker *wk)
+{
+	struct obd_launch *l = wk->launch;
+	uint64_t first = atomic_load_explicit(&l->next_cta, memory_order_relaxed), n;
+
+	do {
+		if (first >= l->n_ctas)
+			return false;
+		n = (l->n_ctas - first) / l->share;
+		n = n < 1 ? 1 : n;
+	} while (!atomic_compare_exchange_weak(&l->next_cta, &first, first + n));
+	wk->next_cta = first;
+	wk->end_cta = first + n;
+	return true;
+}
+
 /* Starts the next block of the launch. NULL: all are started, or there is no memory for another. */
 static struct obd_cta *take_cta(struct obd_worker *wk)
 {
 	struct obd_launch *l = wk->launch;
-	uint64_t index = atomic_load_explicit(&l->next_cta, memory_order_relaxed);
 
 	if (l->cluster_size > 1)
 		return obd_cluster_take(wk);
-	do {
-		if (index >= l->n_ctas)
-			return NULL;
-	} while (!atomic_compare_exchange_weak(&l->next_cta, &index, index + 1));
+	if (wk->next_cta == wk->end_cta && !take_numbers(wk))
+		return NULL;
 	struct obd_cta *c = wk->free_ctas;
 
 	if (c)
@@ -35,7 +53,7 @@ static struct obd_cta *take_cta(struct obd_worker *wk)
 		obd_fault_memory(l);
 		return NULL;
 	}
-	obd_cta_start(c, index);
+	obd_cta_start(c, wk->next_cta++);
 	wk->n_ctas++;
 	return c;
 }
