@@ -165,6 +165,16 @@ static void load_same(struct obn_unit *u, const struct obd_insn *in, uint32_t ce
 	obn_scalar_set(u, in->d, d, 0);
 }
 
+/*
+ * The next warp mostly accesses the next row. In blocks of several rows, and where a thread strides
+ * through an array, the processor does not expect it.
+ */
+static void fetch_next(struct obn_unit *u, int32_t bytes, bool write)
+{
+	for (int32_t at = 0; at < bytes; at += 64)
+		x_prefetch(&u->x, write, (struct x_mem){ RDX, bytes + at });
+}
+
 bool obn_access(struct obn_unit *u, uint32_t i, int32_t form)
 {
 	const struct obd_insn *in = &u->f->code[i];
@@ -197,6 +207,8 @@ bool obn_access(struct obn_unit *u, uint32_t i, int32_t form)
 		high = (f.half > 0 ? f.half : 0) + f.lane * (OBN_HALF - 1) + cell;
 
 	address(u, i, low, high);
+	if (f.half == cell * OBN_HALF && row && !is_shared(in->op))
+		fetch_next(u, cell * (int32_t)OBD_LANES, !load);
 	record(u, i, row && f.half == cell * OBN_HALF ? OBD_MEM_ROW : OBD_MEM_HALVES, f);
 	if (load)
 		load_rows(u, in, (uint32_t)cell, f);

@@ -191,6 +191,14 @@ void x_lea(struct x_buf *b, bool w, int d, struct x_mem m)
 	op_rm(b, w, 0x8d, d, m, 0);
 }
 
+void x_prefetch(struct x_buf *b, bool write, struct x_mem m)
+{
+	rex(b, false, 0, m.base, false);
+	byte(b, 0x0f);
+	byte(b, write ? 0x0d : 0x18);
+	modrm_mem(b, 1, m, 0);
+}
+
 void x_alu(struct x_buf *b, int op, bool w, int d, int s)
 {
 	op_rr(b, w, (unsigned)op * 8 + 3, d, s);

@@ -59,6 +59,8 @@ void x_load_small(
 void x_store(struct x_buf *b, bool w, struct x_mem m, int s);
 void x_store_imm(struct x_buf *b, bool w, struct x_mem m, int32_t v);
 void x_lea(struct x_buf *b, bool w, int d, struct x_mem m);
+/* Fetches a cache line that will be read, or written. */
+void x_prefetch(struct x_buf *b, bool write, struct x_mem m);
 void x_alu(struct x_buf *b, int op, bool w, int d, int s);
 void x_alu_mem(struct x_buf *b, int op, bool w, int d, struct x_mem m);
 void x_alu_imm(struct x_buf *b, int op, bool w, int d, int32_t v);
