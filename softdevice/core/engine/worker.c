@@ -16,18 +16,20 @@
 /*
  * Takes the numbers of the next blocks: several while many are left, so that a worker runs neighbours,
  * which mostly access neighbouring memory. They start in order, so the first block of the launch that has
- * not ended is one that runs, or the next one of a worker that has no other.
+ * not ended is one that runs, or the next one of a worker that has no other. A worker takes only what it can hold
+ * at once: what it took and cannot start nobody else would start, while other blocks may wait for it.
  */
 static bool take_numbers(struct obd_worker *wk)
 {
 	struct obd_launch *l = wk->launch;
 	uint64_t first = atomic_load_explicit(&l->next_cta, memory_order_relaxed), n;
+	uint64_t room = l->resident_limit - wk->n_ctas; /* at least 1, see work */
 
 	do {
 		if (first >= l->n_ctas)
 			return false;
 		n = (l->n_ctas - first) / l->share;
-		n = n < 1 ? 1 : n;
+		n = n < 1 ? 1 : n > room ? room : n;
 	} while (!atomic_compare_exchange_weak(&l->next_cta, &first, first + n));
 	wk->next_cta = first;
 	wk->end_cta = first + n;

@@ -317,6 +317,35 @@ TEST(bulk_copies_to_other_blocks)
 	device_end(p);
 }
 
+/*
+ * Each block waits until all have started. Blocks that are not of a cooperative launch can do so if there are
+ * no more than the workers hold at once: 64 each.
+ */
+static const char all_start_text[] =
+	HEAD ".visible .entry k(.param .u64 p)\n{\n	.reg .b32 %r<8>;\n	.reg .b64 "
+	     "%d<2>;\n	.reg .pred %p<2>;\n"
+	     "	ld.param.u64 %d0, [p];\n	mov.u32 %r0, %nctaid.x;\n	mov.u32 %r3, "
+	     "0;\n	red.global.add.u32 [%d0], 1;\n"
+	     "WAIT:\n	ld.volatile.global.u32 %r2, [%d0];\n	setp.ge.u32 %p0, %r2, "
+	     "%r0;\n	@%p0 ret;\n	nanosleep.u32 100;\n	add.u32 %r3, %r3, "
+	     "1;\n	setp.lt.u32 %p1, %r3, 50000;\n	@%p1 bra WAIT;\n"
+	     "	red.global.add.u32 [%d0+4], 1;\n	ret;\n}\n";
+
+TEST(all_blocks_start)
+{
+	struct obd_program *p = device_load_good(all_start_text);
+	uint32_t *out = device_take(NULL, 8, 256);
+	uint64_t params = (uintptr_t)out;
+
+	for (int run = 0; run < 5; run++) {
+		memset(out, 0, 8);
+		CHECK_INT(device_run(p, "k", 128, 1, &params), CUDA_SUCCESS);
+		CHECK_INT(out[0], 128);
+		CHECK_INT(out[1], 0);
+	}
+	device_end(p);
+}
+
 int main(int argc, char **argv)
 {
 	return test_main(argc, argv);
