@@ -401,10 +401,10 @@ uint32_t obn_handler(struct obn_unit *u, uint32_t i)
 		uint32_t shape = f->shapes[k], flags = OBD_SHAPE_FLAGS(shape);
 
 		obn_visit(f, k, now_in_memory, u);
-		if (flags & (OBD_DEF_G | OBD_CALL) ||
-			(flags & OBD_DEF_D &&
-				OBD_SHAPE_CLASS(shape, OBD_SHAPE_D) == OBD_CLASS_PRED))
-			obn_forget_preds(u);
+		if (flags & (OBD_DEF_G | OBD_CALL))
+			obn_forget_preds(u, OBN_NONE);
+		else if (flags & OBD_DEF_D && OBD_SHAPE_CLASS(shape, OBD_SHAPE_D) == OBD_CLASS_PRED)
+			obn_forget_preds(u, f->code[k].d);
 	}
 	x_mov_imm(x, RCX, (uint64_t)(uintptr_t)(f->code + i + n));
 	x_alu(x, X_CMP, true, RAX, RCX);

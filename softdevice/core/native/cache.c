@@ -363,12 +363,15 @@ void obn_flush_for_call(struct obn_unit *u)
 	}
 }
 
-void obn_forget_preds(struct obn_unit *u)
+void obn_forget_preds(struct obn_unit *u, uint32_t p)
 {
 	for (size_t k = 0; k < sizeof(general); k++)
 		if (u->gpr[general[k]].key != OBN_NONE && u->gpr[general[k]].key & OBN_PRED_KEY)
 			u->gpr[general[k]].key = OBN_NONE;
-	u->same = 0;
+	if (p == OBN_NONE)
+		u->same = 0;
+	else if (p < OBN_PREDS)
+		u->same &= ~(1ull << p);
 }
 
 static void note_use(void *user, uint32_t slot, bool def, bool partial)

@@ -400,7 +400,7 @@ void obd_native_refused(
 	struct obd_native *n = atomic_load_explicit(&f->native[kind], memory_order_acquire);
 
 	if (atomic_fetch_add_explicit(&n->refused, 1, memory_order_relaxed) + 1 != REFUSALS ||
-		n->made >= MAX_MADE)
+		n->made >= MAX_MADE || !n->entry)
 		return;
 	pthread_mutex_lock(&lock);
 	if (atomic_load_explicit(&f->native[kind], memory_order_relaxed) == n) {

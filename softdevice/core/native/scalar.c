@@ -126,6 +126,16 @@ static void choose(struct obn_unit *u, int cc, bool w, int d, uint32_t a, uint32
 	x_cmov(&u->x, cc, w, d, ra);
 }
 
+/* d = pred ? a : b. All operands are loaded before the test, since loading a constant changes the flags. */
+static void select_by(struct obn_unit *u, int d, uint32_t a, uint32_t b, int pred)
+{
+	int ra = obn_scalar_get(u, a), rb = obn_scalar_get(u, b);
+
+	x_mov(&u->x, true, d, rb);
+	x_test(&u->x, false, pred, pred);
+	x_cmov(&u->x, CC_NE, true, d, ra);
+}
+
 /* The operand of a product, or of an extension, that is not the same in all lanes. */
 static uint32_t linear_operand(const struct obn_unit *u, const struct obd_insn *in)
 {
@@ -276,9 +286,7 @@ bool obn_scalar(struct obn_unit *u, uint32_t i, int32_t form, bool check)
 		break;
 	case OBD_OP_selp_32:
 	case OBD_OP_selp_64:
-		x_mov(x, true, d, obn_scalar_get(u, b));
-		x_test(x, false, obn_pred_get(u, c), obn_pred_get(u, c));
-		x_cmov(x, CC_NE, true, d, obn_scalar_get(u, a));
+		select_by(u, d, a, b, obn_pred_get(u, c));
 		break;
 	default:
 		u->failed = true;

@@ -167,8 +167,11 @@ int obn_pred_get(struct obn_unit *u, uint32_t p);
 void obn_pred_set(struct obn_unit *u, uint32_t p, int reg, bool same);
 /* Registers of earlier instructions may be used for something else. */
 void obn_step(struct obn_unit *u);
-/* Predicates are in memory, and not known to be the same in all lanes. */
-void obn_forget_preds(struct obn_unit *u);
+/*
+ * Predicates are in memory, and p is not known to be the same in all lanes; OBN_NONE: none is. flow.c takes
+ * the same of others, so they must keep what is known of them.
+ */
+void obn_forget_preds(struct obn_unit *u, uint32_t p);
 /* Stores one slot for a reader outside; all vectors, predicates and registers that a call destroys. */
 void obn_flush_slot(struct obn_unit *u, uint32_t slot);
 void obn_flush_for_call(struct obn_unit *u);

@@ -193,6 +193,42 @@ TEST(faults)
 	CHECK(mprotect(page + PAGE, PAGE, PROT_READ | PROT_WRITE) == 0);
 }
 
+/*
+ * Values that are the same in all lanes, chosen by a predicate that is so: the first of them is the constant 0;
+ * another predicate is written under a guard in between.
+ */
+static const char chosen_text[] =
+	HEAD ".visible .entry k(.param .u64 p, .param .u32 n)\n{\n	.reg .b32 %r<8>;\n	"
+	     ".reg .b64 %d<4>;\n	.reg .pred %p<3>;\n"
+	     "	ld.param.u64 %d0, [p];\n	ld.param.u32 %r1, [n];\n	mov.u32 %r0, "
+	     "%tid.x;\n	mul.wide.u32 %d1, %r0, 8;\n	add.u64 %d1, %d1, %d0;\n"
+	     "	setp.lt.u32 %p0, %r1, 9;\n	setp.lt.u32 %p2, %r0, 64;\n	selp.u32 %r2, 0, "
+	     "%r1, %p0;\n	@%p0 setp.lt.u32 %p1, %r0, 5;\n	selp.u32 %r3, 17, "
+	     "%r1, %p0;\n	@%p2 bra NEXT;\n	mov.u32 %r2, 1;\n"
+	     "NEXT:\n	st.global.u32 [%d1], %r2;\n	st.global.u32 [%d1+4], "
+	     "%r3;\n	ret;\n}\n";
+
+TEST(chosen_values)
+{
+	struct obd_program *p = device_load_good(chosen_text);
+	uint32_t *out = device_take(NULL, 64 * 8, 256);
+
+	for (uint32_t n = 7; n < 12; n += 4) {
+		struct {
+			uint64_t p;
+			uint32_t n;
+		} params = { (uintptr_t)out, n };
+
+		memset(out, 255, 64 * 8);
+		CHECK_INT(device_run(p, "k", 1, 64, &params), CUDA_SUCCESS);
+		for (uint32_t i = 0; i < 64; i++) {
+			CHECK_INT(out[2 * i], n < 9 ? 0 : n);
+			CHECK_INT(out[2 * i + 1], n < 9 ? 17 : n);
+		}
+	}
+	device_end(p);
+}
+
 int main(int argc, char **argv)
 {
 	return test_main(argc, argv);
