@@ -138,14 +138,32 @@ TEST(code_made_again)
 	"	add.u64 %d1, %d1, %d0;\n	ld.global.u32 %r2, [%d1+8];\n	add.u32 %r2, " \
 	"%r2, 1;\n"                                                             \
 	"	st.global.u32 [%d1+8], %r2;\n	ret;\n}\n"
-static const char fault_text[] = HEAD FAULT_KERNEL("same", "mov.u64 %d1, 0;")
-	FAULT_KERNEL("row", "mul.wide.u32 %d1, %r0, 4;")
-		FAULT_KERNEL("rows", "mad.lo.u32 %r3, %r1, 1000, %r0; mul.wide.u32 %d1, %r3, 4;")
-			FAULT_KERNEL("pair", "mul.wide.u32 %d1, %r1, 4000;");
+/* The same in shared memory, at the lower half of p. */
+#define SHARED_KERNEL(name, stride, type, width)                                     \
+	".visible .entry " name "(.param .u64 p)\n{\n	.reg .b32 %r<8>;\n	.reg .b64 " \
+	"%d<2>;\n	.shared .b8 s[2048];\n"                                            \
+	"	ld.param.u64 %d0, [p];\n	mov.u32 %r0, %tid.x;\n	cvt.u32.u64 %r1, %d0;\n"   \
+	"	mad.lo.u32 %r1, %r0, " stride                                        \
+	", %r1;\n	mov.u32 %r3, s;\n	add.u32 %r1, %r1, %r3;\n"                        \
+	"	ld.shared." type " %" width "1, [%r1+8];\n	st.shared." type     \
+	" [%r1+16], %" width "1;\n	ret;\n}\n"
+static const char fault_text[] = HEAD FAULT_KERNEL("same", "mov.u64 %d1, 0;") FAULT_KERNEL(
+	"row", "mul.wide.u32 %d1, %r0, 4;") FAULT_KERNEL("rows",
+	"mad.lo.u32 %r3, %r1, 1000, %r0; mul.wide.u32 %d1, %r3, 4;")
+	FAULT_KERNEL("pair", "mul.wide.u32 %d1, %r1, 4000;") FAULT_KERNEL(
+		"index", "sub.u32 %r3, %r0, 5; mul.wide.s32 %d1, %r3, 4;") FAULT_KERNEL("wraps",
+		"add.u32 %r3, %r0, 2147483632; mul.wide.s32 %d1, %r3, 4;") FAULT_KERNEL("down",
+		"mul.wide.s32 %d1, %r0, -4;") FAULT_KERNEL("apart", "mul.wide.u32 %d1, %r0, 4096;")
+		FAULT_KERNEL("back", "mad.lo.s32 %r3, %r1, -1000, %r0; mul.wide.s32 %d1, %r3, 4;")
+			SHARED_KERNEL("shared", "4", "u32", "r")
+				SHARED_KERNEL("bytes", "1", "u8", "r")
+					SHARED_KERNEL("longs", "8", "u64", "d")
+						SHARED_KERNEL("one", "0", "u32", "r");
 
 static struct obd_fault fault_of(
 	const char *kernel, uint32_t x, uint32_t y, uint64_t at, bool native)
 {
+	size_t used = window_used; /* the same addresses each time */
 	struct obd_program *p = device_load_good(fault_text);
 	struct obd_fault f = { .result = CUDA_SUCCESS };
 	struct obd_grid g = { .program = p,
@@ -161,36 +179,58 @@ static struct obd_fault fault_of(
 	obd_grid_run(pool, &g, &f);
 	obd_native_on = true;
 	device_end(p);
+	window_used = used;
 	return f;
+}
+
+static const struct fault_case {
+	const char *kernel;
+	uint32_t x, y;
+} fault_cases[] = { { "same", 32, 1 }, { "row", 64, 1 }, { "rows", 16, 2 }, { "pair", 16, 2 },
+	{ "index", 64, 1 }, { "wraps", 64, 1 }, { "down", 64, 1 }, { "apart", 32, 2 },
+	{ "back", 16, 2 }, { "row", 40, 1 }, { "index", 8, 8 } };
+static const struct fault_case shared_cases[] = { { "shared", 64, 1 }, { "bytes", 64, 1 },
+	{ "longs", 64, 1 }, { "one", 64, 1 }, { "shared", 16, 2 }, { "longs", 8, 8 } };
+
+static void compare_faults(const struct fault_case *c, uint64_t at)
+{
+	struct obd_fault plain = fault_of(c->kernel, c->x, c->y, at, false),
+			 native = fault_of(c->kernel, c->x, c->y, at, true);
+
+	CHECK_INT(native.result, plain.result);
+	CHECK_STR(native.text, plain.text);
+	CHECK(native.address == plain.address && native.is_write == plain.is_write);
 }
 
 TEST(faults)
 {
-	static const struct {
-		const char *kernel;
-		uint32_t x, y;
-	} cases[] = { { "same", 32, 1 }, { "row", 64, 1 }, { "rows", 16, 2 }, { "pair", 16, 2 } };
 	struct obd_env env = device_env();
 	char *page = device_take(NULL, 3 * PAGE, PAGE);
 	uint64_t end = (uintptr_t)window + WINDOW_BYTES;
 	/* before, in and into a page that cannot be accessed; misaligned; at the end of the window, and outside */
 	const uint64_t places[] = { (uintptr_t)page, (uintptr_t)page + PAGE,
-		(uintptr_t)page + PAGE - 72, (uintptr_t)page + 2, end - 100, end - 20, end + 4096,
-		(uintptr_t)window - 12, 0 };
+		(uintptr_t)page + PAGE - 72, (uintptr_t)page + 2 * PAGE + 60, (uintptr_t)page + 2,
+		end - 100, end - 20, end + 4096, (uintptr_t)window - 12, 0 };
+	static const int rights[] = { PROT_NONE, PROT_READ };
 
-	CHECK(env.alloc && page && mprotect(page + PAGE, PAGE, PROT_NONE) == 0);
-	for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++)
-		for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-			struct obd_fault plain = fault_of(cases[k].kernel, cases[k].x, cases[k].y,
-						 places[i], false),
-					 native = fault_of(cases[k].kernel, cases[k].x, cases[k].y,
-						 places[i], true);
-
-			CHECK_INT(native.result, plain.result);
-			CHECK_STR(native.text, plain.text);
-			CHECK(native.address == plain.address && native.is_write == plain.is_write);
-		}
+	CHECK(env.alloc && page);
+	for (int r = 0; r < 2; r++) {
+		CHECK(mprotect(page + PAGE, PAGE, rights[r]) == 0);
+		for (size_t k = 0; k < sizeof(fault_cases) / sizeof(*fault_cases); k++)
+			for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
+				compare_faults(&fault_cases[k], places[i]);
+	}
 	CHECK(mprotect(page + PAGE, PAGE, PROT_READ | PROT_WRITE) == 0);
+}
+
+TEST(faults_of_shared_memory)
+{
+	static const uint64_t places[] = { 0, 2, 4, 1024, 1800, 2000, 2040, 2048, 0xffffffecu,
+		0x7fffffffu };
+
+	for (size_t k = 0; k < sizeof(shared_cases) / sizeof(*shared_cases); k++)
+		for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
+			compare_faults(&shared_cases[k], places[i]);
 }
 
 /*
