@@ -56,10 +56,24 @@ static void reserve(void)
 	memory.free = all;
 }
 
+static void before_fork(void)
+{
+	pthread_mutex_lock(&memory.lock);
+}
+
+static void in_parent(void)
+{
+	pthread_mutex_unlock(&memory.lock);
+}
+
 /* A child process makes its own code, for programs that it loads. */
 static void in_child(void)
 {
 	memory.write = memory.run = NULL;
+	for (struct range *r = memory.free, *next; r; r = next) {
+		next = r->next;
+		free(r);
+	}
 	memory.free = NULL;
 	pthread_mutex_init(&memory.lock, NULL);
 	reserve();
@@ -69,7 +83,7 @@ __attribute__((constructor)) static void start(void)
 {
 	if (ob_opt_on(OB_OPT_JIT)) {
 		reserve();
-		pthread_atfork(NULL, NULL, in_child);
+		pthread_atfork(before_fork, in_parent, in_child);
 	}
 }
 #endif

@@ -179,8 +179,12 @@ static bool allocate(struct obn_unit *u)
 	u->listed = calloc(n, 1);
 	u->linear = calloc(n, sizeof(*u->linear));
 	u->where = malloc((size_t)n * (u->chunks + 1) * sizeof(*u->where));
-	if (!u->last_use || !u->in_memory || !u->listed || !u->linear || !u->where)
+	u->number = calloc(u->f->n_code + 1, sizeof(*u->number));
+	if (!u->last_use || !u->in_memory || !u->listed || !u->linear || !u->where || !u->number)
 		return false;
+	for (uint32_t i = 0; i < u->f->n_code; i++)
+		u->number[i + 1] = u->number[i] +
+			(u->f->code[i].op != OBD_OP_guard && u->f->code[i].op != OBD_OP_round);
 	for (int i = 0; i < 32; i++)
 		u->vec[i].key = OBN_NONE;
 	memset(u->where, 0xff, (size_t)n * (u->chunks + 1) * sizeof(*u->where));
@@ -204,6 +208,7 @@ static void unit_free(struct obn_unit *u)
 	free(u->linear);
 	free(u->listed);
 	free(u->where);
+	free(u->number);
 	obn_exits_free(u);
 	free(u->jumps);
 }

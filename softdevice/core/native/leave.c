@@ -21,22 +21,32 @@ struct obn_exit {
 	} * linear;
 };
 
-static uint32_t number(const struct obn_unit *u, uint32_t from, uint32_t to)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = from; i < to; i++)
-		n += u->f->code[i].op != OBD_OP_guard && u->f->code[i].op != OBD_OP_round;
-	return n;
-}
-
 void obn_count(struct obn_unit *u, uint32_t upto)
 {
-	uint32_t n = number(u, u->counted, upto);
+	uint32_t n = u->number[upto] - u->number[u->counted];
 
 	if (n)
 		x_mem_imm(&u->x, X_ADD, true, W(count), (int32_t)n);
 	u->counted = upto;
+}
+
+/*
+ * Removes from the list of linear values those that no exit at i or later must store. Without this, the time
+ * for long blocks grows with its square.
+ */
+static void shorten_list(struct obn_unit *u, uint32_t i)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < u->n_linear; k++) {
+		uint32_t s = u->linear[k];
+
+		if (u->state[s] != OBN_VARIES && !u->in_memory[s] && obn_is_live(u, s, i))
+			u->linear[n++] = s;
+		else
+			u->listed[s] = 0; /* a new value is listed again */
+	}
+	u->n_linear = n;
 }
 
 static void add_exit(struct obn_unit *u, int cc, uint32_t i, bool returned)
@@ -57,8 +67,8 @@ static void add_exit(struct obn_unit *u, int cc, uint32_t i, bool returned)
 	e->jump = x_jump(&u->x, cc);
 	e->at = i;
 	e->returned = returned;
-	e->count = u->counted > i ? -(int32_t)number(u, i, u->counted)
-				  : (int32_t)number(u, u->counted, i);
+	e->count = (int32_t)(u->number[i] - u->number[u->counted]);
+	shorten_list(u, i);
 	e->n_linear = 0;
 	e->linear = malloc((u->n_linear + 1) * sizeof(*e->linear));
 	if (!e->linear) {
@@ -73,8 +83,7 @@ static void add_exit(struct obn_unit *u, int cc, uint32_t i, bool returned)
 	for (uint32_t k = 0; k < u->n_linear; k++) {
 		uint32_t s = u->linear[k];
 
-		if (u->state[s] != OBN_VARIES && !u->in_memory[s] && obn_is_live(u, s, i))
-			e->linear[e->n_linear++] = (struct linear){ s, u->state[s] };
+		e->linear[e->n_linear++] = (struct linear){ s, u->state[s] };
 	}
 }
 

@@ -90,6 +90,7 @@ struct obn_unit {
 	struct obn_reg vec[32], gpr[16];
 	int16_t *where; /* by key of a vector: its register, or -1 */
 	uint32_t clock;
+	uint32_t *number;       /* by instruction: how many before it are not prefixes */
 	uint32_t counted;       /* first instruction of the block that is not counted yet */
 	uint32_t refuse, leave; /* offsets of the code that leaves */
 	struct obn_exit *exits;

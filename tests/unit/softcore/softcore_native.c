@@ -269,6 +269,79 @@ TEST(chosen_values)
 	device_end(p);
 }
 
+/* Without memory for code the interpreter runs. The memory of a program's code is free after its end. */
+TEST(code_memory_is_full)
+{
+	struct obd_env env = device_env();
+	uint32_t *out = device_take(NULL, 64 * 4, 256);
+	uint64_t params = (uintptr_t)out;
+	void *all = NULL;
+
+	CHECK(env.alloc != NULL);
+
+	if (!has_native())
+		return;
+	for (int run = 0; run < 1000; run++) {
+		struct obd_program *p = device_load_good(again_text);
+		bool full = run % 100 == 7;
+
+		if (full)
+			CHECK((all = obd_code_memory_add(64 * MIB, put_nothing, NULL)) != NULL);
+		memset(out, 0, 64 * 4);
+		CHECK_INT(device_run(p, "k", 1, 64, &params), CUDA_SUCCESS);
+		CHECK_INT(out[62], 500);
+		CHECK_INT(out[63], 300);
+		const struct obd_entry *e =
+			(const struct obd_entry *)(const void *)obd_program_kernel(p, "k");
+		const struct obd_native *n = e->func->native[OBD_NATIVE_ROWS];
+
+		CHECK(n && !n->entry == full);
+		obd_program_free(p);
+		if (full)
+			obd_code_memory_remove(all, 64 * MIB);
+	}
+	all = obd_code_memory_add(64 * MIB, put_nothing, NULL);
+	CHECK(all != NULL);
+	obd_code_memory_remove(all, 64 * MIB);
+}
+
+/* The time to make code of a long block grows with its length, not with the square of it. */
+TEST(long_blocks)
+{
+	enum { LOADS = 20000 };
+	struct obd_env env = device_env();
+	char *text = malloc(LOADS * 64 + 1024);
+	uint32_t *data = device_take(NULL, 64 * 4, 256), *out = device_take(NULL, 64 * 4, 256);
+	struct {
+		uint64_t in, out;
+	} params = { (uintptr_t)data, (uintptr_t)out };
+	size_t at;
+
+	CHECK(env.alloc && text);
+	at = (size_t)sprintf(text,
+		HEAD
+		".visible .entry k(.param .u64 p, .param .u64 q)\n{\n	.reg .b32 %%r<8>;\n	"
+		".reg .b64 %%d<4>;\n	ld.param.u64 %%d0, [p];\n	ld.param.u64 %%d1, "
+		"[q];\n	mov.u32 %%r0, %%tid.x;\n	mul.wide.u32 %%d2, %%r0, 4;\n	"
+		"add.u64 %%d0, %%d0, %%d2;\n	add.u64 %%d1, %%d1, %%d2;\n	mov.u32 %%r1, "
+		"0;\n");
+	for (int i = 0; i < LOADS; i++)
+		at += (size_t)sprintf(text + at,
+			"	ld.global.u32 %%r2, [%%d0];\n	mad.lo.u32 %%r1, %%r1, 3, %%r2;\n");
+	sprintf(text + at, "	st.global.u32 [%%d1], %%r1;\n	ret;\n}\n");
+	struct obd_program *p = device_load_good(text);
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < 64; i++)
+		data[i] = i * 77 + 1;
+	for (int i = 0; i < LOADS; i++)
+		sum = sum * 3 + 5 * 77 + 1;
+	CHECK_INT(device_run(p, "k", 1, 64, &params), CUDA_SUCCESS);
+	CHECK(out[5] == sum);
+	device_end(p);
+	free(text);
+}
+
 int main(int argc, char **argv)
 {
 	return test_main(argc, argv);
