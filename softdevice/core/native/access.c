@@ -199,7 +199,7 @@ bool obn_access(struct obn_unit *u, uint32_t i, int32_t form)
 	/* rows of 32 or of 16 cells; for loads, also one cell for each half */
 	bool pair = load && f.lane == 0 && cell >= 4, row = f.lane == cell;
 
-	if (!(row || pair) || f.half & in->e & 0xff || (!load && cell < 4 && !u->x.wide))
+	if (!(row || pair) || (f.half | f.lane) & in->e & 0xff || (!load && cell < 4 && !u->x.wide))
 		return false;
 	if (indexed && at != 0)
 		obn_check_wrap(u, i, in->a, in->e & OBD_INDEX_SIGNED);

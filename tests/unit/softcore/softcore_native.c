@@ -149,11 +149,13 @@ TEST(code_made_again)
 	" [%r1+16], %" width "1;\n	ret;\n}\n"
 static const char fault_text[] = HEAD FAULT_KERNEL("same", "mov.u64 %d1, 0;") FAULT_KERNEL(
 	"row", "mul.wide.u32 %d1, %r0, 4;") FAULT_KERNEL("rows",
-	"mad.lo.u32 %r3, %r1, 1000, %r0; mul.wide.u32 %d1, %r3, 4;")
-	FAULT_KERNEL("pair", "mul.wide.u32 %d1, %r1, 4000;") FAULT_KERNEL(
-		"index", "sub.u32 %r3, %r0, 5; mul.wide.s32 %d1, %r3, 4;") FAULT_KERNEL("wraps",
-		"add.u32 %r3, %r0, 2147483632; mul.wide.s32 %d1, %r3, 4;") FAULT_KERNEL("down",
-		"mul.wide.s32 %d1, %r0, -4;") FAULT_KERNEL("apart", "mul.wide.u32 %d1, %r0, 4096;")
+	"mad.lo.u32 %r3, %r1, 1000, %r0; mul.wide.u32 %d1, %r3, 4;") FAULT_KERNEL("pair",
+	"mul.wide.u32 %d1, %r1, 4000;") FAULT_KERNEL("index",
+	"sub.u32 %r3, %r0, 5; mul.wide.s32 %d1, %r3, 4;") FAULT_KERNEL("wraps",
+	"add.u32 %r3, %r0, 2147483632; mul.wide.s32 %d1, %r3, 4;") FAULT_KERNEL("down",
+	"mul.wide.s32 %d1, %r0, -4;") FAULT_KERNEL("vector",
+	"mul.wide.u32 %d1, %r0, 8; add.u64 %d2, %d1, %d0; ld.global.v2.u64 {%d2, %d3}, [%d2];")
+	FAULT_KERNEL("apart", "mul.wide.u32 %d1, %r0, 4096;")
 		FAULT_KERNEL("back", "mad.lo.s32 %r3, %r1, -1000, %r0; mul.wide.s32 %d1, %r3, 4;")
 			SHARED_KERNEL("shared", "4", "u32", "r")
 				SHARED_KERNEL("bytes", "1", "u8", "r")
@@ -188,7 +190,8 @@ static const struct fault_case {
 	uint32_t x, y;
 } fault_cases[] = { { "same", 32, 1 }, { "row", 64, 1 }, { "rows", 16, 2 }, { "pair", 16, 2 },
 	{ "index", 64, 1 }, { "wraps", 64, 1 }, { "down", 64, 1 }, { "apart", 32, 2 },
-	{ "back", 16, 2 }, { "row", 40, 1 }, { "index", 8, 8 } };
+	{ "vector", 32, 2 }, { "vector", 16, 2 }, { "back", 16, 2 }, { "row", 40, 1 },
+	{ "index", 8, 8 } };
 static const struct fault_case shared_cases[] = { { "shared", 64, 1 }, { "bytes", 64, 1 },
 	{ "longs", 64, 1 }, { "one", 64, 1 }, { "shared", 16, 2 }, { "longs", 8, 8 } };
 
