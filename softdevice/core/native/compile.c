@@ -368,7 +368,7 @@ void obd_native_prepare(struct obd_launch *l)
 	if (!obd_native_on || !obd_code_memory_ready() || !obd_isa_current->native ||
 		l->program->env.check)
 		return;
-	l->native = kind;
+	l->native = (uint8_t)kind;
 	if (atomic_load_explicit(&f->native[kind], memory_order_acquire))
 		return;
 	pthread_mutex_lock(&lock);
