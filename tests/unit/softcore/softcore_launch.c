@@ -346,6 +346,32 @@ TEST(all_blocks_start)
 	device_end(p);
 }
 
+/* Block n waits for block n - 1. */
+static const char in_order_text[] =
+	HEAD ".visible .entry k(.param .u64 p)\n{\n	.reg .b32 %r<8>;\n	.reg .b64 "
+	     "%d<2>;\n	.reg .pred %p<2>;\n"
+	     "	ld.param.u64 %d0, [p];\n	mov.u32 %r0, %ctaid.x;\nWAIT:\n	"
+	     "ld.volatile.global.u32 %r1, [%d0];\n	setp.ne.u32 %p0, %r1, %r0;\n	@%p0 "
+	     "bra WAIT;\n	bar.sync 0;\n	add.u32 %r1, %r1, 1;\n	st.volatile.global.u32 "
+	     "[%d0], %r1;\n	ret;\n}\n";
+
+TEST(blocks_that_wait_for_earlier_ones)
+{
+	struct obd_program *p = device_load_good(in_order_text);
+	uint32_t *out = device_take(NULL, 4, 256);
+	uint64_t params = (uintptr_t)out;
+
+	for (unsigned threads = 1; threads <= 8; threads++) {
+		pool = obd_pool_new(threads);
+		*out = 0;
+		CHECK_INT(device_run(p, "k", 400, 32, &params), CUDA_SUCCESS);
+		CHECK_INT(*out, 400);
+		if (threads < 8)
+			obd_pool_free(pool);
+	}
+	device_end(p);
+}
+
 int main(int argc, char **argv)
 {
 	return test_main(argc, argv);
