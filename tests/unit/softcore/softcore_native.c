@@ -311,9 +311,9 @@ TEST(code_memory_is_full)
 /* The time to make code of a long block grows with its length, not with the square of it. */
 TEST(long_blocks)
 {
-	enum { LOADS = 20000 };
+	enum { LOADS = 20000, ROOM = LOADS * 64 + 1024 };
 	struct obd_env env = device_env();
-	char *text = malloc(LOADS * 64 + 1024);
+	char *text = malloc(ROOM);
 	uint32_t *data = device_take(NULL, 64 * 4, 256), *out = device_take(NULL, 64 * 4, 256);
 	struct {
 		uint64_t in, out;
@@ -321,7 +321,7 @@ TEST(long_blocks)
 	size_t at;
 
 	CHECK(env.alloc && text);
-	at = (size_t)sprintf(text,
+	at = (size_t)snprintf(text, ROOM,
 		HEAD
 		".visible .entry k(.param .u64 p, .param .u64 q)\n{\n	.reg .b32 %%r<8>;\n	"
 		".reg .b64 %%d<4>;\n	ld.param.u64 %%d0, [p];\n	ld.param.u64 %%d1, "
@@ -329,9 +329,9 @@ TEST(long_blocks)
 		"add.u64 %%d0, %%d0, %%d2;\n	add.u64 %%d1, %%d1, %%d2;\n	mov.u32 %%r1, "
 		"0;\n");
 	for (int i = 0; i < LOADS; i++)
-		at += (size_t)sprintf(text + at,
+		at += (size_t)snprintf(text + at, ROOM - at,
 			"	ld.global.u32 %%r2, [%%d0];\n	mad.lo.u32 %%r1, %%r1, 3, %%r2;\n");
-	sprintf(text + at, "	st.global.u32 [%%d1], %%r1;\n	ret;\n}\n");
+	snprintf(text + at, ROOM - at, "	st.global.u32 [%%d1], %%r1;\n	ret;\n}\n");
 	struct obd_program *p = device_load_good(text);
 	uint32_t sum = 0;
 
