@@ -298,6 +298,7 @@ TEST(faults_say_where)
 	CHECK_INT(device_run(p, "odd", 1, 32, &out), CUDA_ERROR_MISALIGNED_ADDRESS);
 	CHECK(!fault.is_write && strstr(fault.text, "Misaligned __global__ read") != NULL);
 	CHECK_INT(device_run(p, "beyond_shared", 1, 32, &out), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK(strstr(fault.text, "Invalid __shared__ write of size 4 bytes") != NULL);
 	CHECK_INT(device_run(p, "trap", 1, 32, &out), CUDA_ERROR_LAUNCH_FAILED);
 	CHECK_INT(fault.thread[0], 3);
 	CHECK_INT(device_run(p, "nowhere", 1, 32, &out), CUDA_ERROR_INVALID_PC);
