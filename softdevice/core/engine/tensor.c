@@ -284,7 +284,7 @@ static uint8_t type_of_number(uint64_t n)
 	return n < sizeof(types) ? types[n] : UINT8_MAX;
 }
 
-/* Programs build a map from 128 bytes of zeros. */
+/* Programs build a map from 128 bytes of zeros, and do not set what is zero: one dimension, u8. */
 static void replace(const struct job *j, char *at, uint32_t index, uint64_t value)
 {
 	struct obd_tensor_map map;
@@ -293,6 +293,7 @@ static void replace(const struct job *j, char *at, uint32_t index, uint64_t valu
 	if (!map.magic && !map.kind) {
 		map.magic = OBD_TENSOR_MAGIC;
 		map.kind = OBD_TENSOR_TILED;
+		map.rank = 1;
 	}
 	switch (j->in->e >> 8) {
 	case OBD_FIELD_ADDRESS:
