@@ -210,6 +210,31 @@ TEST(maps_are_checked)
 	device_end(tiles);
 }
 
+/* ---- addresses of shared::cluster ---- */
+
+TEST(addresses_of_a_cluster_stay_in_shared_memory)
+{
+	/* beyond the block's memory; blocks that are not there */
+	static const uint32_t far[] = { 0x100000, 0x7ffff0, 0x3000000, 0x5000000, 0xf0000000 };
+	struct obd_program *p = device_load_good(HEADER
+		".visible .entry k(.param .u32 to, .param .u32 bar) { .reg .b32 %r<4>;\n"
+		".shared .align 16 .b8 cell[64]; .shared .align 8 .b64 b;\n"
+		"ld.param.u32 %r0, [to]; ld.param.u32 %r1, [bar]; mov.u32 %r2, b;\n"
+		"add.u32 %r1, %r1, %r2; mbarrier.init.shared.b64 [%r2], 1; mov.u32 %r2, cell;\n"
+		"add.u32 %r0, %r0, %r2;\n"
+		"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r0], %r2, "
+		"[%r1];\nst.shared::cluster.u32 [%r0], %r2;\nret; }\n");
+
+	CHECK_INT(device_run(p, "k", 1, 1, (uint32_t[]){ 0, 0 }), CUDA_SUCCESS);
+	for (size_t i = 0; i < sizeof(far) / sizeof(far[0]); i++)
+		for (int bar = 0; bar < 2; bar++) {
+			uint32_t params[2] = { bar ? 0 : far[i], bar ? far[i] : 0 };
+
+			CHECK_INT(device_run(p, "k", 1, 1, params), CUDA_ERROR_ILLEGAL_ADDRESS);
+		}
+	device_end(p);
+}
+
 /* Whatever the bytes are, the kernel ends, with an error of its own if it fails. */
 TEST(random_maps_end)
 {
