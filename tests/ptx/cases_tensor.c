@@ -327,32 +327,40 @@ static bool run_cast(struct pt_run *run)
 		run, "word", (uint32_t *)(void *)got, (uint32_t *)(void *)tiles, sizeof got / 4);
 }
 
-/* ---- a map that the kernel makes: the same as forms[3], from zeros ---- */
+/* ---- a map that the kernel makes from zeros ---- */
 
-#define MADE 3
+#define FIELD(name, type, value) \
+	"	tensormap.replace.tile." name ".shared::cta.b1024." type " [%%r1], " value ";\n"
 
-static char *made_text(void)
+/* Fields whose number is 0 are not set. */
+static void add_fields(struct pt_text *t, const struct form *f)
 {
-	const struct form *f = &forms[MADE];
+	unsigned type = f->type == T(BFLOAT16) ? 10 : 0; /* else u8 */
+	pt_text_add(t, FIELD("global_address", "b64", "%%p1"));
+	if (f->rank > 1)
+		pt_text_add(t, FIELD("rank", "b32", "%u") FIELD("global_stride", "b64", "0, %u"),
+			f->rank - 1, (unsigned)stride(f, 1));
+	for (unsigned i = 0; i < f->rank; i++)
+		pt_text_add(t,
+			FIELD("box_dim", "b32", "%u, %u") FIELD("global_dim", "b32", "%u, %u")
+				FIELD("element_stride", "b32", "%u, 1"),
+			i, f->box[i], i, f->dims[i], i);
+	if (type)
+		pt_text_add(t,
+			FIELD("elemtype", "b32", "%u") FIELD("interleave_layout", "b32", "0")
+				FIELD("swizzle_mode", "b32", "%u") FIELD("fill_mode", "b32", "%u"),
+			type, (unsigned)f->swizzle, (unsigned)f->fill);
+}
+
+static char *made_text(const struct form *f)
+{
 	struct pt_text t = { 0 };
 	add_head(&t, "make", "");
 	pt_text_add(&t,
 		"	mov.u32 %%r5, 0;\n	setp.ge.u32 %%q2, %%t, 8;\n	mad.lo.u32 "
 		"%%r4, %%t, 16, %%r1;\n	@!%%q2 st.shared.v4.u32 [%%r4], {%%r5, %%r5, "
 		"%%r5, %%r5};\n	bar.sync 0;\n	@%%q1 bra COPY;\n");
-#define FIELD(name, type, value) \
-	"	tensormap.replace.tile." name ".shared::cta.b1024." type " [%%r1], " value ";\n"
-	pt_text_add(&t, FIELD("global_address", "b64", "%%p1") FIELD("rank", "b32", "1"));
-	for (unsigned i = 0; i < 2; i++)
-		pt_text_add(&t,
-			FIELD("box_dim", "b32", "%u, %u") FIELD("global_dim", "b32", "%u, %u")
-				FIELD("element_stride", "b32", "%u, 1"),
-			i, f->box[i], i, f->dims[i], i);
-	pt_text_add(&t,
-		FIELD("global_stride", "b64", "0, %u") FIELD("elemtype", "b32", "10")
-			FIELD("interleave_layout", "b32", "0") FIELD("swizzle_mode", "b32", "2")
-				FIELD("fill_mode", "b32", "1"),
-		(unsigned)stride(f, 1));
+	add_fields(&t, f);
 	pt_text_add(&t,
 		"COPY:\n	bar.warp.sync -1;\n	tensormap.cp_fenceproxy.global.shared::cta."
 		"tensormap::generic.release.gpu.sync.aligned [%%p0], [%%r1], 128;\n	ret;\n}\n");
@@ -364,7 +372,7 @@ static char *made_text(void)
 
 static bool run_made(struct pt_run *run)
 {
-	const struct form *f = &forms[MADE];
+	const struct form *f = &forms[run->c->arg[0]];
 	static uint8_t tensor[1 << 16], tile[IMAGE], got[IMAGE];
 	size_t n = tensor_bytes(f);
 	fill_bytes(run, f, tensor, n);
@@ -401,5 +409,6 @@ void pt_group_tensor(struct pt_suite *s)
 		free(name);
 	}
 	add_case(s, run_cast, "cp.async.bulk.tensor multicast", cast_text(), 0);
-	add_case(s, run_made, "tensormap.replace and cp_fenceproxy", made_text(), 0);
+	add_case(s, run_made, "tensormap.replace and cp_fenceproxy", made_text(&forms[3]), 3);
+	add_case(s, run_made, "tensormap.replace, one dimension of bytes", made_text(&forms[0]), 0);
 }

@@ -28,12 +28,13 @@ bool obd_bulk_reduces(uint32_t op, enum obd_type t)
 {
 	switch (t) {
 	case OBD_T_U32:
+		return op <= OBD_ATOM_DEC;
 	case OBD_T_S32:
 	case OBD_T_U64:
 	case OBD_T_S64:
 	case OBD_T_B32:
 	case OBD_T_B64:
-		return op <= OBD_ATOM_DEC;
+		return op < OBD_ATOM_INC;
 	case OBD_T_F16:
 	case OBD_T_BF16:
 		return op <= OBD_ATOM_MAX;

@@ -85,6 +85,25 @@ static void lower_mov(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 
 /* ---- address conversions ---- */
 
+/*
+ * The generic address of a kernel parameter. Its address in the space has 32 bits too (Triton), and
+ * is then the lower half of this one.
+ */
+static uint32_t param_address(struct obd_builder *b, uint32_t v)
+{
+	uint32_t base = obd_vreg_new(b, OBD_CLASS_64), low = obd_vreg_new(b, OBD_CLASS_32),
+		 from = obd_vreg_new(b, OBD_CLASS_32), offset = obd_vreg_new(b, OBD_CLASS_32),
+		 wide = obd_vreg_new(b, OBD_CLASS_64), sum = obd_vreg_new(b, OBD_CLASS_64);
+
+	obd_emit(b, OBD_OP_param_addr, base, N, N, N);
+	obd_emit(b, OBD_OP_lo_64, from, base, N, N);
+	obd_emit(b, OBD_OP_lo_64, low, v, N, N);
+	obd_emit(b, OBD_OP_sub_u32, offset, low, from, N);
+	obd_emit(b, OBD_OP_zext32_64, wide, offset, N, N);
+	obd_emit(b, OBD_OP_add_u64, sum, base, wide, N);
+	return sum;
+}
+
 static void lower_cvta(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
 	enum obd_type t = obd_type_at(b, s, 0);
@@ -107,6 +126,8 @@ static void lower_cvta(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		op = to ? OBD_OP_to_local : OBD_OP_cvta_local;
 	uint32_t v = obd_src(b, s, 1, t), d = obd_dst(b, s, 0, t);
 
+	if (obd_q(s, OBD_Q_param) && !to && op == OBD_OP_mov_64)
+		v = param_address(b, v);
 	if (op == OBD_OP_mov_64)
 		obd_value_move(b, t, d, v);
 	else

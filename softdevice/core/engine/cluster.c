@@ -121,11 +121,13 @@ static uint32_t narrow_rank(const struct obd_warp *w, uint32_t at)
 	return at >> OFFSET_BITS ? (at >> OFFSET_BITS) - 1 : w->cta->rank;
 }
 
+/* 0, at which each access is a fault, for an address beyond the shared memory of its block. */
 static uint64_t flat(const struct obd_warp *w, uint32_t at)
 {
 	uint64_t base = base_of(w, narrow_rank(w, at));
+	uint32_t offset = at & OFFSET_MASK;
 
-	return base ? base + (at & OFFSET_MASK) : 0;
+	return base && offset <= w->shared_bytes ? base + offset : 0;
 }
 
 uint64_t obd_cluster_memory(const struct obd_warp *w, uint32_t *at)

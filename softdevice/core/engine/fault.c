@@ -109,9 +109,28 @@ static void set_location(
 	}
 }
 
-static const char *space_name(const struct obd_warp *w, uintptr_t a)
+/* Does the instruction access shared memory, whatever the address is? */
+static bool is_shared_access(const struct obd_insn *in)
 {
-	if (a - w->shared_base < w->shared_bytes)
+	switch (in ? in->op : OBD_OP_nop) {
+	case OBD_OP_ld8_s:
+	case OBD_OP_ld16_s:
+	case OBD_OP_ld32_s:
+	case OBD_OP_ld64_s:
+	case OBD_OP_st8_s:
+	case OBD_OP_st16_s:
+	case OBD_OP_st32_s:
+	case OBD_OP_st64_s:
+	case OBD_OP_wgmma:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static const char *space_name(const struct obd_warp *w, const struct obd_insn *in, uintptr_t a)
+{
+	if (a - w->shared_base < w->shared_bytes || is_shared_access(in))
 		return "__shared__";
 	if (a - (uintptr_t)w->cta->local < w->cta->local_size)
 		return "__local__";
@@ -133,7 +152,7 @@ static void describe_access(struct obd_warp *w, const struct obd_insn *in, uint3
 		snprintf(f->text, sizeof(f->text),
 			"%s %s %s of size %u bytes at 0x%llx by thread (%u,%u,%u) in block "
 			"(%u,%u,%u), kernel %.60s, PTX line %u",
-			misaligned ? "Misaligned" : "Invalid", space_name(w, a),
+			misaligned ? "Misaligned" : "Invalid", space_name(w, in, a),
 			write ? "write" : "read", size, (unsigned long long)a, f->thread[0],
 			f->thread[1], f->thread[2], f->block[0], f->block[1], f->block[2],
 			l->entry->pub.name, f->ptx_line);

@@ -76,6 +76,8 @@ static void read_map(struct job *j, uint64_t at)
 		refuse(j,
 			"the tensor map has a type, interleaving or swizzle that the software "
 			"device does not support");
+	if (map->address % 16)
+		refuse(j, "the tensor's address is not a multiple of 16");
 	j->parts = 1u << map->swizzle;
 	j->rows = 1;
 	for (uint32_t i = 0; i < j->rank; i++) {
@@ -256,7 +258,8 @@ static uint32_t reduction(const struct job *j)
 	uint32_t op = j->in->e >> 8, type = reduced_type(j->map.type);
 	bool fits = type == OBD_T_F32 || type == OBD_T_F64 ? op == OBD_ATOM_ADD
 		: type == OBD_T_F16 || type == OBD_T_BF16  ? op <= OBD_ATOM_MAX
-							   : type && op <= OBD_ATOM_DEC;
+		: op == OBD_ATOM_INC || op == OBD_ATOM_DEC ? type == OBD_T_U32
+							   : type && op < OBD_ATOM_INC;
 
 	if (!fits)
 		refuse(j, "the tensor map has no type for this reduction");
@@ -281,7 +284,7 @@ static uint8_t type_of_number(uint64_t n)
 	return n < sizeof(types) ? types[n] : UINT8_MAX;
 }
 
-/* Programs build a map from 128 bytes of zeros. */
+/* Programs build a map from 128 bytes of zeros, and do not set what is zero: one dimension, u8. */
 static void replace(const struct job *j, char *at, uint32_t index, uint64_t value)
 {
 	struct obd_tensor_map map;
@@ -290,6 +293,7 @@ static void replace(const struct job *j, char *at, uint32_t index, uint64_t valu
 	if (!map.magic && !map.kind) {
 		map.magic = OBD_TENSOR_MAGIC;
 		map.kind = OBD_TENSOR_TILED;
+		map.rank = 1;
 	}
 	switch (j->in->e >> 8) {
 	case OBD_FIELD_ADDRESS:

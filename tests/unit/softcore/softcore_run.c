@@ -273,6 +273,29 @@ TEST(labels_belong_to_their_block)
 	device_end(p);
 }
 
+TEST(parameters_have_addresses_of_32_and_64_bits)
+{
+	struct obd_program *p = device_load_good(HEAD
+		".visible .entry k(.param .u64 out, .param .align 16 .b8 block[32]) {\n"
+		".reg .b32 %r<4>; .reg .b64 %d<6>;\nld.param.u64 %d0, [out];\n"
+		"mov.b32 %r0, block; cvt.u64.u32 %d1, %r0; cvta.param.u64 %d2, %d1;\n"
+		"ld.u32 %r1, [%d2]; st.global.u32 [%d0], %r1;\n"
+		"mov.b64 %d3, block; cvta.param.u64 %d4, %d3; sub.u64 %d5, %d4, %d2;\n"
+		"ld.u32 %r2, [%d4+28]; st.global.u32 [%d0+4], %r2; st.global.u64 [%d0+8], %d5;\n"
+		"ret; }\n");
+	struct {
+		uint32_t *out;
+		uint64_t gap;
+		uint32_t block[8];
+	} params = { words(4), 0, { 17, 0, 0, 0, 0, 0, 0, 19 } };
+
+	CHECK_INT(device_run(p, "k", 1, 1, &params), CUDA_SUCCESS);
+	CHECK_INT(params.out[0], 17);
+	CHECK_INT(params.out[1], 19);
+	CHECK(params.out[2] == 0 && params.out[3] == 0);
+	device_end(p);
+}
+
 TEST(faults_say_where)
 {
 	struct obd_program *p = device_load_good(HEAD KERNEL("far",
@@ -298,6 +321,7 @@ TEST(faults_say_where)
 	CHECK_INT(device_run(p, "odd", 1, 32, &out), CUDA_ERROR_MISALIGNED_ADDRESS);
 	CHECK(!fault.is_write && strstr(fault.text, "Misaligned __global__ read") != NULL);
 	CHECK_INT(device_run(p, "beyond_shared", 1, 32, &out), CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK(strstr(fault.text, "Invalid __shared__ write of size 4 bytes") != NULL);
 	CHECK_INT(device_run(p, "trap", 1, 32, &out), CUDA_ERROR_LAUNCH_FAILED);
 	CHECK_INT(fault.thread[0], 3);
 	CHECK_INT(device_run(p, "nowhere", 1, 32, &out), CUDA_ERROR_INVALID_PC);
