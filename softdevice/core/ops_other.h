@@ -40,7 +40,7 @@ OPX(fence)
 OPX(param32) OPX(param64) OPX(param_addr) OPX(sreg32) OPX(sreg64) OPX(shared_addr) OPX(local_addr)
 /* the thread's index in the grid, on axis e */
 OPX(thread_index)
-OPX(cvta_shared) OPX(cvta_local) OPX(cvta_param) OPX(to_shared) OPX(to_local) OPX(isspacep)
+OPX(cvta_shared) OPX(cvta_local) OPX(to_shared) OPX(to_local) OPX(isspacep)
 OPX(cluster_addr)
 OPX(stack_save) OPX(stack_restore) OPX(alloca)
 /* operations among lanes */

@@ -124,8 +124,6 @@ static const char *const statements[] = {
 	"selp.b32 R, R, R, P",
 	"selp.b64 D, D, D, P",
 	"selp.f32 F, F, I.0, P",
-	"setp.C.s32 P, %n, I; selp.b32 R, 0, R, P; selp.b64 D, D, 0, P",
-	"setp.C.u32 P, %n, R; selp.b32 R, I, I, P",
 	"and.pred P, P, P",
 	"or.pred P, P, P",
 	"xor.pred P, P, P",

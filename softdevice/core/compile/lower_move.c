@@ -105,8 +105,6 @@ static void lower_cvta(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		op = to ? OBD_OP_to_shared : OBD_OP_cvta_shared;
 	else if (obd_q(s, OBD_Q_local) || (obd_q(s, OBD_Q_param) && !b->is_entry))
 		op = to ? OBD_OP_to_local : OBD_OP_cvta_local;
-	else if (obd_q(s, OBD_Q_param) && !to)
-		op = OBD_OP_cvta_param;
 	uint32_t v = obd_src(b, s, 1, t), d = obd_dst(b, s, 0, t);
 
 	if (op == OBD_OP_mov_64)

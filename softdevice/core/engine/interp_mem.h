@@ -226,7 +226,6 @@ HANDLER(H_thread_index)
 		const u64 *pa = (const u64 *)(const void *)REG(in->a); \
 		const u64 *lb UNUSED = w->lbase;                       \
 		u64 sb UNUSED = w->shared_base;                        \
-		u64 pb UNUSED = (uintptr_t)w->cta->launch->params;     \
 		LOOP LANES                                             \
 		{                                                      \
 			u64 a = pa[i];                                 \
@@ -236,8 +235,6 @@ HANDLER(H_thread_index)
 	}
 CONVERT_ADDRESS(cvta_shared, sb + (u32)a)
 CONVERT_ADDRESS(cvta_local, lb[i] + a)
-/* the address of a parameter may have been cut to 32 bits */
-CONVERT_ADDRESS(cvta_param, pb + (u32)(a - pb))
 CONVERT_ADDRESS(to_shared, (u64)(u32)(a - sb))
 CONVERT_ADDRESS(to_local, a - lb[i])
 

@@ -324,13 +324,6 @@ bool obn_value(struct obn_unit *u, uint32_t i, int32_t form)
 		x_mov(x, false, d, obn_scalar_get(u, in->a));
 		x_alu_mem(x, X_ADD, true, d, W(shared_base));
 		break;
-	case OBD_OP_cvta_param:
-		d = obn_scalar_new(u);
-		x_mov(x, false, d, obn_scalar_get(u, in->a));
-		launch_field(u, offsetof(struct obd_launch, params));
-		x_alu(x, X_SUB, false, d, RAX);
-		x_alu(x, X_ADD, true, d, RAX);
-		break;
 	case OBD_OP_to_shared:
 		d = obn_scalar_new(u);
 		x_mov(x, true, d, obn_scalar_get(u, in->a));

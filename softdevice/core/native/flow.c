@@ -390,8 +390,7 @@ int32_t obn_result(struct obn_unit *u, uint32_t i, bool *ret_check)
 			ret = special_register(u, in->e);
 		else if (in->op == OBD_OP_thread_index)
 			ret = special_register(u, OBD_SREG_TID_X + in->e);
-		else if (in->op == OBD_OP_cvta_shared || in->op == OBD_OP_cvta_param ||
-			in->op == OBD_OP_to_shared)
+		else if (in->op == OBD_OP_cvta_shared || in->op == OBD_OP_to_shared)
 			ret = u->state[in->a] == 0 ? 0 : OBN_VARIES;
 		else if (in->op != OBD_OP_local_addr) /* a parameter, or an address */
 			ret = 0;

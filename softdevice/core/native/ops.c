@@ -94,7 +94,6 @@ static const struct {
 	{ O(param32), O(shared_addr), OBN_VALUE },
 	{ O(thread_index), O(thread_index), OBN_VALUE },
 	{ O(cvta_shared), O(cvta_shared), OBN_VALUE },
-	{ O(cvta_param), O(cvta_param), OBN_VALUE },
 	{ O(to_shared), O(to_shared), OBN_VALUE },
 	{ O(bra), O(bra_p), OBN_CONTROL },
 	{ O(guard), O(round), OBN_PREFIX },

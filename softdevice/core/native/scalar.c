@@ -126,17 +126,6 @@ static void choose(struct obn_unit *u, int cc, bool w, int d, uint32_t a, uint32
 	x_cmov(&u->x, cc, w, d, ra);
 }
 
-/* d = the predicate c, which is the same in all lanes, ? a : b */
-static void choose_by(struct obn_unit *u, int d, uint32_t a, uint32_t b, uint32_t c)
-{
-	/* loading a register may change the flags */
-	int ra = obn_scalar_get(u, a), rb = obn_scalar_get(u, b), pred = obn_pred_get(u, c);
-
-	x_mov(&u->x, true, d, rb);
-	x_test(&u->x, false, pred, pred);
-	x_cmov(&u->x, CC_NE, true, d, ra);
-}
-
 /* The operand of a product, or of an extension, that is not the same in all lanes. */
 static uint32_t linear_operand(const struct obn_unit *u, const struct obd_insn *in)
 {
@@ -287,7 +276,9 @@ bool obn_scalar(struct obn_unit *u, uint32_t i, int32_t form, bool check)
 		break;
 	case OBD_OP_selp_32:
 	case OBD_OP_selp_64:
-		choose_by(u, d, a, b, c);
+		x_mov(x, true, d, obn_scalar_get(u, b));
+		x_test(x, false, obn_pred_get(u, c), obn_pred_get(u, c));
+		x_cmov(x, CC_NE, true, d, obn_scalar_get(u, a));
 		break;
 	default:
 		u->failed = true;
