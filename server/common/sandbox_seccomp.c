@@ -193,7 +193,7 @@ static bool add_fcntl_driver(scmp_filter_ctx ctx)
 		add_if(ctx, no, "ioctl", argument(1, SCMP_CMP_MASKED_EQ, UINT32_MAX, SIOCSPGRP));
 }
 
-/* Signals to this process only; threads but no processes; no executable memory. */
+/* Signals to this process only; threads but no processes; no further executable memory. */
 static bool add_conditions_soft(scmp_filter_ctx ctx)
 {
 	const uint64_t me = (uint64_t)getpid();

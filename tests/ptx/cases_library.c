@@ -366,8 +366,8 @@ void pt_group_library(struct pt_suite *s)
 		free(text);
 	}
 	pt_case_add(s, run_ldmatrix, "ldmatrix", ldmatrix_text)->optional = true;
-	pt_case_add(s, run_ldmatrix_bytes, "ldmatrix of bytes", ldmatrix_bytes_text)->optional =
-		true;
+	pt_case_add(s, run_ldmatrix_bytes, "ldmatrix of bytes", ldmatrix_bytes_text)->target =
+		"sm_120a";
 	pt_case_add(s, run_cp_async, "cp.async", cp_async_text)->optional = true;
 	pt_case_add(s, run_mbarrier, "mbarrier", mbarrier_text)->optional = true;
 	pt_async_cases(s);

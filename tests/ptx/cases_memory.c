@@ -156,6 +156,9 @@ static const char parameter_array_text[] =
         ".visible .entry indexed(.param .u64 out, .param .align 8 .b8 table[4000])\n{\n"
         "	.reg .b64 %o, %x, %y;\n	.reg .b32 %r<8>;\n	ld.param.u64 %o, [out];\n	mov.u32 %r1, %tid.x;\n"
         "	mul.wide.u32 %x, %r1, 40;\n	mov.b64 %y, table;\n	add.u64 %y, %y, %x;\n	ld.param.u32 %r2, [%y+4];\n"
+        /* the same through its generic address, which Triton makes of the lower half */
+        "	mov.b32 %r3, table;\n	cvt.u64.u32 %y, %r3;\n	cvta.param.u64 %y, %y;\n	add.u64 %y, %y, %x;\n"
+        "	ld.u32 %r4, [%y+4];\n	and.b32 %r2, %r2, %r4;\n"
         "	mad.wide.u32 %o, %r1, 4, %o;\n	st.global.u32 [%o], %r2;\n	ret;\n}\n";
 /* clang-format on */
 

@@ -412,19 +412,26 @@ void obn_block_begin(struct obn_unit *u, const struct obn_block *b)
 	u->at = u->counted = b->first;
 }
 
-/* A value that is linear here is stored for a following block to which it is not. */
+/*
+ * A value that is linear here is stored for a following block to which it is not. What is linear to the
+ * block must be so here: otherwise flow.c and the code disagree, and there is none.
+ */
 static void flush_for(struct obn_unit *u, uint32_t block)
 {
 	const int32_t *entry = u->entry + (size_t)block * u->f->n_slots;
 	const uint64_t *live = u->live_in + (size_t)block * u->words;
 
-	for (uint32_t k = 0; k < u->n_linear; k++) {
-		uint32_t s = u->linear[k];
+	for (uint32_t w = 0; w < u->words; w++)
+		for (uint64_t rest = live[w]; rest; rest &= rest - 1) {
+			uint32_t s = w * 64 + (uint32_t)__builtin_ctzll(rest);
 
-		if (u->state[s] != OBN_VARIES && entry[s] == OBN_VARIES &&
-			live[s / 64] >> (s % 64) & 1)
-			obn_flush_slot(u, s);
-	}
+			if (s >= u->f->n_slots || entry[s] == u->state[s])
+				continue;
+			if (entry[s] == OBN_VARIES)
+				obn_flush_slot(u, s);
+			else
+				u->failed = true;
+		}
 }
 
 void obn_block_end(struct obn_unit *u)

@@ -13,7 +13,7 @@ struct comparison {
 static struct comparison comparison_of(uint32_t op)
 {
 	static const struct comparison all[] = {
-		[OBD_OP_eq_32 - OBD_OP_eq_32] = { EQ, false, false, false },
+		[0] = { EQ, false, false, false },
 		[OBD_OP_lt_u32 - OBD_OP_eq_32] = { LT, false, false, false },
 		[OBD_OP_le_u32 - OBD_OP_eq_32] = { LE, false, false, false },
 		[OBD_OP_lt_s32 - OBD_OP_eq_32] = { LT, false, false, true },
