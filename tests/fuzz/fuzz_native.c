@@ -13,7 +13,9 @@
 #include <sys/mman.h>
 
 #include "base/check.h"
+#include "softdevice/core/engine/exec.h"
 #include "softdevice/core/engine/native.h"
+#include "softdevice/core/native/code_memory.h"
 #include "softdevice/core/program.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/native_text.h"
@@ -220,6 +222,24 @@ static void kernel_make(void)
 
 static uint8_t results[2][2 * CELLS * 8 * THREADS_MAX];
 
+/* There is code for the kernel: its two passes have agreed, or it would have been left out. */
+static void code_check(const struct obd_program *program)
+{
+	const struct obd_entry *e =
+		(const struct obd_entry *)(const void *)obd_program_kernel(program, "k");
+	bool made = !obd_code_memory_ready() || !obd_isa_current->native;
+
+	for (int k = 0; k < OBD_NATIVE_KINDS && !made; k++) {
+		const struct obd_native *n = e->func->native[k];
+
+		made = n && n->entry;
+	}
+	if (!made) {
+		fprintf(stderr, "there is no machine code for this kernel\n%s\n", text);
+		abort();
+	}
+}
+
 static CUresult run(const struct obd_env *env, struct obd_pool *pool, const uint8_t *data,
 	uint32_t x, uint32_t y, bool native)
 {
@@ -261,6 +281,8 @@ static CUresult run(const struct obd_env *env, struct obd_pool *pool, const uint
 		r = obd_grid_run(pool, &grid, &fault);
 	}
 	memcpy(results[native], out, sizeof results[0]);
+	if (native)
+		code_check(program);
 	obd_program_free(program);
 	return r;
 }
