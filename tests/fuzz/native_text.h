@@ -143,9 +143,9 @@ static const char *const statements[] = {
 	"add.u32 %n, %n, 1; setp.lt.and.u32 %z, %n, 40, P; @%z bra B",
 	"call (R), half, (R)",
 	"call (R), again, (R)",
-	"{ .param .b64 xo; .param .b64 xi; .param .b32 xj; st.param.b64 [xi], D; st.param.b32 "
-	"[xj], R; "
-	"call (xo), wide, (xi, xj); ld.param.b64 D, [xo]; }",
+	("{ .param .b64 xo; .param .b64 xi; .param .b32 xj; st.param.b64 [xi], D; st.param.b32 "
+	 "[xj], R; "
+	 "call (xo), wide, (xi, xj); ld.param.b64 D, [xo]; }"),
 	"testp.finite.f32 P, F",
 	"@P setp.C.u32 P, R, R",
 	"@!P setp.C.s64 P, D, I",
