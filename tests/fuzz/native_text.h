@@ -184,17 +184,17 @@ static const char *const statements[] = {
 	"mul.hi.u64 D, D, D",
 	"mov.b128 %x0, {D, D}; mov.b128 {D, D}, %x0",
 	"mov.b128 %x1, {D, %u}; @P mov.b128 %x0, %x1; mov.b128 {D, D}, %x0",
-	"mad.lo.u32 %h, %n, 4, %i; mul.wide.u32 %e, %h, 4; add.u64 %e, %e, %a; ld.global.u32 R, "
-	"[%e+K]",
+	("mad.lo.u32 %h, %n, 4, %i; mul.wide.u32 %e, %h, 4; add.u64 %e, %e, %a; ld.global.u32 R, "
+	 "[%e+K]"),
 	"sub.s32 %h, %i, %n; mul.wide.s32 %e, %h, 4; add.u64 %e, %e, %a; ld.global.f32 F, [%e+512]",
-	"add.u32 %h, %n, 4294967280; cvt.s64.s32 %e, %h; add.u64 %e, %e, %a; ld.global.u8 R, "
-	"[%e+64]",
-	"mad.lo.u32 %h, %t1, 5, %n; mul.wide.u32 %e, %h, 8; add.u64 %e, %e, %a; ld.global.u64 D, "
-	"[%e+N]",
+	("add.u32 %h, %n, 4294967280; cvt.s64.s32 %e, %h; add.u64 %e, %e, %a; ld.global.u8 R, "
+	 "[%e+64]"),
+	("mad.lo.u32 %h, %t1, 5, %n; mul.wide.u32 %e, %h, 8; add.u64 %e, %e, %a; ld.global.u64 D, "
+	 "[%e+N]"),
 	"mul.wide.u32 %e, %n, 8; add.u64 %e, %e, %x; ld.global.v2.f64 {G, G}, [%e]",
 	"cvt.u64.u32 %e, %s; cvta.shared.u64 %e, %e; ld.u32 R, [%e]; isspacep.shared P, %e",
-	"cvt.u64.u32 %e, %s; cvta.shared.u64 %e, %e; st.u32 [%e], R; cvta.to.shared.u64 %e, %e; "
-	"cvt.u32.u64 R, %e",
+	("cvt.u64.u32 %e, %s; cvta.shared.u64 %e, %e; st.u32 [%e], R; cvta.to.shared.u64 %e, %e; "
+	 "cvt.u32.u64 R, %e"),
 	"mov.u64 %e, lo; cvta.local.u64 %e, %e; st.u32 [%e+K], R; ld.u32 R, [%e+K]",
 	"add.rz.f32 F, F, F",
 	"@P add.rm.f32 F, F, F",
@@ -228,9 +228,9 @@ static const char *const statements[] = {
 	"ld.global.u8 R, [%w+3]",
 	"sub.u32 %h, 255, %i; mul.wide.u32 %e, %h, 4; add.u64 %e, %e, %a; ld.global.u32 R, [%e+K]",
 	"sub.u32 %h, %i, 8; mul.wide.s32 %e, %h, 4; add.u64 %e, %e, %a; ld.global.u32 R, [%e+64]",
-	"mad.lo.u32 %h, %t1, 48, %t0; mul.wide.u32 %e, %h, 4; and.b64 %e, %e, 4095; add.u64 %e, "
-	"%e, %a; "
-	"ld.global.f32 F, [%e]",
+	("mad.lo.u32 %h, %t1, 48, %t0; mul.wide.u32 %e, %h, 4; and.b64 %e, %e, 4095; add.u64 %e, "
+	 "%e, %a; "
+	 "ld.global.f32 F, [%e]"),
 	"mul.wide.u32 %e, %t1, 16; add.u64 %e, %e, %a; ld.global.v4.u32 {R, R, R, R}, [%e]",
 	"@P st.global.u32 [%o], R",
 	"@!P st.global.u64 [%q], D",
