@@ -414,7 +414,7 @@ void obn_block_begin(struct obn_unit *u, const struct obn_block *b)
 
 /*
  * A value that is linear here is stored for a following block to which it is not. What is linear to the
- * block must be so here: otherwise flow.c and the code disagree, and there is none.
+ * block must be so here: otherwise linear.c and the code disagree, and there is none.
  */
 static void flush_for(struct obn_unit *u, uint32_t block)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obn_unit: a function while its code is made. flow.c finds basic blocks, live registers and linear
- * values; cache.c keeps values in processor registers inside a block; the other files write the code.
- * One thread.
+ * obn_unit: a function while its code is made. flow.c finds basic blocks and live registers, linear.c
+ * linear values; cache.c keeps values in processor registers inside a block; the other files write the
+ * code. One thread.
  */
 #ifndef OBD_CORE_UNIT_H
 #define OBD_CORE_UNIT_H
@@ -105,6 +105,9 @@ struct obn_unit {
 /* Calls fn for each slot that the instruction reads, or writes, predicates excluded. */
 void obn_visit(const struct obd_func *f, uint32_t i,
 	void (*fn)(void *user, uint32_t slot, bool def, bool partial), void *user);
+/* Calls fn for the blocks that may follow. */
+void obn_each_next(const struct obn_unit *u, const struct obn_block *b,
+	void (*fn)(void *user, uint32_t block), void *user);
 /* False: too large, or no memory. */
 bool obn_flow(struct obn_unit *u);
 /*
@@ -127,6 +130,9 @@ static inline bool obn_pred_same(const struct obn_unit *u, uint32_t p)
 {
 	return p < OBN_PREDS && u->same >> p & 1;
 }
+
+/* linear.c. The live registers are known. False: no memory. */
+bool obn_find_linear(struct obn_unit *u);
 
 /* ---- ops.c ---- */
 
@@ -169,7 +175,7 @@ void obn_pred_set(struct obn_unit *u, uint32_t p, int reg, bool same);
 /* Registers of earlier instructions may be used for something else. */
 void obn_step(struct obn_unit *u);
 /*
- * Predicates are in memory, and p is not known to be the same in all lanes; OBN_NONE: none is. flow.c takes
+ * Predicates are in memory, and p is not known to be the same in all lanes; OBN_NONE: none is. linear.c takes
  * the same of others, so they must keep what is known of them.
  */
 void obn_forget_preds(struct obn_unit *u, uint32_t p);

@@ -182,78 +182,41 @@ static void fused(struct obn_unit *u, const struct obd_insn *in, uint32_t c, int
 }
 
 /* Operations of two operands with one instruction. */
-static uint32_t simple(uint32_t op)
-{
-	switch (op) {
-	case OBD_OP_add_u32:
-		return V(1, P66, 0, 0xfeu);
-	case OBD_OP_sub_u32:
-		return V(1, P66, 0, 0xfau);
-	case OBD_OP_mul_u32:
-		return V(2, P66, 0, 0x40u);
-	case OBD_OP_add_u64:
-		return V(1, P66, 1, 0xd4u);
-	case OBD_OP_sub_u64:
-		return V(1, P66, 1, 0xfbu);
-	case OBD_OP_mul_u64:
-		return V(2, P66, 1, 0x40u);
-	case OBD_OP_min_u32:
-		return V(2, P66, 0, 0x3bu);
-	case OBD_OP_max_u32:
-		return V(2, P66, 0, 0x3fu);
-	case OBD_OP_min_s32:
-		return V(2, P66, 0, 0x39u);
-	case OBD_OP_max_s32:
-		return V(2, P66, 0, 0x3du);
-	case OBD_OP_min_u64:
-		return V(2, P66, 1, 0x3bu);
-	case OBD_OP_max_u64:
-		return V(2, P66, 1, 0x3fu);
-	case OBD_OP_min_s64:
-		return V(2, P66, 1, 0x39u);
-	case OBD_OP_max_s64:
-		return V(2, P66, 1, 0x3du);
-	case OBD_OP_and_32:
-	case OBD_OP_and_64:
-		return V(1, P66, 0, 0xdbu);
-	case OBD_OP_or_32:
-	case OBD_OP_or_64:
-		return V(1, P66, 0, 0xebu);
-	case OBD_OP_xor_32:
-	case OBD_OP_xor_64:
-		return V(1, P66, 0, 0xefu);
-	case OBD_OP_add_f32:
-		return V(1, 0, 0, 0x58u);
-	case OBD_OP_sub_f32:
-		return V(1, 0, 0, 0x5cu);
-	case OBD_OP_mul_f32:
-		return V(1, 0, 0, 0x59u);
-	case OBD_OP_div_f32:
-		return V(1, 0, 0, 0x5eu);
-	case OBD_OP_add_f64:
-		return V(1, P66, 1, 0x58u);
-	case OBD_OP_sub_f64:
-		return V(1, P66, 1, 0x5cu);
-	case OBD_OP_mul_f64:
-		return V(1, P66, 1, 0x59u);
-	case OBD_OP_div_f64:
-		return V(1, P66, 1, 0x5eu);
-	default:
-		return 0;
-	}
-}
+static const uint32_t simple[OBD_OP_COUNT] = {
+	[OBD_OP_add_u32] = V(1, P66, 0, 0xfeu),
+	[OBD_OP_sub_u32] = V(1, P66, 0, 0xfau),
+	[OBD_OP_mul_u32] = V(2, P66, 0, 0x40u),
+	[OBD_OP_add_u64] = V(1, P66, 1, 0xd4u),
+	[OBD_OP_sub_u64] = V(1, P66, 1, 0xfbu),
+	[OBD_OP_mul_u64] = V(2, P66, 1, 0x40u),
+	[OBD_OP_min_u32] = V(2, P66, 0, 0x3bu),
+	[OBD_OP_max_u32] = V(2, P66, 0, 0x3fu),
+	[OBD_OP_min_s32] = V(2, P66, 0, 0x39u),
+	[OBD_OP_max_s32] = V(2, P66, 0, 0x3du),
+	[OBD_OP_min_u64] = V(2, P66, 1, 0x3bu),
+	[OBD_OP_max_u64] = V(2, P66, 1, 0x3fu),
+	[OBD_OP_min_s64] = V(2, P66, 1, 0x39u),
+	[OBD_OP_max_s64] = V(2, P66, 1, 0x3du),
+	[OBD_OP_and_32] = V(1, P66, 0, 0xdbu),
+	[OBD_OP_and_64] = V(1, P66, 0, 0xdbu),
+	[OBD_OP_or_32] = V(1, P66, 0, 0xebu),
+	[OBD_OP_or_64] = V(1, P66, 0, 0xebu),
+	[OBD_OP_xor_32] = V(1, P66, 0, 0xefu),
+	[OBD_OP_xor_64] = V(1, P66, 0, 0xefu),
+	[OBD_OP_add_f32] = V(1, 0, 0, 0x58u),
+	[OBD_OP_sub_f32] = V(1, 0, 0, 0x5cu),
+	[OBD_OP_mul_f32] = V(1, 0, 0, 0x59u),
+	[OBD_OP_div_f32] = V(1, 0, 0, 0x5eu),
+	[OBD_OP_add_f64] = V(1, P66, 1, 0x58u),
+	[OBD_OP_sub_f64] = V(1, P66, 1, 0x5cu),
+	[OBD_OP_mul_f64] = V(1, P66, 1, 0x59u),
+	[OBD_OP_div_f64] = V(1, P66, 1, 0x5eu),
+};
 
+/* Does it give an f32? These have no prefix. */
 static bool is_f32(uint32_t op)
 {
-	switch (op) {
-	case OBD_OP_add_f32:
-	case OBD_OP_sub_f32:
-	case OBD_OP_mul_f32:
-	case OBD_OP_div_f32:
-		return true;
-	default:
-		return false;
-	}
+	return (simple[op] & 0xff) == 1;
 }
 
 static void round_f32(struct obn_unit *u, int d, int a, int how)
@@ -448,7 +411,7 @@ void obn_lane_mask(struct obn_unit *u, int pred, uint32_t c, bool wide)
 void obn_vector_chunk(struct obn_unit *u, uint32_t i, uint32_t c, int d)
 {
 	const struct obd_insn *in = &u->f->code[i];
-	uint32_t op = simple(in->op);
+	uint32_t op = simple[in->op];
 	int a, b;
 
 	if (op) {
