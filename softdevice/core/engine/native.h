@@ -3,14 +3,15 @@
 /*
  * Machine code for functions, beside the interpreter. It runs a warp while all of its 32 lanes are
  * active and on one path; everything else, each fault included, is left to the interpreter, which can
- * take over before any instruction. The results are the same, bit for bit.
+ * take over before any instruction. The results are the same, bit for bit, except which of two NaNs of
+ * type f64 an operation passes on.
  *
  * A value that is linear in the lane (base + lane * stride in each half of the warp, with strides that are
- * known when the code is made) is computed once, as its base; with stride 0 it is the same in all lanes. Loads and stores
- * at linear addresses need no look at the lanes. Which values are linear is found for the case that all
- * lanes take the same way through the function. Code is entered at any basic block; there it checks that
- * the values in the registers are as it assumes. If they often are not, the code is made again without
- * the assumption.
+ * known when the code is made) is computed once, as its base; with stride 0 it is the same in all lanes.
+ * Loads and stores at linear addresses do not examine the addresses of single lanes. Which values are
+ * linear is found for the case that all lanes take the same way through the function. Code is entered at
+ * any basic block; there it checks that the values in the registers are as it assumes. If they often are
+ * not, the code is made again without the assumption.
  */
 #ifndef OBD_CORE_NATIVE_H
 #define OBD_CORE_NATIVE_H

@@ -16,8 +16,8 @@
 /*
  * Takes the numbers of the next blocks: several while many are left, so that a worker runs neighbours,
  * which mostly access neighbouring memory. They start in order, so the first block of the launch that has
- * not ended is one that runs, or the next one of a worker that has no other. A worker takes only what it can hold
- * at once: what it took and cannot start nobody else would start, while other blocks may wait for it.
+ * not ended is one that runs, or the next one of a worker that has no other. A worker takes only as many
+ * blocks as it can hold at once. No other worker would start the rest, and blocks may wait for each other.
  */
 static bool take_numbers(struct obd_worker *wk)
 {

@@ -15,8 +15,8 @@
 /* False: the system gives no such memory, or the processor has no code generator. */
 bool obd_code_memory_ready(void);
 /*
- * Copies `size` bytes of code to a new place, where the caller has made it ready to run by `fix`: it is
- * called with the copy that can be written and the address at which it will run. NULL: no memory is left.
+ * Takes `size` bytes for code and calls `fix`, which writes the code to `write`; it runs at `run`. Returns
+ * `run`. NULL: no memory is left, and `fix` was not called.
  */
 void *obd_code_memory_add(
 	size_t size, void (*fix)(void *user, char *write, const char *run), void *user);
