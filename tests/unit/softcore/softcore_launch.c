@@ -346,14 +346,18 @@ TEST(all_blocks_start)
 	device_end(p);
 }
 
-/* Block n waits for block n - 1. */
+/*
+ * Block n waits for block n - 1. One thread stores: where several threads of a warp store to one place, CUDA
+ * leaves open how many writes there are, and a late one would undo what the next block has stored.
+ */
 static const char in_order_text[] =
 	HEAD ".visible .entry k(.param .u64 p)\n{\n	.reg .b32 %r<8>;\n	.reg .b64 "
 	     "%d<2>;\n	.reg .pred %p<2>;\n"
-	     "	ld.param.u64 %d0, [p];\n	mov.u32 %r0, %ctaid.x;\nWAIT:\n	"
+	     "	ld.param.u64 %d0, [p];\n	mov.u32 %r0, %ctaid.x;\n	mov.u32 %r2, "
+	     "%tid.x;\n	setp.ne.u32 %p1, %r2, 0;\nWAIT:\n	"
 	     "ld.volatile.global.u32 %r1, [%d0];\n	setp.ne.u32 %p0, %r1, %r0;\n	@%p0 "
-	     "bra WAIT;\n	bar.sync 0;\n	add.u32 %r1, %r1, 1;\n	st.volatile.global.u32 "
-	     "[%d0], %r1;\n	ret;\n}\n";
+	     "bra WAIT;\n	bar.sync 0;\n	@%p1 ret;\n	add.u32 %r1, %r1, 1;\n	"
+	     "st.volatile.global.u32 [%d0], %r1;\n	ret;\n}\n";
 
 TEST(blocks_that_wait_for_earlier_ones)
 {
