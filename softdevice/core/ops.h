@@ -25,18 +25,7 @@ enum obd_op {
 #include "softdevice/core/ops_carry.h"
 #include "softdevice/core/ops_vector.h"
 #include "softdevice/core/ops_other.h"
-#undef ELT1
-#undef ELT2
-#undef ELT3
-#undef ELT4
-#undef SEL
-#undef CARRY
-#undef CARRYV
-#undef OPX
-#undef HALF
-#undef HALFU
-#undef VEC
-#undef QUOT
+#include "softdevice/core/ops_undef.h"
 	OBD_OP_COUNT
 };
 

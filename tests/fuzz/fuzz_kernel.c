@@ -20,13 +20,13 @@
 #include "softdevice/core/texture.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_input.h"
+#include "tests/fuzz/fuzz_kernel_text.h"
 #include "tests/waiting.h"
 
 #define WINDOW          ((size_t)64 << 20)
 #define GUARD           256u /* bytes after each allocation */
 #define ALLOCATIONS_MAX 512u
 #define STATEMENTS_MAX  64u
-#define TEXT_MAX        65536u
 #define LIMIT_NS        (20 * OB_MS) /* of one kernel; then it is requested to stop */
 /* limit of processor time between the request and the stop */
 #define STOP_NS         (20 * OB_SECOND)
@@ -258,19 +258,6 @@ static void *memory_take(void *user, size_t size, size_t align)
 	return p;
 }
 
-static void memory_keep(void *user, void *p)
-{
-	(void)user;
-	(void)p;
-}
-
-static void scratch_keep(void *user, void *p, size_t size)
-{
-	(void)user;
-	(void)p;
-	(void)size;
-}
-
 static void *heap_take(void *user, size_t size)
 {
 	return size <= 1u << 20 ? memory_take(user, size, 16) : NULL;
@@ -354,33 +341,13 @@ static void *watch(void *unused)
 /* ---- the kernel ---- */
 
 static struct obd_textures *textures;
-static char text[TEXT_MAX];
-static size_t text_size;
-
-static void put(const char *s)
-{
-	size_t n = strlen(s);
-
-	if (text_size + n < sizeof text) {
-		memcpy(text + text_size, s, n + 1);
-		text_size += n;
-	}
-}
-
-static void put_number(const char *before, long long v)
-{
-	char s[40];
-
-	snprintf(s, sizeof s, "%s%lld", before, v);
-	put(s);
-}
 
 static void put_immediate(void)
 {
 	static const long long numbers[] = { 0, 1, -1, 2, 4, 7, 8, 31, 32, 33, 63, 64, 255, 256,
 		4095, 65536, 0x7fffffff, -0x7fffffff - 1 };
 
-	put_number("", fuzz_take(2) ? numbers[fuzz_take(ob_count(numbers))] : fuzz_take(256));
+	fuzz_put_number("", fuzz_take(2) ? numbers[fuzz_take(ob_count(numbers))] : fuzz_take(256));
 }
 
 static void put_word(char c)
@@ -389,79 +356,66 @@ static void put_word(char c)
 
 	switch (c) {
 	case 'R':
-		put_number("%r", fuzz_take(6));
+		fuzz_put_number("%r", fuzz_take(6));
 		break;
 	case 'D':
-		put_number("%d", fuzz_take(6));
+		fuzz_put_number("%d", fuzz_take(6));
 		break;
 	case 'F':
-		put_number("%f", fuzz_take(4));
+		fuzz_put_number("%f", fuzz_take(4));
 		break;
 	case 'G':
-		put_number("%g", fuzz_take(4));
+		fuzz_put_number("%g", fuzz_take(4));
 		break;
 	case 'P':
-		put_number("%p", fuzz_take(4));
+		fuzz_put_number("%p", fuzz_take(4));
 		break;
 	case 'I':
 		put_immediate();
 		break;
 	case 'O':
-		put_number("",
+		fuzz_put_number("",
 			fuzz_take(4) ? 4 * (long long)fuzz_take(32)
 				     : (long long)fuzz_take(256) * 4 - 512);
 		break;
 	case 'L':
-		put_number("L", fuzz_take(STATEMENTS_MAX / 8));
+		fuzz_put_number("L", fuzz_take(STATEMENTS_MAX / 8));
 		break;
 	case 'C':
-		put(compares[fuzz_take(ob_count(compares))]);
+		fuzz_put(compares[fuzz_take(ob_count(compares))]);
 		break;
 	case 'A':
-		put(fuzz_take(8) == 7 ? "%d0" : "%a");
+		fuzz_put(fuzz_take(8) == 7 ? "%d0" : "%a");
 		break;
 	case 'S':
-		put("%s");
+		fuzz_put("%s");
 		break;
 	default:
-		put("%t");
+		fuzz_put("%t");
 		break;
 	}
-}
-
-/* A single capital letter is a placeholder. */
-static void put_statement(const char *s)
-{
-	for (char one[2] = { 0 }; *s; s++)
-		if (strchr("RDFGPIOLCAST", *s)) {
-			put_word(*s);
-		} else {
-			one[0] = *s;
-			put(one);
-		}
-	put(";\n");
 }
 
 static void kernel_make(void)
 {
 	unsigned n = 1 + fuzz_take(STATEMENTS_MAX), label = 0;
 
-	text_size = 0;
-	put(head);
+	fuzz_ptx_start(head);
 	for (unsigned i = 0; i < n; i++) {
 		if (i * (STATEMENTS_MAX / 8) / n >= label) {
-			put_number("L", label++);
-			put(":\n");
+			fuzz_put_number("L", label++);
+			fuzz_put(":\n");
 		}
-		put_statement(statements[fuzz_take(ob_count(statements))]);
+		fuzz_put_statement(
+			statements[fuzz_take(ob_count(statements))], "RDFGPIOLCAST", put_word);
 	}
 	for (; label < STATEMENTS_MAX / 8; label++) {
-		put_number("L", label);
-		put(":\n");
+		fuzz_put_number("L", label);
+		fuzz_put(":\n");
 	}
-	put("ret;\n}\n");
+	fuzz_put("ret;\n}\n");
 	for (unsigned i = fuzz_take(8) == 7 ? fuzz_take(8) : 0; i; i--)
-		fuzz_take_change(text, text_size, 128);
+		fuzz_take_change(fuzz_ptx, fuzz_ptx_size, 128);
 }
 
 /* A texture or surface of the size, format and sampling that the input chooses. */
@@ -555,15 +509,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			pthread_create(&thread, NULL, watch, NULL) != 0)
 			exit(1);
 		env = (struct obd_env){ .alloc = memory_take,
-			.free = memory_keep,
+			.free = fuzz_memory_keep,
 			.window_base = (uintptr_t)window,
 			.window_size = WINDOW,
 			.scratch_alloc = memory_take,
-			.scratch_free = scratch_keep,
+			.scratch_free = fuzz_scratch_keep,
 			.check = memory_check,
 			.check_texture = memory_check,
 			.heap_alloc = heap_take,
-			.heap_free = memory_keep,
+			.heap_free = fuzz_memory_keep,
 			.print = print,
 			.compute_capability = 90,
 			.sm_count = 2 };
@@ -575,7 +529,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	textures = env.textures = obd_textures_new();
 	if (!textures)
 		exit(1);
-	if (obd_program_load(text, text_size, &env, &program, log, sizeof log) != CUDA_SUCCESS) {
+	if (obd_program_load(fuzz_ptx, fuzz_ptx_size, &env, &program, log, sizeof log) !=
+		CUDA_SUCCESS) {
 		if (getenv("OUTBOARD_FUZZ_SHOW"))
 			fprintf(stderr, "%s", log);
 		obd_textures_free(textures);

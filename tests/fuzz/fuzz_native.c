@@ -2,9 +2,9 @@
 /* Copyright The Outboard Authors */
 /*
  * Runs kernels with the interpreter alone and with machine code, and compares all memory afterwards.
- * PTX statements, their registers, numbers and labels, and the shape of the block are
- * chosen at random. The
- * kernels end, access only memory of their own, and have the same result in any order of warps.
+ * PTX statements, their registers, numbers and labels, and the shape of the block are chosen at
+ * random. The kernels end, access only memory of their own, and have the same result in any order
+ * of warps.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,12 +18,12 @@
 #include "softdevice/core/native/code_memory.h"
 #include "softdevice/core/program.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/fuzz_kernel_text.h"
 #include "tests/fuzz/native_text.h"
 
 #define WINDOW         ((size_t)16 << 20)
 #define STATEMENTS_MAX 48u
 #define LABELS         6u
-#define TEXT_MAX       65536u
 #define DATA_BYTES     8192u
 #define THREADS_MAX    256u
 #define CELLS          40u /* of 8 bytes, that each thread writes */
@@ -39,8 +39,7 @@ static unsigned take(unsigned below)
 	return (unsigned)((state >> 20) % below);
 }
 
-static char text[TEXT_MAX];
-static size_t text_size, window_used;
+static size_t window_used;
 static uint8_t *window;
 static unsigned label, table, registers, predicates;
 
@@ -56,37 +55,6 @@ static void *memory_take(void *user, size_t size, size_t align)
 	return window + at;
 }
 
-static void memory_keep(void *user, void *p)
-{
-	(void)user;
-	(void)p;
-}
-
-static void scratch_keep(void *user, void *p, size_t size)
-{
-	(void)user;
-	(void)p;
-	(void)size;
-}
-
-static void put(const char *s)
-{
-	size_t n = strlen(s);
-
-	if (text_size + n < sizeof text) {
-		memcpy(text + text_size, s, n + 1);
-		text_size += n;
-	}
-}
-
-static void put_number(const char *before, long long v)
-{
-	char s[40];
-
-	snprintf(s, sizeof s, "%s%lld", before, v);
-	put(s);
-}
-
 static void put_word(char c)
 {
 	static const char *const compares[] = { "eq", "ne", "lt", "le", "gt", "ge" };
@@ -95,56 +63,48 @@ static void put_word(char c)
 
 	switch (c) {
 	case 'R':
-		put_number("%r", take(registers));
+		fuzz_put_number("%r", take(registers));
 		break;
 	case 'D':
-		put_number("%d", take(6));
+		fuzz_put_number("%d", take(6));
 		break;
 	case 'F':
-		put_number("%f", take(4));
+		fuzz_put_number("%f", take(4));
 		break;
 	case 'G':
-		put_number("%g", take(4));
+		fuzz_put_number("%g", take(4));
 		break;
 	case 'P':
-		put_number("%p", take(predicates));
+		fuzz_put_number("%p", take(predicates));
 		break;
 	case 'I':
-		put_number("", numbers[take(ob_count(numbers))]);
+		fuzz_put_number("", numbers[take(ob_count(numbers))]);
 		break;
 	case 'K':
-		put_number("", 4 * (long long)take(16));
+		fuzz_put_number("", 4 * (long long)take(16));
 		break;
 	case 'N':
-		put_number("", 8 * (long long)take(2));
+		fuzz_put_number("", 8 * (long long)take(2));
 		break;
 	case 'L':
-		put_number("L", label + take(LABELS - label + 1));
+		fuzz_put_number("L", label + take(LABELS - label + 1));
 		break;
 	case 'T':
-		put_number("T", table);
+		fuzz_put_number("T", table);
 		break;
 	case 'B':
-		put_number("L", label ? take(label) : 0);
+		fuzz_put_number("L", label ? take(label) : 0);
 		break;
 	default:
-		put(compares[take(ob_count(compares))]);
+		fuzz_put(compares[take(ob_count(compares))]);
 		break;
 	}
 }
 
-/* A single capital letter is a placeholder. */
-static void put_statement(const char *s)
+static void put_statement(const char *pattern)
 {
 	table++;
-	for (char one[2] = { 0 }; *s; s++)
-		if (strchr("RDFGPIKNLBCT", *s)) {
-			put_word(*s);
-		} else {
-			one[0] = *s;
-			put(one);
-		}
-	put(";\n");
+	fuzz_put_statement(pattern, "RDFGPIKNLBCT", put_word);
 }
 
 /* Labels L0 to L5 stand before the statements, L6 before the end. */
@@ -152,72 +112,71 @@ static void kernel_make(void)
 {
 	unsigned n = 1 + take(STATEMENTS_MAX);
 
-	text_size = 0;
 	label = 0;
 	registers = take(4) ? 6 : 60;
 	predicates = take(4) ? 4 : 80;
-	put(head);
+	fuzz_ptx_start(head);
 	for (unsigned k = 6; k < registers; k++) {
-		put_number("mad.lo.u32 %r", k);
-		put_number(k % 2 ? ", %i, 4, " : ", %n, 5, ", k);
-		put(";\n");
+		fuzz_put_number("mad.lo.u32 %r", k);
+		fuzz_put_number(k % 2 ? ", %i, 4, " : ", %n, 5, ", k);
+		fuzz_put(";\n");
 	}
 	for (unsigned k = 4; k < predicates; k++) {
-		put_number("setp.lt.u32 %p", k);
-		put_number(k % 2 ? ", %i, " : ", %n, ", k);
-		put(";\n");
+		fuzz_put_number("setp.lt.u32 %p", k);
+		fuzz_put_number(k % 2 ? ", %i, " : ", %n, ", k);
+		fuzz_put(";\n");
 	}
 	for (unsigned k = take(4); k; k--) {
 		put_statement(together[take(ob_count(together))]);
 		put_statement(statements[take(STRAIGHT)]);
 	}
-	put("L0:\n");
+	fuzz_put("L0:\n");
 	for (unsigned i = 0; i < n; i++) {
 		for (; label < i * LABELS / n; label++) {
-			put_number("L", label + 1);
-			put(":\n");
+			fuzz_put_number("L", label + 1);
+			fuzz_put(":\n");
 		}
 		label++; /* a branch forward leads to the next label or a later one */
 		put_statement(statements[take(ob_count(statements))]);
 		label--;
 	}
 	for (; label < LABELS; label++) {
-		put_number("L", label + 1);
-		put(":\n");
+		fuzz_put_number("L", label + 1);
+		fuzz_put(":\n");
 	}
 	for (unsigned k = 0; k < 6; k++) {
-		put_number("st.global.u32 [%o+", (long long)(1 + k) * THREADS_MAX * 4);
-		put_number("], %r", k);
-		put_number("; st.global.u64 [%q+", (long long)(1 + k) * THREADS_MAX * 8);
-		put_number("], %d", k);
-		put(";\n");
+		fuzz_put_number("st.global.u32 [%o+", (long long)(1 + k) * THREADS_MAX * 4);
+		fuzz_put_number("], %r", k);
+		fuzz_put_number("; st.global.u64 [%q+", (long long)(1 + k) * THREADS_MAX * 8);
+		fuzz_put_number("], %d", k);
+		fuzz_put(";\n");
 	}
 	for (unsigned k = 0; k < 4; k++) {
 		/* which of two NaNs of type f64 an operation passes on is not defined */
-		put_number("setp.nan.f64 %z, %g", k);
-		put_number(", %g", k);
-		put_number("; selp.f64 %g", k);
-		put_number(", 0d7ff8000000000000, %g", k);
-		put(", %z;\n");
-		put_number("st.global.f32 [%o+", (long long)(7 + k) * THREADS_MAX * 4);
-		put_number("], %f", k);
-		put_number("; st.global.f64 [%q+", (long long)(7 + k) * THREADS_MAX * 8);
-		put_number("], %g", k);
-		put_number("; selp.u32 %h, 1, 2, %p", k);
-		put_number("; st.global.u32 [%o+", (long long)(11 + k) * THREADS_MAX * 4);
-		put("], %h;\n");
+		fuzz_put_number("setp.nan.f64 %z, %g", k);
+		fuzz_put_number(", %g", k);
+		fuzz_put_number("; selp.f64 %g", k);
+		fuzz_put_number(", 0d7ff8000000000000, %g", k);
+		fuzz_put(", %z;\n");
+		fuzz_put_number("st.global.f32 [%o+", (long long)(7 + k) * THREADS_MAX * 4);
+		fuzz_put_number("], %f", k);
+		fuzz_put_number("; st.global.f64 [%q+", (long long)(7 + k) * THREADS_MAX * 8);
+		fuzz_put_number("], %g", k);
+		fuzz_put_number("; selp.u32 %h, 1, 2, %p", k);
+		fuzz_put_number("; st.global.u32 [%o+", (long long)(11 + k) * THREADS_MAX * 4);
+		fuzz_put("], %h;\n");
 	}
-	put("mov.u32 %n, 0;\n");
+	fuzz_put("mov.u32 %n, 0;\n");
 	for (unsigned k = 6; k < registers; k++) {
-		put_number("mad.lo.u32 %n, %n, 33, %r", k);
-		put(";\n");
+		fuzz_put_number("mad.lo.u32 %n, %n, 33, %r", k);
+		fuzz_put(";\n");
 	}
 	for (unsigned k = 4; k < predicates; k++) {
-		put_number("selp.u32 %h, 1, 2, %p", k);
-		put("; mad.lo.u32 %n, %n, 33, %h;\n");
+		fuzz_put_number("selp.u32 %h, 1, 2, %p", k);
+		fuzz_put("; mad.lo.u32 %n, %n, 33, %h;\n");
 	}
-	put_number("st.global.u32 [%o+", 15ll * THREADS_MAX * 4);
-	put("], %n;\nret;\n}\n");
+	fuzz_put_number("st.global.u32 [%o+", 15ll * THREADS_MAX * 4);
+	fuzz_put("], %n;\nret;\n}\n");
 }
 
 static uint8_t results[2][2 * CELLS * 8 * THREADS_MAX];
@@ -235,7 +194,7 @@ static void code_check(const struct obd_program *program)
 		made = n && n->entry;
 	}
 	if (!made) {
-		fprintf(stderr, "there is no machine code for this kernel\n%s\n", text);
+		fprintf(stderr, "there is no machine code for this kernel\n%s\n", fuzz_ptx);
 		abort();
 	}
 }
@@ -255,8 +214,9 @@ static CUresult run(const struct obd_env *env, struct obd_pool *pool, const uint
 
 	window_used = 0;
 	obd_native_on = native;
-	if (obd_program_load(text, text_size, env, &program, log, sizeof log) != CUDA_SUCCESS) {
-		fprintf(stderr, "%s\n%s\n", log, text);
+	if (obd_program_load(fuzz_ptx, fuzz_ptx_size, env, &program, log, sizeof log) !=
+		CUDA_SUCCESS) {
+		fprintf(stderr, "%s\n%s\n", log, fuzz_ptx);
 		abort();
 	}
 	in = memory_take(NULL, DATA_BYTES, 256);
@@ -303,11 +263,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (window == MAP_FAILED || !pool)
 			exit(1);
 		env = (struct obd_env){ .alloc = memory_take,
-			.free = memory_keep,
+			.free = fuzz_memory_keep,
 			.window_base = (uintptr_t)window,
 			.window_size = WINDOW,
 			.scratch_alloc = memory_take,
-			.scratch_free = scratch_keep,
+			.scratch_free = fuzz_scratch_keep,
 			.compute_capability = 90,
 			.sm_count = 4 };
 	}
@@ -333,7 +293,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fprintf(stderr,
 			"interpreter: result %d, machine code: result %d; byte %u differs, block "
 			"%u x %u\n%s\n",
-			plain, native, at, shape[0], shape[1], text);
+			plain, native, at, shape[0], shape[1], fuzz_ptx);
 		abort();
 	}
 	return 0;

@@ -9,7 +9,7 @@ import sys
 FOLDERS = ('base', 'compute', 'compression', 'image', 'front', 'protocol', 'transport', 'loadbalancer', 'softdevice', 'server', 'client-shim', 'tools')
 # Parts of files that are compiled more than once; they cannot be compiled alone:
 # softdevice/core/engine/interp.c, compute/rqa/lanes.c, the fields of compute/field.
-FRAGMENTS = {'field_body.h', 'lanes_body.h', 'launch_calls.h', 'interp_access.h', 'interp_ctl.h', 'interp_elt.h', 'interp_load.h', 'interp_mem.h', 'interp_pred.h', 'interp_quad.h', 'interp_sync.h', 'interp_vec.h', 'interp_vector.h', 'interp_float.h', 'lanes_real.h', 'lanes_runs.h', 'lanes_sieve.h', 'lanes_walk.h', 'ops_carry.h', 'ops_elt.h', 'ops_other.h', 'ops_vector.h'}
+FRAGMENTS = {'field_body.h', 'lanes_body.h', 'launch_calls.h', 'interp_access.h', 'interp_ctl.h', 'interp_elt.h', 'interp_load.h', 'interp_mem.h', 'interp_pred.h', 'interp_quad.h', 'interp_sync.h', 'interp_vec.h', 'interp_vector.h', 'interp_float.h', 'lanes_real.h', 'lanes_runs.h', 'lanes_sieve.h', 'lanes_walk.h', 'ops_carry.h', 'ops_elt.h', 'ops_other.h', 'ops_undef.h', 'ops_vector.h'}
 
 
 def main() -> int:

@@ -14,14 +14,7 @@
 #include <cuda.h>
 #include <cuda_fp16.h>
 
-#define CHECK(call)                                                      \
-	do {                                                             \
-		cudaError_t e_ = (call);                                 \
-		if (e_ != cudaSuccess) {                                 \
-			printf("%s: %s\n", #call, cudaGetErrorName(e_)); \
-			exit(1);                                         \
-		}                                                        \
-	} while (0)
+#include "check.h"
 
 constexpr int TILE_M = 128, TILE_N = 64, TILE_K = 64, STAGES = 2, GROUPS = 2;
 
@@ -274,15 +267,15 @@ int main()
 	float *dc;
 	cudaDriverEntryPointQueryResult found;
 
-	CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled",
+	CU(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled",
 		reinterpret_cast<void **>(&encode), 12000, cudaEnableDefault, &found));
-	CHECK(cudaMalloc(&da, a.size() * 2));
-	CHECK(cudaMalloc(&db, b.size() * 2));
-	CHECK(cudaMalloc(&dc, c.size() * 4));
-	CHECK(cudaMemcpy(da, a.data(), a.size() * 2, cudaMemcpyDefault));
-	CHECK(cudaMemcpy(db, b.data(), b.size() * 2, cudaMemcpyDefault));
-	CHECK(cudaFuncSetAttribute(alone, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
-	CHECK(cudaFuncSetAttribute(paired, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
+	CU(cudaMalloc(&da, a.size() * 2));
+	CU(cudaMalloc(&db, b.size() * 2));
+	CU(cudaMalloc(&dc, c.size() * 4));
+	CU(cudaMemcpy(da, a.data(), a.size() * 2, cudaMemcpyDefault));
+	CU(cudaMemcpy(db, b.data(), b.size() * 2, cudaMemcpyDefault));
+	CU(cudaFuncSetAttribute(alone, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
+	CU(cudaFuncSetAttribute(paired, cudaFuncAttributeMaxDynamicSharedMemorySize, BYTES));
 	CUtensorMap ma = map_of(da, true, K, M, K, TILE_K, TILE_M),
 		    mb = map_of(db, true, K, N, K, TILE_K, TILE_N),
 		    half_b = map_of(db, true, K, N, K, TILE_K, TILE_N / 2),
@@ -291,13 +284,13 @@ int main()
 	dim3 grid((M + TILE_M * 2 - 1) / (TILE_M * 2) * 2, (N + TILE_N - 1) / TILE_N);
 
 	for (int form = 0; form < 2; form++) {
-		CHECK(cudaMemset(dc, 0xff, c.size() * 4));
+		CU(cudaMemset(dc, 0xff, c.size() * 4));
 		if (form)
 			paired<<<grid, 384, BYTES>>>(ma, half_b, mc, (K + TILE_K - 1) / TILE_K);
 		else
 			alone<<<grid, 384, BYTES>>>(ma, mb, mc, (K + TILE_K - 1) / TILE_K);
-		CHECK(cudaGetLastError());
-		CHECK(cudaMemcpy(c.data(), dc, c.size() * 4, cudaMemcpyDefault));
+		CU(cudaGetLastError());
+		CU(cudaMemcpy(c.data(), dc, c.size() * 4, cudaMemcpyDefault));
 		int outside = 0;
 
 		for (int i = 0; i < M; i++)

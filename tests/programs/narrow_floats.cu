@@ -13,14 +13,7 @@
 #include <cuda_fp6.h>
 #include <cuda_fp8.h>
 
-#define CHECK(call)                                                      \
-	do {                                                             \
-		cudaError_t e_ = (call);                                 \
-		if (e_ != cudaSuccess) {                                 \
-			printf("%s: %s\n", #call, cudaGetErrorName(e_)); \
-			exit(1);                                         \
-		}                                                        \
-	} while (0)
+#include "check.h"
 
 struct Results {
 	unsigned fp4, e2m3, e3m2, powers[4], powers_bf16[2], halves[3], bf16;
@@ -104,14 +97,14 @@ int main()
 	unsigned *du;
 	Results *out;
 
-	CHECK(cudaMalloc(&dx, x.size() * 4));
-	CHECK(cudaMalloc(&du, u.size() * 4));
-	CHECK(cudaMalloc(&out, n * sizeof(Results)));
-	CHECK(cudaMemcpy(dx, x.data(), x.size() * 4, cudaMemcpyDefault));
-	CHECK(cudaMemcpy(du, u.data(), u.size() * 4, cudaMemcpyDefault));
+	CU(cudaMalloc(&dx, x.size() * 4));
+	CU(cudaMalloc(&du, u.size() * 4));
+	CU(cudaMalloc(&out, n * sizeof(Results)));
+	CU(cudaMemcpy(dx, x.data(), x.size() * 4, cudaMemcpyDefault));
+	CU(cudaMemcpy(du, u.data(), u.size() * 4, cudaMemcpyDefault));
 	kernel<<<(n + 255) / 256, 256>>>(dx, du, out, n);
-	CHECK(cudaGetLastError());
-	CHECK(cudaMemcpy(got.data(), out, n * sizeof(Results), cudaMemcpyDefault));
+	CU(cudaGetLastError());
+	CU(cudaMemcpy(got.data(), out, n * sizeof(Results), cudaMemcpyDefault));
 	static const char *const names[] = { "e2m1", "e2m3", "e3m2", "ue8m0 rz",
 		"ue8m0 rz satfinite", "ue8m0 rp", "ue8m0 rp satfinite", "ue8m0 of bf16 rz",
 		"ue8m0 of bf16 rp satfinite", "f16 of e2m1", "f16 of e2m3", "f16 of e3m2",

@@ -49,15 +49,7 @@ bool obd_shorten_is_pure(uint32_t op)
 #define QUOT(name, narrow, wide)              [OBD_OP_##name] = true,
 #include "softdevice/core/ops_elt.h"
 #include "softdevice/core/ops_vector.h"
-#undef ELT1
-#undef ELT2
-#undef ELT3
-#undef ELT4
-#undef SEL
-#undef HALF
-#undef HALFU
-#undef VEC
-#undef QUOT
+#include "softdevice/core/ops_undef.h"
 	};
 
 	return pure[op];

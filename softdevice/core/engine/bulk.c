@@ -52,26 +52,10 @@ static char *place(struct obd_warp *w, const struct obd_insn *in, char *regs, ui
 		w, in, lane, ((const uint64_t *)(const void *)reg)[lane], bytes, write, 15);
 }
 
-static uint32_t element_bytes(uint32_t type)
-{
-	switch (type) {
-	case OBD_T_F16:
-	case OBD_T_BF16:
-		return 2;
-	case OBD_T_U64:
-	case OBD_T_S64:
-	case OBD_T_B64:
-	case OBD_T_F64:
-		return 8;
-	default:
-		return 4;
-	}
-}
-
 void obd_bulk_reduce(struct obd_warp *w, uint32_t code, char *to, const char *from, uint32_t bytes)
 {
 	_Alignas(64) char values[2 * OBD_SLOT_BYTES];
-	uint32_t size = element_bytes(code >> 4 & 31), lane = size == 8 ? 8 : 4;
+	uint32_t size = obd_atom_bytes(code >> 4 & 31), lane = size == 8 ? 8 : 4;
 	/* a reduction of up to 32 lanes, of which slot 0 has the values */
 	struct obd_insn red = { .c = OBD_NO_SLOT, .d = OBD_NO_SLOT, .e = (uint16_t)code };
 

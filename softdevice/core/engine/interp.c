@@ -190,18 +190,7 @@ static const obd_handler full_table[OBD_OP_COUNT] = {
 #include "softdevice/core/ops_carry.h"
 #include "softdevice/core/ops_vector.h"
 #include "softdevice/core/ops_other.h"
-#undef ELT1
-#undef ELT2
-#undef ELT3
-#undef ELT4
-#undef SEL
-#undef CARRY
-#undef CARRYV
-#undef OPX
-#undef HALF
-#undef HALFU
-#undef VEC
-#undef QUOT
+#include "softdevice/core/ops_undef.h"
 };
 
 static const obd_handler mask_table[OBD_OP_COUNT] = {
@@ -221,18 +210,7 @@ static const obd_handler mask_table[OBD_OP_COUNT] = {
 #include "softdevice/core/ops_carry.h"
 #include "softdevice/core/ops_vector.h"
 #include "softdevice/core/ops_other.h"
-#undef ELT1
-#undef ELT2
-#undef ELT3
-#undef ELT4
-#undef SEL
-#undef CARRY
-#undef CARRYV
-#undef OPX
-#undef HALF
-#undef HALFU
-#undef VEC
-#undef QUOT
+#include "softdevice/core/ops_undef.h"
 };
 
 /* Runs the instruction after the guard for the lanes whose predicate is true. */

@@ -285,10 +285,4 @@
 	}
 #include "softdevice/core/ops_carry.h"
 #include "softdevice/core/ops_elt.h"
-#undef ELT1
-#undef ELT2
-#undef ELT3
-#undef ELT4
-#undef SEL
-#undef CARRY
-#undef CARRYV
+#include "softdevice/core/ops_undef.h"

@@ -49,29 +49,9 @@ HANDLER(H_st_strong)
 	NEXT_H;
 }
 
-static inline u32 atom_size(u32 type)
-{
-	switch (type) {
-	case OBD_T_U16:
-	case OBD_T_B16:
-	case OBD_T_F16:
-	case OBD_T_BF16:
-		return 2;
-	case OBD_T_U64:
-	case OBD_T_S64:
-	case OBD_T_B64:
-	case OBD_T_F64:
-		return 8;
-	case OBD_T_B128:
-		return 16;
-	default:
-		return 4;
-	}
-}
-
 HANDLER(H_atom)
 {
-	u32 size = atom_size((in->e >> 4) & 31);
+	u32 size = obd_atom_bytes((in->e >> 4) & 31);
 
 	flat_or_shared(in, regs, m, w, size, (in->e >> 9) & 3, true, size - 1);
 	if ((in->e & 15) >= OBD_ATOM_EXCH) {

@@ -148,7 +148,4 @@ static inline bool below_2_32(const u64 *a, const u64 *b)
 	}
 
 #include "softdevice/core/ops_vector.h"
-#undef HALF
-#undef HALFU
-#undef VEC
-#undef QUOT
+#include "softdevice/core/ops_undef.h"

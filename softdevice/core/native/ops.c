@@ -44,18 +44,7 @@ static struct obn_op infos[OBD_OP_COUNT] = {
 #define QUOT(name, narrow, wide)
 #include "softdevice/core/ops_elt.h"
 #include "softdevice/core/ops_carry.h"
-#undef ELT1
-#undef ELT2
-#undef ELT3
-#undef ELT4
-#undef SEL
-#undef CARRY
-#undef CARRYV
-#undef OPX
-#undef HALF
-#undef HALFU
-#undef VEC
-#undef QUOT
+#include "softdevice/core/ops_undef.h"
 };
 
 #define O(name) OBD_OP_##name
