@@ -44,7 +44,7 @@
 	X(FULLMASK, "fullmask", "the software device skips masking when all lanes run")            \
 	X(INVARIANT, "invariant",                                                                  \
 		"the software device computes once what all threads of a launch share")            \
-	X(FUSE, "fuse", "the software device joins operations that follow one another")            \
+	X(FUSE, "fuse", "the software device has one operation for base and index of an access")   \
 	X(LEVELS, "levels", "a recurrence sweep counts all radii in one pass")                     \
 	X(BANDS, "bands", "vertical lines are counted in the walk of the diagonals")               \
 	X(SIEVE, "sieve", "recurrent cells are told in shorter numbers where these suffice")       \

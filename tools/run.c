@@ -164,8 +164,8 @@ static bool use_library(const char *file, bool may_preload)
 }
 
 /*
- * Preloads a library that replaces functions of the C library (client-shim/files), unless the variable
- * is 0. Most programs run without it too, so it is no error if that is not possible.
+ * Preloads a library that replaces functions of the C library, the driver or CUDA's compilers
+ * (client-shim/files, client-shim/compilers), unless the variable is 0. Most programs run without it too, so it is no error if that is not possible.
  */
 static void use_replacements(const char *library, const char *variable)
 {

@@ -13,11 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LIBRARY    "libcuda.so.1"
-#define COMPILER   "triton/_C/libtriton.so"
-#define ASKS       "PyInit_cuda_utils" /* only Triton's module for the driver defines it */
-#define NEWEST     121                 /* of Triton 3.9; a later one knows this too */
-#define PATH_BYTES 4096
+#define LIBRARY       "libcuda.so.1"
+#define COMPILER      "triton/_C/libtriton.so"
+/* only Triton's module for the driver defines it */
+#define MODULE_SYMBOL "PyInit_cuda_utils"
+#define NEWEST        121 /* of Triton 3.9; a later one knows this too */
+#define PATH_BYTES    4096
 
 /* of cuda.h and driver_types.h */
 #define SUCCESS      0
@@ -48,7 +49,7 @@ static unsigned newest_in(const char *text, size_t n)
 	return NEWEST;
 }
 
-/* Reads the whole file once, some 0.1 s. Without such a file: NEWEST. */
+/* Searches the whole file, once for each name: some 0.1 s in all. 0: there is no such file. */
 static unsigned known_to_file(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -57,7 +58,7 @@ static unsigned known_to_file(const char *path)
 	void *text;
 
 	if (fd < 0)
-		return most;
+		return 0;
 	if (fstat(fd, &about) == 0 && about.st_size > 0) {
 		text = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 		if (text != MAP_FAILED) {
@@ -97,7 +98,9 @@ static unsigned known_to_triton(const char *caller)
 	if (!dl_iterate_phdr(find_compiler, path) && torch)
 		snprintf(path, sizeof path, "%.*s/" COMPILER, (int)(torch - caller), caller);
 	most = known_to_file(path);
-	/* Every thread finds the same number. */
+	if (!most)
+		return NEWEST; /* Triton may be loaded later: the next call searches again */
+	/* Relaxed: the number stands alone. */
 	atomic_store_explicit(&known, most, memory_order_relaxed);
 	return most;
 }
@@ -120,19 +123,6 @@ static attribute_function *next_attribute(void)
 	return next;
 }
 
-/* The library that the code belongs to, or NULL. ret_path: its file; "" for the program. */
-static void *library_of(const void *code, const char **ret_path)
-{
-	struct link_map *map = NULL;
-	Dl_info info;
-
-	*ret_path = "";
-	if (!dladdr1(code, &info, (void **)&map, RTLD_DL_LINKMAP) || !map || !*map->l_name)
-		return NULL;
-	*ret_path = map->l_name;
-	return dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
-}
-
 int cuDeviceGetAttribute(int *ret, int attribute, int device)
 {
 	const void *caller = __builtin_return_address(0);
@@ -148,8 +138,8 @@ int cuDeviceGetAttribute(int *ret, int attribute, int device)
 	status = next(ret, attribute, device);
 	if (status != SUCCESS || (attribute != MAJOR && attribute != MINOR))
 		return status;
-	library = library_of(caller, &path);
-	triton = library && obc_dlsym(library, ASKS);
+	library = obc_library_of(caller, &path);
+	triton = library && obc_dlsym(library, MODULE_SYMBOL);
 	if (triton && next(&major, MAJOR, device) == SUCCESS &&
 		next(&minor, MINOR, device) == SUCCESS) {
 		most = known_to_triton(path);
@@ -168,11 +158,13 @@ static int properties(const char *name, struct cudaDeviceProp *ret, int device, 
 	properties_function *next = NULL;
 	const char *path, *file;
 	unsigned most;
-	void *library = library_of(caller, &path), *found;
+	void *library = obc_library_of(caller, &path), *found;
 	int capability[2], status;
 
-	/* the program itself: its libraries follow this one */
-	found = obc_dlsym(library ? library : RTLD_NEXT, name);
+	found = library ? obc_dlsym(library, name) : NULL;
+	/* The program itself, or a library that was not linked with the runtime. */
+	if (!found)
+		found = obc_dlsym(RTLD_NEXT, name);
 	memcpy(&next, &found, sizeof next);
 	status = next ? next(ret, device) : UNKNOWN;
 	file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;

@@ -4,8 +4,8 @@
  * The compute capability that Triton and PyTorch get: the device's, or the newest that this Triton
  * can compile for, whichever is lower. The software device has one that Triton does not know, but
  * runs PTX for all lower ones. Triton asks PyTorch for it, and without PyTorch the driver, from a
- * module of its own (cuda_utils). It has no setting for another one. All other callers get the
- * device's. Any thread (ADR 43).
+ * module of its own (cuda_utils). Triton has no setting for another capability. All other callers
+ * get the device's. Any thread (ADR 43).
  *
  * The functions below are for programs that are linked with libcuda or libcudart.
  */

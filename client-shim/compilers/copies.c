@@ -158,15 +158,25 @@ void *obc_copy_function(const struct obc_copy *copy, const char *name)
 	return found;
 }
 
+void *obc_library_of(const void *code, const char **ret_path)
+{
+	struct link_map *map = NULL;
+	Dl_info info;
+
+	*ret_path = "";
+	if (!dladdr1(code, &info, (void **)&map, RTLD_DL_LINKMAP) || !map || !*map->l_name)
+		return NULL;
+	*ret_path = map->l_name;
+	return dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
+}
+
 const struct obc_copy *obc_copy_of_caller(const char *name, const void *caller)
 {
 	struct obc_copy scope = { 0 };
-	struct link_map *map = NULL;
 	unsigned number = OBC_COPIES;
-	Dl_info info;
+	const char *path;
 
-	if (dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) && map && *map->l_name)
-		scope.handle = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
+	scope.handle = obc_library_of(caller, &path);
 	if (scope.handle) {
 		number = copy_number(obc_copy_function(&scope, name));
 		dlclose(scope.handle);

@@ -3,7 +3,8 @@
 /*
  * liboutboard-compilers.so: NVRTC and nvJitLink for a device that runs PTX only. The two libraries
  * make machine code for the device that the program names. With this library, which `outboard run`
- * preloads if the server's device is the software device, they return the PTX instead (ADR 39).
+ * preloads if the server's device is the software device, they return the PTX instead (ADR 39). It
+ * also lowers the compute capability that Triton and PyTorch see (capability.h).
  *
  * It defines the functions of the two libraries that return machine code. Programs that link NVRTC
  * get these definitions from the loader. Programs that open it (dlopen) get them from dlsym, which
@@ -40,6 +41,11 @@ struct obc_wrapped {
 /* The functions of nvrtc.c and nvjitlink.c; the last has no name. */
 extern const struct obc_wrapped obc_nvrtc_wrapped[], obc_nvjitlink_wrapped[];
 
+/*
+ * The library that the code belongs to, as a handle to close. NULL: it belongs to the program.
+ * ret_path: the library's file, valid while it is loaded; "" for the program.
+ */
+void *obc_library_of(const void *code, const char **ret_path);
 /* The copy of that number, which a thunk is for. */
 const struct obc_copy *obc_copy_at(unsigned number);
 /*

@@ -232,7 +232,18 @@ static bool input_keep(struct link *link, const void *text, size_t size, const c
 	return true;
 }
 
-/* Keeps the PTX in the data. False: there is none for the device, or no memory. */
+/* libcudadevrt has machine code only. The software device defines its functions itself. */
+static bool is_device_runtime(int type, const void *data, size_t size)
+{
+	static const char member[] = "cuda_device_runtime.o";
+
+	return type == INPUT_LIBRARY && memmem(data, size, member, sizeof member - 1);
+}
+
+/*
+ * Keeps the PTX in the data, and accepts the device's runtime library. False: there is no PTX for the
+ * device, or no memory.
+ */
 static bool input_take(struct link *link, int type, const void *data, size_t size, const char *name)
 {
 	const struct obi_entry *entry;
@@ -243,6 +254,8 @@ static bool input_take(struct link *link, int type, const void *data, size_t siz
 
 	if (type == INPUT_PTX)
 		return input_keep(link, data, size, name);
+	if (is_device_runtime(type, data, size))
+		return true;
 	/* the "cubin" may be PTX that another function here has returned */
 	if ((type != INPUT_CUBIN && type != INPUT_FATBIN && type != INPUT_ANY) ||
 		obi_image_open_bounded(data, size, &image))
@@ -257,14 +270,6 @@ static bool input_take(struct link *link, int type, const void *data, size_t siz
 	return taken;
 }
 
-/* The device's runtime library is machine code; what there is of it, the device has. */
-static bool is_device_runtime(int type, const void *data, size_t size)
-{
-	static const char member[] = "cuda_device_runtime.o";
-
-	return type == INPUT_LIBRARY && data && memmem(data, size, member, sizeof member - 1);
-}
-
 static int nvJitLinkAddData_on(const struct obc_copy *copy, void *handle, int type,
 	const void *data, size_t size, const char *name)
 {
@@ -272,9 +277,7 @@ static int nvJitLinkAddData_on(const struct obc_copy *copy, void *handle, int ty
 	data_function *add;
 	int result;
 
-	if (link &&
-		(is_device_runtime(type, data, size) ||
-			(data && size && input_take(link, type, data, size, name))))
+	if (link && data && size && input_take(link, type, data, size, name))
 		return SUCCESS;
 	if (!function(copy, "nvJitLinkAddData", &add, sizeof add))
 		return INTERNAL;
@@ -316,8 +319,7 @@ static int nvJitLinkAddFile_on(
 	int result;
 
 	data = link && path ? file_read(path, &size) : NULL;
-	taken = data &&
-		(is_device_runtime(type, data, size) || input_take(link, type, data, size, path));
+	taken = data && input_take(link, type, data, size, path);
 	free(data);
 	if (taken)
 		return SUCCESS;

@@ -54,9 +54,12 @@ class OnHost(TorchDispatchMode):
         written = None
         for i, argument in enumerate(func._schema.arguments):
             value = args[i] if i < len(args) else kwargs.get(argument.name)
-            if argument.alias_info is not None and argument.alias_info.is_write and is_there(value):
-                all_bytes(value).copy_(images[value.untyped_storage()._cdata])
-                written = value
+            if argument.alias_info is None or not argument.alias_info.is_write:
+                continue
+            for tensor in value if isinstance(value, (list, tuple)) else [value]:
+                if is_there(tensor):
+                    all_bytes(tensor).copy_(images[tensor.untyped_storage()._cdata])
+                    written = value
         if written is not None and len(func._schema.returns) == 1:
             return written
         device = wanted or there[0].device

@@ -231,6 +231,7 @@ struct obd_isa {
 	void (*run)(struct obd_warp *w);
 	const obd_handler *full; /* by operation: the handler for all lanes */
 	bool native;             /* there is machine code for this instruction set (native/) */
+	bool chains;             /* a handler goes on to the next one, up to its limit */
 	/* Executes f's prologue for all lanes of new registers. */
 	void (*prepare)(struct obd_warp *w, const struct obd_func *f, char *regs);
 };

@@ -323,4 +323,5 @@ const struct obd_isa CAT(obd_isa_, OBD_ISA) = { .name = OBD_ISA_NAME,
 	.run = run,
 	.full = full_table,
 	.native = NATIVE,
+	.chains = CHAIN,
 	.prepare = prepare };

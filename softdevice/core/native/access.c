@@ -364,19 +364,28 @@ static bool is_four(const struct obn_unit *u, uint32_t i)
 	return true;
 }
 
+/* Can the handler of instruction i go on with it? Nothing of a carry chain leaves in between. */
+static bool is_chain(const struct obn_unit *u, uint32_t i)
+{
+	const struct obn_op *o = obn_op_info(u->f->code[i].op);
+
+	return u->isa->chains && o->chain && !o->scalar && !o->vector;
+}
+
 uint32_t obn_handler(struct obn_unit *u, uint32_t i)
 {
 	const struct obd_func *f = u->f;
 	struct x_buf *x = &u->x;
 	uint32_t n = 1, skip = 0, special = obn_op_info(f->code[i].op)->special;
-	bool guarded = f->code[i].op == OBD_OP_guard, four = false;
+	bool guarded = f->code[i].op == OBD_OP_guard;
 
 	while (obn_op_info(f->code[i + n - 1].op)->special == OBN_PREFIX)
 		n++;
-	if ((special == OBN_LOAD || special == OBN_STORE) && is_four(u, i)) {
+	if ((special == OBN_LOAD || special == OBN_STORE) && is_four(u, i))
 		n = 4;
-		four = true;
-	}
+	if (is_chain(u, i))
+		while (i + n < u->block->last && is_chain(u, i + n))
+			n++;
 	for (uint32_t k = i; k < i + n; k++)
 		obn_visit(f, k, flush_used, u);
 	int pred = guarded ? obn_pred_get(u, f->code[i].a) : 0;
@@ -394,7 +403,8 @@ uint32_t obn_handler(struct obn_unit *u, uint32_t i)
 	x_mov(x, true, RSI, RBX);
 	x_mov_imm(x, RDX, OBD_FULL_MASK);
 	x_mov(x, true, RCX, RBP);
-	x_mov_imm(x, R8, four ? (uint64_t)(uintptr_t)(f->code + i + n) : 0);
+	x_mov_imm(
+		x, R8, special != OBN_PREFIX && n > 1 ? (uint64_t)(uintptr_t)(f->code + i + n) : 0);
 	x_mov_imm(x, RAX, (uint64_t)(uintptr_t)u->isa->full[f->code[i].op]);
 	x_call(x, RAX);
 	for (uint32_t k = i; k < i + n; k++) {

@@ -34,9 +34,9 @@ static struct obn_op infos[OBD_OP_COUNT] = {
 #define ELT3(name, td, ta, tb, tc, value) \
 	[OBD_OP_##name] = { .bytes = { sizeof(td), sizeof(ta), sizeof(tb), sizeof(tc) } },
 #define ELT4(name, td, ta, tb, tc, te, value)
-#define SEL(name, t) [OBD_OP_##name] = SEL_BYTES_##name,
-#define CARRY(name, t, compute)
-#define CARRYV(name, changes, compute) [OBD_OP_##name] = { .bytes = { 4, 4, 4, 4 } },
+#define SEL(name, t)                   [OBD_OP_##name] = SEL_BYTES_##name,
+#define CARRY(name, t, compute)        [OBD_OP_##name] = { .chain = true },
+#define CARRYV(name, changes, compute) [OBD_OP_##name] = { .bytes = { 4, 4, 4, 4 }, .chain = true },
 #define OPX(name)
 #define HALF(name, format, value)
 #define HALFU(name, value)

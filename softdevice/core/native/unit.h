@@ -140,6 +140,7 @@ struct obn_op {
 	uint8_t bytes[5]; /* of an element of d, a, b, c, e; 0: no such operand, 1: a predicate */
 	bool scalar;      /* scalar.c computes it from values that are the same in all lanes */
 	bool vector, vector_wide_only; /* vector.c computes it */
+	bool chain;                    /* an operation of a carry chain */
 	uint8_t special;               /* enum obn_special */
 };
 enum obn_special {

@@ -2,11 +2,11 @@
 /* Copyright The Outboard Authors */
 /*
  * What opencl.c and cuda.cu share: the sizes of the kernels, their input, and the conversation with
- * tools/dev/twins. The tool writes the name of a kernel in a line; the program runs it once and
+ * tools/dev/beside-pocl. The tool writes the name of a kernel in a line; the program runs it once and
  * answers with milliseconds elapsed, milliseconds of processor time, and a sum of the result.
  */
-#ifndef TWINS_WORKLOAD_H
-#define TWINS_WORKLOAD_H
+#ifndef POCL_WORKLOAD_H
+#define POCL_WORKLOAD_H
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ static double workload_sum(int k, const unsigned *out)
 }
 
 /*
- * Answers the tool until the end of stdin. `load` copies the inputs to the device, `clear` clears the
+ * What a device does: `load` copies the inputs to the device, `clear` clears the
  * start of the result, `run` executes a kernel and waits for its end, `read` copies the result.
  */
 struct workload_device {
@@ -88,6 +88,7 @@ struct workload_device {
 	void (*read)(void *out);
 };
 
+/* Answers the tool until the end of stdin. */
 static int workload_answer(const struct workload_device *device)
 {
 	unsigned *x = (unsigned *)malloc(BUFFER_BYTES), *y = (unsigned *)malloc(BUFFER_BYTES),
@@ -117,7 +118,7 @@ static int workload_answer(const struct workload_device *device)
 		wall = workload_ms(CLOCK_MONOTONIC) - wall;
 		cpu = workload_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 		device->read(out);
-		printf("%.4f %.4f %.9g\n", wall, cpu, workload_sum(k, out));
+		printf("%.4f %.4f %.17g\n", wall, cpu, workload_sum(k, out));
 		fflush(stdout);
 	}
 	free(x);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The kernels of kernels.h with OpenCL, for tools/dev/twins. argv[1]: the path of kernels.h. */
+/* The kernels of kernels.h with OpenCL, for tools/dev/beside-pocl. argv[1]: the path of kernels.h. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 
@@ -76,10 +76,17 @@ static cl_program build(cl_context context, cl_device_id device, const char *pat
 	static char text[1 << 16], log[1 << 14];
 	const char *source = text;
 	FILE *f = fopen(path, "r");
-	size_t size = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+	size_t size;
 	cl_int result;
-	cl_program program = clCreateProgramWithSource(context, 1, &source, &size, &result);
+	cl_program program;
 
+	if (!f) {
+		fprintf(stderr, "cannot read %s: give the path of kernels.h\n", path);
+		exit(1);
+	}
+	size = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	program = clCreateProgramWithSource(context, 1, &source, &size, &result);
 	check(result, "create program");
 	result = clBuildProgram(program, 1, &device, "", NULL, NULL);
 	if (result) {
@@ -88,8 +95,6 @@ static cl_program build(cl_context context, cl_device_id device, const char *pat
 		fprintf(stderr, "%s\n", log);
 	}
 	check(result, "build");
-	if (f)
-		fclose(f);
 	return program;
 }
 

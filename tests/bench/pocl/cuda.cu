@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The kernels of kernels.h with CUDA, for tools/dev/twins. */
+/* The kernels of kernels.h with CUDA, for tools/dev/beside-pocl. */
 #include <cuda_runtime.h>
 
 #include "kernels.h"
