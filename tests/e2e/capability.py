@@ -3,7 +3,7 @@
 """The compute capability that Triton and PyTorch see on the software device: not one that Triton
 cannot compile for. All others see the device's.
 
-    capability.py OUTBOARD SERVER FAKE_TRITON FAKE_CUDA_UTILS FAKE_CUDART
+    capability.py OUTBOARD SERVER FAKE_TRITON FAKE_CUDA_UTILS FAKE_CUDART FAKE_UNLINKED
 """
 import ctypes
 import os
@@ -16,15 +16,19 @@ import tempfile
 sys.path.append(sys.path[0] + '/../lib')
 
 if sys.argv[1] == 'ask':
-    # ask NAME...: opens files, and asks in the last one in all ways
-    *_, last = [ctypes.CDLL(name) for name in sys.argv[2:]]
+    # ask NAME...: opens files, and asks in the last one in all ways. "?" before a name: asks in this one,
+    # too, before the next are opened.
+    for name in sys.argv[2:]:
+        last = ctypes.CDLL(name.lstrip('?'), ctypes.RTLD_GLOBAL if 'cudart' in name else ctypes.RTLD_LOCAL)
+        if name[0] == '?':
+            last.asks_runtime()
     print(last.asks_driver(), last.asks_runtime(), last.asks_runtime_12())
     sys.exit()
 
 import waiting  # noqa: E402
 from outboard_test import ENV, Server, check, finish  # noqa: E402
 
-OUTBOARD, SERVER, TRITON, CUDA_UTILS, CUDART = sys.argv[1:]
+OUTBOARD, SERVER, TRITON, CUDA_UTILS, CUDART, UNLINKED = sys.argv[1:]
 
 
 def asked(where, *files, **env):
@@ -51,6 +55,8 @@ with tempfile.TemporaryDirectory() as folder, Server(SERVER, '--driver', 'soft',
         same(f'{where[0]}: PyTorch, with Triton', asked(where, compiler, torch), '130 120 120')
         same(f'{where[0]}: no compiler', asked(where, utils), '121 130 130')
         same(f'{where[0]}: PyTorch without Triton', asked(where, alone), '130 121 121')
+        same(f'{where[0]}: PyTorch asked before Triton was loaded from elsewhere', asked(where, f'?{alone}', compiler, utils), '120 130 130')
+        same(f'{where[0]}: a library that is not linked with the runtime', asked(where, CUDART, UNLINKED), '130 130 130')
         same(f'{where[0]}: a lower one stays', asked(where, compiler, utils, OUTBOARD_SOFT_CC='8.6'), '86 86 86')
         same(f'{where[0]}: turned off', asked(where, compiler, utils, OUTBOARD_COMPILERS='0'), '130 130 130')
 finish()
