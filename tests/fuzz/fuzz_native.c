@@ -4,7 +4,7 @@
  * Runs kernels with the interpreter alone and with machine code, and compares all memory afterwards.
  * PTX statements, their registers, numbers and labels, and the shape of the block are chosen at
  * random. The kernels end, access only memory of their own, and have the same result in any order
- * of warps.
+ * of warps. The two blocks use the same cells; a pool of one thread runs them in order.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include "softdevice/core/program.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_kernel_text.h"
-#include "tests/fuzz/native_text.h"
+#include "tests/fuzz/fuzz_native_text.h"
 
 #define WINDOW         ((size_t)16 << 20)
 #define STATEMENTS_MAX 48u
@@ -28,7 +28,10 @@
 #define THREADS_MAX    256u
 #define CELLS          40u /* of 8 bytes, that each thread writes */
 
-/* Each input gives another kernel: choices are random numbers that begin with its hash. */
+/*
+ * Choices are random numbers that begin with the input's hash, and not read from the input as
+ * fuzz_input.h does: a kernel takes hundreds of them, and the small engine's inputs are short.
+ */
 static uint64_t state;
 
 static unsigned take(unsigned below)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* The text that fuzz_native.c makes kernels from. */
-#ifndef OB_NATIVE_TEXT_H
-#define OB_NATIVE_TEXT_H
+#ifndef OB_FUZZ_NATIVE_TEXT_H
+#define OB_FUZZ_NATIVE_TEXT_H
 
 #define STRAIGHT 80u /* the first statements have no branch */
 
 /*
- * Templates of statements. R, D, F, G, P: a register of 32 or 64 bits, float, double, predicate; I: a
- * number; K: a small multiple of 4; N: one of 8 and below 16; C: a comparison; L: a later label; B: an
- * earlier one; T: a table of this statement. %i is the number of the thread, %n a count that bounds the loops, %e and %h are scratch.
+ * Templates of statements. R, D, F, G, P: a register of 32 or 64 bits, float, double, predicate;
+ * I: a number; K: a multiple of 4 below 64; N: 0 or 8; C: a comparison; L: a later label; B: an
+ * earlier one; T: a table of this statement. %i is the number of the thread, %n a count that bounds
+ * the loops; %e and %h are scratch.
  */
 static const char *const statements[] = {
 	"add.u32 R, R, R",
@@ -115,6 +116,13 @@ static const char *const statements[] = {
 	"@!P fma.rn.f32 F, F, F, F",
 	"@P ld.global.u32 R, [%a+K]",
 	"add.cc.u32 R, R, R; addc.u32 R, R, R",
+	"add.cc.u32 R, R, R; mov.u32 R, %i; addc.cc.u32 R, R, %i; addc.u32 R, R, R",
+	"sub.cc.u32 R, R, I; subc.cc.u32 R, R, R; subc.u32 R, R, R",
+	"mad.lo.cc.u32 R, R, R, R; madc.lo.cc.u32 R, R, %i, R; madc.hi.cc.u32 R, R, I, R; addc.u32 "
+	"R, R, 0",
+	"mad.hi.cc.s32 R, R, R, R; madc.hi.u32 R, R, R, R; mul.hi.u32 R, R, %i; addc.u32 R, %i, R",
+	"add.cc.u64 D, D, D; addc.cc.u64 D, D, %u; addc.u64 D, D, D",
+	"mad.lo.cc.u64 D, D, D, D; madc.hi.cc.u64 D, D, %u, D; madc.lo.u64 D, D, D, D",
 	"ld.global.u32 R, [%a+K]",
 	"ld.global.f64 G, [%a+N]",
 	"ld.global.u8 R, [%a+K]",
