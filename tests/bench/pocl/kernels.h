@@ -2,8 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * Nine small kernels of common kinds, as one text for CUDA and OpenCL C: those of
- * tests/programs/nine_kernels.cu. opencl.c gives the text of this file to the OpenCL compiler, so
- * it includes nothing.
+ * tests/programs/nine_kernels.cu, written again because OpenCL C has other names for indices and
+ * qualifiers. opencl.c gives the text of this file to the OpenCL compiler, so it includes nothing.
  */
 #ifdef __CUDACC__
 #define KERNEL   extern "C" __global__ void
