@@ -213,14 +213,6 @@ static void unit_free(struct obn_unit *u)
 	free(u->jumps);
 }
 
-static void copy_code(void *user, char *write, const char *run)
-{
-	const struct obn_unit *u = user;
-
-	(void)run;
-	memcpy(write, u->x.p, u->x.n);
-}
-
 /* What the code assumes where a block begins, for obd_native_refused. */
 static bool keep_checks(const struct obn_unit *u, struct obd_native *n)
 {
@@ -272,7 +264,7 @@ static bool make(struct obn_unit *u, struct obd_native *n)
 	x_finish(&u->x);
 	if (entries && n->entry && !u->failed && !u->x.failed && keep_checks(u, n)) {
 		n->size = u->x.n;
-		n->code = obd_code_memory_add(n->size, copy_code, u);
+		n->code = obd_code_memory_add(u->x.p, n->size);
 	}
 	for (uint32_t k = 0; n->code && k < u->n_blocks; k++)
 		if (u->blocks[k].seen) {

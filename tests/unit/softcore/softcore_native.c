@@ -5,6 +5,8 @@
  * name what the interpreter names. That it computes what the interpreter computes is tested by fuzz_native
  * and by the PTX suite.
  */
+#include <sys/resource.h>
+
 #include "softdevice/core/code.h"
 #include "softdevice/core/engine/exec.h"
 #include "softdevice/core/engine/native.h"
@@ -19,71 +21,88 @@ static bool has_native(void)
 	return obd_code_memory_ready() && obd_isa_current->native;
 }
 
-/* mov eax, 42; ret */
-static void put_function(void *user, char *write, const char *run)
-{
-	static const unsigned char code[] = { 0xb8, 42, 0, 0, 0, 0xc3 };
-
-	CHECK(write != run);
-	memcpy(write, code, sizeof(code));
-	*(int *)user += 1;
-}
-
-static void put_nothing(void *user, char *write, const char *run)
-{
-	(void)user;
-	(void)write;
-	(void)run;
-}
+static const unsigned char forty_two[] = { 0xb8, 42, 0, 0, 0, 0xc3 }; /* mov eax, 42; ret */
+static unsigned char nothing[64 * MIB + 1];
 
 TEST(code_memory)
 {
-	int calls = 0;
 	int (*fn)(void);
 	void *p, *all[64];
 
 	if (!obd_code_memory_ready())
 		return;
-	p = obd_code_memory_add(6, put_function, &calls);
+	p = obd_code_memory_add(forty_two, sizeof(forty_two));
 	CHECK(p != NULL);
 	memcpy(&fn, &p, sizeof(fn));
 	CHECK_INT(fn(), 42);
-	CHECK_INT(calls, 1);
-	obd_code_memory_remove(p, 6);
+	obd_code_memory_remove(p, sizeof(forty_two));
 	/* ranges that are given back in any order are one range again */
 	for (int i = 0; i < 64; i++)
-		CHECK((all[i] = obd_code_memory_add(MIB, put_nothing, NULL)) != NULL);
-	CHECK(obd_code_memory_add(1, put_nothing, NULL) == NULL);
+		CHECK((all[i] = obd_code_memory_add(nothing, MIB)) != NULL);
+	CHECK(obd_code_memory_add(nothing, 1) == NULL);
 	for (int i = 0; i < 64; i++)
 		obd_code_memory_remove(all[i * 37 % 64], MIB);
-	p = obd_code_memory_add(64 * MIB, put_nothing, NULL);
+	p = obd_code_memory_add(nothing, 64 * MIB);
 	CHECK(p != NULL);
 	obd_code_memory_remove(p, 64 * MIB);
-	CHECK(obd_code_memory_add(64 * MIB + 1, put_nothing, NULL) == NULL);
+	CHECK(obd_code_memory_add(nothing, 64 * MIB + 1) == NULL);
+}
+
+/* Runs fn in a child process, which returns whether it was as expected. */
+static void in_child(bool (*fn)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (pid == 0)
+		_exit(fn() ? 0 : 1);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static bool code_runs(void)
+{
+	int (*fn)(void);
+	void *p = obd_code_memory_add(forty_two, sizeof(forty_two));
+
+	memcpy(&fn, &p, sizeof(fn));
+	return p && fn() == 42;
 }
 
 /* A child process has code memory of its own. */
 TEST(code_memory_of_a_child)
 {
-	int calls = 0, status;
 	void *mine;
 
 	if (!obd_code_memory_ready())
 		return;
-	mine = obd_code_memory_add(6, put_function, &calls);
-	pid_t pid = fork();
+	mine = obd_code_memory_add(forty_two, sizeof(forty_two));
+	in_child(code_runs);
+	obd_code_memory_remove(mine, sizeof(forty_two));
+}
 
-	CHECK(pid >= 0);
-	if (pid == 0) {
-		int (*fn)(void);
-		void *p = obd_code_memory_add(6, put_function, &calls);
+static bool no_code_memory(void)
+{
+	return !obd_code_memory_ready() && !obd_code_memory_add(forty_two, sizeof(forty_two));
+}
 
-		memcpy(&fn, &p, sizeof(fn));
-		_exit(p && fn() == 42 ? 0 : 1);
-	}
-	CHECK(waitpid(pid, &status, 0) == pid);
-	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	obd_code_memory_remove(mine, 6);
+/* Under a limit on the size of files there is no code memory, and no signal. */
+TEST(code_memory_under_a_limit)
+{
+	struct rlimit before, limit;
+
+	CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0);
+	limit = before;
+	if (!obd_code_memory_ready() || before.rlim_max < 64 * MIB)
+		return;
+	limit.rlim_cur = 64 * MIB - 1;
+	CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+	in_child(no_code_memory);
+	limit.rlim_cur = 64 * MIB;
+	CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+	in_child(code_runs);
+	CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
 }
 
 /*
@@ -289,7 +308,7 @@ TEST(code_memory_is_full)
 		bool full = run % 100 == 7;
 
 		if (full)
-			CHECK((all = obd_code_memory_add(64 * MIB, put_nothing, NULL)) != NULL);
+			CHECK((all = obd_code_memory_add(nothing, 64 * MIB)) != NULL);
 		memset(out, 0, 64 * 4);
 		CHECK_INT(device_run(p, "k", 1, 64, &params), CUDA_SUCCESS);
 		CHECK_INT(out[62], 500);
@@ -303,7 +322,7 @@ TEST(code_memory_is_full)
 		if (full)
 			obd_code_memory_remove(all, 64 * MIB);
 	}
-	all = obd_code_memory_add(64 * MIB, put_nothing, NULL);
+	all = obd_code_memory_add(nothing, 64 * MIB);
 	CHECK(all != NULL);
 	obd_code_memory_remove(all, 64 * MIB);
 }
