@@ -189,7 +189,7 @@ bool obn_access(struct obn_unit *u, uint32_t i, int32_t form)
 		(f.lane > INT16_MAX || f.lane < 0 || f.half > INT16_MAX || f.half < INT16_MIN))
 		return false;
 	if (indexed)
-		f = (struct obn_form){ f.lane * cell, f.half * cell };
+		f = (struct obn_form){ .lane = f.lane * cell, .half = f.half * cell };
 	if (load && form == 0) {
 		address(u, i, 0, cell);
 		record(u, i, OBD_MEM_SAME, f);

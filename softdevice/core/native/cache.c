@@ -113,6 +113,27 @@ int obn_vector_new(struct obn_unit *u)
 	return best;
 }
 
+/* The constants that a value of this form adds to its base, by lane. */
+static int32_t steps_of(struct obn_unit *u, struct obn_form *f, bool wide)
+{
+	union {
+		uint32_t s[OBD_LANES];
+		uint64_t g[OBD_LANES];
+	} steps;
+
+	if (f->pool_at[wide] >= 0)
+		return f->pool_at[wide];
+	for (int k = 0; k < (int)OBD_LANES; k++) {
+		int64_t v = (int64_t)f->lane * (k % OBN_HALF) + (int64_t)f->half * (k / OBN_HALF);
+
+		if (wide)
+			steps.g[k] = (uint64_t)v;
+		else
+			steps.s[k] = (uint32_t)v;
+	}
+	return f->pool_at[wide] = x_pool(&u->x, &steps, wide ? 256 : 128);
+}
+
 void obn_spread(struct obn_unit *u, int reg, uint32_t slot, uint32_t c, int32_t form, int gpr)
 {
 	bool wide = u->wide[slot];
@@ -130,21 +151,7 @@ void obn_spread(struct obn_unit *u, int reg, uint32_t slot, uint32_t c, int32_t 
 	}
 	if (!form)
 		return;
-	struct obn_form f = u->forms[form];
-	union {
-		uint32_t s[OBD_LANES];
-		uint64_t g[OBD_LANES];
-	} steps;
-
-	for (int k = 0; k < (int)OBD_LANES; k++) {
-		int64_t v = (int64_t)f.lane * (k % OBN_HALF) + (int64_t)f.half * (k / OBN_HALF);
-
-		if (wide)
-			steps.g[k] = (uint64_t)v;
-		else
-			steps.s[k] = (uint32_t)v;
-	}
-	int32_t at = x_pool(&u->x, &steps, wide ? 256 : 128);
+	int32_t at = steps_of(u, &u->forms[form], wide);
 
 	x_vm(&u->x, V(1, 1, w, wide ? 0xd4u : 0xfeu), how, reg, reg,
 		(struct x_mem){ X_POOL, at + (int32_t)(c * u->chunk_bytes) });

@@ -130,7 +130,7 @@ static void write_block(struct obn_unit *u, struct obn_block *b)
 {
 	obn_block_begin(u, b);
 	b->code = u->x.n;
-	for (uint32_t i = b->first; i < b->last && !u->failed && !u->x.failed;) {
+	for (uint32_t i = b->first; i < b->last && !obn_failed(u);) {
 		uint32_t op = u->f->code[i].op;
 
 		obn_step(u);
@@ -155,7 +155,7 @@ static void write_block(struct obn_unit *u, struct obn_block *b)
 static void write_all(struct obn_unit *u)
 {
 	obn_write_leave(u);
-	for (uint32_t k = 0; k < u->n_blocks; k++)
+	for (uint32_t k = 0; k < u->n_blocks && !obn_failed(u); k++)
 		if (u->blocks[k].seen)
 			write_block(u, &u->blocks[k]);
 	obn_write_exits(u);
@@ -256,13 +256,13 @@ static bool make(struct obn_unit *u, struct obd_native *n)
 	write_all(u);
 	entries = calloc(u->n_blocks, sizeof(*entries));
 	n->entry = calloc(u->f->n_code, sizeof(*n->entry));
-	for (uint32_t k = 0; entries && k < u->n_blocks; k++)
+	for (uint32_t k = 0; entries && k < u->n_blocks && !obn_failed(u); k++)
 		if (u->blocks[k].seen) {
 			entries[k] = u->x.n;
 			obn_write_entry(u, &u->blocks[k]);
 		}
 	x_finish(&u->x);
-	if (entries && n->entry && !u->failed && !u->x.failed && keep_checks(u, n)) {
+	if (entries && n->entry && !obn_failed(u) && keep_checks(u, n)) {
 		n->size = u->x.n;
 		n->code = obd_code_memory_add(u->x.p, n->size);
 	}

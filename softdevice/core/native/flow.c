@@ -7,8 +7,7 @@
 #include "softdevice/core/native/unit.h"
 
 /* larger functions stay with the interpreter: blocks * slots */
-#define MAX_CELLS  ((uint64_t)8 << 20)
-#define MAX_PASSES 32u
+#define MAX_CELLS ((uint64_t)8 << 20)
 
 /* Does the operation read or write registers of 128 bits as a whole? Others do so by halves. */
 static bool whole_128(uint32_t op)
@@ -183,7 +182,7 @@ static bool find_live(struct obn_unit *u)
 	ok = now && u->live_in && u->live_out;
 	for (uint32_t pass = 0; ok && changed; pass++) {
 		changed = false;
-		ok = pass < MAX_PASSES;
+		ok = pass < OBN_MAX_PASSES;
 		for (uint32_t k = u->n_blocks; k-- > 0;) {
 			const struct obn_block *b = &u->blocks[k];
 			uint64_t *in = u->live_in + (size_t)k * u->words;

@@ -133,7 +133,7 @@ static void write_exit(struct obn_unit *u, const struct obn_exit *e)
 
 void obn_write_exits(struct obn_unit *u)
 {
-	for (uint32_t k = 0; k < u->n_exits && !u->failed; k++)
+	for (uint32_t k = 0; k < u->n_exits && !obn_failed(u); k++)
 		write_exit(u, &u->exits[k]);
 }
 

@@ -31,7 +31,7 @@ static int32_t form_of(struct obn_unit *u, int64_t lane, int64_t half)
 			return (int32_t)k;
 	if (u->n_forms == OBN_MAX_FORMS)
 		return OBN_VARIES;
-	u->forms[u->n_forms] = (struct obn_form){ (int32_t)lane, (int32_t)half };
+	u->forms[u->n_forms] = (struct obn_form){ (int32_t)lane, (int32_t)half, { -1, -1 } };
 	return (int32_t)u->n_forms++;
 }
 
@@ -283,7 +283,9 @@ bool obn_find_linear(struct obn_unit *u)
 	for (uint32_t s = 0; s < f->n_slots; s++)
 		u->entry[s] = u->fixed[s] ? 0 : OBN_VARIES;
 	u->blocks[0].seen = true;
-	while (j.changed) {
+	for (uint32_t pass = 0; j.changed; pass++) {
+		if (pass == OBN_MAX_PASSES)
+			return false;
 		j.changed = false;
 		for (uint32_t k = 0; k < u->n_blocks; k++) {
 			const struct obn_block *b = &u->blocks[k];

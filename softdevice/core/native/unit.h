@@ -25,9 +25,12 @@
 
 struct obn_form {
 	int32_t lane, half;
+	int32_t pool_at[2]; /* by width: where the constants hold its steps; -1: nowhere yet */
 };
-#define OBN_NONE  0xffffffffu
-#define OBN_PREDS 64u /* further predicates are never known to be the same in all lanes */
+
+#define OBN_NONE       0xffffffffu
+#define OBN_PREDS      64u /* further predicates are never known to be the same in all lanes */
+#define OBN_MAX_PASSES 32u /* over all blocks; code with longer chains of jumps back has no code */
 
 struct obn_block {
 	uint32_t first, last; /* instructions; `last` is exclusive */
@@ -100,6 +103,12 @@ struct obn_unit {
 	bool failed;
 };
 
+/* No code is made: it is too large, there is no memory, or its parts disagree. */
+static inline bool obn_failed(const struct obn_unit *u)
+{
+	return u->failed || u->x.failed;
+}
+
 /* ---- flow.c ---- */
 
 /* Calls fn for each slot that the instruction reads, or writes, predicates excluded. */
@@ -131,7 +140,7 @@ static inline bool obn_pred_same(const struct obn_unit *u, uint32_t p)
 	return p < OBN_PREDS && u->same >> p & 1;
 }
 
-/* linear.c. The live registers are known. False: no memory. */
+/* linear.c. The live registers are known. False: too many passes, or no memory. */
 bool obn_find_linear(struct obn_unit *u);
 
 /* ---- ops.c ---- */

@@ -364,6 +364,62 @@ TEST(long_blocks)
 	free(text);
 }
 
+/*
+ * n blocks, each of which branches to the one before it in the text. They read no registers, not even those
+ * of constants, so that only the search for linear values takes many passes.
+ */
+static struct obd_program *load_reversed(uint32_t n)
+{
+	size_t room = (size_t)n * 64 + 1024, at;
+	char *text = malloc(room);
+
+	CHECK(text != NULL);
+	at = (size_t)snprintf(text, room,
+		HEAD ".visible .entry k(.param .u64 p)\n{\n	.reg .b32 %%r<4>;\n	.reg .b64 "
+		     "%%d<4>;\n	ld.param.u64 %%d0, [p];\n	mov.u32 %%r0, "
+		     "%%tid.x;\n	mul.wide.u32 %%d1, %%r0, 4;\n	add.u64 %%d1, %%d1, "
+		     "%%d0;\n	st.global.u32 [%%d1], %%r0;\n	bra L%u;\nL0:\n	ret;\n",
+		n);
+	for (uint32_t i = 1; i <= n; i++)
+		at += (size_t)snprintf(text + at, room - at,
+			"L%u:	mov.u32 %%r1, %%clock; bra L%u;\n", i, i - 1);
+	snprintf(text + at, room - at, "}\n");
+	struct obd_program *p = device_load_good(text);
+
+	free(text);
+	return p;
+}
+
+/* The code of the kernel for blocks whose rows are whole warps; NULL: it has none. */
+static const struct obd_native *code_of(struct obd_program *p)
+{
+	const struct obd_entry *e =
+		(const struct obd_entry *)(const void *)obd_program_kernel(p, "k");
+	const struct obd_native *n = e->func->native[OBD_NATIVE_ROWS];
+
+	return n && n->entry ? n : NULL;
+}
+
+/* The number of passes over the blocks is limited. Beyond that the interpreter runs the function. */
+TEST(reversed_blocks)
+{
+	static const uint32_t numbers[] = { 31, 32, 30000 };
+	struct obd_env env = device_env();
+	uint32_t *out = device_take(NULL, 64 * 4, 256);
+	uint64_t params = (uintptr_t)out;
+
+	CHECK(env.alloc && out);
+	for (int k = 0; k < 3; k++) {
+		struct obd_program *p = load_reversed(numbers[k]);
+
+		out[63] = 0;
+		CHECK_INT(device_run(p, "k", 1, 64, &params), CUDA_SUCCESS);
+		CHECK_INT(out[63], 63);
+		CHECK((code_of(p) != NULL) == (has_native() && k == 0));
+		device_end(p);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	return test_main(argc, argv);
