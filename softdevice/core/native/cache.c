@@ -46,11 +46,6 @@ void obn_vec_move(struct obn_unit *u, int d, int s)
 	x_v(&u->x, V(1, 1, 0, 0x6fu), obn_how(u), d, 0, s);
 }
 
-static uint32_t chunks_of(const struct obn_unit *u, uint32_t slot)
-{
-	return u->wide[slot] ? 2 * u->chunks : u->chunks;
-}
-
 static uint32_t spread_key(const struct obn_unit *u, uint32_t slot)
 {
 	return u->f->n_slots * u->chunks + slot;
@@ -214,7 +209,7 @@ void obn_vector_done(struct obn_unit *u, uint32_t slot)
 
 void obn_in_memory(struct obn_unit *u, uint32_t slot)
 {
-	for (uint32_t c = 0; c < chunks_of(u, slot); c++)
+	for (uint32_t c = 0; c < obn_chunks(u, slot); c++)
 		drop_key(u, slot * u->chunks + c);
 	obn_vector_done(u, slot);
 }
@@ -291,7 +286,7 @@ int obn_scalar_get(struct obn_unit *u, uint32_t slot)
 void obn_scalar_set(struct obn_unit *u, uint32_t slot, int reg, int32_t form)
 {
 	drop_scalar(u, slot);
-	for (uint32_t c = 0; c < chunks_of(u, slot); c++)
+	for (uint32_t c = 0; c < obn_chunks(u, slot); c++)
 		drop_key(u, slot * u->chunks + c);
 	drop_key(u, spread_key(u, slot));
 	u->gpr[reg] = (struct obn_reg){ slot, slot, u->clock, true };
@@ -337,7 +332,7 @@ void obn_flush_slot(struct obn_unit *u, uint32_t slot)
 
 	if (u->fixed[slot] || (form != OBN_VARIES && u->in_memory[slot]))
 		return;
-	for (uint32_t c = 0; c < chunks_of(u, slot); c++) {
+	for (uint32_t c = 0; c < obn_chunks(u, slot); c++) {
 		uint32_t key = slot * u->chunks + c;
 
 		if (form != OBN_VARIES) {

@@ -50,6 +50,7 @@ struct obn_reg {
 #define OBN_PRED_KEY 0x40000000u /* + number: a predicate in a general register */
 
 struct obn_exit;
+struct obn_kept;
 struct obn_jump {
 	uint32_t at, block;
 };
@@ -98,10 +99,18 @@ struct obn_unit {
 	uint32_t refuse, leave; /* offsets of the code that leaves */
 	struct obn_exit *exits;
 	uint32_t n_exits, cap_exits;
+	struct obn_kept *kept; /* what the exits store */
+	uint32_t n_kept, cap_kept;
 	struct obn_jump *jumps;
 	uint32_t n_jumps, cap_jumps;
 	bool failed;
 };
+
+/* How many vector registers hold a slot. */
+static inline uint32_t obn_chunks(const struct obn_unit *u, uint32_t slot)
+{
+	return u->wide[slot] ? 2 * u->chunks : u->chunks;
+}
 
 /* No code is made: it is too large, there is no memory, or its parts disagree. */
 static inline bool obn_failed(const struct obn_unit *u)

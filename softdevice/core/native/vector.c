@@ -494,7 +494,7 @@ static bool has_code(const struct obn_unit *u, uint32_t op)
 bool obn_vector(struct obn_unit *u, uint32_t i)
 {
 	const struct obd_insn *in = &u->f->code[i];
-	uint32_t n = u->wide[in->d] ? 2 * u->chunks : u->chunks;
+	uint32_t n = obn_chunks(u, in->d);
 
 	if (!has_code(u, in->op))
 		return false;
@@ -518,7 +518,7 @@ bool obn_guarded_vector(struct obn_unit *u, uint32_t guard)
 		return false;
 	bool wide = u->wide[in->d];
 
-	n = wide ? 2 * u->chunks : u->chunks;
+	n = obn_chunks(u, in->d);
 	for (uint32_t c = 0; c < n; c++) {
 		obn_step(u);
 		int d = obn_vector_new(u), pred = obn_pred_get(u, p);
