@@ -9,12 +9,11 @@
 #include "softdevice/core/native/code_memory.h"
 #include "softdevice/core/native/unit.h"
 
-#define W(field) ((struct x_mem){ RBP, (int32_t)offsetof(struct obd_warp, field) })
-
-#define MAX_CODE_LENGTH 100000u /* instructions; longer functions stay with the interpreter */
-#define MAX_SLOTS       16000u
-#define REFUSALS        32u /* of entries, before the code is made again */
-#define MAX_MADE        8u
+/* larger functions stay with the interpreter */
+#define MAX_INSTRUCTIONS 100000u
+#define MAX_SLOTS        16000u
+#define REFUSALS         32u /* of entries, before the code is made again */
+#define MAX_MADE         8u  /* how often code is made for a function, of one kind */
 
 /* ---- one function ---- */
 
@@ -64,9 +63,9 @@ static void write_branch(struct obn_unit *u, uint32_t i)
 		}
 	}
 	if (target <= i) {
-		x_mem_imm(x, X_CMP, true, W(budget), 0);
+		x_mem_imm(x, X_CMP, true, OBN_WARP(budget), 0);
 		obn_exit(u, CC_LE, i);
-		x_mem_imm(x, X_SUB, true, W(budget), 1);
+		x_mem_imm(x, X_SUB, true, OBN_WARP(budget), 1);
 	}
 	if (b->next[1] == OBN_NONE)
 		u->failed = true;
@@ -113,7 +112,7 @@ static uint32_t write_instruction(struct obn_unit *u, uint32_t i)
 				int v = obn_vector_new(u), d = obn_scalar_new(u);
 
 				obn_vector_chunk(u, i, 0, v);
-				x_v(&u->x, V(1, 1, (uint32_t)u->wide[in->d], 0x7eu),
+				x_v(&u->x, V(1, P66, (uint32_t)u->wide[in->d], 0x7eu),
 					(struct x_how){ .len = 0, .imm = -1 }, v, 0, d);
 				obn_scalar_set(u, in->d, d, 0);
 				done = true;
@@ -183,8 +182,8 @@ static bool allocate(struct obn_unit *u)
 	if (!u->last_use || !u->in_memory || !u->listed || !u->linear || !u->where || !u->number)
 		return false;
 	for (uint32_t i = 0; i < u->f->n_code; i++)
-		u->number[i + 1] = u->number[i] +
-			(u->f->code[i].op != OBD_OP_guard && u->f->code[i].op != OBD_OP_round);
+		u->number[i + 1] =
+			u->number[i] + (obn_op_info(u->f->code[i].op)->special != OBN_PREFIX);
 	for (int i = 0; i < 32; i++)
 		u->vec[i].key = OBN_NONE;
 	memset(u->where, 0xff, (size_t)n * (u->chunks + 1) * sizeof(*u->where));
@@ -250,7 +249,7 @@ static bool make(struct obn_unit *u, struct obd_native *n)
 {
 	uint32_t *entries;
 
-	if (u->f->n_code > MAX_CODE_LENGTH || u->f->n_slots > MAX_SLOTS || !allocate(u) ||
+	if (u->f->n_code > MAX_INSTRUCTIONS || u->f->n_slots > MAX_SLOTS || !allocate(u) ||
 		!obn_flow(u))
 		return false;
 	write_all(u);

@@ -6,8 +6,6 @@
 #include "softdevice/core/engine/exec.h"
 #include "softdevice/core/native/unit.h"
 
-#define W(field) ((struct x_mem){ RBP, (int32_t)offsetof(struct obd_warp, field) })
-
 /* What an exit stores. The list has the predicates first, then vectors, then linear values. */
 struct obn_kept {
 	uint32_t key; /* a predicate; the key of a vector; the slot of a linear value */
@@ -27,13 +25,13 @@ void obn_count(struct obn_unit *u, uint32_t upto)
 	uint32_t n = u->number[upto] - u->number[u->counted];
 
 	if (n)
-		x_mem_imm(&u->x, X_ADD, true, W(count), (int32_t)n);
+		x_mem_imm(&u->x, X_ADD, true, OBN_WARP(count), (int32_t)n);
 	u->counted = upto;
 }
 
 /*
- * Removes from the list of linear values those that no exit at i or later must store. Without this, the time
- * for long blocks grows with its square.
+ * Removes from the list the linear values that no exit at i or later must store. Without this, the
+ * time for a block would grow with the square of its length.
  */
 static void shorten_list(struct obn_unit *u, uint32_t i)
 {
@@ -138,10 +136,10 @@ static void write_exit(struct obn_unit *u, const struct obn_exit *e)
 			obn_vec_store(u, obn_slot_at(u, k->key, c), u->t0);
 		}
 	if (e->count)
-		x_mem_imm(x, X_ADD, true, W(count), e->count);
+		x_mem_imm(x, X_ADD, true, OBN_WARP(count), e->count);
 	if (!e->returned)
 		x_mov_imm(x, RAX, (uint64_t)(uintptr_t)(u->f->code + e->at));
-	x_store(x, true, W(from), RAX);
+	x_store(x, true, OBN_WARP(from), RAX);
 	uint32_t jump = x_jump(x, -1);
 
 	x_to(x, jump, u->leave);
@@ -183,18 +181,18 @@ static void check_linear(struct obn_unit *u, uint32_t slot, int32_t form)
 	x_store(x, true, obn_home_at(u, slot), RAX);
 	for (uint32_t c = 0; c < n; c++) {
 		obn_spread(u, u->t0, slot, c, form, RAX);
-		x_vm(x, V(1, 1, 0, 0xefu), how, u->t0, u->t0, obn_slot_at(u, slot, c)); /* vpxord */
+		x_vm(x, VPXOR, how, u->t0, u->t0, obn_slot_at(u, slot, c)); /* vpxord */
 		if (c)
-			x_v(x, V(1, 1, 0, 0xebu), how, u->t1, u->t1, u->t0); /* vpord */
+			x_v(x, VPOR, how, u->t1, u->t1, u->t0); /* vpord */
 		else
 			obn_vec_move(u, u->t1, u->t0);
 	}
 	if (x->wide) {
-		x_v(x, V(2, 1, 0, 0x27u), how, 1, u->t1, u->t1); /* vptestmd k1 */
+		x_v(x, V(2, P66, 0, 0x27u), how, 1, u->t1, u->t1); /* vptestmd k1 */
 		x_v(x, V(1, 0, 0, 0x98u), (struct x_how){ .len = 0, .imm = -1, .vex = true }, 1, 0,
 			1); /* kortestw */
 	} else {
-		x_v(x, V(2, 1, 0, 0x17u), how, u->t1, 0, u->t1); /* vptest */
+		x_v(x, V(2, P66, 0, 0x17u), how, u->t1, 0, u->t1); /* vptest */
 	}
 	uint32_t jump = x_jump(x, CC_NE);
 
