@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -44,6 +45,17 @@ static struct ob_ids handles = OB_IDS_INIT(KIND_PHYSICAL, OBD_PHYSICAL_MAX);
 
 /* ---- the devices' files; callers hold the lock ---- */
 
+bool obd_file_size_allowed(uint64_t size)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && size > limit.rlim_cur) {
+		errno = EFBIG;
+		return false;
+	}
+	return true;
+}
+
 static bool backing_open(struct obd_device *device)
 {
 	uint64_t units = device->total / OBD_UNIT;
@@ -54,7 +66,8 @@ static bool backing_open(struct obd_device *device)
 	if (!device->backing_map)
 		return false;
 	device->backing = memfd_create("outboard-softdevice", MFD_CLOEXEC);
-	if (device->backing >= 0 && ftruncate(device->backing, (off_t)device->total) == 0)
+	if (device->backing >= 0 && obd_file_size_allowed(device->total) &&
+		ftruncate(device->backing, (off_t)device->total) == 0)
 		return true;
 	ob_error("cannot create the file that holds the software device's memory (memfd_create: "
 		 "%s): cuMemCreate fails. Raise the limits on address space and file size "

@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * Memory of cuMemCreate, for vmm.c and vmm_share.c. The functions take the lock of vmm.c, except
- * obd_physical_file.
+ * obd_file_size_allowed and obd_physical_file.
  */
 #ifndef OBD_VMM_INSIDE_H
 #define OBD_VMM_INSIDE_H
@@ -28,6 +28,11 @@ struct obd_physical {
 	bool imported;            /* the device is not charged for it */
 };
 
+/*
+ * Whether the process may make files of this size. Above its limit ftruncate raises SIGXFSZ, also for
+ * files in memory. False: errno is EFBIG.
+ */
+bool obd_file_size_allowed(uint64_t size);
 /* Creates the file of its own. False: the system has no memory or descriptors for it. */
 bool obd_physical_file(struct obd_physical *physical);
 /*

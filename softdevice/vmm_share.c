@@ -34,7 +34,8 @@ bool obd_physical_file(struct obd_physical *physical)
 
 	if (fd < 0)
 		return false;
-	if (ftruncate(fd, (off_t)(physical->size + OBD_PAGE)) != 0 ||
+	if (!obd_file_size_allowed(physical->size + OBD_PAGE) ||
+		ftruncate(fd, (off_t)(physical->size + OBD_PAGE)) != 0 ||
 		pwrite(fd, &description, sizeof description, (off_t)physical->size) !=
 			(ssize_t)sizeof description ||
 		fcntl(fd, F_ADD_SEALS, SEALS) != 0) {

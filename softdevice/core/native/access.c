@@ -4,8 +4,6 @@
 #include "softdevice/core/engine/exec.h"
 #include "softdevice/core/native/unit.h"
 
-#define W(field) ((struct x_mem){ RBP, (int32_t)offsetof(struct obd_warp, field) })
-
 static uint32_t cell_bytes(uint32_t op)
 {
 	switch (op) {
@@ -42,8 +40,9 @@ static bool is_shared(uint32_t op)
 }
 
 /*
- * RDX = the address of lane 0, after the checks that all bytes from `low` to `high`, relative to it, are
- * in the memory, and that it is aligned. An access that does not pass is left to the interpreter.
+ * RDX = the address of lane 0, after the checks that all bytes from `low` to `high`, relative to
+ * it, are in the memory, and that it is aligned. An access that does not pass is left to the
+ * interpreter.
  */
 static void address(struct obn_unit *u, uint32_t i, int32_t low, int32_t high)
 {
@@ -59,24 +58,24 @@ static void address(struct obn_unit *u, uint32_t i, int32_t low, int32_t high)
 			x_movsxd(x, RDX, a);
 		else
 			x_mov(x, false, RDX, a);
-		x_shift(x, 4, true, RDX, (uint32_t)__builtin_ctz(cell_bytes(in->op)));
+		x_shift(x, X_SHL, true, RDX, (uint32_t)__builtin_ctz(cell_bytes(in->op)));
 		x_alu(x, X_ADD, true, RDX, base);
 		a = RDX;
 	}
 	x_lea(x, !shared, RDX, (struct x_mem){ a, (int32_t)in->u.imm });
 	if (shared)
-		x_load(x, false, RCX, W(shared_bytes));
+		x_load(x, false, RCX, OBN_WARP(shared_bytes));
 	else
-		x_load(x, true, RCX, W(window_size));
+		x_load(x, true, RCX, OBN_WARP(window_size));
 	x_alu_imm(x, X_SUB, true, RCX, high - low);
 	obn_exit(u, CC_B, i);
 	x_lea(x, !shared, RAX, (struct x_mem){ RDX, low });
 	if (!shared)
-		x_alu_mem(x, X_SUB, true, RAX, W(window_base));
+		x_alu_mem(x, X_SUB, true, RAX, OBN_WARP(window_base));
 	x_alu(x, X_CMP, true, RAX, RCX);
 	obn_exit(u, CC_A, i);
 	if (shared)
-		x_alu_mem(x, X_ADD, true, RDX, W(shared_base));
+		x_alu_mem(x, X_ADD, true, RDX, OBN_WARP(shared_base));
 	if (in->e & 0xff) {
 		x_test_imm(x, RDX, in->e & 0xff);
 		obn_exit(u, CC_NE, i);
@@ -91,17 +90,17 @@ static void record(struct obn_unit *u, uint32_t i, enum obd_mem_form form, struc
 	if (is_shared(u->f->code[i].op))
 		return;
 	x_mov_imm(x, RAX, (uint64_t)(uintptr_t)(u->f->code + i) + form);
-	x_store(x, true, W(mem_in), RAX);
-	x_store_imm(x, false, W(mem_mask), -1);
+	x_store(x, true, OBN_WARP(mem_in), RAX);
+	x_store_imm(x, false, OBN_WARP(mem_mask), -1);
 	if (form != OBD_MEM_HALVES) {
-		x_store(x, true, W(mem_first), RDX);
+		x_store(x, true, OBN_WARP(mem_first), RDX);
 		return;
 	}
-	x_store(x, true, W(addr), RDX);
+	x_store(x, true, OBN_WARP(addr), RDX);
 	x_lea(x, true, RAX, (struct x_mem){ RDX, f.lane });
-	x_store(x, true, W(addr[1]), RAX);
+	x_store(x, true, OBN_WARP(addr[1]), RAX);
 	x_lea(x, true, RAX, (struct x_mem){ RDX, f.half });
-	x_store(x, true, W(addr[OBN_HALF]), RAX);
+	x_store(x, true, OBN_WARP(addr[OBN_HALF]), RAX);
 }
 
 /* From the address of lane 0 to that of the first lane of a chunk. */
@@ -124,12 +123,12 @@ static void load_rows(
 		struct x_mem m = chunk_at(u, f, c, wide);
 
 		if (f.lane == 0) /* vpbroadcast */
-			x_vm(&u->x, wide ? V(2, 1, u->x.wide, 0x59u) : V(2, 1, 0, 0x58u),
-				obn_how(u), d, 0, m);
+			x_vm(&u->x, wide ? V(2, P66, u->x.wide, 0x59u) : VPBROADCASTD, obn_how(u),
+				d, 0, m);
 		else if (cell >= 4)
 			obn_vec_load(u, d, m);
 		else /* vpmovzxbd, vpmovzxwd */
-			x_vm(&u->x, V(2, 1, 0, cell == 1 ? 0x31u : 0x33u), obn_how(u), d, 0, m);
+			x_vm(&u->x, V(2, P66, 0, cell == 1 ? 0x31u : 0x33u), obn_how(u), d, 0, m);
 		obn_vector_set(u, in->d, c, d);
 	}
 	obn_vector_done(u, in->d);
@@ -149,7 +148,7 @@ static void store_rows(
 		if (cell >= 4)
 			obn_vec_store(u, m, v);
 		else /* vpmovdb, vpmovdw */
-			x_vm(&u->x, V(2, 2, 0, cell == 1 ? 0x31u : 0x33u), obn_how(u), v, 0, m);
+			x_vm(&u->x, V(2, PF3, 0, cell == 1 ? 0x31u : 0x33u), obn_how(u), v, 0, m);
 	}
 }
 
@@ -189,7 +188,7 @@ bool obn_access(struct obn_unit *u, uint32_t i, int32_t form)
 		(f.lane > INT16_MAX || f.lane < 0 || f.half > INT16_MAX || f.half < INT16_MIN))
 		return false;
 	if (indexed)
-		f = (struct obn_form){ f.lane * cell, f.half * cell };
+		f = (struct obn_form){ .lane = f.lane * cell, .half = f.half * cell };
 	if (load && form == 0) {
 		address(u, i, 0, cell);
 		record(u, i, OBD_MEM_SAME, f);
@@ -224,7 +223,7 @@ static void launch_field(struct obn_unit *u, size_t field)
 {
 	struct x_buf *x = &u->x;
 
-	x_load(x, true, RAX, W(cta));
+	x_load(x, true, RAX, OBN_WARP(cta));
 	x_load(x, true, RAX, (struct x_mem){ RAX, (int32_t)offsetof(struct obd_cta, launch) });
 	x_load(x, true, RAX, (struct x_mem){ RAX, (int32_t)field });
 }
@@ -245,7 +244,7 @@ static void special_register(struct obn_unit *u, uint32_t which, int d)
 				(int32_t)(offsetof(struct obd_grid, block) +
 					4 * (which - OBD_SREG_NTID_X)) });
 	} else if (which <= OBD_SREG_CTAID_Z) {
-		x_load(x, true, RAX, W(cta));
+		x_load(x, true, RAX, OBN_WARP(cta));
 		x_load(x, false, d,
 			(struct x_mem){ RAX,
 				(int32_t)(offsetof(struct obd_cta, ctaid) +
@@ -257,7 +256,7 @@ static void special_register(struct obn_unit *u, uint32_t which, int d)
 				(int32_t)(offsetof(struct obd_grid, grid) +
 					4 * (which - OBD_SREG_NCTAID_X)) });
 	} else if (which == OBD_SREG_WARPID) {
-		x_load(x, false, d, W(id));
+		x_load(x, false, d, OBN_WARP(id));
 	} else {
 		x_mov_imm(x, d, which == OBD_SREG_ONE);
 	}
@@ -304,7 +303,7 @@ bool obn_value(struct obn_unit *u, uint32_t i, int32_t form)
 		break;
 	case OBD_OP_thread_index:
 		d = obn_scalar_new(u);
-		x_load(x, true, RAX, W(cta));
+		x_load(x, true, RAX, OBN_WARP(cta));
 		x_load(x, false, d,
 			(struct x_mem){ RAX,
 				(int32_t)(offsetof(struct obd_cta, first_thread) + 4u * in->e) });
@@ -322,12 +321,12 @@ bool obn_value(struct obn_unit *u, uint32_t i, int32_t form)
 	case OBD_OP_cvta_shared:
 		d = obn_scalar_new(u);
 		x_mov(x, false, d, obn_scalar_get(u, in->a));
-		x_alu_mem(x, X_ADD, true, d, W(shared_base));
+		x_alu_mem(x, X_ADD, true, d, OBN_WARP(shared_base));
 		break;
 	case OBD_OP_to_shared:
 		d = obn_scalar_new(u);
 		x_mov(x, true, d, obn_scalar_get(u, in->a));
-		x_alu_mem(x, X_SUB, false, d, W(shared_base));
+		x_alu_mem(x, X_SUB, false, d, OBN_WARP(shared_base));
 		break;
 	default:
 		return false;
@@ -399,7 +398,7 @@ uint32_t obn_handler(struct obn_unit *u, uint32_t i)
 		skip = x_jump(x, CC_E);
 	}
 	x_mov_imm(x, RDI, (uint64_t)(uintptr_t)(f->code + i));
-	x_store(x, true, W(from), RDI);
+	x_store(x, true, OBN_WARP(from), RDI);
 	x_mov(x, true, RSI, RBX);
 	x_mov_imm(x, RDX, OBD_FULL_MASK);
 	x_mov(x, true, RCX, RBP);

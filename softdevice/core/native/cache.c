@@ -2,8 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * The processor's registers as a cache of the warp's registers, inside one basic block. A vector
- * register holds one chunk of a slot, or a value that all lanes have; a general register holds the base of a
- * linear value, whose home is behind the slots, or a predicate.
+ * register holds one chunk of a slot, or a value that all lanes have; a general register holds the
+ * base of a linear value, whose home is behind the slots, or a predicate.
  */
 #include <string.h>
 
@@ -33,22 +33,17 @@ struct x_how obn_how(const struct obn_unit *u)
 
 void obn_vec_load(struct obn_unit *u, int reg, struct x_mem m)
 {
-	x_vm(&u->x, V(1, 2, 0, 0x6fu), obn_how(u), reg, 0, m); /* vmovdqu32 */
+	x_vm(&u->x, V(1, PF3, 0, 0x6fu), obn_how(u), reg, 0, m); /* vmovdqu32 */
 }
 
 void obn_vec_store(struct obn_unit *u, struct x_mem m, int reg)
 {
-	x_vm(&u->x, V(1, 2, 0, 0x7fu), obn_how(u), reg, 0, m);
+	x_vm(&u->x, V(1, PF3, 0, 0x7fu), obn_how(u), reg, 0, m);
 }
 
 void obn_vec_move(struct obn_unit *u, int d, int s)
 {
-	x_v(&u->x, V(1, 1, 0, 0x6fu), obn_how(u), d, 0, s);
-}
-
-static uint32_t chunks_of(const struct obn_unit *u, uint32_t slot)
-{
-	return u->wide[slot] ? 2 * u->chunks : u->chunks;
+	x_v(&u->x, V(1, P66, 0, 0x6fu), obn_how(u), d, 0, s);
 }
 
 static uint32_t spread_key(const struct obn_unit *u, uint32_t slot)
@@ -113,6 +108,27 @@ int obn_vector_new(struct obn_unit *u)
 	return best;
 }
 
+/* The constants that a value of this form adds to its base, by lane. */
+static int32_t steps_of(struct obn_unit *u, struct obn_form *f, bool wide)
+{
+	union {
+		uint32_t s[OBD_LANES];
+		uint64_t g[OBD_LANES];
+	} steps;
+
+	if (f->pool_at[wide] >= 0)
+		return f->pool_at[wide];
+	for (int k = 0; k < (int)OBD_LANES; k++) {
+		int64_t v = (int64_t)f->lane * (k % OBN_HALF) + (int64_t)f->half * (k / OBN_HALF);
+
+		if (wide)
+			steps.g[k] = (uint64_t)v;
+		else
+			steps.s[k] = (uint32_t)v;
+	}
+	return f->pool_at[wide] = x_pool(&u->x, &steps, wide ? 256 : 128);
+}
+
 void obn_spread(struct obn_unit *u, int reg, uint32_t slot, uint32_t c, int32_t form, int gpr)
 {
 	bool wide = u->wide[slot];
@@ -120,33 +136,19 @@ void obn_spread(struct obn_unit *u, int reg, uint32_t slot, uint32_t c, int32_t 
 	uint32_t w = wide;
 
 	if (gpr < 0) {
-		x_vm(&u->x, V(2, 1, u->x.wide ? w : 0, 0x58u + w), how, reg, 0,
+		x_vm(&u->x, V(2, P66, u->x.wide ? w : 0, 0x58u + w), how, reg, 0,
 			obn_home_at(u, slot));
 	} else if (u->x.wide) {
-		x_v(&u->x, V(2, 1, w, 0x7cu), how, reg, 0, gpr);
+		x_v(&u->x, V(2, P66, w, 0x7cu), how, reg, 0, gpr);
 	} else {
-		x_v(&u->x, V(1, 1, w, 0x6eu), small, reg, 0, gpr);
-		x_v(&u->x, V(2, 1, 0, 0x58u + w), how, reg, 0, reg);
+		x_v(&u->x, V(1, P66, w, 0x6eu), small, reg, 0, gpr);
+		x_v(&u->x, V(2, P66, 0, 0x58u + w), how, reg, 0, reg);
 	}
 	if (!form)
 		return;
-	struct obn_form f = u->forms[form];
-	union {
-		uint32_t s[OBD_LANES];
-		uint64_t g[OBD_LANES];
-	} steps;
+	int32_t at = steps_of(u, &u->forms[form], wide);
 
-	for (int k = 0; k < (int)OBD_LANES; k++) {
-		int64_t v = (int64_t)f.lane * (k % OBN_HALF) + (int64_t)f.half * (k / OBN_HALF);
-
-		if (wide)
-			steps.g[k] = (uint64_t)v;
-		else
-			steps.s[k] = (uint32_t)v;
-	}
-	int32_t at = x_pool(&u->x, &steps, wide ? 256 : 128);
-
-	x_vm(&u->x, V(1, 1, w, wide ? 0xd4u : 0xfeu), how, reg, reg,
+	x_vm(&u->x, wide ? VPADDQ : VPADDD, how, reg, reg,
 		(struct x_mem){ X_POOL, at + (int32_t)(c * u->chunk_bytes) });
 }
 
@@ -207,7 +209,7 @@ void obn_vector_done(struct obn_unit *u, uint32_t slot)
 
 void obn_in_memory(struct obn_unit *u, uint32_t slot)
 {
-	for (uint32_t c = 0; c < chunks_of(u, slot); c++)
+	for (uint32_t c = 0; c < obn_chunks(u, slot); c++)
 		drop_key(u, slot * u->chunks + c);
 	obn_vector_done(u, slot);
 }
@@ -217,7 +219,7 @@ int obn_nan(struct obn_unit *u)
 	static const uint32_t bits = 0x7fffffff;
 
 	if (!u->nan_loaded)
-		x_vm(&u->x, V(2, 1, 0, 0x58u), obn_how(u), u->nan, 0,
+		x_vm(&u->x, VPBROADCASTD, obn_how(u), u->nan, 0,
 			(struct x_mem){ X_POOL, x_pool(&u->x, &bits, 4) });
 	u->nan_loaded = true;
 	return u->nan;
@@ -284,7 +286,7 @@ int obn_scalar_get(struct obn_unit *u, uint32_t slot)
 void obn_scalar_set(struct obn_unit *u, uint32_t slot, int reg, int32_t form)
 {
 	drop_scalar(u, slot);
-	for (uint32_t c = 0; c < chunks_of(u, slot); c++)
+	for (uint32_t c = 0; c < obn_chunks(u, slot); c++)
 		drop_key(u, slot * u->chunks + c);
 	drop_key(u, spread_key(u, slot));
 	u->gpr[reg] = (struct obn_reg){ slot, slot, u->clock, true };
@@ -330,7 +332,7 @@ void obn_flush_slot(struct obn_unit *u, uint32_t slot)
 
 	if (u->fixed[slot] || (form != OBN_VARIES && u->in_memory[slot]))
 		return;
-	for (uint32_t c = 0; c < chunks_of(u, slot); c++) {
+	for (uint32_t c = 0; c < obn_chunks(u, slot); c++) {
 		uint32_t key = slot * u->chunks + c;
 
 		if (form != OBN_VARIES) {
@@ -413,8 +415,9 @@ void obn_block_begin(struct obn_unit *u, const struct obn_block *b)
 }
 
 /*
- * A value that is linear here is stored for a following block to which it is not. What is linear to the
- * block must be so here: otherwise linear.c and the code disagree, and there is none.
+ * Stores values that are linear here but not at the start of a following block. A value that is
+ * linear there must be linear here, with the same form; otherwise linear.c and the code disagree,
+ * and no code is made.
  */
 static void flush_for(struct obn_unit *u, uint32_t block)
 {

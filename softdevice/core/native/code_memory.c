@@ -5,7 +5,9 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/opt.h"
@@ -28,8 +30,13 @@ static struct {
 #if defined(__x86_64__)
 static void reserve(void)
 {
-	int fd = memfd_create("outboard-code", MFD_CLOEXEC);
 	void *write = MAP_FAILED, *run = MAP_FAILED;
+	struct rlimit file_size;
+
+	/* above this limit ftruncate raises SIGXFSZ, also for memory */
+	if (getrlimit(RLIMIT_FSIZE, &file_size) || file_size.rlim_cur < TOTAL)
+		return;
+	int fd = memfd_create("outboard-code", MFD_CLOEXEC);
 	struct range *all = malloc(sizeof(*all));
 
 	if (fd >= 0 && all && !ftruncate(fd, (off_t)TOTAL)) {
@@ -81,10 +88,9 @@ static void in_child(void)
 
 __attribute__((constructor)) static void start(void)
 {
-	if (ob_opt_on(OB_OPT_JIT)) {
+	/* without the handlers a child would take the parent's range for its own */
+	if (ob_opt_on(OB_OPT_JIT) && !pthread_atfork(before_fork, in_parent, in_child))
 		reserve();
-		pthread_atfork(before_fork, in_parent, in_child);
-	}
 }
 #endif
 
@@ -98,8 +104,7 @@ static size_t rounded(size_t size)
 	return (size + GRAIN - 1) & ~(GRAIN - 1);
 }
 
-void *obd_code_memory_add(
-	size_t size, void (*fix)(void *user, char *write, const char *run), void *user)
+void *obd_code_memory_add(const void *code, size_t size)
 {
 	size_t n = rounded(size), at = TOTAL;
 
@@ -122,7 +127,7 @@ void *obd_code_memory_add(
 	pthread_mutex_unlock(&memory.lock);
 	if (at == TOTAL)
 		return NULL;
-	fix(user, memory.write + at, memory.run + at);
+	memcpy(memory.write + at, code, size);
 	return memory.run + at;
 }
 

@@ -2,9 +2,9 @@
 /* Copyright The Outboard Authors */
 /*
  * Memory for machine code. One range of the process, mapped twice: the code is written through one
- * mapping and executed through the other, so that no address is both. It is reserved when the library
- * is loaded, because a sandbox may forbid executable memory later. Pages take memory when they are first
- * written. Any thread.
+ * mapping and executed through the other, so that no address is both. It is reserved when the
+ * library is loaded, because a sandbox may forbid executable memory later. Pages take memory when
+ * they are first written. Any thread.
  */
 #ifndef OBD_CORE_CODE_MEMORY_H
 #define OBD_CORE_CODE_MEMORY_H
@@ -12,14 +12,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* False: the system gives no such memory, or the processor has no code generator. */
+/* False: switched off (OUTBOARD_OPT=-jit), not x86-64, or the system gives no such memory. */
 bool obd_code_memory_ready(void);
 /*
- * Takes `size` bytes for code and calls `fix`, which writes the code to `write`; it runs at `run`. Returns
- * `run`. NULL: no memory is left, and `fix` was not called.
+ * Copies `size` bytes of code, which must not depend on its address. Returns where it runs. NULL:
+ * no memory is left.
  */
-void *obd_code_memory_add(
-	size_t size, void (*fix)(void *user, char *write, const char *run), void *user);
+void *obd_code_memory_add(const void *code, size_t size);
 /* p: from obd_code_memory_add, with the same size. No thread runs it any more. */
 void obd_code_memory_remove(void *p, size_t size);
 

@@ -9,12 +9,11 @@
 #include "softdevice/core/native/code_memory.h"
 #include "softdevice/core/native/unit.h"
 
-#define W(field) ((struct x_mem){ RBP, (int32_t)offsetof(struct obd_warp, field) })
-
-#define MAX_CODE_LENGTH 100000u /* instructions; longer functions stay with the interpreter */
-#define MAX_SLOTS       16000u
-#define REFUSALS        32u /* of entries, before the code is made again */
-#define MAX_MADE        8u
+/* larger functions stay with the interpreter */
+#define MAX_INSTRUCTIONS 100000u
+#define MAX_SLOTS        16000u
+#define REFUSALS         32u /* of entries, before the code is made again */
+#define MAX_MADE         8u  /* how often code is made for a function, of one kind */
 
 /* ---- one function ---- */
 
@@ -64,9 +63,9 @@ static void write_branch(struct obn_unit *u, uint32_t i)
 		}
 	}
 	if (target <= i) {
-		x_mem_imm(x, X_CMP, true, W(budget), 0);
+		x_mem_imm(x, X_CMP, true, OBN_WARP(budget), 0);
 		obn_exit(u, CC_LE, i);
-		x_mem_imm(x, X_SUB, true, W(budget), 1);
+		x_mem_imm(x, X_SUB, true, OBN_WARP(budget), 1);
 	}
 	if (b->next[1] == OBN_NONE)
 		u->failed = true;
@@ -113,7 +112,7 @@ static uint32_t write_instruction(struct obn_unit *u, uint32_t i)
 				int v = obn_vector_new(u), d = obn_scalar_new(u);
 
 				obn_vector_chunk(u, i, 0, v);
-				x_v(&u->x, V(1, 1, (uint32_t)u->wide[in->d], 0x7eu),
+				x_v(&u->x, V(1, P66, (uint32_t)u->wide[in->d], 0x7eu),
 					(struct x_how){ .len = 0, .imm = -1 }, v, 0, d);
 				obn_scalar_set(u, in->d, d, 0);
 				done = true;
@@ -130,7 +129,7 @@ static void write_block(struct obn_unit *u, struct obn_block *b)
 {
 	obn_block_begin(u, b);
 	b->code = u->x.n;
-	for (uint32_t i = b->first; i < b->last && !u->failed && !u->x.failed;) {
+	for (uint32_t i = b->first; i < b->last && !obn_failed(u);) {
 		uint32_t op = u->f->code[i].op;
 
 		obn_step(u);
@@ -155,7 +154,7 @@ static void write_block(struct obn_unit *u, struct obn_block *b)
 static void write_all(struct obn_unit *u)
 {
 	obn_write_leave(u);
-	for (uint32_t k = 0; k < u->n_blocks; k++)
+	for (uint32_t k = 0; k < u->n_blocks && !obn_failed(u); k++)
 		if (u->blocks[k].seen)
 			write_block(u, &u->blocks[k]);
 	obn_write_exits(u);
@@ -183,8 +182,8 @@ static bool allocate(struct obn_unit *u)
 	if (!u->last_use || !u->in_memory || !u->listed || !u->linear || !u->where || !u->number)
 		return false;
 	for (uint32_t i = 0; i < u->f->n_code; i++)
-		u->number[i + 1] = u->number[i] +
-			(u->f->code[i].op != OBD_OP_guard && u->f->code[i].op != OBD_OP_round);
+		u->number[i + 1] =
+			u->number[i] + (obn_op_info(u->f->code[i].op)->special != OBN_PREFIX);
 	for (int i = 0; i < 32; i++)
 		u->vec[i].key = OBN_NONE;
 	memset(u->where, 0xff, (size_t)n * (u->chunks + 1) * sizeof(*u->where));
@@ -211,14 +210,6 @@ static void unit_free(struct obn_unit *u)
 	free(u->number);
 	obn_exits_free(u);
 	free(u->jumps);
-}
-
-static void copy_code(void *user, char *write, const char *run)
-{
-	const struct obn_unit *u = user;
-
-	(void)run;
-	memcpy(write, u->x.p, u->x.n);
 }
 
 /* What the code assumes where a block begins, for obd_native_refused. */
@@ -258,21 +249,21 @@ static bool make(struct obn_unit *u, struct obd_native *n)
 {
 	uint32_t *entries;
 
-	if (u->f->n_code > MAX_CODE_LENGTH || u->f->n_slots > MAX_SLOTS || !allocate(u) ||
+	if (u->f->n_code > MAX_INSTRUCTIONS || u->f->n_slots > MAX_SLOTS || !allocate(u) ||
 		!obn_flow(u))
 		return false;
 	write_all(u);
 	entries = calloc(u->n_blocks, sizeof(*entries));
 	n->entry = calloc(u->f->n_code, sizeof(*n->entry));
-	for (uint32_t k = 0; entries && k < u->n_blocks; k++)
+	for (uint32_t k = 0; entries && k < u->n_blocks && !obn_failed(u); k++)
 		if (u->blocks[k].seen) {
 			entries[k] = u->x.n;
 			obn_write_entry(u, &u->blocks[k]);
 		}
 	x_finish(&u->x);
-	if (entries && n->entry && !u->failed && !u->x.failed && keep_checks(u, n)) {
+	if (entries && n->entry && !obn_failed(u) && keep_checks(u, n)) {
 		n->size = u->x.n;
-		n->code = obd_code_memory_add(n->size, copy_code, u);
+		n->code = obd_code_memory_add(u->x.p, n->size);
 	}
 	for (uint32_t k = 0; n->code && k < u->n_blocks; k++)
 		if (u->blocks[k].seen) {

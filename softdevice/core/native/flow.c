@@ -7,8 +7,7 @@
 #include "softdevice/core/native/unit.h"
 
 /* larger functions stay with the interpreter: blocks * slots */
-#define MAX_CELLS  ((uint64_t)8 << 20)
-#define MAX_PASSES 32u
+#define MAX_CELLS ((uint64_t)8 << 20)
 
 /* Does the operation read or write registers of 128 bits as a whole? Others do so by halves. */
 static bool whole_128(uint32_t op)
@@ -56,7 +55,10 @@ void obn_visit(const struct obd_func *f, uint32_t i,
 		const uint16_t *list = f->call_ops + in->u.imm;
 		uint32_t n = list[0], all = n + list[1];
 
-		/* the classes of a list's registers are not known; a fourth of 128 bits does no harm */
+		/*
+		 * a list has no registers of 128 bits, and one of 64 bits is named by its first
+		 * slot
+		 */
 		for (uint32_t k = 0; k < all; k++)
 			fn(user, list[2 + k], k >= n, k >= n);
 	}
@@ -183,13 +185,15 @@ static bool find_live(struct obn_unit *u)
 	ok = now && u->live_in && u->live_out;
 	for (uint32_t pass = 0; ok && changed; pass++) {
 		changed = false;
-		ok = pass < MAX_PASSES;
+		ok = pass < OBN_MAX_PASSES;
 		for (uint32_t k = u->n_blocks; k-- > 0;) {
 			const struct obn_block *b = &u->blocks[k];
 			uint64_t *in = u->live_in + (size_t)k * u->words;
 			struct live l = { u->live_out + (size_t)k * u->words, u };
 
-			/* parameters and results of the function, which its caller and return use */
+			/*
+			 * parameters and results of the function, which its caller and return use
+			 */
 			for (uint32_t s = 0; s < u->f->ret_slot + u->f->n_ret_words; s++)
 				l.set[s / 64] |= 1ull << (s % 64);
 			obn_each_next(u, b, join_live, &l);

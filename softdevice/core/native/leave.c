@@ -2,23 +2,22 @@
 /* Copyright The Outboard Authors */
 /* The ways into a block and out of it. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "softdevice/core/engine/exec.h"
 #include "softdevice/core/native/unit.h"
 
-#define W(field) ((struct x_mem){ RBP, (int32_t)offsetof(struct obd_warp, field) })
+/* What an exit stores. The list has the predicates first, then vectors, then linear values. */
+struct obn_kept {
+	uint32_t key; /* a predicate; the key of a vector; the slot of a linear value */
+	int32_t form; /* of a linear value */
+	int reg;      /* of a linear value: -1 if its base is in memory only */
+};
 
 struct obn_exit {
 	uint32_t jump, at;
 	int32_t count; /* instructions to count */
 	bool returned; /* the interpreter's next instruction is in RAX */
-	struct obn_reg vec[32], gpr[16];
-	uint32_t n_linear;
-	struct linear {
-		uint32_t slot;
-		int32_t form;
-	} * linear;
+	uint32_t first, n_preds, n_vectors, n_linear; /* in the unit's list */
 };
 
 void obn_count(struct obn_unit *u, uint32_t upto)
@@ -26,13 +25,13 @@ void obn_count(struct obn_unit *u, uint32_t upto)
 	uint32_t n = u->number[upto] - u->number[u->counted];
 
 	if (n)
-		x_mem_imm(&u->x, X_ADD, true, W(count), (int32_t)n);
+		x_mem_imm(&u->x, X_ADD, true, OBN_WARP(count), (int32_t)n);
 	u->counted = upto;
 }
 
 /*
- * Removes from the list of linear values those that no exit at i or later must store. Without this, the time
- * for long blocks grows with its square.
+ * Removes from the list the linear values that no exit at i or later must store. Without this, the
+ * time for a block would grow with the square of its length.
  */
 static void shorten_list(struct obn_unit *u, uint32_t i)
 {
@@ -47,6 +46,45 @@ static void shorten_list(struct obn_unit *u, uint32_t i)
 			u->listed[s] = 0; /* a new value is listed again */
 	}
 	u->n_linear = n;
+}
+
+static void keep(struct obn_unit *u, uint32_t *count, uint32_t key, int32_t form, int reg)
+{
+	if (u->n_kept == u->cap_kept) {
+		uint32_t cap = u->cap_kept ? u->cap_kept * 2 : 256;
+		struct obn_kept *p = realloc(u->kept, cap * sizeof(*p));
+
+		if (!p) {
+			u->failed = true;
+			return;
+		}
+		u->kept = p;
+		u->cap_kept = cap;
+	}
+	u->kept[u->n_kept++] = (struct obn_kept){ key, form, reg };
+	++*count;
+}
+
+static void keep_all(struct obn_unit *u, struct obn_exit *e)
+{
+	e->first = u->n_kept;
+	for (int r = 0; r < 16; r++)
+		if (u->gpr[r].key != OBN_NONE && u->gpr[r].dirty && u->gpr[r].key & OBN_PRED_KEY)
+			keep(u, &e->n_preds, u->gpr[r].key & ~OBN_PRED_KEY, 0, r);
+	for (int r = 0; r < 32; r++)
+		if (u->vec[r].key != OBN_NONE && u->vec[r].dirty &&
+			obn_is_live(u, u->vec[r].slot, e->at))
+			keep(u, &e->n_vectors, u->vec[r].key, 0, r);
+	shorten_list(u, e->at);
+	for (uint32_t k = 0; k < u->n_linear; k++) {
+		uint32_t slot = u->linear[k];
+		int reg = -1;
+
+		for (int r = 0; r < 16; r++)
+			if (u->gpr[r].key == slot)
+				reg = r;
+		keep(u, &e->n_linear, slot, u->state[slot], reg);
+	}
 }
 
 static void add_exit(struct obn_unit *u, int cc, uint32_t i, bool returned)
@@ -64,27 +102,11 @@ static void add_exit(struct obn_unit *u, int cc, uint32_t i, bool returned)
 	}
 	struct obn_exit *e = &u->exits[u->n_exits++];
 
-	e->jump = x_jump(&u->x, cc);
-	e->at = i;
-	e->returned = returned;
-	e->count = (int32_t)(u->number[i] - u->number[u->counted]);
-	shorten_list(u, i);
-	e->n_linear = 0;
-	e->linear = malloc((u->n_linear + 1) * sizeof(*e->linear));
-	if (!e->linear) {
-		u->failed = true;
-		return;
-	}
-	memcpy(e->vec, u->vec, sizeof(e->vec));
-	memcpy(e->gpr, u->gpr, sizeof(e->gpr));
-	for (int k = 0; k < 32; k++)
-		if (e->vec[k].dirty && !obn_is_live(u, e->vec[k].slot, i))
-			e->vec[k].dirty = false;
-	for (uint32_t k = 0; k < u->n_linear; k++) {
-		uint32_t s = u->linear[k];
-
-		e->linear[e->n_linear++] = (struct linear){ s, u->state[s] };
-	}
+	*e = (struct obn_exit){ .jump = x_jump(&u->x, cc),
+		.at = i,
+		.count = (int32_t)(u->number[i] - u->number[u->counted]),
+		.returned = returned };
+	keep_all(u, e);
 }
 
 void obn_exit(struct obn_unit *u, int cc, uint32_t i)
@@ -99,33 +121,25 @@ void obn_exit_returned(struct obn_unit *u, int cc, uint32_t i)
 
 static void write_exit(struct obn_unit *u, const struct obn_exit *e)
 {
+	const struct obn_kept *k = u->kept + e->first;
 	struct x_buf *x = &u->x;
 
 	x_here(x, e->jump);
-	for (int r = 0; r < 16; r++)
-		if (e->gpr[r].key != OBN_NONE && e->gpr[r].dirty && e->gpr[r].key & OBN_PRED_KEY)
-			x_store(x, false, obn_pred_at(e->gpr[r].key & ~OBN_PRED_KEY), r);
-	for (int r = 0; r < 32; r++)
-		if (e->vec[r].key != OBN_NONE && e->vec[r].dirty)
-			obn_vec_store(u, obn_slot_at(u, 0, e->vec[r].key), r);
-	for (uint32_t k = 0; k < e->n_linear; k++) {
-		uint32_t slot = e->linear[k].slot, n = u->wide[slot] ? 2 * u->chunks : u->chunks;
-		int gpr = -1;
-
-		for (int r = 0; r < 16; r++)
-			if (e->gpr[r].key == slot)
-				gpr = r;
-		for (uint32_t c = 0; c < n; c++) {
-			if (c == 0 || e->linear[k].form)
-				obn_spread(u, u->t0, slot, c, e->linear[k].form, gpr);
-			obn_vec_store(u, obn_slot_at(u, slot, c), u->t0);
+	for (uint32_t n = 0; n < e->n_preds; n++, k++)
+		x_store(x, false, obn_pred_at(k->key), k->reg);
+	for (uint32_t n = 0; n < e->n_vectors; n++, k++)
+		obn_vec_store(u, obn_slot_at(u, 0, k->key), k->reg);
+	for (uint32_t n = 0; n < e->n_linear; n++, k++)
+		for (uint32_t c = 0; c < obn_chunks(u, k->key); c++) {
+			if (c == 0 || k->form)
+				obn_spread(u, u->t0, k->key, c, k->form, k->reg);
+			obn_vec_store(u, obn_slot_at(u, k->key, c), u->t0);
 		}
-	}
 	if (e->count)
-		x_mem_imm(x, X_ADD, true, W(count), e->count);
+		x_mem_imm(x, X_ADD, true, OBN_WARP(count), e->count);
 	if (!e->returned)
 		x_mov_imm(x, RAX, (uint64_t)(uintptr_t)(u->f->code + e->at));
-	x_store(x, true, W(from), RAX);
+	x_store(x, true, OBN_WARP(from), RAX);
 	uint32_t jump = x_jump(x, -1);
 
 	x_to(x, jump, u->leave);
@@ -133,15 +147,14 @@ static void write_exit(struct obn_unit *u, const struct obn_exit *e)
 
 void obn_write_exits(struct obn_unit *u)
 {
-	for (uint32_t k = 0; k < u->n_exits && !u->failed; k++)
+	for (uint32_t k = 0; k < u->n_exits && !obn_failed(u); k++)
 		write_exit(u, &u->exits[k]);
 }
 
 void obn_exits_free(struct obn_unit *u)
 {
-	for (uint32_t k = 0; k < u->n_exits; k++)
-		free(u->exits[k].linear);
 	free(u->exits);
+	free(u->kept);
 }
 
 static const uint8_t saved[] = { RBX, RBP, R12, R13, R14, R15 };
@@ -162,24 +175,24 @@ static void check_linear(struct obn_unit *u, uint32_t slot, int32_t form)
 {
 	struct x_buf *x = &u->x;
 	struct x_how how = obn_how(u);
-	uint32_t n = u->wide[slot] ? 2 * u->chunks : u->chunks;
+	uint32_t n = obn_chunks(u, slot);
 
 	x_load(x, u->wide[slot], RAX, obn_slot_at(u, slot, 0));
 	x_store(x, true, obn_home_at(u, slot), RAX);
 	for (uint32_t c = 0; c < n; c++) {
 		obn_spread(u, u->t0, slot, c, form, RAX);
-		x_vm(x, V(1, 1, 0, 0xefu), how, u->t0, u->t0, obn_slot_at(u, slot, c)); /* vpxord */
+		x_vm(x, VPXOR, how, u->t0, u->t0, obn_slot_at(u, slot, c)); /* vpxord */
 		if (c)
-			x_v(x, V(1, 1, 0, 0xebu), how, u->t1, u->t1, u->t0); /* vpord */
+			x_v(x, VPOR, how, u->t1, u->t1, u->t0); /* vpord */
 		else
 			obn_vec_move(u, u->t1, u->t0);
 	}
 	if (x->wide) {
-		x_v(x, V(2, 1, 0, 0x27u), how, 1, u->t1, u->t1); /* vptestmd k1 */
+		x_v(x, V(2, P66, 0, 0x27u), how, 1, u->t1, u->t1); /* vptestmd k1 */
 		x_v(x, V(1, 0, 0, 0x98u), (struct x_how){ .len = 0, .imm = -1, .vex = true }, 1, 0,
 			1); /* kortestw */
 	} else {
-		x_v(x, V(2, 1, 0, 0x17u), how, u->t1, 0, u->t1); /* vptest */
+		x_v(x, V(2, P66, 0, 0x17u), how, u->t1, 0, u->t1); /* vptest */
 	}
 	uint32_t jump = x_jump(x, CC_NE);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Which values are linear in the lane. A register is linear at the start of a block if it is so, with one
- * form, at the end of each block before it.
+ * Which values are linear in the lane. A register is linear at the start of a block if it is so,
+ * with one form, at the end of each block before it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +14,9 @@ uint64_t obn_const(const struct obn_unit *u, uint32_t slot)
 	return u->f->consts[u->const_at[slot] - 1].value;
 }
 
-bool obn_guarded(const struct obn_unit *u, uint32_t i)
+bool obn_has_prefix(const struct obn_unit *u, uint32_t i)
 {
-	return i &&
-		(u->f->code[i - 1].op == OBD_OP_guard || (u->f->code[i - 1].op == OBD_OP_round));
+	return i && obn_op_info(u->f->code[i - 1].op)->special == OBN_PREFIX;
 }
 
 /* The number of a form; OBN_VARIES: its strides are too large, or there are too many. */
@@ -31,7 +30,7 @@ static int32_t form_of(struct obn_unit *u, int64_t lane, int64_t half)
 			return (int32_t)k;
 	if (u->n_forms == OBN_MAX_FORMS)
 		return OBN_VARIES;
-	u->forms[u->n_forms] = (struct obn_form){ (int32_t)lane, (int32_t)half };
+	u->forms[u->n_forms] = (struct obn_form){ (int32_t)lane, (int32_t)half, { -1, -1 } };
 	return (int32_t)u->n_forms++;
 }
 
@@ -123,7 +122,7 @@ static int32_t elementwise(struct obn_unit *u, uint32_t i, bool *ret_check)
 	default:
 		break;
 	}
-	if (!o->scalar && !(o->vector && (u->x.wide || !o->vector_wide_only)))
+	if (!o->scalar && !obn_has_vector(u, in->op))
 		return OBN_VARIES;
 	for (int k = 0; k < 4; k++)
 		same = same &&
@@ -162,7 +161,7 @@ int32_t obn_result(struct obn_unit *u, uint32_t i, bool *ret_check)
 	int32_t ret = OBN_VARIES;
 
 	*ret_check = false;
-	if (obn_guarded(u, i) || u->varies[in->d])
+	if (obn_has_prefix(u, i) || u->varies[in->d])
 		return OBN_VARIES;
 	switch (o->special) {
 	case OBN_PLAIN:
@@ -196,7 +195,7 @@ bool obn_result_same(const struct obn_unit *u, uint32_t i)
 {
 	const struct obd_insn *in = &u->f->code[i];
 
-	if (obn_guarded(u, i))
+	if (obn_has_prefix(u, i))
 		return false;
 	switch (in->op) {
 	case OBD_OP_pset:
@@ -283,7 +282,9 @@ bool obn_find_linear(struct obn_unit *u)
 	for (uint32_t s = 0; s < f->n_slots; s++)
 		u->entry[s] = u->fixed[s] ? 0 : OBN_VARIES;
 	u->blocks[0].seen = true;
-	while (j.changed) {
+	for (uint32_t pass = 0; j.changed; pass++) {
+		if (pass == OBN_MAX_PASSES)
+			return false;
 		j.changed = false;
 		for (uint32_t k = 0; k < u->n_blocks; k++) {
 			const struct obn_block *b = &u->blocks[k];

@@ -10,23 +10,7 @@ typedef int64_t i64;
 typedef float f32;
 typedef double f64;
 
-#define SEL_BYTES_selp_32                                         \
-	{                                                         \
-		{ 4, 4, 4, 1, 0 }, false, false, false, OBN_PLAIN \
-	}
-#define SEL_BYTES_selp_64                                         \
-	{                                                         \
-		{ 8, 8, 8, 1, 0 }, false, false, false, OBN_PLAIN \
-	}
-#define SEL_BYTES_slct_32                                         \
-	{                                                         \
-		{ 4, 4, 4, 4, 0 }, false, false, false, OBN_PLAIN \
-	}
-#define SEL_BYTES_slct_64                                         \
-	{                                                         \
-		{ 8, 8, 8, 4, 0 }, false, false, false, OBN_PLAIN \
-	}
-
+/* c is a predicate for selp; slct, for which it is a register, has no code */
 static struct obn_op infos[OBD_OP_COUNT] = {
 #define ELT1(name, td, ta, value) [OBD_OP_##name] = { .bytes = { sizeof(td), sizeof(ta) } },
 #define ELT2(name, td, ta, tb, value) \
@@ -34,7 +18,7 @@ static struct obn_op infos[OBD_OP_COUNT] = {
 #define ELT3(name, td, ta, tb, tc, value) \
 	[OBD_OP_##name] = { .bytes = { sizeof(td), sizeof(ta), sizeof(tb), sizeof(tc) } },
 #define ELT4(name, td, ta, tb, tc, te, value)
-#define SEL(name, t)                   [OBD_OP_##name] = SEL_BYTES_##name,
+#define SEL(name, t)                   [OBD_OP_##name] = { .bytes = { sizeof(t), sizeof(t), sizeof(t), 1 } },
 #define CARRY(name, t, compute)        [OBD_OP_##name] = { .chain = true },
 #define CARRYV(name, changes, compute) [OBD_OP_##name] = { .bytes = { 4, 4, 4, 4 }, .chain = true },
 #define OPX(name)

@@ -72,19 +72,21 @@ static void compare_same(struct obn_unit *u, const struct obd_insn *in, const st
 	finish(u, in, d, true);
 }
 
+/* Predicates of vcmpps and vcmppd, by enum test. */
+static const uint8_t as_float[] = { 0x00, 0x11, 0x12, 0x03, 0x08 };
+
 /* k = the comparison of two chunks, with AVX-512 */
 static void compare_wide(struct obn_unit *u, const struct comparison *c, int k, int a, int b)
 {
-	static const uint8_t as_float[] = { 0x00, 0x11, 0x12, 0x03, 0x08 };
 	struct x_how how = obn_how(u);
 	uint32_t w = c->wide;
 
 	if (c->is_float) {
 		how.imm = as_float[c->test];
-		x_v(&u->x, c->wide ? V(1, 1, 1, 0xc2u) : V(1, 0, 0, 0xc2u), how, k, a, b);
+		x_v(&u->x, c->wide ? V(1, P66, 1, 0xc2u) : V(1, 0, 0, 0xc2u), how, k, a, b);
 	} else {
 		how.imm = c->test == EQ ? 0 : c->test == LT ? 1 : 2;
-		x_v(&u->x, c->is_signed ? V(3, 1, w, 0x1fu) : V(3, 1, w, 0x1eu), how, k, a, b);
+		x_v(&u->x, c->is_signed ? V(3, P66, w, 0x1fu) : V(3, P66, w, 0x1eu), how, k, a, b);
 	}
 }
 
@@ -92,18 +94,17 @@ static void compare_wide(struct obn_unit *u, const struct comparison *c, int k, 
 static void compare_narrow(
 	struct obn_unit *u, const struct comparison *c, int a, int b, bool *ret_inverted)
 {
-	static const uint8_t as_float[] = { 0x00, 0x11, 0x12, 0x03, 0x08 };
 	struct x_buf *x = &u->x;
 	struct x_how how = obn_how(u);
 
 	*ret_inverted = false;
 	if (c->is_float) {
 		how.imm = as_float[c->test];
-		x_v(x, c->wide ? V(1, 1, 0, 0xc2u) : V(1, 0, 0, 0xc2u), how, u->t0, a, b);
+		x_v(x, c->wide ? V(1, P66, 0, 0xc2u) : V(1, 0, 0, 0xc2u), how, u->t0, a, b);
 		return;
 	}
 	if (c->test == EQ) {
-		x_v(x, c->wide ? V(2, 1, 0, 0x29u) : V(1, 1, 0, 0x76u), how, u->t0, a, b);
+		x_v(x, c->wide ? V(2, P66, 0, 0x29u) : V(1, P66, 0, 0x76u), how, u->t0, a, b);
 		return;
 	}
 	/* a < b is b > a; a <= b is the opposite of a > b */
@@ -111,21 +112,14 @@ static void compare_narrow(
 
 	*ret_inverted = c->test == LE;
 	if (!c->is_signed) {
-		uint32_t low[8];
-		uint64_t high[4];
+		struct x_mem m = c->wide ? obn_splat64(u, 1ull << 63) : obn_splat32(u, 1u << 31);
 
-		for (int i = 0; i < 8; i++)
-			low[i] = 0x80000000u;
-		for (int i = 0; i < 4; i++)
-			high[i] = 1ull << 63;
-		struct x_mem m = { X_POOL, c->wide ? x_pool(x, high, 32) : x_pool(x, low, 32) };
-
-		x_vm(x, V(1, 1, 0, 0xefu), how, u->t0, more, m);
-		x_vm(x, V(1, 1, 0, 0xefu), how, u->t1, less, m);
+		x_vm(x, VPXOR, how, u->t0, more, m);
+		x_vm(x, VPXOR, how, u->t1, less, m);
 		more = u->t0;
 		less = u->t1;
 	}
-	x_v(x, c->wide ? V(2, 1, 0, 0x37u) : V(1, 1, 0, 0x66u), how, u->t0, more, less);
+	x_v(x, c->wide ? V(2, P66, 0, 0x37u) : V(1, P66, 0, 0x66u), how, u->t0, more, less);
 }
 
 static void mask_op(struct obn_unit *u, uint32_t op, int d, int high, int low)
@@ -146,11 +140,11 @@ static void collect_wide(
 		compare_wide(u, c, 1 + (int)k, a, obn_vector_get(u, in->b, k));
 	}
 	if (c->wide) { /* kunpckbw, then kunpckwd */
-		mask_op(u, V(1, 1, 0, 0x4bu), 1, 2, 1);
-		mask_op(u, V(1, 1, 0, 0x4bu), 2, 4, 3);
+		mask_op(u, V(1, P66, 0, 0x4bu), 1, 2, 1);
+		mask_op(u, V(1, P66, 0, 0x4bu), 2, 4, 3);
 	}
 	mask_op(u, V(1, 0, 0, 0x4bu), 1, 2, 1);
-	x_v(&u->x, V(1, 3, 0, 0x93u), (struct x_how){ .len = 0, .imm = -1, .vex = true }, d, 0,
+	x_v(&u->x, V(1, PF2, 0, 0x93u), (struct x_how){ .len = 0, .imm = -1, .vex = true }, d, 0,
 		1); /* kmovd */
 }
 
@@ -168,9 +162,10 @@ static void collect_narrow(
 
 		compare_narrow(u, c, a, obn_vector_get(u, in->b, k), &inverted);
 		/* vmovmskps or vmovmskpd */
-		x_v(x, c->wide ? V(1, 1, 0, 0x50u) : V(1, 0, 0, 0x50u), obn_how(u), RAX, 0, u->t0);
+		x_v(x, c->wide ? V(1, P66, 0, 0x50u) : V(1, 0, 0, 0x50u), obn_how(u), RAX, 0,
+			u->t0);
 		if (k) {
-			x_shift(x, 4, false, RAX, 32 / n * k);
+			x_shift(x, X_SHL, false, RAX, 32 / n * k);
 			x_alu(x, X_OR, false, d, RAX);
 		} else {
 			x_mov(x, false, d, RAX);

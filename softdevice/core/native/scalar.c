@@ -93,7 +93,7 @@ static void shift(struct obn_unit *u, int kind, bool w, int d, uint32_t a, uint3
 	if (u->const_at[by]) {
 		uint32_t n = (uint32_t)obn_const(u, by);
 
-		if (n >= bits && kind != 7) {
+		if (n >= bits && kind != X_SAR) {
 			x_mov_imm(x, d, 0);
 			return;
 		}
@@ -103,7 +103,7 @@ static void shift(struct obn_unit *u, int kind, bool w, int d, uint32_t a, uint3
 	}
 	int rb = obn_scalar_get(u, by);
 
-	if (kind == 7) {
+	if (kind == X_SAR) {
 		x_mov(x, false, RAX, rb);
 		x_mov_imm(x, RCX, bits - 1);
 		x_alu(x, X_CMP, false, RAX, RCX);
@@ -126,7 +126,10 @@ static void choose(struct obn_unit *u, int cc, bool w, int d, uint32_t a, uint32
 	x_cmov(&u->x, cc, w, d, ra);
 }
 
-/* d = pred ? a : b. All operands are loaded before the test, since loading a constant changes the flags. */
+/*
+ * d = pred ? a : b. All operands are loaded before the test, since loading a constant changes the
+ * flags.
+ */
 static void select_by(struct obn_unit *u, int d, uint32_t a, uint32_t b, int pred)
 {
 	int ra = obn_scalar_get(u, a), rb = obn_scalar_get(u, b);
@@ -175,11 +178,11 @@ bool obn_scalar(struct obn_unit *u, uint32_t i, int32_t form, bool check)
 		break;
 	case OBD_OP_hi_64:
 		x_mov(x, true, d, obn_scalar_get(u, a));
-		x_shift(x, 5, true, d, 32);
+		x_shift(x, X_SHR, true, d, 32);
 		break;
 	case OBD_OP_pack_64:
 		x_mov(x, false, d, obn_scalar_get(u, b));
-		x_shift(x, 4, true, d, 32);
+		x_shift(x, X_SHL, true, d, 32);
 		x_alu(x, X_OR, true, d, obn_scalar_get(u, a));
 		break;
 	case OBD_OP_add_u32:
@@ -258,15 +261,15 @@ bool obn_scalar(struct obn_unit *u, uint32_t i, int32_t form, bool check)
 		break;
 	case OBD_OP_shl_32:
 	case OBD_OP_shl_64:
-		shift(u, 4, in->op == OBD_OP_shl_64, d, a, b);
+		shift(u, X_SHL, in->op == OBD_OP_shl_64, d, a, b);
 		break;
 	case OBD_OP_shr_u32:
 	case OBD_OP_shr_u64:
-		shift(u, 5, in->op == OBD_OP_shr_u64, d, a, b);
+		shift(u, X_SHR, in->op == OBD_OP_shr_u64, d, a, b);
 		break;
 	case OBD_OP_shr_s32:
 	case OBD_OP_shr_s64:
-		shift(u, 7, in->op == OBD_OP_shr_s64, d, a, b);
+		shift(u, X_SAR, in->op == OBD_OP_shr_s64, d, a, b);
 		break;
 	case OBD_OP_zext8:
 	case OBD_OP_zext16:
@@ -276,12 +279,12 @@ bool obn_scalar(struct obn_unit *u, uint32_t i, int32_t form, bool check)
 	case OBD_OP_sext8_32:
 	case OBD_OP_sext16_32:
 		x_mov(x, false, d, obn_scalar_get(u, a));
-		x_shift(x, 4, false, d, in->op == OBD_OP_sext8_32 ? 24 : 16);
-		x_shift(x, 7, false, d, in->op == OBD_OP_sext8_32 ? 24 : 16);
+		x_shift(x, X_SHL, false, d, in->op == OBD_OP_sext8_32 ? 24 : 16);
+		x_shift(x, X_SAR, false, d, in->op == OBD_OP_sext8_32 ? 24 : 16);
 		break;
 	case OBD_OP_bits_32:
 		x_mov(x, false, d, obn_scalar_get(u, a));
-		x_shift(x, 5, false, d, in->e & 31);
+		x_shift(x, X_SHR, false, d, in->e & 31);
 		x_alu_imm(x, X_AND, false, d, (int32_t)in->u.imm);
 		break;
 	case OBD_OP_selp_32:

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obn_unit: a function while its code is made. flow.c finds basic blocks and live registers, linear.c
- * linear values; cache.c keeps values in processor registers inside a block; the other files write the
- * code. One thread.
+ * obn_unit: a function while its code is made. flow.c finds basic blocks and live registers,
+ * linear.c linear values; cache.c keeps values in processor registers inside a block; the other
+ * files write the code. One thread.
  */
 #ifndef OBD_CORE_UNIT_H
 #define OBD_CORE_UNIT_H
@@ -15,8 +15,9 @@
 #include "softdevice/core/shape.h"
 
 /*
- * What is known of a slot: the number of a form, or that it varies. With a form, the value of lane i is
- * base + (i % 16) * lane + (i / 16) * half, modulo 2^32 or 2^64. Form 0 is the same in all lanes.
+ * What is known of a slot: the number of a form, or that it varies. With a form, the value of lane
+ * i is base + (i % 16) * lane + (i / 16) * half, modulo 2^32 or 2^64. Form 0 is the same in all
+ * lanes.
  */
 #define OBN_VARIES     INT32_MAX
 #define OBN_MAX_STRIDE (1 << 24)
@@ -25,9 +26,12 @@
 
 struct obn_form {
 	int32_t lane, half;
+	int32_t pool_at[2]; /* by width: where the constants hold its steps; -1: nowhere yet */
 };
-#define OBN_NONE  0xffffffffu
-#define OBN_PREDS 64u /* further predicates are never known to be the same in all lanes */
+
+#define OBN_NONE       0xffffffffu
+#define OBN_PREDS      64u /* further predicates are never known to be the same in all lanes */
+#define OBN_MAX_PASSES 32u /* over all blocks; functions that need more are interpreted */
 
 struct obn_block {
 	uint32_t first, last; /* instructions; `last` is exclusive */
@@ -46,7 +50,13 @@ struct obn_reg {
 
 #define OBN_PRED_KEY 0x40000000u /* + number: a predicate in a general register */
 
+/* A field of the warp; the user includes engine/exec.h. */
+#define OBN_WARP(field) ((struct x_mem){ RBP, (int32_t)offsetof(struct obd_warp, field) })
+
 struct obn_exit;
+struct obn_kept;
+
+/* The jump whose distance is at offset `at`, to a block. */
 struct obn_jump {
 	uint32_t at, block;
 };
@@ -67,23 +77,23 @@ struct obn_unit {
 	int32_t *entry;
 	uint32_t words;
 	uint32_t *const_at; /* by slot: index of the constant + 1, or 0 */
-	uint8_t *
-		fixed; /* by slot: a constant, or of the prologue: always in memory, in all lanes */
+	/* by slot: a constant, or of the prologue: always in memory, in all lanes */
+	uint8_t *fixed;
 	uint8_t *wide; /* by slot: it holds 64-bit elements */
 	/* while a block's code is written */
 	const struct obn_block *block;
 	uint32_t at; /* the instruction */
 	int32_t *state;
-	uint64_t
-		same; /* predicates that the block has computed and that are the same in all lanes */
-	uint32_t *
-		last_use; /* by slot: number of the last instruction of the block that reads it + 1 */
+	/* predicates that the block has computed and that are the same in all lanes */
+	uint64_t same;
+	/* by slot: number of the last instruction of the block that reads it + 1 */
+	uint32_t *last_use;
 	uint8_t *in_memory; /* by slot: of a linear value, the slot has all elements, too */
 	uint32_t *linear;   /* slots that may be linear now, in any order, each once */
 	uint32_t n_linear;
 	uint8_t *listed;
-	uint32_t chunk_bytes,
-		chunks;     /* bytes of a vector register, and how many of them are a slot */
+	/* bytes of a vector register, and how many of them are a slot */
+	uint32_t chunk_bytes, chunks;
 	uint32_t n_vectors; /* vector registers of the cache; the others are temporaries */
 	int nan, t0, t1;    /* vector registers: the canonical NaN; temporaries */
 	bool nan_loaded;
@@ -95,10 +105,24 @@ struct obn_unit {
 	uint32_t refuse, leave; /* offsets of the code that leaves */
 	struct obn_exit *exits;
 	uint32_t n_exits, cap_exits;
+	struct obn_kept *kept; /* what the exits store */
+	uint32_t n_kept, cap_kept;
 	struct obn_jump *jumps;
 	uint32_t n_jumps, cap_jumps;
 	bool failed;
 };
+
+/* How many vector registers hold a slot. */
+static inline uint32_t obn_chunks(const struct obn_unit *u, uint32_t slot)
+{
+	return u->wide[slot] ? 2 * u->chunks : u->chunks;
+}
+
+/* No code is made: it is too large, there is no memory, or its parts disagree. */
+static inline bool obn_failed(const struct obn_unit *u)
+{
+	return u->failed || u->x.failed;
+}
 
 /* ---- flow.c ---- */
 
@@ -110,28 +134,25 @@ void obn_each_next(const struct obn_unit *u, const struct obn_block *b,
 	void (*fn)(void *user, uint32_t block), void *user);
 /* False: too large, or no memory. */
 bool obn_flow(struct obn_unit *u);
-/*
- * The form of the instruction's result with the current state, or OBN_VARIES. *ret_check: one of its
- * operands must not exceed its type in any lane.
- */
-int32_t obn_result(struct obn_unit *u, uint32_t i, bool *ret_check);
-/* Is the predicate that the instruction writes the same in all lanes? */
-bool obn_result_same(const struct obn_unit *u, uint32_t i);
-bool obn_leaves(uint32_t op);
-/* An access at base + index * size. */
-static inline bool obn_indexed(uint32_t op)
-{
-	return op >= OBD_OP_ld8_i && op <= OBD_OP_st64_i;
-}
-bool obn_guarded(const struct obn_unit *u, uint32_t i);
 bool obn_is_live(const struct obn_unit *u, uint32_t slot, uint32_t i);
+
+/* ---- linear.c ---- */
+
 uint64_t obn_const(const struct obn_unit *u, uint32_t slot);
 static inline bool obn_pred_same(const struct obn_unit *u, uint32_t p)
 {
 	return p < OBN_PREDS && u->same >> p & 1;
 }
-
-/* linear.c. The live registers are known. False: no memory. */
+/* Does the instruction before it belong to it? */
+bool obn_has_prefix(const struct obn_unit *u, uint32_t i);
+/*
+ * The form of the instruction's result with the current state, or OBN_VARIES. *ret_check: one of
+ * its operands must not exceed its type in any lane.
+ */
+int32_t obn_result(struct obn_unit *u, uint32_t i, bool *ret_check);
+/* Is the predicate that the instruction writes the same in all lanes? */
+bool obn_result_same(const struct obn_unit *u, uint32_t i);
+/* The live registers are known. False: too many passes, or no memory. */
 bool obn_find_linear(struct obn_unit *u);
 
 /* ---- ops.c ---- */
@@ -154,6 +175,20 @@ enum obn_special {
 	OBN_PREFIX
 };
 const struct obn_op *obn_op_info(uint32_t op);
+/* Calls, ends, barriers and branches by a table: the code is left before them. */
+bool obn_leaves(uint32_t op);
+/* An access at base + index * size. */
+static inline bool obn_indexed(uint32_t op)
+{
+	return op >= OBD_OP_ld8_i && op <= OBD_OP_st64_i;
+}
+/* Does vector.c compute it for this processor? */
+static inline bool obn_has_vector(const struct obn_unit *u, uint32_t op)
+{
+	const struct obn_op *o = obn_op_info(op);
+
+	return o->special == OBN_PLAIN && o->vector && (u->x.wide || !o->vector_wide_only);
+}
 
 /* ---- cache.c ---- */
 
@@ -164,7 +199,9 @@ int obn_vector_new(struct obn_unit *u);
 /* The register with chunk c of a slot. It stays until the next call of obn_step. */
 int obn_vector_get(struct obn_unit *u, uint32_t slot, uint32_t c);
 void obn_vector_set(struct obn_unit *u, uint32_t slot, uint32_t c, int reg);
-/* The result of an instruction, all of whose chunks have been set; or that varies and is in memory. */
+/*
+ * The result of an instruction, all of whose chunks have been set; or that varies and is in memory.
+ */
 void obn_vector_done(struct obn_unit *u, uint32_t slot);
 void obn_in_memory(struct obn_unit *u, uint32_t slot);
 int obn_scalar_new(struct obn_unit *u);
@@ -176,19 +213,23 @@ void obn_pred_set(struct obn_unit *u, uint32_t p, int reg, bool same);
 /* Registers of earlier instructions may be used for something else. */
 void obn_step(struct obn_unit *u);
 /*
- * Predicates are in memory, and p is not known to be the same in all lanes; OBN_NONE: none is. linear.c takes
- * the same of others, so they must keep what is known of them.
+ * All predicates are in memory: removes them from the registers. p may now differ between lanes;
+ * with OBN_NONE, each may. What is known of the others is kept, because linear.c keeps it, too.
  */
 void obn_forget_preds(struct obn_unit *u, uint32_t p);
-/* Stores one slot for a reader outside; all vectors, predicates and registers that a call destroys. */
+/* Stores one slot, for a handler that reads it. */
 void obn_flush_slot(struct obn_unit *u, uint32_t slot);
+/* Stores all vectors, predicates and registers that a call destroys. */
 void obn_flush_for_call(struct obn_unit *u);
-/* Loads the constants of an operation into vector registers. */
+/* The register with the canonical NaN of f32 in all elements. */
 int obn_nan(struct obn_unit *u);
 struct x_mem obn_slot_at(const struct obn_unit *u, uint32_t slot, uint32_t c);
 struct x_mem obn_home_at(const struct obn_unit *u, uint32_t slot);
 struct x_mem obn_pred_at(uint32_t p);
-/* Writes the chunk of a linear value whose base is in its home, or in the register gpr if that is not -1. */
+/*
+ * Writes the chunk of a linear value whose base is in its home, or in the register gpr if that is
+ * not -1.
+ */
 void obn_spread(struct obn_unit *u, int reg, uint32_t slot, uint32_t c, int32_t form, int gpr);
 void obn_vec_load(struct obn_unit *u, int reg, struct x_mem m);
 void obn_vec_store(struct obn_unit *u, struct x_mem m, int reg);
@@ -205,6 +246,7 @@ void obn_write_leave(struct obn_unit *u);
 void obn_write_exits(struct obn_unit *u);
 void obn_exits_free(struct obn_unit *u);
 void obn_write_entry(struct obn_unit *u, const struct obn_block *b);
+/* Adds the instructions from `counted` to `upto`, exclusive, to the warp's count. */
 void obn_count(struct obn_unit *u, uint32_t upto);
 
 /* ---- the instructions; false: not one of theirs ---- */
@@ -215,6 +257,9 @@ bool obn_scalar(struct obn_unit *u, uint32_t i, int32_t form, bool check);
 bool obn_vector(struct obn_unit *u, uint32_t i);
 /* Chunk c of the result of a plain operation, in the register d. */
 void obn_vector_chunk(struct obn_unit *u, uint32_t i, uint32_t c, int d);
+/* A constant in all elements of a vector, in memory. */
+struct x_mem obn_splat32(struct obn_unit *u, uint32_t v);
+struct x_mem obn_splat64(struct obn_unit *u, uint64_t v);
 /* k1, or t0 with AVX2: lanes of chunk c of a predicate, for elements of 32 or 64 bits. */
 void obn_lane_mask(struct obn_unit *u, int pred, uint32_t c, bool wide);
 /* d = the mask's lanes of a, and b in the other lanes */

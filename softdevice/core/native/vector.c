@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* Operations on each lane, a chunk at a time. The results are those of interp_elt.h, bit for bit. */
+/*
+ * Operations on each lane, a chunk at a time. The results are those of interp_elt.h, bit for bit.
+ */
 #include "softdevice/core/native/unit.h"
 
 #include <string.h>
-
-#define P66 1u
-#define PF3 2u
-#define PF2 3u
 
 static void v3(struct obn_unit *u, uint32_t op, int d, int a, int b)
 {
@@ -22,8 +20,7 @@ static void v_imm(struct obn_unit *u, uint32_t op, int d, int a, int b, int imm)
 	x_v(&u->x, op, how, d, a, b);
 }
 
-/* A constant in all elements of a vector, in memory. */
-static struct x_mem splat32(struct obn_unit *u, uint32_t v)
+struct x_mem obn_splat32(struct obn_unit *u, uint32_t v)
 {
 	uint32_t all[16];
 
@@ -32,7 +29,7 @@ static struct x_mem splat32(struct obn_unit *u, uint32_t v)
 	return (struct x_mem){ X_POOL, x_pool(&u->x, all, 64) };
 }
 
-static struct x_mem splat64(struct obn_unit *u, uint64_t v)
+struct x_mem obn_splat64(struct obn_unit *u, uint64_t v)
 {
 	uint64_t all[8];
 
@@ -105,8 +102,8 @@ static void narrow(struct obn_unit *u, int d, int low, int high, bool upper)
 		int t = k ? u->t1 : u->t0;
 
 		if (upper) {
-			v_imm(u, V(1, P66, 1, 0x73u), 2, t, parts[k], 32); /* vpsrlq */
-			v3(u, V(2, PF3, 0, 0x35u), t, 0, t);               /* vpmovqd */
+			v_imm(u, V(1, P66, 1, 0x73u), X_VSRL, t, parts[k], 32); /* vpsrlq */
+			v3(u, V(2, PF3, 0, 0x35u), t, 0, t);                    /* vpmovqd */
 		} else {
 			v3(u, V(2, PF3, 0, 0x35u), parts[k], 0, t);
 		}
@@ -122,7 +119,7 @@ static void narrow_f64(struct obn_unit *u, int d, int low, int high)
 	v_imm(u, u->x.wide ? V(3, P66, 1, 0x3au) : V(3, P66, 0, 0x38u), d, u->t0, u->t1, 1);
 }
 
-/* kind: digit of the immediate form, 6 left, 2 right, 4 arithmetic; op: the form with a count per element */
+/* kind: X_VSRL, X_VSRA or X_VSLL; op: the form with a count for each element */
 static void shift(struct obn_unit *u, const struct obd_insn *in, uint32_t c, int d, uint32_t op,
 	int kind, bool wide)
 {
@@ -130,10 +127,10 @@ static void shift(struct obn_unit *u, const struct obd_insn *in, uint32_t c, int
 
 	if (u->const_at[in->b]) {
 		uint32_t bits = wide ? 64 : 32, n = (uint32_t)obn_const(u, in->b);
-		uint32_t code = wide ? (kind == 4 ? 0x72u : 0x73u) : 0x72u;
+		uint32_t code = wide ? (kind == X_VSRA ? 0x72u : 0x73u) : 0x72u;
 
 		n = n > bits ? bits : n;
-		if (kind == 4 && n == bits)
+		if (kind == X_VSRA && n == bits)
 			n = bits - 1;
 		v_imm(u, V(1, P66, (uint32_t)wide, code), kind, d, a, (int)n);
 	} else if (wide) {
@@ -150,13 +147,13 @@ static void funnel(struct obn_unit *u, const struct obd_insn *in, uint32_t c, in
 	    n = obn_vector_get(u, in->c, c);
 
 	/* left: b << n | a >> (32 - n); right: a >> n | b << (32 - n); a shift by 32 gives 0 */
-	v_mem(u, V(1, P66, 0, 0xdbu), u->t0, n, splat32(u, 31));
+	v_mem(u, VPAND, u->t0, n, obn_splat32(u, 31));
 	v3(u, left ? V(2, P66, 0, 0x47u) : V(2, P66, 0, 0x45u), d, left ? b : a, u->t0);
-	v3(u, V(1, P66, 0, 0xefu), u->t1, u->t1, u->t1);
+	v3(u, VPXOR, u->t1, u->t1, u->t1);
 	v3(u, V(1, P66, 0, 0xfau), u->t1, u->t1, u->t0);
-	v_mem(u, V(1, P66, 0, 0xfeu), u->t1, u->t1, splat32(u, 32));
+	v_mem(u, VPADDD, u->t1, u->t1, obn_splat32(u, 32));
 	v3(u, left ? V(2, P66, 0, 0x45u) : V(2, P66, 0, 0x47u), u->t1, left ? a : b, u->t1);
-	v3(u, V(1, P66, 0, 0xebu), d, d, u->t1);
+	v3(u, VPOR, d, d, u->t1);
 }
 
 /* See obd_min_f32: -0 is less than +0, and a number is preferred to a NaN. */
@@ -183,10 +180,10 @@ static void fused(struct obn_unit *u, const struct obd_insn *in, uint32_t c, int
 
 /* Operations of two operands with one instruction. */
 static const uint32_t simple[OBD_OP_COUNT] = {
-	[OBD_OP_add_u32] = V(1, P66, 0, 0xfeu),
+	[OBD_OP_add_u32] = VPADDD,
 	[OBD_OP_sub_u32] = V(1, P66, 0, 0xfau),
 	[OBD_OP_mul_u32] = V(2, P66, 0, 0x40u),
-	[OBD_OP_add_u64] = V(1, P66, 1, 0xd4u),
+	[OBD_OP_add_u64] = VPADDQ,
 	[OBD_OP_sub_u64] = V(1, P66, 1, 0xfbu),
 	[OBD_OP_mul_u64] = V(2, P66, 1, 0x40u),
 	[OBD_OP_min_u32] = V(2, P66, 0, 0x3bu),
@@ -197,12 +194,12 @@ static const uint32_t simple[OBD_OP_COUNT] = {
 	[OBD_OP_max_u64] = V(2, P66, 1, 0x3fu),
 	[OBD_OP_min_s64] = V(2, P66, 1, 0x39u),
 	[OBD_OP_max_s64] = V(2, P66, 1, 0x3du),
-	[OBD_OP_and_32] = V(1, P66, 0, 0xdbu),
-	[OBD_OP_and_64] = V(1, P66, 0, 0xdbu),
-	[OBD_OP_or_32] = V(1, P66, 0, 0xebu),
-	[OBD_OP_or_64] = V(1, P66, 0, 0xebu),
-	[OBD_OP_xor_32] = V(1, P66, 0, 0xefu),
-	[OBD_OP_xor_64] = V(1, P66, 0, 0xefu),
+	[OBD_OP_and_32] = VPAND,
+	[OBD_OP_and_64] = VPAND,
+	[OBD_OP_or_32] = VPOR,
+	[OBD_OP_or_64] = VPOR,
+	[OBD_OP_xor_32] = VPXOR,
+	[OBD_OP_xor_64] = VPXOR,
 	[OBD_OP_add_f32] = V(1, 0, 0, 0x58u),
 	[OBD_OP_sub_f32] = V(1, 0, 0, 0x5cu),
 	[OBD_OP_mul_f32] = V(1, 0, 0, 0x59u),
@@ -241,45 +238,45 @@ static void unary(struct obn_unit *u, const struct obd_insn *in, uint32_t c, int
 		break;
 	case OBD_OP_neg_u32:
 	case OBD_OP_neg_u64:
-		v3(u, V(1, P66, 0, 0xefu), u->t0, u->t0, u->t0);
+		v3(u, VPXOR, u->t0, u->t0, u->t0);
 		v3(u, wide ? V(1, P66, 1, 0xfbu) : V(1, P66, 0, 0xfau), d, u->t0, a);
 		break;
 	case OBD_OP_not_32:
 	case OBD_OP_not_64:
-		v_mem(u, V(1, P66, 0, 0xefu), d, a, splat32(u, ~0u));
+		v_mem(u, VPXOR, d, a, obn_splat32(u, ~0u));
 		break;
 	case OBD_OP_zext8:
-		v_mem(u, V(1, P66, 0, 0xdbu), d, a, splat32(u, 0xff));
+		v_mem(u, VPAND, d, a, obn_splat32(u, 0xff));
 		break;
 	case OBD_OP_zext16:
-		v_mem(u, V(1, P66, 0, 0xdbu), d, a, splat32(u, 0xffff));
+		v_mem(u, VPAND, d, a, obn_splat32(u, 0xffff));
 		break;
 	case OBD_OP_sext8_32:
 	case OBD_OP_sext16_32:
-		v_imm(u, V(1, P66, 0, 0x72u), 6, d, a, in->op == OBD_OP_sext8_32 ? 24 : 16);
-		v_imm(u, V(1, P66, 0, 0x72u), 4, d, d, in->op == OBD_OP_sext8_32 ? 24 : 16);
+		v_imm(u, V(1, P66, 0, 0x72u), X_VSLL, d, a, in->op == OBD_OP_sext8_32 ? 24 : 16);
+		v_imm(u, V(1, P66, 0, 0x72u), X_VSRA, d, d, in->op == OBD_OP_sext8_32 ? 24 : 16);
 		break;
 	case OBD_OP_hi_32:
-		v_imm(u, V(1, P66, 0, 0x72u), 2, d, a, 16);
+		v_imm(u, V(1, P66, 0, 0x72u), X_VSRL, d, a, 16);
 		break;
 	case OBD_OP_bits_32:
-		v_imm(u, V(1, P66, 0, 0x72u), 2, d, a, in->e & 31);
-		v_mem(u, V(1, P66, 0, 0xdbu), d, d, splat32(u, in->u.imm));
+		v_imm(u, V(1, P66, 0, 0x72u), X_VSRL, d, a, in->e & 31);
+		v_mem(u, VPAND, d, d, obn_splat32(u, in->u.imm));
 		break;
 	case OBD_OP_abs_f32:
-		v_mem(u, V(1, P66, 0, 0xdbu), d, a, splat32(u, 0x7fffffff));
+		v_mem(u, VPAND, d, a, obn_splat32(u, 0x7fffffff));
 		break;
 	case OBD_OP_neg_f32:
-		v_mem(u, V(1, P66, 0, 0xefu), d, a, splat32(u, 0x80000000u));
+		v_mem(u, VPXOR, d, a, obn_splat32(u, 0x80000000u));
 		break;
 	case OBD_OP_abs_f64:
-		v_mem(u, V(1, P66, 0, 0xdbu), d, a, splat64(u, 0x7fffffffffffffffull));
+		v_mem(u, VPAND, d, a, obn_splat64(u, 0x7fffffffffffffffull));
 		break;
 	case OBD_OP_neg_f64:
-		v_mem(u, V(1, P66, 0, 0xefu), d, a, splat64(u, 0x8000000000000000ull));
+		v_mem(u, VPXOR, d, a, obn_splat64(u, 0x8000000000000000ull));
 		break;
 	case OBD_OP_rcp_f32:
-		obn_vec_load(u, u->t0, splat32(u, 0x3f800000));
+		obn_vec_load(u, u->t0, obn_splat32(u, 0x3f800000));
 		v3(u, V(1, 0, 0, 0x5eu), d, u->t0, a);
 		fix_nan(u, d);
 		break;
@@ -289,7 +286,7 @@ static void unary(struct obn_unit *u, const struct obd_insn *in, uint32_t c, int
 		break;
 	case OBD_OP_rsqrt_f32:
 		x_v(&u->x, V(1, 0, 0, 0x51u), obn_how(u), d, 0, a);
-		obn_vec_load(u, u->t0, splat32(u, 0x3f800000));
+		obn_vec_load(u, u->t0, obn_splat32(u, 0x3f800000));
 		v3(u, V(1, 0, 0, 0x5eu), d, u->t0, d);
 		fix_nan(u, d);
 		break;
@@ -339,13 +336,13 @@ static bool resized(struct obn_unit *u, const struct obd_insn *in, uint32_t c, i
 		widen_slot(u, u->t0, in->b, c, is_signed);
 		v3(u, is_signed ? V(2, P66, 1, 0x28u) : V(1, P66, 1, 0xf4u), d, d, u->t0);
 		if (in->op == OBD_OP_madw_u32 || in->op == OBD_OP_madw_s32)
-			v3(u, V(1, P66, 1, 0xd4u), d, d, obn_vector_get(u, in->c, c));
+			v3(u, VPADDQ, d, d, obn_vector_get(u, in->c, c));
 		return true;
 	case OBD_OP_pack_64:
 		widen_slot(u, u->t0, in->b, c, false);
 		widen_slot(u, d, in->a, c, false);
-		v_imm(u, V(1, P66, 1, 0x73u), 6, u->t0, u->t0, 32);
-		v3(u, V(1, P66, 0, 0xebu), d, d, u->t0);
+		v_imm(u, V(1, P66, 1, 0x73u), X_VSLL, u->t0, u->t0, 32);
+		v3(u, VPOR, d, d, u->t0);
 		return true;
 	case OBD_OP_lo_64:
 	case OBD_OP_hi_64:
@@ -384,7 +381,7 @@ void obn_lane_mask(struct obn_unit *u, int pred, uint32_t c, bool wide)
 	if (x->wide) {
 		x_mov(x, false, RAX, pred);
 		if (c)
-			x_shift(x, 5, false, RAX, lanes * c);
+			x_shift(x, X_SHR, false, RAX, lanes * c);
 		x_v(x, V(1, PF2, 0, 0x92u), (struct x_how){ .len = 0, .imm = -1, .vex = true }, 1,
 			0, RAX); /* kmovd */
 		return;
@@ -403,8 +400,8 @@ void obn_lane_mask(struct obn_unit *u, int pred, uint32_t c, bool wide)
 		x_pool(x, &bits, wide ? 256 : 128) + (int32_t)(c * u->chunk_bytes) };
 
 	x_v(x, V(1, P66, 0, 0x6eu), (struct x_how){ .len = 0, .imm = -1 }, u->t0, 0, pred);
-	v3(u, V(2, P66, 0, 0x58u), u->t0, 0, u->t0);
-	v_mem(u, V(1, P66, 0, 0xdbu), u->t0, u->t0, m);
+	v3(u, VPBROADCASTD, u->t0, 0, u->t0);
+	v_mem(u, VPAND, u->t0, u->t0, m);
 	v_mem(u, wide ? V(2, P66, 0, 0x29u) : V(1, P66, 0, 0x76u), u->t0, u->t0, m);
 }
 
@@ -436,26 +433,26 @@ void obn_vector_chunk(struct obn_unit *u, uint32_t i, uint32_t c, int d)
 		a = obn_vector_get(u, in->a, c);
 		v3(u, V(2, P66, in->op == OBD_OP_mad_u64, 0x40u), d, a,
 			obn_vector_get(u, in->b, c));
-		v3(u, in->op == OBD_OP_mad_u64 ? V(1, P66, 1, 0xd4u) : V(1, P66, 0, 0xfeu), d, d,
+		v3(u, in->op == OBD_OP_mad_u64 ? VPADDQ : VPADDD, d, d,
 			obn_vector_get(u, in->c, c));
 		return;
 	case OBD_OP_shl_32:
-		shift(u, in, c, d, V(2, P66, 0, 0x47u), 6, false);
+		shift(u, in, c, d, V(2, P66, 0, 0x47u), X_VSLL, false);
 		return;
 	case OBD_OP_shl_64:
-		shift(u, in, c, d, V(2, P66, 1, 0x47u), 6, true);
+		shift(u, in, c, d, V(2, P66, 1, 0x47u), X_VSLL, true);
 		return;
 	case OBD_OP_shr_u32:
-		shift(u, in, c, d, V(2, P66, 0, 0x45u), 2, false);
+		shift(u, in, c, d, V(2, P66, 0, 0x45u), X_VSRL, false);
 		return;
 	case OBD_OP_shr_u64:
-		shift(u, in, c, d, V(2, P66, 1, 0x45u), 2, true);
+		shift(u, in, c, d, V(2, P66, 1, 0x45u), X_VSRL, true);
 		return;
 	case OBD_OP_shr_s32:
-		shift(u, in, c, d, V(2, P66, 0, 0x46u), 4, false);
+		shift(u, in, c, d, V(2, P66, 0, 0x46u), X_VSRA, false);
 		return;
 	case OBD_OP_shr_s64:
-		shift(u, in, c, d, V(2, P66, 1, 0x46u), 4, true);
+		shift(u, in, c, d, V(2, P66, 1, 0x46u), X_VSRA, true);
 		return;
 	case OBD_OP_shf_lw:
 	case OBD_OP_shf_rw:
@@ -484,19 +481,12 @@ void obn_vector_chunk(struct obn_unit *u, uint32_t i, uint32_t c, int d)
 	}
 }
 
-static bool has_code(const struct obn_unit *u, uint32_t op)
-{
-	const struct obn_op *o = obn_op_info(op);
-
-	return o->special == OBN_PLAIN && o->vector && (u->x.wide || !o->vector_wide_only);
-}
-
 bool obn_vector(struct obn_unit *u, uint32_t i)
 {
 	const struct obd_insn *in = &u->f->code[i];
-	uint32_t n = u->wide[in->d] ? 2 * u->chunks : u->chunks;
+	uint32_t n = obn_chunks(u, in->d);
 
-	if (!has_code(u, in->op))
+	if (!obn_has_vector(u, in->op))
 		return false;
 	for (uint32_t c = 0; c < n; c++) {
 		obn_step(u);
@@ -514,11 +504,11 @@ bool obn_guarded_vector(struct obn_unit *u, uint32_t guard)
 	const struct obd_insn *in = &u->f->code[guard + 1];
 	uint32_t p = u->f->code[guard].a, n;
 
-	if (!has_code(u, in->op) || in->op == OBD_OP_selp_32 || in->op == OBD_OP_selp_64)
+	if (!obn_has_vector(u, in->op) || in->op == OBD_OP_selp_32 || in->op == OBD_OP_selp_64)
 		return false;
 	bool wide = u->wide[in->d];
 
-	n = wide ? 2 * u->chunks : u->chunks;
+	n = obn_chunks(u, in->d);
 	for (uint32_t c = 0; c < n; c++) {
 		obn_step(u);
 		int d = obn_vector_new(u), pred = obn_pred_get(u, p);

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_CODE (32u << 20)
+#define MAX_CODE_BYTES (32u << 20)
 
 static void byte(struct x_buf *b, unsigned v)
 {
 	if (b->n == b->cap) {
 		uint32_t cap = b->cap ? b->cap * 2 : 16384;
-		uint8_t *p = cap <= MAX_CODE ? realloc(b->p, cap) : NULL;
+		uint8_t *p = cap <= MAX_CODE_BYTES ? realloc(b->p, cap) : NULL;
 
 		if (!p) {
 			b->failed = true;
@@ -333,7 +333,10 @@ void x_here(struct x_buf *b, uint32_t jump)
 static void vex(struct x_buf *b, uint32_t op, int len, int reg, int vvvv, int rm)
 {
 	unsigned map = op & 15, pp = op >> 4 & 15, code = op >> 16;
-	/* of map 1, only vmovd and vmovq look at W, and some tools know no other instruction with it */
+	/*
+	 * of map 1, only vmovd and vmovq look at W, and some tools know no other instruction with
+	 * it
+	 */
 	unsigned w = map == 1 && code != 0x6e && code != 0x7e ? 0 : op >> 8 & 1;
 	bool far = rm > 0 && rm & 8;
 
@@ -354,9 +357,7 @@ static void evex(
 		(reg & 8 ? 0 : 0x80) | (farther ? 0 : 0x40) | (far ? 0 : 0x20) |
 			(reg & 16 ? 0 : 0x10) | map);
 	byte(b, w << 7 | (~(unsigned)vvvv & 15) << 3 | 4 | pp);
-	byte(b,
-		(unsigned)h.len << 5 | (h.broadcast ? 0x10 : 0) | (vvvv & 16 ? 0 : 8) |
-			(unsigned)h.k);
+	byte(b, (unsigned)h.len << 5 | (vvvv & 16 ? 0 : 8) | (unsigned)h.k);
 	byte(b, op >> 16);
 }
 
@@ -384,8 +385,7 @@ void x_vm(struct x_buf *b, uint32_t op, struct x_how h, int reg, int vvvv, struc
 
 void x_shiftx(struct x_buf *b, int kind, bool w, int d, int s, int by)
 {
-	/* shlx 66, shrx f2, sarx f3 */
-	uint32_t pp = kind == 4 ? 1 : kind == 5 ? 3 : 2;
+	uint32_t pp = kind == X_SHL ? P66 : kind == X_SHR ? PF2 : PF3;
 
 	vex(b, V(2, pp, (uint32_t)w, 0xf7u), 0, d, by, s);
 	modrm(b, d, s);

@@ -6,6 +6,7 @@
  */
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 #include "tests/unit/softapi/api.h"
 
@@ -204,6 +205,37 @@ DEVICE_TEST(unmapped_before_a_fill)
 	gate = true;
 	CHECK_INT(FRONT(cuStreamSynchronize)(NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
 	CHECK_INT(FRONT(cuCtxSynchronize)(), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static CUresult create_under(rlim_t limit, const CUmemAllocationProp *p, size_t size)
+{
+	struct rlimit before, now;
+	CUmemGenericAllocationHandle h = 0;
+
+	CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0);
+	now = before;
+	now.rlim_cur = limit;
+	CHECK(setrlimit(RLIMIT_FSIZE, &now) == 0);
+	CUresult result = CALL(cuMemCreate)(&h, size, p, 0);
+
+	CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
+	if (!result)
+		OK(CALL(cuMemRelease)(h));
+	return result;
+}
+
+/* Memory that needs a larger file than the process may make: an error, and no signal. */
+BARE_TEST(limit_of_file_size)
+{
+	CUmemAllocationProp shared = prop;
+
+	if (!soft())
+		return;
+	shared.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	CHECK_INT(create_under(128 * MIB - 1, &prop, UNIT), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(create_under(128 * MIB, &prop, UNIT), CUDA_SUCCESS);
+	CHECK_INT(create_under(UNIT, &shared, UNIT), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(create_under(2 * UNIT, &shared, UNIT), CUDA_SUCCESS);
 }
 
 int main(int argc, char **argv)
