@@ -209,9 +209,15 @@ enum obd_bar_kind {
 
 /*
  * e of cluster_addr: conversions between generic addresses and those of shared::cluster, mapa and
- * getctarank for both. a: the address; b: a rank. The result takes 64 bits.
+ * getctarank for both. a: the address; b: a rank. The result takes 64 bits. CHECKED, as
+ * OBD_CLUSTER_ACCESS, is for an access at a + imm, of which all bytes must be in the shared memory
+ * of one block.
  */
+#define OBD_CLUSTER_OP(e)         ((e)&15u)
+#define OBD_CLUSTER_BYTES(e)      ((uint32_t)(e) >> 4)
+#define OBD_CLUSTER_ACCESS(bytes) ((uint16_t)(OBD_CLUSTER_CHECKED | (bytes) << 4))
 enum obd_cluster_op {
+	OBD_CLUSTER_CHECKED,
 	OBD_CLUSTER_FLAT,
 	OBD_CLUSTER_NARROW,
 	OBD_CLUSTER_MAP,

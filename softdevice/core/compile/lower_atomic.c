@@ -97,7 +97,7 @@ static void lower_atom(struct obd_builder *b, struct obd_stmt *s, uint32_t which
 	values = obd_value_elements(b, s, at + 1, &n);
 	if (!which)
 		results = obd_value_elements(b, s, 0, &n);
-	base = obd_address(b, &s->opd[at], &kind, &offset);
+	base = obd_address(b, &s->opd[at], n * bytes, &kind, &offset);
 	if (kind == OBD_KIND_LOCAL) {
 		uint32_t w = obd_vreg_new(b, OBD_CLASS_64);
 

@@ -359,8 +359,10 @@ static void wmma_move(
 		obd_invalid(b, s, "it needs one layout, .row or .col");
 	if (bits < 8 && column != (f == OBD_FRAGMENT_B))
 		obd_invalid(b, s, "with this type, A must be .row and B .col");
+	if (obd_q(s, OBD_Q_remote))
+		obd_invalid(b, s, "a matrix cannot be in the shared memory of another block");
 	gather_warp(b);
-	base = obd_address(b, &s->opd[store ? 0 : 1], &kind, &offset);
+	base = obd_address(b, &s->opd[store ? 0 : 1], 0, &kind, &offset);
 	if (kind == OBD_KIND_LOCAL)
 		obd_invalid(b, s, "a matrix cannot be in local memory");
 	base = add_offset(b, base, kind, offset);
@@ -449,7 +451,7 @@ static void lower_ldmatrix(struct obd_builder *b, struct obd_stmt *s, uint32_t w
 
 	obd_operand_count(b, s, 2, 2);
 	gather_warp(b);
-	base = obd_address(b, &s->opd[which ? 0 : 1], &kind, &offset);
+	base = obd_address(b, &s->opd[which ? 0 : 1], 0, &kind, &offset);
 	if (kind > 1)
 		obd_invalid(b, s, "the rows must be in shared memory");
 	if ((int32_t)offset > INT16_MAX || (int32_t)offset < INT16_MIN) {

@@ -101,7 +101,7 @@ static void lower_mbarrier(struct obd_builder *b, struct obd_stmt *s, uint32_t a
 
 	(void)arg;
 	if (op != OBD_MBAR_PENDING)
-		base = obd_address(b, &s->opd[r.at], &kind, &offset);
+		base = obd_address(b, &s->opd[r.at], 8, &kind, &offset);
 	if (kind == OBD_KIND_LOCAL)
 		obd_invalid(b, s, "the barrier object must be in shared memory");
 	struct obd_lin *l = obd_emit(b, OBD_OP_mbarrier, r.d, base, r.x, r.c);
@@ -117,7 +117,7 @@ void obd_mbarrier_complete_tx(
 	struct obd_lin *l;
 
 	obd_operand_count(b, s, i + 1, i + 1);
-	base = obd_address(b, &s->opd[i], &kind, &offset);
+	base = obd_address(b, &s->opd[i], 8, &kind, &offset);
 	l = obd_emit(b, OBD_OP_mbarrier, N, base, obd_const32(b, bytes), N);
 	l->imm = offset;
 	l->e_raw = (uint16_t)(OBD_MBAR_COMPLETE_TX | (kind == OBD_KIND_SHARED ? 16 : 0));

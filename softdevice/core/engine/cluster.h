@@ -30,7 +30,7 @@ const struct obd_insn *obd_cluster_barrier(
 /* The lanes have exited. */
 void obd_cluster_exit(struct obd_warp *w, uint32_t m);
 
-/* The instruction cluster_addr; in->e is enum obd_cluster_op. */
+/* The instruction cluster_addr; in->e: enum obd_cluster_op. */
 void obd_cluster_address(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32_t m);
 /*
  * The shared memory that an address of shared::cluster names; *at becomes the offset in it. If there
