@@ -90,8 +90,6 @@ static void lower_atom(struct obd_builder *b, struct obd_stmt *s, uint32_t which
 
 	if (obd_q(s, OBD_Q_bulk) || (async && !obd_q(s, OBD_Q_unsupported)))
 		obd_unsupported(b, s, "an asynchronous reduction without an mbarrier");
-	if (async) /* the default space */
-		kind = OBD_KIND_CLUSTER;
 	obd_operand_count(b, s, at + 2, at + 4);
 	check_atom(b, s, op, t);
 	values = obd_value_elements(b, s, at + 1, &n);

@@ -113,7 +113,7 @@ static void lower_mbarrier(struct obd_builder *b, struct obd_stmt *s, uint32_t a
 void obd_mbarrier_complete_tx(
 	struct obd_builder *b, const struct obd_stmt *s, uint32_t i, uint32_t bytes)
 {
-	uint32_t kind = OBD_KIND_CLUSTER, offset, base;
+	uint32_t kind = obd_address_space(s), offset, base;
 	struct obd_lin *l;
 
 	obd_operand_count(b, s, i + 1, i + 1);

@@ -257,10 +257,10 @@ TEST(clusters_fail_by_name)
 }
 
 /* 4096 bytes of shared memory in each of two blocks. %r1: their address; %r2: that in the other block. */
-#define BOUNDS                                                                              \
-	".shared .align 16 .b8 v[4096]; mov.u32 %r1, v; xor.b32 %r3, %r0, 1;\n"             \
+#define BOUNDS                                                                               \
+	".shared .align 16 .b8 v[4096]; mov.u32 %r1, v; xor.b32 %r3, %r0, 1;\n"              \
 	"mapa.shared::cluster.u32 %r2, %r1, %r3; mov.u32 %r3, 77; st.shared.u32 [v], %r3;\n" \
-	"st.shared.u32 [v+4092], %r3; mov.u32 %r5, 0;\n"                                    \
+	"st.shared.u32 [v+4092], %r3; mov.u32 %r5, 0;\n"                                     \
 	"barrier.cluster.arrive; barrier.cluster.wait;\n"
 
 /* Does the access stay in the shared memory of one block? Such a load has the result 77. */
@@ -319,6 +319,47 @@ TEST(accesses_stay_in_the_block)
 			fprintf(stderr, "%s\n%s\n", bounds[i].access, fault.text);
 		CHECK_INT(r, bounds[i].good ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS);
 		CHECK_INT(*out, bounds[i].good ? 154 : 0);
+		device_end(p);
+	}
+}
+
+/*
+ * The bytes of st.async and red.async are counted by the mbarrier, whatever the qualifiers. Without a
+ * space both addresses are generic.
+ */
+TEST(asynchronous_stores_complete)
+{
+	static const char *const stores[] = {
+		"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r3, [%r2];",
+		"st.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], "
+		"%r3, [%r2];",
+		"st.async.mbarrier::complete_tx::bytes.u32 [%d1], %r3, [%d2];",
+		"red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 "
+		"[%r1], %r3, [%r2];",
+		"red.async.relaxed.cluster.mbarrier::complete_tx::bytes.add.u32 [%d1], %r3, [%d2];",
+	};
+
+	for (size_t i = 0; i < sizeof(stores) / sizeof(*stores); i++) {
+		char text[4096];
+
+		snprintf(text, sizeof(text), "%s%s%s%s", LAUNCH_HEAD,
+			".visible .entry k(.param .u64 out) {\n" REGISTERS
+			".shared .align 8 .b64 bar; .shared .b32 x; mov.u32 %r1, x; mov.u32 %r2, "
+			"bar;\n"
+			"cvt.u64.u32 %d1, %r1; cvta.shared.u64 %d1, %d1; cvt.u64.u32 %d2, %r2;\n"
+			"cvta.shared.u64 %d2, %d2; mov.u32 %r3, 0; st.shared.u32 [x], %r3;\n"
+			"mov.u32 %r3, 77; mbarrier.init.shared.b64 [%r2], 1;\n"
+			"mbarrier.arrive.expect_tx.shared.b64 %d3, [%r2], 4;\n",
+			stores[i],
+			"\nmbarrier.test_wait.shared.b64 %p1, [%r2], %d3; selp.u32 %r4, 1, 0, "
+			"%p1;\n"
+			"ld.shared.u32 %r5, [x]; st.global.v2.u32 [%d0], {%r4, %r5}; ret; }\n");
+		struct obd_program *p = device_load_good(text);
+		uint32_t *out = words(2);
+
+		CHECK_INT(device_run(p, "k", 1, 1, &out), CUDA_SUCCESS);
+		CHECK_INT(out[0], 1);
+		CHECK_INT(out[1], 77);
 		device_end(p);
 	}
 }
@@ -434,11 +475,12 @@ TEST(blocks_that_wait_for_earlier_ones)
 
 	for (unsigned threads = 1; threads <= 8; threads++) {
 		pool = obd_pool_new(threads);
+		CHECK(pool != NULL);
 		*out = 0;
 		CHECK_INT(device_run(p, "k", 400, 32, &params), CUDA_SUCCESS);
 		CHECK_INT(*out, 400);
-		if (threads < 8)
-			obd_pool_free(pool);
+		obd_pool_free(pool);
+		pool = NULL; /* device_run would use it */
 	}
 	device_end(p);
 }
