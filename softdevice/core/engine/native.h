@@ -2,16 +2,16 @@
 /* Copyright The Outboard Authors */
 /*
  * Machine code for functions, beside the interpreter. It runs a warp while all of its 32 lanes are
- * active and on one path; everything else, each fault included, is left to the interpreter, which can
- * take over before any instruction. The results are the same, bit for bit, except which of two NaNs of
- * type f64 an operation passes on.
+ * active and on one path; everything else, each fault included, is left to the interpreter, which
+ * can take over before any instruction. The results are the same, bit for bit, except which of two
+ * NaNs of type f64 an operation passes on.
  *
- * A value that is linear in the lane (base + lane * stride in each half of the warp, with strides that are
- * known when the code is made) is computed once, as its base; with stride 0 it is the same in all lanes.
- * Loads and stores at linear addresses do not examine the addresses of single lanes. Which values are
- * linear is found for the case that all lanes take the same way through the function. Code is entered at
- * any basic block; there it checks that the values in the registers are as it assumes. If they often are
- * not, the code is made again without the assumption.
+ * A value that is linear in the lane (base + lane * stride in each half of the warp, with strides
+ * that are known when the code is made) is computed once, as its base; with stride 0 it is the same
+ * in all lanes. Loads and stores at linear addresses do not examine the addresses of single lanes.
+ * Which values are linear is found for the case that all lanes take the same way through the
+ * function. Code is entered at any basic block; there it checks that the values in the registers
+ * are as it assumes. If they often are not, the code is made again without the assumption.
  */
 #ifndef OBD_CORE_NATIVE_H
 #define OBD_CORE_NATIVE_H
@@ -22,8 +22,8 @@ struct obd_launch;
 struct obd_warp;
 
 /*
- * Code for blocks whose rows are whole warps, or half warps, so that tid.x and tid.y are linear; and for
- * others.
+ * Code for blocks whose rows are whole warps, or half warps, so that tid.x and tid.y are linear;
+ * and for others.
  */
 enum obd_native_kind {
 	OBD_NATIVE_ROWS,
@@ -34,8 +34,8 @@ enum obd_native_kind {
 };
 
 /*
- * Runs from the block's first instruction. Returns the instruction at which the interpreter has to go
- * on, or OBD_LEAVE; NULL: the values are not as the code assumes, and nothing was done.
+ * Runs from the block's first instruction. Returns the instruction at which the interpreter has to
+ * go on, or OBD_LEAVE; NULL: the values are not as the code assumes, and nothing was done.
  */
 typedef const struct obd_insn *(*obd_native_fn)(char *regs, struct obd_warp *w);
 
@@ -48,7 +48,9 @@ struct obd_native_check {
 
 /* The code of one function. It is freed with its program. */
 struct obd_native {
-	/* by instruction: NULL, or the code for the block that begins there. NULL: there is no code */
+	/*
+	 * by instruction: NULL, or the code for the block that begins there. NULL: there is no code
+	 */
 	obd_native_fn *entry;
 	void *code;
 	size_t size;
@@ -59,9 +61,6 @@ struct obd_native {
 	uint32_t *first_check;     /* by block: its first element of checks */
 	struct obd_native_check *checks;
 };
-
-/* Whether kernels that start now run machine code: OUTBOARD_OPT=-jit: no. */
-extern bool obd_native_on;
 
 /* Makes code for the functions that the kernel can reach, where there is none yet. Any thread. */
 void obd_native_prepare(struct obd_launch *l);
