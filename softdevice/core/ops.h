@@ -96,7 +96,10 @@ enum obd_sync_kind {
 };
 /* clang-format on */
 
-/* The element types of matrices; an instruction has 4 bits for each. S4 and U4: 8 in a register, B1: 32. */
+/*
+ * The element types of matrices; an instruction has 4 bits for each. S4 and U4: 8 in a register,
+ * B1: 32.
+ */
 /* clang-format off */
 enum obd_mma_type {
 	OBD_MMA_F16, OBD_MMA_BF16, OBD_MMA_TF32, OBD_MMA_E4M3, OBD_MMA_E5M2, OBD_MMA_S8, OBD_MMA_U8,
@@ -183,8 +186,11 @@ enum obd_tensor_op {
 	OBD_TENSOR_LOAD,
 	OBD_TENSOR_STORE,
 	OBD_TENSOR_REDUCE,
-	OBD_TENSOR_REPLACE, /* operand: the value; rank: of the field; field: OBD_FIELD_* */
-	OBD_TENSOR_COPY,    /* of a map, from shared to global memory */
+	/*
+	 * operand: the value; the dimension in place of the rank, OBD_FIELD_* in place of the atom
+	 */
+	OBD_TENSOR_REPLACE,
+	OBD_TENSOR_COPY, /* of a map, from shared to global memory */
 };
 #define OBD_TENSOR_CODE(op, rank, atom) ((uint16_t)((op) | ((rank) << 4) | ((atom) << 8)))
 enum { OBD_TENSOR_MULTICAST = 1 << 7 };

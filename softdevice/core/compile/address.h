@@ -13,8 +13,8 @@ uint32_t obd_address_space(const struct obd_stmt *s);
 /*
  * The base register of [address]; *ret_offset is the rest (32 bits, signed). *kind is the space
  * that the instruction states; the space of the symbol may change it. An address of shared::cluster
- * becomes a generic one; that the `bytes` (below 4096) of the access lie in the shared memory of its
- * block is checked there.
+ * becomes a generic one; that the `bytes` (below 4096) of the access lie in the shared memory of
+ * its block is checked there.
  */
 uint32_t obd_address(struct obd_builder *b, const struct obd_operand *o, uint32_t bytes,
 	uint32_t *kind, uint32_t *ret_offset);

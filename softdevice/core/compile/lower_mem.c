@@ -145,7 +145,7 @@ static void lower_st(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	struct access a = { .kind = obd_address_space(s) };
 
 	a.base = obd_address(b, o, n * bytes, &a.kind, &a.offset);
-	/* st.async.relaxed is weak until its mbarrier completes */
+	/* with .relaxed too, st.async ends with the mbarrier below */
 	if (a.kind != OBD_KIND_LOCAL && !obd_q(s, OBD_Q_async) && obd_strong_is(s, n)) {
 		obd_strong_store(
 			b, s, &(struct obd_strong){ a.base, a.offset, a.kind, n, t }, list);

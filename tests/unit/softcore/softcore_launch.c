@@ -119,7 +119,9 @@ TEST(faults_below_end_the_grid)
 	device_end(p);
 }
 
-/* A copy has no buffer: the number of nodes limits it, here in the stream that only starts later. */
+/*
+ * A copy has no buffer: the number of nodes limits it, here in the stream that only starts later.
+ */
 TEST(copies_without_end)
 {
 	struct obd_program *p = device_load_good(LAUNCH_HEAD
@@ -256,7 +258,10 @@ TEST(clusters_fail_by_name)
 	device_end(p);
 }
 
-/* 4096 bytes of shared memory in each of two blocks. %r1: their address; %r2: that in the other block. */
+/*
+ * 4096 bytes of shared memory in each of two blocks. %r1: their address; %r2: that in the other
+ * block.
+ */
 #define BOUNDS                                                                               \
 	".shared .align 16 .b8 v[4096]; mov.u32 %r1, v; xor.b32 %r3, %r0, 1;\n"              \
 	"mapa.shared::cluster.u32 %r2, %r1, %r3; mov.u32 %r3, 77; st.shared.u32 [v], %r3;\n" \
@@ -324,8 +329,8 @@ TEST(accesses_stay_in_the_block)
 }
 
 /*
- * The bytes of st.async and red.async are counted by the mbarrier, whatever the qualifiers. Without a
- * space both addresses are generic.
+ * The bytes of st.async and red.async are counted by the mbarrier, whatever the qualifiers. Without
+ * a space both addresses are generic.
  */
 TEST(asynchronous_stores_complete)
 {
@@ -389,8 +394,8 @@ TEST(many_clusters)
 }
 
 /*
- * Bulk copies to shared memory of the other block, completed on its mbarrier; to a block that there is
- * not; and across the end of the other block's memory.
+ * Bulk copies to shared memory of the other block, completed on its mbarrier; to a block that there
+ * is not; and across the end of the other block's memory.
  */
 #define BULK(name, rank, offset)                                                              \
 	CLUSTER(name, "2, 1, 1",                                                              \
@@ -426,8 +431,8 @@ TEST(bulk_copies_to_other_blocks)
 }
 
 /*
- * Each block waits until all have started. Blocks that are not of a cooperative launch can do so if there are
- * no more than the workers hold at once: 64 each.
+ * Each block waits until all have started. Blocks that are not of a cooperative launch can do so if
+ * there are no more than the workers hold at once: 64 each.
  */
 static const char all_start_text[] =
 	HEAD ".visible .entry k(.param .u64 p)\n{\n	.reg .b32 %r<8>;\n	.reg .b64 "
@@ -455,8 +460,9 @@ TEST(all_blocks_start)
 }
 
 /*
- * Block n waits for block n - 1. One thread stores: where several threads of a warp store to one place, CUDA
- * leaves open how many writes there are, and a late one would undo what the next block has stored.
+ * Block n waits for block n - 1. One thread stores: where several threads of a warp store to one
+ * place, CUDA leaves open how many writes there are, and a late one would undo what the next block
+ * has stored.
  */
 static const char in_order_text[] =
 	HEAD ".visible .entry k(.param .u64 p)\n{\n	.reg .b32 %r<8>;\n	.reg .b64 "

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Loading a kernel when the n-th call of malloc, calloc or realloc fails: the load ends with "out of
- * memory" or does without, and frees what it has allocated. The linker replaces these functions in
- * the program and its static libraries.
+ * Loading a kernel when the n-th call of malloc, calloc or realloc fails: the load ends with "out
+ * of memory" or does without, and frees what it has allocated. The linker replaces these functions
+ * in the program and its static libraries.
  */
 #include "tests/unit/softcore/device.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The passes that make code shorter (softdevice/core/compile/shorten.h): kernels of random statements
- * compute the same with and without them, and faults name the same thread and address.
+ * The passes that make code shorter (softdevice/core/compile/shorten.h): kernels of random
+ * statements compute the same with and without them, and faults name the same thread and address.
  */
 #include <stdarg.h>
 
@@ -72,8 +72,8 @@ static void put_arithmetic(void)
 }
 
 /*
- * A load at base + index * size, or at the sum of that and another invariant value. The index or the
- * address may change between its use and the load.
+ * A load at base + index * size, or at the sum of that and another invariant value. The index or
+ * the address may change between its use and the load.
  */
 static void put_load(void)
 {
