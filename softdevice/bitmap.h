@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_bitmap: one bit for each unit of a space that is allocated in runs of units; a set bit marks a
- * unit in use. The array belongs to the caller, whose lock guards it. Its length is rounded up to
+ * obd_bitmap: one bit for each unit of a space that is allocated in runs of units; a set bit marks
+ * a unit in use. The array belongs to the caller, whose lock guards it. Its length is rounded up to
  * whole words of 64 bits, and the bits of the last word beyond the units are 0.
  */
 #ifndef OBD_BITMAP_H

@@ -5,10 +5,11 @@
  * the driver is initialised.
  *
  *   OUTBOARD_SOFT_DEVICES   1..8, default 1
- *   OUTBOARD_SOFT_MEMORY    bytes of each device, "4G", at least 16M. Default: half of the machine's
- *                           memory, divided by the number of devices, from 1 to 64 GiB each
- *   OUTBOARD_SOFT_CC        compute capability, "13.0" (default), 5.0 to 13.0. The default is the one at
- *                           which most code runs (docs/COMPATIBILITY.md)
+ *   OUTBOARD_SOFT_MEMORY    bytes of each device, "4G", at least 16M. Default: half of the
+ *                           machine's memory, divided by the number of devices, from 1 to 64 GiB
+ *                           each
+ *   OUTBOARD_SOFT_CC        compute capability, "13.0" (default), 5.0 to 13.0. The default is the
+ *                           one at which most code runs (docs/COMPATIBILITY.md)
  *   OUTBOARD_SOFT_BASE      start of the window of device addresses, hexadecimal, a multiple of
  *                           2 MiB
  *   OUTBOARD_SOFT_MEMCHECK  1: every access of a kernel is checked against the live allocations

@@ -2,7 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * Creating and destroying contexts. When a context is destroyed, running work first gets time to
- * finish and is then aborted. After that everything that belongs to the context is freed. Any thread.
+ * finish and is then aborted. After that everything that belongs to the context is freed. Any
+ * thread.
  */
 #ifndef OBD_CONTEXT_LIFE_H
 #define OBD_CONTEXT_LIFE_H

@@ -12,10 +12,10 @@
 struct obd_device obd_devices[OBD_DEVICE_MAX];
 
 /*
- * A dry run replaces some of them by those of its model. The attributes are those of a data-centre GPU of 2024, so that programs choose the same code
- * paths as on such a GPU. Features that the device does not have are 0. Clocks and bus widths are
- * nominal. Every attribute that is not listed is known and 0: managed memory,
- * mapped host memory, interop, IPC, clusters.
+ * A dry run replaces some of them by those of its model. The attributes are those of a data-centre
+ * GPU of 2024, so that programs choose the same code paths as on such a GPU. Features that the
+ * device does not have are 0. Clocks and bus widths are nominal. Every attribute that is not listed
+ * is known and 0: managed memory, mapped host memory, interop, IPC, clusters.
  */
 static const struct attr {
 	uint16_t attribute;

@@ -50,9 +50,9 @@ struct obd_shared_event {
 	/* this object's participant number, whose byte it has locked; 0: not yet */
 	_Atomic uint32_t me;
 	/*
-	 * The same file, opened anew, because a lock belongs to an open file: it must end neither later
-	 * than this process nor when another descriptor is closed. -1: not yet. Under `owners_lock`,
-	 * as are the two links.
+	 * The same file, opened anew, because a lock belongs to an open file: it must end neither
+	 * later than this process nor when another descriptor is closed. -1: not yet. Under
+	 * `owners_lock`, as are the two links.
 	 */
 	int own_fd;
 	struct obd_shared_event *next, **link; /* in `owners` */

@@ -5,9 +5,9 @@
  * share counts the recordings and says which are complete.
  *
  * A process that ends without completing its recordings must not block the others: each object that
- * records holds a lock on a byte of the page's file, which the system releases, and a waiting process
- * looks for that.
- * Reference-counted: the event has one reference, and each op in a stream. Any thread.
+ * records holds a lock on a byte of the page's file, which the system releases, and a waiting
+ * process looks for that. Reference-counted: the event has one reference, and each op in a stream.
+ * Any thread.
  */
 #ifndef OBD_EVENT_SHARE_H
 #define OBD_EVENT_SHARE_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * obd_graph: a part of a graph with conditional nodes, which one op runs. The condition of such a node
- * is a word of device memory, whose address is the handle that kernels get.
+ * obd_graph: a part of a graph with conditional nodes, which one op runs. The condition of such a
+ * node is a word of device memory, whose address is the handle that kernels get.
  *
- * A launch runs the nodes as they were then, so a graph may be changed or dropped while launches are
- * queued. One thread at a time uses a graph; its queued launches hold references.
+ * A launch runs the nodes as they were then, so a graph may be changed or dropped while launches
+ * are queued. One thread at a time uses a graph; its queued launches hold references.
  */
 #ifndef OBD_GRAPH_H
 #define OBD_GRAPH_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Graphs (softdevice/graph.h): what graph.c, which makes them, and graph_run.c, which launches them,
- * have in common.
+ * Graphs (softdevice/graph.h): what graph.c, which makes them, and graph_run.c, which launches
+ * them, have in common.
  */
 #ifndef OBD_GRAPH_INSIDE_H
 #define OBD_GRAPH_INSIDE_H

@@ -93,8 +93,8 @@ bool obd_sched_close(struct obd_stream *stream);
 void obd_ctx_wait(struct obd_ctx *ctx, bool legacy_only);
 /*
  * Waits until no copy or fill that has been submitted by now runs or can run, in any context. Those
- * behind a kernel, a host function or a value that the program sets do not count: that wait could be
- * without end.
+ * behind a kernel, a host function or a value that the program sets do not count: that wait could
+ * be without end.
  */
 void obd_sched_copies_wait(void);
 bool obd_ctx_idle(struct obd_ctx *ctx, bool legacy_only);

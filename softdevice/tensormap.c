@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* cuTensorMap*. Source of the limits: CUDA Driver API, "Tensor Map Object Management". */
-#include "softdevice/tensormap.h"
-
+/*
+ * cuTensorMap*: checks the arguments as the CUDA driver API documents for cuTensorMapEncode*, and
+ * writes an obd_tensor_map. Plain functions; any thread. Source of the limits: CUDA Driver API,
+ * "Tensor Map Object Management".
+ */
 #include <string.h>
 
 #include "base/check.h"
 #include "protocol/obd_locals.h"
 #include "softdevice/context.h"
+#include "softdevice/core/tensor_map.h"
 
 #define DIM_MAX    (1ull << 32)
 #define STRIDE_END (1ull << 40)
-#define BOX_MAX    OBD_TENSOR_BOX_MAX
-#define STEP_MAX   OBD_TENSOR_STEP_MAX
 #define PIXELS_MAX 1024u
 
 /* Bits of an element; packed: 16 values of 4 or 6 bits in a unit. */
@@ -83,7 +84,7 @@ static bool shape_valid(const struct request *r)
 	for (cuuint32_t i = 0; i < r->rank; i++) {
 		if (r->dims[i] == 0 || r->dims[i] > DIM_MAX)
 			return false;
-		if (r->element_strides[i] == 0 || r->element_strides[i] > STEP_MAX)
+		if (r->element_strides[i] == 0 || r->element_strides[i] > OBD_TENSOR_STEP_MAX)
 			return false;
 		if (i > 0 && (r->strides[i - 1] % align || r->strides[i - 1] >= STRIDE_END))
 			return false;
@@ -154,7 +155,7 @@ CUresult obd_cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, 
 	if (!box)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (cuuint32_t i = 0; i < rank; i++) {
-		if (box[i] == 0 || box[i] > BOX_MAX)
+		if (box[i] == 0 || box[i] > OBD_TENSOR_BOX_MAX)
 			return CUDA_ERROR_INVALID_VALUE;
 		made.box[i] = (uint16_t)box[i];
 	}
@@ -177,7 +178,7 @@ static bool corner_valid(cuuint32_t rank, int64_t lower, int64_t upper)
 
 static bool im2col_valid(const struct request *r, cuuint32_t channels, cuuint32_t pixels)
 {
-	if (channels == 0 || channels > BOX_MAX || pixels > PIXELS_MAX)
+	if (channels == 0 || channels > OBD_TENSOR_BOX_MAX || pixels > PIXELS_MAX)
 		return false;
 	if (types[r->type].packed16 && channels != 128)
 		return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What the benchmarks of the interpreter share: an obd_env over one mapping, and clocks. Included by
- * one file of each benchmark program.
+ * What the benchmarks of the interpreter share: an obd_env over one mapping, and clocks. Included
+ * by one file of each benchmark program.
  */
 #ifndef OBD_CORE_BENCH_ENV_H
 #define OBD_CORE_BENCH_ENV_H

@@ -225,6 +225,7 @@ int main(int argc, char **argv)
 	/* they would drop instructions whose result is not used, or the same each time */
 	ob_opt_set(OB_OPT_INVARIANT, false);
 	ob_opt_set(OB_OPT_FUSE, false);
+	obd_native_on = false; /* the page is about the interpreter */
 	if (!bench_env_init(&env) || !pool)
 		return 1;
 	double empty = measure(&env, pool, NULL, guard);

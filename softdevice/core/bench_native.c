@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Measures how long machine code (engine/native.h) of a kernel takes to make: 1,000 lines of PTX of eight
- * common kinds, with a branch in every eighth. Prints the medians of the time to load the PTX and of the
- * first launch, which makes the code, less that of the second.
+ * Measures how long machine code (engine/native.h) of a kernel takes to make: 1,000 lines of PTX of
+ * eight common kinds, with a branch in every eighth. Prints the medians of the time to load the PTX
+ * and of the first launch, which makes the code, less that of the second.
  */
 #include <stdio.h>
 #include <stdlib.h>

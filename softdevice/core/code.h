@@ -8,8 +8,9 @@
  * adjacent slots, as 32 elements of 64 bits. A predicate is one 32-bit word, bit i for lane i. 8-
  * and 16-bit values are stored zero-extended in 32-bit elements.
  *
- * Ownership: functions, entries and variables belong to their program. Nothing but `native` and
- * `varies` of functions changes after the load, so any thread may read them.
+ * Ownership: functions, entries and variables belong to their program. Only `native` and `varies`
+ * of functions change after the load: `native` is atomic, `varies` is accessed with the lock of
+ * native/compile.c held. Any thread may read the rest.
  */
 #ifndef OBD_CORE_CODE_H
 #define OBD_CORE_CODE_H
@@ -120,7 +121,10 @@ struct obd_func {
 	uint32_t *callees, n_callees;
 	uint32_t *shared_refs, n_shared_refs;
 	const char *refused; /* why the function has no code; NULL: it has code */
-	/* Machine code, by enum obd_native_kind (engine/native.h); made when the function is first run. */
+	/*
+	 * Machine code, by enum obd_native_kind (engine/native.h); made when the function is first
+	 * run.
+	 */
 	struct obd_native *_Atomic native[3];
 	uint8_t *varies; /* by slot: the value is not assumed to be linear */
 };

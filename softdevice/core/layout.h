@@ -5,9 +5,9 @@
  *
  * A fragment is a list of blocks of 8 rows. A register of A or B is one block: lane l holds row l /
  * 4, and of its 128 bits (256 with f64) part l % 4. The memory of the register, over all lanes, is
- * therefore the block itself, row-major. B is transposed: its blocks have 8 columns of the matrix as
- * their rows. A block of C has 8 x 8 elements: one register with f16, otherwise two, which hold the
- * even and the odd columns.
+ * therefore the block itself, row-major. B is transposed: its blocks have 8 columns of the matrix
+ * as their rows. A block of C has 8 x 8 elements: one register with f16, otherwise two, which hold
+ * the even and the odd columns.
  *
  * Blocks follow each other in this order, as in the figures of the PTX manual: in A, the two halves
  * of 16 rows, then along k, then the next 16 rows; in B along k, then the next 8 columns; in C, the

@@ -96,7 +96,10 @@ enum obd_sync_kind {
 };
 /* clang-format on */
 
-/* The element types of matrices; an instruction has 4 bits for each. S4 and U4: 8 in a register, B1: 32. */
+/*
+ * The element types of matrices; an instruction has 4 bits for each. S4 and U4: 8 in a register,
+ * B1: 32.
+ */
 /* clang-format off */
 enum obd_mma_type {
 	OBD_MMA_F16, OBD_MMA_BF16, OBD_MMA_TF32, OBD_MMA_E4M3, OBD_MMA_E5M2, OBD_MMA_S8, OBD_MMA_U8,
@@ -183,8 +186,11 @@ enum obd_tensor_op {
 	OBD_TENSOR_LOAD,
 	OBD_TENSOR_STORE,
 	OBD_TENSOR_REDUCE,
-	OBD_TENSOR_REPLACE, /* operand: the value; rank: of the field; field: OBD_FIELD_* */
-	OBD_TENSOR_COPY,    /* of a map, from shared to global memory */
+	/*
+	 * operand: the value; the dimension in place of the rank, OBD_FIELD_* in place of the atom
+	 */
+	OBD_TENSOR_REPLACE,
+	OBD_TENSOR_COPY, /* of a map, from shared to global memory */
 };
 #define OBD_TENSOR_CODE(op, rank, atom) ((uint16_t)((op) | ((rank) << 4) | ((atom) << 8)))
 enum { OBD_TENSOR_MULTICAST = 1 << 7 };
@@ -209,9 +215,15 @@ enum obd_bar_kind {
 
 /*
  * e of cluster_addr: conversions between generic addresses and those of shared::cluster, mapa and
- * getctarank for both. a: the address; b: a rank. The result takes 64 bits.
+ * getctarank for both. a: the address; b: a rank. The result takes 64 bits. CHECKED, as
+ * OBD_CLUSTER_ACCESS, is for an access at a + imm, of which all bytes must be in the shared memory
+ * of one block.
  */
+#define OBD_CLUSTER_OP(e)         ((e)&15u)
+#define OBD_CLUSTER_BYTES(e)      ((uint32_t)(e) >> 4)
+#define OBD_CLUSTER_ACCESS(bytes) ((uint16_t)(OBD_CLUSTER_CHECKED | (bytes) << 4))
 enum obd_cluster_op {
+	OBD_CLUSTER_CHECKED,
 	OBD_CLUSTER_FLAT,
 	OBD_CLUSTER_NARROW,
 	OBD_CLUSTER_MAP,

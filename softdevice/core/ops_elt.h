@@ -2,9 +2,9 @@
 /* Copyright The Outboard Authors */
 /*
  * Operations that work on each SIMD lane separately. Each line has the name, the type of the
- * result, the types of the operands and the value. The including file defines ELT1 to ELT4 and SEL. The
- * types u32 i32 u64 i64 f32 f64 give the width of an element. 16-bit values are zero-extended in
- * u32 elements. `in` is the instruction, for operations with an immediate.
+ * result, the types of the operands and the value. The including file defines ELT1 to ELT4 and SEL.
+ * The types u32 i32 u64 i64 f32 f64 give the width of an element. 16-bit values are zero-extended
+ * in u32 elements. `in` is the instruction, for operations with an immediate.
  */
 /* clang-format off */
 ELT1(mov_32, u32, u32, a)

@@ -28,7 +28,7 @@ OPX(ld8_l) OPX(ld16_l) OPX(ld32_l) OPX(ld64_l)
 OPX(st8_g) OPX(st16_g) OPX(st32_g) OPX(st64_g) OPX(st8_s) OPX(st16_s) OPX(st32_s) OPX(st64_s)
 OPX(st8_l) OPX(st16_l) OPX(st32_l) OPX(st64_l)
 /*
- * At base + index * size. a: index, 32 bits; c: base, the same in all lanes; e: the same, and
+ * At base + index * size. a: index, 32 bits; c: base, the same in all lanes; e: alignment - 1, and
  * OBD_INDEX_SIGNED.
  */
 OPX(ld8_i) OPX(ld16_i) OPX(ld32_i) OPX(ld64_i) OPX(st8_i) OPX(st16_i) OPX(st32_i) OPX(st64_i)
@@ -47,8 +47,8 @@ OPX(stack_save) OPX(stack_restore) OPX(alloca)
 OPX(sync) OPX(activemask) OPX(bar)
 OPX(copy_async) OPX(copy_bulk) OPX(tensor)
 /*
- * gather: a sync of the whole warp, before a matrix operation. Matrices, whose imm is an operand list
- * like that of a call. Barriers in shared memory.
+ * gather: a sync of the whole warp, before a matrix operation. Matrices, whose imm is an operand
+ * list like that of a call. Barriers in shared memory.
  */
 OPX(gather) OPX(mma) OPX(ldmatrix) OPX(wmma_move) OPX(movmatrix) OPX(mbarrier) OPX(wgmma)
 /* textures and surfaces (texture_form.h) */

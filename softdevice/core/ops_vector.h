@@ -8,8 +8,8 @@
  * f32 with the exact values. The value is rounded to the format; it must be a number whose further
  * rounding gives the correctly rounded result. A scalar is a pair whose upper half is zero; each of
  * these operations except ex2 gives zero there.
- * HALFU(name, value): a and b are vectors of 16-bit halves as signed integers, and so is the value. If
- * in->e & 1 they are bf16, else f16; inf is the bit pattern of infinity, one that of 1.
+ * HALFU(name, value): a and b are vectors of 16-bit halves as signed integers, and so is the value.
+ * If in->e & 1 they are bf16, else f16; inf is the bit pattern of infinity, one that of 1.
  * VEC(name, value): a and b are vectors of 32-bit elements as integers, and so is the value.
  * QUOT(name, narrow, wide): a and b are 64-bit elements of one lane. `narrow` is right if both are
  * below 2^32, as most are in programs; it is used if that holds for all lanes.

@@ -182,10 +182,10 @@ void obd_pool_free(struct obd_pool *pool);
 unsigned obd_pool_threads(const struct obd_pool *pool);
 
 /*
- * Runs a grid to its end, and the grids that it launches. Blocks. The calling thread may be used as one of the workers. Several
- * grids may run at once on one pool. Returns CUDA_SUCCESS or ret_fault->result. SIGSEGV, SIGBUS and
- * SIGFPE caused inside the window are caught. The core installs its handlers once and passes other
- * faults on to the previous handlers.
+ * Runs a grid to its end, and the grids that it launches. Blocks. The calling thread may be used as
+ * one of the workers. Several grids may run at once on one pool. Returns CUDA_SUCCESS or
+ * ret_fault->result. SIGSEGV, SIGBUS and SIGFPE caused inside the window are caught. The core
+ * installs its handlers once and passes other faults on to the previous handlers.
  */
 CUresult obd_grid_run(
 	struct obd_pool *pool, const struct obd_grid *grid, struct obd_fault *ret_fault);
@@ -195,6 +195,9 @@ CUresult obd_grid_run(
  * "baseline". OUTBOARD_SOFT_ISA selects a lower one.
  */
 const char *obd_core_isa(void);
+
+/* For tests and benchmarks: if false, kernels that start now run in the interpreter. */
+extern bool obd_native_on;
 
 /*
  * Lane instructions (one instruction in one SIMD lane) executed since the program started, summed

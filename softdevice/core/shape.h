@@ -22,8 +22,6 @@ enum {
 	OBD_BRANCH = 1024,
 	OBD_STOP = 2048,
 	OBD_TABLE = 4096,
-	OBD_USE_G = 8192,
-	OBD_DEF_B = 16384,
 };
 
 /* The flags are the lower 16 bits of a shape; above, two bits for each field hold a class. */

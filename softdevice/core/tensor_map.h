@@ -2,8 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * obd_tensor_map: what the software device writes into a CUtensorMap, and its kernels read. The
- * layout of NVIDIA's driver is not documented and programs must not look into it, so this one is our
- * own. A kernel may change it (tensormap.replace), and any bytes may be passed as one.
+ * layout of NVIDIA's driver is not documented and programs must not look into it, so this one is
+ * our own. A kernel may change it (tensormap.replace), and any bytes may be passed as one.
  */
 #ifndef OBD_CORE_TENSOR_MAP_H
 #define OBD_CORE_TENSOR_MAP_H

@@ -97,7 +97,10 @@ struct obd_texture *obd_textures_swap(
 	struct obd_textures *table, uint64_t handle, const struct obd_texture *texture);
 /* Ends the handle. The texture stays in memory: the caller does not know whether kernels use it. */
 void obd_textures_end(struct obd_textures *table, uint64_t handle);
-/* The textures whose handles have so ended until now, for obd_textures_drop once no kernel uses them. */
+/*
+ * The textures whose handles have so ended until now, for obd_textures_drop once no kernel uses
+ * them.
+ */
 struct obd_texture *obd_textures_ended(struct obd_textures *table);
 void obd_textures_drop(struct obd_texture *ended);
 /* NULL: no such handle. `table` may be NULL. */

@@ -2,8 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * The packed form of an instruction of textures and surfaces: written by compile/lower_texture.c,
- * read by engine/texture.c and engine/surface.c. An operation `texture` has a form in d (upper half)
- * and a (lower half), an argument in e, and in imm a list of operands like that of a call:
+ * read by engine/texture.c and engine/surface.c. An operation `texture` has a form in d (upper
+ * half) and a (lower half), an argument in e, and in imm a list of operands like that of a call:
  *
  *   in   handle (64 bits), [layer], coordinates, [level of detail | two gradients], [offsets],
  *        [values that are written]

@@ -204,36 +204,6 @@ static const char ldmatrix_text[] =
         LDMATRIX("x4t", "ldmatrix.sync.aligned.x4.trans.m8n8.shared.b16", "%r1, %r2, %r3, %r4");
 /* clang-format on */
 
-/* clang-format off */
-static const char ldmatrix_bytes_text[] =
-        LDMATRIX("x1", "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", "%r1, %r2")
-        LDMATRIX("x2", "ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8", "%r1, %r2, %r3, %r4");
-/* clang-format on */
-
-/* Matrices of 16 x 16 bytes; row r of matrix m is at the address that lane 16 m + r gives. */
-static bool run_ldmatrix_bytes(struct pt_run *run)
-{
-	static const char *const kernels[] = { "x1", "x2" };
-	uint8_t tile[32][16];
-	uint32_t got[32][4], want[32][4];
-	for (unsigned i = 0; i < 512; i++)
-		tile[i / 16][i % 16] = (uint8_t)pt_rng_next(&run->rng);
-	CUdeviceptr a = pt_run_put(run, tile, sizeof tile), b = pt_run_put(run, NULL, sizeof got);
-	for (unsigned f = 0; f < 2 && pt_run_ok(run); f++) {
-		pt_run_line(run, kernels[f], 1, 32, a, b, 0, 0);
-		pt_run_get(run, b, got, sizeof got);
-		memset(want, 0, sizeof want);
-		for (unsigned i = 0; i < 32 * (f + 1) * 8; i++) {
-			unsigned lane = i % 32, byte = i / 32 % 4, k = i / 128,
-				 column = lane / 4 + k % 2 * 8, row = lane % 4 * 4 + byte;
-
-			want[lane][k] |= (uint32_t)tile[(k / 2 * 16 + row) ^ 3][column] << 8 * byte;
-		}
-		pt_run_same32(run, kernels[f], got[0], want[0], 128);
-	}
-	return pt_run_ok(run);
-}
-
 static bool run_ldmatrix(struct pt_run *run)
 {
 	static const struct {
@@ -366,8 +336,6 @@ void pt_group_library(struct pt_suite *s)
 		free(text);
 	}
 	pt_case_add(s, run_ldmatrix, "ldmatrix", ldmatrix_text)->optional = true;
-	pt_case_add(s, run_ldmatrix_bytes, "ldmatrix of bytes", ldmatrix_bytes_text)->target =
-		"sm_120a";
 	pt_case_add(s, run_cp_async, "cp.async", cp_async_text)->optional = true;
 	pt_case_add(s, run_mbarrier, "mbarrier", mbarrier_text)->optional = true;
 	pt_async_cases(s);

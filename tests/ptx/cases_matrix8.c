@@ -73,8 +73,8 @@ static uint8_t element(const struct form *f, const uint8_t *row, unsigned i)
 }
 
 /*
- * Element (row, column) of a transposed load of two registers: four rows belong to one lane of four;
- * the column gives the lane's eight and the register.
+ * Where element (row, column) goes. A lane has four columns of one row; of a transposed load, four
+ * rows of one column; of a transposed store, two rows of two columns that are eight apart.
  */
 static void place(const struct form *f, unsigned row, unsigned column, unsigned *reg,
 	unsigned *lane, unsigned *byte)

@@ -86,15 +86,15 @@ static size_t swizzled(const struct form *f, size_t x)
 	return line * 128 + (part / n * n + (part % n ^ line % n)) * 16 + x % 16;
 }
 
-/*
- * Steps through the tile in units of bytes, or of elements that are larger. Returns whether there is
- * another one: its place in shared memory, and in the tensor or -1.
- */
 struct walk {
 	unsigned i[RANKS];
 	size_t number;
 };
 
+/*
+ * Steps through the tile in units of bytes, or of elements that are larger. Returns whether there
+ * is another one: its place in shared memory, and in the tensor or -1.
+ */
 static bool step(const struct form *f, struct walk *w, size_t *ret_tile, long *ret_tensor)
 {
 	unsigned per = f->bits < 8 ? 8 / f->bits : 1, size = f->bits < 8 ? 1 : f->bits / 8;

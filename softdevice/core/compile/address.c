@@ -42,6 +42,18 @@ uint32_t obd_address_cluster(
 	return v;
 }
 
+/* The generic address of an access to shared::cluster. Its offset is part of what is checked. */
+static uint32_t cluster_access(
+	struct obd_builder *b, uint32_t address, uint32_t offset, uint32_t bytes)
+{
+	uint32_t v = obd_vreg_new(b, OBD_CLASS_64);
+	struct obd_lin *l = obd_emit(b, OBD_OP_cluster_addr, v, address, N, N);
+
+	l->e_raw = OBD_CLUSTER_ACCESS(bytes);
+	l->imm = offset;
+	return v;
+}
+
 uint32_t obd_address_space(const struct obd_stmt *s)
 {
 	return obd_q(s, OBD_Q_remote)    ? OBD_KIND_CLUSTER
@@ -50,8 +62,8 @@ uint32_t obd_address_space(const struct obd_stmt *s)
 					 : OBD_KIND_GLOBAL;
 }
 
-uint32_t obd_address(
-	struct obd_builder *b, const struct obd_operand *o, uint32_t *kind, uint32_t *ret_offset)
+uint32_t obd_address(struct obd_builder *b, const struct obd_operand *o, uint32_t bytes,
+	uint32_t *kind, uint32_t *ret_offset)
 {
 	int64_t offset = o->offset;
 	uint32_t base;
@@ -83,8 +95,9 @@ uint32_t obd_address(
 			: obd_const_new(b, OBD_CLASS_64, (uint64_t)offset, NULL);
 		offset = 0;
 	} else if (*kind == OBD_KIND_CLUSTER) {
-		base = obd_address_cluster(b, OBD_CLUSTER_FLAT, as_wide(b, o->vreg, o->type), N);
+		base = cluster_access(b, as_wide(b, o->vreg, o->type), (uint32_t)offset, bytes);
 		*kind = OBD_KIND_GLOBAL;
+		offset = 0;
 	} else {
 		base = *kind == OBD_KIND_SHARED ? as_narrow(b, o->vreg, o->type)
 						: as_wide(b, o->vreg, o->type);

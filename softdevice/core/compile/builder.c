@@ -25,6 +25,21 @@ void obd_build_fini(struct obd_builder *b)
 	free(b->calls);
 	free(b->callees);
 	free(b->shared_refs);
+	obd_build_work_free(b);
+}
+
+void *obd_build_work(struct obd_builder *b, size_t n, size_t size)
+{
+	void *p = calloc(n, size);
+
+	b->work[b->n_work++] = p;
+	return p;
+}
+
+void obd_build_work_free(struct obd_builder *b)
+{
+	while (b->n_work)
+		free(b->work[--b->n_work]);
 }
 
 uint32_t obd_vreg_range(struct obd_builder *b, enum obd_reg_class cls, uint32_t count)
@@ -73,7 +88,7 @@ uint32_t obd_const_new(
 		b->ld, &b->consts, &b->cap_consts, b->n_consts, sizeof(*b->consts), OBD_MAX_SLOTS);
 	uint32_t v = obd_vreg_new(b, cls);
 
-	b->vregs[v].is_const = 1;
+	b->vregs[v].is_const = OBD_CONSTANT;
 	b->consts[b->n_consts] = (struct obd_const_ref){ value, sym, v, (uint32_t)cls, *bucket };
 	*bucket = b->n_consts++;
 	return v;

@@ -25,6 +25,9 @@ struct obd_lin {
 	uint32_t line;
 };
 
+/* obd_vreg.is_const */
+enum { OBD_VARIES, OBD_CONSTANT, OBD_IN_PROLOGUE };
+
 struct obd_vreg {
 	uint8_t cls, fixed, is_const, bits;
 	uint32_t slot;
@@ -38,6 +41,7 @@ struct obd_const_ref {
 };
 
 #define OBD_CONST_BUCKETS 1024u
+#define OBD_BUILD_WORK    6u
 
 struct obd_builder {
 	struct obd_loader *ld;
@@ -72,10 +76,19 @@ struct obd_builder {
 	/* registers from this number on are temporaries of the current statement */
 	uint32_t first_temp;
 	uint32_t registers; /* number of declared registers, for the reported figure */
+	/* arrays of the passes of shorten.h: here, as an error in a pass ends in obd_build_fini */
+	void *work[OBD_BUILD_WORK];
+	uint32_t n_work;
 };
 
 void obd_build_init(struct obd_builder *b, struct obd_loader *ld, struct obd_func *f);
 void obd_build_fini(struct obd_builder *b);
+/*
+ * An array filled with zeros, at most OBD_BUILD_WORK of them; NULL: out of memory. The builder owns
+ * it: obd_build_work_free frees all, and so does obd_build_fini.
+ */
+void *obd_build_work(struct obd_builder *b, size_t n, size_t size);
+void obd_build_work_free(struct obd_builder *b);
 uint32_t obd_vreg_new(struct obd_builder *b, enum obd_reg_class cls);
 uint32_t obd_vreg_range(struct obd_builder *b, enum obd_reg_class cls, uint32_t count);
 uint32_t obd_const_new(

@@ -11,10 +11,11 @@
 
 /*
  * The handle of the grid (scope 1) is the address of its workspace, 0 without a cooperative launch.
- * The second word of the workspace is the barrier. The first thread of each block adds 1, that of
- * block 0 what flips the upper bit together with the others, and waits for the flip. The algorithm
- * is that of sync_grids_arrive and _wait in cooperative_groups of CUDA 13.0. Without a workspace the
- * status is cudaErrorInvalidValue.
+ * The second word of the workspace is the barrier. The first thread of each block adds to it and
+ * waits until the highest bit flips. Block 0 adds 0x80000001 - (number of blocks), each other block
+ * 1, so the bit flips when the last one arrives. The algorithm is that of sync_grids_arrive and
+ * _wait in cooperative_groups of CUDA 13.0. Without a workspace the status is
+ * cudaErrorInvalidValue.
  */
 /* clang-format off */
 static const char text[] =
@@ -63,7 +64,10 @@ void obd_cooperative_define(struct obd_loader *ld)
 
 		if (!s)
 			continue;
-		/* The module has its own, or means another function: its kernels are refused. */
+		/*
+		 * The module defines one itself or declares it otherwise: add none. Kernels that
+		 * call one that stays undefined are refused.
+		 */
 		if (s->kind != OBD_SYM_FUNC || s->decl->func->defined ||
 			s->decl->func->n_arg_words != names[i].args ||
 			s->decl->func->n_ret_words != names[i].rets)

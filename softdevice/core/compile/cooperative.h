@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The functions of libcudadevrt for grids whose blocks wait for each other: cudaCGGetIntrinsicHandle,
- * cudaCGSynchronize and others. Numba and CUDA before 11 call them; later headers have them inline.
- * The loading thread only.
+ * The functions of libcudadevrt for grids whose blocks wait for each other:
+ * cudaCGGetIntrinsicHandle, cudaCGSynchronize and others. Numba and CUDA before 11 call them; later
+ * headers have them inline. The loading thread only.
  */
 #ifndef OBD_CORE_COOPERATIVE_H
 #define OBD_CORE_COOPERATIVE_H

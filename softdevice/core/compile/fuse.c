@@ -5,7 +5,6 @@
  * has executed whenever a later one is reached, so the value of a register is known from the last
  * instruction that wrote it.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "softdevice/core/compile/shorten_inside.h"
@@ -15,6 +14,8 @@
 
 /* sums of bases that are looked at for one that exists */
 #define RECENT_BASES 16u
+
+#define VECTOR_MAX 8 /* elements */
 
 struct fuse {
 	struct obd_shorten *s;
@@ -55,9 +56,11 @@ static void set_use(struct fuse *f, uint32_t *field, uint32_t v)
 /* The value of a register that is a constant of the program. */
 static bool constant(const struct fuse *f, uint32_t v, uint64_t *ret)
 {
+	if (f->b->vregs[v].is_const != OBD_CONSTANT)
+		return false;
 	const struct obd_const_ref *c = &f->b->consts[f->s->source[v]];
 
-	if (f->b->vregs[v].is_const != 1 || c->sym)
+	if (c->sym)
 		return false;
 	*ret = c->value;
 	return true;
@@ -169,7 +172,7 @@ static uint32_t joined_base(struct fuse *f, uint32_t x, uint32_t y)
 	for (uint32_t i = b->n_prologue; i-- > 0 && b->n_prologue - i <= RECENT_BASES;)
 		if (b->prologue[i].op == l.op && b->prologue[i].a == x && b->prologue[i].b == y)
 			return b->prologue[i].d;
-	if (b->n_vregs >= f->s->capacity)
+	if (b->n_vregs >= f->s->capacity || b->n_vregs >= OBD_MAX_REGISTERS)
 		return N;
 	l.d = obd_vreg_new(b, OBD_CLASS_64);
 	return obd_shorten_prologue(f->s, &l) ? l.d : N;
@@ -212,13 +215,25 @@ static bool split(struct fuse *f, uint32_t address, uint32_t size, uint32_t *ret
 	return *ret_base != N;
 }
 
+/* Is the access a later element of a vector? The first has the alignment of the whole vector. */
+static bool is_in_vector(const struct fuse *f, const struct obd_lin *l, uint32_t size)
+{
+	for (const struct obd_lin *x = l; x-- > f->b->code && l - x < VECTOR_MAX;) {
+		if (x->op != l->op || x->a != l->a || x->imm != l->imm - size * (uint32_t)(l - x))
+			return false;
+		if (x->e_raw >= size)
+			return true;
+	}
+	return false;
+}
+
 static void fuse_access(struct fuse *f, struct obd_lin *l)
 {
 	uint32_t size = 0, op = indexed(l->op, &size), base, index;
 	bool is_signed;
 
 	/* a vector access is lowered to several, and the handler of the first one does all */
-	if (op == OBD_NO_OP || l->d_half || l->e_raw >= size ||
+	if (op == OBD_NO_OP || l->d_half || l->e_raw >= size || is_in_vector(f, l, size) ||
 		!split(f, l->a, size, &base, &index, &is_signed))
 		return;
 	l->op = (uint16_t)op;
@@ -345,8 +360,8 @@ void obd_shorten_fuse(struct obd_shorten *s)
 	struct obd_builder *b = s->b;
 	struct fuse f = { .s = s, .b = b };
 
-	f.last = malloc(s->capacity * sizeof(uint32_t));
-	f.entry = calloc(b->n_code + 1, 1);
+	f.last = obd_build_work(b, s->capacity, sizeof(uint32_t));
+	f.entry = obd_build_work(b, b->n_code + 1, 1);
 	if (f.last && f.entry) {
 		for (uint32_t i = 0; i < b->labels.n; i++)
 			if (b->labels.at[i] <= b->n_code)
@@ -355,6 +370,4 @@ void obd_shorten_fuse(struct obd_shorten *s)
 		drop_unused(s);
 		walk(&f, true);
 	}
-	free(f.last);
-	free(f.entry);
 }

@@ -66,8 +66,8 @@ bool obd_shorten_prologue(struct obd_shorten *s, const struct obd_lin *l)
 }
 
 /*
- * A register that one instruction writes has that value wherever it has one at all. The order of the
- * prologue is that of the code, so operands come first.
+ * A register that one instruction writes has that value wherever it has one at all. The order of
+ * the prologue is that of the code, so operands come first.
  */
 void obd_shorten_invariant(struct obd_shorten *s)
 {

@@ -90,14 +90,12 @@ static void lower_atom(struct obd_builder *b, struct obd_stmt *s, uint32_t which
 
 	if (obd_q(s, OBD_Q_bulk) || (async && !obd_q(s, OBD_Q_unsupported)))
 		obd_unsupported(b, s, "an asynchronous reduction without an mbarrier");
-	if (async) /* the default space */
-		kind = OBD_KIND_CLUSTER;
 	obd_operand_count(b, s, at + 2, at + 4);
 	check_atom(b, s, op, t);
 	values = obd_value_elements(b, s, at + 1, &n);
 	if (!which)
 		results = obd_value_elements(b, s, 0, &n);
-	base = obd_address(b, &s->opd[at], &kind, &offset);
+	base = obd_address(b, &s->opd[at], n * bytes, &kind, &offset);
 	if (kind == OBD_KIND_LOCAL) {
 		uint32_t w = obd_vreg_new(b, OBD_CLASS_64);
 

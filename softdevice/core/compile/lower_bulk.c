@@ -10,7 +10,7 @@
 uint32_t obd_bulk_place(struct obd_builder *b, const struct obd_stmt *s, uint32_t i, uint32_t space)
 {
 	bool shared = space == OBD_KIND_SHARED;
-	uint32_t kind = space, offset, base = obd_address(b, &s->opd[i], &kind, &offset), sum;
+	uint32_t kind = space, offset, base = obd_address(b, &s->opd[i], 0, &kind, &offset), sum;
 
 	if (kind != space)
 		obd_invalid(b, s, "an address is not in the space that the instruction states");

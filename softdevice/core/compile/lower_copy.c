@@ -23,7 +23,7 @@ static void arrive(struct obd_builder *b, const struct obd_stmt *s)
 	obd_operand_count(b, s, 1, 1);
 	if (!obd_q(s, OBD_Q_noinc))
 		return;
-	address = obd_address(b, &s->opd[0], &kind, &offset);
+	address = obd_address(b, &s->opd[0], 8, &kind, &offset);
 	l = obd_emit(b, OBD_OP_mbarrier, N, address, obd_const32(b, 1), N);
 	l->imm = offset;
 	l->e_raw = (uint16_t)(OBD_MBAR_ARRIVE | (kind == OBD_KIND_SHARED ? 16 : 0));
@@ -66,8 +66,8 @@ static void lower_cp(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 		return;
 	}
 	obd_operand_count(b, s, 3, 5);
-	uint32_t d = obd_address(b, &s->opd[0], &dk, &doff),
-		 a = obd_address(b, &s->opd[1], &sk, &soff);
+	uint32_t d = obd_address(b, &s->opd[0], 0, &dk, &doff),
+		 a = obd_address(b, &s->opd[1], 0, &sk, &soff);
 
 	if (s->opd[2].kind != OBD_OPD_IMM || dk != OBD_KIND_SHARED || sk != OBD_KIND_GLOBAL)
 		obd_invalid(b, s,

@@ -13,15 +13,6 @@
 
 #define N OBD_NONE
 
-static bool has_word(const struct obd_stmt *s, const char *name)
-{
-	for (uint32_t i = 0; i < s->n_words; i++)
-		if (s->words[i].size == strlen(name) &&
-			memcmp(s->words[i].text, name, s->words[i].size) == 0)
-			return true;
-	return false;
-}
-
 /* All lanes of the warp must take part: paths that arrive separately wait for the others. */
 static void gather_warp(struct obd_builder *b)
 {
@@ -83,7 +74,7 @@ static const struct shape shapes[] = {
 static const struct shape *find_shape(struct obd_builder *b, const struct obd_stmt *s)
 {
 	for (uint32_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
-		if (has_word(s, shapes[i].name))
+		if (obd_word(s, shapes[i].name))
 			return &shapes[i];
 	obd_unsupported(b, s, "this shape");
 }
@@ -270,24 +261,24 @@ static uint32_t selector(struct obd_builder *b, const struct obd_stmt *s,
 
 static void lower_mma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 {
-	bool sparse = has_word(s, "sp") || has_word(s, "sp::ordered_metadata");
+	bool sparse = obd_word(s, "sp") || obd_word(s, "sp::ordered_metadata");
 	uint32_t label = obd_build_skip_begin(b), flags;
 	const struct shape *shape = find_shape(b, s);
 	struct types t = product_types(b, s);
 
 	(void)arg;
-	if (has_word(s, "block_scale"))
+	if (obd_word(s, "block_scale"))
 		obd_unsupported(b, s, "a product with block scales");
 	obd_operand_count(b, s, sparse ? 6 : 4, sparse ? 6 : 4);
 	if (!((sparse ? shape->sparse : shape->dense) >> t.a & 1))
 		obd_unsupported(b, s, "this combination of shape and type");
 	if (!sums_fit(&t) || !factors_fit(&t) ||
-		(SMALL & (1u << t.a | 1u << t.b) && !has_word(s, "kind::f8f6f4")))
+		(SMALL & (1u << t.a | 1u << t.b) && !obd_word(s, "kind::f8f6f4")))
 		obd_invalid(b, s, "invalid combination of types");
 	flags = product_flags(b, s, shape, &t, false);
 	if (shape->size.m == 8 && t.a == OBD_MMA_F16)
 		flags |= quad_flags(b, s);
-	else if (!has_word(s, "row") || !has_word(s, "col"))
+	else if (!obd_word(s, "row") || !obd_word(s, "col"))
 		obd_invalid(b, s, "A must be .row and B .col with this shape");
 	if (sparse)
 		flags |= OBD_MMA_SPARSE | selector(b, s, &shape->size, t.a);
@@ -352,15 +343,17 @@ static void wmma_move(
 	const struct obd_mma_shape *size = &shape->size;
 	uint32_t type = move_type(b, s, shape, f), bits = obd_element_bits(type),
 		 kind = obd_address_space(s), offset, base, stride, n, list;
-	bool column = has_word(s, "col");
+	bool column = obd_word(s, "col");
 
 	obd_operand_count(b, s, 2, 3);
-	if (column == has_word(s, "row"))
+	if (column == obd_word(s, "row"))
 		obd_invalid(b, s, "it needs one layout, .row or .col");
 	if (bits < 8 && column != (f == OBD_FRAGMENT_B))
 		obd_invalid(b, s, "with this type, A must be .row and B .col");
+	if (obd_q(s, OBD_Q_remote))
+		obd_invalid(b, s, "a matrix cannot be in the shared memory of another block");
 	gather_warp(b);
-	base = obd_address(b, &s->opd[store ? 0 : 1], &kind, &offset);
+	base = obd_address(b, &s->opd[store ? 0 : 1], 0, &kind, &offset);
 	if (kind == OBD_KIND_LOCAL)
 		obd_invalid(b, s, "a matrix cannot be in local memory");
 	base = add_offset(b, base, kind, offset);
@@ -393,15 +386,15 @@ static void lower_wmma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	uint32_t label = obd_build_skip_begin(b);
 
 	(void)arg;
-	if (has_word(s, "mma"))
+	if (obd_word(s, "mma"))
 		wmma_product(b, s);
-	else if (has_word(s, "store") && has_word(s, "d"))
+	else if (obd_word(s, "store") && obd_word(s, "d"))
 		wmma_move(b, s, OBD_FRAGMENT_C, true);
-	else if (has_word(s, "load") && has_word(s, "a"))
+	else if (obd_word(s, "load") && obd_word(s, "a"))
 		wmma_move(b, s, OBD_FRAGMENT_A, false);
-	else if (has_word(s, "load") && has_word(s, "b"))
+	else if (obd_word(s, "load") && obd_word(s, "b"))
 		wmma_move(b, s, OBD_FRAGMENT_B, false);
-	else if (has_word(s, "load") && has_word(s, "c"))
+	else if (obd_word(s, "load") && obd_word(s, "c"))
 		wmma_move(b, s, OBD_FRAGMENT_C, false);
 	else
 		obd_unsupported(b, s, "this form");
@@ -416,26 +409,26 @@ static void lower_wmma(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
  */
 static uint32_t move_flags(struct obd_builder *b, const struct obd_stmt *s, bool store)
 {
-	uint32_t n = has_word(s, "x4") ? 4
-		: has_word(s, "x2")    ? 2
-		: has_word(s, "x1")    ? 1
+	uint32_t n = obd_word(s, "x4") ? 4
+		: obd_word(s, "x2")    ? 2
+		: obd_word(s, "x1")    ? 1
 				       : 0,
-		 trans = has_word(s, "trans") ? OBD_LDM_TRANS : 0,
-		 packed = has_word(s, "b4x16_p64") ? OBD_LDM_4BITS
-		: has_word(s, "b6x16_p32")         ? OBD_LDM_6BITS
+		 trans = obd_word(s, "trans") ? OBD_LDM_TRANS : 0,
+		 packed = obd_word(s, "b4x16_p64") ? OBD_LDM_4BITS
+		: obd_word(s, "b6x16_p32")         ? OBD_LDM_6BITS
 						   : 0;
 	enum obd_type t = packed ? OBD_T_NONE : obd_type_at(b, s, 0);
 
-	if (packed && !has_word(s, "b8x16"))
+	if (packed && !obd_word(s, "b8x16"))
 		obd_invalid(b, s, "the elements in registers must be .b8x16");
-	if (n && has_word(s, "m8n8") && t == OBD_T_B16)
+	if (n && obd_word(s, "m8n8") && t == OBD_T_B16)
 		return n | trans | (store ? OBD_LDM_STORE : 0);
-	if (n && has_word(s, "m16n8") && t == OBD_T_B8 && trans && store)
+	if (n && obd_word(s, "m16n8") && t == OBD_T_B8 && trans && store)
 		return n | OBD_LDM_TRANS | OBD_LDM_STORE | OBD_LDM_BYTES;
-	if ((n == 1 || n == 2) && has_word(s, "m16n16") && trans && !store &&
+	if ((n == 1 || n == 2) && obd_word(s, "m16n16") && trans && !store &&
 		(packed || t == OBD_T_B8))
 		return n * 2 | OBD_LDM_TRANS | OBD_LDM_BYTES | packed;
-	if (n && has_word(s, "m8n16") && packed && !trans && !store)
+	if (n && obd_word(s, "m8n16") && packed && !trans && !store)
 		return n | OBD_LDM_BYTES | packed;
 	obd_unsupported(b, s, "this combination of shape and type");
 }
@@ -449,7 +442,7 @@ static void lower_ldmatrix(struct obd_builder *b, struct obd_stmt *s, uint32_t w
 
 	obd_operand_count(b, s, 2, 2);
 	gather_warp(b);
-	base = obd_address(b, &s->opd[which ? 0 : 1], &kind, &offset);
+	base = obd_address(b, &s->opd[which ? 0 : 1], 0, &kind, &offset);
 	if (kind > 1)
 		obd_invalid(b, s, "the rows must be in shared memory");
 	if ((int32_t)offset > INT16_MAX || (int32_t)offset < INT16_MIN) {
@@ -475,7 +468,7 @@ static void lower_movmatrix(struct obd_builder *b, struct obd_stmt *s, uint32_t 
 
 	(void)arg;
 	obd_operand_count(b, s, 2, 2);
-	if (!has_word(s, "m8n8") || !has_word(s, "trans") || obd_type_at(b, s, 0) != OBD_T_B16)
+	if (!obd_word(s, "m8n8") || !obd_word(s, "trans") || obd_type_at(b, s, 0) != OBD_T_B16)
 		obd_unsupported(b, s, "a form other than .m8n8.trans.b16");
 	gather_warp(b);
 	obd_emit(b, OBD_OP_movmatrix, obd_dst(b, s, 0, OBD_T_B32), obd_src(b, s, 1, OBD_T_B32), N,

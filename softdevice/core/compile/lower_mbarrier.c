@@ -1,44 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* Barriers in shared memory. */
-#include <string.h>
-
 #include "softdevice/core/compile/address.h"
 #include "softdevice/core/compile/lower.h"
 #include "softdevice/core/compile/value.h"
 
 #define N OBD_NONE
 
-static bool has_word(const struct obd_stmt *s, const char *name)
-{
-	for (uint32_t i = 0; i < s->n_words; i++)
-		if (s->words[i].size == strlen(name) &&
-			memcmp(s->words[i].text, name, s->words[i].size) == 0)
-			return true;
-	return false;
-}
-
 static uint32_t operation(struct obd_builder *b, const struct obd_stmt *s)
 {
-	bool arrive = obd_q(s, OBD_Q_arrive), expect = has_word(s, "expect_tx");
+	bool arrive = obd_q(s, OBD_Q_arrive), expect = obd_word(s, "expect_tx");
 
-	if (has_word(s, "init"))
+	if (obd_word(s, "init"))
 		return OBD_MBAR_INIT;
-	if (has_word(s, "inval"))
+	if (obd_word(s, "inval"))
 		return OBD_MBAR_INVAL;
-	if (has_word(s, "pending_count"))
+	if (obd_word(s, "pending_count"))
 		return OBD_MBAR_PENDING;
-	if (has_word(s, "arrive_drop"))
+	if (obd_word(s, "arrive_drop"))
 		return expect ? OBD_MBAR_ARRIVE_DROP_TX : OBD_MBAR_ARRIVE_DROP;
 	/* .noComplete: the program promises that the phase does not end */
 	if (arrive)
 		return expect ? OBD_MBAR_ARRIVE_TX : OBD_MBAR_ARRIVE;
 	if (expect)
 		return OBD_MBAR_EXPECT_TX;
-	if (has_word(s, "complete_tx"))
+	if (obd_word(s, "complete_tx"))
 		return OBD_MBAR_COMPLETE_TX;
-	if (has_word(s, "test_wait") || has_word(s, "try_wait"))
-		return has_word(s, "parity") ? OBD_MBAR_TEST_PARITY : OBD_MBAR_TEST;
+	if (obd_word(s, "test_wait") || obd_word(s, "try_wait"))
+		return obd_word(s, "parity") ? OBD_MBAR_TEST_PARITY : OBD_MBAR_TEST;
 	obd_unsupported(b, s, "this form");
 }
 
@@ -101,7 +90,7 @@ static void lower_mbarrier(struct obd_builder *b, struct obd_stmt *s, uint32_t a
 
 	(void)arg;
 	if (op != OBD_MBAR_PENDING)
-		base = obd_address(b, &s->opd[r.at], &kind, &offset);
+		base = obd_address(b, &s->opd[r.at], 8, &kind, &offset);
 	if (kind == OBD_KIND_LOCAL)
 		obd_invalid(b, s, "the barrier object must be in shared memory");
 	struct obd_lin *l = obd_emit(b, OBD_OP_mbarrier, r.d, base, r.x, r.c);
@@ -113,11 +102,11 @@ static void lower_mbarrier(struct obd_builder *b, struct obd_stmt *s, uint32_t a
 void obd_mbarrier_complete_tx(
 	struct obd_builder *b, const struct obd_stmt *s, uint32_t i, uint32_t bytes)
 {
-	uint32_t kind = OBD_KIND_CLUSTER, offset, base;
+	uint32_t kind = obd_address_space(s), offset, base;
 	struct obd_lin *l;
 
 	obd_operand_count(b, s, i + 1, i + 1);
-	base = obd_address(b, &s->opd[i], &kind, &offset);
+	base = obd_address(b, &s->opd[i], 8, &kind, &offset);
 	l = obd_emit(b, OBD_OP_mbarrier, N, base, obd_const32(b, bytes), N);
 	l->imm = offset;
 	l->e_raw = (uint16_t)(OBD_MBAR_COMPLETE_TX | (kind == OBD_KIND_SHARED ? 16 : 0));

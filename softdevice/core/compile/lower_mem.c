@@ -92,8 +92,8 @@ static void lower_ld(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	if (obd_q(s, OBD_Q_param) && !b->is_entry)
 		/* a by-value parameter whose address was taken is in local memory */
 		a.kind = OBD_KIND_LOCAL;
-	a.base = obd_address(b, o, &a.kind, &a.offset);
-	if (a.kind != OBD_KIND_LOCAL && !obd_q(s, OBD_Q_async) && obd_strong_is(s, n)) {
+	a.base = obd_address(b, o, n * bytes, &a.kind, &a.offset);
+	if (a.kind != OBD_KIND_LOCAL && obd_strong_is(s, n)) {
 		obd_strong_load(b, s, &(struct obd_strong){ a.base, a.offset, a.kind, n, t }, list);
 		return;
 	}
@@ -144,8 +144,9 @@ static void lower_st(struct obd_builder *b, struct obd_stmt *s, uint32_t arg)
 	}
 	struct access a = { .kind = obd_address_space(s) };
 
-	a.base = obd_address(b, o, &a.kind, &a.offset);
-	if (a.kind != OBD_KIND_LOCAL && obd_strong_is(s, n)) {
+	a.base = obd_address(b, o, n * bytes, &a.kind, &a.offset);
+	/* with .relaxed too, st.async ends with the mbarrier below */
+	if (a.kind != OBD_KIND_LOCAL && !obd_q(s, OBD_Q_async) && obd_strong_is(s, n)) {
 		obd_strong_store(
 			b, s, &(struct obd_strong){ a.base, a.offset, a.kind, n, t }, list);
 		return;

@@ -115,7 +115,7 @@ static uint32_t field_of(struct obd_builder *b, const struct obd_stmt *s)
 
 static void lower_replace(struct obd_builder *b, const struct obd_stmt *s)
 {
-	uint32_t field = field_of(b, s), map, list, n = 2, index = 0;
+	uint32_t field = field_of(b, s), map, list, n, index = 0;
 	bool indexed = field >= OBD_FIELD_BOX && field <= OBD_FIELD_STEP,
 	     wide = field == OBD_FIELD_ADDRESS || field == OBD_FIELD_STRIDE;
 	struct obd_lin *l;

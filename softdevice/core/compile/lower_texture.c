@@ -1,22 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /* Instructions of textures and surfaces, in the unified mode: a texture includes its sampler. */
-#include <string.h>
-
 #include "softdevice/core/compile/lower.h"
 #include "softdevice/core/compile/value.h"
 #include "softdevice/core/texture_form.h"
 
 #define N OBD_NONE
-
-static bool has_word(const struct obd_stmt *s, const char *name)
-{
-	for (uint32_t i = 0; i < s->n_words; i++)
-		if (s->words[i].size == strlen(name) &&
-			memcmp(s->words[i].text, name, s->words[i].size) == 0)
-			return true;
-	return false;
-}
 
 /* ---- operand lists ---- */
 
@@ -107,7 +96,7 @@ static uint32_t geometry(struct obd_builder *b, const struct obd_stmt *s)
 	};
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (has_word(s, names[i].name))
+		if (obd_word(s, names[i].name))
 			return names[i].form;
 	obd_unsupported(b, s, "this geometry");
 }
@@ -162,7 +151,7 @@ static void lower_tex(struct obd_builder *b, struct obd_stmt *s, uint32_t kind)
 {
 	uint32_t label = obd_build_skip_begin(b), form = geometry(b, s) | kind, at = 2,
 		 dims = obd_tex_coordinates(form);
-	uint32_t argument = has_word(s, "g") ? 1 : has_word(s, "b") ? 2 : has_word(s, "a") ? 3 : 0;
+	uint32_t argument = obd_word(s, "g") ? 1 : obd_word(s, "b") ? 2 : obd_word(s, "a") ? 3 : 0;
 	enum obd_type t = obd_type_at(b, s, 1);
 	struct operands l = { .n_in = 0 };
 
@@ -173,15 +162,15 @@ static void lower_tex(struct obd_builder *b, struct obd_stmt *s, uint32_t kind)
 	if (t == OBD_T_S32)
 		form |= OBD_TEX_INTEGER;
 	add_place(b, s, &l, &s->opd[1], form, t);
-	if (has_word(s, "level")) {
+	if (obd_word(s, "level")) {
 		form |= OBD_TEX_FORM_LOD(OBD_LOD_LEVEL);
 		add_in(&l, obd_src(b, s, at++, t));
-	} else if (has_word(s, "grad")) {
+	} else if (obd_word(s, "grad")) {
 		obd_operand_count(b, s, 4, 6);
 		form |= OBD_TEX_FORM_LOD(OBD_LOD_GRADIENTS);
 		add_vector(b, s, &l, &s->opd[at++], dims, OBD_T_F32);
 		add_vector(b, s, &l, &s->opd[at++], dims, OBD_T_F32);
-	} else if (has_word(s, "base")) { /* the first level */
+	} else if (obd_word(s, "base")) { /* the first level */
 		form |= OBD_TEX_FORM_LOD(OBD_LOD_LEVEL);
 		add_in(&l, obd_const32(b, 0));
 	}
@@ -222,7 +211,7 @@ static void lower_query(struct obd_builder *b, struct obd_stmt *s, uint32_t surf
 {
 	uint32_t label = obd_build_skip_begin(b), form = OBD_TEX_FORM(OBD_TEX_QUERY, 1) | surface;
 	struct operands l = { .n_in = 0 };
-	bool level = has_word(s, "level");
+	bool level = obd_word(s, "level");
 
 	obd_operand_count(b, s, 2 + level, 2 + level);
 	add_handle(b, s, &l, &s->opd[1]);
@@ -232,7 +221,7 @@ static void lower_query(struct obd_builder *b, struct obd_stmt *s, uint32_t surf
 	}
 	l.out[l.n_out++] = obd_dst(b, s, 0, OBD_T_B32);
 	for (size_t i = 0; i < sizeof queries / sizeof queries[0]; i++)
-		if (has_word(s, queries[i].name)) {
+		if (obd_word(s, queries[i].name)) {
 			emit(b, &l, form, queries[i].query);
 			obd_build_skip_end(b, label);
 			return;
@@ -249,8 +238,8 @@ static void lower_istypep(struct obd_builder *b, struct obd_stmt *s, uint32_t ar
 	obd_operand_count(b, s, 2, 2);
 	add_in(&l, obd_src(b, s, 1, OBD_T_U64));
 	emit(b, &l, OBD_TEX_FORM(OBD_TEX_TYPE, 1),
-		has_word(s, "texref")            ? 0
-			: has_word(s, "surfref") ? 1
+		obd_word(s, "texref")            ? 0
+			: obd_word(s, "surfref") ? 1
 						 : 2);
 	/* xored with -1: not equal */
 	obd_emit(b, OBD_OP_eq_32, obd_dst(b, s, 0, OBD_T_PRED), value, obd_const32(b, 0), N)
@@ -266,11 +255,11 @@ static uint32_t surface_form(struct obd_builder *b, const struct obd_stmt *s, ui
 
 	if (form & OBD_TEX_CUBE)
 		obd_invalid(b, s, "surfaces have no geometry .cube");
-	if (has_word(s, "p"))
+	if (obd_word(s, "p"))
 		form |= OBD_TEX_FORMATTED;
 	return form |
 		OBD_TEX_FORM_CLAMP(obd_q(s, OBD_Q_clamp) ? OBD_CLAMP_CLAMP
-				: has_word(s, "zero")    ? OBD_CLAMP_ZERO
+				: obd_word(s, "zero")    ? OBD_CLAMP_ZERO
 							 : OBD_CLAMP_TRAP);
 }
 

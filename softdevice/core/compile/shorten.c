@@ -2,8 +2,6 @@
 /* Copyright The Outboard Authors */
 #include "softdevice/core/compile/shorten.h"
 
-#include <stdlib.h>
-
 #include "base/opt.h"
 #include "softdevice/core/compile/shorten_inside.h"
 #include "softdevice/core/ops.h"
@@ -126,10 +124,10 @@ void obd_shorten(struct obd_builder *b)
 	if (!invariant && !fuse)
 		return;
 	s.capacity = b->n_vregs + SPARE_VREGS;
-	s.defs = calloc(s.capacity, sizeof(uint32_t));
-	s.uses = calloc(s.capacity, sizeof(uint32_t));
-	s.source = calloc(s.capacity, sizeof(uint32_t));
-	fresh = malloc((b->n_code + 1) * sizeof(uint32_t));
+	s.defs = obd_build_work(b, s.capacity, sizeof(uint32_t));
+	s.uses = obd_build_work(b, s.capacity, sizeof(uint32_t));
+	s.source = obd_build_work(b, s.capacity, sizeof(uint32_t));
+	fresh = obd_build_work(b, b->n_code + 1, sizeof(uint32_t));
 	/* without memory the code stays as it is */
 	if (s.defs && s.uses && s.source && fresh) {
 		for (uint32_t i = 0; i < b->n_consts; i++)
@@ -142,8 +140,5 @@ void obd_shorten(struct obd_builder *b)
 			obd_shorten_fuse(&s);
 		close_gaps(b, fresh);
 	}
-	free(s.defs);
-	free(s.uses);
-	free(s.source);
-	free(fresh);
+	obd_build_work_free(b);
 }

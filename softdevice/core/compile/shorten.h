@@ -7,7 +7,8 @@
  * invariant: operations whose operands are parameters, sizes of the grid, addresses of shared
  *     memory, constants and one another's results go to a prologue. It runs once for each frame and
  *     not for each warp.
- * fuse: an access to base + index * size, with a base from the prologue, takes the index itself; the
+ * fuse: an access to base + index * size, with a base from the prologue, takes the index itself;
+ * the
  *     index of a thread in the grid is one operation; moves of new values and operations whose
  *     results are not used are dropped.
  */

@@ -9,9 +9,6 @@
 /* the operation of an instruction that a pass has removed */
 #define OBD_REMOVED OBD_OP_COUNT
 
-/* is_const of a register whose value the prologue computes */
-#define OBD_IN_PROLOGUE 2
-
 struct obd_shorten {
 	struct obd_builder *b;
 	/* by vreg: number of operations that write it, and that read it */

@@ -121,13 +121,25 @@ static uint32_t narrow_rank(const struct obd_warp *w, uint32_t at)
 	return at >> OFFSET_BITS ? (at >> OFFSET_BITS) - 1 : w->cta->rank;
 }
 
-/* 0, at which each access is a fault, for an address beyond the shared memory of its block. */
-static uint64_t flat(const struct obd_warp *w, uint32_t at)
+/*
+ * The generic address of an access. 0, at which each access is a fault: not all of its bytes are in
+ * the shared memory of the block.
+ */
+static uint64_t checked(const struct obd_warp *w, uint32_t at, uint32_t bytes)
 {
 	uint64_t base = base_of(w, narrow_rank(w, at));
 	uint32_t offset = at & OFFSET_MASK;
 
-	return base && offset <= w->shared_bytes ? base + offset : 0;
+	return base && offset < w->shared_bytes && w->shared_bytes - offset >= bytes ? base + offset
+										     : 0;
+}
+
+/* A pointer may be outside the shared memory until it is used. */
+static uint64_t flat(const struct obd_warp *w, uint32_t at)
+{
+	uint64_t base = obd_cluster_memory(w, &at);
+
+	return base + at;
 }
 
 uint64_t obd_cluster_memory(const struct obd_warp *w, uint32_t *at)
@@ -146,11 +158,13 @@ static uint32_t narrow(const struct obd_warp *w, uint32_t rank, uint32_t offset)
 }
 
 /* a: the address; b: a rank */
-static uint64_t value(const struct obd_warp *w, uint32_t op, uint64_t a, uint32_t b)
+static uint64_t value(const struct obd_warp *w, const struct obd_insn *in, uint64_t a, uint32_t b)
 {
 	uint32_t low = (uint32_t)a;
 
-	switch (op) {
+	switch (OBD_CLUSTER_OP(in->e)) {
+	case OBD_CLUSTER_CHECKED:
+		return checked(w, low + in->u.imm, OBD_CLUSTER_BYTES(in->e));
 	case OBD_CLUSTER_FLAT:
 		return flat(w, low);
 	case OBD_CLUSTER_NARROW:
@@ -178,7 +192,7 @@ void obd_cluster_address(struct obd_warp *w, const struct obd_insn *in, char *re
 	for (uint32_t r = m; r; r &= r - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(r);
 
-		out[i] = value(w, in->e, ((const uint64_t *)(const void *)a)[i],
+		out[i] = value(w, in, ((const uint64_t *)(const void *)a)[i],
 			in->b == OBD_NO_SLOT ? 0 : ((const uint32_t *)(const void *)b)[i]);
 	}
 	obd_write64(regs + (size_t)in->d * OBD_SLOT_BYTES, out, m);

@@ -7,7 +7,10 @@
 #include "softdevice/core/half.h"
 #include "softdevice/core/ops.h"
 
-/* Fraction bits, and the exponent of the smallest normal number. There is no infinity and no NaN. */
+/*
+ * man: fraction bits; bits: all but the sign; emin: exponent of the smallest normal number. There
+ * is no infinity and no NaN.
+ */
 struct format {
 	uint32_t man, bits;
 	int emin;
@@ -42,7 +45,9 @@ static uint32_t encode(const struct format *f, float x, bool relu)
 	code = (uint32_t)r;
 	r -= code;
 	code += r > 0.5 || (r == 0.5 && code & 1);
-	/* a subnormal number has the exponent of the smallest normal one, without its leading bit */
+	/*
+	 * a subnormal number has the exponent of the smallest normal one, without its leading bit
+	 */
 	code += (uint32_t)(e - f->emin) << f->man;
 	return sign | (code < most ? code : most);
 }

@@ -25,7 +25,10 @@ static inline float obd_element_f16(uint32_t h)
 	return obd_bits_f32(v | (h & 0x8000) << 16);
 }
 
-/* Rounded once to nearest even. The value is first rounded to odd to 24 bits, which is exact enough. */
+/*
+ * Rounded once to nearest even. The value is first rounded to odd to 24 bits, which is exact
+ * enough.
+ */
 static inline uint16_t obd_element_to_f16(double x)
 {
 	uint64_t b = obd_f64_bits(x), low = b & 0x1fffffff;
@@ -76,7 +79,7 @@ static inline void obd_block_f64(uint32_t t, const uint32_t *words, double *x)
 		for (uint32_t i = 0; i < 128; i++)
 			f[i] = obd_element_f16((uint32_t)bytes[i] << 8);
 		break;
-	/* 6 and 4 bits: shifted, they are f16 with biases that differ by 12 and 14 */
+	/* shifted, they are f16 with a bias that differs by 12 (e3m2) or 14 (e2m3, e2m1) */
 	case OBD_MMA_E3M2:
 		for (uint32_t i = 0; i < 128; i++)
 			f[i] = obd_element_f16((uint32_t)(bytes[i] & 0x20) << 10 |

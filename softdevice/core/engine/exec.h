@@ -40,8 +40,8 @@ struct obd_frame {
 };
 
 /*
- * Added to obd_warp.mem_in, an address that is a multiple of 4: how the lanes access memory. HALVES: the
- * lanes of each half of the warp follow each other as lanes 0 and 1 do.
+ * Added to obd_warp.mem_in, an address that is a multiple of 4: how the lanes access memory.
+ * HALVES: the lanes of each half of the warp follow each other as lanes 0 and 1 do.
  */
 enum obd_mem_form { OBD_MEM_LANES, OBD_MEM_ROW, OBD_MEM_SAME, OBD_MEM_HALVES };
 
@@ -156,8 +156,8 @@ struct obd_launch {
 	char *workspace;    /* for the cooperative grid barrier; in the window */
 	uint64_t n_ctas;
 	/*
-	 * Blocks are started in index order. All workers write the number, and what they only read
-	 * is not in the same cache lines.
+	 * The numbers of blocks are handed out in order. All workers write next_cta; what they only
+	 * read is in other cache lines.
 	 */
 	char before_next[OBD_APART];
 	_Atomic uint64_t next_cta;
@@ -169,7 +169,8 @@ struct obd_launch {
 	_Atomic uint64_t longest; /* instructions of the warp that executed most */
 	/* blocks of a cluster, 1: no clusters; then all sides are 1 */
 	uint32_t cluster_size, cluster[3];
-	uint32_t share; /* a worker takes at most this part of the blocks that are left */
+	/* a worker takes at most 1 / n_parts of the blocks that are left, but at least one */
+	uint32_t n_parts;
 	uint8_t native; /* enum obd_native_kind: which machine code of the functions runs */
 	uint32_t shared_size;
 	uint32_t reserved_at;    /* offset of the reserved shared memory, behind the program's */
@@ -236,8 +237,8 @@ struct obd_isa {
 	void (*prepare)(struct obd_warp *w, const struct obd_func *f, char *regs);
 };
 
-extern __attribute__((
-	visibility("hidden"))) bool obd_fullmask; /* set once, when the library is loaded */
+/* Set once, when the library is loaded. Hidden: handlers read it without the GOT. */
+extern bool obd_fullmask __attribute__((visibility("hidden")));
 extern const struct obd_isa obd_isa_baseline, obd_isa_sse41, obd_isa_avx2, obd_isa_avx512;
 extern const struct obd_isa *obd_isa_current;
 

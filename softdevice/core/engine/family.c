@@ -112,8 +112,8 @@ static void forget(struct obd_node *n)
 }
 
 /*
- * The node is over: what waited for it starts, and so may its parent be over, and so on. The root is
- * freed by its thread.
+ * The node is over: what waited for it starts, and so may its parent be over, and so on. The root
+ * is freed by its thread.
  */
 static void over(struct obd_node *n)
 {

@@ -91,8 +91,8 @@ CUresult obd_family_stream_free(struct obd_cta *c, uint64_t handle, bool is_even
 }
 
 /*
- * Where the number of the stream's last node is kept. *ret NULL: the stream has no order. False: there
- * is no such stream.
+ * Where the number of the stream's last node is kept. *ret NULL: the stream has no order. False:
+ * there is no such stream.
  */
 static bool stream_last(struct obd_cta *c, uint64_t stream, uint64_t **ret)
 {

@@ -255,6 +255,8 @@ void obd_fault_raise(struct obd_warp *w, const struct obd_insn *in, uint32_t m, 
 /* The size and the direction of a memory instruction. */
 static void insn_access(const struct obd_insn *in, uint32_t *ret_size, bool *ret_write)
 {
+	*ret_size = 4;
+	*ret_write = false;
 	switch (in ? in->op : OBD_OP_nop) {
 #define CASES(kind)                \
 	case OBD_OP_ld8_##kind:    \
@@ -301,16 +303,16 @@ static void insn_access(const struct obd_insn *in, uint32_t *ret_size, bool *ret
 	}
 }
 
-/* Fills w->addr for an access of a row, of one cell, or of a row or cell for each half of the warp. */
-static const struct obd_insn *mem_access(struct obd_warp *w)
+_Static_assert(_Alignof(struct obd_insn) > OBD_MEM_HALVES, "mem_in has room for the form");
+
+/* Fills w->addr where the access has recorded less than 32 addresses. Returns the instruction. */
+static const struct obd_insn *mem_access(struct obd_warp *w, uint32_t *ret_size, bool *ret_write)
 {
 	uintptr_t how = (uintptr_t)w->mem_in % _Alignof(struct obd_insn);
 	const struct obd_insn *in =
 		(const struct obd_insn *)(const void *)((const char *)w->mem_in - how);
-	uint32_t size = 4;
-	bool write = false;
 
-	insn_access(in, &size, &write);
+	insn_access(in, ret_size, ret_write);
 	if (how == OBD_MEM_HALVES) {
 		uint64_t step = w->addr[1] - w->addr[0];
 
@@ -318,7 +320,8 @@ static const struct obd_insn *mem_access(struct obd_warp *w)
 			w->addr[i] = w->addr[i / 16 * 16] + i % 16 * step;
 	} else {
 		for (uint32_t i = 0; how && i < OBD_LANES; i++)
-			w->addr[i] = w->mem_first + (how == OBD_MEM_ROW ? (uint64_t)i * size : 0);
+			w->addr[i] =
+				w->mem_first + (how == OBD_MEM_ROW ? (uint64_t)i * *ret_size : 0);
 	}
 	return in;
 }
@@ -326,12 +329,11 @@ static const struct obd_insn *mem_access(struct obd_warp *w)
 void obd_fault_from_signal(struct obd_worker *wk)
 {
 	struct obd_warp *w = wk->cur_warp;
-	const struct obd_insn *in = mem_access(w);
 	uintptr_t at = signal_address;
-	uint32_t lane = 0, size = 4;
+	uint32_t lane = 0, size;
 	uint64_t nearest = UINT64_MAX, next = UINT64_MAX;
-
-	bool write = false;
+	bool write;
+	const struct obd_insn *in = mem_access(w, &size, &write);
 
 	for (uint32_t i = 0; i < OBD_LANES; i++) {
 		uint64_t away = (uint64_t)at - w->addr[i];
@@ -353,7 +355,6 @@ void obd_fault_from_signal(struct obd_worker *wk)
 			lane = i;
 		}
 	}
-	insn_access(in, &size, &write);
 	describe_access(w, in, lane,
 		nearest < 16 || next < UINT64_MAX ? (uintptr_t)w->addr[lane] : at, size, write,
 		false);

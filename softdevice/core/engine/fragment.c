@@ -30,8 +30,8 @@ static void unpack_row(const uint8_t *row, uint32_t flags, uint8_t *to)
 
 /*
  * Rows of 16 bytes. Transposed, lane l has in a load, in register r of two, the bytes of column
- * l / 4 + 8 r and rows 4 (l % 4) to 4 (l % 4) + 3, as the operand of a product needs them; in a store
- * bytes of the columns l / 4 and l / 4 + 8 of row 2 (l % 4) and the next.
+ * l / 4 + 8 r and rows 4 (l % 4) to 4 (l % 4) + 3, as the operand of a product needs them; in a
+ * store bytes of the columns l / 4 and l / 4 + 8 of row 2 (l % 4) and the next.
  */
 static void move_bytes(struct obd_warp *w, char *regs, const uint16_t *list, uint32_t flags)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Fragments of matrices in the registers of a warp: loads, stores and transposition. layout.h has the
- * places of the elements.
+ * Fragments of matrices in the registers of a warp: loads, stores and transposition. layout.h has
+ * the places of the elements.
  */
 #ifndef OBD_CORE_FRAGMENT_H
 #define OBD_CORE_FRAGMENT_H

@@ -265,7 +265,9 @@ HANDLER(H_round)
 #define NATIVE 0
 #endif
 
-/* Runs machine code, if there is some for the block at `in`. Returns where the handlers continue. */
+/*
+ * Runs machine code, if there is some for the block at `in`. Returns where the handlers continue.
+ */
 static inline const struct obd_insn *run_native(
 	struct obd_warp *w, const struct obd_insn *in, char *regs)
 {

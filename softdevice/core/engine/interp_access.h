@@ -75,9 +75,9 @@ ROW_CELLS(g, u64, vw)
 #endif
 
 /*
- * is_row: does lane i access the cell i cells after that of lane 0? is_same: do all lanes access one
- * cell? part_is_row, part_is_same: the same of the lanes of the mask m, of which lane0 is the first.
- * `size`: of a cell, a power of two; n: number of lanes.
+ * is_row: does lane i access the cell i cells after that of lane 0? is_same: do all lanes access
+ * one cell? part_is_row, part_is_same: the same of the lanes of the mask m, of which lane0 is the
+ * first. `size`: of a cell, a power of two; n: number of lanes.
  */
 #define PATTERNS(kind, word, vector)                                                             \
 	static inline bool is_row_##kind(const word *pa, u32 n, u32 size)                        \
@@ -116,8 +116,8 @@ PATTERNS(s, u32, vu)
 enum half { HALF_OTHER, HALF_SAME, HALF_ROW };
 
 /*
- * How 16 lanes access memory. In a block of 16 x n threads each half of a warp often reads one cell,
- * or a row.
+ * How 16 lanes access memory. In a block of 16 x n threads each half of a warp often reads one
+ * cell, or a row.
  */
 #define HALF_OF(kind, word)                                                    \
 	static inline enum half half_##kind(const word *pa, u32 size)          \

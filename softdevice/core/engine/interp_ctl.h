@@ -163,12 +163,12 @@ HANDLER(H_wgmma)
  */
 HANDLER(H_ldmatrix)
 {
-	u32 n = in->e & 7, rows = n == 4 ? ~0u : (1u << (8 * n)) - 1;
+	u32 n = in->e & OBD_LDM_COUNT, rows = n == 4 ? ~0u : (1u << (8 * n)) - 1;
 	struct obd_insn access = *in;
 
 	access.u.imm = (u32)(i32)(int16_t)in->d;
 	flat_or_shared(&access, regs, m & rows, w, 16, in->c ? OBD_SP_SHARED : OBD_SP_FLAT,
-		in->e & 16, 15);
+		in->e & OBD_LDM_STORE, 15);
 	w->mem_in = in;
 	OUTSIDE();
 	obd_ldmatrix(w, in, regs, m);

@@ -6,8 +6,8 @@
  *
  * The results are the same for every instruction set: each function is a fixed sequence of
  * correctly rounded operations (the file is compiled with -ffp-contract=off, and no operation is a
- * fused one), and the conversions of the processor that are used, vcvtph2ps and vcvtps2ph, are exact
- * or correctly rounded.
+ * fused one), and the conversions of the processor that are used, vcvtph2ps and vcvtps2ph, are
+ * exact or correctly rounded.
  */
 
 typedef f32 vf __attribute__((vector_size(VECTOR_BYTES), may_alias));
@@ -233,8 +233,8 @@ static inline vu tf32_round(vf x, u32 mode)
 
 /*
  * Rounds to nearest even in a format of 8 bits; numbers above `most` become that number. The format
- * has a fraction of 23 - shift bits and the exponent bias 127 - bias. `unit` is a number whose unit of
- * the last place is that of the format's subnormals, which end below `normal`.
+ * has a fraction of 23 - shift bits and the exponent bias 127 - bias. `unit` is a number whose unit
+ * of the last place is that of the format's subnormals, which end below `normal`.
  */
 static inline vu f8_pack(vf x, f32 most, u32 shift, u32 bias, f32 unit, i32 normal)
 {
@@ -272,8 +272,8 @@ static inline vu e5m2_f16(vu b)
 }
 
 /*
- * Converts to an integer of 8 or 16 bits, toward zero and clamped. NaN gives 0. what: OBD_SMALL. The
- * result is zero-extended.
+ * Converts to an integer of 8 or 16 bits, toward zero and clamped. NaN gives 0. what: OBD_SMALL.
+ * The result is zero-extended.
  */
 static inline vu small_integer(vf x, u32 what)
 {
@@ -287,8 +287,8 @@ static inline vu small_integer(vf x, u32 what)
 /*
  * p + c, rounded to odd: an inexact sum becomes the neighbour whose last bit is 1. Rounding the
  * result to a format with at most 22 bits gives the correctly rounded sum (Boldo and Melquiond,
- * Emulation of FMA and correctly rounded sums, 2008). The error is that of Knuth's two-sum, which is
- * exact without overflow.
+ * Emulation of FMA and correctly rounded sums, 2008). The error is that of Knuth's two-sum, which
+ * is exact without overflow.
  */
 static inline vf add_odd(vf p, vf c)
 {
@@ -338,8 +338,8 @@ static inline vf fma_bf16(vf a, vf b, vf c)
 #define ROUNDER 0x1.8p23f
 
 /*
- * 2^f for |f| <= 1/2, as 1 + f * polynomial. The coefficients interpolate at Chebyshev nodes; relative
- * error 2^-26.7 and the rounding errors.
+ * 2^f for |f| <= 1/2, as 1 + f * polynomial. The coefficients interpolate at Chebyshev nodes;
+ * relative error 2^-26.7 and the rounding errors.
  */
 static inline vf ex2_part(vf f)
 {
@@ -381,8 +381,8 @@ EX2(ex2_vf, ex2_part)
 EX2(ex2_short_vf, ex2_short_part)
 
 /*
- * log2 of x = 2^e * (1 + f), sqrt(1/2) <= 1 + f < sqrt(2): e + f * polynomial. Relative error of the
- * polynomial: 2^-25.7.
+ * log2 of x = 2^e * (1 + f), sqrt(1/2) <= 1 + f < sqrt(2): e + f * polynomial. Relative error of
+ * the polynomial: 2^-25.7.
  */
 static inline vf lg2_vf(vf x)
 {
@@ -425,8 +425,8 @@ static __attribute__((noinline)) void sin_rest(const f32 *x, u32 cosine, const i
 
 /*
  * sin or cos of x = k * pi/2 + r, |r| <= pi/4. pi/2 is the sum of three constants, of which the
- * first two have 12 bits, so that their products with k are exact for |x| <= 6000 (k < 2^12). Larger
- * arguments, which are rare, use the C library.
+ * first two have 12 bits, so that their products with k are exact for |x| <= 6000 (k < 2^12).
+ * Larger arguments, which are rare, use the C library.
  */
 static inline vf sin_vf(vf x, u32 cosine)
 {

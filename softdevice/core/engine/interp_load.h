@@ -72,8 +72,8 @@ static inline bool any_bad(const u64 *ad, u32 m, u64 base, u64 last, u64 al)
  * A load or store has several roads. The first ones need no address of a single lane: the cells of
  * the active lanes lie in a row (the address of lane i is that of lane 0 + i cells); for loads, all
  * lanes, or all of each half of the warp, read one cell, or each half reads a row. They take a row
- * only if all of its cells are inside the memory, and leave everything else, errors included, to the
- * handler S_, which checks each lane.
+ * only if all of its cells are inside the memory, and leave everything else, errors included, to
+ * the handler S_, which checks each lane.
  */
 #define FIRST_ADDRESS_g(lane0, cell)                                 \
 	const u64 *pa = (const u64 *)(const void *)REG(in->a);       \
@@ -101,28 +101,26 @@ static inline bool any_bad(const u64 *ad, u32 m, u64 base, u64 last, u64 al)
  * The next warp mostly reads the next row. Where a thread strides through an array it does so much
  * later, and the processor does not expect it.
  */
-#define AHEAD_ROW_g(cell)                                                       \
+#define PREFETCH_ROW_g(cell)                                                    \
 	__builtin_prefetch((const char *)(uintptr_t)first + 32 * sizeof(cell)); \
 	__builtin_prefetch((const char *)(uintptr_t)first + 32 * sizeof(cell) + 64);
-#define AHEAD_ROW_i AHEAD_ROW_g
-#define AHEAD_ROW_s(cell)
-#define RECORD_EACH(cell) \
-	w->mem_in = in;   \
+#define PREFETCH_ROW_i PREFETCH_ROW_g
+#define PREFETCH_ROW_s(cell)
+#define RECORD_EACH     \
+	w->mem_in = in; \
 	w->mem_mask = m;
 #define RECORD_HALVES_g(cell)                \
 	LOOP LANES w->addr[i] = pa[i] + off; \
-	RECORD_EACH(cell)
+	RECORD_EACH
 #define RECORD_HALVES_i(cell)                                              \
 	LOOP LANES w->addr[i] = base + EXTEND(pa[i], sign) * sizeof(cell); \
-	RECORD_EACH(cell)
+	RECORD_EACH
 #define RECORD_HALVES_s(cell)
 /* from the first address of the warp to that of its second half */
-#define AHEAD_g(cell)               (pa[16] - pa[0])
-#define AHEAD_i(cell)               ((EXTEND(pa[16], sign) - EXTEND(pa[0], sign)) * sizeof(cell))
-#define AHEAD_s(cell)               (u32)(pa[16] + in->u.imm) - (u64)(u32)(pa[0] + in->u.imm)
-/*
- * Do n lanes access a row? An index that wraps around inside of it is not one of a row.
- */
+#define HALF_STEP_g(cell)           (pa[16] - pa[0])
+#define HALF_STEP_i(cell)           ((EXTEND(pa[16], sign) - EXTEND(pa[0], sign)) * sizeof(cell))
+#define HALF_STEP_s(cell)           (u32)(pa[16] + in->u.imm) - (u64)(u32)(pa[0] + in->u.imm)
+/* Do n lanes access a row? An index that wraps around in it does not make a row. */
 #define NO_WRAP(index)              (((index) ^ sign) <= UINT32_MAX - OBD_LANES)
 #define ROW_g(pa, n, size)          is_row_g(pa, n, size)
 #define ROW_s(pa, n, size)          is_row_s(pa, n, size)
@@ -145,25 +143,26 @@ static inline bool any_bad(const u64 *ad, u32 m, u64 base, u64 last, u64 al)
 #define BAD_CELL(cell) UNLIKELY(inside > room - sizeof(cell) || (first & AL))
 
 #define GO_TO(name) TAIL return name(in, regs, m, w, limit)
-#define LOAD(name, kind, cell, lane)                                                             \
-	LOAD_EACH(name, kind, cell, lane)                                                        \
-	LOAD_PART(name, kind, cell, lane)                                                        \
-	LOAD_HALVES(name, kind, cell, lane)                                                      \
-	LOAD_CELL(name, kind, cell, lane)                                                        \
-	HANDLER(H_##name##_##kind)                                                               \
-	{                                                                                        \
-		if (UNLIKELY(m != OBD_FULL_MASK))                                                \
-			GO_TO(P_##name##_##kind);                                                \
-		FIRST_ADDRESS_##kind(0, cell) lane *d = (lane *)(void *)REG(in->d);              \
-		const cell *s = (const cell *)(uintptr_t)first;                                  \
-		if (UNLIKELY(w->memcheck))                                                       \
-			GO_TO(S_##name##_##kind);                                                \
-		if (!ROW_##kind(pa, OBD_LANES, sizeof(cell)))                                    \
-			GO_TO(C_##name##_##kind);                                                \
-		if (BAD_ROW(inside, OBD_LANES, cell))                                            \
-			GO_TO(S_##name##_##kind);                                                \
-		AHEAD_ROW_##kind(cell) RECORD_##kind(OBD_MEM_ROW, first) LOOP LANES d[i] = s[i]; \
-		NEXT_H;                                                                          \
+#define LOAD(name, kind, cell, lane)                                                          \
+	LOAD_EACH(name, kind, cell, lane)                                                     \
+	LOAD_PART(name, kind, cell, lane)                                                     \
+	LOAD_HALVES(name, kind, cell, lane)                                                   \
+	LOAD_CELL(name, kind, cell, lane)                                                     \
+	HANDLER(H_##name##_##kind)                                                            \
+	{                                                                                     \
+		if (UNLIKELY(m != OBD_FULL_MASK))                                             \
+			GO_TO(P_##name##_##kind);                                             \
+		FIRST_ADDRESS_##kind(0, cell) lane *d = (lane *)(void *)REG(in->d);           \
+		const cell *s = (const cell *)(uintptr_t)first;                               \
+		if (UNLIKELY(w->memcheck))                                                    \
+			GO_TO(S_##name##_##kind);                                             \
+		if (!ROW_##kind(pa, OBD_LANES, sizeof(cell)))                                 \
+			GO_TO(C_##name##_##kind);                                             \
+		if (BAD_ROW(inside, OBD_LANES, cell))                                         \
+			GO_TO(S_##name##_##kind);                                             \
+		PREFETCH_ROW_##kind(cell) RECORD_##kind(OBD_MEM_ROW, first) LOOP LANES d[i] = \
+			s[i];                                                                 \
+		NEXT_H;                                                                       \
 	}
 #define LOAD_CELL(name, kind, cell, lane)                                                    \
 	SLOW_HANDLER(C_##name##_##kind)                                                      \
@@ -181,7 +180,7 @@ static inline bool any_bad(const u64 *ad, u32 m, u64 base, u64 last, u64 al)
 	SLOW_HANDLER(Q_##name##_##kind)                                                     \
 	{                                                                                   \
 		FIRST_ADDRESS_##kind(0, cell) lane *d = (lane *)(void *)REG(in->d);         \
-		u64 ahead = AHEAD_##kind(cell);                                             \
+		u64 ahead = HALF_STEP_##kind(cell);                                         \
 		enum half low = HALF_##kind(pa, sizeof(cell)),                              \
 			  high = HALF_##kind(pa + OBD_LANES / 2, sizeof(cell));             \
 		if (low == HALF_OTHER || high == HALF_OTHER || (ahead & AL) ||              \

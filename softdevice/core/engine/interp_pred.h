@@ -28,16 +28,6 @@
 #define TEST_le_f64(x, y)  _mm512_cmp_pd_mask(_mm512_load_pd(x), _mm512_load_pd(y), _CMP_LE_OQ)
 #define TEST_un_f64(x, y)  _mm512_cmp_pd_mask(_mm512_load_pd(x), _mm512_load_pd(y), _CMP_UNORD_Q)
 #define TEST_equ_f64(x, y) _mm512_cmp_pd_mask(_mm512_load_pd(x), _mm512_load_pd(y), _CMP_EQ_UQ)
-#define TEST_eq_32_or      TEST_eq_32
-#define TEST_eq_32_and     TEST_eq_32
-#define TEST_lt_u32_or     TEST_lt_u32
-#define TEST_lt_u32_and    TEST_lt_u32
-#define TEST_le_u32_or     TEST_le_u32
-#define TEST_le_u32_and    TEST_le_u32
-#define TEST_lt_s32_or     TEST_lt_s32
-#define TEST_lt_s32_and    TEST_lt_s32
-#define TEST_le_s32_or     TEST_le_s32
-#define TEST_le_s32_and    TEST_le_s32
 #else
 #define FLAGS(name, t, test)             \
 	_Alignas(64) u32 v[OBD_LANES];   \
@@ -50,14 +40,14 @@
 #endif
 HANDLER(H_bra_p);
 
-#define COMPARE(name, t, test) COMPARE_WITH(name, t, test, )
+#define COMPARE(name, t, test) COMPARE_WITH(name, name, t, test, )
 /* `with`: an operator and the predicate with which the result is combined, or nothing */
-#define COMPARE_WITH(name, t, test, with)                                    \
+#define COMPARE_WITH(name, compare, t, test, with)                           \
 	HANDLER(H_##name)                                                    \
 	{                                                                    \
 		const t *pa = (const t *)(const void *)REG(in->a),           \
 			*pb = (const t *)(const void *)REG(in->b);           \
-		FLAGS(name, t, test)                                         \
+		FLAGS(compare, t, test)                                      \
 		p = (p ^ (in->e ? ~0u : 0)) with;                            \
 		PRED(in->d) = (PRED(in->d) & ~m) | (p & m);                  \
 		if ((uintptr_t)(in + 1) < limit && in[1].op == OBD_OP_bra_p) \
@@ -85,9 +75,9 @@ COMPARE(le_f64, f64, a <= b)
 COMPARE(un_f64, f64, (a != a) | (b != b))
 COMPARE(equ_f64, f64, (a == b) | (a != a) | (b != b))
 
-#define COMPARE_COMBINED(name, t, test)                 \
-	COMPARE_WITH(name##_or, t, test, | PRED(in->c)) \
-	COMPARE_WITH(name##_and, t, test, &PRED(in->c))
+#define COMPARE_COMBINED(name, t, test)                       \
+	COMPARE_WITH(name##_or, name, t, test, | PRED(in->c)) \
+	COMPARE_WITH(name##_and, name, t, test, &PRED(in->c))
 COMPARE_COMBINED(eq_32, u32, a == b)
 COMPARE_COMBINED(lt_u32, u32, a < b)
 COMPARE_COMBINED(le_u32, u32, a <= b)

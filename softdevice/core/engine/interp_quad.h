@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Vector accesses (ld.v4, st.v4 of 32-bit elements) of a whole warp, each lane anywhere; included by
- * interp.c. They are lowered to four accesses in a row. The handler of the first one does all four,
- * with one access of 16 bytes per lane.
+ * Vector accesses (ld.v4, st.v4 of 32-bit elements) of a whole warp, each lane anywhere; included
+ * by interp.c. They are lowered to four accesses in a row. The handler of the first one does all
+ * four, with one access of 16 bytes per lane.
  */
 #if defined(__SSE2__)
 

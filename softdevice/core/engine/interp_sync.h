@@ -100,7 +100,9 @@ static inline void shuffle_fast(const struct obd_insn *in, char *regs, u32 m)
 		PRED(in->u.x.g) = (PRED(in->u.x.g) & ~m) | (lanes_to_mask(ok) & m);
 }
 
-/* out[i]: the lanes of `group` with the value of lane i. Returns true if they all have one value. */
+/*
+ * out[i]: the lanes of `group` with the value of lane i. Returns true if they all have one value.
+ */
 #define MATCHES(width)                                                               \
 	static inline bool match##width(u32 *out, const u##width *v, u32 group)      \
 	{                                                                            \

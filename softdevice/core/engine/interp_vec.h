@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Handlers of the operations of ops_vector.h, two for each line: F_ writes all lanes, M_ those of the
- * mask. Included by interp.c.
+ * Handlers of the operations of ops_vector.h, two for each line: F_ writes all lanes, M_ those of
+ * the mask. Included by interp.c.
  */
 
 /* Writes the lanes of the mask. */

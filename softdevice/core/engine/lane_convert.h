@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Conversions of one SIMD lane between floats and integers, where PTX differs from C. Pure functions,
- * inlined into the handlers of each instruction set.
+ * Conversions of one SIMD lane between floats and integers, where PTX differs from C. Pure
+ * functions, inlined into the handlers of each instruction set.
  */
 #ifndef OBD_CORE_LANE_CONVERT_H
 #define OBD_CORE_LANE_CONVERT_H
@@ -36,8 +36,8 @@ static inline i64 obd_f64_s64(f64 a)
 }
 
 /*
- * Without AVX-512 there are no vector instructions between floats and 64-bit integers. The halves are
- * converted apart: the low word of 2^52 + x is x, for a 32-bit number x.
+ * Without AVX-512 there are no vector instructions between floats and 64-bit integers. The halves
+ * are converted apart: the low word of 2^52 + x is x, for a 32-bit number x.
  */
 #if defined(__AVX512DQ__)
 static inline f64 obd_u64_f64(u64 a)

@@ -62,9 +62,6 @@ struct obd_native {
 	struct obd_native_check *checks;
 };
 
-/* For tests: if false, kernels that start now run in the interpreter. */
-extern bool obd_native_on;
-
 /* Makes code for the functions that the kernel can reach, where there is none yet. Any thread. */
 void obd_native_prepare(struct obd_launch *l);
 /* An entry was refused; makes the code again after some of these. */

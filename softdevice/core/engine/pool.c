@@ -277,7 +277,7 @@ CUresult obd_launch_open(const struct obd_pool *pool, struct obd_launch *l,
 		r = cluster_set(l, ret_fault);
 	if (r)
 		return r;
-	l->share = 2 * obd_pool_threads(pool);
+	l->n_parts = 2 * obd_pool_threads(pool);
 	l->params_size = param_size + WORKSPACE_BYTES;
 	l->n_ctas = (uint64_t)grid->grid[0] * grid->grid[1] * grid->grid[2];
 	l->shared_size = grid->kernel->static_shared + grid->dynamic_shared;

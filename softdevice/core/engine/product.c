@@ -18,8 +18,8 @@ typedef double f64_vector __attribute__((vector_size(VECTOR_BYTES)));
 typedef float f32_vector __attribute__((vector_size(VECTOR_BYTES > 32 ? 32 : VECTOR_BYTES)));
 
 /*
- * A panel of `height` rows and 8 columns of c, in registers. The memory is copied with memcpy, as it
- * need not be aligned to a vector.
+ * A panel of `height` rows and 8 columns of c, in registers. The memory is copied with memcpy, as
+ * it need not be aligned to a vector.
  */
 #define PRODUCT(name, type, vec)                                                                  \
 	enum { name##_vectors = PANEL * sizeof(type) / sizeof(vec) };                             \

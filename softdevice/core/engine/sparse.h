@@ -7,13 +7,13 @@
 #include <stdint.h>
 
 /*
- * The metadata of a sparse A: for each stored element, its column. A group of 4 columns (8 with 4-bit
- * types, 2 with tf32) has 4 bits: the places of its two elements (pairs of elements with 4-bit
- * types; for tf32 4 and 14 stand for the first and the second column).
+ * The metadata of a sparse A: for each stored element, its column. A group of 4 columns (8 with
+ * 4-bit types, 2 with tf32) has 4 bits: the places of its two elements (pairs of elements with
+ * 4-bit types; for tf32 4 and 14 stand for the first and the second column).
  *
- * Types of 16 and 32 bits: a lane has 4 groups of row l / 4 in its lower half and 4 of row l / 4 + 8
- * in its upper half. Others: it has 8 groups of one row. The selector names the lanes of each four
- * that have the metadata: one, or a pair; if all have it, it is 0.
+ * Types of 16 and 32 bits: a lane has 4 groups of row l / 4 in its lower half and 4 of row l / 4 +
+ * 8 in its upper half. Others: it has 8 groups of one row. The selector names the lanes of each
+ * four that have the metadata: one, or a pair; if all have it, it is 0.
  */
 static inline void obd_sparse_rows(
 	const uint32_t *meta, uint32_t bits, uint32_t k, uint32_t selector, uint8_t *rows)

@@ -169,8 +169,8 @@ static void match(uint32_t kind, uint32_t mask, struct obd_sync_io *io)
 }
 
 /*
- * The result that is the same for all lanes: the value, and *ret_predicate for votes. For an empty mask
- * the value is 0 and *ret_predicate is that of a vote without lanes.
+ * The result that is the same for all lanes: the value, and *ret_predicate for votes. For an empty
+ * mask the value is 0 and *ret_predicate is that of a vote without lanes.
  */
 static uint32_t common_result(
 	uint32_t kind, uint32_t mask, const struct obd_sync_io *io, bool *ret_predicate)

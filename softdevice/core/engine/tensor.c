@@ -3,8 +3,8 @@
 /*
  * Source of the meaning of the fields: CUDA Driver API, "Tensor Map Object Management"; of the
  * swizzle: CUDA Programming Guide, "TMA Swizzle": parts of 16 bytes are exchanged by bits 7 to 9 of
- * the address in shared memory. Rows of a tile follow each other without gaps. What these leave open:
- * a NaN that fills is the canonical one; f32 with FTZ is flushed when it is read.
+ * the address in shared memory. Rows of a tile follow each other without gaps. What these leave
+ * open: a NaN that fills is the canonical one; f32 with FTZ is flushed when it is read.
  */
 #include "softdevice/core/engine/tensor.h"
 
@@ -84,7 +84,9 @@ static void read_map(struct job *j, uint64_t at)
 		uint32_t step = i ? map->element_strides[i] : 1;
 
 		if (!map->box[i] || map->box[i] > OBD_TENSOR_BOX_MAX || !step)
-			refuse(j, "the tensor map has an invalid box");
+			refuse(j,
+				"the tensor map has a box of 0 or more than 256 elements, or an "
+				"element stride of 0");
 		j->count[i] = (map->box[i] + step - 1) / step;
 		j->rows *= i ? j->count[i] : 1;
 	}

@@ -54,8 +54,8 @@ static struct view view_of(uint64_t descriptor, bool trans)
 }
 
 /*
- * 16 bytes of the matrix. Without trans, `row` is one of m or n, and `part` counts 16 bytes along k.
- * With it, `row` is one of k, and `part` counts 16 bytes along m or n.
+ * 16 bytes of the matrix. Without trans, `row` is one of m or n, and `part` counts 16 bytes along
+ * k. With it, `row` is one of k, and `part` counts 16 bytes along m or n.
  */
 static void read_part(
 	const struct job *j, const struct view *v, uint32_t row, uint32_t part, void *to)
@@ -104,7 +104,10 @@ static void read_a(const struct job *j, uint8_t rows[ROWS][ROW_BYTES])
 	}
 }
 
-/* `count` columns of B from `first`. Without trans each has 32 bytes, else they are along n. */
+/*
+ * `count` columns of B from `first`. Without trans each has 32 bytes (64 if A is sparse), else they
+ * are along n.
+ */
 static void read_b(const struct job *j, uint32_t first, uint32_t count, uint8_t *to)
 {
 	uint32_t rows = j->vb.trans ? j->k : count,
@@ -312,8 +315,8 @@ void obd_wgmma(struct obd_warp *w, const struct obd_insn *in, char *regs, uint32
 	j.vb = view_of(*obd_reg64(regs, in->b), j.flags & OBD_WGMMA_B_TRANS);
 	if (j.meta && j.vb.width == 2 && !j.vb.trans)
 		obd_fault_raise(w, in, m, CUDA_ERROR_ILLEGAL_INSTRUCTION,
-			"a sparse product with B in the swizzle of 32 bytes along k is not "
-			"supported by the software device");
+			"unsupported swizzle of 32 bytes along k of B in a sparse product: use a "
+			"swizzle of 64 or 128 bytes");
 	read_a(&j, rows);
 	if (j.a == OBD_MMA_B1)
 		multiply_bits(&j, rows);

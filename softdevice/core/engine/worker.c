@@ -14,10 +14,9 @@
 #include "softdevice/core/engine/stats.h"
 
 /*
- * Takes the numbers of the next blocks: several while many are left, so that a worker runs neighbours,
- * which mostly access neighbouring memory. They start in order, so the first block of the launch that has
- * not ended is one that runs, or the next one of a worker that has no other. A worker takes only as many
- * blocks as it can hold at once. No other worker would start the rest, and blocks may wait for each other.
+ * Reserves the numbers of the next blocks: several while many are left, because neighbours mostly
+ * access neighbouring memory. It never reserves more than it can hold at once: no other worker
+ * starts them, and running blocks may wait for them.
  */
 static bool take_numbers(struct obd_worker *wk)
 {
@@ -28,7 +27,7 @@ static bool take_numbers(struct obd_worker *wk)
 	do {
 		if (first >= l->n_ctas)
 			return false;
-		n = (l->n_ctas - first) / l->share;
+		n = (l->n_ctas - first) / l->n_parts;
 		n = n < 1 ? 1 : n > room ? room : n;
 	} while (!atomic_compare_exchange_weak(&l->next_cta, &first, first + n));
 	wk->next_cta = first;

@@ -119,7 +119,9 @@ TEST(faults_below_end_the_grid)
 	device_end(p);
 }
 
-/* A copy has no buffer: the number of nodes limits it, here in the stream that only starts later. */
+/*
+ * A copy has no buffer: the number of nodes limits it, here in the stream that only starts later.
+ */
 TEST(copies_without_end)
 {
 	struct obd_program *p = device_load_good(LAUNCH_HEAD
@@ -256,6 +258,117 @@ TEST(clusters_fail_by_name)
 	device_end(p);
 }
 
+/*
+ * 4096 bytes of shared memory in each of two blocks. %r1: their address; %r2: that in the other
+ * block.
+ */
+#define BOUNDS                                                                               \
+	".shared .align 16 .b8 v[4096]; mov.u32 %r1, v; xor.b32 %r3, %r0, 1;\n"              \
+	"mapa.shared::cluster.u32 %r2, %r1, %r3; mov.u32 %r3, 77; st.shared.u32 [v], %r3;\n" \
+	"st.shared.u32 [v+4092], %r3; mov.u32 %r5, 0;\n"                                     \
+	"barrier.cluster.arrive; barrier.cluster.wait;\n"
+
+/* Does the access stay in the shared memory of one block? Such a load has the result 77. */
+static const struct {
+	const char *access;
+	bool good;
+} bounds[] = {
+	{ "ld.shared::cluster.u32 %r5, [%r1];", true },
+	{ "ld.shared::cluster.u32 %r5, [%r2+4092];", true },
+	{ "ld.shared::cluster.v2.u32 {%r4, %r5}, [%r2+4088];", true },
+	{ "ld.volatile.shared::cluster.v4.u32 {%r4, %r4, %r4, %r5}, [%r2+4080];", true },
+	{ "atom.shared::cluster.add.u32 %r5, [%r2+4092], 0;", true },
+	/* the register alone is beyond the end, or before the beginning */
+	{ "add.u32 %r1, %r1, 4096; ld.shared::cluster.u32 %r5, [%r1+-4096];", true },
+	{ "sub.u32 %r1, %r1, 4096; ld.shared::cluster.u32 %r5, [%r1+4096];", true },
+	{ "add.u32 %r2, %r2, 8192; ld.shared::cluster.u32 %r5, [%r2+-4100];", true },
+	{ "sub.u32 %r2, %r2, 64; ld.shared::cluster.u32 %r5, [%r2+64];", true },
+	/* a pointer may be beyond the end until it is used */
+	{ "add.u32 %r2, %r2, 8192; cvt.u64.u32 %d2, %r2; cvta.shared::cluster.u64 %d3, %d2;\n"
+	  "ld.u32 %r5, [%d3+-8192];",
+		true },
+	/* the other block's memory begins 16 MiB behind that of the block with one rank less */
+	{ "@%p0 ld.shared::cluster.u32 %r5, [%r1+33554432]; @!%p0 mov.u32 %r5, 77;", true },
+	{ "ld.shared::cluster.u32 %r5, [%r1+4096];", false },
+	{ "ld.shared::cluster.u32 %r5, [%r2+4096];", false },
+	{ "ld.shared::cluster.u32 %r5, [%r2+-4];", false },
+	{ "st.shared::cluster.u32 [%r1+65536], %r3;", false },
+	{ "st.shared::cluster.u32 [%r2+65536], %r3;", false },
+	{ "st.shared::cluster.v2.u32 [%r2+4096], {%r3, %r3};", false },
+	/* the first byte is inside; the last would be outside */
+	{ "st.shared::cluster.u64 [%r2+4092], %d0;", false },
+	{ "ld.shared::cluster.v4.u32 {%r4, %r4, %r4, %r5}, [%r2+4088];", false },
+	{ "ld.volatile.shared::cluster.v2.u32 {%r4, %r5}, [%r2+4092];", false },
+	{ "atom.shared::cluster.add.u64 %d3, [%r2+4092], 1;", false },
+	{ "red.shared::cluster.add.u32 [%r2+4096], 1;", false },
+	{ "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r2+4096];", false },
+};
+
+TEST(accesses_stay_in_the_block)
+{
+	for (size_t i = 0; i < sizeof(bounds) / sizeof(*bounds); i++) {
+		char text[4096];
+
+		snprintf(text, sizeof(text), "%s%s%s%s", LAUNCH_HEAD,
+			".visible .entry k(.param .u64 out) .explicitcluster "
+			".reqnctapercluster 2, 1, 1 {\n" REGISTERS
+			"mov.u32 %r0, %cluster_ctarank; setp.eq.u32 %p0, %r0, 0;\n" BOUNDS,
+			bounds[i].access,
+			"\nbarrier.cluster.arrive; barrier.cluster.wait;\n"
+			"red.global.add.u32 [%d0], %r5; ret; }\n");
+		struct obd_program *p = device_load_good(text);
+		uint32_t *out = words(1);
+		CUresult r = device_run(p, "k", 2, 1, &out);
+
+		if ((r == CUDA_SUCCESS) != bounds[i].good)
+			fprintf(stderr, "%s\n%s\n", bounds[i].access, fault.text);
+		CHECK_INT(r, bounds[i].good ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS);
+		CHECK_INT(*out, bounds[i].good ? 154 : 0);
+		device_end(p);
+	}
+}
+
+/*
+ * The bytes of st.async and red.async are counted by the mbarrier, whatever the qualifiers. Without
+ * a space both addresses are generic.
+ */
+TEST(asynchronous_stores_complete)
+{
+	static const char *const stores[] = {
+		"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r3, [%r2];",
+		"st.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], "
+		"%r3, [%r2];",
+		"st.async.mbarrier::complete_tx::bytes.u32 [%d1], %r3, [%d2];",
+		"red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 "
+		"[%r1], %r3, [%r2];",
+		"red.async.relaxed.cluster.mbarrier::complete_tx::bytes.add.u32 [%d1], %r3, [%d2];",
+	};
+
+	for (size_t i = 0; i < sizeof(stores) / sizeof(*stores); i++) {
+		char text[4096];
+
+		snprintf(text, sizeof(text), "%s%s%s%s", LAUNCH_HEAD,
+			".visible .entry k(.param .u64 out) {\n" REGISTERS
+			".shared .align 8 .b64 bar; .shared .b32 x; mov.u32 %r1, x; mov.u32 %r2, "
+			"bar;\n"
+			"cvt.u64.u32 %d1, %r1; cvta.shared.u64 %d1, %d1; cvt.u64.u32 %d2, %r2;\n"
+			"cvta.shared.u64 %d2, %d2; mov.u32 %r3, 0; st.shared.u32 [x], %r3;\n"
+			"mov.u32 %r3, 77; mbarrier.init.shared.b64 [%r2], 1;\n"
+			"mbarrier.arrive.expect_tx.shared.b64 %d3, [%r2], 4;\n",
+			stores[i],
+			"\nmbarrier.test_wait.shared.b64 %p1, [%r2], %d3; selp.u32 %r4, 1, 0, "
+			"%p1;\n"
+			"ld.shared.u32 %r5, [x]; st.global.v2.u32 [%d0], {%r4, %r5}; ret; }\n");
+		struct obd_program *p = device_load_good(text);
+		uint32_t *out = words(2);
+
+		CHECK_INT(device_run(p, "k", 1, 1, &out), CUDA_SUCCESS);
+		CHECK_INT(out[0], 1);
+		CHECK_INT(out[1], 77);
+		device_end(p);
+	}
+}
+
 /* More clusters than a worker holds at once; each adds its ranks by generic addresses. */
 TEST(many_clusters)
 {
@@ -281,8 +394,8 @@ TEST(many_clusters)
 }
 
 /*
- * Bulk copies to shared memory of the other block, completed on its mbarrier; to a block that there is
- * not; and across the end of the other block's memory.
+ * Bulk copies to shared memory of the other block, completed on its mbarrier; to a block that there
+ * is not; and across the end of the other block's memory.
  */
 #define BULK(name, rank, offset)                                                              \
 	CLUSTER(name, "2, 1, 1",                                                              \
@@ -318,8 +431,8 @@ TEST(bulk_copies_to_other_blocks)
 }
 
 /*
- * Each block waits until all have started. Blocks that are not of a cooperative launch can do so if there are
- * no more than the workers hold at once: 64 each.
+ * Each block waits until all have started. Blocks that are not of a cooperative launch can do so if
+ * there are no more than the workers hold at once: 64 each.
  */
 static const char all_start_text[] =
 	HEAD ".visible .entry k(.param .u64 p)\n{\n	.reg .b32 %r<8>;\n	.reg .b64 "
@@ -347,8 +460,9 @@ TEST(all_blocks_start)
 }
 
 /*
- * Block n waits for block n - 1. One thread stores: where several threads of a warp store to one place, CUDA
- * leaves open how many writes there are, and a late one would undo what the next block has stored.
+ * Block n waits for block n - 1. One thread stores: where several threads of a warp store to one
+ * place, CUDA leaves open how many writes there are, and a late one would undo what the next block
+ * has stored.
  */
 static const char in_order_text[] =
 	HEAD ".visible .entry k(.param .u64 p)\n{\n	.reg .b32 %r<8>;\n	.reg .b64 "
@@ -367,11 +481,12 @@ TEST(blocks_that_wait_for_earlier_ones)
 
 	for (unsigned threads = 1; threads <= 8; threads++) {
 		pool = obd_pool_new(threads);
+		CHECK(pool != NULL);
 		*out = 0;
 		CHECK_INT(device_run(p, "k", 400, 32, &params), CUDA_SUCCESS);
 		CHECK_INT(*out, 400);
-		if (threads < 8)
-			obd_pool_free(pool);
+		obd_pool_free(pool);
+		pool = NULL; /* device_run would use it */
 	}
 	device_end(p);
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The passes that make code shorter (softdevice/core/compile/shorten.h): kernels of random statements
- * compute the same with and without them, and faults name the same thread and address.
+ * The passes that make code shorter (softdevice/core/compile/shorten.h): kernels of random
+ * statements compute the same with and without them, and faults name the same thread and address.
  */
 #include <stdarg.h>
 
 #include "base/opt.h"
+#include "softdevice/core/code.h"
+#include "softdevice/core/compile/builder.h"
+#include "softdevice/core/ops.h"
 #include "tests/unit/softcore/device.h"
 
 #define THREADS  96u
@@ -69,8 +72,8 @@ static void put_arithmetic(void)
 }
 
 /*
- * A load at base + index * size, or at the sum of that and another invariant value. The index or the
- * address may change between its use and the load.
+ * A load at base + index * size, or at the sum of that and another invariant value. The index or
+ * the address may change between its use and the load.
  */
 static void put_load(void)
 {
@@ -345,6 +348,66 @@ TEST(each_pass_makes_code_shorter)
 	CHECK_INT(both, 5);
 }
 
+#define VECTORS                                                                           \
+	".visible .entry k(.param .u64 out, .param .u64 in, .param .u32 n) {\n"           \
+	".reg .b32 %r<9>; .reg .b64 %d<9>; .reg .f32 %f<9>;\n"                            \
+	"ld.param.u64 %d0, [out]; ld.param.u64 %d1, [in];\n"                              \
+	"mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;\n"             \
+	"mad.lo.s32 %r4, %r1, %r2, %r3; shl.b32 %r4, %r4, 2; mul.wide.s32 %d3, %r4, 4;\n" \
+	"add.s64 %d4, %d1, %d3; ld.global.v4.f32 {%f0, %f1, %f2, %f3}, [%d4];\n"          \
+	"add.s64 %d6, %d0, %d3; st.global.v4.f32 [%d6], {%f3, %f2, %f1, %f0}; ret; }\n"
+
+/* The elements of a vector stay together: one handler loads or stores them all. */
+TEST(vectors_stay_whole)
+{
+	ob_opt_set(OB_OPT_INVARIANT, true);
+	ob_opt_set(OB_OPT_FUSE, true);
+	struct obd_program *p = device_load_good(HEAD VECTORS);
+	const struct obd_func *f = p->funcs[0];
+	unsigned n_loads = 0, n_stores = 0;
+
+	for (uint32_t i = 0; i < f->n_code; i++) {
+		CHECK(f->code[i].op != OBD_OP_ld32_i && f->code[i].op != OBD_OP_st32_i);
+		n_loads += f->code[i].op == OBD_OP_ld32_g;
+		n_stores += f->code[i].op == OBD_OP_st32_g;
+	}
+	CHECK_INT(n_loads, 4);
+	CHECK_INT(n_stores, 4);
+	device_end(p);
+}
+
+/* A sum of two bases takes a register, for which there is none. */
+TEST(as_many_registers_as_there_are)
+{
+	const unsigned spare = 26;
+	bool full = false;
+
+	ob_opt_set(OB_OPT_INVARIANT, true);
+	for (unsigned n = OBD_MAX_REGISTERS - spare; n < OBD_MAX_REGISTERS && !full; n++) {
+		struct obd_program *p = NULL;
+		CUresult r[2];
+
+		text_size = 0;
+		put(HEAD ".visible .entry k(.param .u64 out, .param .u64 in) {\n"
+			 ".reg .b32 %%r<4>; .reg .b64 %%d<6>; .reg .b32 %%z<%u>;\n"
+			 "ld.param.u64 %%d0, [in]; ld.param.u64 %%d1, [out]; mov.u32 %%r3, "
+			 "%%tid.x;\n"
+			 "mul.wide.s32 %%d2, %%r3, 4; add.s64 %%d3, %%d0, %%d2;\n"
+			 "add.s64 %%d4, %%d1, %%d3; ld.global.u32 %%r0, [%%d4];\n"
+			 "st.global.u32 [%%d4], %%r0; ret; }\n",
+			n);
+		for (int fuse = 0; fuse < 2; fuse++) {
+			ob_opt_set(OB_OPT_FUSE, fuse);
+			r[fuse] = device_load(text, &p);
+			if (r[fuse] == CUDA_SUCCESS)
+				device_end(p);
+		}
+		CHECK_INT(r[1], r[0]);
+		full = r[0] != CUDA_SUCCESS;
+	}
+	CHECK(full);
+}
+
 /* ---- faults ---- */
 
 static void check_fault(struct copy_params params, uint32_t thread, uint64_t address, bool write)
@@ -382,7 +445,7 @@ TEST(an_index_that_wraps_around)
 		(struct copy_params){ base, base, 0x7ffffff0u }, 16, base - (1ull << 33), false);
 }
 
-/* The signal of an unmapped page has the address of a vector. */
+/* A signal reports the address of the vector access, which must become the lane's. */
 TEST(a_row_of_an_unmapped_page)
 {
 	device_env();

@@ -192,9 +192,9 @@ TEST(maps_are_checked)
 	WITH(type, UINT8_MAX, "type, interleaving or swizzle");
 	WITH(interleave, 1, "type, interleaving or swizzle");
 	WITH(swizzle, UINT8_MAX, "type, interleaving or swizzle");
-	WITH(box[0], 0, "invalid box");
-	WITH(box[1], 257, "invalid box");
-	WITH(element_strides[1], 0, "invalid box");
+	WITH(box[0], 0, "box of 0 or more than 256");
+	WITH(box[1], 257, "box of 0 or more than 256");
+	WITH(element_strides[1], 0, "box of 0 or more than 256");
 	WITH(box[0], 3, "multiple of 16 bytes");
 	WITH(address, (uintptr_t)memory + GUARD + 4, "address is not a multiple of 16");
 #undef WITH
