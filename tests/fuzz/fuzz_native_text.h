@@ -118,8 +118,8 @@ static const char *const statements[] = {
 	"add.cc.u32 R, R, R; addc.u32 R, R, R",
 	"add.cc.u32 R, R, R; mov.u32 R, %i; addc.cc.u32 R, R, %i; addc.u32 R, R, R",
 	"sub.cc.u32 R, R, I; subc.cc.u32 R, R, R; subc.u32 R, R, R",
-	"mad.lo.cc.u32 R, R, R, R; madc.lo.cc.u32 R, R, %i, R; madc.hi.cc.u32 R, R, I, R; addc.u32 "
-	"R, R, 0",
+	"mad.lo.cc.u32 R, R, R, R; madc.lo.cc.u32 R, R, %i, R; addc.u32 R, R, 0",
+	"mad.hi.cc.u32 R, R, R, R; madc.hi.cc.u32 R, R, I, R; addc.u32 R, R, 0",
 	"mad.hi.cc.s32 R, R, R, R; madc.hi.u32 R, R, R, R; mul.hi.u32 R, R, %i; addc.u32 R, %i, R",
 	"add.cc.u64 D, D, D; addc.cc.u64 D, D, %u; addc.u64 D, D, D",
 	"mad.lo.cc.u64 D, D, D, D; madc.hi.cc.u64 D, D, %u, D; madc.lo.u64 D, D, D, D",
