@@ -208,17 +208,45 @@ void obl_hub_fini(struct obl_hub *hub)
 	obl_table_fini(&hub->table);
 }
 
-void obl_hub_saved(
-	struct obl_hub *hub, uint64_t made, enum ob_err err, const struct ob_cause *cause)
+void obl_hub_saved(struct obl_hub *hub, uint64_t made)
 {
+	hub->saved = made;
+	for (struct obl_local *local = hub->handles; local; local = local->next)
+		wake(local);
+}
+
+/* The events of changes that are taken back are dropped. */
+static void queue_restore(struct obl_local *local, uint64_t saved, const struct ob_cause *cause)
+{
+	struct item **at = &local->first;
+
+	while (*at) {
+		struct item *item = *at;
+
+		if (item->number > saved && item->kind == ITEM_CHANGED) {
+			*at = item->next;
+			item_free(item);
+			continue;
+		}
+		if (item->number > saved && is_operation(item) && !item->cause)
+			item_fail(item, cause);
+		if (item->number > saved)
+			item->number = saved;
+		at = &item->next;
+	}
+	local->last = at;
+}
+
+void obl_hub_restore(
+	struct obl_hub *hub, const struct obl_table *saved, const struct ob_cause *cause)
+{
+	obl_table_fini(&hub->table);
+	obl_table_copy(&hub->table, saved);
+	hub->made = hub->saved;
 	for (struct obl_local *local = hub->handles; local; local = local->next) {
-		for (struct item *item = local->first; item; item = item->next)
-			if (err != OB_ERR_NONE && item->kind == ITEM_TXN && !item->cause &&
-				item->flag && item->number > hub->saved && item->number <= made)
-				item_fail(item, cause);
+		queue_restore(local, hub->saved, cause);
 		wake(local);
 	}
-	hub->saved = made;
 }
 
 /* A change was applied: it gets a number, which the answers and events after it wait for. */
@@ -345,7 +373,6 @@ void obl_local_txn(
 	struct obl_registry *registry, const struct obl_txn *txn, obl_txn_done *done, void *user)
 {
 	struct obl_local *local = (struct obl_local *)registry;
-	struct obl_store *store = &local->hub->store;
 	struct item *item = operation(local, ITEM_TXN, user);
 	enum lost lost = local->lose_answer;
 	struct ob_cause cause;
@@ -355,8 +382,6 @@ void obl_local_txn(
 	err = admitted(local, &cause);
 	if (err == OB_ERR_NONE)
 		err = obl_txn_check(txn, &cause);
-	if (err == OB_ERR_NONE && store->check)
-		err = store->check(store->user, &cause);
 	if (err == OB_ERR_NONE && lost != LOST_BEFORE)
 		execute(local, txn, item);
 	if (err == OB_ERR_NONE && lost != LOST_NOTHING) {

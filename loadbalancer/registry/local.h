@@ -17,10 +17,8 @@ struct obl_local;
 /* Where a hub saves its table; the functions are called by the hub. */
 struct obl_store {
 	void *user;
-	/* The table has changed; obl_hub_saved follows. */
+	/* The table has changed; obl_hub_saved or obl_hub_restore follows. */
 	void (*changed)(void *user);
-	/* The store cannot save now: OB_ERR_REFUSED, *ret_cause. Transactions are refused then. */
-	enum ob_err (*check)(void *user, struct ob_cause *ret_cause);
 };
 
 struct obl_hub {
@@ -35,12 +33,14 @@ struct obl_hub {
 void obl_hub_init(struct obl_hub *hub, const struct obl_store *store);
 /* No handle may be left. */
 void obl_hub_fini(struct obl_hub *hub);
+/* The changes up to number `made` are saved: their answers and events are delivered. */
+void obl_hub_saved(struct obl_hub *hub, uint64_t made);
 /*
- * The changes up to number `made` are saved, or may be if err is set: transactions among them are
- * answered with it.
+ * Nothing after `saved` could be saved: the table becomes a copy of it, and the answers that wait fail
+ * with the cause.
  */
-void obl_hub_saved(
-	struct obl_hub *hub, uint64_t made, enum ob_err err, const struct ob_cause *cause);
+void obl_hub_restore(
+	struct obl_hub *hub, const struct obl_table *saved, const struct ob_cause *cause);
 
 /* ---- handles ---- */
 

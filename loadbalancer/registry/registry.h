@@ -68,8 +68,7 @@ typedef void obl_txn_done(void *user, enum ob_err err, const struct ob_cause *ca
 
 /*
  * After this error of a transaction it is unknown whether its changes were made: read the keys, or
- * wait for the watcher. OB_ERR_IO: the file of `static` cannot be written, the changes are kept in
- * memory and written later.
+ * wait for the watcher.
  */
 static inline bool obl_txn_unknown(enum ob_err err)
 {

@@ -23,6 +23,18 @@ void obl_table_fini(struct obl_table *table)
 	*table = (struct obl_table){ 0 };
 }
 
+void obl_table_copy(struct obl_table *ret_copy, const struct obl_table *table)
+{
+	*ret_copy = *table;
+	ret_copy->capacity = table->n;
+	ret_copy->rows = obl_alloc(table->n, sizeof *table->rows);
+	for (size_t i = 0; i < table->n; i++) {
+		ret_copy->rows[i] = table->rows[i];
+		ret_copy->rows[i].key = obl_copy_text(table->rows[i].key);
+		ret_copy->rows[i].value = obl_copy_text(table->rows[i].value);
+	}
+}
+
 /* The index of the first row whose key is not less. */
 static size_t lower(const struct obl_table *table, const char *key)
 {

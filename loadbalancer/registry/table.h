@@ -24,6 +24,8 @@ struct obl_table {
 
 void obl_table_init(struct obl_table *table);
 void obl_table_fini(struct obl_table *table);
+/* ret_copy need not be initialised. */
+void obl_table_copy(struct obl_table *ret_copy, const struct obl_table *table);
 /* NULL: no such key. Valid until the next change. */
 const struct obl_row *obl_table_find(const struct obl_table *table, const char *key);
 /* The rows whose keys begin with the prefix: the index of the first and their number. */
