@@ -92,6 +92,7 @@ static void take_error(struct obl_call *call, int code, const char *text, bool *
 		hint = ": etcd's certificate must be valid for server and client authentication";
 	ob_cause_set(&call->cause, not_executed ? OB_ERR_REFUSED : OB_ERR_TIMEOUT,
 		"etcd at %s answers: %.300s%s", url_of(call), text, hint);
+	calls->failure = call->cause;
 }
 
 static void take_broken(struct obl_call *call, const char *what)
