@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Placement: chooses the server, and its device, for a new session. A pure function of the known
- * state of the servers, the request, the policy and a state that the caller keeps (a turn and a
- * random number): the same arguments give the same result, so that a decision can be tested, logged
- * and replayed. First everything that does not fit is filtered out, with the reason; then the
- * policy chooses among the rest.
+ * Placement: chooses servers and devices for a request. A pure function of the known state of the
+ * servers, the request, the policy and a state that the caller keeps (a turn and a random number):
+ * the same arguments give the same result, so that a decision can be tested, logged and replayed.
  *
- * No I/O, no memory of its own; any thread.
+ *   1. Everything that the request cannot have is left out, with its reason. What is *reserved*
+ *      (memory, share, sharers, exclusive use) decides; the load that a server reports does not.
+ *   2. GPUs and MIG instances come first, software devices only if those do not suffice. The two
+ *      kinds are not mixed in one request.
+ *   3. As few servers as possible: devices of one server can access each other's memory.
+ *   4. Among what is left the policy chooses.
+ *
+ * Two callers: a client that has a list of servers (loadbalancer/ask.c), which knows only what each
+ * server reports; and a balancer, which knows the ledger.
+ *
+ * No I/O, no memory of its own, libc alone; any thread. The caller owns all structs. The arrays of
+ * servers are read only. About 2 ns for each device of the pool (docs/BENCHMARKS.md).
  */
 #ifndef OBL_PLACE_H
 #define OBL_PLACE_H
@@ -16,16 +25,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "loadbalancer/where.h"
+
 #define OBL_SERVERS_MAX       1024u
 #define OBL_DEVICES_MAX       16u /* of one server */
+#define OBL_PARTS_MAX         8u  /* servers of one request */
+#define OBL_GPUS_MAX          64u /* devices of one request */
 /*
- * binpack prefers devices with fewer sessions than this, whatever their memory: more sessions slow
+ * binpack prefers devices with fewer sharers than this, whatever their memory: more sessions slow
  * each other down
  */
 #define OBL_SHARERS_PREFERRED 8u
 #define OBL_NAME_MAX          64u
+#define OBL_CELSIUS_MAX       90u      /* a hotter device gets no new sessions */
+#define OBL_SHARE_ALL         1000000u /* shares are in millionths */
 
-/* X(NAME, text, what it is for) */
+/* X(NAME, text, what it is for). The numbers are part of the protocol: append only. */
 #define OBL_POLICY_LIST(X)                                                                       \
 	X(LEAST_LOAD, "least-load",                                                              \
 		"the device with the least compute and memory in use: quick answers")            \
@@ -47,32 +62,74 @@ enum obl_policy {
 		OBL_POLICY_COUNT
 };
 
+/* A MIG instance is a device of its own. Its GPU is listed too, with mig_mode set, and never used. */
+enum obl_kind { OBL_GPU, OBL_MIG, OBL_SOFTWARE, OBL_KINDS };
+
+/* The first 64 bytes are what the filter and the policies read for every device. */
 struct obl_device {
-	char name[OBL_NAME_MAX];
-	uint64_t total, used;      /* bytes; total 0: unknown, assumed to fit */
+	uint64_t total;            /* bytes; 0: not known, assumed to fit */
+	uint64_t reserved;         /* bytes; a client without a ledger: bytes in use */
+	float score;               /* by obl_server_score; 0: unknown, all alike */
+	uint32_t share;            /* of its time, reserved, in millionths */
 	uint32_t units, clock_mhz; /* multiprocessors */
-	uint32_t sharers;          /* sessions on it */
-	bool soft;                 /* a software device: last choice */
+	uint32_t sharers;          /* reservations on it; a client without a ledger: sessions */
+	uint16_t capability;       /* 90 for 9.0; 0: not known */
+	uint16_t busy;             /* per mille of its time in use, as reported */
+	uint16_t celsius;          /* 0: not known */
+	uint8_t kind;              /* enum obl_kind */
+	bool mig_mode;             /* a GPU that is divided into instances */
 	bool held;                 /* in exclusive use */
+	bool faulty;               /* an Xid error, or the server says so */
+	bool withdrawn;            /* by an operator */
+	char name[OBL_NAME_MAX];   /* model */
 };
 
 struct obl_server {
-	bool alive, draining;
+	bool alive; /* it answers; in a pool: a heartbeat within 5 s */
+	bool draining, cordoned;
+	bool unhealthy; /* the server itself says so */
 	uint32_t sessions, max_sessions;
-	uint32_t busy;         /* per mille of its devices' time in use */
-	uint32_t weight;       /* for WEIGHTED; 0: by score */
-	uint64_t link_ns;      /* round trip; 0: not known */
-	uint64_t link_bytes_s; /* rate; 0: not known */
-	uint32_t n_devices;    /* 0: unknown, assumed to fit */
+	/*
+	 * Slow start: sessions placed in the last second, and how many may be (obl_slow_start);
+	 * fresh_max 0: no limit
+	 */
+	uint32_t fresh, fresh_max;
+	uint32_t busy;                   /* per mille of its devices' time in use */
+	uint32_t weight;                 /* for WEIGHTED; 0: by score */
+	uint32_t cuda;                   /* version of the driver, 13000; 0: not known */
+	uint64_t link_ns;                /* round trip; 0: not known */
+	uint64_t link_bytes_s;           /* rate; 0: not known */
+	const char *name;                /* the caller's; NULL: "" */
+	const struct obl_labels *labels; /* the caller's; NULL: none */
+	uint32_t n_devices; /* 0: unknown, assumed to fit one device (lists of servers only) */
 	struct obl_device devices[OBL_DEVICES_MAX];
 };
 
+struct obl_choice;
+
 struct obl_request {
-	uint64_t memory; /* bytes that must be free on one device; 0: any */
-	/* must be part of the device's name, case ignored; "": any */
+	uint32_t gpus;  /* devices; 0: 1; at most OBL_GPUS_MAX */
+	uint32_t share; /* millionths of each device's time; 0: not limited, nothing is reserved */
+	/*
+	 * bytes that must be free on each device; 0: any device on which something is free. A
+	 * balancer should put its default in, or the ledger says nothing about such a session.
+	 */
+	uint64_t memory;
+	bool exclusive;  /* nobody else on the devices; also the policy EXCLUSIVE */
+	bool one_server; /* all devices of one server */
+	uint32_t cuda;   /* version that the driver must have at least; 0: any */
+	/* must be part of the device's name, case ignored; "": any (lists of servers) */
 	char type[OBL_NAME_MAX];
 	uint32_t min_units;
-	uint32_t max_sharers; /* a device with this many sharers is full; 0: no limit */
+	uint32_t max_sharers;          /* a device with this many sharers is full; 0: no limit */
+	const struct obl_where *where; /* selector; NULL: none */
+	/*
+	 * "apart": bit i % 64 of word i / 64 is set if server i runs a reservation with the same
+	 * word and so is left out; as many words as the servers need. NULL: none.
+	 */
+	const uint64_t *apart;
+	/* devices that are kept for another request (obl_claim, queue.h); NULL: none */
+	const struct obl_choice *kept;
 };
 
 struct obl_state {
@@ -80,50 +137,107 @@ struct obl_state {
 	uint64_t random; /* any seed; each use advances it */
 };
 
-/* Why a server was excluded: the first filter that none of its devices passed. */
+/*
+ * Why servers and devices were left out. Up to OBL_APART: a server's reasons, counted in servers;
+ * from OBL_NO_TYPE on: a device's, counted in devices. In the order of the filter.
+ */
 enum obl_fit {
 	OBL_FITS,
-	OBL_DEAD,
+	OBL_DEAD, /* does not answer */
 	OBL_DRAINING,
-	OBL_FULL,
-	OBL_NO_TYPE,
+	OBL_CORDONED,
+	OBL_UNWELL,   /* the server reports a fault */
+	OBL_FULL,     /* as many sessions as it allows */
+	OBL_STARTING, /* slow start */
+	OBL_OLD_CUDA,
+	OBL_NOT_WHERE, /* the selector excludes the server */
+	OBL_APART,
+	OBL_NO_TYPE, /* the selector or the type excludes the device, or it is divided (MIG) */
 	OBL_NO_UNITS,
+	OBL_FAULTY, /* Xid, too hot, withdrawn */
 	OBL_NO_MEMORY,
-	OBL_SHARED,
+	OBL_NO_SHARE,
+	OBL_SHARED, /* exclusive use is wanted or held, or it has max_sharers */
+	OBL_KEPT,   /* kept for a request that has waited longer */
 	OBL_REASONS
 };
 
+struct obl_part {
+	uint32_t server; /* index */
+	uint32_t n;      /* devices; 0 for a server whose devices are not known: its first */
+	uint8_t devices[OBL_DEVICES_MAX]; /* indexes, ascending */
+};
+
+/* Whether waiting can help. */
+enum obl_outlook {
+	OBL_PLACED,
+	OBL_LATER,   /* what it needs is in use, or its server is not available now */
+	OBL_CAPACITY /* not even with every server and device free, well and answering */
+};
+
 struct obl_choice {
-	uint32_t server, device;
-	/* number of servers for each reason; FITS: number that fit */
-	uint32_t left_out[OBL_REASONS];
-	/* largest free block, in bytes, of a server without enough memory, for the message */
-	uint64_t most_free;
+	uint32_t outlook; /* enum obl_outlook */
+	uint32_t n_parts;
+	struct obl_part parts[OBL_PARTS_MAX];
+	/* The rest is for obl_explain, and is filled in only if outlook is not OBL_PLACED. */
+	uint32_t left_out[OBL_REASONS]; /* servers, devices; FITS: devices that fit */
+	uint32_t most;                  /* the largest number of devices that could be had now */
+	uint32_t most_ever;             /* the same, were everything free */
+	/*
+	 * The largest free block of a device that has too little memory and nothing else against it:
+	 * server and device are indexes; bytes 0: there is none.
+	 */
+	struct {
+		uint32_t server, device;
+		uint64_t bytes;
+	} nearest;
 };
 
 /*
- * Chooses. False: none fits; ret->left_out says why. At most OBL_SERVERS_MAX servers are
- * considered.
+ * Chooses. False: it cannot be placed now; ret->outlook and the numbers say why. At most
+ * OBL_SERVERS_MAX servers are considered. *ret is always written.
  */
 bool obl_place(const struct obl_server *servers, uint32_t n, const struct obl_request *request,
 	enum obl_policy policy, struct obl_state *state, struct obl_choice *ret);
 /*
- * Finds the server's device for the request, the best by `policy`; OBL_FITS with *ret_device, or
- * why none fits.
+ * Names the devices that a request should wait for: of those that it could use once they are free,
+ * the ones on which the least must end first; as few servers as possible. While nothing new is put
+ * on them the result stays at least as near. False: it could never be placed.
  */
-enum obl_fit obl_fits(const struct obl_server *server, const struct obl_request *request,
-	enum obl_policy policy, uint32_t *ret_device);
+bool obl_claim(const struct obl_server *servers, uint32_t n, const struct obl_request *request,
+	struct obl_choice *ret);
+/*
+ * Writes one sentence why nothing fits, with the nearest fit: "devices: 3 with too little free
+ * memory (40 GiB wanted, the largest free block is 12 GiB, on gpu3 of rack2)". For messages; cut at
+ * `size`.
+ */
+void obl_explain(const struct obl_choice *choice, const struct obl_server *servers,
+	const struct obl_request *request, char *ret_text, size_t size);
+
+/* Accounts a placement, or takes it back, in the servers' devices: for simulations and callers
+ * whose ledger is this array. Saturates at 0. */
+void obl_take(struct obl_server *servers, const struct obl_request *request,
+	const struct obl_choice *choice);
+void obl_give(struct obl_server *servers, const struct obl_request *request,
+	const struct obl_choice *choice);
+
 /*
  * Score of a device regardless of its use: compute, memory and link. Above 0; only for comparison.
  */
 double obl_device_score(const struct obl_server *server, uint32_t device);
+/* Stores the score of all devices. Call it when devices, clocks or the link have changed. */
+void obl_server_score(struct obl_server *server);
 /* Load of a device: 0 (unused) and up. */
 double obl_device_load(const struct obl_server *server, uint32_t device);
-/* Writes one sentence why nothing fits. */
-void obl_explain(const struct obl_choice *choice, const struct obl_request *request, char *ret_text,
-	size_t size);
+/*
+ * Sessions that a server which joined age_ms ago may get in one second: few at first, so that a
+ * server which fails at once does not attract everything. 0: no limit any more.
+ */
+uint32_t obl_slow_start(uint64_t age_ms);
 
 const char *obl_policy_name(enum obl_policy policy);
 bool obl_policy_parse(const char *text, enum obl_policy *ret);
+/* "gpu", "mig", "software"; "?" for other values. */
+const char *obl_kind_name(unsigned kind);
 
 #endif
