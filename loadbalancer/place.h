@@ -25,10 +25,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loadbalancer/where.h"
+#include "loadbalancer/device.h"
 
-#define OBL_SERVERS_MAX       1024u
-#define OBL_DEVICES_MAX       16u /* of one server */
 #define OBL_PARTS_MAX         8u  /* servers of one request */
 #define OBL_GPUS_MAX          64u /* devices of one request */
 /*
@@ -36,9 +34,6 @@
  * each other down
  */
 #define OBL_SHARERS_PREFERRED 8u
-#define OBL_NAME_MAX          64u
-#define OBL_CELSIUS_MAX       90u      /* a hotter device gets no new sessions */
-#define OBL_SHARE_ALL         1000000u /* shares are in millionths */
 
 /* X(NAME, text, what it is for). The numbers are part of the protocol: append only. */
 #define OBL_POLICY_LIST(X)                                                                       \
@@ -60,49 +55,6 @@ enum obl_policy {
 	OBL_POLICY_LIST(X)
 #undef X
 		OBL_POLICY_COUNT
-};
-
-/* A MIG instance is a device of its own. Its GPU is listed too, with mig_mode set, and never used. */
-enum obl_kind { OBL_GPU, OBL_MIG, OBL_SOFTWARE, OBL_KINDS };
-
-/* The first 64 bytes are what the filter and the policies read for every device. */
-struct obl_device {
-	uint64_t total;            /* bytes; 0: not known, assumed to fit */
-	uint64_t reserved;         /* bytes; a client without a ledger: bytes in use */
-	float score;               /* by obl_server_score; 0: unknown, all alike */
-	uint32_t share;            /* of its time, reserved, in millionths */
-	uint32_t units, clock_mhz; /* multiprocessors */
-	uint32_t sharers;          /* reservations on it; a client without a ledger: sessions */
-	uint16_t capability;       /* 90 for 9.0; 0: not known */
-	uint16_t busy;             /* per mille of its time in use, as reported */
-	uint16_t celsius;          /* 0: not known */
-	uint8_t kind;              /* enum obl_kind */
-	bool mig_mode;             /* a GPU that is divided into instances */
-	bool held;                 /* in exclusive use */
-	bool faulty;               /* an Xid error, or the server says so */
-	bool withdrawn;            /* by an operator */
-	char name[OBL_NAME_MAX];   /* model */
-};
-
-struct obl_server {
-	bool alive; /* it answers; in a pool: a heartbeat within 5 s */
-	bool draining, cordoned;
-	bool unhealthy; /* the server itself says so */
-	uint32_t sessions, max_sessions;
-	/*
-	 * Slow start: sessions placed in the last second, and how many may be (obl_slow_start);
-	 * fresh_max 0: no limit
-	 */
-	uint32_t fresh, fresh_max;
-	uint32_t busy;                   /* per mille of its devices' time in use */
-	uint32_t weight;                 /* for WEIGHTED; 0: by score */
-	uint32_t cuda;                   /* version of the driver, 13000; 0: not known */
-	uint64_t link_ns;                /* round trip; 0: not known */
-	uint64_t link_bytes_s;           /* rate; 0: not known */
-	const char *name;                /* the caller's; NULL: "" */
-	const struct obl_labels *labels; /* the caller's; NULL: none */
-	uint32_t n_devices; /* 0: unknown, assumed to fit one device (lists of servers only) */
-	struct obl_device devices[OBL_DEVICES_MAX];
 };
 
 struct obl_choice;
@@ -201,11 +153,14 @@ bool obl_place(const struct obl_server *servers, uint32_t n, const struct obl_re
 	enum obl_policy policy, struct obl_state *state, struct obl_choice *ret);
 /*
  * Names the devices that a request should wait for: of those that it could use once they are free,
- * the ones on which the least must end first; as few servers as possible. While nothing new is put
- * on them the result stays at least as near. False: it could never be placed.
+ * the ones on which the least must end first; as few servers as possible. Servers that are not
+ * available, and faulty devices, are left out; `kept` is ignored. False: there are not enough.
  */
 bool obl_claim(const struct obl_server *servers, uint32_t n, const struct obl_request *request,
 	struct obl_choice *ret);
+/* Whether a request could still use the devices that obl_claim named, once they are free. */
+bool obl_claim_holds(const struct obl_server *servers, uint32_t n,
+	const struct obl_request *request, const struct obl_choice *claim);
 /*
  * Writes one sentence why nothing fits, with the nearest fit: "devices: 3 with too little free
  * memory (40 GiB wanted, the largest free block is 12 GiB, on gpu3 of rack2)". For messages; cut at
@@ -214,30 +169,17 @@ bool obl_claim(const struct obl_server *servers, uint32_t n, const struct obl_re
 void obl_explain(const struct obl_choice *choice, const struct obl_server *servers,
 	const struct obl_request *request, char *ret_text, size_t size);
 
-/* Accounts a placement, or takes it back, in the servers' devices: for simulations and callers
- * whose ledger is this array. Saturates at 0. */
+/*
+ * Accounts a placement, or takes it back, in the servers' devices: for simulations, and for callers
+ * whose ledger is this array. Saturates at 0. A placement by the policy EXCLUSIVE must have
+ * `exclusive` set here.
+ */
 void obl_take(struct obl_server *servers, const struct obl_request *request,
 	const struct obl_choice *choice);
 void obl_give(struct obl_server *servers, const struct obl_request *request,
 	const struct obl_choice *choice);
 
-/*
- * Score of a device regardless of its use: compute, memory and link. Above 0; only for comparison.
- */
-double obl_device_score(const struct obl_server *server, uint32_t device);
-/* Stores the score of all devices. Call it when devices, clocks or the link have changed. */
-void obl_server_score(struct obl_server *server);
-/* Load of a device: 0 (unused) and up. */
-double obl_device_load(const struct obl_server *server, uint32_t device);
-/*
- * Sessions that a server which joined age_ms ago may get in one second: few at first, so that a
- * server which fails at once does not attract everything. 0: no limit any more.
- */
-uint32_t obl_slow_start(uint64_t age_ms);
-
 const char *obl_policy_name(enum obl_policy policy);
 bool obl_policy_parse(const char *text, enum obl_policy *ret);
-/* "gpu", "mig", "software"; "?" for other values. */
-const char *obl_kind_name(unsigned kind);
 
 #endif

@@ -11,13 +11,19 @@
  *
  * Backfill. A request may be served before others if it fits and none before it fits.
  *
- * No starvation. Let H be the first request in the order that does not fit now, has waited longer
- * than OBL_QUEUE_PATIENCE_MS, and could be placed if devices became free. obl_claim (place.h) names
- * the devices which H waits for: those on which the least must end first. While H waits, requests
- * after it in the order are not put on these devices, others are not restricted; requests before it
- * may use them, as they may without a claim. The devices of the claim get nothing new from behind,
- * so H is served at the latest when what runs on them has ended. There is one H at a time: a claim
- * for every request would leave devices unused.
+ * No starvation. A request that has waited longer than OBL_QUEUE_PATIENCE_MS, does not fit now, and
+ * could be placed if devices became free, holds back others. There is one such request H at a time:
+ * of several the one with the highest priority, then the oldest; a claim for each would leave too
+ * many devices unused. obl_claim (place.h) names the devices which H waits for, those on which the
+ * least must end first. While H waits:
+ *
+ *   - no other request of H's priority or below is put on these devices, wherever it is in the order;
+ *   - requests of a higher priority may use them;
+ *   - all other devices are used as without H, and H is served elsewhere if it fits there earlier.
+ *
+ * The claim stays the same until H is served or cancelled, a claimed device can no longer be used,
+ * or a request of a higher priority becomes H. So, with no requests of a higher priority, H is
+ * served at the latest when all has ended that ran on the claimed devices when H was chosen.
  */
 #ifndef OBL_QUEUE_H
 #define OBL_QUEUE_H
@@ -59,23 +65,26 @@ struct obl_waiting {
 void obl_queue_order(const struct obl_waiting *waiting, uint32_t n,
 	const struct obl_queue_tenant *tenants, uint32_t n_tenants, uint16_t *ret_order);
 
-struct obl_queue_turn {
-	uint32_t place;    /* position in the order, from 0, of the request that may be served */
-	uint32_t claimant; /* position of H; n if no request holds back others */
-	struct obl_choice choice; /* of `place` */
-	struct obl_choice claim;  /* devices kept for H */
+/* The request that holds back others. Kept by the caller between calls; all zero: none. */
+struct obl_queue_hold {
+	bool active;
+	uint64_t number; /* of the request */
+	uint32_t priority;
+	struct obl_choice
+		claim; /* devices kept for it: `kept` of every other request up to `priority` */
 };
 
 /*
- * Finds the request that may be served now; the caller makes the reservation and calls again with
- * the new state. False: none; ret->claimant and ret->claim are valid in both cases. `state` as for
- * obl_place. A new request takes part like those that already wait, so that it does not overtake them.
- * At most one obl_place for each waiting request: for n requests and d devices about
- * n * d * 2 ns.
+ * Finds the request that may be served now. True: *ret_place is its position in the order and
+ * *ret_choice where it goes; the caller makes the reservation and calls again with the new state.
+ * False: none fits. A new request takes part like those that already wait, so that it does not
+ * overtake them. `hold` is brought up to date in both cases. `state` as for obl_place. At most two
+ * obl_place for each waiting request.
  */
 bool obl_queue_next(const struct obl_waiting *waiting, const uint16_t *order, uint32_t n,
 	const struct obl_server *servers, uint32_t n_servers, uint64_t now_ms,
-	struct obl_state *state, struct obl_queue_turn *ret);
+	struct obl_queue_hold *hold, struct obl_state *state, uint32_t *ret_place,
+	struct obl_choice *ret_choice);
 
 /* ---- the estimate ---- */
 
@@ -98,11 +107,11 @@ uint64_t obl_queue_estimate(const struct obl_waiting *waiting, const uint16_t *o
 	uint32_t place, const struct obl_releases *releases, uint64_t now_ms);
 
 /*
- * Writes why the request at position `place` waits: "2 requests are before it; devices: ...".
- * `why`: its last choice, from obl_place with the claim of `turn` kept.
+ * Writes why the request at position `place` waits: "2 requests are before it; devices: 3 with too
+ * little free memory (...)". Asks obl_place, with the devices of the hold kept.
  */
 void obl_queue_explain(const struct obl_waiting *waiting, const uint16_t *order, uint32_t place,
-	const struct obl_choice *why, const struct obl_server *servers, char *ret_text,
-	size_t size);
+	const struct obl_server *servers, uint32_t n_servers, const struct obl_queue_hold *hold,
+	char *ret_text, size_t size);
 
 #endif
