@@ -10,8 +10,8 @@
 #include "loadbalancer/request.h"
 
 /*
- * OBL_VIEW_NOW: as it is. OBL_VIEW_EMPTY: with everything free, well and answering. OBL_VIEW_CLAIM: of what is available,
- * with everything free; the policy is then what must end first.
+ * NOW: as it is. EMPTY: with everything free, well and answering. CLAIM: what is available now, with
+ * everything free; the policy is then OBL_POLICY_COUNT.
  */
 enum obl_view { OBL_VIEW_NOW, OBL_VIEW_EMPTY, OBL_VIEW_CLAIM };
 

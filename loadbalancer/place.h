@@ -37,7 +37,8 @@ bool obl_place_try(const struct obl_server *servers, uint32_t n, const struct ob
 	enum obl_policy policy, struct obl_state *state, struct obl_choice *ret);
 /*
  * Names the devices that a request should wait for: of those that it could use once they are free,
- * the ones on which the least must end first; as few servers as possible. Servers that are not
+ * the ones on which the fewest reservations must end first, because the time until the last of
+ * several ends grows with their number; as few servers as possible. Servers that are not
  * available, and faulty devices, are left out; `kept` is ignored. False: there are not enough.
  */
 bool obl_claim(const struct obl_server *servers, uint32_t n, const struct obl_request *request,

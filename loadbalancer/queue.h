@@ -15,7 +15,7 @@
  * could be placed if devices became free, holds back others. There is one such request H at a time:
  * of several the one with the highest priority, then the oldest; a claim for each would leave too
  * many devices unused. obl_claim (place.h) names the devices which H waits for, those on which the
- * least must end first. While H waits:
+ * fewest reservations must end first. While H waits:
  *
  *   - no other request of H's priority or below is put on these devices, wherever it is in the order;
  *   - requests of a higher priority may use them;

@@ -22,6 +22,9 @@
  *   cuda        the CUDA version of the server's driver: 12.4            all
  *   server      the server's name; one "*" stands for any text           = !=
  *
+ * A GPU has a little less memory than its name says: an "80 GB" one has 79.6 GiB, so write
+ * memory>=79GiB.
+ *
  * Any other key is a label of the server. A server without the label satisfies != alone. The order
  * operators compare labels that are decimal whole numbers; another label does not satisfy them.
  *

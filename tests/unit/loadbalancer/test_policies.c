@@ -273,6 +273,26 @@ TEST(each_reason)
 	}
 }
 
+/* Few large reservations end sooner than many small ones. */
+TEST(a_claim_takes_the_device_where_the_fewest_must_end)
+{
+	struct obl_server s[] = { plain(0, 40, 20, 20), plain(0, 60, 2, 2), plain(0, 80, 40, 40) };
+	struct obl_request request = { .memory = 80 * GIB };
+	struct obl_choice claim;
+
+	CHECK(obl_claim(s, 3, &request, &claim));
+	CHECK_INT(claim.parts[0].server, 1);
+	/* one must end on the first and on the second; on the first it has the least memory */
+	request.memory = 41 * GIB;
+	CHECK(obl_claim(s, 3, &request, &claim));
+	CHECK_INT(claim.parts[0].server, 0);
+	s[0].cordoned = true;
+	CHECK(obl_claim(s, 3, &request, &claim));
+	CHECK_INT(claim.parts[0].server, 1);
+	s[1].devices[0].withdrawn = s[2].devices[0].faulty = true;
+	CHECK(!obl_claim(s, 3, &request, &claim));
+}
+
 TEST(explanations_are_cut_at_the_buffer)
 {
 	struct obl_server s = plain(0, 79, 0, 0);
