@@ -47,7 +47,8 @@ enum obl_fit obl_server_reason(const struct obl_search *s, uint32_t i)
 			return OBL_UNWELL;
 	}
 	if (s->view == OBL_VIEW_NOW) {
-		if (server->sessions >= server->max_sessions)
+		/* the request for which devices are kept there needs a session too */
+		if ((uint64_t)server->sessions + (obl_kept_of(s, i) != 0) >= server->max_sessions)
 			return OBL_FULL;
 		if (server->fresh_max && server->fresh >= server->fresh_max)
 			return OBL_STARTING;

@@ -249,7 +249,7 @@ TEST(each_reason)
 		s.draining = reason == OBL_DRAINING;
 		s.cordoned = reason == OBL_CORDONED;
 		s.unhealthy = reason == OBL_UNWELL;
-		s.max_sessions = reason == OBL_FULL ? 1 : 2;
+		s.max_sessions = reason == OBL_FULL ? 1 : 3;
 		s.fresh = 3;
 		s.fresh_max = reason == OBL_STARTING ? 3 : 4;
 		request.where = reason == OBL_NOT_WHERE ? &elsewhere : NULL;
@@ -291,6 +291,26 @@ TEST(a_claim_takes_the_device_where_the_fewest_must_end)
 	CHECK_INT(claim.parts[0].server, 1);
 	s[1].devices[0].withdrawn = s[2].devices[0].faulty = true;
 	CHECK(!obl_claim(s, 3, &request, &claim));
+}
+
+/* Where a device is kept, the last session of the server is kept with it. */
+TEST(a_claim_keeps_a_session)
+{
+	struct obl_server s = plain(0, 0, 0, 8);
+	struct obl_choice kept = { .n_parts = 1, .parts = { { 0, 1, { 1 } } } }, choice;
+	struct obl_request request = { .memory = GIB, .kept = &kept };
+	struct obl_state state = { 0, 0 };
+
+	s.n_devices = 2;
+	s.devices[1] = s.devices[0];
+	s.max_sessions = 10;
+	CHECK(obl_place(&s, 1, &request, OBL_SPREAD, &state, &choice));
+	CHECK_INT(choice.parts[0].devices[0], 0);
+	s.sessions = 9;
+	CHECK(!obl_place(&s, 1, &request, OBL_SPREAD, &state, &choice));
+	CHECK_INT(choice.left_out[OBL_FULL], 1);
+	request.kept = NULL;
+	CHECK(obl_place(&s, 1, &request, OBL_SPREAD, &state, &choice));
 }
 
 TEST(explanations_are_cut_at_the_buffer)
