@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The state of a balancer, which its parts share. Owner: balancer.c; loop's thread only.
+ *
+ *   mirror    a copy of the registry                              (mirror.h)
+ *   work      the one transaction that is under way               (work.h)
+ *   members   the servers that are connected to this balancer     (members.h)
+ *   asks      the clients that wait for an answer here            (asks.h)
+ *   events    what happened                                       (events.h)
+ *
+ * What has to be done is always derived from this state, never remembered beside it. `wake` asks
+ * for a turn: each part in `sources` is asked whether it has a transaction to make, until one has.
+ * When that is done, successful or not, the next turn looks at the state again.
+ */
+#ifndef OBL_CORE_H
+#define OBL_CORE_H
+
+#include "loadbalancer/balancer/auth.h"
+#include "loadbalancer/balancer/gate.h"
+#include "loadbalancer/balancer/plan.h"
+#include "loadbalancer/balancer/settings.h"
+#include "loadbalancer/queue.h"
+#include "transport/sign.h"
+
+#define OBL_BALANCER_EVENTS_MAX 1000u
+
+struct obl_core;
+struct obl_member;
+struct obl_asker;
+
+enum obl_outcome {
+	OBL_MADE,  /* all changes were made, and the mirror has them */
+	OBL_STALE, /* none was made; the mirror has the present values of the compared keys */
+	OBL_FAILED /* none was made, or it is unknown; *cause */
+};
+
+typedef void obl_work_done(struct obl_core *core, void *user, enum obl_outcome outcome,
+	const struct ob_cause *cause);
+
+struct obl_work {
+	struct obl_plan plan;
+	bool busy;
+	uint64_t rest_until; /* ob_clock_ns; no transaction before: other balancers get a turn */
+	uint32_t stale;      /* conflicts in a row */
+	char look[OBL_KEY_MAX]; /* the key that is read when it is unknown whether it was made */
+	obl_work_done *done;
+	void *user;
+	uint64_t made, conflicts, failures; /* counts */
+};
+
+struct obl_events {
+	struct obl_event ring[OBL_BALANCER_EVENTS_MAX];
+	uint64_t n;      /* events so far; the newest is ring[(n - 1) % max] */
+	uint64_t stored; /* the first `stored` are in the registry, or were dropped */
+	uint64_t stored_ns;
+	uint64_t number; /* of the last one in the registry that we wrote */
+};
+
+struct obl_core {
+	const struct obl_settings *settings;
+	const char *name; /* of this balancer */
+	uint64_t instance; /* random; of this process */
+	uv_loop_t *loop;
+	struct obl_gate gate;
+	struct obl_auth *auth;
+	struct obt_sign_key *key;
+	uint8_t public_key[OBT_SIGN_KEY_BYTES];
+
+	struct obl_registry *registry;
+	bool usable, synced;
+	char unusable[OB_CAUSE_TEXT]; /* why */
+	uint64_t unusable_ns;
+	struct obl_mirror mirror;
+	struct obl_work work;
+	bool announced; /* balancers/NAME is written */
+
+	struct obl_member *members; /* a list */
+	uint32_t n_members;
+	struct obl_asker *askers, *last_asker; /* a list, the oldest first */
+	uint32_t n_askers;
+	bool asks_changed; /* something happened that placement depends on */
+	struct obl_queue_hold hold;
+	struct obl_state chance;
+	struct obl_releases releases;
+	struct obl_events events;
+
+	uint64_t started_ns, placed, refused, ended;
+	bool stopping;
+	void (*wake)(struct obl_core *core);
+};
+
+/* Milliseconds and seconds since 1970. */
+uint64_t obl_time_ms(void);
+uint64_t obl_time_s(void);
+
+#endif
