@@ -16,6 +16,8 @@
 #ifndef OBL_CORE_H
 #define OBL_CORE_H
 
+#include <time.h>
+
 #include "loadbalancer/balancer/auth.h"
 #include "loadbalancer/balancer/gate.h"
 #include "loadbalancer/balancer/plan.h"
@@ -23,7 +25,7 @@
 #include "loadbalancer/queue.h"
 #include "transport/sign.h"
 
-#define OBL_BALANCER_EVENTS_MAX 1000u
+#define OBL_EVENTS_WAITING_MAX 256u
 
 struct obl_core;
 struct obl_member;
@@ -50,11 +52,12 @@ struct obl_work {
 };
 
 struct obl_events {
-	struct obl_event ring[OBL_BALANCER_EVENTS_MAX];
-	uint64_t n;      /* events so far; the newest is ring[(n - 1) % max] */
-	uint64_t stored; /* the first `stored` are in the registry, or were dropped */
-	uint64_t stored_ns;
-	uint64_t number; /* of the last one in the registry that we wrote */
+	struct obl_event ring[OBL_EVENTS_WAITING_MAX]; /* that are not in the registry yet */
+	uint32_t first, n;
+	uint64_t stored_ns;  /* when some were stored last */
+	uint64_t number;     /* of the last one that was stored */
+	uint32_t storing;    /* how many are being stored */
+	uint64_t dropped;
 };
 
 struct obl_core {
@@ -90,8 +93,13 @@ struct obl_core {
 	void (*wake)(struct obl_core *core);
 };
 
-/* Milliseconds and seconds since 1970. */
-uint64_t obl_time_ms(void);
-uint64_t obl_time_s(void);
+/* Milliseconds since 1970. */
+static inline uint64_t obl_time_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
 
 #endif

@@ -206,11 +206,17 @@ void obl_mirror_apply(struct obl_mirror *mirror, const char *key, const char *va
 
 	if (kind == OBL_ITEM_KINDS || strlen(key) >= OBL_KEY_MAX)
 		return;
-	if (watched && revision > mirror->seen)
+	if (watched && value && revision > mirror->seen)
 		mirror->seen = revision;
 	item = look(mirror, key);
-	if (item && revision <= item->revision)
+	if (item && watched && !value) {
+		/* If the watch has not reported the item's own change yet, this is an older one. */
+		if (item->revision > mirror->seen || item->gone)
+			return;
+		revision = mirror->seen;
+	} else if (item && revision <= item->revision) {
 		return;
+	}
 	if (!value) {
 		/* A key that is not known needs no mark: the watch has deleted it already. */
 		if (item)

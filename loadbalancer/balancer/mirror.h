@@ -66,8 +66,9 @@ void obl_mirror_fini(struct obl_mirror *mirror);
 /* Forgets everything without calling `changed`: the watch begins again. */
 void obl_mirror_reset(struct obl_mirror *mirror);
 /*
- * A change. value NULL: the key does not exist. watched: it was reported by the watch. Keys of
- * unknown kinds are ignored. A value that cannot be read, or no memory, makes the item `wrong`.
+ * A change. value NULL: the key does not exist in the registry's state of this revision. watched:
+ * the watch has reported it, in its order; it tells no revision of a deletion. Keys of unknown kinds
+ * are ignored. A value that cannot be read, or no memory, makes the item `wrong`.
  */
 void obl_mirror_apply(struct obl_mirror *mirror, const char *key, const char *value,
 	uint64_t revision, bool watched);

@@ -5,26 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 
 #define REST_MAX_MS 16u /* after a conflict, at random up to 1, 2, 4, ... ms */
-
-uint64_t obl_time_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-uint64_t obl_time_s(void)
-{
-	return obl_time_ms() / 1000;
-}
 
 bool obl_work_ready(const struct obl_core *core)
 {
@@ -96,7 +82,7 @@ static void answered(void *user, enum ob_err err, const struct ob_cause *cause, 
 	struct obl_core *core = user;
 	struct obl_work *work = &core->work;
 
-	if (err == OB_ERR_TIMEOUT && core->registry && !core->stopping) {
+	if (err && obl_txn_unknown(err) && err != OB_ERR_CLOSED && core->registry && !core->stopping) {
 		core->registry->ops->range(core->registry, work->look, looked, core);
 		return;
 	}
