@@ -71,6 +71,9 @@ static inline uint64_t obl_device_free(const struct obl_device *device)
 	return device->total > device->reserved ? device->total - device->reserved : 0;
 }
 
+/* Accounts a reservation on the device, or takes it back. Saturates. */
+void obl_device_take(struct obl_device *device, uint64_t memory, uint32_t share, bool exclusive);
+void obl_device_give(struct obl_device *device, uint64_t memory, uint32_t share, bool exclusive);
 /*
  * Score of a device regardless of its use: compute, memory and link. Above 0; only for comparison.
  */
@@ -78,7 +81,14 @@ double obl_device_score(const struct obl_server *server, uint32_t device);
 /* Stores the score of all devices. Call it when devices, clocks or the link have changed. */
 void obl_server_score(struct obl_server *server);
 /* Load of a device: 0 (unused) and up. */
-double obl_device_load(const struct obl_server *server, uint32_t device);
+static inline double obl_device_load(const struct obl_device *device)
+{
+	double memory = device->total ? (double)device->reserved / (double)device->total : 0;
+
+	/* Current work counts most; idle sessions may begin to work at any time. */
+	return device->busy / 1000.0 + 0.5 * memory + 0.5 * device->share / OBL_SHARE_ALL +
+		0.1 * device->sharers;
+}
 /*
  * Sessions that a server which joined age_ms ago may get in one second: few at first, so that a
  * server which fails at once does not attract everything. 0: no limit any more.
