@@ -30,6 +30,9 @@
 struct obl_core;
 struct obl_member;
 struct obl_asker;
+struct obl_command; /* of an operator (commands.h) */
+struct obl_line;    /* the queue as placement sees it (line.h) */
+struct obl_tenants; /* the file of quotas (tenants.h) */
 
 enum obl_outcome {
 	OBL_MADE,  /* all changes were made, and the mirror has them */
@@ -60,6 +63,13 @@ struct obl_events {
 	uint64_t dropped;
 };
 
+/* The part that is being credited. */
+struct obl_credit {
+	char id[OBL_ID_TEXT], tenant[OBP_POOL_NAME_MAX], program[OBP_NAME_MAX];
+	uint32_t devices;
+	bool whole; /* the reservation ends with it */
+};
+
 struct obl_core {
 	const struct obl_settings *settings;
 	const char *name; /* of this balancer */
@@ -67,6 +77,7 @@ struct obl_core {
 	uv_loop_t *loop;
 	struct obl_gate gate;
 	struct obl_auth *auth;
+	struct obl_tenants *tenants; /* NULL: no file */
 	struct obt_sign_key *key;
 	uint8_t public_key[OBT_SIGN_KEY_BYTES];
 
@@ -82,6 +93,11 @@ struct obl_core {
 	uint32_t n_members;
 	struct obl_asker *askers, *last_asker; /* a list, the oldest first */
 	uint32_t n_askers;
+	struct obl_line *line;
+	struct obl_command *commands; /* a list, the oldest first */
+	uint64_t numbers;             /* of requests in the queue */
+	struct obl_credit credit;
+	bool orphans; /* a server has registered: parts of its old incarnation may be left */
 	bool asks_changed; /* something happened that placement depends on */
 	struct obl_queue_hold hold;
 	struct obl_state chance;

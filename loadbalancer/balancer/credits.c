@@ -12,6 +12,7 @@
 #include "loadbalancer/balancer/work.h"
 
 #define CREDITED_EVERY_MS 1000u
+#define HELD_MAX          (2 * OBP_POOL_BEAT_MAX) /* those of a heartbeat, and answers since */
 
 static const struct obl_item *reservation_find(
 	const struct obl_core *core, const uint8_t id[OBP_RESERVATION_BYTES])
@@ -42,10 +43,19 @@ static bool has_ended(const struct obp_pool_held *held)
 static void credited(
 	struct obl_core *core, void *user, enum obl_outcome outcome, const struct ob_cause *cause)
 {
+	const struct obl_credit *credit = &core->credit;
+
 	(void)user;
 	(void)cause;
-	if (outcome == OBL_MADE)
-		core->asks_changed = true;
+	if (outcome != OBL_MADE)
+		return;
+	core->asks_changed = true;
+	obl_releases_add(&core->releases, obl_time_ms(), credit->devices);
+	if (!credit->whole)
+		return;
+	core->ended++;
+	obl_event_add(core, "ended", credit->tenant, "reservation %.8s of %s", credit->id,
+		credit->program[0] ? credit->program : "a program");
 }
 
 /* The tenant has a limit, or had one: its usage is kept. */
@@ -85,22 +95,24 @@ static bool part_credit(struct obl_core *core, const struct obl_item *item, uint
 			obl_plan_expect(plan, ledger_key, ledger->revision);
 	}
 	plan_usage(core, plan, rest.tenant, &less);
-	obl_releases_add(&core->releases, obl_time_ms(), part.n_devices);
 	obl_reservation_drop(&rest, index);
-	if (rest.n_parts == 0) {
+	core->credit.devices = part.n_devices;
+	core->credit.whole = rest.n_parts == 0;
+	obl_id_print(rest.id, core->credit.id);
+	snprintf(core->credit.tenant, sizeof core->credit.tenant, "%s", rest.tenant);
+	snprintf(core->credit.program, sizeof core->credit.program, "%s", rest.program);
+	if (rest.n_parts == 0)
 		obl_plan_delete(plan, &core->mirror, key);
-		obl_event_add(core, "ended", rest.tenant, "reservation %.8s of %s", key + 13,
-			rest.program[0] ? rest.program : "a program");
-		core->ended++;
-	} else {
+	else
 		obl_plan_put(plan, &core->mirror, key, obl_reservation_write(&rest), false);
-	}
 	return obl_work_make(core, key, credited, NULL);
 }
 
 /* Parts of servers that have another incarnation now. */
 static bool orphans_start(struct obl_core *core)
 {
+	if (!core->orphans)
+		return false;
 	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_RESERVATION);
 		item; item = obl_mirror_next(item)) {
 		const struct obl_reservation *r = item->value.reservation;
@@ -113,6 +125,7 @@ static bool orphans_start(struct obl_core *core)
 				return part_credit(core, item, i);
 		}
 	}
+	core->orphans = false;
 	return false;
 }
 
@@ -169,7 +182,6 @@ static void expired_void(struct obl_core *core, const struct obl_reservation *r)
 	for (uint32_t i = 0; i < r->n_parts; i++) {
 		struct obl_member *member = obl_member_find(core, r->parts[i].server);
 
-		/* The server's list must be from after the expiry: it was in use at that time. */
 		if (member && member->incarnation == r->parts[i].incarnation && member->beat_ns &&
 			!member->silent && !obl_member_held(member, r->id))
 			obl_member_void(member, r->id);
@@ -221,7 +233,7 @@ void obl_credits_obeyed(struct obl_member *member, const struct obp_pool_obeyed 
 	held = (struct obp_pool_held *)obl_member_held(member, obeyed->id);
 	if (held) {
 		held->state = obeyed->result;
-	} else {
+	} else if (member->n_held < HELD_MAX) {
 		held = realloc(member->held, (member->n_held + 1) * sizeof *held);
 		if (!held)
 			return; /* the order will be repeated */

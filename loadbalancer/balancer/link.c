@@ -104,7 +104,8 @@ static void throw_away(struct obl_link *link)
 
 /* ---- sending ---- */
 
-static void flush(struct obl_link *link)
+/* False: the connection is broken. */
+static bool flush(struct obl_link *link)
 {
 	size_t sent = 0;
 
@@ -112,10 +113,8 @@ static void flush(struct obl_link *link)
 		struct iovec iov = { link->out.data + sent, link->out.size - sent };
 		ssize_t n = link->stream.ops->send(&link->stream, &iov, 1, false);
 
-		if (n < 0 && errno != EAGAIN && errno != EINTR) {
-			link_close(link);
-			return;
-		}
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return false;
 		if (n <= 0)
 			break;
 		sent += (size_t)n;
@@ -131,6 +130,7 @@ static void flush(struct obl_link *link)
 		linger(link);
 	else
 		poll_for(link, link->events & ~UV_WRITABLE);
+	return true;
 }
 
 bool obl_link_send(struct obl_link *link, const struct obp_pool_message *message)
@@ -138,21 +138,17 @@ bool obl_link_send(struct obl_link *link, const struct obp_pool_message *message
 	struct obl_links *links = link->links;
 	size_t before = link->out.size;
 
-	if (link->state != OBL_LINK_MESSAGES || !link->stream.ops)
+	if (link->state != OBL_LINK_MESSAGES || !link->stream.ops || link->broken)
 		return false;
-	if (!obp_pool_encode(message, &link->out) || links->out > OBL_LINKS_OUT_MAX) {
-		links->out += link->out.size - before;
-		ob_info("balancer: %s does not read what it asked for: closed",
-			link->address->text);
-		link_close(link);
-		return false;
-	}
+	link->broken = !obp_pool_encode(message, &link->out) || links->out > OBL_LINKS_OUT_MAX;
 	links->out += link->out.size - before;
-	if (before == 0) {
+	if (link->broken) {
+		ob_info("balancer: %s does not read what it asked for", link->address->text);
+	} else if (before == 0) {
 		link->send_deadline = ob_clock_ns() + OBL_LINK_SEND_MS * OB_MS;
-		flush(link);
+		link->broken = !flush(link);
 	}
-	return link->state == OBL_LINK_MESSAGES;
+	return !link->broken;
 }
 
 void obl_link_refuse(
@@ -174,7 +170,7 @@ void obl_link_end(struct obl_link *link)
 	announce_end(link);
 	link->state = OBL_LINK_FLUSHING;
 	link->deadline = ob_clock_ns() + OBL_LINK_SEND_MS * OB_MS;
-	if (link->out.size)
+	if (link->out.size && !link->broken)
 		poll_for(link, UV_WRITABLE);
 	else
 		linger(link);
@@ -377,8 +373,10 @@ static void on_event(uv_poll_t *poll, int status, int events)
 		throw_away(link);
 		return;
 	}
-	if (events & UV_WRITABLE)
-		flush(link);
+	if ((events & UV_WRITABLE) && !flush(link)) {
+		link_close(link);
+		return;
+	}
 	if (!(events & UV_READABLE))
 		return;
 	if (link->state == OBL_LINK_PREFACE)
@@ -453,7 +451,7 @@ void obl_link_evict(struct obl_link *link)
 
 static bool late(const struct obl_link *link, uint64_t now)
 {
-	if (link->out.size && now >= link->send_deadline)
+	if (link->broken || (link->out.size && now >= link->send_deadline))
 		return true;
 	if (link->state == OBL_LINK_MESSAGES && link->patient && !link->body && link->got == 0)
 		return false;

@@ -78,15 +78,21 @@ struct obl_link {
 	uint32_t credit; /* messages that may be read now */
 	uint64_t credit_ns;
 	size_t thrown_away;
+	bool broken; /* nothing more can be sent: closed at the next sweep */
 	/* ---- of the receiver of messages ---- */
 	bool member;  /* a server: longer messages, heartbeats instead of the idle time-out */
 	bool patient; /* it waits for an answer: no idle time-out */
 	void *user;   /* the member, or the request that waits */
+	bool granted; /* a client: the reservation `id` was granted on this connection */
+	uint8_t id[OBP_RESERVATION_BYTES];
 };
 
 /* A new connection; takes over the socket. NULL: no memory; it was closed. */
 struct obl_link *obl_link_new(struct obl_links *links, int fd, bool secure);
-/* False: the link has ended, or ends now because the peer does not read. */
+/*
+ * False: the link has ended, or is broken (the peer is gone, or does not read) and will end at the
+ * next sweep. Never ends the link itself.
+ */
 bool obl_link_send(struct obl_link *link, const struct obp_pool_message *message);
 /* Sends REFUSED. retry_ms: 0: not known. */
 void obl_link_refuse(struct obl_link *link, enum obp_pool_refusal code, uint64_t retry_ms,

@@ -25,15 +25,13 @@ struct obl_settings {
 	uint32_t max_sharers;    /* of one device; 0: no limit */
 	uint64_t default_memory; /* of a request that names none; 0: an eighth of the device */
 	uint32_t max_waiting;
-	const char *log;
+	uint32_t log_level; /* enum ob_log_level */
+	bool done;          /* --help, --version or --check-config was answered */
 };
 
 extern const struct ob_option obl_settings_table[];
 
-/*
- * Parses argv. 0: ret is filled; *ret_done: --help, --version or --check-config was answered. Else
- * the exit status, after an error on stderr.
- */
-int obl_settings_parse(struct obl_settings *ret, int argc, char **argv, bool *ret_done);
+/* Parses argv. 0: ret is filled. Else the exit status, after an error on stderr. */
+int obl_settings_parse(struct obl_settings *ret, int argc, char **argv);
 
 #endif
