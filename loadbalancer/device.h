@@ -12,13 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loadbalancer/where.h"
-
 #define OBL_SERVERS_MAX 1024u
 #define OBL_DEVICES_MAX 16u /* of one server */
 #define OBL_NAME_MAX    64u
 #define OBL_CELSIUS_MAX 90u      /* a hotter device gets no new sessions */
 #define OBL_SHARE_ALL   1000000u /* shares are in millionths */
+
+struct obl_labels;
 
 /* A MIG instance is a device of its own. Its GPU is listed too, with mig_mode set, and never used. */
 enum obl_kind { OBL_GPU, OBL_MIG, OBL_SOFTWARE, OBL_KINDS };

@@ -7,7 +7,7 @@
 #ifndef OBL_FILTER_H
 #define OBL_FILTER_H
 
-#include "loadbalancer/place.h"
+#include "loadbalancer/request.h"
 
 /*
  * OBL_VIEW_NOW: as it is. OBL_VIEW_EMPTY: with everything free, well and answering. OBL_VIEW_CLAIM: of what is available,

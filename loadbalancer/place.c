@@ -10,27 +10,6 @@
 #include "base/text.h"
 #include "loadbalancer/filter.h"
 
-static const char *const policy_names[OBL_POLICY_COUNT] = {
-#define X(name, text, what) text,
-	OBL_POLICY_LIST(X)
-#undef X
-};
-
-const char *obl_policy_name(enum obl_policy policy)
-{
-	return (unsigned)policy < OBL_POLICY_COUNT ? policy_names[policy] : "?";
-}
-
-bool obl_policy_parse(const char *text, enum obl_policy *ret)
-{
-	for (unsigned i = 0; i < OBL_POLICY_COUNT; i++)
-		if (strcmp(text, policy_names[i]) == 0) {
-			*ret = (enum obl_policy)i;
-			return true;
-		}
-	return false;
-}
-
 /* ---- the policies ---- */
 
 /* Steele, Lea, Flood: SplitMix64. */
@@ -324,7 +303,7 @@ static void reasons_count(const struct obl_search *s, struct obl_choice *ret)
 	}
 }
 
-bool obl_place(const struct obl_server *servers, uint32_t n, const struct obl_request *request,
+bool obl_place_try(const struct obl_server *servers, uint32_t n, const struct obl_request *request,
 	enum obl_policy policy, struct obl_state *state, struct obl_choice *ret)
 {
 	struct obl_search s = obl_search_of(servers, n, request, policy, OBL_VIEW_NOW);
@@ -332,8 +311,18 @@ bool obl_place(const struct obl_server *servers, uint32_t n, const struct obl_re
 	*ret = (struct obl_choice){ .outlook = OBL_PLACED };
 	if (place_any(&s, state, ret))
 		return true;
+	*ret = (struct obl_choice){ .outlook = OBL_LATER };
+	return false;
+}
+
+bool obl_place(const struct obl_server *servers, uint32_t n, const struct obl_request *request,
+	enum obl_policy policy, struct obl_state *state, struct obl_choice *ret)
+{
+	struct obl_search s = obl_search_of(servers, n, request, policy, OBL_VIEW_NOW);
+
+	if (obl_place_try(servers, n, request, policy, state, ret))
+		return true;
 	reasons_count(&s, ret);
-	ret->n_parts = 0;
 	ret->most = most_of(&s);
 	s.view = OBL_VIEW_EMPTY;
 	ret->most_ever = most_of(&s);

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "base/cause.h"
-#include "loadbalancer/place.h"
+#include "loadbalancer/request.h"
 
 #define OBL_QUOTA_TEXT_MAX   256u
 #define OBL_QUOTA_WEIGHT_MAX 1000u

@@ -10,7 +10,8 @@
  *
  *   begin     the imbalance is above 0.3; end: it is at most 0.2 (hysteresis)
  *   from      nodes with a load above 0.8, the busiest first
- *   to        nodes with a load below 0.5 that stay below 0.8 with what they get, the idlest first
+ *   to        nodes with a load below 0.5 that do not get above 0.8 by it, the idlest first
+ *   what      the reservation whose load is nearest to half of the difference
  *   a move    must leave the target OBL_REBALANCE_MARGIN below what the source had. So each move
  *             lowers the sum of the squares of the loads, and moves cannot go round in a circle.
  *   limits    at least 1 s between two rounds, at most 10 moves in one, and a reservation that has
@@ -36,7 +37,7 @@
 struct obl_node {
 	uint32_t load; /* per mille of its capacity; may exceed 1000 when work waits for it */
 	uint64_t room; /* bytes: the largest reservation that fits */
-	bool closed;   /* takes nothing: draining, cordoned, unhealthy, silent */
+	bool closed;   /* takes and gives nothing: draining, cordoned, unhealthy, silent */
 };
 
 struct obl_movable {
@@ -64,7 +65,7 @@ uint32_t obl_imbalance(const struct obl_node *nodes, uint32_t n);
 /*
  * One round. nodes: changed to the state after the moves (load and room). ret_moves has
  * OBL_REBALANCE_MOVES_MAX entries; the result is their number. now_ms: any clock above 0.
- * O(moves * (nodes + movables)).
+ * O(sources * (nodes + movables) + movables of the sources * nodes), with at most 256 sources.
  */
 uint32_t obl_rebalance(struct obl_rebalance *state, struct obl_node *nodes, uint32_t n_nodes,
 	const struct obl_movable *movables, uint32_t n_movables, uint64_t now_ms,

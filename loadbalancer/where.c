@@ -267,7 +267,7 @@ enum ob_err obl_labels_parse(const char *text, struct obl_labels *ret, struct ob
 			return err;
 		if (key_find(labels.text + labels.list[labels.n].key) != OBL_WHERE_LABEL)
 			return wrong(&r, start, "selectors use this name for something else");
-		if (obl_labels_get(&labels, labels.text + labels.list[labels.n].key))
+		if (obl_label_text(&labels, labels.text + labels.list[labels.n].key))
 			return wrong(&r, start, "this label is given twice");
 		if (*r.at != '=')
 			return wrong(&r, r.at, "expected =");
@@ -301,7 +301,7 @@ static int label_find(const struct obl_labels *labels, const char *key)
 	return -1;
 }
 
-const char *obl_labels_get(const struct obl_labels *labels, const char *key)
+const char *obl_label_text(const struct obl_labels *labels, const char *key)
 {
 	int i = label_find(labels, key);
 

@@ -107,7 +107,7 @@ enum ob_err obl_where_parse(const char *text, struct obl_where *ret, struct ob_c
  */
 enum ob_err obl_labels_parse(const char *text, struct obl_labels *ret, struct ob_cause *ret_cause);
 /* The value of a label; NULL: the server has no such label. Owned by `labels`. */
-const char *obl_labels_get(const struct obl_labels *labels, const char *key);
+const char *obl_label_text(const struct obl_labels *labels, const char *key);
 
 /*
  * Whether the server satisfies the terms about servers (server, cuda, labels). labels may be NULL:

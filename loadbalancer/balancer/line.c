@@ -120,6 +120,7 @@ static void add(struct obl_core *core, struct obl_line *line, const struct obl_q
 		.request = request,
 		.policy = obl_policy_of(core, &entry->ask),
 		.blocked = blocked(core, entry, request) };
+	line->entries[line->n] = entry;
 	line->n++;
 }
 

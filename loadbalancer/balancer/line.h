@@ -21,6 +21,7 @@ struct obl_line {
 	struct obl_waiting waiting[OBL_QUEUE_MAX];
 	uint16_t order[OBL_QUEUE_MAX];
 	struct obl_asker *own[OBL_QUEUE_MAX]; /* NULL: another balancer's */
+	const struct obl_queued *entries[OBL_QUEUE_MAX];
 	struct obl_queue_tenant tenants[OBL_QUEUE_TENANTS_MAX];
 	const char *tenant_names[OBL_QUEUE_TENANTS_MAX];
 	struct obl_line_other others[OBL_QUEUE_MAX];

@@ -3,6 +3,7 @@
 /* Selectors and labels: the grammar, each operator, each limit and one past it, and random texts. */
 #include "base/check.h"
 #include "loadbalancer/device.h"
+#include "loadbalancer/where.h"
 #include "tests/test.h"
 
 #define GIB    (1ull << 30)
@@ -133,12 +134,12 @@ TEST(labels)
 
 	CHECK_INT(obl_labels_parse("", &labels, &cause), OB_ERR_NONE);
 	CHECK_INT(labels.n, 0);
-	CHECK(!obl_labels_get(&labels, "zone"));
+	CHECK(!obl_label_text(&labels, "zone"));
 	CHECK_INT(
 		obl_labels_parse(" zone = a , rack=3,a.b/c-d_e=1 2", &labels, &cause), OB_ERR_NONE);
-	CHECK_STR(obl_labels_get(&labels, "zone"), "a");
-	CHECK_STR(obl_labels_get(&labels, "a.b/c-d_e"), "1 2");
-	CHECK(!obl_labels_get(&labels, "zon"));
+	CHECK_STR(obl_label_text(&labels, "zone"), "a");
+	CHECK_STR(obl_label_text(&labels, "a.b/c-d_e"), "1 2");
+	CHECK(!obl_label_text(&labels, "zon"));
 	CHECK_INT(obl_labels_parse("zone=a,zone=b", &labels, &cause), OB_ERR_ARGUMENT);
 	CHECK_STR(cause.text, "at 'zone=b': this label is given twice");
 	CHECK_INT(obl_labels_parse("rack=1,memory=2", &labels, &cause), OB_ERR_ARGUMENT);
@@ -149,7 +150,17 @@ TEST(labels)
 	CHECK_STR(cause.text, "at '|b': expected a comma or the end");
 	CHECK_INT(obl_labels_parse("zone=a,", &labels, &cause), OB_ERR_ARGUMENT);
 	CHECK_STR(cause.text, "at the end: expected a label after the comma");
-	CHECK_STR(obl_labels_get(&labels, "zone"), "a"); /* the last good ones are still there */
+	CHECK_STR(obl_label_text(&labels, "zone"), "a"); /* the last good ones are still there */
+}
+
+#define TEXT_MAX 2048
+
+/* Appends to a text of TEXT_MAX bytes. */
+static void add(char *text, const char *piece)
+{
+	size_t at = strlen(text);
+
+	snprintf(text + at, TEXT_MAX - at, "%s", piece);
 }
 
 /* n times `piece`, with `between` in between. */
@@ -157,14 +168,14 @@ static void repeat(char *ret, const char *piece, const char *between, unsigned n
 {
 	ret[0] = '\0';
 	for (unsigned i = 0; i < n; i++) {
-		strcat(ret, i ? between : "");
-		strcat(ret, piece);
+		add(ret, i ? between : "");
+		add(ret, piece);
 	}
 }
 
 TEST(each_limit_and_one_past_it)
 {
-	char text[2048], word[OBL_WHERE_WORD_MAX + 8];
+	char text[TEXT_MAX], word[OBL_WHERE_WORD_MAX + 8];
 	struct obl_labels labels;
 	struct obl_where where;
 	struct ob_cause cause;
@@ -179,7 +190,7 @@ TEST(each_limit_and_one_past_it)
 	memmove(text + 2, text, strlen(text) + 1);
 	memcpy(text, "a=", 2);
 	CHECK_INT(obl_where_parse(text, &where, &cause), OB_ERR_NONE);
-	strcat(text, "|1");
+	add(text, "|1");
 	CHECK_INT(obl_where_parse(text, &where, &cause), OB_ERR_ARGUMENT);
 	CHECK_STR(cause.text, "at '1': too many values: 32 at most");
 
@@ -199,19 +210,23 @@ TEST(each_limit_and_one_past_it)
 	/* 255 characters: four words of 63 bytes with their NULs are 256 */
 	word[OBL_WHERE_WORD_MAX - 1] = '\0';
 	repeat(text, word, "=", 2);
-	strcat(text, ",");
-	repeat(text + strlen(text), word, "=", 2);
+	add(text, ",");
+	add(text, word);
+	add(text, "=");
+	add(text, word);
 	CHECK_INT(strlen(text), OBL_WHERE_MAX - 1);
 	CHECK_INT(obl_where_parse(text, &where, &cause), OB_ERR_NONE);
-	strcat(text, ",a=1");
+	add(text, ",a=1");
 	CHECK_INT(obl_where_parse(text, &where, &cause), OB_ERR_ARGUMENT);
 	CHECK(strstr(cause.text, "it is too long"));
 
 	text[0] = '\0';
-	for (unsigned i = 0; i < OBL_LABELS_MAX; i++)
-		sprintf(text + strlen(text), "%sl%u=1", i ? "," : "", i);
+	for (unsigned i = 0; i < OBL_LABELS_MAX; i++) {
+		snprintf(word, sizeof word, "%sl%u=1", i ? "," : "", i);
+		add(text, word);
+	}
 	CHECK_INT(obl_labels_parse(text, &labels, &cause), OB_ERR_NONE);
-	strcat(text, ",m=1");
+	add(text, ",m=1");
 	CHECK_INT(obl_labels_parse(text, &labels, &cause), OB_ERR_ARGUMENT);
 	CHECK_STR(cause.text, "at 'm=1': too many labels: 16 at most");
 }
@@ -233,7 +248,7 @@ TEST(random_texts)
 
 	CHECK(!obl_labels_parse("zone=a,rack=3", &labels, &cause));
 	for (uint32_t round = 0; round < ROUNDS; round++) {
-		char text[512] = "", opposite[512];
+		char text[TEXT_MAX] = "", opposite[TEXT_MAX + 1];
 		struct obl_where where, other;
 		uint32_t n;
 
@@ -241,7 +256,7 @@ TEST(random_texts)
 		n = 3 + (uint32_t)(seed >> 40) % 6;
 		for (uint32_t i = 0; i < n; i++) {
 			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-			strcat(text, pieces[(seed >> 33) % ob_count(pieces)]);
+			add(text, pieces[(seed >> 33) % ob_count(pieces)]);
 		}
 		if (obl_where_parse(text, &where, &cause)) {
 			CHECK(cause.text[0]);
