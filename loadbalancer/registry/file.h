@@ -12,8 +12,6 @@
 
 #include "loadbalancer/registry/registry.h"
 
-#define OBL_FILE_MAX (256u << 20) /* bytes; a larger file is refused */
-
 /*
  * OB_ERR_IO: the file or its lock cannot be opened, or is damaged; OB_ERR_LIMIT: another balancer has
  * it. Blocks while it reads the file.

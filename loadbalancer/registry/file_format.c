@@ -15,7 +15,6 @@
 #include "base/json.h"
 #include "loadbalancer/registry/alloc.h"
 #include "loadbalancer/registry/entries.h"
-#include "loadbalancer/registry/file.h"
 
 #define FORMAT  "outboard registry"
 #define VERSION 1

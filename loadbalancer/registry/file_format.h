@@ -13,6 +13,8 @@
 
 #include "loadbalancer/registry/table.h"
 
+#define OBL_FILE_MAX (256u << 20) /* bytes; a larger file is refused */
+
 /*
  * Fills an empty table; a file that does not exist leaves it empty. OB_ERR_IO, OB_ERR_LIMIT (too
  * large), OB_ERR_VERSION: *ret_cause says what to do.

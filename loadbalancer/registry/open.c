@@ -3,6 +3,7 @@
 /* Opens a registry by its URL (registry.h). */
 #include <string.h>
 
+#include "loadbalancer/registry/etcd.h"
 #include "loadbalancer/registry/file.h"
 #include "loadbalancer/registry/memory.h"
 #include "loadbalancer/registry/registry.h"
@@ -25,6 +26,8 @@ enum ob_err obl_registry_open(uv_loop_t *loop, const struct obl_registry_options
 
 	if (is_kind(url, "memory", &rest))
 		return obl_memory_open(loop, rest, watcher, ret, ret_cause);
+	if (is_kind(url, "etcd", &rest))
+		return obl_etcd_open(loop, rest, options, watcher, ret, ret_cause);
 	if (is_kind(url, "static", &rest))
 		return obl_file_open(loop, rest, watcher, ret, ret_cause);
 	return ob_cause_set(ret_cause, OB_ERR_URL,

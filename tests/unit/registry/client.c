@@ -75,7 +75,7 @@ static void on_usable(void *user, bool usable, const struct ob_cause *why)
 {
 	struct client *client = user;
 
-	CHECK(usable != client->usable); /* changes only */
+	CHECK(usable != client->usable || client->usable_calls == 0); /* changes only */
 	CHECK(usable || why);
 	client->usable_calls++;
 	client->usable = usable;
