@@ -16,6 +16,7 @@
 #include "transport/token.h"
 
 #define OBL_TENANT_DEFAULT "default"
+#define OBL_WHO_MAX        (OBT_TOKEN_NAME + OBT_TOKEN_ID + 8)
 
 enum obl_right {
 	OBL_RIGHT_ASK,   /* scope use, admin */
@@ -26,7 +27,7 @@ enum obl_right {
 
 struct obl_identity {
 	char tenant[OBP_POOL_NAME_MAX];
-	char who[OBT_TOKEN_NAME + OBT_TOKEN_ID + 8]; /* "token 01ab23cd alice", "anonymous" */
+	char who[OBL_WHO_MAX]; /* "token 01ab23cd alice", "anonymous" */
 	bool all;               /* may look at everything: scope look or admin, or no tokens */
 	struct obt_allow allow; /* the token's own limits */
 };

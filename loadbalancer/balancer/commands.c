@@ -21,7 +21,7 @@ struct obl_command {
 	struct obl_command *next;
 	struct obl_link *link; /* NULL: the operator has gone */
 	enum verb verb;
-	char target[OBP_POOL_NAME_MAX], who[OBP_POOL_NAME_MAX];
+	char target[OBP_POOL_NAME_MAX], who[OBL_WHO_MAX];
 	struct obl_quota quota; /* QUOTA */
 	bool no_quota;          /* QUOTA: it is removed */
 	uint64_t grace_ms;      /* DRAIN */

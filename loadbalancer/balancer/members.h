@@ -37,7 +37,7 @@ struct obl_member {
 	bool joined;                 /* announced */
 	struct obp_load load;        /* of the last heartbeat */
 	bool healthy;
-	char health[OBP_NAME_MAX];
+	char health[OBP_POOL_TEXT_MAX];
 	struct obp_pool_held *held; /* of the last heartbeat, by id; freed with the member */
 	uint32_t n_held;
 	uint64_t credited_ns; /* when the orders CREDITED were sent last */

@@ -99,7 +99,7 @@ struct obl_operator {
 	bool cordoned, draining;
 	uint64_t since;    /* seconds since 1970 */
 	uint64_t grace_ms; /* of the drain */
-	char by[OBP_POOL_NAME_MAX];
+	char by[2 * OBP_POOL_NAME_MAX];
 };
 
 /* events/NUMBER */
