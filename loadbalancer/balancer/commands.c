@@ -78,7 +78,7 @@ static void kill_send(struct obl_command *command, struct obl_member *member)
 {
 	char text[OBP_POOL_TEXT_MAX];
 
-	snprintf(text, sizeof text, "ended by an operator (%s)", command->who);
+	snprintf(text, sizeof text, "by %s", command->who);
 	if (obl_member_order(member, command->kind, command->id, command->number, text))
 		command->unanswered++;
 }
