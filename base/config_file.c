@@ -63,8 +63,8 @@ static void sections_print(const struct ob_config_format *format, char *ret_text
 
 	ret_text[0] = '\0';
 	for (size_t i = 0; format->sections[i] && at < size; i++) {
-		int n = snprintf(ret_text + at, size - at, "%s[%s]", i ? " or " : "",
-			format->sections[i]);
+		int n = snprintf(
+			ret_text + at, size - at, "%s[%s]", i ? " or " : "", format->sections[i]);
 
 		at += n > 0 ? (size_t)n : 0;
 	}

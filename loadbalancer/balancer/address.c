@@ -73,8 +73,7 @@ static bool needed(const struct obl_address *address, uint64_t now)
 			now < address->wrong_ns + OBL_WRONG_FORGET_S * OB_SECOND);
 }
 
-static void bucket_sweep(
-	struct obl_addresses *addresses, struct obl_address **bucket, uint64_t now)
+static void bucket_sweep(struct obl_addresses *addresses, struct obl_address **bucket, uint64_t now)
 {
 	while (*bucket) {
 		struct obl_address *address = *bucket;

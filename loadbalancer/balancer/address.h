@@ -12,12 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OBL_ADDRESS_BUCKETS    512u
-#define OBL_ADDRESSES_MAX      8192u
-#define OBL_ADDRESS_TEXT       64u
-#define OBL_WRONG_TOKENS_FREE  5u /* before waiting begins */
-#define OBL_WRONG_WAIT_MAX_S   60u
-#define OBL_WRONG_FORGET_S     600u
+#define OBL_ADDRESS_BUCKETS   512u
+#define OBL_ADDRESSES_MAX     8192u
+#define OBL_ADDRESS_TEXT      64u
+#define OBL_WRONG_TOKENS_FREE 5u /* before waiting begins */
+#define OBL_WRONG_WAIT_MAX_S  60u
+#define OBL_WRONG_FORGET_S    600u
 
 struct obl_address {
 	struct obl_address *next;

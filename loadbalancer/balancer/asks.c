@@ -62,7 +62,8 @@ void obl_asks_refuse_all(struct obl_core *core, const char *text)
 		next = a->next;
 		if (!a->placing)
 			obl_asker_refuse(a, OBP_POOL_LATER, text);
-		else if (a->link) /* the transaction may still be made: the next balancer finds it */
+		else if (
+			a->link) /* the transaction may still be made: the next balancer finds it */
 			obl_link_refuse(a->link, OBP_POOL_LATER, RETRY_MS, text);
 	}
 }

@@ -21,17 +21,17 @@
 struct obl_asker {
 	struct obl_core *core;
 	struct obl_asker *next, *previous;
-	struct obl_link *link; /* NULL: the client has gone */
+	struct obl_link *link;   /* NULL: the client has gone */
 	struct obl_queued entry; /* the request, without its token */
 	struct obl_where where;
 	struct obl_request request;
 	enum obl_policy policy;
 	uint64_t apart[OBL_SERVERS_MAX / 64];
-	uint64_t number;         /* in the queue; unique */
-	char key[OBL_KEY_MAX];   /* queue/ORDER */
-	bool placing;            /* its transaction is under way */
-	bool cancelled;          /* the client does not want it any more */
-	bool looked;             /* it was tried at least once */
+	uint64_t number;       /* in the queue; unique */
+	char key[OBL_KEY_MAX]; /* queue/ORDER */
+	bool placing;          /* its transaction is under way */
+	bool cancelled;        /* the client does not want it any more */
+	bool looked;           /* it was tried at least once */
 	uint32_t tries;
 	/* what the client was told last */
 	uint32_t position, length;

@@ -123,9 +123,8 @@ static void tenant_of(const char *name, char ret[OBP_POOL_NAME_MAX])
 		snprintf(ret, OBP_POOL_NAME_MAX, OBL_TENANT_DEFAULT);
 }
 
-static enum ob_err token_check(struct obl_auth *auth, struct obl_address *address,
-	const char *text, enum obl_right right, struct obl_identity *ret,
-	struct ob_cause *ret_cause)
+static enum ob_err token_check(struct obl_auth *auth, struct obl_address *address, const char *text,
+	enum obl_right right, struct obl_identity *ret, struct ob_cause *ret_cause)
 {
 	uint64_t now = ob_clock_ns();
 	uint32_t wait_s = obl_address_wait_s(address, now);
@@ -150,7 +149,8 @@ static enum ob_err token_check(struct obl_auth *auth, struct obl_address *addres
 	obl_address_right(address);
 	if (!allows(token->scope, right))
 		return ob_cause_set(ret_cause, OB_ERR_DENIED,
-			"%s; this one has scope '%s' ('outboard token create --scope' makes tokens)",
+			"%s; this one has scope '%s' ('outboard token create --scope' makes "
+			"tokens)",
 			what_needs(right), obt_scope_name(token->scope));
 	tenant_of(token->name, ret->tenant);
 	snprintf(ret->who, sizeof ret->who, "token %s %s", token->id, token->name);

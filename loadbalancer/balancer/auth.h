@@ -27,7 +27,7 @@ enum obl_right {
 
 struct obl_identity {
 	char tenant[OBP_POOL_NAME_MAX];
-	char who[OBL_WHO_MAX]; /* "token 01ab23cd alice", "anonymous" */
+	char who[OBL_WHO_MAX];  /* "token 01ab23cd alice", "anonymous" */
 	bool all;               /* may look at everything: scope look or admin, or no tokens */
 	struct obt_allow allow; /* the token's own limits */
 };

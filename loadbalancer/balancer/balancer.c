@@ -22,12 +22,12 @@
 #include "loadbalancer/balancer/tenants.h"
 #include "loadbalancer/balancer/work.h"
 
-#define SECOND_MS        1000u
-#define ASKS_MS          250u
-#define STOP_MS          3000u /* after SIGTERM: what is not closed by then is dropped */
-#define LEASE_S          10u
-#define REGISTRY_MS      800u
-#define ORPHANS_EVERY_S  10u
+#define SECOND_MS       1000u
+#define ASKS_MS         250u
+#define STOP_MS         3000u /* after SIGTERM: what is not closed by then is dropped */
+#define LEASE_S         10u
+#define REGISTRY_MS     800u
+#define ORPHANS_EVERY_S 10u
 
 struct balancer {
 	struct obl_core core;
@@ -60,7 +60,7 @@ static void rested(uv_timer_t *timer)
 /* Begins the next transaction, if there is something to do. */
 static void turn(uv_async_t *async)
 {
-	static bool (*const sources[])(struct obl_core *core) = { obl_members_start,
+	static bool (*const sources[])(struct obl_core * core) = { obl_members_start,
 		obl_commands_start, obl_credits_start, obl_asks_start, obl_events_start };
 	static unsigned next;
 	struct obl_core *core = &balancer.core;
@@ -100,8 +100,8 @@ static void registry_changed(void *user, const struct obl_entry *entry, bool del
 {
 	struct obl_core *core = user;
 
-	obl_mirror_apply(&core->mirror, entry->key, deleted ? NULL : entry->value, entry->revision,
-		true);
+	obl_mirror_apply(
+		&core->mirror, entry->key, deleted ? NULL : entry->value, entry->revision, true);
 }
 
 static void registry_synced(void *user, uint64_t revision)

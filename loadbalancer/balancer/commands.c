@@ -15,7 +15,8 @@
 
 enum verb { CORDON, UNCORDON, DRAIN, KILL, QUOTA, FORGET, VERBS };
 
-static const char *const verbs[VERBS] = { "cordon", "uncordon", "drain", "kill", "quota", "forget" };
+static const char *const verbs[VERBS] = { "cordon", "uncordon", "drain", "kill", "quota",
+	"forget" };
 
 struct obl_command {
 	struct obl_command *next;
@@ -46,8 +47,8 @@ static void answer(struct obl_link *link, enum obp_pool_refusal code, const char
 	obl_link_send(link, &message);
 }
 
-static void finish(struct obl_core *core, struct obl_command *command, uint32_t code,
-	const char *text)
+static void finish(
+	struct obl_core *core, struct obl_command *command, uint32_t code, const char *text)
 {
 	struct obl_command **at = &core->commands;
 
@@ -117,8 +118,7 @@ static const char *kill_session(struct obl_core *core, struct obl_command *comma
 		for (uint32_t i = 0; i < m->load.n_sessions; i++)
 			if (m->load.listed[i].id == number)
 				kill_send(command, m);
-	return command->unanswered ? NULL
-				   : "there is no such session on a server of this balancer";
+	return command->unanswered ? NULL : "there is no such session on a server of this balancer";
 }
 
 void obl_commands_obeyed(struct obl_member *member, const struct obp_pool_obeyed *obeyed)
@@ -129,8 +129,7 @@ void obl_commands_obeyed(struct obl_member *member, const struct obp_pool_obeyed
 	for (struct obl_command *c = core->commands; c; c = next) {
 		next = c->next;
 		if (c->verb != KILL || !c->unanswered || c->kind != obeyed->kind ||
-			c->number != obeyed->number ||
-			memcmp(c->id, obeyed->id, sizeof c->id) != 0)
+			c->number != obeyed->number || memcmp(c->id, obeyed->id, sizeof c->id) != 0)
 			continue;
 		c->done += obeyed->result != 0;
 		if (--c->unanswered)
@@ -157,7 +156,7 @@ static void operator_plan(
 	if (command->verb == UNCORDON)
 		obl_plan_delete(plan, &core->mirror, key);
 	else
-		obl_plan_put(plan, &core->mirror, key, obl_operator_write(&state), false);
+		obl_plan_put(plan, &core->mirror, key, obl_operator_text(&state), false);
 }
 
 /* The usage is counted from now on: without a quota it may not have been. */
@@ -168,12 +167,12 @@ static void quota_plan(
 
 	obl_key_print(OBL_ITEM_TENANT, command->target, key);
 	if (!command->no_quota && !obl_mirror_get(&core->mirror, key))
-		obl_plan_put(plan, &core->mirror, key, obl_usage_write(&usage), false);
+		obl_plan_put(plan, &core->mirror, key, obl_usage_text(&usage), false);
 	obl_key_print(OBL_ITEM_QUOTA, command->target, key);
 	if (command->no_quota)
 		obl_plan_delete(plan, &core->mirror, key);
 	else
-		obl_plan_put(plan, &core->mirror, key, obl_limits_write(&command->quota), false);
+		obl_plan_put(plan, &core->mirror, key, obl_limits_text(&command->quota), false);
 }
 
 /*
@@ -198,7 +197,7 @@ static void forget_plan(
 			d->exclusive = false;
 		}
 		obl_key_print(OBL_ITEM_LEDGER, command->target, key);
-		obl_plan_put(plan, &core->mirror, key, obl_ledger_write(&book), false);
+		obl_plan_put(plan, &core->mirror, key, obl_ledger_text(&book), false);
 	}
 	obl_key_print(OBL_ITEM_OPERATOR, command->target, key);
 	obl_plan_delete_plainly(plan, key);
@@ -300,7 +299,8 @@ static const char *arguments_read(struct obl_core *core, struct obl_command *com
 
 /* Operators may do everything; a tenant may end its own reservations. */
 static enum ob_err may_command(struct obl_core *core, struct obl_link *link,
-	const struct obp_pool_command *message, struct obl_identity *ret, struct ob_cause *ret_cause)
+	const struct obp_pool_command *message, struct obl_identity *ret,
+	struct ob_cause *ret_cause)
 {
 	enum ob_err err = obl_auth_check(
 		core->auth, link->address, message->token, OBL_RIGHT_ADMIN, ret, ret_cause);
@@ -311,8 +311,8 @@ static enum ob_err may_command(struct obl_core *core, struct obl_link *link,
 		return err;
 	item = obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, message->target);
 	if (item &&
-		!obl_auth_check(core->auth, link->address, message->token, OBL_RIGHT_ASK, ret,
-			&ignored) &&
+		!obl_auth_check(
+			core->auth, link->address, message->token, OBL_RIGHT_ASK, ret, &ignored) &&
 		strcmp(ret->tenant, item->value.reservation->tenant) == 0)
 		return OB_ERR_NONE;
 	return err;
@@ -347,9 +347,8 @@ static void begin(struct obl_core *core, struct obl_link *link, enum verb verb,
 	command->next = core->commands;
 	core->commands = command;
 	if (!wrong && verb == KILL)
-		wrong = strlen(command->target) == OBL_ID_TEXT - 1
-			? kill_reservation(core, command)
-			: kill_session(core, command);
+		wrong = strlen(command->target) == OBL_ID_TEXT - 1 ? kill_reservation(core, command)
+								   : kill_session(core, command);
 	if (wrong)
 		finish(core, command, OBP_POOL_INVALID, wrong);
 	else

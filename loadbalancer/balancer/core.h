@@ -40,14 +40,14 @@ enum obl_outcome {
 	OBL_FAILED /* none was made, or it is unknown; *cause */
 };
 
-typedef void obl_work_done(struct obl_core *core, void *user, enum obl_outcome outcome,
-	const struct ob_cause *cause);
+typedef void obl_work_done(
+	struct obl_core *core, void *user, enum obl_outcome outcome, const struct ob_cause *cause);
 
 struct obl_work {
 	struct obl_plan plan;
 	bool busy;
-	uint64_t rest_until; /* ob_clock_ns; no transaction before: other balancers get a turn */
-	uint32_t stale;      /* conflicts in a row */
+	uint64_t rest_until;    /* ob_clock_ns; no transaction before: other balancers get a turn */
+	uint32_t stale;         /* conflicts in a row */
 	char look[OBL_KEY_MAX]; /* the key that is read when it is unknown whether it was made */
 	obl_work_done *done;
 	void *user;
@@ -57,9 +57,9 @@ struct obl_work {
 struct obl_events {
 	struct obl_event ring[OBL_EVENTS_WAITING_MAX]; /* that are not in the registry yet */
 	uint32_t first, n;
-	uint64_t stored_ns;  /* when some were stored last */
-	uint64_t number;     /* of the last one that was stored */
-	uint32_t storing;    /* how many are being stored */
+	uint64_t stored_ns; /* when some were stored last */
+	uint64_t number;    /* of the last one that was stored */
+	uint32_t storing;   /* how many are being stored */
 	uint64_t dropped;
 };
 
@@ -72,7 +72,7 @@ struct obl_credit {
 
 struct obl_core {
 	const struct obl_settings *settings;
-	const char *name; /* of this balancer */
+	const char *name;  /* of this balancer */
 	uint64_t instance; /* random; of this process */
 	uv_loop_t *loop;
 	struct obl_gate gate;
@@ -97,7 +97,7 @@ struct obl_core {
 	struct obl_command *commands; /* a list, the oldest first */
 	uint64_t numbers;             /* of requests in the queue */
 	struct obl_credit credit;
-	bool orphans; /* a server has registered: parts of its old incarnation may be left */
+	bool orphans;      /* a server has registered: parts of its old incarnation may be left */
 	bool asks_changed; /* something happened that placement depends on */
 	struct obl_queue_hold hold;
 	struct obl_state chance;

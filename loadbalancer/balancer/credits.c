@@ -71,7 +71,7 @@ static void plan_usage(struct obl_core *core, struct obl_plan *plan, const char 
 	usage = *item->value.usage;
 	obl_usage_subtract(&usage, less);
 	snprintf(key, sizeof key, "%s", item->key);
-	obl_plan_put(plan, &core->mirror, key, obl_usage_write(&usage), false);
+	obl_plan_put(plan, &core->mirror, key, obl_usage_text(&usage), false);
 }
 
 static bool part_credit(struct obl_core *core, const struct obl_item *item, uint32_t index)
@@ -90,7 +90,8 @@ static bool part_credit(struct obl_core *core, const struct obl_item *item, uint
 	if (ledger) {
 		book = *ledger->value.ledger;
 		if (obl_ledger_subtract(&book, &rest, &part))
-			obl_plan_put(plan, &core->mirror, ledger_key, obl_ledger_write(&book), false);
+			obl_plan_put(
+				plan, &core->mirror, ledger_key, obl_ledger_text(&book), false);
 		else
 			obl_plan_expect(plan, ledger_key, ledger->revision);
 	}
@@ -104,7 +105,7 @@ static bool part_credit(struct obl_core *core, const struct obl_item *item, uint
 	if (rest.n_parts == 0)
 		obl_plan_delete(plan, &core->mirror, key);
 	else
-		obl_plan_put(plan, &core->mirror, key, obl_reservation_write(&rest), false);
+		obl_plan_put(plan, &core->mirror, key, obl_reservation_text(&rest), false);
 	return obl_work_make(core, key, credited, NULL);
 }
 
@@ -118,8 +119,8 @@ static bool orphans_start(struct obl_core *core)
 		const struct obl_reservation *r = item->value.reservation;
 
 		for (uint32_t i = 0; i < r->n_parts; i++) {
-			const struct obl_item *ledger = obl_mirror_find(
-				&core->mirror, OBL_ITEM_LEDGER, r->parts[i].server);
+			const struct obl_item *ledger =
+				obl_mirror_find(&core->mirror, OBL_ITEM_LEDGER, r->parts[i].server);
 
 			if (ledger && ledger->value.ledger->incarnation != r->parts[i].incarnation)
 				return part_credit(core, item, i);

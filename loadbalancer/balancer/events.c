@@ -17,8 +17,8 @@ static struct obl_event *nth(struct obl_events *events, uint32_t i)
 	return &events->ring[(events->first + i) % OBL_EVENTS_WAITING_MAX];
 }
 
-void obl_event_add(struct obl_core *core, const char *kind, const char *subject,
-	const char *format, ...)
+void obl_event_add(
+	struct obl_core *core, const char *kind, const char *subject, const char *format, ...)
 {
 	struct obl_events *events = &core->events;
 	struct obl_event event = { .time_ms = obl_time_ms(), .count = 1 };
@@ -94,7 +94,7 @@ bool obl_events_start(struct obl_core *core)
 		snprintf(name, sizeof name, "%020" PRIu64, events->number);
 		obl_key_print(OBL_ITEM_EVENT, name, key);
 		obl_plan_expect(plan, key, 0);
-		obl_plan_put_plainly(plan, key, obl_event_write(nth(events, i)), false);
+		obl_plan_put_plainly(plan, key, obl_event_text(nth(events, i)), false);
 	}
 	forget_old(core, plan, events->storing);
 	if (obl_work_make(core, key, stored, NULL))

@@ -23,8 +23,8 @@ const struct obp_load_device *obl_fleet_load(
 	return NULL;
 }
 
-static void device_load(struct obl_device *ret, const struct obl_member *member,
-	const struct obp_load_device *load)
+static void device_load(
+	struct obl_device *ret, const struct obl_member *member, const struct obp_load_device *load)
 {
 	uint64_t value;
 
@@ -48,7 +48,7 @@ static void device_fill(struct obl_device *ret, const struct obl_known_device *k
 		.units = known->units,
 		.clock_mhz = known->clock_khz / 1000,
 		.capability = (uint16_t)known->capability,
-		.kind = known->soft                 ? OBL_SOFTWARE
+		.kind = known->soft                   ? OBL_SOFTWARE
 			: strstr(known->name, "MIG ") ? OBL_MIG
 						      : OBL_GPU };
 	memcpy(ret->name, known->name, ob_min(sizeof ret->name, sizeof known->name));

@@ -12,9 +12,9 @@
 #include "loadbalancer/balancer/members.h"
 
 struct obl_fleet_row {
-	const struct obl_item *known;  /* servers/NAME */
-	const struct obl_item *ledger; /* NULL: none that can be read */
-	struct obl_member *member;     /* NULL: not connected here */
+	const struct obl_item *known;        /* servers/NAME */
+	const struct obl_item *ledger;       /* NULL: none that can be read */
+	struct obl_member *member;           /* NULL: not connected here */
 	const struct obl_operator *operated; /* NULL: nothing was ordered */
 	struct obl_labels labels;
 };

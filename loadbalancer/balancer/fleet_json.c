@@ -112,8 +112,8 @@ static void servers_write(struct document *d)
 	ob_json_end(&d->json);
 }
 
-static void fact_write(struct ob_json *json, const char *key, const struct obp_facts *facts,
-	enum obp_fact fact)
+static void fact_write(
+	struct ob_json *json, const char *key, const struct obp_facts *facts, enum obp_fact fact)
 {
 	uint64_t value;
 
@@ -191,8 +191,8 @@ static void part_write(struct document *d, const struct obl_reservation *r, uint
 	ob_json_uint(json, "used_bytes", held ? held->used : 0);
 	ob_json_uint(json, "sessions", held ? held->sessions : 0);
 	ob_json_text(json, "state",
-		!m                                  ? "unknown"
-			: !held                     ? "granted"
+		!m                                        ? "unknown"
+			: !held                           ? "granted"
 			: held->state == OBP_POOL_CLAIMED ? "running"
 							  : "ended");
 	ob_json_end(json);

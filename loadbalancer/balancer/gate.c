@@ -189,8 +189,8 @@ static void descriptors_raise(const struct obl_gate_options *options)
 			options->connections);
 }
 
-enum ob_err obl_gate_open(struct obl_gate *gate, const struct obl_gate_options *options,
-	struct ob_cause *ret_cause)
+enum ob_err obl_gate_open(
+	struct obl_gate *gate, const struct obl_gate_options *options, struct ob_cause *ret_cause)
 {
 	struct ob_cause cause;
 

@@ -46,8 +46,8 @@ struct obl_gate {
  * Opens all addresses and prints them to the log. OB_ERR_URL, _ARGUMENT, _CONNECT, _TLS: *ret_cause,
  * and obl_gate_close may be called.
  */
-enum ob_err obl_gate_open(struct obl_gate *gate, const struct obl_gate_options *options,
-	struct ob_cause *ret_cause);
+enum ob_err obl_gate_open(
+	struct obl_gate *gate, const struct obl_gate_options *options, struct ob_cause *ret_cause);
 /* Accepts nothing more. The links stay. */
 void obl_gate_shut(struct obl_gate *gate);
 /* After obl_gate_shut and when no link is left: frees what remains. */

@@ -30,8 +30,7 @@ static void ticket_fill(
 static bool part_fill(struct obl_core *core, const struct obl_reservation *r,
 	const struct obl_holding *part, struct obp_pool_part *ret)
 {
-	const struct obl_item *item =
-		obl_mirror_find(&core->mirror, OBL_ITEM_SERVER, part->server);
+	const struct obl_item *item = obl_mirror_find(&core->mirror, OBL_ITEM_SERVER, part->server);
 	const struct obl_known_server *server = item ? item->value.server : NULL;
 	struct obp_ticket ticket;
 	struct ob_buf body;

@@ -72,8 +72,7 @@ static void registered(
 static void plan_server(struct obl_core *core, struct obl_member *member,
 	const struct obl_known_server *known, struct obl_plan *plan)
 {
-	const struct obl_item *old =
-		obl_mirror_find(&core->mirror, OBL_ITEM_LEDGER, member->name);
+	const struct obl_item *old = obl_mirror_find(&core->mirror, OBL_ITEM_LEDGER, member->name);
 	char key[OBL_KEY_MAX];
 	struct obl_ledger ledger;
 
@@ -81,9 +80,9 @@ static void plan_server(struct obl_core *core, struct obl_member *member,
 	if (old && old->value.ledger->incarnation == member->incarnation)
 		obl_ledger_carry(&ledger, old->value.ledger);
 	obl_key_print(OBL_ITEM_SERVER, member->name, key);
-	obl_plan_put(plan, &core->mirror, key, obl_known_server_write(known), false);
+	obl_plan_put(plan, &core->mirror, key, obl_known_server_text(known), false);
 	obl_key_print(OBL_ITEM_LEDGER, member->name, key);
-	obl_plan_put(plan, &core->mirror, key, obl_ledger_write(&ledger), false);
+	obl_plan_put(plan, &core->mirror, key, obl_ledger_text(&ledger), false);
 }
 
 /* True: a transaction was begun. */
@@ -116,7 +115,7 @@ static bool member_start(struct obl_core *core, struct obl_member *member)
 	plan = obl_work_plan(core);
 	if (!current)
 		plan_server(core, member, &known, plan);
-	obl_plan_put(plan, &core->mirror, key, obl_alive_write(member->incarnation), true);
+	obl_plan_put(plan, &core->mirror, key, obl_alive_text(member->incarnation), true);
 	return obl_work_make(core, key, registered, NULL);
 }
 
@@ -154,8 +153,7 @@ static bool alive_start(struct obl_core *core)
 /* The balancer's own key, balancers/NAME. */
 static bool announce_start(struct obl_core *core)
 {
-	const struct obl_item *item =
-		obl_mirror_find(&core->mirror, OBL_ITEM_BALANCER, core->name);
+	const struct obl_item *item = obl_mirror_find(&core->mirror, OBL_ITEM_BALANCER, core->name);
 	char key[OBL_KEY_MAX];
 
 	if (item && *item->value.alive == core->instance) {
@@ -165,7 +163,7 @@ static bool announce_start(struct obl_core *core)
 		return false;
 	}
 	obl_key_print(OBL_ITEM_BALANCER, core->name, key);
-	obl_plan_put(obl_work_plan(core), &core->mirror, key, obl_alive_write(core->instance), true);
+	obl_plan_put(obl_work_plan(core), &core->mirror, key, obl_alive_text(core->instance), true);
 	return obl_work_make(core, key, registered, NULL);
 }
 

@@ -40,8 +40,8 @@ void obl_ledger_carry(struct obl_ledger *ledger, const struct obl_ledger *from)
 	}
 }
 
-static bool device_add(struct obl_ledger_device *device,
-	const struct obl_reservation *reservation, const struct obl_holding *part)
+static bool device_add(struct obl_ledger_device *device, const struct obl_reservation *reservation,
+	const struct obl_holding *part)
 {
 	if (device->exclusive || (reservation->exclusive && device->sharers))
 		return false;
@@ -84,9 +84,8 @@ bool obl_ledger_subtract(struct obl_ledger *ledger, const struct obl_reservation
 
 		if (!device)
 			continue; /* it has left the server */
-		device->reserved -= reservation->exclusive
-			? device->reserved
-			: ob_min(device->reserved, part->memory);
+		device->reserved -= reservation->exclusive ? device->reserved
+							   : ob_min(device->reserved, part->memory);
 		device->share -= ob_min(device->share, reservation->share);
 		device->sharers -= device->sharers > 0;
 		device->exclusive = device->exclusive && !reservation->exclusive;

@@ -12,7 +12,8 @@
 #include "loadbalancer/balancer/values.h"
 
 /* An empty ledger of the server's devices. */
-void obl_ledger_begin(const struct obl_known_server *server, uint64_t fence, struct obl_ledger *ret);
+void obl_ledger_begin(
+	const struct obl_known_server *server, uint64_t fence, struct obl_ledger *ret);
 /* Takes over what is reserved on devices that both have. */
 void obl_ledger_carry(struct obl_ledger *ledger, const struct obl_ledger *from);
 /*

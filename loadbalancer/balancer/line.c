@@ -96,8 +96,8 @@ static uint32_t tenant_index(struct obl_core *core, struct obl_line *line, const
 }
 
 /* What a waiting request's quota says: it may have to wait although devices are free. */
-static bool blocked(struct obl_core *core, const struct obl_queued *entry,
-	const struct obl_request *request)
+static bool blocked(
+	struct obl_core *core, const struct obl_queued *entry, const struct obl_request *request)
 {
 	struct obl_quota quota;
 	struct obl_usage usage;

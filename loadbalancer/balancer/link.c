@@ -230,8 +230,8 @@ static void message_whole(struct obl_link *link)
 
 	link->credit--;
 	link->got = 0;
-	link->deadline = ob_clock_ns() +
-		(link->member ? OBL_LINK_MEMBER_MS : OBL_LINK_IDLE_MS) * OB_MS;
+	link->deadline =
+		ob_clock_ns() + (link->member ? OBL_LINK_MEMBER_MS : OBL_LINK_IDLE_MS) * OB_MS;
 	if (err) {
 		body_drop(link);
 		refuse_wrong(link, "a message that cannot be decoded");
@@ -281,14 +281,15 @@ static void read_messages(struct obl_link *link)
 			poll_for(link, link->events & ~UV_READABLE); /* until the sweep */
 			return;
 		}
-		n = link->stream.ops->recv(&link->stream, into + link->got, size - link->got, false);
+		n = link->stream.ops->recv(
+			&link->stream, into + link->got, size - link->got, false);
 		if (n <= 0) {
 			nothing_came(link, n);
 			return;
 		}
 		if (link->got == 0 && !link->body)
-			link->deadline = ob_min(
-				link->deadline, ob_clock_ns() + OBL_LINK_FIRST_MS * OB_MS);
+			link->deadline =
+				ob_min(link->deadline, ob_clock_ns() + OBL_LINK_FIRST_MS * OB_MS);
 		link->got += (size_t)n;
 		if (link->got < size)
 			continue;

@@ -25,19 +25,25 @@
 #include "transport/stream.h"
 #include "transport/tls.h"
 
-#define OBL_LINK_FIRST_MS    10000u /* until the first message is complete, and each later one */
+#define OBL_LINK_FIRST_MS    10000u  /* until the first message is complete, and each later one */
 #define OBL_LINK_IDLE_MS     120000u /* a client without a request */
-#define OBL_LINK_MEMBER_MS   15000u /* a server without a heartbeat: it connects again */
-#define OBL_LINK_SEND_MS     30000u /* a peer that takes no byte of what waits for it */
+#define OBL_LINK_MEMBER_MS   15000u  /* a server without a heartbeat: it connects again */
+#define OBL_LINK_SEND_MS     30000u  /* a peer that takes no byte of what waits for it */
 #define OBL_LINK_LINGER_MS   1000u
 #define OBL_LINK_FRAME_MAX   8192u /* bytes of a message before the peer is known as a server */
-#define OBL_LINK_OUT_MAX     (16u << 20) /* bytes that wait for one peer */
+#define OBL_LINK_OUT_MAX     (16u << 20)  /* bytes that wait for one peer */
 #define OBL_LINKS_OUT_MAX    (128u << 20) /* for all peers */
-#define OBL_LINK_RATE        20u /* messages a second, and how many may come at once */
+#define OBL_LINK_RATE        20u          /* messages a second, and how many may come at once */
 #define OBL_LINK_BURST       40u
 #define OBL_LINK_MEMBER_RATE 400u /* of a server: each order is answered */
 
-enum obl_link_state { OBL_LINK_PREFACE, OBL_LINK_MESSAGES, OBL_LINK_FLUSHING, OBL_LINK_LINGERING, OBL_LINK_CLOSED };
+enum obl_link_state {
+	OBL_LINK_PREFACE,
+	OBL_LINK_MESSAGES,
+	OBL_LINK_FLUSHING,
+	OBL_LINK_LINGERING,
+	OBL_LINK_CLOSED
+};
 
 struct obl_link;
 
@@ -95,8 +101,8 @@ struct obl_link *obl_link_new(struct obl_links *links, int fd, bool secure);
  */
 bool obl_link_send(struct obl_link *link, const struct obp_pool_message *message);
 /* Sends REFUSED. retry_ms: 0: not known. */
-void obl_link_refuse(struct obl_link *link, enum obp_pool_refusal code, uint64_t retry_ms,
-	const char *text);
+void obl_link_refuse(
+	struct obl_link *link, enum obp_pool_refusal code, uint64_t retry_ms, const char *text);
 /* No more messages; closes once everything was sent. */
 void obl_link_end(struct obl_link *link);
 /* It waits for nothing any more: the idle time-out begins. */

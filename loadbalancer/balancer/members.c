@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "loadbalancer/balancer/events.h"
 
-#define RETRY_MS (uint64_t)OBP_POOL_SILENT_MS
+#define RETRY_MS (uint64_t) OBP_POOL_SILENT_MS
 
 static bool recent(const struct obl_member *member, uint64_t now)
 {
@@ -42,8 +42,8 @@ bool obl_member_alive(const struct obl_member *member, uint64_t now_ns)
 
 /* ---- orders ---- */
 
-bool obl_member_order(struct obl_member *member, enum obp_pool_order_kind kind,
-	const uint8_t *id, uint64_t number, const char *text)
+bool obl_member_order(struct obl_member *member, enum obp_pool_order_kind kind, const uint8_t *id,
+	uint64_t number, const char *text)
 {
 	static struct obp_pool_message message;
 
@@ -122,7 +122,8 @@ static const char *join_wrong(const struct obp_pool_register *join, struct ob_ca
 	struct obl_labels labels;
 
 	if (!obl_name_valid(join->name))
-		return "a server's name has 1 to 63 letters, digits, '.', '_' and '-' (--pool-name)";
+		return "a server's name has 1 to 63 letters, digits, '.', '_' and '-' "
+		       "(--pool-name)";
 	if (!join->incarnation)
 		return "the registration has no incarnation";
 	if (!pin_good(join->pin))
@@ -148,8 +149,8 @@ static const char *alive_elsewhere(
 	return NULL;
 }
 
-static void refuse_twin(struct obl_core *core, struct obl_link *link, const char *name,
-	const char *balancer)
+static void refuse_twin(
+	struct obl_core *core, struct obl_link *link, const char *name, const char *balancer)
 {
 	char text[OBP_POOL_TEXT_MAX];
 
@@ -158,8 +159,8 @@ static void refuse_twin(struct obl_core *core, struct obl_link *link, const char
 		"was restarted, that ends within %u s; if they are two servers, give one another "
 		"name (--pool-name)",
 		name, balancer, OBP_POOL_SILENT_MS / 1000);
-	obl_event_add(core, "refused", name, "another server of this name is connected to %s",
-		balancer);
+	obl_event_add(
+		core, "refused", name, "another server of this name is connected to %s", balancer);
 	obl_link_refuse(link, OBP_POOL_LATER, RETRY_MS, text);
 	obl_link_end(link);
 }
@@ -173,8 +174,8 @@ static bool may_join(
 	struct obl_member *old;
 	const char *why, *elsewhere;
 
-	if (obl_auth_check(core->auth, link->address, join->token, OBL_RIGHT_SERVE, &identity,
-		    &cause)) {
+	if (obl_auth_check(
+		    core->auth, link->address, join->token, OBL_RIGHT_SERVE, &identity, &cause)) {
 		obl_link_refuse(link, OBP_POOL_DENIED, 0, cause.text);
 		obl_link_end(link);
 		return false;
@@ -285,9 +286,8 @@ const struct obp_pool_held *obl_member_held(
 	struct obp_pool_held key;
 
 	memcpy(key.id, id, sizeof key.id);
-	return member->n_held
-		? bsearch(&key, member->held, member->n_held, sizeof key, by_id)
-		: NULL;
+	return member->n_held ? bsearch(&key, member->held, member->n_held, sizeof key, by_id)
+			      : NULL;
 }
 
 void obl_member_beat(struct obl_member *member, struct obp_pool_beat *beat)

@@ -64,8 +64,8 @@ bool obl_member_alive(const struct obl_member *member, uint64_t now_ns);
 const struct obp_pool_held *obl_member_held(
 	const struct obl_member *member, const uint8_t id[OBP_RESERVATION_BYTES]);
 /* False: the connection does not take it. id may be NULL. */
-bool obl_member_order(struct obl_member *member, enum obp_pool_order_kind kind,
-	const uint8_t *id, uint64_t number, const char *text);
+bool obl_member_order(struct obl_member *member, enum obp_pool_order_kind kind, const uint8_t *id,
+	uint64_t number, const char *text);
 /* Orders VOID unless that was done in the last OBL_VOID_AGAIN_MS. */
 void obl_member_void(struct obl_member *member, const uint8_t id[OBP_RESERVATION_BYTES]);
 /* Tells the server what the operators want of it, if that has changed. */

@@ -40,13 +40,13 @@ static enum obl_item_kind kind_of(const char *key)
 /* Parses a value of a kind into memory of its own. NULL: it cannot be read, or no memory. */
 static void *value_new(enum obl_item_kind kind, const char *text)
 {
-#define READ(type, function)                           \
-	do {                                           \
+#define READ(type, function)                            \
+	do {                                            \
 		type *value = calloc(1, sizeof *value); \
-		if (value && function(text, value))    \
-			return value;                  \
-		free(value);                           \
-		return NULL;                           \
+		if (value && function(text, value))     \
+			return value;                   \
+		free(value);                            \
+		return NULL;                            \
 	} while (0)
 	switch (kind) {
 	case OBL_ITEM_SERVER:

@@ -16,9 +16,9 @@
 #include "loadbalancer/balancer/tenants.h"
 #include "loadbalancer/balancer/work.h"
 
-#define TRIES_MAX    64u  /* conflicts of one request with other balancers */
-#define OTHERS_MAX   64u  /* requests of other balancers that are passed over in one turn */
-#define FAILURE_MS   200u /* rest after a failed transaction */
+#define TRIES_MAX  64u  /* conflicts of one request with other balancers */
+#define OTHERS_MAX 64u  /* requests of other balancers that are passed over in one turn */
+#define FAILURE_MS 200u /* rest after a failed transaction */
 
 /* ---- the reservation of a choice ---- */
 
@@ -48,8 +48,7 @@ static uint64_t part_memory(struct obl_core *core, const struct obl_line *line,
 }
 
 static void reservation_fill(struct obl_core *core, const struct obl_line *line,
-	const struct obl_asker *asker, const struct obl_choice *choice,
-	struct obl_reservation *ret)
+	const struct obl_asker *asker, const struct obl_choice *choice, struct obl_reservation *ret)
 {
 	const struct obp_pool_ask *ask = &asker->entry.ask;
 	uint64_t now_s = obl_time_ms() / 1000;
@@ -87,8 +86,8 @@ static void reservation_fill(struct obl_core *core, const struct obl_line *line,
 }
 
 /* Adds what the tenant uses; only if it has a quota, or had one. False: the quota is used up. */
-static bool plan_usage(struct obl_core *core, struct obl_plan *plan,
-	const struct obl_asker *asker, const struct obl_reservation *r)
+static bool plan_usage(struct obl_core *core, struct obl_plan *plan, const struct obl_asker *asker,
+	const struct obl_reservation *r)
 {
 	const char *tenant = asker->entry.tenant;
 	struct obl_usage usage, more = obl_usage_of_reservation(r);
@@ -103,18 +102,17 @@ static bool plan_usage(struct obl_core *core, struct obl_plan *plan,
 	for (uint32_t i = 0; i < r->n_parts; i++)
 		request.memory = ob_max(request.memory, r->parts[i].memory);
 	if (limited &&
-		obl_quota_check(&quota, &usage, &request, r->priority, tenant, text,
-			sizeof text) != OBL_QUOTA_OK)
+		obl_quota_check(&quota, &usage, &request, r->priority, tenant, text, sizeof text) !=
+			OBL_QUOTA_OK)
 		return false;
 	obl_usage_add(&usage, &more);
 	obl_key_print(OBL_ITEM_TENANT, tenant, key);
-	obl_plan_put(plan, &core->mirror, key, obl_usage_write(&usage), false);
+	obl_plan_put(plan, &core->mirror, key, obl_usage_text(&usage), false);
 	return true;
 }
 
-static bool plan_ledgers(struct obl_core *core, struct obl_plan *plan,
-	const struct obl_line *line, const struct obl_choice *choice,
-	const struct obl_reservation *r)
+static bool plan_ledgers(struct obl_core *core, struct obl_plan *plan, const struct obl_line *line,
+	const struct obl_choice *choice, const struct obl_reservation *r)
 {
 	char key[OBL_KEY_MAX];
 
@@ -125,7 +123,7 @@ static bool plan_ledgers(struct obl_core *core, struct obl_plan *plan,
 		if (!obl_ledger_add(&ledger, r, &r->parts[p]))
 			return false;
 		obl_key_print(OBL_ITEM_LEDGER, r->parts[p].server, key);
-		obl_plan_put(plan, &core->mirror, key, obl_ledger_write(&ledger), false);
+		obl_plan_put(plan, &core->mirror, key, obl_ledger_text(&ledger), false);
 	}
 	return true;
 }
@@ -218,8 +216,8 @@ static void placed(
 			cause ? cause->text : "this balancer stops; ask another one");
 		obl_asker_refuse(asker, OBP_POOL_LATER, text);
 	} else if (++asker->tries >= TRIES_MAX) {
-		obl_asker_refuse(asker, OBP_POOL_LATER,
-			"other balancers were faster each time; try again");
+		obl_asker_refuse(
+			asker, OBP_POOL_LATER, "other balancers were faster each time; try again");
 	}
 }
 
@@ -246,7 +244,7 @@ static bool place_start(struct obl_core *core, struct obl_line *line, struct obl
 	obl_id_print(reservation.id, name);
 	obl_key_print(OBL_ITEM_RESERVATION, name, key);
 	obl_plan_expect(plan, key, 0);
-	obl_plan_put_plainly(plan, key, obl_reservation_write(&reservation), false);
+	obl_plan_put_plainly(plan, key, obl_reservation_text(&reservation), false);
 	if (obl_mirror_get(&core->mirror, asker->key))
 		obl_plan_delete_plainly(plan, asker->key);
 	if (!obl_work_make(core, key, placed, asker))
@@ -312,8 +310,8 @@ static void not_now_all(struct obl_core *core, struct obl_line *line)
 static bool answer_known(struct obl_core *core)
 {
 	for (struct obl_asker *a = core->askers; a; a = a->next) {
-		const struct obl_item *item = a->placing ? NULL
-							 : reservation_find(core, a->entry.ask.id);
+		const struct obl_item *item =
+			a->placing ? NULL : reservation_find(core, a->entry.ask.id);
 
 		if (item) {
 			answer(a, item->value.reservation);
@@ -349,7 +347,7 @@ static bool queue_start(struct obl_core *core)
 		if (a->looked && !a->placing && a->entry.ask.wait_s &&
 			!obl_mirror_get(&core->mirror, a->key)) {
 			obl_plan_put(obl_work_plan(core), &core->mirror, a->key,
-				obl_queued_write(&a->entry), true);
+				obl_queued_text(&a->entry), true);
 			return obl_work_make(core, a->key, queue_changed, NULL);
 		}
 	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_QUEUE); item;

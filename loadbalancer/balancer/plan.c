@@ -71,5 +71,6 @@ void obl_plan_delete(struct obl_plan *plan, const struct obl_mirror *mirror, con
 void obl_plan_apply(const struct obl_plan *plan, struct obl_mirror *mirror, uint64_t revision)
 {
 	for (uint32_t i = 0; i < plan->n_changes; i++)
-		obl_mirror_apply(mirror, plan->changes[i].key, plan->changes[i].value, revision, false);
+		obl_mirror_apply(
+			mirror, plan->changes[i].key, plan->changes[i].value, revision, false);
 }

@@ -12,7 +12,7 @@
 #include "loadbalancer/place.h"
 #include "loadbalancer/queue.h"
 
-#define POLICIES                                                                          \
+#define POLICIES                                                                         \
 	"binpack|spread|least-load|round-robin|weighted|least-connections|power-of-two|" \
 	"exclusive"
 
@@ -80,7 +80,8 @@ const struct ob_option obl_settings_table[] = {
 	{ OPTION("registry", OB_TEXT, registry), .arg = "WHERE",
 		.takes = "memory, static:FILE or etcd:URLS", .fallback = "memory",
 		.help = "where reservations are stored. memory: in this process, lost at its end. "
-			"static:FILE: in a file, for one balancer. etcd:http://a:2379,http://b:2379: "
+			"static:FILE: in a file, for one balancer. "
+			"etcd:http://a:2379,http://b:2379: "
 			"in etcd, for several balancers" },
 	{ OPTION("registry-prefix", OB_TEXT, registry_prefix), .arg = "TEXT", .takes = "a text",
 		.fallback = "outboard/", .help = "beginning of all keys in etcd" },
@@ -93,8 +94,8 @@ const struct ob_option obl_settings_table[] = {
 		.help = "its private key" },
 	{ OPTION("registry-user", OB_TEXT, registry_user), .arg = "NAME", .takes = "a user",
 		.help = "user of etcd's authentication" },
-	{ OPTION("registry-password", OB_FILE, registry_password), .arg = "FILE",
-		.takes = "a file", .help = "file with that user's password" },
+	{ OPTION("registry-password", OB_FILE, registry_password), .arg = "FILE", .takes = "a file",
+		.help = "file with that user's password" },
 	{ OPTION("ticket-key", OB_FILE, ticket_key), .arg = "FILE", .takes = "a file",
 		.fallback = "a new key at each start",
 		.help = "private key that signs tickets; the file is made if it does not exist" },
@@ -104,13 +105,12 @@ const struct ob_option obl_settings_table[] = {
 		.help = "how devices are chosen, unless a request names another policy" },
 	{ OPTION("max-sharers", OB_NUMBER, max_sharers), .arg = "N", .max = OBL_SHARERS_MAX,
 		.fallback = "0", .help = "reservations on one device; 0: no limit" },
-	{ OPTION("default-memory", OB_SIZE, default_memory), .arg = "SIZE",
-		.min = 1 << 20, .max = OBL_MEMORY_MAX,
-		.takes = "a size of at least 1 MiB, for example 8GiB",
+	{ OPTION("default-memory", OB_SIZE, default_memory), .arg = "SIZE", .min = 1 << 20,
+		.max = OBL_MEMORY_MAX, .takes = "a size of at least 1 MiB, for example 8GiB",
 		.fallback = "an eighth of the device, at least 1 GiB",
 		.help = "memory that a request without --vram reserves on each device" },
-	{ OPTION("max-waiting", OB_NUMBER, max_waiting), .arg = "N", .min = 1,
-		.max = OBL_QUEUE_MAX, .fallback = OB_VALUE_TEXT(OBL_WAITING_DEFAULT),
+	{ OPTION("max-waiting", OB_NUMBER, max_waiting), .arg = "N", .min = 1, .max = OBL_QUEUE_MAX,
+		.fallback = OB_VALUE_TEXT(OBL_WAITING_DEFAULT),
 		.help = "requests that wait at this balancer" },
 	{ OPTION("tenants", OB_FILE, tenants), .arg = "FILE", .takes = "a file",
 		.help = "quotas: lines such as 'alice gpus=4,memory=320GiB,weight=2'; the name * "

@@ -39,8 +39,8 @@ static enum ob_err read_lines(
 		limits += strspn(limits, " \t");
 		limits[strcspn(limits, " \t")] = '\0';
 		if (tenants->n == OBL_TENANTS_MAX)
-			return ob_cause_set(ret_cause, OB_ERR_LIMIT, "%.180s has more than %u lines",
-				file, OBL_TENANTS_MAX);
+			return ob_cause_set(ret_cause, OB_ERR_LIMIT,
+				"%.180s has more than %u lines", file, OBL_TENANTS_MAX);
 		if (strcmp(name, "*") != 0 && !obl_name_valid(name))
 			return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
 				"%.180s, line %u: '%.64s' is not a tenant's name", file, number,
@@ -53,8 +53,7 @@ static enum ob_err read_lines(
 	return OB_ERR_NONE;
 }
 
-enum ob_err obl_tenants_read(
-	const char *file, struct obl_tenants **ret, struct ob_cause *ret_cause)
+enum ob_err obl_tenants_read(const char *file, struct obl_tenants **ret, struct ob_cause *ret_cause)
 {
 	struct obl_tenants *tenants = calloc(1, sizeof *tenants);
 	FILE *in = fopen(file, "r");
@@ -80,8 +79,8 @@ void obl_tenants_free(struct obl_tenants *tenants)
 	free(tenants);
 }
 
-bool obl_tenants_nth(const struct obl_core *core, uint32_t i, const char **ret_name,
-	struct obl_quota *ret_quota)
+bool obl_tenants_nth(
+	const struct obl_core *core, uint32_t i, const char **ret_name, struct obl_quota *ret_quota)
 {
 	if (!core->tenants || i >= core->tenants->n)
 		return false;

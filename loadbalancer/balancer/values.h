@@ -14,15 +14,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "loadbalancer/balancer/names.h"
 #include "loadbalancer/quota.h"
 #include "protocol/pool.h"
 
-#define OBL_URLS_TEXT     (OBP_POOL_URLS_MAX * OBP_POOL_URL_MAX)
-#define OBL_MEMORY_MAX    (UINT64_C(1) << 50) /* bytes of one device: more is not believed */
-#define OBL_COUNT_MAX     1000000u            /* of sharers, GPUs, reservations */
-#define OBL_ID_TEXT       (2 * OBP_RESERVATION_BYTES + 1)
-#define OBL_EVENT_TEXT    256u
-#define OBL_EVENT_KIND    24u
+#define OBL_URLS_TEXT  (OBP_POOL_URLS_MAX * OBP_POOL_URL_MAX)
+#define OBL_MEMORY_MAX (UINT64_C(1) << 50) /* bytes of one device: more is not believed */
+#define OBL_COUNT_MAX  1000000u            /* of sharers, GPUs, reservations */
+#define OBL_EVENT_TEXT 256u
+#define OBL_EVENT_KIND 24u
 
 /* servers/NAME */
 struct obl_known_device {
@@ -59,8 +59,7 @@ struct obl_ledger {
 	struct obl_ledger_device devices[OBP_DEVICE_MAX];
 };
 
-/* reservations/ID */
-/* what a reservation holds on one server */
+/* What a reservation holds on one server. */
 struct obl_holding {
 	char server[OBP_POOL_NAME_MAX];
 	uint64_t incarnation, fence;
@@ -69,6 +68,7 @@ struct obl_holding {
 	uint8_t devices[OBP_DEVICE_MAX][16]; /* UUIDs, in the order that the program sees */
 };
 
+/* reservations/ID */
 struct obl_reservation {
 	uint8_t id[OBP_RESERVATION_BYTES];
 	char tenant[OBP_POOL_NAME_MAX];
@@ -104,8 +104,8 @@ struct obl_operator {
 
 /* events/NUMBER */
 struct obl_event {
-	uint64_t time_ms; /* since 1970 */
-	char kind[OBL_EVENT_KIND];   /* "joined" */
+	uint64_t time_ms;          /* since 1970 */
+	char kind[OBL_EVENT_KIND]; /* "joined" */
 	char subject[OBP_POOL_NAME_MAX];
 	char text[OBL_EVENT_TEXT];
 	uint32_t count; /* how many of them this one stands for */
@@ -116,31 +116,25 @@ struct obl_event {
  * memory, or the text would be longer than a value may be.
  */
 bool obl_known_server_read(const char *text, struct obl_known_server *ret);
-char *obl_known_server_write(const struct obl_known_server *server);
+char *obl_known_server_text(const struct obl_known_server *server);
 bool obl_ledger_read(const char *text, struct obl_ledger *ret);
-char *obl_ledger_write(const struct obl_ledger *ledger);
+char *obl_ledger_text(const struct obl_ledger *ledger);
 bool obl_reservation_read(const char *text, struct obl_reservation *ret);
-char *obl_reservation_write(const struct obl_reservation *reservation);
+char *obl_reservation_text(const struct obl_reservation *reservation);
 bool obl_queued_read(const char *text, struct obl_queued *ret);
-char *obl_queued_write(const struct obl_queued *queued);
+char *obl_queued_text(const struct obl_queued *queued);
 /* tenants/NAME */
 bool obl_usage_read(const char *text, struct obl_usage *ret);
-char *obl_usage_write(const struct obl_usage *usage);
+char *obl_usage_text(const struct obl_usage *usage);
 /* quotas/NAME */
 bool obl_limits_read(const char *text, struct obl_quota *ret);
-char *obl_limits_write(const struct obl_quota *limits);
+char *obl_limits_text(const struct obl_quota *limits);
 bool obl_operator_read(const char *text, struct obl_operator *ret);
-char *obl_operator_write(const struct obl_operator *state);
+char *obl_operator_text(const struct obl_operator *state);
 /* alive/NAME/BALANCER: the server's incarnation */
 bool obl_alive_read(const char *text, uint64_t *ret_incarnation);
-char *obl_alive_write(uint64_t incarnation);
+char *obl_alive_text(uint64_t incarnation);
 bool obl_event_read(const char *text, struct obl_event *ret);
-char *obl_event_write(const struct obl_event *event);
-
-/* A name of a server, tenant or balancer: 1 to 63 of letters, digits, '.', '_' and '-'; no '.' first. */
-bool obl_name_valid(const char *name);
-void obl_id_print(const uint8_t id[OBP_RESERVATION_BYTES], char ret_text[OBL_ID_TEXT]);
-/* False: not 32 hexadecimal digits. */
-bool obl_id_parse(const char *text, uint8_t ret_id[OBP_RESERVATION_BYTES]);
+char *obl_event_text(const struct obl_event *event);
 
 #endif

@@ -58,8 +58,8 @@ static void looked(void *user, enum ob_err err, const struct ob_cause *cause,
 	finish(core, OBL_STALE, NULL);
 }
 
-static void conflict(struct obl_core *core, const struct obl_entry *current, uint32_t n,
-	uint64_t revision)
+static void conflict(
+	struct obl_core *core, const struct obl_entry *current, uint32_t n, uint64_t revision)
 {
 	struct obl_work *work = &core->work;
 	unsigned most = ob_min(1u << ob_min(work->stale, 10u), REST_MAX_MS);
@@ -82,7 +82,8 @@ static void answered(void *user, enum ob_err err, const struct ob_cause *cause, 
 	struct obl_core *core = user;
 	struct obl_work *work = &core->work;
 
-	if (err && obl_txn_unknown(err) && err != OB_ERR_CLOSED && core->registry && !core->stopping) {
+	if (err && obl_txn_unknown(err) && err != OB_ERR_CLOSED && core->registry &&
+		!core->stopping) {
 		core->registry->ops->range(core->registry, work->look, looked, core);
 		return;
 	}
