@@ -50,6 +50,16 @@ static bool same_server(const struct obl_known_server *a, const struct obl_known
 	return true;
 }
 
+/* A ledger needs to tell the devices from each other. */
+static bool twice(const struct obl_known_server *known)
+{
+	for (uint32_t i = 0; i < known->n_devices; i++)
+		for (uint32_t j = 0; j < i; j++)
+			if (memcmp(known->devices[i].uuid, known->devices[j].uuid, 16) == 0)
+				return true;
+	return false;
+}
+
 static void alive_key(const struct obl_core *core, const char *name, char ret_key[OBL_KEY_MAX])
 {
 	char both[2 * OBP_POOL_NAME_MAX];
@@ -101,6 +111,12 @@ static bool member_start(struct obl_core *core, struct obl_member *member)
 	if (member->silent || !member->beat_ns || member->load.n_devices == 0)
 		return false;
 	known_of(member, &known);
+	if (twice(&known)) {
+		obl_link_refuse(member->link, OBP_POOL_INVALID, 0,
+			"two of the server's devices have the same UUID");
+		obl_link_end(member->link); /* frees the member */
+		return false;
+	}
 	current = server && ledger && same_server(server->value.server, &known) &&
 		ledger->value.ledger->incarnation == member->incarnation;
 	alive_key(core, member->name, key);
@@ -169,10 +185,14 @@ static bool announce_start(struct obl_core *core)
 
 bool obl_members_start(struct obl_core *core)
 {
+	struct obl_member *next;
+
 	if (announce_start(core))
 		return true;
-	for (struct obl_member *m = core->members; m; m = m->next)
+	for (struct obl_member *m = core->members; m; m = next) {
+		next = m->next;
 		if (member_start(core, m))
 			return true;
+	}
 	return alive_start(core);
 }

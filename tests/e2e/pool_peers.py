@@ -152,8 +152,12 @@ class Member:
         self.lock = threading.Lock()
         self.links, self.stop = {}, threading.Event()
         self.beating = beats
+        self.join(*urls)
+
+    def join(self, *urls):
         for url in urls:
             threading.Thread(target=self.run, args=(url,), daemon=True).start()
+        return self
 
     # ---- messages ----
 
@@ -192,6 +196,8 @@ class Member:
         while message := link.receive():
             if message['type'] == ORDER:
                 self.obey(link, message)
+            else:
+                self.refused.append(message)
         link.close()
         beats.join()
 
