@@ -205,6 +205,8 @@ static void time_out(struct obl_asker *asker)
 	if (!asker->core->usable || !asker->core->synced)
 		snprintf(text, sizeof text, "the pool's registry cannot be used: %.900s",
 			asker->core->unusable);
+	else if (!asker->looked)
+		snprintf(text, sizeof text, "the pool's registry does not answer in time");
 	else
 		snprintf(text, sizeof text, "it waited for %u s (--wait-for): %.900s",
 			asker->entry.ask.wait_s,

@@ -134,7 +134,7 @@ static bool orphans_start(struct obl_core *core)
 bool obl_credits_start(struct obl_core *core)
 {
 	for (struct obl_member *m = core->members; m; m = m->next)
-		for (uint32_t i = 0; i < m->n_held; i++) {
+		for (uint32_t i = 0; m->n_ended && i < m->n_held; i++) {
 			const struct obl_item *item;
 			int part;
 
@@ -254,6 +254,7 @@ void obl_credits_obeyed(struct obl_member *member, const struct obp_pool_obeyed 
 	held = (struct obp_pool_held *)obl_member_held(member, obeyed->id);
 	if (held) {
 		held->state = obeyed->result;
+		member->n_ended++;
 	} else if (member->n_held < HELD_MAX) {
 		held = realloc(member->held, (member->n_held + 1) * sizeof *held);
 		if (!held)
@@ -262,6 +263,7 @@ void obl_credits_obeyed(struct obl_member *member, const struct obp_pool_obeyed 
 		held[member->n_held] = (struct obp_pool_held){ .state = obeyed->result };
 		memcpy(held[member->n_held].id, obeyed->id, OBP_RESERVATION_BYTES);
 		member->n_held++;
+		member->n_ended++;
 		qsort(member->held, member->n_held, sizeof *held, by_id);
 	}
 	member->core->wake(member->core);
