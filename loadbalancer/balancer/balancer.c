@@ -147,8 +147,10 @@ static void mirror_changed(void *user, const struct obl_item *item)
 	struct obl_member *member;
 	char name[OBP_POOL_NAME_MAX];
 
-	if (item->kind == OBL_ITEM_SERVER)
+	if (item->kind == OBL_ITEM_SERVER) {
 		core->orphans = true;
+		core->hold.active &= !item->gone; /* it names servers by their place in the list */
+	}
 	if (item->kind == OBL_ITEM_ALIVE)
 		core->check_alive = true;
 	if (item->kind == OBL_ITEM_ALIVE || item->kind == OBL_ITEM_SERVER) {
