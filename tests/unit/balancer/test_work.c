@@ -81,6 +81,12 @@ static void end(struct obl_core *c)
 	obl_mirror_fini(&c->mirror);
 }
 
+static void loop_end(void)
+{
+	uv_run(&loop, UV_RUN_DEFAULT);
+	CHECK_INT(uv_loop_close(&loop), 0);
+}
+
 static void done(
 	struct obl_core *c, void *user, enum obl_outcome result, const struct ob_cause *cause)
 {
