@@ -85,6 +85,7 @@ static void loop_end(void)
 {
 	uv_run(&loop, UV_RUN_DEFAULT);
 	CHECK_INT(uv_loop_close(&loop), 0);
+	uv_library_shutdown(); /* its own descriptors */
 }
 
 static void done(
