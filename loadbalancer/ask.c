@@ -287,6 +287,8 @@ void obl_server_from(const struct obl_answer *answer, struct obl_server *ret)
 		.sessions = load->sessions,
 		.max_sessions = load->max_sessions,
 		.busy = load->busy,
+		.cuda = load->cuda_version,
+		.name = answer->url,
 		.link_ns = answer->took_ns,
 		.n_devices = ob_min(load->n_devices, OBL_DEVICES_MAX) };
 	for (uint32_t i = 0; i < ret->n_devices; i++) {
@@ -295,12 +297,16 @@ void obl_server_from(const struct obl_answer *answer, struct obl_server *ret)
 
 		memcpy(to->name, from->name, sizeof to->name);
 		to->total = from->total;
-		to->used = from->used;
+		to->reserved = from->used;
 		to->units = from->units;
 		to->clock_mhz = from->clock_khz / 1000;
 		to->sharers = from->sharers;
-		to->soft = from->ptx_only || strcmp(load->driver, "dryrun") == 0;
+		to->capability = (uint16_t)ob_min(from->capability, UINT16_MAX);
+		to->busy = (uint16_t)ob_min(load->busy, UINT16_MAX); /* known for all together */
+		to->kind = from->ptx_only || strcmp(load->driver, "dryrun") == 0 ? OBL_SOFTWARE
+										 : OBL_GPU;
 	}
+	obl_server_score(ret);
 }
 
 _Static_assert(OBL_NAME_MAX == OBP_LOAD_NAME_MAX, "device names are copied");
@@ -324,10 +330,10 @@ static enum ob_err pick(const struct obl_answer *answers, uint32_t n,
 	for (uint32_t i = 0; i < n; i++)
 		obl_server_from(&answers[i], &servers[i]);
 	if (obl_place(servers, n, request, policy, &state, &choice)) {
-		*ret_index = choice.server;
+		*ret_index = choice.parts[0].server;
 		return OB_ERR_NONE;
 	}
-	obl_explain(&choice, request, text, sizeof text);
+	obl_explain(&choice, servers, request, text, sizeof text);
 	return ob_cause_set(ret_cause,
 		choice.left_out[OBL_DEAD] == n ? OB_ERR_CONNECT : OB_ERR_REFUSED,
 		"none of the %u servers can take this session: %s. 'outboard check --server LIST' "

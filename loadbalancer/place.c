@@ -2,193 +2,15 @@
 /* Copyright The Outboard Authors */
 #include "loadbalancer/place.h"
 
-#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/check.h"
 #include "base/text.h"
-
-#define GIB (1024.0 * 1024 * 1024)
-
-static const char *const policy_names[OBL_POLICY_COUNT] = {
-#define X(name, text, what) text,
-	OBL_POLICY_LIST(X)
-#undef X
-};
-
-const char *obl_policy_name(enum obl_policy policy)
-{
-	return (unsigned)policy < OBL_POLICY_COUNT ? policy_names[policy] : "?";
-}
-
-bool obl_policy_parse(const char *text, enum obl_policy *ret)
-{
-	for (unsigned i = 0; i < OBL_POLICY_COUNT; i++)
-		if (strcmp(text, policy_names[i]) == 0) {
-			*ret = (enum obl_policy)i;
-			return true;
-		}
-	return false;
-}
-
-/* ---- score and load of a device ---- */
-
-double obl_device_score(const struct obl_server *server, uint32_t index)
-{
-	const struct obl_device *device = &server->devices[index];
-	/*
-	 * Geometric mean: both compute and memory count, and neither makes up for a lack of the
-	 * other.
-	 */
-	double compute = sqrt(ob_max(device->units, 1u) * (ob_max(device->clock_mhz, 1u) / 1000.0));
-	double memory = sqrt(ob_max((double)device->total / GIB, 1.0));
-	double score = compute * memory;
-
-	/*
-	 * A round trip of 100 us halves the score, as it does the speed of a program with many
-	 * short calls; so does a rate of 1 GB/s, for large copies.
-	 */
-	if (server->link_ns)
-		score *= 2.0 / (1.0 + (double)server->link_ns / 100e3);
-	if (server->link_bytes_s)
-		score *= 2.0 / (1.0 + 1e9 / (double)server->link_bytes_s);
-	return device->soft ? score / 100 : score;
-}
-
-double obl_device_load(const struct obl_server *server, uint32_t index)
-{
-	const struct obl_device *device = &server->devices[index];
-	double memory = device->total ? (double)device->used / (double)device->total : 0;
-
-	/* Current work counts most; idle sessions may begin to work at any time. */
-	return server->busy / 1000.0 + 0.5 * memory + 0.1 * device->sharers;
-}
-
-static double server_load(const struct obl_server *server, uint32_t device)
-{
-	return server->n_devices ? obl_device_load(server, device)
-				 : server->busy / 1000.0 + 0.1 * server->sessions;
-}
-
-static uint64_t device_free(const struct obl_device *device)
-{
-	return device->total > device->used ? device->total - device->used : 0;
-}
-
-/* ---- the filter ---- */
-
-static bool type_is(const struct obl_device *device, const char *type)
-{
-	return !type[0] || strcasestr(device->name, type);
-}
-
-static enum obl_fit device_fits(
-	const struct obl_device *device, const struct obl_request *request, enum obl_policy policy)
-{
-	if (!type_is(device, request->type))
-		return OBL_NO_TYPE;
-	if (device->units < request->min_units)
-		return OBL_NO_UNITS;
-	if (device->total && device_free(device) < request->memory)
-		return OBL_NO_MEMORY;
-	if (device->held || (policy == OBL_EXCLUSIVE && device->sharers) ||
-		(request->max_sharers && device->sharers >= request->max_sharers))
-		return OBL_SHARED;
-	return OBL_FITS;
-}
-
-/* Below 0: a is better under the policy; ties are resolved by score, then by index. */
-static double device_compare(const struct obl_server *sa, uint32_t a, const struct obl_server *sb,
-	uint32_t b, enum obl_policy policy)
-{
-	const struct obl_device *da = &sa->devices[a], *db = &sb->devices[b];
-	double order = 0;
-
-	switch (policy) {
-	case OBL_BINPACK:
-		/*
-		 * GPUs before software devices, those with room for sharers before crowded ones,
-		 * then the tightest fit.
-		 */
-		order = (double)da->soft - db->soft;
-		if (order == 0)
-			order = (double)(da->sharers >= OBL_SHARERS_PREFERRED) -
-				(db->sharers >= OBL_SHARERS_PREFERRED);
-		if (order == 0)
-			order = (double)device_free(da) - (double)device_free(db);
-		break;
-	case OBL_SPREAD:
-		order = (double)da->soft - db->soft;
-		if (order == 0)
-			order = (double)da->sharers - db->sharers;
-		if (order == 0)
-			order = (double)device_free(db) - (double)device_free(da);
-		break;
-	case OBL_EXCLUSIVE:
-		order = (double)da->soft - db->soft;
-		/* the smallest that suffices: leave larger ones for larger requests */
-		if (order == 0)
-			order = (double)da->total - (double)db->total;
-		break;
-	case OBL_LEAST_CONNECTIONS:
-		order = (double)sa->sessions - sb->sessions;
-		if (order == 0)
-			order = server_load(sa, a) - server_load(sb, b);
-		break;
-	default:
-		/*
-		 * A software device counts as busy: an idle CPU is slower than a GPU with a little
-		 * work.
-		 */
-		order = server_load(sa, a) + 2.0 * da->soft - server_load(sb, b) - 2.0 * db->soft;
-		break;
-	}
-	return order != 0 ? order : obl_device_score(sb, b) - obl_device_score(sa, a);
-}
-
-enum obl_fit obl_fits(const struct obl_server *server, const struct obl_request *request,
-	enum obl_policy policy, uint32_t *ret_device)
-{
-	enum obl_fit reason = OBL_REASONS;
-	bool any = false;
-
-	*ret_device = 0;
-	if (!server->alive)
-		return OBL_DEAD;
-	if (server->draining)
-		return OBL_DRAINING;
-	if (server->sessions >= server->max_sessions)
-		return OBL_FULL;
-	/* the devices are unknown: type and exclusive use cannot be guaranteed */
-	if (server->n_devices == 0)
-		return request->type[0]                               ? OBL_NO_TYPE
-			: policy == OBL_EXCLUSIVE && server->sessions ? OBL_SHARED
-								      : OBL_FITS;
-	for (uint32_t i = 0; i < ob_min(server->n_devices, OBL_DEVICES_MAX); i++) {
-		enum obl_fit one = device_fits(&server->devices[i], request, policy);
-
-		if (one == OBL_FITS &&
-			(!any || device_compare(server, i, server, *ret_device, policy) < 0)) {
-			*ret_device = i;
-			any = true;
-		}
-		if (!any && (reason == OBL_REASONS || one > reason))
-			reason = one; /* report the reason of the device that passed most filters */
-	}
-	return any ? OBL_FITS : reason;
-}
+#include "loadbalancer/filter.h"
 
 /* ---- the policies ---- */
-
-struct fitting {
-	const struct obl_server *servers;
-	enum obl_policy policy;
-	uint32_t n;
-	uint16_t server[OBL_SERVERS_MAX];
-	uint8_t device[OBL_SERVERS_MAX];
-};
 
 /* Steele, Lea, Flood: SplitMix64. */
 static uint64_t random_next(uint64_t *state)
@@ -206,154 +28,448 @@ static uint32_t random_below(uint64_t *state, uint32_t n)
 	return (uint32_t)((random_next(state) >> 32) * n >> 32);
 }
 
-static double compare(const struct fitting *f, uint32_t a, uint32_t b)
-{
-	const struct obl_server *sa = &f->servers[f->server[a]], *sb = &f->servers[f->server[b]];
+/* Chooses among the servers that are offered to it, one after the other. */
+struct picker {
+	const struct obl_search *search;
+	struct obl_state *state;
+	uint32_t seen, equal, turn;
+	double weights;
+	struct obl_rank best, other; /* other: the second sample of POWER_OF_TWO */
+};
 
-	return device_compare(sa, f->device[a], sb, f->device[b], f->policy);
+static int rank_compare(struct picker *p, struct obl_rank *a, struct obl_rank *b)
+{
+	const struct obl_server *servers = p->search->servers;
+
+	if (a->first != b->first)
+		return a->first < b->first ? -1 : 1;
+	if (p->search->view == OBL_VIEW_CLAIM)
+		return 0;
+	a->second = obl_rank_second(p->search, &servers[a->server], a->device);
+	b->second = obl_rank_second(p->search, &servers[b->server], b->device);
+	return a->second == b->second ? 0 : a->second < b->second ? -1 : 1;
 }
 
 /*
  * The best; among equal ones a random one, so that clients with the same data do not all choose the
  * first.
  */
-static uint32_t pick_best(const struct fitting *f, uint64_t *random)
+static void offer_best(struct picker *p, struct obl_rank *rank)
 {
-	uint32_t best = 0, equal = 1;
+	int order = p->seen == 1 ? -1 : rank_compare(p, rank, &p->best);
 
-	for (uint32_t i = 1; i < f->n; i++) {
-		double order = compare(f, i, best);
+	if (order < 0)
+		p->equal = 1;
+	if (order < 0 || (order == 0 && random_below(&p->state->random, ++p->equal) == 0))
+		p->best = *rank;
+}
 
-		if (order < 0) {
-			best = i;
-			equal = 1;
-		} else if (order == 0 && random_below(random, ++equal) == 0) {
-			best = i;
-		}
+/* Each with the probability of its weight, in one pass. */
+static void offer_weighted(struct picker *p, const struct obl_rank *rank)
+{
+	const struct obl_server *server = &p->search->servers[rank->server];
+	float score = server->n_devices ? server->devices[rank->device].score : 1;
+	double weight = server->weight ? server->weight : score > 0 ? (double)score : 1;
+
+	p->weights += weight;
+	if ((double)(random_next(&p->state->random) >> 11) / 9007199254740992.0 * p->weights <
+			weight ||
+		p->seen == 1)
+		p->best = *rank;
+}
+
+/* Two servers, each pair with the same probability (reservoir sampling). */
+static void offer_of_two(struct picker *p, const struct obl_rank *rank)
+{
+	uint32_t slot = p->seen <= 2 ? p->seen - 1 : random_below(&p->state->random, p->seen);
+
+	if (slot == 0)
+		p->best = *rank;
+	else if (slot == 1)
+		p->other = *rank;
+}
+
+static void offer(struct picker *p, struct obl_rank *rank)
+{
+	p->seen++;
+	if (p->search->view == OBL_VIEW_CLAIM) {
+		offer_best(p, rank);
+		return;
 	}
-	return best;
+	switch (p->search->policy) {
+	case OBL_ROUND_ROBIN: /* the first at or after the turn, else the first of all */
+		if (p->seen == 1 || (rank->server >= p->turn && p->best.server < p->turn))
+			p->best = *rank;
+		break;
+	case OBL_WEIGHTED:
+		offer_weighted(p, rank);
+		break;
+	case OBL_POWER_OF_TWO:
+		offer_of_two(p, rank);
+		break;
+	default:
+		offer_best(p, rank);
+		break;
+	}
+}
+
+/* Ends the choice: *ret. A server that did not fit keeps its position in the round. */
+static bool picked(struct picker *p, struct obl_rank *ret)
+{
+	if (p->seen == 0)
+		return false;
+	*ret = p->best;
+	if (p->search->view == OBL_VIEW_CLAIM)
+		return true;
+	if (p->search->policy == OBL_ROUND_ROBIN)
+		p->state->turn = (uint64_t)p->best.server + 1;
+	if (p->search->policy == OBL_POWER_OF_TWO && p->seen > 1) {
+		int order = rank_compare(p, &p->other, &p->best);
+
+		if (order < 0 || (order == 0 && random_below(&p->state->random, 2)))
+			*ret = p->other;
+	}
+	return true;
+}
+
+/* ---- parts ---- */
+
+/* The largest number of devices that servers_max servers can give; *counts: what each can. */
+static uint32_t count_devices(const struct obl_search *s, uint8_t counts[OBL_SERVERS_MAX])
+{
+	uint32_t of[OBL_DEVICES_MAX + 1] = { 0 }, total = 0, left = s->parts_max;
+	uint8_t devices[OBL_DEVICES_MAX];
+	uint64_t sum;
+
+	for (uint32_t i = 0; i < s->n; i++) {
+		counts[i] = 0;
+		if (obl_server_reason(s, i) != OBL_FITS)
+			continue;
+		if (s->servers[i].n_devices)
+			counts[i] = (uint8_t)obl_rank_many(s, i, 0, devices, &sum);
+		else
+			counts[i] =
+				!s->software && obl_unknown_reason(s, &s->servers[i]) == OBL_FITS;
+		of[counts[i]]++;
+	}
+	for (uint32_t k = OBL_DEVICES_MAX; k && left; k--) {
+		total += k * ob_min(of[k], left);
+		left -= ob_min(of[k], left);
+	}
+	return total;
+}
+
+/* Chooses a server for one device. */
+static bool choose_one(const struct obl_search *s, struct obl_state *state, struct obl_part *ret)
+{
+	struct picker picker = { .search = s, .state = state };
+	struct obl_rank rank;
+
+	picker.turn = (uint32_t)(state->turn % s->n);
+	for (uint32_t i = 0; i < s->n; i++)
+		if (obl_server_reason(s, i) == OBL_FITS && obl_rank_one(s, i, &rank))
+			offer(&picker, &rank);
+	if (!picked(&picker, &rank))
+		return false;
+	*ret = (struct obl_part){ .server = rank.server,
+		.n = s->servers[rank.server].n_devices ? 1 : 0,
+		.devices = { (uint8_t)rank.device } };
+	return true;
+}
+
+/* Chooses a server for k devices among those that have so many. */
+static void choose_many(const struct obl_search *s, const uint8_t *counts, uint32_t k,
+	struct obl_state *state, struct obl_part *ret)
+{
+	struct picker picker = { .search = s, .state = state };
+	uint8_t devices[OBL_DEVICES_MAX] = { 0 };
+	struct obl_rank rank;
+	uint64_t sum;
+
+	picker.turn = (uint32_t)(state->turn % s->n);
+	for (uint32_t i = 0; i < s->n; i++) {
+		if (counts[i] < k)
+			continue;
+		rank = (struct obl_rank){ .server = i };
+		if (s->servers[i].n_devices)
+			obl_rank_many(s, i, k, devices, &rank.first);
+		rank.device = devices[0];
+		offer(&picker, &rank);
+	}
+	picked(&picker, &rank);
+	*ret = (struct obl_part){ .server = rank.server,
+		.n = s->servers[rank.server].n_devices ? k : 0 };
+	if (ret->n)
+		obl_rank_many(s, rank.server, k, ret->devices, &sum);
+}
+
+static void devices_sort(struct obl_part *part)
+{
+	for (uint32_t i = 1; i < part->n; i++)
+		for (uint32_t k = i; k && part->devices[k - 1] > part->devices[k]; k--) {
+			uint8_t device = part->devices[k];
+
+			part->devices[k] = part->devices[k - 1];
+			part->devices[k - 1] = device;
+		}
 }
 
 /*
- * The first fitting server at or after the turn, which then moves behind it: a server that did not
- * fit keeps its position.
+ * Several devices. Taking the server that has most of them, until one has all that are left, gives
+ * the smallest number of servers.
  */
-static uint32_t pick_turn(const struct fitting *f, uint32_t n, uint64_t *turn)
+static bool place_many(const struct obl_search *s, struct obl_state *state, struct obl_choice *ret)
 {
-	uint32_t at = (uint32_t)(*turn % n), pick = 0;
+	uint8_t counts[OBL_SERVERS_MAX];
+	uint32_t left = s->need;
 
-	for (uint32_t i = 0; i < f->n; i++)
-		if (f->server[i] >= at) {
-			pick = i;
-			break;
-		}
-	*turn = (uint64_t)f->server[pick] + 1;
-	return pick;
-}
+	if (count_devices(s, counts) < s->need)
+		return false;
+	while (left) {
+		struct obl_part *part = &ret->parts[ret->n_parts++];
+		uint32_t k = 0;
 
-static double weight_of(const struct fitting *f, uint32_t i)
-{
-	const struct obl_server *server = &f->servers[f->server[i]];
-
-	if (server->weight)
-		return server->weight;
-	return server->n_devices ? obl_device_score(server, f->device[i]) : 1;
-}
-
-static uint32_t pick_weighted(const struct fitting *f, uint64_t *random)
-{
-	double total = 0, at;
-
-	for (uint32_t i = 0; i < f->n; i++)
-		total += weight_of(f, i);
-	at = (double)(random_next(random) >> 11) / 9007199254740992.0 * total;
-	for (uint32_t i = 0; i < f->n; i++) {
-		at -= weight_of(f, i);
-		if (at < 0)
-			return i;
+		for (uint32_t i = 0; i < s->n; i++)
+			k = ob_max(k, counts[i]);
+		k = ob_min(k, left);
+		choose_many(s, counts, k, state, part);
+		devices_sort(part);
+		counts[part->server] = 0;
+		left -= k;
 	}
-	return f->n - 1; /* after rounding errors */
+	return true;
 }
 
-static uint32_t pick_of_two(const struct fitting *f, uint64_t *random)
+/* GPUs, or else software devices. */
+static bool place_any(struct obl_search *s, struct obl_state *state, struct obl_choice *ret)
 {
-	uint32_t a = random_below(random, f->n), b;
+	if (s->n == 0 || s->need > OBL_GPUS_MAX)
+		return false;
+	for (int software = 0; software < 2; software++) {
+		s->software = software;
+		if (s->need > 1 ? place_many(s, state, ret) : choose_one(s, state, ret->parts)) {
+			ret->n_parts = ob_max(ret->n_parts, 1u);
+			return true;
+		}
+	}
+	return false;
+}
 
-	if (f->n == 1)
-		return 0;
-	b = random_below(random, f->n - 1);
-	b += b >= a;
-	return compare(f, b, a) < 0 ? b : a;
+/* ---- why not ---- */
+
+static uint32_t most_of(struct obl_search *s)
+{
+	uint8_t counts[OBL_SERVERS_MAX];
+	uint32_t hard, soft;
+
+	s->software = false;
+	hard = count_devices(s, counts);
+	s->software = true;
+	soft = count_devices(s, counts);
+	return ob_max(hard, soft);
+}
+
+static void nearest_note(
+	const struct obl_search *s, uint32_t i, uint32_t d, bool kept, struct obl_choice *ret)
+{
+	const struct obl_device *device = &s->servers[i].devices[d];
+
+	if (kept || device->held || device->sharers >= s->sharers_most ||
+		device->share > s->share_most || obl_device_free(device) <= ret->nearest.bytes)
+		return;
+	ret->nearest.server = i;
+	ret->nearest.device = d;
+	ret->nearest.bytes = obl_device_free(device);
+}
+
+static void reasons_count(const struct obl_search *s, struct obl_choice *ret)
+{
+	for (uint32_t i = 0; i < s->n; i++) {
+		const struct obl_server *server = &s->servers[i];
+		enum obl_fit reason = obl_server_reason(s, i);
+		uint32_t kept = obl_kept_of(s, i);
+
+		if (reason != OBL_FITS || server->n_devices == 0) {
+			reason = reason != OBL_FITS ? reason : obl_unknown_reason(s, server);
+			ret->left_out[reason]++;
+			continue;
+		}
+		for (uint32_t d = 0; d < ob_min(server->n_devices, OBL_DEVICES_MAX); d++) {
+			reason = obl_device_reason(s, &server->devices[d], kept >> d & 1);
+			ret->left_out[reason]++;
+			if (reason == OBL_NO_MEMORY)
+				nearest_note(s, i, d, kept >> d & 1, ret);
+		}
+	}
+}
+
+bool obl_place_try(const struct obl_server *servers, uint32_t n, const struct obl_request *request,
+	enum obl_policy policy, struct obl_state *state, struct obl_choice *ret)
+{
+	struct obl_search s = obl_search_of(servers, n, request, policy, OBL_VIEW_NOW);
+
+	*ret = (struct obl_choice){ .outlook = OBL_PLACED };
+	if (place_any(&s, state, ret))
+		return true;
+	*ret = (struct obl_choice){ .outlook = OBL_LATER };
+	return false;
 }
 
 bool obl_place(const struct obl_server *servers, uint32_t n, const struct obl_request *request,
 	enum obl_policy policy, struct obl_state *state, struct obl_choice *ret)
 {
-	struct fitting fitting = { .servers = servers, .policy = policy };
-	uint32_t device, pick;
+	struct obl_search s = obl_search_of(servers, n, request, policy, OBL_VIEW_NOW);
 
-	*ret = (struct obl_choice){ .server = 0 };
-	n = ob_min(n, OBL_SERVERS_MAX);
-	for (uint32_t i = 0; i < n; i++) {
-		enum obl_fit reason = obl_fits(&servers[i], request, policy, &device);
-
-		ret->left_out[reason]++;
-		if (reason == OBL_FITS) {
-			fitting.server[fitting.n] = (uint16_t)i;
-			fitting.device[fitting.n++] = (uint8_t)device;
-		} else if (reason == OBL_NO_MEMORY) {
-			for (uint32_t k = 0; k < ob_min(servers[i].n_devices, OBL_DEVICES_MAX); k++)
-				ret->most_free =
-					ob_max(ret->most_free, device_free(&servers[i].devices[k]));
-		}
-	}
-	if (fitting.n == 0)
-		return false;
-	switch (policy) {
-	case OBL_ROUND_ROBIN:
-		pick = pick_turn(&fitting, n, &state->turn);
-		break;
-	case OBL_WEIGHTED:
-		pick = pick_weighted(&fitting, &state->random);
-		break;
-	case OBL_POWER_OF_TWO:
-		pick = pick_of_two(&fitting, &state->random);
-		break;
-	default:
-		pick = pick_best(&fitting, &state->random);
-		break;
-	}
-	ret->server = fitting.server[pick];
-	ret->device = fitting.device[pick];
-	return true;
+	if (obl_place_try(servers, n, request, policy, state, ret))
+		return true;
+	reasons_count(&s, ret);
+	ret->most = most_of(&s);
+	s.view = OBL_VIEW_EMPTY;
+	ret->most_ever = most_of(&s);
+	ret->outlook = ret->most_ever < s.need || s.need > OBL_GPUS_MAX ? OBL_CAPACITY : OBL_LATER;
+	return false;
 }
 
-void obl_explain(const struct obl_choice *choice, const struct obl_request *request, char *ret_text,
-	size_t size)
+/* ---- claims ---- */
+
+bool obl_claim(const struct obl_server *servers, uint32_t n, const struct obl_request *request,
+	struct obl_choice *ret)
 {
-	static const char *const texts[OBL_REASONS] = {
-		[OBL_FITS] = "fit",
-		[OBL_DEAD] = "do not answer",
-		[OBL_DRAINING] = "are shutting down",
-		[OBL_FULL] = "are full",
-		[OBL_NO_TYPE] = "have no device of that type",
-		[OBL_NO_UNITS] = "have too few multiprocessors",
-		[OBL_NO_MEMORY] = "have too little free memory",
-		[OBL_SHARED] = "have only devices that are taken",
-	};
+	struct obl_search s = obl_search_of(servers, n, request, OBL_LEAST_LOAD, OBL_VIEW_CLAIM);
+	struct obl_state state = { 0, 0 };
+
+	*ret = (struct obl_choice){ .outlook = OBL_LATER };
+	return place_any(&s, &state, ret);
+}
+
+bool obl_claim_holds(const struct obl_server *servers, uint32_t n,
+	const struct obl_request *request, const struct obl_choice *claim)
+{
+	struct obl_search s = obl_search_of(servers, n, request, OBL_LEAST_LOAD, OBL_VIEW_CLAIM);
+
+	for (uint32_t p = 0; p < claim->n_parts; p++) {
+		const struct obl_part *part = &claim->parts[p];
+
+		if (part->server >= s.n || obl_server_reason(&s, part->server) != OBL_FITS)
+			return false;
+		for (uint32_t d = 0; d < part->n; d++)
+			if (part->devices[d] >= servers[part->server].n_devices ||
+				obl_device_reason(&s,
+					&servers[part->server].devices[part->devices[d]],
+					false) != OBL_FITS)
+				return false;
+	}
+	return claim->n_parts > 0;
+}
+
+/* ---- accounting ---- */
+
+void obl_take(struct obl_server *servers, const struct obl_request *request,
+	const struct obl_choice *choice)
+{
+	for (uint32_t p = 0; p < choice->n_parts; p++) {
+		const struct obl_part *part = &choice->parts[p];
+		struct obl_server *server = &servers[part->server];
+
+		server->sessions++;
+		server->fresh++;
+		for (uint32_t d = 0; d < part->n; d++)
+			obl_device_take(&server->devices[part->devices[d]], request->memory,
+				request->share, request->exclusive);
+	}
+}
+
+void obl_give(struct obl_server *servers, const struct obl_request *request,
+	const struct obl_choice *choice)
+{
+	for (uint32_t p = 0; p < choice->n_parts; p++) {
+		const struct obl_part *part = &choice->parts[p];
+		struct obl_server *server = &servers[part->server];
+
+		server->sessions -= server->sessions > 0;
+		for (uint32_t d = 0; d < part->n; d++)
+			obl_device_give(&server->devices[part->devices[d]], request->memory,
+				request->share, request->exclusive);
+	}
+}
+
+/* ---- for people ---- */
+
+struct text {
+	char *at;
+	size_t size, used;
+};
+
+__attribute__((format(printf, 2, 3))) static void append(struct text *text, const char *format, ...)
+{
+	va_list list;
+	int n;
+
+	if (text->used >= text->size)
+		return;
+	va_start(list, format);
+	n = vsnprintf(text->at + text->used, text->size - text->used, format, list);
+	va_end(list);
+	text->used += n > 0 ? (size_t)n : 0;
+}
+
+static const char *const reason_texts[OBL_REASONS] = {
+	[OBL_DEAD] = "do not answer",
+	[OBL_DRAINING] = "are shutting down",
+	[OBL_CORDONED] = "are cordoned",
+	[OBL_UNWELL] = "report a fault",
+	[OBL_FULL] = "are full",
+	[OBL_STARTING] = "have just joined and take few sessions a second",
+	[OBL_OLD_CUDA] = "have an older CUDA driver",
+	[OBL_NOT_WHERE] = "are not selected",
+	[OBL_APART] = "run a reservation that must be on another server",
+	[OBL_NO_TYPE] = "are of another type",
+	[OBL_NO_UNITS] = "have too few multiprocessors",
+	[OBL_FAULTY] = "are faulty, too hot or withdrawn",
+	[OBL_NO_MEMORY] = "have too little free memory",
+	[OBL_NO_SHARE] = "have too little compute left",
+	[OBL_SHARED] = "are taken",
+	[OBL_KEPT] = "are kept for a request that has waited longer",
+};
+
+static void memory_print(const struct obl_choice *choice, const struct obl_server *servers,
+	const struct obl_request *request, struct text *text)
+{
+	const char *name = servers[choice->nearest.server].name;
 	char wanted[32], most[32];
-	size_t at = 0;
+
+	ob_text_print_size(request->memory, wanted, sizeof wanted);
+	ob_text_print_size(choice->nearest.bytes, most, sizeof most);
+	append(text, " (%s wanted", wanted);
+	if (choice->nearest.bytes)
+		append(text, ", the largest free block is %s, on gpu%u of %s", most,
+			choice->nearest.device, name ? name : "a server");
+	append(text, ")");
+}
+
+void obl_explain(const struct obl_choice *choice, const struct obl_server *servers,
+	const struct obl_request *request, char *ret_text, size_t size)
+{
+	struct text text = { ret_text, size, 0 };
+	uint32_t need = ob_max(request->gpus, 1u);
+	const char *head = "servers: ";
 
 	if (size)
 		ret_text[0] = 0;
-	for (unsigned r = OBL_DEAD; r < OBL_REASONS; r++)
-		if (choice->left_out[r] && at < size)
-			at += (size_t)snprintf(ret_text + at, size - at, "%s%u %s", at ? ", " : "",
-				choice->left_out[r], texts[r]);
-	if (choice->left_out[OBL_NO_MEMORY] && at < size) {
-		ob_text_print_size(request->memory, wanted, sizeof wanted);
-		ob_text_print_size(choice->most_free, most, sizeof most);
-		snprintf(ret_text + at, size - at, " (%s wanted, the largest free block is %s)",
-			wanted, most);
+	for (unsigned r = OBL_DEAD; r < OBL_REASONS; r++) {
+		if (r == OBL_NO_TYPE)
+			head = text.used ? "; devices: " : "devices: ";
+		if (!choice->left_out[r])
+			continue;
+		append(&text, "%s%u %s", head, choice->left_out[r], reason_texts[r]);
+		head = ", ";
+		if (r == OBL_NO_MEMORY)
+			memory_print(choice, servers, request, &text);
 	}
+	if (need > 1 && choice->outlook != OBL_PLACED)
+		append(&text, "%s%u of %u devices could be had now%s", text.used ? "; " : "",
+			choice->most, need, request->one_server ? " on one server" : "");
+	if (choice->outlook == OBL_CAPACITY)
+		append(&text, "%s%u of %u such devices exist in all", text.used ? "; " : "",
+			choice->most_ever, need);
 }

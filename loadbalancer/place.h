@@ -1,129 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Placement: chooses the server, and its device, for a new session. A pure function of the known
- * state of the servers, the request, the policy and a state that the caller keeps (a turn and a
- * random number): the same arguments give the same result, so that a decision can be tested, logged
- * and replayed. First everything that does not fit is filtered out, with the reason; then the
- * policy chooses among the rest.
+ * Placement: chooses servers and devices for a request. A pure function of the known state of the
+ * servers, the request, the policy and a state that the caller keeps (a turn and a random number):
+ * the same arguments give the same result, so that a decision can be tested, logged and replayed.
  *
- * No I/O, no memory of its own; any thread.
+ *   1. Everything that the request cannot have is left out, with its reason. What is *reserved*
+ *      (memory, share, sharers, exclusive use) decides; the load that a server reports does not.
+ *   2. GPUs and MIG instances come first, software devices only if those do not suffice. The two
+ *      kinds are not mixed in one request.
+ *   3. As few servers as possible: devices of one server can access each other's memory.
+ *   4. Among what is left the policy chooses.
+ *
+ * Two callers: a client that has a list of servers (loadbalancer/ask.c), which knows only what each
+ * server reports; and a balancer, which knows the ledger.
+ *
+ * No I/O, no memory of its own, libc alone; any thread. The caller owns all structs. The arrays of
+ * servers are read only. About 2 ns for each device of the pool (docs/BENCHMARKS.md).
  */
 #ifndef OBL_PLACE_H
 #define OBL_PLACE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#define OBL_SERVERS_MAX       1024u
-#define OBL_DEVICES_MAX       16u /* of one server */
-/*
- * binpack prefers devices with fewer sessions than this, whatever their memory: more sessions slow
- * each other down
- */
-#define OBL_SHARERS_PREFERRED 8u
-#define OBL_NAME_MAX          64u
-
-/* X(NAME, text, what it is for) */
-#define OBL_POLICY_LIST(X)                                                                       \
-	X(LEAST_LOAD, "least-load",                                                              \
-		"the device with the least compute and memory in use: quick answers")            \
-	X(ROUND_ROBIN, "round-robin", "one after the other, whatever they do")                   \
-	X(WEIGHTED, "weighted",                                                                  \
-		"at random, in proportion to each server's weight or its devices' score")        \
-	X(LEAST_CONNECTIONS, "least-connections", "the server with the fewest sessions")         \
-	X(POWER_OF_TWO, "power-of-two",                                                          \
-		"the better of two taken at random: safe when what is known of the load is old") \
-	X(BINPACK, "binpack",                                                                    \
-		"the tightest fit in memory: keeps whole devices free for large requests")       \
-	X(SPREAD, "spread", "the fewest sharers, then the most free memory: isolation")          \
-	X(EXCLUSIVE, "exclusive", "a device that nobody uses, and nobody else will be put on")
-
-enum obl_policy {
-#define X(name, text, what) OBL_##name,
-	OBL_POLICY_LIST(X)
-#undef X
-		OBL_POLICY_COUNT
-};
-
-struct obl_device {
-	char name[OBL_NAME_MAX];
-	uint64_t total, used;      /* bytes; total 0: unknown, assumed to fit */
-	uint32_t units, clock_mhz; /* multiprocessors */
-	uint32_t sharers;          /* sessions on it */
-	bool soft;                 /* a software device: last choice */
-	bool held;                 /* in exclusive use */
-};
-
-struct obl_server {
-	bool alive, draining;
-	uint32_t sessions, max_sessions;
-	uint32_t busy;         /* per mille of its devices' time in use */
-	uint32_t weight;       /* for WEIGHTED; 0: by score */
-	uint64_t link_ns;      /* round trip; 0: not known */
-	uint64_t link_bytes_s; /* rate; 0: not known */
-	uint32_t n_devices;    /* 0: unknown, assumed to fit */
-	struct obl_device devices[OBL_DEVICES_MAX];
-};
-
-struct obl_request {
-	uint64_t memory; /* bytes that must be free on one device; 0: any */
-	/* must be part of the device's name, case ignored; "": any */
-	char type[OBL_NAME_MAX];
-	uint32_t min_units;
-	uint32_t max_sharers; /* a device with this many sharers is full; 0: no limit */
-};
-
-struct obl_state {
-	uint64_t turn;   /* of round robin */
-	uint64_t random; /* any seed; each use advances it */
-};
-
-/* Why a server was excluded: the first filter that none of its devices passed. */
-enum obl_fit {
-	OBL_FITS,
-	OBL_DEAD,
-	OBL_DRAINING,
-	OBL_FULL,
-	OBL_NO_TYPE,
-	OBL_NO_UNITS,
-	OBL_NO_MEMORY,
-	OBL_SHARED,
-	OBL_REASONS
-};
-
-struct obl_choice {
-	uint32_t server, device;
-	/* number of servers for each reason; FITS: number that fit */
-	uint32_t left_out[OBL_REASONS];
-	/* largest free block, in bytes, of a server without enough memory, for the message */
-	uint64_t most_free;
-};
+#include "loadbalancer/request.h"
 
 /*
- * Chooses. False: none fits; ret->left_out says why. At most OBL_SERVERS_MAX servers are
- * considered.
+ * Chooses. False: it cannot be placed now; ret->outlook and the numbers say why. At most
+ * OBL_SERVERS_MAX servers are considered. *ret is always written.
  */
 bool obl_place(const struct obl_server *servers, uint32_t n, const struct obl_request *request,
 	enum obl_policy policy, struct obl_state *state, struct obl_choice *ret);
 /*
- * Finds the server's device for the request, the best by `policy`; OBL_FITS with *ret_device, or
- * why none fits.
+ * The same without the explanation, which costs several times the rest: if it is false, only that is
+ * known, and *ret has nothing.
  */
-enum obl_fit obl_fits(const struct obl_server *server, const struct obl_request *request,
-	enum obl_policy policy, uint32_t *ret_device);
+bool obl_place_try(const struct obl_server *servers, uint32_t n, const struct obl_request *request,
+	enum obl_policy policy, struct obl_state *state, struct obl_choice *ret);
 /*
- * Score of a device regardless of its use: compute, memory and link. Above 0; only for comparison.
+ * Names the devices that a request should wait for: of those that it could use once they are free,
+ * the ones on which the least must end first; as few servers as possible. Servers that are not
+ * available, and faulty devices, are left out; `kept` is ignored. False: there are not enough.
  */
-double obl_device_score(const struct obl_server *server, uint32_t device);
-/* Load of a device: 0 (unused) and up. */
-double obl_device_load(const struct obl_server *server, uint32_t device);
-/* Writes one sentence why nothing fits. */
-void obl_explain(const struct obl_choice *choice, const struct obl_request *request, char *ret_text,
-	size_t size);
+bool obl_claim(const struct obl_server *servers, uint32_t n, const struct obl_request *request,
+	struct obl_choice *ret);
+/* Whether a request could still use the devices that obl_claim named, once they are free. */
+bool obl_claim_holds(const struct obl_server *servers, uint32_t n,
+	const struct obl_request *request, const struct obl_choice *claim);
+/*
+ * Writes one sentence why nothing fits, with the nearest fit: "devices: 3 with too little free
+ * memory (40 GiB wanted, the largest free block is 12 GiB, on gpu3 of rack2)". For messages; cut at
+ * `size`.
+ */
+void obl_explain(const struct obl_choice *choice, const struct obl_server *servers,
+	const struct obl_request *request, char *ret_text, size_t size);
 
-const char *obl_policy_name(enum obl_policy policy);
-bool obl_policy_parse(const char *text, enum obl_policy *ret);
+/*
+ * Accounts a placement, or takes it back, in the servers' devices: for simulations, and for callers
+ * whose ledger is this array. Saturates at 0. A placement by the policy EXCLUSIVE must have
+ * `exclusive` set here.
+ */
+void obl_take(struct obl_server *servers, const struct obl_request *request,
+	const struct obl_choice *choice);
+void obl_give(struct obl_server *servers, const struct obl_request *request,
+	const struct obl_choice *choice);
 
 #endif

@@ -80,7 +80,7 @@ int obx_servers_look(const char *verb, const char *list, bool details)
 	}
 	placed = obl_place(servers, n, &request, OBL_LEAST_LOAD, &state, &choice);
 	for (uint32_t i = 0; i < n; i++) {
-		line(&answers[i], placed && choice.server == i);
+		line(&answers[i], placed && choice.parts[0].server == i);
 		if (details)
 			devices(&answers[i].load);
 		obp_load_fini(&answers[i].load);
@@ -91,7 +91,7 @@ int obx_servers_look(const char *verb, const char *list, bool details)
 	} else {
 		char text[512];
 
-		obl_explain(&choice, &request, text, sizeof text);
+		obl_explain(&choice, servers, &request, text, sizeof text);
 		printf("verdict  a program would get none: %s\n", text);
 	}
 	return placed ? 0 : OBX_EXIT_UNWELL;

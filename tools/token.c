@@ -47,8 +47,10 @@ static const struct ob_option options[] = {
 	{ OB_OPTION("name", OB_TEXT, struct settings, name), .arg = "NAME",
 		.help = "create: whose it is, for the audit log" },
 	{ OB_OPTION("scope", OB_PARSED, struct settings, scope), .arg = "SCOPE", .take = take_scope,
-		.words = "use|look", .fallback = "use",
-		.help = "create: what it allows. use: run programs; look: see the devices only" },
+		.words = "use|look|serve|admin", .fallback = "use",
+		.help = "create: what it allows. use: run programs; look: see the devices only. "
+			"With a balancer also serve: let a server join the pool; admin: everything, "
+			"and the operators' commands" },
 	{ OB_OPTION("days", OB_NUMBER, struct settings, days), .arg = "N", .max = DAYS_MAX,
 		.fallback = "90", .help = "create: days until it expires, 0: never" },
 	{ LIMIT("sessions", "N"),
@@ -182,7 +184,7 @@ const struct ob_command obx_token_command = {
 	.name = "outboard token",
 	.group = OBX_GROUP_REMOTE,
 	.summary = "make, list and revoke tokens that let clients in",
-	.usage = "create --file FILE [--name NAME] [--scope use|look] [--days N] [LIMITS]\n"
+	.usage = "create --file FILE [--name NAME] [--scope SCOPE] [--days N] [LIMITS]\n"
 		 "list --file FILE\n"
 		 "revoke --file FILE ID...",
 	.about = "FILE is what 'outboard-server --tokens FILE' reads at each new session; it holds "

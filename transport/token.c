@@ -20,7 +20,10 @@
 #define ID_DIGITS    (OBT_TOKEN_ID - 1)
 #define LINE_BYTES   1024u
 
-static const char *const scope_names[] = { [OBT_SCOPE_USE] = "use", [OBT_SCOPE_LOOK] = "look" };
+static const char *const scope_names[] = { [OBT_SCOPE_USE] = "use",
+	[OBT_SCOPE_LOOK] = "look",
+	[OBT_SCOPE_SERVE] = "serve",
+	[OBT_SCOPE_ADMIN] = "admin" };
 
 const char *obt_scope_name(enum obt_scope scope)
 {

@@ -27,7 +27,11 @@
 #define OBT_TOKEN_NAME 64u    /* bytes of a name, NUL included */
 #define OBT_TOKENS_MAX 10000u /* in one file */
 
-enum obt_scope { OBT_SCOPE_USE, OBT_SCOPE_LOOK }; /* run programs; see the devices only */
+/*
+ * USE: run programs. LOOK: see the devices only. To a balancer also SERVE: register a server, and
+ * ADMIN: everything that an operator does.
+ */
+enum obt_scope { OBT_SCOPE_USE, OBT_SCOPE_LOOK, OBT_SCOPE_SERVE, OBT_SCOPE_ADMIN };
 
 struct obt_token {
 	char id[OBT_TOKEN_ID];

@@ -4,14 +4,15 @@
  * The registry: an ordered set of keys with values and revisions, which all balancers of a pool
  * share (docs/adr/0046-pool.md lists the keys). One table of functions, three fillings:
  *
- *   memory   in this process, lost at its end; several handles of one process can share it (tests)
+ *   memory   in this process, lost at its end; handles opened by the same name share it (tests)
  *   static   the same, and a file: one balancer, which locks the file
  *   etcd     several balancers, by the HTTP/JSON gateway of etcd 3.4 or newer
  *
  * Asynchronous: a function starts an operation and returns; `done` is called later from the loop,
  * exactly once, never from inside the function, also when the operation times out or the registry
- * is closed (OB_ERR_CLOSED). Loop's thread only. Keys and values are bytes without NUL; at most
- * OBL_KEY_MAX and OBL_VALUE_MAX.
+ * is closed (OB_ERR_CLOSED). Loop's thread only. Keys and values are UTF-8 without NUL, at most
+ * OBL_KEY_MAX and OBL_VALUE_MAX bytes; the key "leader" is the registry's own. All pointers that a
+ * callback gets are valid during the call; cause is NULL without an error.
  */
 #ifndef OBL_REGISTRY_H
 #define OBL_REGISTRY_H
@@ -23,10 +24,10 @@
 
 #include "base/cause.h"
 
-#define OBL_KEY_MAX   256u
-#define OBL_VALUE_MAX 16384u
-#define OBL_TXN_OPS_MAX \
-	64u /* comparisons, or changes, of one transaction: etcd refuses more than 128 in all */
+#define OBL_KEY_MAX        256u
+#define OBL_VALUE_MAX      16384u
+#define OBL_TXN_OPS_MAX    64u   /* comparisons, or changes, of one transaction; etcd takes 128 */
+#define OBL_OPERATIONS_MAX 1024u /* pending at a time; more are refused: OB_ERR_LIMIT */
 
 struct obl_registry;
 
@@ -52,19 +53,33 @@ struct obl_change {
 struct obl_txn {
 	uint32_t n_compares, n_changes;
 	const struct obl_compare *compares;
-	const struct obl_change *changes;
+	const struct obl_change *changes; /* of different keys */
 };
 
 /*
  * succeeded: all comparisons held and all changes were made, at `revision`. Else nothing was
- * changed, and current[i] is the present state of compares[i].key. err: it is unknown whether the
- * changes were made (OB_ERR_TIMEOUT, OB_ERR_CLOSED), or they were not (OB_ERR_CONNECT: not sent;
- * OB_ERR_REFUSED: no quorum, denied); *cause says what to do.
+ * changed, and current[i] is the present state of compares[i].key. err: the changes were not made
+ * (OB_ERR_CONNECT: not sent; OB_ERR_REFUSED: no quorum, denied; OB_ERR_ARGUMENT, OB_ERR_LIMIT), or
+ * that is unknown (obl_txn_unknown); *cause says what to do. The watcher may learn of the changes
+ * before or after this call.
  */
 typedef void obl_txn_done(void *user, enum ob_err err, const struct ob_cause *cause, bool succeeded,
 	uint64_t revision, const struct obl_entry *current, uint32_t n_current);
 
-/* All entries of a prefix, by key, and the revision of that state. */
+/*
+ * After this error of a transaction it is unknown whether its changes were made: read the keys, or
+ * wait for the watcher.
+ */
+static inline bool obl_txn_unknown(enum ob_err err)
+{
+	return err == OB_ERR_TIMEOUT || err == OB_ERR_CLOSED || err == OB_ERR_PROTOCOL ||
+		err == OB_ERR_IO;
+}
+
+/*
+ * All entries of a prefix ("": all), by key, and the revision of that state. It is at least as new
+ * as every transaction that was answered before the call.
+ */
 typedef void obl_range_done(void *user, enum ob_err err, const struct ob_cause *cause,
 	const struct obl_entry *entries, uint32_t n, uint64_t revision);
 
@@ -110,7 +125,7 @@ struct obl_registry {
 
 struct obl_registry_options {
 	/*
-	 * "memory", "static:/path/of/file", "etcd:http://a:2379,http://b:2379" or
+	 * "memory", "memory:NAME", "static:/path/of/file", "etcd:http://a:2379,http://b:2379" or
 	 * "etcd:https://..."; with etcd, keys have the prefix `prefix`
 	 */
 	const char *url;

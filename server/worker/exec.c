@@ -427,9 +427,9 @@ _Noreturn static void run(struct obs_session *session, struct obs_context *curre
 			break;
 		case OBP_BROKEN:
 			obs_session_fatal(session, session->conn.cause.code, "%s",
-				session->identity.scope == OBT_SCOPE_LOOK
-					? "this token's scope is 'look': it may list the devices "
-					  "but run nothing; create one with --scope use"
+				session->identity.scope != OBT_SCOPE_USE
+					? "this token's scope is not 'use': it may list the "
+					  "devices but run nothing; create one with --scope use"
 					: session->conn.cause.text);
 		case OBP_CONTROL:
 		case OBP_REPLY:

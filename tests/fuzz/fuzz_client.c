@@ -307,7 +307,7 @@ static void fuzz_load(void)
 	if (n &&
 		!obl_place(servers, n, &request, (enum obl_policy)fuzz_take(OBL_POLICY_COUNT),
 			&state, &choice))
-		obl_explain(&choice, &request, why, sizeof why);
+		obl_explain(&choice, servers, &request, why, sizeof why);
 	for (uint32_t i = 0; i < n; i++)
 		obp_load_fini(&answers[i].load);
 }

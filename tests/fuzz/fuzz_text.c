@@ -2,8 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * Text from users and files: addresses and lists of them, sizes and numbers, rules about the
- * addresses that may connect, and lines for a terminal. The parts of a parsed address must fit
- * their fields; cleaned text must have no control character.
+ * addresses that may connect, selectors, labels and quotas of a pool, and lines for a terminal. The
+ * parts of a parsed address must fit their fields; cleaned text must have no control character.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "loadbalancer/ask.h"
+#include "loadbalancer/quota.h"
 #include "tests/fuzz/fuzz.h"
 #include "transport/allow.h"
 #include "transport/url.h"
@@ -49,6 +50,38 @@ static void list(const char *text)
 	free(copy);
 }
 
+/* What was parsed can be used, and what was refused has a reason. */
+static void pool(const char *text)
+{
+	static const struct obl_device device = { .total = 1ull << 36, .name = "NVIDIA H100" };
+	struct obl_labels labels = { .n = 0 };
+	struct ob_cause cause = { .code = OB_ERR_NONE };
+	struct obl_quota quota, again;
+	struct obl_where where;
+	char printed[OBL_QUOTA_TEXT_MAX];
+
+	if (obl_labels_parse(text, &labels, &cause) && !cause.text[0])
+		abort();
+	cause.text[0] = '\0';
+	if (obl_where_parse(text, &where, &cause) == OB_ERR_NONE) {
+		if (where.n_terms > OBL_WHERE_TERMS_MAX)
+			abort();
+		obl_where_server(&where, "rack1", 12040, &labels);
+		obl_where_device(&where, &device);
+	} else if (!cause.text[0]) {
+		abort();
+	}
+	cause.text[0] = '\0';
+	if (obl_quota_parse(text, &quota, &cause) != OB_ERR_NONE) {
+		if (!cause.text[0])
+			abort();
+		return;
+	}
+	obl_quota_print(&quota, printed, sizeof printed);
+	if (obl_quota_parse(printed, &again, &cause) || memcmp(&quota, &again, sizeof quota) != 0)
+		abort();
+}
+
 static void cleaned(const uint8_t *data, size_t size)
 {
 	struct ob_screen screen = { .n = 0 };
@@ -84,6 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cleaned(data, size);
 	url(text);
 	list(text);
+	pool(text);
 	obt_allow_parse(text, &allow);
 	ob_text_parse_size(text, &number);
 	ob_text_parse_number(text, 0, UINT64_MAX, &number);

@@ -64,7 +64,7 @@ CASES = [
     (['token', 'create', '--token-sessions', '5'], 2, 'err', "outboard token: there is no option --token-sessions; 'outboard token --help' shows the usage\n"),
     (['token', 'lst'], 2, 'err', "there is no verb 'lst'; did you mean 'list'?"),
     (['token'], 2, 'err', 'say create, list or revoke'),
-    (['token', 'create', '--scope', 'all'], 2, 'err', "outboard token: --scope takes use or look, not 'all'"),
+    (['token', 'create', '--scope', 'all'], 2, 'err', "outboard token: --scope takes use, look, serve or admin, not 'all'"),
     (['token', 'create', '--share', '2'], 2, 'err', '--share takes a number from 0.01 to 1'),
     (['completions', 'csh'], 2, 'err', "there is no completion for the shell 'csh'"),
     (['completions'], 2, 'err', 'say for which shell: bash, zsh or fish'),

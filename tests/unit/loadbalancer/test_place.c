@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Placement: properties that hold for any servers and any request, tested with many random ones,
- * and those of each policy.
+ * Placement: properties that hold for any servers and any request, tested with many random ones
+ * against a second implementation from the definition.
  */
+#include <strings.h>
+
 #include "base/check.h"
 #include "loadbalancer/place.h"
 #include "tests/test.h"
 
 #define GIB     (1ull << 30)
-#define ROUNDS  20000
-#define SERVERS 8
+#define ROUNDS  (20000 / TEST_SLOWER)
+#define SERVERS 12
 
 static uint64_t seed = 1;
 
@@ -29,91 +31,241 @@ static void random_device(struct obl_device *device)
 	*device = (struct obl_device){ .total = (1ull + below(80)) * GIB,
 		.units = 1 + below(132),
 		.clock_mhz = 1000 + below(1000),
-		.sharers = below(12),
-		.soft = kind == 2,
+		.sharers = below(2) * below(12),
+		.share = below(3) * 250000,
+		.celsius = (uint16_t)(30 + below(64)),
+		.kind = kind == 2       ? OBL_SOFTWARE
+			: below(6) == 0 ? OBL_MIG
+					: OBL_GPU,
+		.mig_mode = kind != 2 && below(20) == 0,
+		.faulty = below(20) == 0,
+		.withdrawn = below(20) == 0,
 		.held = below(20) == 0 };
-	device->used = device->total / 100 * below(101);
+	device->reserved = device->sharers ? device->total / 100 * below(101) : 0;
 	strcpy(device->name, names[kind]);
 }
 
-static void random_server(struct obl_server *server)
+static struct obl_labels labels[2]; /* zone a, zone b */
+
+static void random_server(struct obl_server *server, uint32_t devices_max)
 {
-	*server = (struct obl_server){ .alive = below(8) != 0,
-		.draining = below(8) == 0,
+	*server = (struct obl_server){ .alive = below(10) != 0,
+		.draining = below(15) == 0,
+		.cordoned = below(15) == 0,
+		.unhealthy = below(15) == 0,
 		.sessions = below(9),
 		.max_sessions = 8,
+		.fresh = below(4),
+		.fresh_max = below(4) ? 0 : 2,
 		.busy = below(1001),
+		.cuda = below(2) ? 12000 : 13000,
 		.weight = below(2) * below(10),
 		.link_ns = below(2) * below(1000000),
-		.n_devices = below(4) };
+		.name = "rack",
+		.labels = below(3) ? &labels[below(2)] : NULL,
+		.n_devices = below(devices_max + 1) };
 	for (uint32_t i = 0; i < server->n_devices; i++)
 		random_device(&server->devices[i]);
+	obl_server_score(server);
+}
+
+static const struct obl_where *random_where(void)
+{
+	static const char *const texts[] = { "zone=a", "zone!=b,memory>=20GiB", "kind=software",
+		"model=L4|h200,units>=10" };
+	static struct obl_where where;
+	struct ob_cause cause;
+
+	CHECK_INT(obl_where_parse(texts[below(4)], &where, &cause), OB_ERR_NONE);
+	return &where;
 }
 
 static struct obl_request random_request(void)
 {
+	static uint64_t apart;
 	struct obl_request request = { .memory = below(3) ? below(60) * GIB : 0,
+		.gpus = below(2) ? below(3) : below(OBL_GPUS_MAX + 2),
+		.share = below(3) * 200000,
+		.exclusive = below(6) == 0,
+		.one_server = below(4) == 0,
+		.cuda = below(4) ? 0 : 12040,
 		.min_units = below(4) ? 0 : below(100),
-		.max_sharers = below(3) ? 0 : below(10) };
+		.max_sharers = below(3) ? 0 : below(10),
+		.where = below(4) ? NULL : random_where(),
+		.apart = below(4) ? NULL : &apart };
 
+	apart = (uint64_t)below(1u << SERVERS);
 	if (below(4) == 0)
 		strcpy(request.type, below(2) ? "h200" : "L4");
 	return request;
 }
 
-/* A second implementation from the definition, independent of the code under test. */
-static bool may_take(
-	const struct obl_server *s, uint32_t d, const struct obl_request *r, enum obl_policy policy)
-{
-	const struct obl_device *device = &s->devices[d];
+/* ---- the definition ---- */
 
-	if (!s->alive || s->draining || s->sessions >= s->max_sessions)
-		return false;
-	if (s->n_devices == 0)
-		return !r->type[0] && !(policy == OBL_EXCLUSIVE && s->sessions);
-	return d < s->n_devices && (!r->type[0] || strcasestr(device->name, r->type)) &&
-		device->units >= r->min_units && device->total - device->used >= r->memory &&
-		!device->held && !(policy == OBL_EXCLUSIVE && device->sharers) &&
-		!(r->max_sharers && device->sharers >= r->max_sharers);
+static bool server_open(const struct obl_server *s, uint32_t i, const struct obl_request *r)
+{
+	return s->alive && !s->draining && !s->cordoned && !s->unhealthy &&
+		s->sessions < s->max_sessions && !(s->fresh_max && s->fresh >= s->fresh_max) &&
+		!(r->apart && (*r->apart >> i & 1));
 }
 
-static bool any_may(
-	const struct obl_server *servers, const struct obl_request *r, enum obl_policy policy)
+static bool server_ever(const struct obl_server *s, const struct obl_request *r)
 {
+	return !(r->cuda && s->cuda < r->cuda) &&
+		!(r->where && !obl_where_server(r->where, s->name, s->cuda, s->labels));
+}
+
+static bool device_ever(const struct obl_device *d, const struct obl_request *r)
+{
+	return !d->mig_mode && (!r->type[0] || strcasestr(d->name, r->type)) &&
+		!(r->where && !obl_where_device(r->where, d)) && d->units >= r->min_units &&
+		d->total >= ob_max(r->memory, 1u);
+}
+
+static bool device_now(const struct obl_device *d, const struct obl_request *r, bool alone)
+{
+	return d->total - d->reserved >= ob_max(r->memory, 1u) && d->share + r->share <= 1000000 &&
+		!d->held && !(alone && d->sharers) && !d->faulty && !d->withdrawn &&
+		d->celsius <= OBL_CELSIUS_MAX && !(r->max_sharers && d->sharers >= r->max_sharers);
+}
+
+static bool may_take(const struct obl_server *servers, uint32_t i, uint32_t d,
+	const struct obl_request *r, bool alone, bool now)
+{
+	const struct obl_server *s = &servers[i];
+
+	if (!server_ever(s, r) || (now && !server_open(s, i, r)))
+		return false;
+	if (s->n_devices == 0)
+		return !r->type[0] && !(now && alone && s->sessions);
+	return d < s->n_devices && device_ever(&s->devices[d], r) &&
+		(!now || device_now(&s->devices[d], r, alone));
+}
+
+/* The largest number of devices of the kind, and *ret_parts the fewest servers for `need` of them. */
+static uint32_t could_have(const struct obl_server *servers, const struct obl_request *r,
+	bool alone, bool now, bool software, uint32_t need, uint32_t *ret_parts)
+{
+	uint32_t counts[SERVERS] = { 0 }, total = 0;
+
 	for (uint32_t i = 0; i < SERVERS; i++)
 		for (uint32_t d = 0; d < ob_max(servers[i].n_devices, 1u); d++)
-			if (may_take(&servers[i], d, r, policy))
-				return true;
-	return false;
+			if ((servers[i].n_devices && servers[i].devices[d].kind == OBL_SOFTWARE) ==
+				software)
+				counts[i] += may_take(servers, i, d, r, alone, now);
+	*ret_parts = 0;
+	for (uint32_t p = 0; p < (r->one_server ? 1 : OBL_PARTS_MAX); p++) {
+		uint32_t best = 0;
+
+		for (uint32_t i = 1; i < SERVERS; i++)
+			best = counts[i] > counts[best] ? i : best;
+		if (total < need)
+			*ret_parts = p + 1;
+		total += counts[best];
+		counts[best] = 0;
+	}
+	return total;
+}
+
+static bool is_software(const struct obl_server *servers, const struct obl_part *part)
+{
+	return part->n && servers[part->server].devices[part->devices[0]].kind == OBL_SOFTWARE;
+}
+
+static void placed_check(const struct obl_server *servers, const struct obl_request *r, bool alone,
+	const struct obl_choice *choice)
+{
+	uint32_t need = ob_max(r->gpus, 1u), got = 0, fewest;
+	bool software = is_software(servers, &choice->parts[0]), used[SERVERS] = { false };
+
+	CHECK(choice->outlook == OBL_PLACED);
+	for (uint32_t p = 0; p < choice->n_parts; p++) {
+		const struct obl_part *part = &choice->parts[p];
+
+		CHECK(part->server < SERVERS && !used[part->server]);
+		used[part->server] = true;
+		if (part->n == 0)
+			CHECK(may_take(servers, part->server, 0, r, alone, true));
+		for (uint32_t d = 0; d < part->n; d++) {
+			const struct obl_device *device =
+				&servers[part->server].devices[part->devices[d]];
+
+			CHECK(may_take(servers, part->server, part->devices[d], r, alone, true));
+			CHECK_INT(device->kind == OBL_SOFTWARE, software);
+			CHECK(d == 0 || part->devices[d] > part->devices[d - 1]);
+		}
+		got += ob_max(part->n, 1u);
+	}
+	CHECK_INT(got, need);
+	CHECK(could_have(servers, r, alone, true, software, need, &fewest) >= need);
+	CHECK_INT(choice->n_parts, fewest);
+	if (software)
+		CHECK(could_have(servers, r, alone, true, false, need, &fewest) < need);
+}
+
+static void refused_check(const struct obl_server *servers, const struct obl_request *r, bool alone,
+	const struct obl_choice *choice)
+{
+	uint32_t need = ob_max(r->gpus, 1u), out = 0, all = 0, p;
+	char text[512];
+
+	CHECK_INT(choice->most,
+		ob_max(could_have(servers, r, alone, true, false, need, &p),
+			could_have(servers, r, alone, true, true, need, &p)));
+	CHECK_INT(choice->most_ever,
+		ob_max(could_have(servers, r, alone, false, false, need, &p),
+			could_have(servers, r, alone, false, true, need, &p)));
+	CHECK(choice->most < need || need > OBL_GPUS_MAX);
+	CHECK_INT(choice->outlook,
+		choice->most_ever < need || need > OBL_GPUS_MAX ? OBL_CAPACITY : OBL_LATER);
+	/* every server counts once, or with each of its devices */
+	for (int reason = OBL_FITS; reason < OBL_REASONS; reason++)
+		out += choice->left_out[reason];
+	for (uint32_t i = 0; i < SERVERS; i++)
+		all += server_open(&servers[i], i, r) && server_ever(&servers[i], r)
+			? ob_max(servers[i].n_devices, 1u)
+			: 1;
+	CHECK_INT(out, all);
+	obl_explain(choice, servers, r, text, sizeof text);
+	CHECK(text[0]);
+	if (choice->nearest.bytes) {
+		const struct obl_device *near =
+			&servers[choice->nearest.server].devices[choice->nearest.device];
+
+		CHECK(near->total - near->reserved == choice->nearest.bytes);
+		CHECK(choice->nearest.bytes < ob_max(r->memory, 1u));
+	}
 }
 
 TEST(what_is_chosen_fits_and_something_is_chosen_when_anything_does)
 {
 	struct obl_server servers[SERVERS];
+	uint32_t placed = 0, several = 0, never = 0;
 	struct obl_choice choice;
+	struct ob_cause cause;
 
-	for (int round = 0; round < ROUNDS; round++) {
+	CHECK(!obl_labels_parse("zone=a", &labels[0], &cause));
+	CHECK(!obl_labels_parse("zone=b", &labels[1], &cause));
+	for (uint32_t round = 0; round < ROUNDS; round++) {
 		enum obl_policy policy = (enum obl_policy)below(OBL_POLICY_COUNT);
 		struct obl_request request = random_request();
 		struct obl_state state = { below(1000), seed };
-		uint32_t out = 0;
+		bool alone = request.exclusive || policy == OBL_EXCLUSIVE;
+		uint32_t most = below(2) ? 3 : OBL_DEVICES_MAX;
 
 		for (int i = 0; i < SERVERS; i++)
-			random_server(&servers[i]);
+			random_server(&servers[i], most);
 		if (obl_place(servers, SERVERS, &request, policy, &state, &choice)) {
-			CHECK(choice.server < SERVERS);
-			CHECK(may_take(&servers[choice.server], choice.device, &request, policy));
+			placed_check(servers, &request, alone, &choice);
+			placed++;
+			several += choice.n_parts > 1;
 		} else {
-			char text[256];
-
-			CHECK(!any_may(servers, &request, policy));
-			obl_explain(&choice, &request, text, sizeof text);
-			CHECK(text[0]);
+			refused_check(servers, &request, alone, &choice);
+			never += choice.outlook == OBL_CAPACITY;
 		}
-		for (int r = 0; r < OBL_REASONS; r++)
-			out += choice.left_out[r];
-		CHECK_INT(out, SERVERS);
 	}
+	/* all three outcomes were tested */
+	CHECK(placed > ROUNDS / 4 && several > ROUNDS / 50 && never > ROUNDS / 50);
 }
 
 TEST(the_same_arguments_give_the_same_answer)
@@ -121,13 +273,13 @@ TEST(the_same_arguments_give_the_same_answer)
 	struct obl_server servers[SERVERS];
 	struct obl_choice a, b;
 
-	for (int round = 0; round < ROUNDS; round++) {
+	for (uint32_t round = 0; round < ROUNDS; round++) {
 		enum obl_policy policy = (enum obl_policy)below(OBL_POLICY_COUNT);
 		struct obl_request request = random_request();
 		struct obl_state first = { below(1000), seed }, second = first;
 
 		for (int i = 0; i < SERVERS; i++)
-			random_server(&servers[i]);
+			random_server(&servers[i], 4);
 		CHECK_INT(obl_place(servers, SERVERS, &request, policy, &first, &a),
 			obl_place(servers, SERVERS, &request, policy, &second, &b));
 		CHECK(memcmp(&a, &b, sizeof a) == 0 && memcmp(&first, &second, sizeof first) == 0);
@@ -145,219 +297,158 @@ TEST(the_order_of_the_list_does_not_matter)
 	struct obl_server servers[SERVERS], turned[SERVERS];
 	struct obl_choice a, b;
 
-	for (int round = 0; round < ROUNDS; round++) {
+	for (uint32_t round = 0; round < ROUNDS; round++) {
 		enum obl_policy policy = policies[below(ob_count(policies))];
 		struct obl_request request = random_request();
 		struct obl_state state = { 0, seed };
 		uint32_t by = below(SERVERS);
 
+		request.apart = NULL;
+		request.gpus = below(3);
 		for (uint32_t i = 0; i < SERVERS; i++) {
-			random_server(&servers[i]);
-			servers[i].link_ns = 1000 + i; /* so that no two are equal */
+			random_server(&servers[i], 0);
+			servers[i].sessions = below(9);
 			servers[i].n_devices = 1 + below(2);
 			random_device(&servers[i].devices[0]);
 			random_device(&servers[i].devices[1]);
+			servers[i].devices[0].busy =
+				(uint16_t)(2 * i); /* so that no two are equal */
+			servers[i].devices[1].busy = (uint16_t)(2 * i + 1);
+			servers[i].link_ns = 1000 + i;
+			obl_server_score(&servers[i]);
 		}
 		for (uint32_t i = 0; i < SERVERS; i++)
 			turned[i] = servers[(i + by) % SERVERS];
 		if (!obl_place(servers, SERVERS, &request, policy, &state, &a))
 			continue;
 		CHECK(obl_place(turned, SERVERS, &request, policy, &state, &b));
-		CHECK_INT((b.server + by) % SERVERS, a.server);
-		CHECK_INT(a.device, b.device);
+		CHECK_INT(a.n_parts, b.n_parts);
+		for (uint32_t p = 0; p < a.n_parts; p++) {
+			CHECK_INT((b.parts[p].server + by) % SERVERS, a.parts[p].server);
+			CHECK_INT(a.parts[p].devices[0], b.parts[p].devices[0]);
+		}
 	}
 }
 
-static struct obl_server plain(
-	uint32_t busy, uint64_t used_gib, uint32_t sharers, uint32_t sessions)
+/* Nothing is ever promised twice, whatever comes and goes; and at the end all is free again. */
+TEST(a_long_run_never_promises_too_much)
 {
-	struct obl_server s = { .alive = true,
-		.max_sessions = 100,
-		.busy = busy,
-		.sessions = sessions,
-		.n_devices = 1 };
+	enum { HELD = 200 };
+	static struct obl_request requests[HELD];
+	static struct obl_choice choices[HELD];
+	static struct obl_server servers[SERVERS], before[SERVERS];
+	bool used[HELD] = { false };
+	uint32_t placed = 0;
 
-	s.devices[0] = (struct obl_device){ .name = "X",
-		.total = 80 * GIB,
-		.used = used_gib * GIB,
-		.units = 100,
-		.clock_mhz = 1000,
-		.sharers = sharers };
-	return s;
-}
-
-static uint32_t pick(
-	const struct obl_server *servers, uint32_t n, enum obl_policy policy, uint64_t memory)
-{
-	struct obl_request request = { .memory = memory };
-	struct obl_state state = { 0, 42 };
-	struct obl_choice choice;
-
-	CHECK(obl_place(servers, n, &request, policy, &state, &choice));
-	return choice.server;
-}
-
-TEST(each_policy_does_what_it_is_named_for)
-{
-	struct obl_server s[] = { plain(900, 10, 1, 1), plain(100, 40, 3, 9), plain(500, 70, 2, 4),
-		plain(400, 0, 0, 5) };
-
-	CHECK_INT(pick(s, 3, OBL_LEAST_LOAD, 0), 1);
-	CHECK_INT(pick(s, 4, OBL_LEAST_CONNECTIONS, 0), 0);
-	CHECK_INT(pick(s, 4, OBL_BINPACK, 5 * GIB), 2); /* 10 GiB free: tightest */
-	CHECK_INT(pick(s, 4, OBL_BINPACK, 20 * GIB), 1);
-	CHECK_INT(pick(s, 4, OBL_SPREAD, 0), 3);
-	CHECK_INT(pick(s, 3, OBL_SPREAD, 0), 0);
-	CHECK_INT(pick(s, 4, OBL_EXCLUSIVE, 0), 3);
-}
-
-TEST(binpack_prefers_room_for_sharers)
-{
-	struct obl_server s[] = { plain(0, 70, OBL_SHARERS_PREFERRED, 8), plain(0, 40, 2, 2) };
-
-	CHECK_INT(pick(s, 2, OBL_BINPACK, GIB), 1);
-	s[1].devices[0].used = 80 * GIB; /* full: the crowded one is chosen */
-	CHECK_INT(pick(s, 2, OBL_BINPACK, GIB), 0);
-}
-
-TEST(a_cpu_is_the_last_choice_and_still_a_choice)
-{
-	struct obl_server s[] = { plain(0, 0, 0, 0), plain(900, 60, 5, 5) };
-
-	s[0].devices[0].soft = true;
-	CHECK_INT(pick(s, 2, OBL_LEAST_LOAD, 0), 1);
-	CHECK_INT(pick(s, 2, OBL_SPREAD, 0), 1);
-	CHECK_INT(pick(s, 2, OBL_BINPACK, 0), 1);
-	s[1].draining = true;
-	CHECK_INT(pick(s, 2, OBL_LEAST_LOAD, 0), 0);
-}
-
-TEST(round_robin_serves_all_alike_and_skips_what_does_not_fit)
-{
-	struct obl_server s[] = { plain(0, 0, 0, 0), plain(999, 0, 0, 0), plain(0, 0, 0, 0),
-		plain(0, 0, 0, 0) };
-	struct obl_request request = { .memory = 0 };
-	struct obl_state state = { 0, 0 };
-	struct obl_choice choice;
-	unsigned got[4] = { 0 };
-
-	s[2].alive = false;
-	for (int i = 0; i < 300; i++) {
-		CHECK(obl_place(s, 4, &request, OBL_ROUND_ROBIN, &state, &choice));
-		got[choice.server]++;
+	for (uint32_t i = 0; i < SERVERS; i++) {
+		servers[i] =
+			(struct obl_server){ .alive = true, .max_sessions = 40, .n_devices = 8 };
+		for (uint32_t d = 0; d < 8; d++)
+			servers[i].devices[d] =
+				(struct obl_device){ .total = 80 * GIB, .units = 100 };
 	}
-	CHECK_INT(got[0], 100);
-	CHECK_INT(got[1], 100);
-	CHECK_INT(got[2], 0);
-	CHECK_INT(got[3], 100);
-}
+	memcpy(before, servers, sizeof servers);
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		uint32_t k = below(HELD);
+		struct obl_state state = { round, seed };
 
-TEST(weights_are_kept)
-{
-	struct obl_server s[] = { plain(0, 0, 0, 0), plain(0, 0, 0, 0) };
-	struct obl_request request = { .memory = 0 };
-	struct obl_state state = { 0, 7 };
-	struct obl_choice choice;
-	unsigned got[2] = { 0 };
+		if (used[k]) {
+			obl_give(servers, &requests[k], &choices[k]);
+			used[k] = false;
+			continue;
+		}
+		requests[k] = (struct obl_request){ .gpus = below(12),
+			.memory = (1 + below(80)) * GIB,
+			.share = below(4) * 250000,
+			.exclusive = below(8) == 0,
+			.one_server = below(3) == 0 };
+		used[k] = obl_place(servers, SERVERS, &requests[k],
+			(enum obl_policy)below(OBL_POLICY_COUNT - 1), &state, &choices[k]);
+		if (!used[k])
+			continue;
+		placed++;
+		obl_take(servers, &requests[k], &choices[k]);
+		for (uint32_t i = 0; i < SERVERS; i++)
+			for (uint32_t d = 0; d < 8; d++) {
+				const struct obl_device *device = &servers[i].devices[d];
 
-	s[0].weight = 1;
-	s[1].weight = 3;
-	for (int i = 0; i < 40000; i++) {
-		CHECK(obl_place(s, 2, &request, OBL_WEIGHTED, &state, &choice));
-		got[choice.server]++;
+				CHECK(device->reserved <= device->total &&
+					device->share <= 1000000);
+				CHECK(!device->held || device->sharers == 1);
+			}
 	}
-	/* seven standard deviations around three quarters */
-	CHECK(got[1] > 29400 && got[1] < 30600);
-}
-
-/*
- * The worst of n servers is never chosen. The others are chosen with the probability of two random
- * draws: the best about 2/n.
- */
-TEST(of_two_the_better)
-{
-	struct obl_server s[4];
-	struct obl_request request = { .memory = 0 };
-	struct obl_state state = { 0, 7 };
-	struct obl_choice choice;
-	unsigned got[4] = { 0 };
-
-	for (uint32_t i = 0; i < 4; i++)
-		s[i] = plain(i * 200, 0, 0, 0);
-	for (int i = 0; i < 40000; i++) {
-		CHECK(obl_place(s, 4, &request, OBL_POWER_OF_TWO, &state, &choice));
-		got[choice.server]++;
+	CHECK(placed > ROUNDS / 10);
+	for (uint32_t k = 0; k < HELD; k++)
+		if (used[k])
+			obl_give(servers, &requests[k], &choices[k]);
+	for (uint32_t i = 0; i < SERVERS; i++) {
+		servers[i].fresh = 0;
+		CHECK(memcmp(&servers[i], &before[i], sizeof servers[i]) == 0);
 	}
-	CHECK_INT(got[3], 0);
-	CHECK(got[0] > 19300 && got[0] < 20700);
-	CHECK(got[1] > 12600 && got[1] < 14100);
-	CHECK_INT(pick(s, 1, OBL_POWER_OF_TWO, 0), 0);
 }
 
-TEST(equal_servers_are_not_all_given_to_the_first)
+/* A claim names devices that would fit were they free, as many as needed, on the fewest servers. */
+TEST(claims)
 {
-	struct obl_server s[] = { plain(0, 0, 0, 0), plain(0, 0, 0, 0), plain(0, 0, 0, 0) };
-	struct obl_request request = { .memory = 0 };
-	unsigned got[3] = { 0 };
+	struct obl_server servers[SERVERS];
+	struct obl_choice claim;
+	uint32_t claimed = 0;
+
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		struct obl_request request = random_request();
+		uint32_t got = 0;
+
+		for (int i = 0; i < SERVERS; i++) {
+			random_server(&servers[i], 8);
+			servers[i].n_devices = ob_max(servers[i].n_devices, 1u);
+		}
+		if (!obl_claim(servers, SERVERS, &request, &claim))
+			continue;
+		claimed++;
+		CHECK(obl_claim_holds(servers, SERVERS, &request, &claim));
+		for (uint32_t p = 0; p < claim.n_parts; p++) {
+			struct obl_server *s = &servers[claim.parts[p].server];
+
+			got += claim.parts[p].n;
+			s->sessions = s->fresh = 0;
+			for (uint32_t d = 0; d < claim.parts[p].n; d++) {
+				struct obl_device *device = &s->devices[claim.parts[p].devices[d]];
+
+				device->reserved = device->share = device->sharers = 0;
+				device->held = false;
+			}
+		}
+		CHECK_INT(got, ob_max(request.gpus, 1u));
+		/* what was claimed is free now, so the request fits */
+		CHECK(obl_place(servers, SERVERS, &request, OBL_BINPACK,
+			&(struct obl_state){ 0, 1 }, &(struct obl_choice){ 0 }));
+		servers[claim.parts[0].server].devices[claim.parts[0].devices[0]].faulty = true;
+		CHECK(!obl_claim_holds(servers, SERVERS, &request, &claim));
+	}
+	CHECK(claimed > ROUNDS / 4);
+}
+
+/* The maximum number of servers is used, and what is behind it is not. */
+TEST(the_last_server)
+{
+	static struct obl_server servers[OBL_SERVERS_MAX + 1];
+	struct obl_request request = { .memory = GIB };
+	struct obl_state state = { 0, 1 };
 	struct obl_choice choice;
 
-	for (uint64_t i = 0; i < 30000; i++) {
-		struct obl_state state = { 0, i };
-
-		CHECK(obl_place(s, 3, &request, OBL_LEAST_LOAD, &state, &choice));
-		got[choice.server]++;
+	for (uint32_t at = OBL_SERVERS_MAX - 1; at <= OBL_SERVERS_MAX; at++) {
+		memset(servers, 0, sizeof servers);
+		servers[at] = (struct obl_server){
+			.alive = true, .max_sessions = 1, .n_devices = OBL_DEVICES_MAX
+		};
+		servers[at].devices[OBL_DEVICES_MAX - 1].total = GIB;
+		for (uint32_t d = 0; d + 1 < OBL_DEVICES_MAX; d++)
+			servers[at].devices[d].total = 1;
+		CHECK_INT(obl_place(servers, OBL_SERVERS_MAX + 1, &request, OBL_BINPACK, &state,
+				  &choice),
+			at < OBL_SERVERS_MAX);
 	}
-	for (int i = 0; i < 3; i++)
-		CHECK(got[i] > 9400 && got[i] < 10600);
-}
-
-TEST(scores_rise_with_what_is_better)
-{
-	struct obl_server a = plain(0, 0, 0, 0), b = a;
-
-	b.devices[0].units *= 2;
-	CHECK(obl_device_score(&b, 0) > obl_device_score(&a, 0));
-	b = a;
-	b.devices[0].total *= 2;
-	CHECK(obl_device_score(&b, 0) > obl_device_score(&a, 0));
-	b = a;
-	a.link_ns = 20000;
-	b.link_ns = 500000;
-	CHECK(obl_device_score(&b, 0) < obl_device_score(&a, 0));
-	b = a;
-	a.link_bytes_s = 10000000000ull;
-	b.link_bytes_s = 125000000;
-	CHECK(obl_device_score(&b, 0) < obl_device_score(&a, 0));
-	b = a;
-	b.devices[0].soft = true;
-	CHECK(obl_device_score(&b, 0) < obl_device_score(&a, 0));
-}
-
-TEST(why_nothing_fits)
-{
-	struct obl_server s[] = { plain(0, 79, 0, 0), plain(0, 0, 0, 0), plain(0, 0, 0, 100) };
-	struct obl_request request = { .memory = 2 * GIB };
-	struct obl_state state = { 0, 0 };
-	struct obl_choice choice;
-	char text[256];
-
-	s[1].alive = false;
-	CHECK(!obl_place(s, 3, &request, OBL_LEAST_LOAD, &state, &choice));
-	obl_explain(&choice, &request, text, sizeof text);
-	CHECK_STR(text,
-		"1 do not answer, 1 are full, 1 have too little free memory (2.0 GiB wanted, the "
-		"largest free block is 1.0 GiB)");
-}
-
-TEST(names_of_policies)
-{
-	enum obl_policy policy;
-
-	for (unsigned i = 0; i < OBL_POLICY_COUNT; i++) {
-		CHECK(obl_policy_parse(obl_policy_name((enum obl_policy)i), &policy));
-		CHECK_INT(policy, i);
-	}
-	CHECK(!obl_policy_parse("fastest", &policy));
+	CHECK(!obl_place(servers, 0, &request, OBL_BINPACK, &state, &choice));
 }
 
 int main(int argc, char **argv)

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "loadbalancer/balancer/commands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "loadbalancer/balancer/events.h"
+#include "loadbalancer/balancer/ledger.h"
+#include "loadbalancer/balancer/tenants.h"
+#include "loadbalancer/balancer/work.h"
+
+enum verb { CORDON, UNCORDON, DRAIN, KILL, QUOTA, FORGET, VERBS };
+
+static const char *const verbs[VERBS] = { "cordon", "uncordon", "drain", "kill", "quota",
+	"forget" };
+
+struct obl_command {
+	struct obl_command *next;
+	struct obl_link *link; /* NULL: the operator has gone */
+	enum verb verb;
+	char target[OBP_POOL_NAME_MAX], who[OBL_WHO_MAX];
+	struct obl_quota quota; /* QUOTA */
+	bool no_quota;          /* QUOTA: it is removed */
+	uint64_t grace_ms;      /* DRAIN */
+	uint64_t deadline;
+	bool making; /* its transaction is under way */
+	/* KILL: the order, and how many servers have not answered */
+	enum obp_pool_order_kind kind;
+	uint8_t id[OBP_RESERVATION_BYTES];
+	uint64_t number;
+	uint32_t unanswered, done;
+};
+
+/* ---- answers ---- */
+
+static void answer(struct obl_link *link, enum obp_pool_refusal code, const char *text)
+{
+	static struct obp_pool_message message;
+
+	message.type = OBP_POOL_DONE;
+	message.u.refused = (struct obp_pool_refused){ .code = code };
+	snprintf(message.u.refused.text, sizeof message.u.refused.text, "%s", text);
+	obl_link_send(link, &message);
+}
+
+static void finish(
+	struct obl_core *core, struct obl_command *command, uint32_t code, const char *text)
+{
+	struct obl_command **at = &core->commands;
+
+	if (command->link)
+		answer(command->link, code, text);
+	while (*at != command)
+		at = &(*at)->next;
+	*at = command->next;
+	free(command);
+}
+
+void obl_commands_free(struct obl_core *core)
+{
+	while (core->commands)
+		finish(core, core->commands, OBP_POOL_LATER, "this balancer stops");
+}
+
+void obl_commands_link_gone(struct obl_core *core, const struct obl_link *link)
+{
+	for (struct obl_command *c = core->commands; c; c = c->next)
+		if (c->link == link)
+			c->link = NULL;
+}
+
+/* ---- ending sessions ---- */
+
+static void kill_send(struct obl_command *command, struct obl_member *member)
+{
+	char text[OBP_POOL_TEXT_MAX];
+
+	snprintf(text, sizeof text, "by %s", command->who);
+	if (obl_member_order(member, command->kind, command->id, command->number, text))
+		command->unanswered++;
+}
+
+/* NULL: orders were sent. */
+static const char *kill_reservation(struct obl_core *core, struct obl_command *command)
+{
+	const struct obl_item *item =
+		obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, command->target);
+	const struct obl_reservation *r = item ? item->value.reservation : NULL;
+
+	if (!r)
+		return "there is no such reservation";
+	command->kind = OBP_POOL_ORDER_KILL;
+	memcpy(command->id, r->id, sizeof command->id);
+	for (uint32_t i = 0; i < r->n_parts; i++) {
+		struct obl_member *member = obl_member_find(core, r->parts[i].server);
+
+		if (member && member->incarnation == r->parts[i].incarnation)
+			kill_send(command, member);
+	}
+	return command->unanswered ? NULL
+				   : "its server is not connected to this balancer; ask another";
+}
+
+static const char *kill_session(struct obl_core *core, struct obl_command *command)
+{
+	char *end;
+	uint64_t number = strtoull(command->target, &end, 16);
+
+	if (!*command->target || *end)
+		return "name a reservation (32 hexadecimal digits) or a session by its number";
+	command->kind = OBP_POOL_ORDER_KILL_SESSION;
+	command->number = number;
+	for (struct obl_member *m = core->members; m; m = m->next)
+		for (uint32_t i = 0; i < m->load.n_sessions; i++)
+			if (m->load.listed[i].id == number)
+				kill_send(command, m);
+	return command->unanswered ? NULL : "there is no such session on a server of this balancer";
+}
+
+void obl_commands_obeyed(struct obl_member *member, const struct obp_pool_obeyed *obeyed)
+{
+	struct obl_core *core = member->core;
+	struct obl_command *next;
+
+	for (struct obl_command *c = core->commands; c; c = next) {
+		next = c->next;
+		if (c->verb != KILL || !c->unanswered || c->kind != obeyed->kind ||
+			c->number != obeyed->number || memcmp(c->id, obeyed->id, sizeof c->id) != 0)
+			continue;
+		c->done += obeyed->result != 0;
+		if (--c->unanswered)
+			continue;
+		if (c->done)
+			obl_event_add(core, "killed", member->name, "%s, by %s", c->target, c->who);
+		finish(core, c, c->done ? 0 : OBP_POOL_INVALID,
+			c->done ? "ended" : "the server has no such session");
+	}
+}
+
+/* ---- transactions ---- */
+
+static void operator_plan(
+	struct obl_core *core, const struct obl_command *command, struct obl_plan *plan, char *key)
+{
+	struct obl_operator state = { .cordoned = true,
+		.draining = command->verb == DRAIN,
+		.since = obl_time_ms() / 1000,
+		.grace_ms = command->grace_ms };
+
+	obl_key_print(OBL_ITEM_OPERATOR, command->target, key);
+	snprintf(state.by, sizeof state.by, "%s", command->who);
+	if (command->verb == UNCORDON)
+		obl_plan_delete(plan, &core->mirror, key);
+	else
+		obl_plan_put(plan, &core->mirror, key, obl_operator_text(&state), false);
+}
+
+/* The usage is counted from now on: without a quota it may not have been. */
+static void quota_plan(
+	struct obl_core *core, const struct obl_command *command, struct obl_plan *plan, char *key)
+{
+	struct obl_usage usage = obl_tenant_usage(core, command->target);
+
+	obl_key_print(OBL_ITEM_TENANT, command->target, key);
+	if (!command->no_quota && !obl_mirror_get(&core->mirror, key))
+		obl_plan_put(plan, &core->mirror, key, obl_usage_text(&usage), false);
+	obl_key_print(OBL_ITEM_QUOTA, command->target, key);
+	if (command->no_quota)
+		obl_plan_delete(plan, &core->mirror, key);
+	else
+		obl_plan_put(plan, &core->mirror, key, obl_limits_text(&command->quota), false);
+}
+
+/*
+ * The server's ledger becomes one without an incarnation, so that all parts on it are credited as
+ * those of a server that was restarted; the next start of the server begins with it.
+ */
+static void forget_plan(
+	struct obl_core *core, const struct obl_command *command, struct obl_plan *plan, char *key)
+{
+	const struct obl_item *ledger =
+		obl_mirror_find(&core->mirror, OBL_ITEM_LEDGER, command->target);
+	struct obl_ledger book;
+
+	if (ledger) {
+		book = *ledger->value.ledger;
+		book.incarnation = 0;
+		book.fence++;
+		for (uint32_t i = 0; i < book.n_devices; i++) {
+			struct obl_ledger_device *d = &book.devices[i];
+
+			d->reserved = d->share = d->sharers = 0;
+			d->exclusive = false;
+		}
+		obl_key_print(OBL_ITEM_LEDGER, command->target, key);
+		obl_plan_put(plan, &core->mirror, key, obl_ledger_text(&book), false);
+	}
+	obl_key_print(OBL_ITEM_OPERATOR, command->target, key);
+	obl_plan_delete_plainly(plan, key);
+	obl_key_print(OBL_ITEM_SERVER, command->target, key);
+	obl_plan_delete(plan, &core->mirror, key);
+}
+
+static void made(
+	struct obl_core *core, void *user, enum obl_outcome outcome, const struct ob_cause *cause)
+{
+	static const char *const kinds[VERBS] = { "cordoned", "uncordoned", "drained", "killed",
+		"quota", "forgotten" };
+	struct obl_command *command = user;
+
+	command->making = false;
+	if (outcome == OBL_STALE)
+		return; /* the next turn tries again, with fresh values */
+	if (outcome == OBL_FAILED) {
+		finish(core, command, OBP_POOL_LATER, cause->text);
+		return;
+	}
+	obl_event_add(core, kinds[command->verb], command->target, "by %s", command->who);
+	core->asks_changed = true;
+	core->orphans |= command->verb == FORGET;
+	for (struct obl_member *m = core->members; m; m = m->next)
+		obl_member_tell(m);
+	finish(core, command, 0, kinds[command->verb]);
+}
+
+bool obl_commands_start(struct obl_core *core)
+{
+	struct obl_command *c = core->commands;
+	char key[OBL_KEY_MAX];
+	struct obl_plan *plan;
+
+	while (c && (c->verb == KILL || c->making))
+		c = c->next;
+	if (!c)
+		return false;
+	plan = obl_work_plan(core);
+	if (c->verb == QUOTA)
+		quota_plan(core, c, plan, key);
+	else if (c->verb == FORGET)
+		forget_plan(core, c, plan, key);
+	else
+		operator_plan(core, c, plan, key);
+	c->making = obl_work_make(core, key, made, c);
+	if (!c->making)
+		finish(core, c, OBP_POOL_FAULT, "the balancer has no memory");
+	return c && core->work.busy;
+}
+
+void obl_commands_sweep(struct obl_core *core)
+{
+	uint64_t now = ob_clock_ns();
+	struct obl_command *next;
+
+	for (struct obl_command *c = core->commands; c; c = next) {
+		next = c->next;
+		if (c->making || now < c->deadline)
+			continue;
+		finish(core, c, OBP_POOL_LATER,
+			c->verb == KILL ? "the server has not answered in time"
+					: "the pool's registry does not answer");
+	}
+}
+
+/* ---- the beginning ---- */
+
+/* NULL: the command is good. */
+static const char *arguments_read(struct obl_core *core, struct obl_command *command,
+	const struct obp_pool_command *message, struct ob_cause *cause)
+{
+	uint64_t seconds = OBL_DRAIN_DEFAULT_S;
+	bool known;
+
+	snprintf(command->target, sizeof command->target, "%s", message->target);
+	if (command->verb == KILL)
+		return NULL;
+	if (!obl_name_valid(message->target))
+		return "name a server or a tenant";
+	if (command->verb == QUOTA) {
+		command->no_quota = !message->argument[0];
+		return obl_quota_parse(message->argument, &command->quota, cause) ? cause->text
+										  : NULL;
+	}
+	known = obl_mirror_find(&core->mirror, OBL_ITEM_SERVER, message->target) ||
+		obl_mirror_find(&core->mirror, OBL_ITEM_OPERATOR, message->target);
+	if (!known)
+		return "there is no server of this name in the pool";
+	if (command->verb == FORGET && obl_member_find(core, message->target))
+		return "the server is connected: stop it first";
+	if (command->verb == DRAIN && message->argument[0] &&
+		!ob_text_parse_number(message->argument, 0, OBP_POOL_LINGER_MAX_S, &seconds))
+		return "the grace time is a number of seconds, at most a day";
+	command->grace_ms = seconds * 1000;
+	return NULL;
+}
+
+/* Operators may do everything; a tenant may end its own reservations. */
+static enum ob_err may_command(struct obl_core *core, struct obl_link *link,
+	const struct obp_pool_command *message, struct obl_identity *ret,
+	struct ob_cause *ret_cause)
+{
+	enum ob_err err = obl_auth_check(
+		core->auth, link->address, message->token, OBL_RIGHT_ADMIN, ret, ret_cause);
+	const struct obl_item *item;
+	struct ob_cause ignored;
+
+	if (!err || strcmp(message->verb, verbs[KILL]) != 0 || !message->token[0])
+		return err;
+	item = obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, message->target);
+	if (item &&
+		!obl_auth_check(
+			core->auth, link->address, message->token, OBL_RIGHT_ASK, ret, &ignored) &&
+		strcmp(ret->tenant, item->value.reservation->tenant) == 0)
+		return OB_ERR_NONE;
+	return err;
+}
+
+static uint32_t count(const struct obl_core *core)
+{
+	uint32_t n = 0;
+
+	for (const struct obl_command *c = core->commands; c; c = c->next)
+		n++;
+	return n;
+}
+
+static void begin(struct obl_core *core, struct obl_link *link, enum verb verb,
+	const struct obp_pool_command *message, const char *who)
+{
+	struct obl_command *command =
+		count(core) < OBL_COMMANDS_MAX ? calloc(1, sizeof *command) : NULL;
+	struct ob_cause cause;
+	const char *wrong;
+
+	if (!command) {
+		answer(link, OBP_POOL_LATER, "too many commands at once; try again");
+		return;
+	}
+	command->link = link;
+	command->verb = verb;
+	command->deadline = ob_clock_ns() + OBL_COMMAND_WAIT_MS * OB_MS;
+	snprintf(command->who, sizeof command->who, "%s", who);
+	wrong = arguments_read(core, command, message, &cause);
+	command->next = core->commands;
+	core->commands = command;
+	if (!wrong && verb == KILL)
+		wrong = strlen(command->target) == OBL_ID_TEXT - 1 ? kill_reservation(core, command)
+								   : kill_session(core, command);
+	if (wrong)
+		finish(core, command, OBP_POOL_INVALID, wrong);
+	else
+		core->wake(core);
+}
+
+void obl_command(struct obl_core *core, struct obl_link *link, struct obp_pool_command *message)
+{
+	unsigned verb = 0;
+	struct obl_identity identity;
+	struct ob_cause cause;
+	enum ob_err err = may_command(core, link, message, &identity, &cause);
+
+	explicit_bzero(message->token, sizeof message->token);
+	while (verb < VERBS && strcmp(message->verb, verbs[verb]) != 0)
+		verb++;
+	if (err)
+		answer(link, OBP_POOL_DENIED, cause.text);
+	else if (verb == VERBS)
+		answer(link, OBP_POOL_INVALID,
+			"this balancer does not know the command; it knows cordon, uncordon, "
+			"drain, kill, quota and forget");
+	else
+		begin(core, link, (enum verb)verb, message, identity.who);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The state of a balancer, which its parts share. Owner: balancer.c; loop's thread only.
+ *
+ *   mirror    a copy of the registry                              (mirror.h)
+ *   work      the one transaction that is under way               (work.h)
+ *   members   the servers that are connected to this balancer     (members.h)
+ *   asks      the clients that wait for an answer here            (asks.h)
+ *   events    what happened                                       (events.h)
+ *
+ * What has to be done is always derived from this state, never remembered beside it. `wake` asks
+ * for a turn: each part in `sources` is asked whether it has a transaction to make, until one has.
+ * When that is done, successful or not, the next turn looks at the state again.
+ */
+#ifndef OBL_CORE_H
+#define OBL_CORE_H
+
+#include <time.h>
+
+#include "loadbalancer/balancer/auth.h"
+#include "loadbalancer/balancer/gate.h"
+#include "loadbalancer/balancer/plan.h"
+#include "loadbalancer/balancer/settings.h"
+#include "loadbalancer/queue.h"
+#include "transport/sign.h"
+
+#define OBL_EVENTS_WAITING_MAX 256u
+
+struct obl_core;
+struct obl_member;
+struct obl_asker;
+struct obl_command; /* of an operator (commands.h) */
+struct obl_line;    /* the queue as placement sees it (line.h) */
+struct obl_tenants; /* the file of quotas (tenants.h) */
+
+enum obl_outcome {
+	OBL_MADE,  /* all changes were made, and the mirror has them */
+	OBL_STALE, /* none was made; the mirror has the present values of the compared keys */
+	OBL_FAILED /* none was made, or it is unknown; *cause */
+};
+
+typedef void obl_work_done(
+	struct obl_core *core, void *user, enum obl_outcome outcome, const struct ob_cause *cause);
+
+struct obl_work {
+	struct obl_plan plan;
+	bool busy;
+	uint64_t rest_until;    /* ob_clock_ns; no transaction before: other balancers get a turn */
+	uint32_t stale;         /* conflicts in a row */
+	char look[OBL_KEY_MAX]; /* the key that is read when it is unknown whether it was made */
+	obl_work_done *done;
+	void *user;
+	uint64_t made, conflicts, failures; /* counts */
+};
+
+struct obl_events {
+	struct obl_event ring[OBL_EVENTS_WAITING_MAX]; /* that are not in the registry yet */
+	uint32_t first, n;
+	uint64_t stored_ns; /* when some were stored last */
+	uint64_t number;    /* of the last one that was stored */
+	uint32_t storing;   /* how many are being stored */
+	uint64_t dropped;
+};
+
+/* The part that is being credited. */
+struct obl_credit {
+	char id[OBL_ID_TEXT], tenant[OBP_POOL_NAME_MAX], program[OBP_NAME_MAX];
+	uint32_t devices;
+	bool whole; /* the reservation ends with it */
+};
+
+struct obl_core {
+	const struct obl_settings *settings;
+	const char *name;  /* of this balancer */
+	uint64_t instance; /* random; of this process */
+	uv_loop_t *loop;
+	struct obl_gate gate;
+	struct obl_auth *auth;
+	struct obl_tenants *tenants; /* NULL: no file */
+	struct obt_sign_key *key;
+	uint8_t public_key[OBT_SIGN_KEY_BYTES];
+
+	struct obl_registry *registry;
+	bool usable, synced;
+	char unusable[OB_CAUSE_TEXT]; /* why */
+	uint64_t unusable_ns;
+	struct obl_mirror mirror;
+	struct obl_work work;
+	bool announced; /* balancers/NAME is written */
+
+	struct obl_member *members; /* a list */
+	uint32_t n_members;
+	struct obl_asker *askers, *last_asker; /* a list, the oldest first */
+	uint32_t n_askers;
+	struct obl_line *line;
+	struct obl_command *commands; /* a list, the oldest first */
+	uint64_t numbers;             /* of requests in the queue */
+	struct obl_credit credit;
+	bool orphans;      /* a server has registered: parts of its old incarnation may be left */
+	bool asks_changed; /* something happened that placement depends on */
+	struct obl_queue_hold hold;
+	struct obl_state chance;
+	struct obl_releases releases;
+	struct obl_events events;
+
+	uint64_t started_ns, placed, refused, ended;
+	bool stopping;
+	void (*wake)(struct obl_core *core);
+};
+
+/* Milliseconds since 1970. */
+static inline uint64_t obl_time_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+#endif

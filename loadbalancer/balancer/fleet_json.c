@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "loadbalancer/balancer/fleet_json.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/uuid.h"
+#include "loadbalancer/balancer/ledger.h"
+#include "loadbalancer/balancer/line.h"
+#include "loadbalancer/balancer/tenants.h"
+
+/* What a document is made of, and for whom. */
+struct document {
+	struct obl_core *core;
+	struct obl_line *line; /* filled in */
+	const struct obp_pool_query *query;
+	const char *tenant; /* NULL: all */
+	struct ob_json json;
+};
+
+static bool wanted(const struct document *d, const char *name)
+{
+	return !d->query->target[0] || strcmp(d->query->target, name) == 0;
+}
+
+static bool shown(const struct document *d, const char *tenant)
+{
+	return !d->tenant || strcmp(d->tenant, tenant) == 0;
+}
+
+/* ---- servers and devices ---- */
+
+static const char *server_state(const struct obl_server *server, const struct obl_fleet_row *row)
+{
+	if (!row->member)
+		return "lost";
+	if (row->member->silent)
+		return "silent";
+	if (!server->alive)
+		return "joining";
+	if (server->unhealthy)
+		return "unwell";
+	if (server->draining)
+		return "draining";
+	return server->cordoned ? "cordoned" : "ready";
+}
+
+static void labels_write(struct ob_json *json, const struct obl_labels *labels)
+{
+	ob_json_object(json, "labels");
+	for (uint32_t i = 0; i < labels->n; i++)
+		ob_json_text(json, labels->text + labels->list[i].key,
+			labels->text + labels->list[i].value);
+	ob_json_end(json);
+}
+
+static void urls_write(struct ob_json *json, const char *urls)
+{
+	char copy[OBL_URLS_TEXT], *rest = copy, *word;
+
+	snprintf(copy, sizeof copy, "%s", urls);
+	ob_json_array(json, "addresses");
+	while ((word = strsep(&rest, " ")))
+		if (*word)
+			ob_json_text(json, NULL, word);
+	ob_json_end(json);
+}
+
+static void server_write(struct document *d, uint32_t i)
+{
+	const struct obl_server *server = &d->line->fleet->servers[i];
+	const struct obl_fleet_row *row = &d->line->fleet->rows[i];
+	const struct obl_known_server *known = row->known->value.server;
+	const struct obl_member *m = row->member;
+	struct ob_json *json = &d->json;
+
+	ob_json_object(json, NULL);
+	ob_json_text(json, "name", row->known->name);
+	ob_json_text(json, "state", server_state(server, row));
+	ob_json_bool(json, "cordoned", server->cordoned);
+	ob_json_bool(json, "draining", server->draining);
+	ob_json_bool(json, "healthy", m && m->healthy);
+	ob_json_text(json, "health", m ? m->health : "");
+	ob_json_text(json, "version", known->version);
+	urls_write(json, known->urls);
+	labels_write(json, &row->labels);
+	ob_json_textf(json, "incarnation", "%016" PRIx64, known->incarnation);
+	ob_json_uint(json, "cuda", known->cuda);
+	ob_json_text(json, "driver", m ? m->load.driver : "");
+	ob_json_uint(json, "devices", known->n_devices);
+	ob_json_uint(json, "sessions", m ? m->load.sessions : 0);
+	ob_json_uint(json, "max_sessions", m ? m->load.max_sessions : 0);
+	ob_json_uint(json, "busy_per_mille", server->busy);
+	ob_json_uint(json, "uptime_s", m ? m->load.uptime_ns / OB_SECOND : 0);
+	if (m && m->beat_ns)
+		ob_json_uint(json, "heartbeat_age_ms", (ob_clock_ns() - m->beat_ns) / OB_MS);
+	else
+		ob_json_null(json, "heartbeat_age_ms");
+	ob_json_end(json);
+}
+
+static void servers_write(struct document *d)
+{
+	ob_json_array(&d->json, "servers");
+	for (uint32_t i = 0; i < d->line->fleet->n; i++)
+		if (wanted(d, d->line->fleet->rows[i].known->name))
+			server_write(d, i);
+	ob_json_end(&d->json);
+}
+
+static void fact_write(
+	struct ob_json *json, const char *key, const struct obp_facts *facts, enum obp_fact fact)
+{
+	uint64_t value;
+
+	if (obp_fact_get(facts, fact, &value))
+		ob_json_uint(json, key, value);
+	else
+		ob_json_null(json, key);
+}
+
+static void gpu_write(struct document *d, uint32_t i, uint32_t n)
+{
+	static const struct obp_facts no_facts;
+	const struct obl_device *device = &d->line->fleet->servers[i].devices[n];
+	const struct obl_fleet_row *row = &d->line->fleet->rows[i];
+	const struct obl_known_device *known = &row->known->value.server->devices[n];
+	const struct obp_load_device *load = obl_fleet_load(row->member, known->uuid);
+	const struct obp_facts *facts = load ? &load->facts : &no_facts;
+	struct ob_json *json = &d->json;
+	char uuid[OB_UUID_TEXT];
+
+	ob_uuid_print(known->uuid, uuid);
+	ob_json_object(json, NULL);
+	ob_json_text(json, "server", row->known->name);
+	ob_json_uint(json, "index", n);
+	ob_json_text(json, "uuid", uuid);
+	ob_json_text(json, "name", known->name);
+	ob_json_text(json, "kind", obl_kind_name(device->kind));
+	ob_json_textf(json, "capability", "%u.%u", known->capability / 10, known->capability % 10);
+	ob_json_uint(json, "multiprocessors", known->units);
+	ob_json_uint(json, "memory_bytes", known->total);
+	ob_json_uint(json, "reserved_bytes", device->reserved);
+	ob_json_uint(json, "used_bytes", load ? load->used : 0);
+	ob_json_uint(json, "reservations", device->sharers);
+	ob_json_uint(json, "sessions", load ? load->sharers : 0);
+	ob_json_uint(json, "share_millionths", device->share);
+	ob_json_bool(json, "exclusive", device->held);
+	ob_json_bool(json, "faulty", device->faulty);
+	ob_json_uint(json, "busy_per_mille", device->busy);
+	fact_write(json, "celsius", facts, OBP_FACT_TEMPERATURE);
+	fact_write(json, "milliwatts", facts, OBP_FACT_POWER);
+	fact_write(json, "milliwatts_limit", facts, OBP_FACT_POWER_LIMIT);
+	ob_json_end(json);
+}
+
+static void gpus_write(struct document *d)
+{
+	ob_json_array(&d->json, "gpus");
+	for (uint32_t i = 0; i < d->line->fleet->n; i++)
+		for (uint32_t n = 0; n < d->line->fleet->servers[i].n_devices; n++)
+			if (wanted(d, d->line->fleet->rows[i].known->name))
+				gpu_write(d, i, n);
+	ob_json_end(&d->json);
+}
+
+/* ---- reservations ---- */
+
+static void part_write(struct document *d, const struct obl_reservation *r, uint32_t i)
+{
+	const struct obl_holding *part = &r->parts[i];
+	const struct obl_member *m = obl_member_find(d->core, part->server);
+	const struct obp_pool_held *held =
+		m && m->incarnation == part->incarnation ? obl_member_held(m, r->id) : NULL;
+	struct ob_json *json = &d->json;
+	char uuid[OB_UUID_TEXT];
+
+	ob_json_object(json, NULL);
+	ob_json_text(json, "server", part->server);
+	ob_json_array(json, "gpus");
+	for (uint32_t n = 0; n < part->n_devices; n++) {
+		ob_uuid_print(part->devices[n], uuid);
+		ob_json_text(json, NULL, uuid);
+	}
+	ob_json_end(json);
+	ob_json_uint(json, "memory_bytes", part->memory);
+	ob_json_uint(json, "used_bytes", held ? held->used : 0);
+	ob_json_uint(json, "sessions", held ? held->sessions : 0);
+	ob_json_text(json, "state",
+		!m                                        ? "unknown"
+			: !held                           ? "granted"
+			: held->state == OBP_POOL_CLAIMED ? "running"
+							  : "ended");
+	ob_json_end(json);
+}
+
+static void reservation_write(struct document *d, const struct obl_reservation *r)
+{
+	struct ob_json *json = &d->json;
+	char id[OBL_ID_TEXT];
+
+	obl_id_print(r->id, id);
+	ob_json_object(json, NULL);
+	ob_json_text(json, "id", id);
+	ob_json_text(json, "tenant", r->tenant);
+	ob_json_text(json, "program", r->program);
+	ob_json_text(json, "host", r->host);
+	ob_json_text(json, "user", r->user);
+	ob_json_uint(json, "pid", r->pid);
+	ob_json_uint(json, "since", r->issued);
+	ob_json_text(json, "priority", obl_priority_name(r->priority));
+	ob_json_uint(json, "share_millionths", r->share);
+	ob_json_bool(json, "exclusive", r->exclusive);
+	ob_json_bool(json, "restartable", r->restartable);
+	ob_json_uint(json, "hold_s", r->linger_s);
+	ob_json_array(json, "parts");
+	for (uint32_t i = 0; i < r->n_parts; i++)
+		part_write(d, r, i);
+	ob_json_end(json);
+	ob_json_end(json);
+}
+
+static void sessions_write(struct document *d)
+{
+	uint64_t others = 0;
+	char id[OBL_ID_TEXT];
+
+	ob_json_array(&d->json, "reservations");
+	for (const struct obl_item *item = obl_mirror_first(&d->core->mirror, OBL_ITEM_RESERVATION);
+		item; item = obl_mirror_next(item)) {
+		const struct obl_reservation *r = item->value.reservation;
+
+		obl_id_print(r->id, id);
+		if (!shown(d, r->tenant))
+			others++;
+		else if (wanted(d, id) || wanted(d, r->tenant))
+			reservation_write(d, r);
+	}
+	ob_json_end(&d->json);
+	ob_json_uint(&d->json, "other_reservations", others);
+}
+
+/* ---- the queue ---- */
+
+static void queued_write(
+	struct document *d, const struct obl_queued *entry, uint32_t place, uint64_t estimate_ms)
+{
+	struct ob_json *json = &d->json;
+	uint64_t now = obl_time_ms();
+	char id[OBL_ID_TEXT];
+
+	obl_id_print(entry->ask.id, id);
+	ob_json_object(json, NULL);
+	ob_json_uint(json, "position", place + 1);
+	ob_json_text(json, "id", id);
+	ob_json_text(json, "tenant", entry->tenant);
+	ob_json_text(json, "balancer", entry->balancer);
+	ob_json_text(json, "program", entry->ask.program);
+	ob_json_text(json, "host", entry->ask.host);
+	ob_json_text(json, "user", entry->ask.user);
+	ob_json_uint(json, "gpus", entry->ask.gpus);
+	ob_json_uint(json, "memory_bytes", entry->ask.memory);
+	ob_json_text(json, "priority", obl_priority_name(entry->ask.priority));
+	ob_json_text(json, "where", entry->ask.where);
+	ob_json_uint(json, "waited_ms", now > entry->since ? now - entry->since : 0);
+	if (estimate_ms)
+		ob_json_uint(json, "estimate_ms", estimate_ms);
+	else
+		ob_json_null(json, "estimate_ms");
+	ob_json_end(json);
+}
+
+static void queue_write(struct document *d)
+{
+	struct obl_line *line = d->line;
+	uint64_t others = 0;
+
+	ob_json_array(&d->json, "queue");
+	for (uint32_t place = 0; place < line->n; place++) {
+		const struct obl_queued *entry = line->entries[line->order[place]];
+
+		if (!shown(d, entry->tenant)) {
+			others++;
+			continue;
+		}
+		queued_write(d, entry, place,
+			obl_queue_estimate(line->waiting, line->order, place, &d->core->releases,
+				obl_time_ms()));
+	}
+	ob_json_end(&d->json);
+	ob_json_uint(&d->json, "queue_length", line->n);
+	ob_json_uint(&d->json, "other_requests", others);
+}
+
+/* ---- quotas ---- */
+
+static void limit_write(struct ob_json *json, const char *key, uint64_t limit)
+{
+	if (limit)
+		ob_json_uint(json, key, limit);
+	else
+		ob_json_null(json, key);
+}
+
+static void tenant_write(struct document *d, const char *tenant)
+{
+	struct obl_usage usage = obl_tenant_usage(d->core, tenant);
+	struct ob_json *json = &d->json;
+	struct obl_quota quota = { 0 };
+	bool limited = obl_tenant_quota(d->core, tenant, &quota);
+
+	if (!shown(d, tenant) || !wanted(d, tenant))
+		return;
+	ob_json_object(json, NULL);
+	ob_json_text(json, "tenant", tenant);
+	ob_json_bool(json, "limited", limited);
+	ob_json_uint(json, "gpus", usage.gpus);
+	limit_write(json, "gpus_limit", quota.gpus);
+	ob_json_uint(json, "memory_bytes", usage.memory);
+	limit_write(json, "memory_limit_bytes", quota.memory);
+	ob_json_uint(json, "share_millionths", usage.share);
+	limit_write(json, "share_limit_millionths", quota.share);
+	ob_json_uint(json, "reservations", usage.sessions);
+	limit_write(json, "reservations_limit", quota.sessions);
+	ob_json_uint(json, "weight", quota.weight ? quota.weight : 1);
+	ob_json_text(json, "max_priority",
+		obl_priority_name(quota.max_priority ? quota.max_priority : OBL_HIGH));
+	ob_json_end(json);
+}
+
+#define TENANTS_SHOWN 1024u
+
+static void note_tenant(const char **names, uint32_t *n, const char *name)
+{
+	for (uint32_t i = 0; i < *n; i++)
+		if (strcmp(names[i], name) == 0)
+			return;
+	if (*n < TENANTS_SHOWN && strcmp(name, "*") != 0)
+		names[(*n)++] = name;
+}
+
+static void quota_write(struct document *d)
+{
+	const char *names[TENANTS_SHOWN], *name;
+	struct obl_quota quota;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; obl_tenants_nth(d->core, i, &name, &quota); i++)
+		note_tenant(names, &n, name);
+	for (const struct obl_item *item = obl_mirror_first(&d->core->mirror, OBL_ITEM_QUOTA); item;
+		item = obl_mirror_next(item))
+		note_tenant(names, &n, item->name);
+	for (const struct obl_item *item = obl_mirror_first(&d->core->mirror, OBL_ITEM_RESERVATION);
+		item; item = obl_mirror_next(item))
+		note_tenant(names, &n, item->value.reservation->tenant);
+	ob_json_array(&d->json, "tenants");
+	for (uint32_t i = 0; i < n; i++)
+		tenant_write(d, names[i]);
+	ob_json_end(&d->json);
+}
+
+/* ---- events ---- */
+
+static void events_write(struct document *d)
+{
+	struct ob_json *json = &d->json;
+
+	ob_json_array(json, "events");
+	for (const struct obl_item *item = obl_mirror_first(&d->core->mirror, OBL_ITEM_EVENT); item;
+		item = obl_mirror_next(item)) {
+		const struct obl_event *event = item->value.event;
+		uint64_t number = strtoull(item->name, NULL, 10);
+
+		if (number <= d->query->since || !shown(d, event->subject))
+			continue;
+		ob_json_object(json, NULL);
+		ob_json_uint(json, "number", number);
+		ob_json_uint(json, "time_ms", event->time_ms);
+		ob_json_text(json, "kind", event->kind);
+		ob_json_text(json, "subject", event->subject);
+		ob_json_text(json, "text", event->text);
+		ob_json_uint(json, "count", event->count);
+		ob_json_end(json);
+	}
+	ob_json_end(json);
+}
+
+/* ---- this balancer ---- */
+
+static uint64_t count_of(const struct obl_core *core, enum obl_item_kind kind)
+{
+	uint64_t n = 0;
+
+	for (const struct obl_item *item = obl_mirror_first(&core->mirror, kind); item;
+		item = obl_mirror_next(item))
+		n++;
+	return n;
+}
+
+static void info_write(struct document *d)
+{
+	struct obl_core *core = d->core;
+	struct ob_json *json = &d->json;
+
+	ob_json_object(json, "info");
+	ob_json_text(json, "balancer", core->name);
+	ob_json_text(json, "version", OB_VERSION);
+	ob_json_uint(json, "uptime_s", (ob_clock_ns() - core->started_ns) / OB_SECOND);
+	ob_json_text(json, "registry", core->registry ? core->registry->ops->name : "");
+	ob_json_bool(json, "registry_usable", core->usable && core->synced);
+	ob_json_text(json, "registry_error", core->usable && core->synced ? NULL : core->unusable);
+	ob_json_bool(json, "leads", core->registry && core->registry->ops->leads(core->registry));
+	ob_json_text(json, "policy", obl_policy_name(core->settings->policy));
+	ob_json_uint(json, "servers_here", core->n_members);
+	ob_json_uint(json, "servers", count_of(core, OBL_ITEM_SERVER));
+	ob_json_uint(json, "reservations", count_of(core, OBL_ITEM_RESERVATION));
+	ob_json_uint(json, "queue_length", d->line->n);
+	ob_json_uint(json, "connections", core->gate.links.n);
+	ob_json_uint(json, "placed_total", core->placed);
+	ob_json_uint(json, "refused_total", core->refused);
+	ob_json_uint(json, "ended_total", core->ended);
+	ob_json_uint(json, "transactions_total", core->work.made);
+	ob_json_uint(json, "conflicts_total", core->work.conflicts);
+	ob_json_uint(json, "registry_failures_total", core->work.failures);
+	ob_json_array(json, "balancers");
+	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_BALANCER); item;
+		item = obl_mirror_next(item))
+		ob_json_text(json, NULL, item->name);
+	ob_json_end(json);
+	ob_json_end(json);
+}
+
+/* ---- documents ---- */
+
+static const struct {
+	const char *what;
+	void (*write)(struct document *d);
+} documents[] = {
+	{ "info", info_write },
+	{ "servers", servers_write },
+	{ "gpus", gpus_write },
+	{ "sessions", sessions_write },
+	{ "queue", queue_write },
+	{ "quota", quota_write },
+	{ "events", events_write },
+};
+
+bool obl_document_known(const char *what)
+{
+	for (unsigned i = 0; i < sizeof documents / sizeof documents[0]; i++)
+		if (strcmp(what, documents[i].what) == 0)
+			return true;
+	return strcmp(what, "fleet") == 0;
+}
+
+bool obl_document(struct obl_core *core, const struct obp_pool_query *query, const char *tenant,
+	char **ret_text, size_t *ret_size)
+{
+	struct document d = { .core = core, .line = core->line, .query = query, .tenant = tenant };
+	FILE *out = open_memstream(ret_text, ret_size);
+
+	if (!out)
+		return false;
+	obl_line_fill(core, core->line);
+	ob_json_begin(&d.json, out, OB_JSON_COMPACT);
+	ob_json_object(&d.json, NULL);
+	ob_json_uint(&d.json, "schema", 1);
+	ob_json_uint(&d.json, "time_ms", obl_time_ms());
+	for (unsigned i = 0; i < sizeof documents / sizeof documents[0]; i++)
+		if (strcmp(query->what, "fleet") == 0 ||
+			strcmp(query->what, documents[i].what) == 0)
+			documents[i].write(&d);
+	ob_json_end(&d.json);
+	return fclose(out) == 0;
+}

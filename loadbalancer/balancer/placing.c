@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "loadbalancer/balancer/asks.h"
+#include "loadbalancer/balancer/credits.h"
+#include "loadbalancer/balancer/events.h"
+#include "loadbalancer/balancer/grant.h"
+#include "loadbalancer/balancer/ledger.h"
+#include "loadbalancer/balancer/line.h"
+#include "loadbalancer/balancer/tenants.h"
+#include "loadbalancer/balancer/work.h"
+
+#define TRIES_MAX  64u  /* conflicts of one request with other balancers */
+#define OTHERS_MAX 64u  /* requests of other balancers that are passed over in one turn */
+#define FAILURE_MS 200u /* rest after a failed transaction */
+
+/* ---- the reservation of a choice ---- */
+
+static struct obl_member *member_of(const struct obl_line *line, const struct obl_part *part)
+{
+	return line->fleet->rows[part->server].member;
+}
+
+/* Bytes that a part reserves on each of its devices. */
+static uint64_t part_memory(struct obl_core *core, const struct obl_line *line,
+	const struct obl_asker *asker, const struct obl_part *part)
+{
+	const struct obl_server *server = &line->fleet->servers[part->server];
+	uint64_t memory = UINT64_MAX;
+
+	if (asker->entry.ask.memory && !asker->request.exclusive)
+		return asker->entry.ask.memory;
+	for (uint32_t i = 0; i < part->n; i++) {
+		const struct obl_device *device = &server->devices[part->devices[i]];
+		uint64_t most = asker->request.exclusive
+			? device->total
+			: ob_min(obl_memory_default(core, device->total), obl_device_free(device));
+
+		memory = ob_min(memory, most);
+	}
+	return memory;
+}
+
+static void reservation_fill(struct obl_core *core, const struct obl_line *line,
+	const struct obl_asker *asker, const struct obl_choice *choice, struct obl_reservation *ret)
+{
+	const struct obp_pool_ask *ask = &asker->entry.ask;
+	uint64_t now_s = obl_time_ms() / 1000;
+
+	*ret = (struct obl_reservation){ .pid = ask->pid,
+		.issued = now_s,
+		.expires = now_s + OBP_POOL_TICKET_S,
+		.share = ask->share,
+		.priority = ask->priority,
+		.linger_s = ask->linger_s ? ask->linger_s : OBP_POOL_LINGER_S,
+		.exclusive = asker->request.exclusive,
+		.restartable = ask->restartable,
+		.granted = choice->n_parts,
+		.n_parts = choice->n_parts };
+	memcpy(ret->id, ask->id, sizeof ret->id);
+	snprintf(ret->tenant, sizeof ret->tenant, "%s", asker->entry.tenant);
+	snprintf(ret->program, sizeof ret->program, "%s", ask->program);
+	snprintf(ret->host, sizeof ret->host, "%s", ask->host);
+	snprintf(ret->user, sizeof ret->user, "%s", ask->user);
+	snprintf(ret->apart, sizeof ret->apart, "%s", ask->apart);
+	for (uint32_t p = 0; p < choice->n_parts; p++) {
+		const struct obl_part *part = &choice->parts[p];
+		const struct obl_fleet_row *row = &line->fleet->rows[part->server];
+		struct obl_holding *holding = &ret->parts[p];
+
+		snprintf(holding->server, sizeof holding->server, "%s", row->known->name);
+		holding->incarnation = row->known->value.server->incarnation;
+		holding->fence = row->ledger->value.ledger->fence + 1;
+		holding->memory = part_memory(core, line, asker, part);
+		holding->n_devices = part->n;
+		for (uint32_t i = 0; i < part->n; i++)
+			memcpy(holding->devices[i],
+				row->known->value.server->devices[part->devices[i]].uuid, 16);
+	}
+}
+
+/* Adds what the tenant uses; only if it has a quota, or had one. False: the quota is used up. */
+static bool plan_usage(struct obl_core *core, struct obl_plan *plan, const struct obl_asker *asker,
+	const struct obl_reservation *r)
+{
+	const char *tenant = asker->entry.tenant;
+	struct obl_usage usage, more = obl_usage_of_reservation(r);
+	struct obl_request request = asker->request;
+	char key[OBL_KEY_MAX], text[OBP_POOL_TEXT_MAX];
+	struct obl_quota quota;
+	bool limited = obl_tenant_quota(core, tenant, &quota);
+
+	if (!limited && !obl_mirror_find(&core->mirror, OBL_ITEM_TENANT, tenant))
+		return true;
+	usage = obl_tenant_usage(core, tenant);
+	for (uint32_t i = 0; i < r->n_parts; i++)
+		request.memory = ob_max(request.memory, r->parts[i].memory);
+	if (limited &&
+		obl_quota_check(&quota, &usage, &request, r->priority, tenant, text, sizeof text) !=
+			OBL_QUOTA_OK)
+		return false;
+	obl_usage_add(&usage, &more);
+	obl_key_print(OBL_ITEM_TENANT, tenant, key);
+	obl_plan_put(plan, &core->mirror, key, obl_usage_text(&usage), false);
+	return true;
+}
+
+static bool plan_ledgers(struct obl_core *core, struct obl_plan *plan, const struct obl_line *line,
+	const struct obl_choice *choice, const struct obl_reservation *r)
+{
+	char key[OBL_KEY_MAX];
+
+	for (uint32_t p = 0; p < r->n_parts; p++) {
+		const struct obl_fleet_row *row = &line->fleet->rows[choice->parts[p].server];
+		struct obl_ledger ledger = *row->ledger->value.ledger;
+
+		if (!obl_ledger_add(&ledger, r, &r->parts[p]))
+			return false;
+		obl_key_print(OBL_ITEM_LEDGER, r->parts[p].server, key);
+		obl_plan_put(plan, &core->mirror, key, obl_ledger_text(&ledger), false);
+	}
+	return true;
+}
+
+/* ---- the transaction ---- */
+
+static const struct obl_item *reservation_find(
+	const struct obl_core *core, const uint8_t id[OBP_RESERVATION_BYTES])
+{
+	char name[OBL_ID_TEXT];
+
+	obl_id_print(id, name);
+	return obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, name);
+}
+
+static void cancel(struct obl_asker *asker, const struct obl_reservation *r)
+{
+	obl_credits_cancel(asker->core, r->id);
+	obl_asker_free(asker);
+}
+
+/* The request has a reservation, made just now or by an earlier request with the same id. */
+static void answer(struct obl_asker *asker, const struct obl_reservation *r)
+{
+	struct obl_core *core = asker->core;
+	struct ob_cause cause;
+
+	if (strcmp(r->tenant, asker->entry.tenant) != 0)
+		obl_asker_refuse(asker, OBP_POOL_INVALID,
+			"another tenant's reservation has this id: make a random one");
+	else if (asker->cancelled)
+		cancel(asker, r);
+	else if (!asker->link || obl_grant_send(core, asker->link, r, &cause))
+		obl_asker_free(asker);
+	else
+		obl_asker_refuse(asker, OBP_POOL_INVALID, cause.text);
+}
+
+static void placed_note(struct obl_core *core, const struct obl_reservation *r)
+{
+	uint64_t now = ob_clock_ns();
+	char where[OBL_EVENT_TEXT] = "";
+	uint32_t devices = 0;
+
+	for (uint32_t p = 0; p < r->n_parts; p++) {
+		struct obl_member *member = obl_member_find(core, r->parts[p].server);
+		size_t used = strlen(where);
+
+		devices += r->parts[p].n_devices;
+		snprintf(where + used, sizeof where - used, "%s%s", p ? ", " : "",
+			r->parts[p].server);
+		if (!member)
+			continue;
+		if (now >= member->fresh_ns + OB_SECOND) {
+			member->fresh_ns = now;
+			member->fresh = 0;
+		}
+		member->fresh++;
+	}
+	core->placed++;
+	obl_event_add(core, "placed", r->tenant, "%u device%s on %.180s", devices,
+		devices == 1 ? "" : "s", where);
+}
+
+static void placed(
+	struct obl_core *core, void *user, enum obl_outcome outcome, const struct ob_cause *cause)
+{
+	struct obl_asker *asker = user;
+	const struct obl_item *item = reservation_find(core, asker->entry.ask.id);
+	char text[OBP_POOL_TEXT_MAX];
+
+	asker->placing = false;
+	core->asks_changed = true;
+	if (outcome == OBL_MADE && item)
+		placed_note(core, item->value.reservation);
+	if (item) {
+		answer(asker, item->value.reservation);
+		return;
+	}
+	if (!asker->link || asker->cancelled) {
+		obl_asker_free(asker);
+		return;
+	}
+	if (outcome == OBL_FAILED) {
+		core->work.rest_until = ob_clock_ns() + FAILURE_MS * OB_MS;
+		ob_warn("balancer: a reservation could not be stored: %s", cause->text);
+	}
+	if (core->stopping || (outcome == OBL_FAILED && !asker->entry.ask.wait_s)) {
+		snprintf(text, sizeof text, "the reservation could not be stored: %.900s",
+			cause ? cause->text : "this balancer stops; ask another one");
+		obl_asker_refuse(asker, OBP_POOL_LATER, text);
+	} else if (++asker->tries >= TRIES_MAX) {
+		obl_asker_refuse(
+			asker, OBP_POOL_LATER, "other balancers were faster each time; try again");
+	}
+}
+
+/* True: a transaction was begun. False: the state is not as expected; *ret_quota: by its quota. */
+static bool place_start(struct obl_core *core, struct obl_line *line, struct obl_asker *asker,
+	const struct obl_choice *choice, bool *ret_quota)
+{
+	struct obl_plan *plan = obl_work_plan(core);
+	char name[OBL_ID_TEXT], key[OBL_KEY_MAX];
+	struct obl_reservation reservation;
+
+	*ret_quota = false;
+	for (uint32_t p = 0; p < choice->n_parts; p++)
+		if (!line->fleet->rows[choice->parts[p].server].ledger ||
+			!member_of(line, &choice->parts[p]) || choice->parts[p].n == 0)
+			return false;
+	reservation_fill(core, line, asker, choice, &reservation);
+	if (!plan_ledgers(core, plan, line, choice, &reservation))
+		return false;
+	if (!plan_usage(core, plan, asker, &reservation)) {
+		*ret_quota = true;
+		return false;
+	}
+	obl_id_print(reservation.id, name);
+	obl_key_print(OBL_ITEM_RESERVATION, name, key);
+	obl_plan_expect(plan, key, 0);
+	obl_plan_put_plainly(plan, key, obl_reservation_text(&reservation), false);
+	if (obl_mirror_get(&core->mirror, asker->key))
+		obl_plan_delete_plainly(plan, asker->key);
+	if (!obl_work_make(core, key, placed, asker))
+		return false;
+	asker->placing = true;
+	return true;
+}
+
+/* ---- who does not get anything now ---- */
+
+/* Why a request cannot be placed, for a client that does not wait. */
+static enum obp_pool_refusal refusal_of(struct obl_core *core, struct obl_line *line,
+	struct obl_asker *asker, char *ret_text, size_t size)
+{
+	struct obl_state chance = core->chance;
+	struct obl_quota quota;
+	struct obl_usage usage;
+	struct obl_choice choice;
+
+	if (obl_tenant_quota(core, asker->entry.tenant, &quota)) {
+		enum obl_quota_verdict verdict;
+
+		usage = obl_tenant_usage(core, asker->entry.tenant);
+		verdict = obl_quota_check(&quota, &usage, &asker->request,
+			asker->entry.ask.priority, asker->entry.tenant, ret_text, size);
+		if (verdict != OBL_QUOTA_OK)
+			return verdict == OBL_QUOTA_NEVER ? OBP_POOL_DENIED : OBP_POOL_LATER;
+	}
+	if (obl_place(line->fleet->servers, line->fleet->n, &asker->request, asker->policy, &chance,
+		    &choice)) {
+		snprintf(ret_text, size, "other requests wait for the same devices");
+		return OBP_POOL_LATER;
+	}
+	obl_explain(&choice, line->fleet->servers, &asker->request, ret_text, size);
+	return choice.outlook == OBL_CAPACITY ? OBP_POOL_CAPACITY : OBP_POOL_LATER;
+}
+
+/*
+ * A request was not placed. It is refused if it does not wait, or if no waiting helps; that is
+ * decided at its first look only, because a server may be away for a moment later.
+ */
+static void not_now(struct obl_core *core, struct obl_line *line, struct obl_asker *asker)
+{
+	char text[OBP_POOL_TEXT_MAX];
+	enum obp_pool_refusal code;
+
+	if (asker->looked && asker->entry.ask.wait_s)
+		return;
+	asker->looked = true;
+	code = refusal_of(core, line, asker, text, sizeof text);
+	if (!asker->entry.ask.wait_s || code != OBP_POOL_LATER)
+		obl_asker_refuse(asker, code, text);
+}
+
+static void not_now_all(struct obl_core *core, struct obl_line *line)
+{
+	for (uint32_t i = 0; i < line->n; i++)
+		if (line->own[line->order[i]])
+			not_now(core, line, line->own[line->order[i]]);
+}
+
+/* Requests with an id that has a reservation need no place. True: there was one. */
+static bool answer_known(struct obl_core *core)
+{
+	for (struct obl_asker *a = core->askers; a; a = a->next) {
+		const struct obl_item *item =
+			a->placing ? NULL : reservation_find(core, a->entry.ask.id);
+
+		if (item) {
+			answer(a, item->value.reservation);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void queue_changed(
+	struct obl_core *core, void *user, enum obl_outcome outcome, const struct ob_cause *cause)
+{
+	(void)user;
+	(void)cause;
+	if (outcome == OBL_FAILED)
+		core->work.rest_until = ob_clock_ns() + FAILURE_MS * OB_MS;
+}
+
+static bool is_waiting(const struct obl_core *core, const char *key)
+{
+	for (const struct obl_asker *a = core->askers; a; a = a->next)
+		if (strcmp(a->key, key) == 0)
+			return true;
+	return false;
+}
+
+/* Keeps queue/ as it should be. True: a transaction was begun. */
+static bool queue_start(struct obl_core *core)
+{
+	char key[OBL_KEY_MAX];
+
+	for (struct obl_asker *a = core->askers; a; a = a->next)
+		if (a->looked && !a->placing && a->entry.ask.wait_s &&
+			!obl_mirror_get(&core->mirror, a->key)) {
+			obl_plan_put(obl_work_plan(core), &core->mirror, a->key,
+				obl_queued_text(&a->entry), true);
+			return obl_work_make(core, a->key, queue_changed, NULL);
+		}
+	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_QUEUE); item;
+		item = obl_mirror_next(item))
+		if (strcmp(item->value.queued->balancer, core->name) == 0 &&
+			!is_waiting(core, item->key)) {
+			snprintf(key, sizeof key, "%s", item->key);
+			obl_plan_delete(obl_work_plan(core), &core->mirror, key);
+			return obl_work_make(core, key, queue_changed, NULL);
+		}
+	return false;
+}
+
+/* Looks at the line. True: a transaction was begun. */
+static bool line_start(struct obl_core *core)
+{
+	struct obl_line *line = core->line;
+	struct obl_choice choice;
+	uint32_t place;
+	bool by_quota;
+
+	obl_line_fill(core, line);
+	for (unsigned i = 0; i < OTHERS_MAX &&
+		obl_queue_next(line->waiting, line->order, line->n, line->fleet->servers,
+			line->fleet->n, obl_time_ms(), &core->hold, &core->chance, &place, &choice);
+		i++) {
+		uint32_t index = line->order[place];
+
+		if (line->own[index]) {
+			if (place_start(core, line, line->own[index], &choice, &by_quota))
+				return true;
+			line->waiting[index].blocked = true;
+			if (!by_quota)
+				ob_warn("balancer: a placement did not fit its ledger");
+			continue;
+		}
+		/* Its own balancer serves it; meanwhile the devices are not given to others. */
+		obl_take(line->fleet->servers, line->waiting[index].request, &choice);
+		obl_line_remove(line, place);
+	}
+	not_now_all(core, line);
+	return false;
+}
+
+bool obl_asks_start(struct obl_core *core)
+{
+	if (!core->asks_changed)
+		return queue_start(core);
+	if (!core->askers) {
+		core->asks_changed = false;
+		return queue_start(core);
+	}
+	while (answer_known(core))
+		;
+	if (core->askers && line_start(core))
+		return true;
+	core->asks_changed = false;
+	return queue_start(core);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "loadbalancer/filter.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/check.h"
+
+/* ---- the filter ---- */
+
+struct obl_search obl_search_of(const struct obl_server *servers, uint32_t n,
+	const struct obl_request *request, enum obl_policy policy, enum obl_view view)
+{
+	bool exclusive = request->exclusive || policy == OBL_EXCLUSIVE;
+
+	return (struct obl_search){ .servers = servers,
+		.request = request,
+		.n = ob_min(n, OBL_SERVERS_MAX),
+		.policy = policy,
+		.view = view,
+		.named = request->type[0] || request->where,
+		.exclusive = exclusive,
+		.need = ob_max(request->gpus, 1u),
+		.parts_max = request->one_server ? 1 : OBL_PARTS_MAX,
+		.share_most = OBL_SHARE_ALL - ob_min(request->share, OBL_SHARE_ALL),
+		.sharers_most = exclusive      ? 1
+			: request->max_sharers ? request->max_sharers
+					       : UINT32_MAX,
+		.memory = ob_max(request->memory, 1u) };
+}
+
+enum obl_fit obl_server_reason(const struct obl_search *s, uint32_t i)
+{
+	const struct obl_server *server = &s->servers[i];
+	const struct obl_request *request = s->request;
+
+	if (s->view != OBL_VIEW_EMPTY) {
+		if (!server->alive)
+			return OBL_DEAD;
+		if (server->draining)
+			return OBL_DRAINING;
+		if (server->cordoned)
+			return OBL_CORDONED;
+		if (server->unhealthy)
+			return OBL_UNWELL;
+	}
+	if (s->view == OBL_VIEW_NOW) {
+		if (server->sessions >= server->max_sessions)
+			return OBL_FULL;
+		if (server->fresh_max && server->fresh >= server->fresh_max)
+			return OBL_STARTING;
+	}
+	if (request->cuda && server->cuda && server->cuda < request->cuda)
+		return OBL_OLD_CUDA;
+	if (request->where &&
+		!obl_where_server(request->where, server->name ? server->name : "", server->cuda,
+			server->labels))
+		return OBL_NOT_WHERE;
+	if (s->view != OBL_VIEW_EMPTY && request->apart && (request->apart[i / 64] >> i % 64 & 1))
+		return OBL_APART;
+	return OBL_FITS;
+}
+
+static bool name_fits(const struct obl_request *request, const struct obl_device *device)
+{
+	return (!request->type[0] || strcasestr(device->name, request->type)) &&
+		(!request->where || obl_where_device(request->where, device));
+}
+
+enum obl_fit obl_device_reason(
+	const struct obl_search *s, const struct obl_device *device, bool kept)
+{
+	if (device->mig_mode || (s->named && !name_fits(s->request, device)))
+		return OBL_NO_TYPE;
+	if (device->units < s->request->min_units)
+		return OBL_NO_UNITS;
+	if (s->view != OBL_VIEW_EMPTY &&
+		(device->faulty || device->withdrawn || device->celsius > OBL_CELSIUS_MAX))
+		return OBL_FAULTY;
+	if (s->view != OBL_VIEW_NOW)
+		return device->total && device->total < s->memory ? OBL_NO_MEMORY : OBL_FITS;
+	if (obl_device_free(device) < s->memory)
+		return OBL_NO_MEMORY;
+	if (device->share > s->share_most)
+		return OBL_NO_SHARE;
+	if (device->held || device->sharers >= s->sharers_most)
+		return OBL_SHARED;
+	return kept ? OBL_KEPT : OBL_FITS;
+}
+
+enum obl_fit obl_unknown_reason(const struct obl_search *s, const struct obl_server *server)
+{
+	if (s->request->type[0])
+		return OBL_NO_TYPE;
+	return s->view == OBL_VIEW_NOW && s->exclusive && server->sessions ? OBL_SHARED : OBL_FITS;
+}
+
+uint32_t obl_kept_of(const struct obl_search *s, uint32_t i)
+{
+	const struct obl_choice *kept = s->request->kept;
+	uint32_t mask = 0;
+
+	if (!kept || s->view != OBL_VIEW_NOW)
+		return 0;
+	for (uint32_t p = 0; p < kept->n_parts; p++)
+		for (uint32_t d = 0; kept->parts[p].server == i && d < kept->parts[p].n; d++)
+			mask |= 1u << kept->parts[p].devices[d];
+	return mask;
+}
+
+/* ---- the order of devices and servers: the smallest key is the best ---- */
+
+static uint64_t mib(uint64_t bytes)
+{
+	return ob_min(bytes >> 20, (UINT64_C(1) << 42) - 1);
+}
+
+/* What must end on a device before the request fits: 42 bits of MiB, 20 of sharers. */
+static uint64_t excess(const struct obl_search *s, const struct obl_device *device)
+{
+	uint64_t bytes = 0, sharers = 0;
+
+	if (device->total && obl_device_free(device) < s->memory)
+		bytes = s->memory - obl_device_free(device);
+	if (device->share > s->share_most) /* as a part of the memory, to have one measure */
+		bytes += (device->total >> 20) * (device->share - s->share_most);
+	if (device->held || device->sharers >= s->sharers_most) {
+		bytes = s->exclusive || device->held ? device->reserved : bytes;
+		sharers = device->sharers -
+			(s->exclusive ? 0 : ob_min(device->sharers, s->sharers_most) - 1);
+	}
+	return mib(bytes) << 20 | ob_min(sharers, (UINT64_C(1) << 20) - 1);
+}
+
+/* At most 63 bits, so that the keys of several devices can be added after a shift. */
+static inline uint64_t device_key(const struct obl_search *s, const struct obl_server *server,
+	const struct obl_device *device)
+{
+	uint64_t share = ob_min(device->share, OBL_SHARE_ALL);
+
+	if (s->view == OBL_VIEW_CLAIM)
+		return excess(s, device);
+	switch (s->policy) {
+	case OBL_BINPACK:
+		return (uint64_t)(device->sharers >= OBL_SHARERS_PREFERRED) << 62 |
+			mib(obl_device_free(device)) << 20 | share;
+	case OBL_SPREAD:
+		return (uint64_t)ob_min(device->sharers, (1u << 20) - 1) << 42 |
+			(mib(UINT64_MAX) - mib(obl_device_free(device)));
+	case OBL_EXCLUSIVE: /* the smallest that suffices: leave larger ones for larger requests */
+		return mib(device->total);
+	case OBL_LEAST_CONNECTIONS:
+		return server->sessions;
+	default:
+		return (uint64_t)(obl_device_load(device) * 1e6);
+	}
+}
+
+uint64_t obl_rank_second(const struct obl_search *s, const struct obl_server *server, uint32_t best)
+{
+	const struct obl_device *device = &server->devices[best];
+	uint32_t score, idle = 0;
+
+	switch (s->policy) {
+	case OBL_BINPACK:
+	case OBL_EXCLUSIVE:
+		/* Use up servers that are in use already, so that others stay whole; then the nearest. */
+		for (uint32_t i = 0; i < ob_min(server->n_devices, OBL_DEVICES_MAX); i++)
+			idle += !server->devices[i].sharers && !server->devices[i].held;
+		return (uint64_t)idle << 48 | ob_min(server->link_ns, (UINT64_C(1) << 48) - 1);
+	case OBL_SPREAD:
+	case OBL_LEAST_CONNECTIONS:
+		return server->n_devices ? (uint64_t)(obl_device_load(device) * 1e6) : 0;
+	default: /* the higher score; the bits of floats above 0 are in the order of their values */
+		memcpy(&score, &device->score, sizeof score);
+		return server->n_devices ? UINT32_MAX - score : UINT32_MAX;
+	}
+}
+
+bool obl_rank_one(const struct obl_search *s, uint32_t i, struct obl_rank *ret)
+{
+	const struct obl_server *server = &s->servers[i];
+	uint32_t kept = obl_kept_of(s, i);
+
+	*ret = (struct obl_rank){ .server = i, .first = UINT64_MAX };
+	if (server->n_devices == 0) {
+		ret->first = s->policy == OBL_LEAST_CONNECTIONS
+			? server->sessions
+			: server->busy * 1000ull + server->sessions * 100000ull;
+		return !s->software && obl_unknown_reason(s, server) == OBL_FITS;
+	}
+	for (uint32_t d = 0; d < ob_min(server->n_devices, OBL_DEVICES_MAX); d++) {
+		const struct obl_device *device = &server->devices[d];
+		uint64_t key;
+
+		if ((device->kind == OBL_SOFTWARE) != s->software ||
+			obl_device_reason(s, device, kept >> d & 1) != OBL_FITS)
+			continue;
+		key = device_key(s, server, device);
+		if (key < ret->first ||
+			(key == ret->first && device->score > server->devices[ret->device].score)) {
+			ret->first = key;
+			ret->device = d;
+		}
+	}
+	return ret->first != UINT64_MAX;
+}
+
+uint32_t obl_rank_many(const struct obl_search *s, uint32_t i, uint32_t k,
+	uint8_t ret_devices[OBL_DEVICES_MAX], uint64_t *ret_sum)
+{
+	const struct obl_server *server = &s->servers[i];
+	uint32_t kept = obl_kept_of(s, i), fits = 0, n = 0;
+	uint64_t keys[OBL_DEVICES_MAX];
+
+	for (uint32_t d = 0; d < ob_min(server->n_devices, OBL_DEVICES_MAX); d++) {
+		const struct obl_device *device = &server->devices[d];
+		uint64_t key;
+		uint32_t at;
+
+		if ((device->kind == OBL_SOFTWARE) != s->software ||
+			obl_device_reason(s, device, kept >> d & 1) != OBL_FITS)
+			continue;
+		fits++;
+		key = device_key(s, server, device);
+		for (at = n; at && keys[at - 1] > key; at--)
+			if (at < k) {
+				keys[at] = keys[at - 1];
+				ret_devices[at] = ret_devices[at - 1];
+			}
+		if (at < k) {
+			keys[at] = key;
+			ret_devices[at] = (uint8_t)d;
+			n = ob_min(n + 1, k);
+		}
+	}
+	*ret_sum = 0;
+	for (uint32_t d = 0; d < n; d++)
+		*ret_sum += keys[d] >> 4; /* OBL_DEVICES_MAX keys of 63 bits */
+	return fits;
+}

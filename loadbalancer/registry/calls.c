@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "loadbalancer/registry/calls.h"
+
+#include <stdio.h>
+
+#include "loadbalancer/registry/alloc.h"
+#include "loadbalancer/registry/etcd_error.h"
+
+struct obl_call {
+	TAILQ_ENTRY(obl_call) all;
+	struct obl_calls *calls;
+	enum obl_call_kind kind;
+	const char *path;
+	struct ob_buf body;
+	size_t answer_max;
+	obl_reply_done *done;
+	void *user;
+	struct obl_http_request *request; /* NULL: waits */
+	uint32_t endpoint, attempts;
+	uint64_t started, deadline, due; /* ns */
+	bool refused_token;              /* once already */
+	bool over;                       /* fails at the next tick, with cause */
+	struct ob_cause cause;
+	int code;
+};
+
+static void attempt(struct obl_call *call, uint64_t now);
+
+/* ---- the end of a call ---- */
+
+static void call_free(struct obl_call *call)
+{
+	struct obl_calls *calls = call->calls;
+
+	if (call->request)
+		obl_http_cancel(call->request);
+	calls->bytes -= call->body.size;
+	TAILQ_REMOVE(&calls->list, call, all);
+	ob_buf_fini(&call->body);
+	free(call);
+}
+
+static void end(struct obl_call *call, struct obl_reply *reply)
+{
+	obl_reply_done *done = call->done;
+	void *user = call->user;
+
+	reply->started_ns = call->started;
+	call_free(call);
+	done(user, reply);
+}
+
+static void end_failed(struct obl_call *call)
+{
+	struct ob_cause cause = call->cause;
+	struct obl_reply reply = { .err = cause.code, .cause = &cause, .code = call->code };
+
+	end(call, &reply);
+}
+
+/* ---- answers ---- */
+
+static const char *url_of(const struct obl_call *call)
+{
+	return call->calls->endpoints.list[call->endpoint].url;
+}
+
+/* The answer is an error of etcd's: *ret_again says whether to try again. */
+static void take_error(struct obl_call *call, int code, const char *text, bool *ret_again)
+{
+	struct obl_calls *calls = call->calls;
+	bool not_executed = obl_etcd_not_executed(code, text);
+	const char *hint = "";
+
+	call->code = code;
+	*ret_again = false;
+	if (obl_login_refused(&calls->login, code, text) && !call->refused_token) {
+		call->refused_token = true;
+		obl_login_forget(&calls->login);
+		*ret_again = true;
+	} else if (code == OBL_GRPC_UNAVAILABLE) {
+		obl_calls_endpoint_failed(calls, call->endpoint, text);
+		*ret_again = not_executed || call->kind == OBL_CALL_REPEAT;
+	} else {
+		obl_endpoints_ok(&calls->endpoints, call->endpoint);
+	}
+	if (strstr(text, "user name is empty"))
+		hint = ": give a user and a password file";
+	else if (code == OBL_GRPC_UNAVAILABLE && url_of(call)[4] == 's' &&
+		!strstr(text, "etcdserver"))
+		hint = ": etcd's certificate must be valid for server and client authentication";
+	ob_cause_set(&call->cause, not_executed ? OB_ERR_REFUSED : OB_ERR_TIMEOUT,
+		"etcd at %s answers: %.300s%s", url_of(call), text, hint);
+}
+
+static void take_broken(struct obl_call *call, const char *what)
+{
+	obl_calls_endpoint_failed(call->calls, call->endpoint, what);
+	ob_cause_set(&call->cause, OB_ERR_PROTOCOL,
+		"%s answered in a way that etcd 3.4 or newer does not (%s): is it an etcd?",
+		url_of(call), what);
+}
+
+/* True: the call has ended. */
+static bool take_body(struct obl_call *call, const struct obl_http_answer *answer, bool *ret_again)
+{
+	json_t *root = json_loadb(answer->body, answer->size, 0, NULL);
+	struct obl_reply reply = { .root = root };
+	const char *text;
+	int code;
+
+	if (!json_is_object(root)) {
+		take_broken(call, answer->status == 200 ? "not a JSON object" : "an HTTP error");
+		*ret_again = call->kind == OBL_CALL_REPEAT;
+	} else if (obl_etcd_error(root, &code, &text)) {
+		take_error(call, code, text, ret_again);
+	} else if (answer->status != 200) {
+		take_broken(call, "an HTTP error");
+		*ret_again = call->kind == OBL_CALL_REPEAT;
+	} else {
+		obl_endpoints_ok(&call->calls->endpoints, call->endpoint);
+		end(call, &reply);
+		json_decref(root);
+		return true;
+	}
+	json_decref(root);
+	return false;
+}
+
+/* Transport errors. */
+static void take_failure(
+	struct obl_call *call, const struct obl_http_answer *answer, bool *ret_again)
+{
+	bool unsent = answer->err == OB_ERR_CONNECT || answer->err == OB_ERR_TLS;
+	/* An answer that is too large was made by a call that may have been executed. */
+	enum ob_err err = unsent              ? OB_ERR_CONNECT
+		: answer->err == OB_ERR_LIMIT ? OB_ERR_PROTOCOL
+					      : answer->err;
+
+	obl_calls_endpoint_failed(call->calls, call->endpoint, answer->why);
+	ob_cause_set(&call->cause, err == OB_ERR_CLOSED ? OB_ERR_TIMEOUT : err, "etcd at %s: %s",
+		url_of(call), answer->why);
+	*ret_again = unsent || (call->kind == OBL_CALL_REPEAT && err != OB_ERR_PROTOCOL);
+}
+
+static void answered(void *user, const struct obl_http_answer *answer)
+{
+	struct obl_call *call = user;
+	struct obl_calls *calls = call->calls;
+	uint64_t now = ob_clock_ns();
+	bool again = false;
+
+	call->request = NULL;
+	call->code = 0;
+	if (answer->err != OB_ERR_NONE)
+		take_failure(call, answer, &again);
+	else if (take_body(call, answer, &again))
+		return;
+	if (!again || call->attempts > 4 * calls->endpoints.n || now >= call->deadline ||
+		!obl_endpoints_retry(&calls->endpoints, now)) {
+		end_failed(call);
+		return;
+	}
+	attempt(call, now);
+}
+
+/* ---- attempts ---- */
+
+static void attempt(struct obl_call *call, uint64_t now)
+{
+	struct obl_calls *calls = call->calls;
+	struct obl_endpoints *endpoints = &calls->endpoints;
+	char url[OBL_ENDPOINT_URL_MAX + 64];
+	struct obl_http_call http = { .url = url,
+		.body = call->body.data,
+		.size = call->body.size,
+		.timeout_ms = calls->timeout_ms,
+		.answer_max = call->answer_max,
+		.once = call->kind == OBL_CALL_ONCE,
+		.done = answered,
+		.user = call };
+
+	call->due = obl_endpoints_when(endpoints, now);
+	if (call->due > now)
+		return; /* tick goes on */
+	if (!obl_login_ready(&calls->login)) {
+		obl_login_start(&calls->login, now);
+		return;
+	}
+	call->endpoint = endpoints->current;
+	call->attempts++;
+	call->started = now;
+	snprintf(url, sizeof url, "%s%s", endpoints->list[call->endpoint].url, call->path);
+	http.token = calls->login.token;
+	call->request = obl_http_start(calls->http, &http);
+}
+
+void obl_calls_start(struct obl_calls *calls, enum obl_call_kind kind, const char *path,
+	struct ob_buf *body, size_t answer_max, obl_reply_done *done, void *user)
+{
+	struct obl_call *call = obl_alloc(1, sizeof *call);
+	uint64_t now = ob_clock_ns();
+
+	call->calls = calls;
+	call->kind = kind;
+	call->path = path;
+	call->body = *body;
+	call->answer_max = answer_max;
+	call->done = done;
+	call->user = user;
+	call->deadline = now + OBL_CALL_TIMEOUTS * calls->timeout_ms * OB_MS;
+	TAILQ_INSERT_TAIL(&calls->list, call, all);
+	*body = (struct ob_buf){ 0 };
+	calls->bytes += call->body.size;
+	obl_alloc_check(call->body.failed ? NULL : call);
+	if (calls->bytes > OBL_CALL_BYTES_MAX) {
+		call->over = true;
+		ob_cause_set(&call->cause, OB_ERR_LIMIT,
+			"more than %u MiB of the registry's operations are pending",
+			OBL_CALL_BYTES_MAX >> 20);
+		return;
+	}
+	obl_endpoints_called(&calls->endpoints);
+	attempt(call, now);
+}
+
+void obl_calls_refuse(
+	struct obl_calls *calls, const struct ob_cause *cause, obl_reply_done *done, void *user)
+{
+	struct obl_call *call = obl_alloc(1, sizeof *call);
+
+	call->calls = calls;
+	call->done = done;
+	call->user = user;
+	call->cause = *cause;
+	call->over = true;
+	TAILQ_INSERT_TAIL(&calls->list, call, all);
+}
+
+struct obl_http_request *obl_calls_stream(struct obl_calls *calls, const char *path,
+	const struct ob_buf *body, struct obl_http_call *call, uint32_t *ret_endpoint)
+{
+	char url[OBL_ENDPOINT_URL_MAX + 64];
+	uint64_t now = ob_clock_ns();
+
+	if (obl_endpoints_when(&calls->endpoints, now) > now)
+		return NULL;
+	if (!obl_login_ready(&calls->login)) {
+		obl_login_start(&calls->login, now);
+		return NULL;
+	}
+	*ret_endpoint = calls->endpoints.current;
+	snprintf(url, sizeof url, "%s%s", calls->endpoints.list[*ret_endpoint].url, path);
+	call->url = url;
+	call->body = body->data;
+	call->size = body->size;
+	call->timeout_ms = calls->timeout_ms;
+	call->token = calls->login.token;
+	return obl_http_start(calls->http, call);
+}
+
+/* A call that has waited until its deadline was never sent. */
+static void end_late(struct obl_call *call)
+{
+	const struct ob_cause *failure = &call->calls->failure;
+
+	if (call->cause.code == OB_ERR_NONE || call->cause.code == OB_ERR_CONNECT)
+		ob_cause_set(&call->cause, OB_ERR_CONNECT, "no etcd can be used: %s",
+			failure->code ? failure->text : "none has answered yet");
+	end_failed(call);
+}
+
+/* The next call that has something to do; `done` may have changed the list. */
+static struct obl_call *next_due(struct obl_calls *calls, uint64_t now)
+{
+	struct obl_call *call;
+
+	TAILQ_FOREACH(call, &calls->list, all)
+	if (!call->request &&
+		(call->over || now >= call->deadline ||
+			(now >= call->due && obl_login_ready(&calls->login) &&
+				obl_endpoints_when(&calls->endpoints, now) <= now)))
+		return call;
+	return NULL;
+}
+
+void obl_calls_tick(struct obl_calls *calls, uint64_t now)
+{
+	struct obl_call *call;
+
+	if (!obl_login_ready(&calls->login) && !TAILQ_EMPTY(&calls->list))
+		obl_login_start(&calls->login, now);
+	while ((call = next_due(calls, now))) {
+		if (call->over)
+			end_failed(call);
+		else if (now >= call->deadline)
+			end_late(call);
+		else
+			attempt(call, now);
+	}
+}
+
+/* ---- endpoints ---- */
+
+void obl_calls_endpoint_failed(struct obl_calls *calls, uint32_t endpoint, const char *why)
+{
+	ob_cause_set(&calls->failure, OB_ERR_CONNECT, "etcd at %s: %.300s",
+		calls->endpoints.list[endpoint].url, why);
+	ob_debug("%s", calls->failure.text);
+	obl_endpoints_failed(&calls->endpoints, endpoint, ob_clock_ns());
+	if (calls->failed)
+		calls->failed(calls->user, endpoint);
+}
+
+static void login_failed(void *user, int endpoint, const char *why)
+{
+	struct obl_calls *calls = user;
+
+	if (endpoint >= 0)
+		obl_calls_endpoint_failed(calls, (uint32_t)endpoint, why);
+	else
+		ob_cause_set(&calls->failure, OB_ERR_DENIED, "%s", why);
+}
+
+void obl_calls_init(struct obl_calls *calls, const char *user_name, const char *password_file)
+{
+	TAILQ_INIT(&calls->list);
+	calls->login = (struct obl_login){ .http = calls->http,
+		.endpoints = &calls->endpoints,
+		.failed = login_failed,
+		.user = calls };
+	obl_login_init(&calls->login, user_name, password_file);
+}
+
+void obl_calls_close(struct obl_calls *calls)
+{
+	struct obl_call *call;
+	size_t n = 0;
+
+	TAILQ_FOREACH(call, &calls->list, all)
+	n++;
+	while (n-- > 0 && (call = TAILQ_FIRST(&calls->list))) {
+		ob_cause_set(
+			&call->cause, OB_ERR_CLOSED, "the registry was closed before it answered");
+		end_failed(call);
+	}
+}
+
+void obl_calls_fini(struct obl_calls *calls)
+{
+	struct obl_call *call;
+
+	while ((call = TAILQ_FIRST(&calls->list)))
+		call_free(call);
+	obl_login_fini(&calls->login);
+}

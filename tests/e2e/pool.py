@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""outboard-balancer with servers and clients that a test plays: reservations from the request to
+their end, the queue, quotas, operators' commands, documents.
+
+    pool.py BALANCER OUTBOARD
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.append(sys.path[0] + '/../lib')
+import waiting
+from outboard_test import ENV, check, finish
+from pool_peers import (CAPACITY, CORDON, CREDITED, DENIED, DONE, DRAIN, GIB, GRANT, INVALID, KILL, LATER, QUEUED, REFUSED, VOID, Balancer, Client, Link, Member, asked,
+                        looked, nothing_reserved, ordered, preface, raw_refusal, reserved, ticket_of)
+
+BALANCER, OUTBOARD = sys.argv[1:3]
+
+
+def refused(answer, code, words):
+    return answer and answer['type'] == REFUSED and answer['code'] == code and words in answer['text']
+
+
+def life():
+    """One reservation: placed, used, ended, credited; and the same without use."""
+    with Balancer(BALANCER, 'one') as b:
+        check('an empty pool has no capacity', refused(asked(b.url), CAPACITY, ''))
+        with Member('gpu1', b.url, labels='zone=a,rack=3') as m:
+            check('a server joins', m.ready(b.url))
+            got = asked(b.url, memory=4 * GIB)
+            part = got['parts'][0]
+            ticket = ticket_of(part)
+            check('a grant', got['type'] == GRANT and got['tenant'] == 'default' and part['server'] == 'gpu1' and part['urls'] == 'tcp://gpu1.example:14800', got)
+            check('its ticket', ticket['server'] == 'gpu1' and ticket['incarnation'] == m.incarnation and ticket['memory'] == 4 * GIB and ticket['devices'] == m.uuids and
+                  ticket['reservation'] == got['id'] and ticket['expires'] - ticket['issued'] == 60, ticket)
+            check('the memory is reserved', reserved(b.url, 'gpu1') == [4 * GIB])
+            again = asked(b.url, reservation=got['id'], memory=4 * GIB)
+            check('the same id gets the same grant', again['type'] == GRANT and ticket_of(again['parts'][0]) == ticket and reserved(b.url, 'gpu1') == [4 * GIB], again)
+            m.claim(got['id'], ticket['fence'])
+            check('it runs', waiting.until(lambda: [p['state'] for r in looked(b.url, 'sessions')['reservations'] for p in r['parts']] == ['running'], waiting.AT_ONCE))
+            m.end(got['id'])
+            check('its end is credited', nothing_reserved(b.url, 'gpu1'), reserved(b.url, 'gpu1'))
+            check('the server may forget it', waiting.until(lambda: m.got(CREDITED, got['id']), waiting.AT_ONCE))
+            check('no reservation is left', looked(b.url, 'sessions')['reservations'] == [])
+
+            with Client(b.url) as c:
+                got = c.grant(memory=2 * GIB)
+                check('another one', got['type'] == GRANT and reserved(b.url, 'gpu1') == [2 * GIB])
+                c.send(type=68, id=got['id'])
+                check('a cancelled grant is void', waiting.until(lambda: m.got(VOID, got['id']), waiting.AT_ONCE) and nothing_reserved(b.url, 'gpu1'))
+
+            sizes = [asked(b.url)['parts'][0]['ticket'] for _ in range(2)]
+            check('without a size an eighth of the device is reserved', len(sizes) == 2 and reserved(b.url, 'gpu1') == [4 * GIB], reserved(b.url, 'gpu1'))
+            check('too much for any device', refused(asked(b.url, memory=17 * GIB), CAPACITY, 'memory'))
+            check('too much for now', refused(asked(b.url, memory=13 * GIB), LATER, 'memory'))
+            check('no such model', refused(asked(b.url, where='model=B200'), CAPACITY, ''))
+            check('a wrong selector', refused(asked(b.url, where='model=='), INVALID, ''))
+            check('a label', asked(b.url, where='zone=a')['type'] == GRANT and refused(asked(b.url, where='zone=b'), CAPACITY, ''))
+            check('no devices', refused(asked(b.url, gpus=0), INVALID, 'GPUs'))
+            check('more devices than there are', refused(asked(b.url, gpus=3), CAPACITY, ''))
+
+
+def incarnations():
+    with Balancer(BALANCER, 'one') as b:
+        first = Member('gpu1', b.url)
+        first.ready(b.url)
+        asked(b.url, memory=4 * GIB)
+        twin = Member('gpu1', b.url)
+        check('a second server of the name is refused', waiting.until(lambda: twin.refused, waiting.AT_ONCE) and refused(twin.refused[0], LATER, 'gpu1'), twin.refused)
+        twin.close()
+        first.cut()
+        check('the first may connect again', waiting.until(lambda: looked(b.url, 'info')['info']['servers_here'] == 1, waiting.AT_ONCE))
+        check('and keeps its reservation', first.ready(b.url) and reserved(b.url, 'gpu1') == [4 * GIB])
+        first.close()
+        waiting.until(lambda: looked(b.url, 'info')['info']['servers_here'] == 0, waiting.AT_ONCE)
+        check('a server that is gone keeps its reservations', reserved(b.url, 'gpu1') == [4 * GIB])
+        check('and gets nothing new', refused(asked(b.url, memory=GIB), LATER, ''))
+        with Member('gpu1', b.url) as second:
+            check('a new incarnation has nothing reserved', second.ready(b.url) and nothing_reserved(b.url, 'gpu1') and
+                  waiting.until(lambda: looked(b.url, 'sessions')['reservations'] == [], waiting.AT_ONCE), looked(b.url, 'sessions'))
+
+
+def several():
+    """Devices of several servers, and the queue."""
+    with Balancer(BALANCER, 'one') as b, Member('gpu1', b.url, gpus=2) as m1, Member('gpu2', b.url, gpus=2) as m2:
+        check('two servers', m1.ready(b.url) and m2.ready(b.url))
+        got = asked(b.url, gpus=3, exclusive=1)
+        parts = got['parts']
+        check('three devices of two servers', sorted(len(ticket_of(p)['devices']) for p in parts) == [1, 2] and {p['server'] for p in parts} == {'gpu1', 'gpu2'}, got)
+        check('exclusive devices are reserved completely', sorted(reserved(b.url, 'gpu1') + reserved(b.url, 'gpu2')) == [0, 16 * GIB, 16 * GIB, 16 * GIB])
+        check('on one server is too much', refused(asked(b.url, gpus=3, one_server=1), CAPACITY, ''))
+        with Client(b.url) as c, Client(b.url) as other:
+            c.ask(gpus=2, exclusive=1, wait=100)
+            queued = c.receive()
+            check('a request waits', queued['type'] == QUEUED and queued['position'] == 1 and queued['length'] == 1 and queued['reason'], queued)
+            check('it is in the queue', waiting.until(lambda: [q['gpus'] for q in looked(b.url, 'queue')['queue']] == [2], waiting.AT_ONCE))
+            check('a small one passes it', other.grant(memory=GIB)['type'] == GRANT)
+            check('a time-out', refused(asked(b.url, gpus=4, exclusive=1, wait=1), LATER, 'waited for 1 s'))
+            for m, name in (m1, 'gpu1'), (m2, 'gpu2'):
+                if any(p['server'] == name for p in parts):
+                    m.claim(got['id'])
+                    m.end(got['id'])
+            answer = c.answer()
+            check('it gets its devices when they are free', answer and answer['type'] == GRANT and sum(len(ticket_of(p)['devices']) for p in answer['parts']) == 2, answer)
+        with Client(b.url) as c:
+            c.ask(gpus=4, exclusive=1, wait=100)
+            check('another waits', c.receive()['type'] == QUEUED)
+            waiting.until(lambda: looked(b.url, 'queue')['queue'], waiting.AT_ONCE)
+        check('a client that has gone leaves the queue', waiting.until(lambda: not looked(b.url, 'queue')['queue'], waiting.AT_ONCE))
+        with Client(b.url) as c:
+            c.ask(gpus=4, exclusive=1, wait=100)
+            c.receive()
+            b.process.terminate()
+            check('a balancer that stops says so', refused(c.answer(), LATER, 'stops'))
+
+
+def silent():
+    with Balancer(BALANCER, 'one') as b, Member('gpu1', b.url) as m:
+        m.ready(b.url)
+        m.beating = False
+        check('a silent server gets nothing', waiting.until(lambda: looked(b.url, 'servers')['servers'][0]['state'] == 'silent', waiting.AT_ONCE) and
+              refused(asked(b.url), LATER, ''))
+        m.beating = True
+        check('it comes back', m.ready(b.url) and asked(b.url)['type'] == GRANT)
+        m.healthy, m.health = 0, 'Xid 79'
+        check('neither does one that is not well', waiting.until(lambda: looked(b.url, 'servers')['servers'][0]['state'] == 'unwell', waiting.AT_ONCE) and
+              refused(asked(b.url), LATER, ''))
+        kinds = waiting.until(lambda: {'joined', 'silent', 'back', 'unwell', 'placed', 'refused'} <= {e['kind'] for e in looked(b.url, 'events')['events']}, waiting.AT_ONCE)
+        check('events tell it', kinds, looked(b.url, 'events'))
+        last = looked(b.url, 'events')['events'][-1]['number']
+        check('later events alone', all(e['number'] > last for e in looked(b.url, 'events', since=last)['events']))
+
+
+def operators():
+    with Balancer(BALANCER, 'one') as b, Member('gpu1', b.url) as m:
+        m.ready(b.url)
+        check('cordon', ordered(b.url, 'cordon', 'gpu1')['code'] == 0 and waiting.until(lambda: m.got(CORDON), waiting.AT_ONCE) and refused(asked(b.url), LATER, ''))
+        m.cut()
+        check('a server is told when it connects again', waiting.until(lambda: m.registered[b.url]['cordoned'] == 1, waiting.AT_ONCE))
+        check('uncordon', ordered(b.url, 'uncordon', 'gpu1')['code'] == 0 and m.ready(b.url) and asked(b.url)['type'] == GRANT)
+        got = asked(b.url)
+        m.claim(got['id'])
+        waiting.until(lambda: any(p['state'] == 'running' for r in looked(b.url, 'sessions')['reservations'] for p in r['parts']), waiting.AT_ONCE)
+        check('kill', ordered(b.url, 'kill', got['id'].hex())['code'] == 0 and m.got(KILL, got['id']))
+        check('nothing to kill', ordered(b.url, 'kill', '00' * 16)['code'] == INVALID and ordered(b.url, 'kill', '77')['code'] == INVALID)
+        check('drain', ordered(b.url, 'drain', 'gpu1', '7')['code'] == 0 and waiting.until(lambda: [o['number'] for o in m.orders if o['kind'] == DRAIN] == [7000], waiting.AT_ONCE), m.orders)
+        check('no such server', ordered(b.url, 'cordon', 'gpu9')['code'] == INVALID)
+        check('no such command', ordered(b.url, 'paint', 'gpu1')['code'] == INVALID)
+        ordered(b.url, 'uncordon', 'gpu1')
+        m.ready(b.url)
+        check('a quota', ordered(b.url, 'quota', 'default', 'gpus=1,memory=20GiB')['code'] == 0)
+        answer = asked(b.url)
+        check('is kept to', refused(answer, LATER, 'default'), answer)
+        check('never more than the limit', refused(asked(b.url, memory=21 * GIB), DENIED, ''))
+        shown = looked(b.url, 'quota')['tenants']
+        check('is shown', [(t['tenant'], t['gpus_limit'], t['memory_limit_bytes'], t['limited']) for t in shown] == [('default', 1, 20 * GIB, True)], shown)
+        check('a wrong one', ordered(b.url, 'quota', 'default', 'gpus=many')['code'] == INVALID)
+        check('and removed', ordered(b.url, 'quota', 'default')['code'] == 0 and asked(b.url)['type'] == GRANT)
+        check('a server that is here is not forgotten', ordered(b.url, 'forget', 'gpu1')['code'] == INVALID)
+        m.close()
+        waiting.until(lambda: looked(b.url, 'info')['info']['servers_here'] == 0, waiting.AT_ONCE)
+        check('forget', ordered(b.url, 'forget', 'gpu1')['type'] == DONE and waiting.until(lambda: not looked(b.url, 'fleet')['reservations'], waiting.AT_ONCE) and
+              looked(b.url, 'fleet')['servers'] == [])
+
+
+def token(folder, name, scope):
+    done = subprocess.run([OUTBOARD, 'token', 'create', '--file', folder / 'tokens', '--name', name, '--scope', scope], capture_output=True, text=True, timeout=60, env=ENV)
+    return done.stdout.split()[-1] if done.returncode == 0 else done.stderr
+
+
+def tokens():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        alice, bob, look, serve, admin = (token(folder, *words) for words in (('alice/laptop', 'use'), ('bob', 'use'), ('eve', 'look'), ('rack', 'serve'), ('root', 'admin')))
+        (folder / 'tenants').write_text('# quotas\nbob gpus=1\n* gpus=10\n')
+        with Balancer(BALANCER, 'one', '--tokens', folder / 'tokens', '--tenants', folder / 'tenants') as b, Member('gpu1', b.url, gpus=2, token=serve) as m:
+            check('a server with its token', m.ready(b.url, look))
+            check('without a token', refused(asked(b.url), DENIED, 'OUTBOARD_TOKEN'))
+            check('a token for looking', refused(asked(b.url, look), DENIED, "scope 'use'"))
+            got = asked(b.url, alice)
+            check('the tenant is the name up to the slash', got['type'] == GRANT and got['tenant'] == 'alice' and ticket_of(got['parts'][0])['tenant'] == 'alice')
+            check("another tenant's id", refused(asked(b.url, bob, reservation=got['id']), INVALID, 'another tenant'))
+            check("a quota of the file", asked(b.url, bob)['type'] == GRANT and refused(asked(b.url, bob), LATER, 'bob'))
+            mine, all_of = looked(b.url, 'sessions', alice), looked(b.url, 'sessions', look)
+            check('a tenant sees its own', [r['tenant'] for r in mine['reservations']] == ['alice'] and mine['other_reservations'] == 1 and len(all_of['reservations']) == 2, mine)
+            check('a user is no operator', ordered(b.url, 'cordon', 'gpu1', token=alice)['code'] == DENIED)
+            check('nor a server', looked(b.url, 'servers', serve)['code'] == DENIED)
+            check('an operator is', ordered(b.url, 'cordon', 'gpu1', token=admin)['code'] == 0)
+            m.claim(got['id'])
+            check("another tenant's reservation is not killed", ordered(b.url, 'kill', got['id'].hex(), token=bob)['code'] == DENIED and not m.got(KILL))
+            check('the own one is', ordered(b.url, 'kill', got['id'].hex(), token=alice)['code'] == 0)
+            with Member('gpu2', b.url, token=alice) as wrong:
+                check('a server with the wrong token', waiting.until(lambda: wrong.refused, waiting.AT_ONCE) and refused(wrong.refused[0], DENIED, "'serve'"), wrong.refused)
+            for _ in range(6):
+                last = looked(b.url, 'info', 'obt_00000000_' + '0' * 64)
+            check('guessing is slowed down', refused(last, DENIED, 'try again in') or refused(looked(b.url, 'info', look), DENIED, 'try again in'), last)
+
+
+def peers():
+    """Those that are no clients of a balancer."""
+    with Balancer(BALANCER, 'one') as b:
+        for intent, what in (1, 'a session'), (2, 'a join'), (16, 'a question about the load'):
+            answer = raw_refusal(b.url, preface(intent))
+            check(f'{what} is told to use --pool', '--pool' in answer['text'], answer)
+        check('another protocol', 'balancer' in raw_refusal(b.url, b'GET / HTTP/1.1\r\n\r\n')['text'])
+        check('another version', 'version' in raw_refusal(b.url, preface(version=9))['text'])
+        with Link(b.url) as link:
+            link.send(type=74)
+            check('a message of the other direction', link.receive()['code'] == INVALID and link.receive() is None)
+    for options, words in (('--listen', 'tcp://0.0.0.0:0'), 'no TLS'), (('--listen', 'shm:/tmp/x'), 'unix:'), (('--listen', 'tcp://127.0.0.1:0', '--name', 'a b'), '--name'), ((), '--listen'), \
+            (('--listen', 'tcp://127.0.0.1:0', '--registry', 'zookeeper:x'), 'zookeeper'):
+        done = subprocess.run([BALANCER, *options], capture_output=True, text=True, timeout=60, env=ENV)
+        check(f'it does not start with {" ".join(options)}', done.returncode in (1, 2) and words in done.stderr, done.stderr)
+    with tempfile.TemporaryDirectory() as name:
+        file = pathlib.Path(name) / 'b.ini'
+        file.write_text('[balancer]\nlisten = tcp://127.0.0.1:0\npolicy = spread\n')
+        done = subprocess.run([BALANCER, '--check-config', file], capture_output=True, text=True, timeout=60, env=ENV)
+        check('a configuration', done.returncode == 0 and 'no errors' in done.stdout, done.stderr)
+        file.write_text('[balancer]\npolitics = spread\n')
+        done = subprocess.run([BALANCER, '--check-config', file], capture_output=True, text=True, timeout=60, env=ENV)
+        check('a wrong one', done.returncode == 2 and f'{file}:2' in done.stderr, done.stderr)
+
+
+for test in life, incarnations, several, silent, operators, tokens, peers:
+    test()
+finish()
