@@ -41,6 +41,7 @@ void obl_asker_refuse(struct obl_asker *asker, enum obp_pool_refusal code, const
 	struct obl_core *core = asker->core;
 
 	core->refused++;
+	obl_count_refused(&core->counts, code, core->usable && core->synced);
 	obl_event_add(core, "refused", asker->entry.tenant, "%s", text);
 	if (asker->link)
 		obl_link_refuse(asker->link, code, code == OBP_POOL_LATER ? RETRY_MS : 0, text);
@@ -121,6 +122,7 @@ static void enqueue(struct obl_core *core, struct obl_link *link, const struct o
 	asker->link = link;
 	asker->where = *where;
 	asker->entry.ask = *ask;
+	asker->begun_ns = ob_clock_ns();
 	asker->entry.since = now_ms;
 	asker->entry.until = now_ms + ask->wait_s * UINT64_C(1000);
 	snprintf(asker->entry.tenant, sizeof asker->entry.tenant, "%s", identity->tenant);
@@ -165,6 +167,7 @@ static bool ask_check(struct obl_core *core, struct obl_link *link, struct obp_p
 	if (!why)
 		return true;
 	core->refused++;
+	obl_count_refused(&core->counts, code, true);
 	obl_link_refuse(link, code, code == OBP_POOL_LATER ? RETRY_MS : 0, why);
 	return false;
 }
@@ -235,6 +238,7 @@ static void tell(struct obl_line *line, uint32_t place)
 		!differs(queued->estimate_ms, asker->estimate_ms) &&
 		strcmp(queued->reason, asker->reason) == 0)
 		return;
+	core->counts.placed[OBL_PLACED_QUEUED][OBL_BECAUSE_BUSY] += !asker->told_ns;
 	asker->position = queued->position;
 	asker->length = queued->length;
 	asker->estimate_ms = queued->estimate_ms;

@@ -133,8 +133,8 @@ static enum MHD_Result command_start(struct obl_api *api, struct MHD_Connection 
 	api->commands = command;
 	api->n_commands++;
 	request->command = command;
-	ob_info("command over HTTP by tenant %s: %s %s %s", caller->tenant, order->verb,
-		order->target, order->argument);
+	ob_info("command over HTTP by %s: %s %s %s", caller->who, order->verb, order->target,
+		order->argument);
 	api->source->command(api->source->user, caller, order->verb, order->target, order->argument,
 		command_done, command);
 	if (command->done)

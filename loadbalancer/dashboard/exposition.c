@@ -7,8 +7,8 @@
 static const char *const states[OBL_SEEN_STATES] = { "ready", "cordoned", "draining", "unwell",
 	"joining", "silent", "lost" };
 static const char *const results[OBL_PLACED_RESULTS] = { "granted", "queued", "refused", "failed" };
-static const char *const reasons[OBL_BECAUSE_REASONS] = { "none", "capacity", "busy", "quota",
-	"denied", "invalid", "registry", "internal" };
+static const char *const reasons[OBL_BECAUSE_REASONS] = { "none", "capacity", "busy", "denied",
+	"invalid", "registry", "internal" };
 
 const char *obl_seen_state_name(enum obl_seen_state state)
 {
@@ -80,7 +80,7 @@ static const struct series {
 	{ "pool_gpu_utilization_ratio", "Part of its time in use, as reported.", OBL_READ_BUSY },
 	{ "pool_gpu_temperature_celsius", "Temperature, as reported.", OBL_READ_CELSIUS },
 	{ "pool_gpu_power_watts", "Power, as reported.", OBL_READ_POWER },
-	{ "pool_gpu_xid", "Number of the last Xid error; 0: none.", OBL_READ_XID },
+	{ "pool_gpu_faulty", "1 if it gets no new sessions because of a fault.", ALWAYS },
 };
 
 struct gpus {
@@ -106,7 +106,7 @@ static double reading_of(const struct obl_seen_gpu *gpu, unsigned pass)
 	case 6:
 		return gpu->milliwatts / 1000.0;
 	default:
-		return gpu->xid;
+		return gpu->faulty;
 	}
 }
 
@@ -226,6 +226,7 @@ void obl_exposition_write(const struct obl_source *source, struct ob_buf *out)
 	struct obl_seen seen = { 0 };
 	char name[2 * OBP_POOL_NAME_MAX], version[64], labels[4 * OBP_POOL_NAME_MAX];
 
+	source->refresh(source->user);
 	source->seen(source->user, &seen);
 	snprintf(labels, sizeof labels, "balancer=\"%s\",version=\"%s\"",
 		ob_metrics_label_text(seen.balancer ? seen.balancer : "", name, sizeof name),

@@ -186,6 +186,7 @@ void obl_history_look(struct obl_history *history, const struct obl_source *sour
 
 	if (!history->pool)
 		return;
+	source->refresh(source->user);
 	source->gpus(source->user, gpu_seen, &sums);
 	if (sums.n_busy)
 		reading_add(history->pool, BUSY, sums.busy / sums.n_busy);

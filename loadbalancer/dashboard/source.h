@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/cause.h"
-#include "base/metrics.h"
+#include "loadbalancer/counts.h"
 #include "protocol/pool.h"
 
 /* Who asks. */
@@ -22,6 +22,7 @@ struct obl_caller {
 	bool all;   /* sees every tenant's sessions: scopes look and admin */
 	bool admin; /* may give commands */
 	char scope[8];
+	char who[96]; /* for the log and events: "token 01ab23cd alice" */
 	char tenant[OBP_POOL_NAME_MAX];
 };
 
@@ -50,53 +51,23 @@ struct obl_seen_gpu {
 	uint8_t uuid[16];
 	uint64_t total, reserved; /* bytes: of the device; in reservations */
 	uint32_t sharers;         /* reservations */
+	bool faulty;              /* it gets no new sessions */
 	/* as reported; `known` has a bit for each enum obl_reading */
 	uint32_t known;
-	uint64_t used;         /* bytes */
-	uint32_t busy;         /* per mille of its time */
-	uint32_t celsius, xid; /* xid: the last Xid error; 0: none */
+	uint64_t used; /* bytes */
+	uint32_t busy; /* per mille of its time */
+	uint32_t celsius;
 	uint32_t milliwatts;
 };
 
-enum obl_reading { OBL_READ_USED, OBL_READ_BUSY, OBL_READ_CELSIUS, OBL_READ_POWER, OBL_READ_XID };
+enum obl_reading { OBL_READ_USED, OBL_READ_BUSY, OBL_READ_CELSIUS, OBL_READ_POWER };
 
 struct obl_seen_tenant {
 	const char *name;
 	uint32_t reservations, claimed; /* claimed: those of which a session exists or existed */
 	uint64_t gpus, memory;          /* reserved; bytes */
-	uint64_t gpus_max, memory_max;  /* quota; 0: none */
 	uint32_t waiting;               /* requests in the queue */
 	uint64_t waiting_ns;            /* the oldest of them */
-};
-
-/* Results of placement, for obl_counts. */
-enum obl_placed {
-	OBL_PLACED_GRANTED,
-	OBL_PLACED_QUEUED,
-	OBL_PLACED_REFUSED,
-	OBL_PLACED_FAILED, /* the balancer's or the registry's fault */
-	OBL_PLACED_RESULTS
-};
-
-/* Why. */
-enum obl_placed_reason {
-	OBL_BECAUSE_NONE,
-	OBL_BECAUSE_CAPACITY,
-	OBL_BECAUSE_BUSY,
-	OBL_BECAUSE_QUOTA,
-	OBL_BECAUSE_DENIED,
-	OBL_BECAUSE_INVALID,
-	OBL_BECAUSE_REGISTRY,
-	OBL_BECAUSE_INTERNAL,
-	OBL_BECAUSE_REASONS
-};
-
-/* Counted by the balancer since its start; for /metrics. */
-struct obl_counts {
-	uint64_t placed[OBL_PLACED_RESULTS][OBL_BECAUSE_REASONS];
-	struct ob_histogram placing; /* from request to answer, without time in the queue */
-	struct ob_histogram waiting; /* in the queue, of those that were placed */
-	uint64_t conflicts;          /* transactions repeated because a ledger had changed */
 };
 
 struct obl_seen {
@@ -107,7 +78,7 @@ struct obl_seen {
 };
 
 /* code: 0 done, or enum obp_pool_refusal, with text for the operator. */
-typedef void obl_command_done(void *user, uint32_t code, const char *text);
+typedef void obl_web_done(void *user, uint32_t code, const char *text);
 
 struct obl_source {
 	void *user;
@@ -129,8 +100,13 @@ struct obl_source {
 	 * is an admin.
 	 */
 	void (*command)(void *user, const struct obl_caller *caller, const char *verb,
-		const char *target, const char *argument, obl_command_done *done, void *done_user);
+		const char *target, const char *argument, obl_web_done *done, void *done_user);
 	void (*seen)(void *user, struct obl_seen *ret);
+	/*
+	 * Called before some of the next three, which then show one state until the caller returns
+	 * to the loop.
+	 */
+	void (*refresh)(void *user);
 	/* Calls `each` for all; what it gets lives as long as that call. */
 	void (*servers)(
 		void *user, void (*each)(void *to, const struct obl_seen_server *server), void *to);

@@ -111,7 +111,7 @@ static struct obl_seen_gpu gpu_make(uint32_t node, uint32_t index)
 		.total = total,
 		.reserved = part * total / 10,
 		.sharers = part ? 1 + (uint32_t)part % 3 : 0,
-		.known = 31,
+		.known = 15,
 		.used = part * total / 10 / 5 * 4,
 		.busy = part ? (uint32_t)(600 + 350 * wave) : 0,
 		.celsius = (uint32_t)(part ? 58 + 10 * wave : 34),
@@ -379,7 +379,7 @@ static enum ob_err caller_find(
 	void *user, const char *token, struct obl_caller *ret, struct ob_cause *ret_cause)
 {
 	(void)user;
-	*ret = (struct obl_caller){ .scope = "look", .tenant = "operations" };
+	*ret = (struct obl_caller){ .scope = "look", .who = "operations", .tenant = "operations" };
 	if (!token && getenv("OPEN"))
 		token = "admin-token";
 	if (!token ||
@@ -406,7 +406,7 @@ static uint64_t last_event(void *user)
 }
 
 static void command(void *user, const struct obl_caller *caller, const char *verb,
-	const char *target, const char *argument, obl_command_done *done, void *done_user)
+	const char *target, const char *argument, obl_web_done *done, void *done_user)
 {
 	struct node *node = node_find(target);
 	char text[128];
@@ -448,6 +448,11 @@ static void seen(void *user, struct obl_seen *ret)
 		.usable = pool.usable,
 		.leader = true,
 		.counts = &pool.counts };
+}
+
+static void refresh(void *user)
+{
+	(void)user;
 }
 
 static void servers(void *user, void (*each)(void *to, const struct obl_seen_server *), void *to)
@@ -498,6 +503,7 @@ static const struct obl_source source = { .caller = caller_find,
 	.last_event = last_event,
 	.command = command,
 	.seen = seen,
+	.refresh = refresh,
 	.servers = servers,
 	.gpus = gpus,
 	.tenants = tenants };
@@ -586,7 +592,7 @@ static void pool_fill(uint32_t n, uint32_t gpus_each)
 	for (uint32_t i = 0; i < n; i++)
 		snprintf(pool.nodes[i].name, sizeof pool.nodes[i].name, "node-%u", i);
 	pool.counts.placed[OBL_PLACED_GRANTED][OBL_BECAUSE_NONE] = 1204;
-	pool.counts.placed[OBL_PLACED_REFUSED][OBL_BECAUSE_QUOTA] = 7;
+	pool.counts.placed[OBL_PLACED_REFUSED][OBL_BECAUSE_DENIED] = 7;
 	for (unsigned i = 0; i < 100; i++) {
 		ob_histogram_add(&pool.counts.placing, 20000 * (i + 1));
 		ob_histogram_add(&pool.counts.waiting, OB_SECOND * i);
