@@ -18,9 +18,11 @@ const state = {
 	history: new Map(), poolHistory: null, detail: null,
 };
 const byName = new Map(), byUuid = new Map();
+const ranks = new Map(); // of server names, in natural order: comparing numbers is faster than names
 
 // ---- words ----
 
+const collator = new Intl.Collator('en', { numeric: true });
 const GIB = 2 ** 30;
 const size = (bytes) => (bytes == null ? '–' : bytes >= 1024 * GIB ? `${(bytes / 1024 / GIB).toFixed(bytes >= 100 * 1024 * GIB ? 0 : 1)} TiB` : bytes >= 10 * GIB || !bytes ? `${Math.round(bytes / GIB)} GiB` : `${(bytes / GIB).toFixed(1)} GiB`);
 const percent = (ratio) => (ratio == null ? '–' : `${Math.round(ratio * 100)} %`);
@@ -76,6 +78,10 @@ const adopt = {
 		for (const server of doc.servers) {
 			server.words = Object.entries(server.labels).map(([key, value]) => `${key}=${value}`).join(', ');
 			byName.set(server.name, server);
+		}
+		if (ranks.size !== byName.size || doc.servers.some((server) => !ranks.has(server.name))) {
+			ranks.clear();
+			[...byName.keys()].sort(collator.compare).forEach((name, i) => ranks.set(name, i));
 		}
 	},
 	gpus(doc) {
@@ -300,8 +306,6 @@ async function askPoolHistory() {
 
 // ---- tables ----
 
-const collator = new Intl.Collator('en', { numeric: true });
-
 /**
  * A table that draws the rows in sight. A column: title, value(row) to sort by, text(row) or
  * fill(cell, row), className. Row i is always drawn in element i modulo their number, so the focus
@@ -418,7 +422,7 @@ function marked(cell, text, bad) {
 
 const tables = {
 	servers: new Table(document.querySelector('[data-table=servers]'), 'Servers', [
-		{ title: 'Server', width: '11rem', value: (r) => r.name, fill: (c, r) => opener(c, r.name, () => openServer(r.name)) },
+		{ title: 'Server', width: '11rem', value: (r) => ranks.get(r.name), fill: (c, r) => opener(c, r.name, () => openServer(r.name)) },
 		{ title: 'State', width: '7.5rem', value: (r) => r.state, fill: (c, r) => pill(c, r.state) },
 		{ title: 'GPUs', className: 'n', width: '4.2rem', value: (r) => r.devices, text: (r) => r.devices },
 		{ title: 'Sessions', className: 'n p2', width: '6rem', value: (r) => r.sessions, text: (r) => r.sessions },
@@ -429,7 +433,7 @@ const tables = {
 		{ title: 'Labels', className: 'p3', text: (r) => r.words || '–' },
 	], { key: (r) => r.name, empty: 'No server has registered yet.', quiet: away, sort: 0 }),
 	gpus: new Table(document.querySelector('[data-table=gpus]'), 'GPUs', [
-		{ title: 'GPU', width: '11rem', value: (r) => `${r.server} ${r.index}`, fill: (c, r) => opener(c, `${r.server} · ${r.index}`, () => openGpu(r.uuid)) },
+		{ title: 'GPU', width: '9.5rem', value: (r) => (ranks.get(r.server) ?? 0) * 64 + r.index, fill: (c, r) => opener(c, `${r.server} · ${r.index}`, () => openGpu(r.uuid)) },
 		{ title: 'Model', className: 'p3', width: '13rem', value: (r) => r.name, text: (r) => r.name.replace(/^NVIDIA /, '') },
 		{ title: 'Utilisation', value: (r) => r.utilization, fill: (c, r) => meter(c, r.utilization) },
 		{ title: 'Last hour', className: 'p2', width: '8rem', fill: (c) => { if (!c.firstChild) c.append(h('canvas', { ariaHidden: 'true' })); }, late: (c, r) => spark(c.firstChild, state.history.get(r.uuid)?.utilization ?? [], r.utilization) },
@@ -509,7 +513,7 @@ function poolNow() {
 		if (gpu.utilization != null) { now.sum += gpu.utilization; now.n++; }
 		if (gpu.used_bytes != null) { now.used += gpu.used_bytes; now.known += gpu.memory_bytes; }
 		if (gpu.power != null) now.power = (now.power ?? 0) + gpu.power;
-		if (gpu.celsius != null) now.celsius = Math.max(now.celsius ?? 0, gpu.celsius);
+		if (gpu.celsius != null && !(gpu.celsius <= now.celsius)) { now.celsius = gpu.celsius; now.hottest = gpu; }
 	}
 	now.utilization = now.n ? now.sum / now.n : null;
 	now.part = now.known ? now.used / now.known : null;
@@ -544,11 +548,11 @@ const draws = {
 			tile('Servers ready', ready.toLocaleString('en'), `of ${state.servers.length.toLocaleString('en')}`),
 			tile('GPUs reserved', now.taken.toLocaleString('en'), `of ${state.gpus.length.toLocaleString('en')}`),
 			tile('Memory reserved', size(now.reserved), `of ${size(now.total)}`),
-			tile('Utilisation', percent(now.utilization)),
-			tile('Hottest GPU', degrees(now.celsius)),
-			tile('Power', watts(now.power)),
-			tile('Sessions', state.sessions.length.toLocaleString('en')),
-			tile('Waiting', state.queue.length.toLocaleString('en')),
+			tile('Utilisation', percent(now.utilization), 'mean of the GPUs'),
+			tile('Hottest GPU', degrees(now.celsius), now.hottest ? `${now.hottest.server} · ${now.hottest.index}` : ''),
+			tile('Power', watts(now.power), now.power == null ? '' : `${watts(now.power / state.gpus.length)} each`),
+			tile('Sessions', state.sessions.length.toLocaleString('en'), `${state.sessions.filter((s) => s.state === 'running').length.toLocaleString('en')} running`),
+			tile('Waiting', state.queue.length.toLocaleString('en'), state.queue.length ? `oldest ${span(Math.max(...state.queue.map((q) => q.waited_ms)) / 1000)}` : 'nobody'),
 		]);
 		$('attention').hidden = !wrong.length;
 		replaceText($('problems'), wrong.map((text) => h('li', { textContent: text })));
