@@ -412,6 +412,9 @@ int obl_balancer_run(const struct obl_settings *settings)
 		return 1;
 	}
 	ob_info("balancer %s, registry %s", core->name, settings->registry);
+	if (!settings->registry_given)
+		ob_warn("reservations are kept in memory and are lost at the end of this process; "
+			"--registry static:FILE or etcd:URLS keeps them");
 	uv_run(&b->loop, UV_RUN_DEFAULT);
 	obl_commands_free(core);
 	obl_line_free(core->line);

@@ -12,6 +12,7 @@
 #include "loadbalancer/balancer/work.h"
 
 #define CREDITED_EVERY_MS 1000u
+#define UNKNOWN_S         5u /* longer than the registry takes to tell of a placement */
 #define HELD_MAX          (2 * OBP_POOL_BEAT_MAX) /* those of a heartbeat, and answers since */
 
 static const struct obl_item *reservation_find(
@@ -177,6 +178,24 @@ static void credited_tell(struct obl_core *core, struct obl_member *member)
 	}
 }
 
+/* Reservations that the server runs and the registry does not know: it was lost, or replaced. */
+static void unknown_note(struct obl_core *core, struct obl_member *member)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < member->n_held; i++) {
+		const struct obl_item *item = reservation_find(core, member->held[i].id);
+
+		n += member->held[i].state == OBP_POOL_CLAIMED &&
+			(!item || part_on(item->value.reservation, member) < 0);
+	}
+	member->unknown_s = n ? member->unknown_s + 1 : 0;
+	if (member->unknown_s == UNKNOWN_S)
+		obl_event_add(core, "unknown", member->name,
+			"it runs %u reservation%s that the registry does not know", n,
+			n == 1 ? "" : "s");
+}
+
 /* Parts whose ticket has expired and that their server does not run. */
 static void expired_void(struct obl_core *core, const struct obl_reservation *r)
 {
@@ -198,6 +217,7 @@ void obl_credits_sweep(struct obl_core *core)
 		return;
 	for (struct obl_member *m = core->members; m; m = next) {
 		next = m->next;
+		unknown_note(core, m);
 		credited_tell(core, m);
 	}
 	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_RESERVATION);

@@ -29,6 +29,8 @@ static void device_load(
 	uint64_t value;
 
 	ret->clock_mhz = load->clock_khz / 1000;
+	/* Sessions that the ledger does not know, without a ticket for example. */
+	ret->reserved = ob_max(ret->reserved, ob_min(load->used, ret->total));
 	ret->busy = (uint16_t)ob_min(member->load.busy, 1000u);
 	if (obp_fact_get(&load->facts, OBP_FACT_USE_GPU, &value))
 		ret->busy = (uint16_t)(ob_min(value, 100u) * 10);

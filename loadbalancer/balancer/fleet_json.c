@@ -131,6 +131,8 @@ static void gpu_write(struct document *d, uint32_t i, uint32_t n)
 	const struct obl_known_device *known = &row->known->value.server->devices[n];
 	const struct obp_load_device *load = obl_fleet_load(row->member, known->uuid);
 	const struct obp_facts *facts = load ? &load->facts : &no_facts;
+	const struct obl_ledger_device *book =
+		row->ledger ? obl_ledger_device(row->ledger->value.ledger, known->uuid) : NULL;
 	struct ob_json *json = &d->json;
 	char uuid[OB_UUID_TEXT];
 
@@ -144,7 +146,7 @@ static void gpu_write(struct document *d, uint32_t i, uint32_t n)
 	ob_json_textf(json, "capability", "%u.%u", known->capability / 10, known->capability % 10);
 	ob_json_uint(json, "multiprocessors", known->units);
 	ob_json_uint(json, "memory_bytes", known->total);
-	ob_json_uint(json, "reserved_bytes", device->reserved);
+	ob_json_uint(json, "reserved_bytes", book ? book->reserved : 0);
 	ob_json_uint(json, "used_bytes", load ? load->used : 0);
 	ob_json_uint(json, "reservations", device->sharers);
 	ob_json_uint(json, "sessions", load ? load->sharers : 0);

@@ -86,7 +86,8 @@ static void plan_server(struct obl_core *core, struct obl_member *member,
 	char key[OBL_KEY_MAX];
 	struct obl_ledger ledger;
 
-	obl_ledger_begin(known, old ? old->value.ledger->fence + 1 : 1, &ledger);
+	/* Higher than any fence before, even if the registry has lost the old ledger. */
+	obl_ledger_begin(known, old ? old->value.ledger->fence + 1 : obl_time_ms(), &ledger);
 	if (old && old->value.ledger->incarnation == member->incarnation)
 		obl_ledger_carry(&ledger, old->value.ledger);
 	obl_key_print(OBL_ITEM_SERVER, member->name, key);

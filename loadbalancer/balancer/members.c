@@ -308,13 +308,14 @@ void obl_member_beat(struct obl_member *member, struct obp_pool_beat *beat)
 		qsort(member->held, member->n_held, sizeof *member->held, by_id);
 	if (healthy != member->healthy)
 		obl_event_add(core, healthy ? "well" : "unwell", member->name, "%s", beat->health);
+	/* Loads alone are looked at once a second (balancer.c). */
+	core->asks_changed |= !member->beat_ns || member->silent || healthy != member->healthy;
 	member->healthy = healthy;
 	snprintf(member->health, sizeof member->health, "%s", beat->health);
 	member->beat_ns = ob_clock_ns();
 	if (member->silent)
 		obl_event_add(core, "back", member->name, "it sends heartbeats again");
 	member->silent = false;
-	core->asks_changed = true;
 	core->wake(core);
 }
 

@@ -40,6 +40,7 @@ struct obl_member {
 	char health[OBP_POOL_TEXT_MAX];
 	struct obp_pool_held *held; /* of the last heartbeat, by id; freed with the member */
 	uint32_t n_held;
+	uint32_t unknown_s;   /* for how many seconds it has run what the registry does not know */
 	uint64_t credited_ns; /* when the orders CREDITED were sent last */
 	struct obl_void_order voids[OBL_MEMBER_VOIDS_MAX]; /* a ring */
 	uint32_t at_void;

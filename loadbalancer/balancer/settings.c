@@ -163,14 +163,16 @@ static int settings_check(struct obl_settings *s)
 	if (!obl_policy_parse(s->policy_name, &policy))
 		return ob_usage_error(&balancer, "there is no policy '%s'", s->policy_name);
 	s->policy = policy;
+	s->registry_given = s->registry != NULL;
+	if (!s->registry)
+		s->registry = "memory";
 	s->gate.has_tokens = s->tokens != NULL;
 	return 0;
 }
 
 int obl_settings_parse(struct obl_settings *ret, int argc, char **argv)
 {
-	struct obl_settings s = { .registry = "memory",
-		.policy_name = "binpack",
+	struct obl_settings s = { .policy_name = "binpack",
 		.max_waiting = OBL_WAITING_DEFAULT,
 		.log_level = OB_LOG_WARN,
 		.gate = { .connections = OBL_CONNECTIONS_DEFAULT,

@@ -19,6 +19,7 @@ struct obl_settings {
 	const char *http; /* address of the dashboard; NULL: none */
 	const char *name; /* NULL: the host's name and four digits */
 	const char *registry, *registry_prefix;
+	bool registry_given; /* the default was not meant perhaps */
 	const char *registry_ca, *registry_cert, *registry_key;
 	const char *registry_user, *registry_password;
 	const char *policy_name;
