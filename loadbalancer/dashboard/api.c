@@ -117,7 +117,7 @@ static enum MHD_Result command_start(struct obl_api *api, struct MHD_Connection 
 {
 	struct obl_web_command *command;
 
-	if (api->n_commands >= OBL_WEB_COMMANDS_MAX)
+	if (api->n_commands >= OBL_WEB_COMMANDS_MAX || api->streams.closing)
 		return obl_reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
 			"too many commands are under way", "try again in a few seconds", NULL);
 	command = calloc(1, sizeof *command);
@@ -188,9 +188,16 @@ static bool caller_find(struct obl_api *api, struct MHD_Connection *connection,
 
 static enum MHD_Result metrics_reply(struct obl_api *api, struct MHD_Connection *connection)
 {
+	struct obl_caller caller;
 	enum MHD_Result result;
+	const char *token;
 	struct ob_buf text;
 
+	if (!caller_find(api, connection, &caller, &token, &result))
+		return result;
+	if (!caller.all)
+		return obl_reply_error(connection, MHD_HTTP_FORBIDDEN, "metrics are of all tenants",
+			"use a token of scope look ('outboard token create --scope look')", NULL);
 	ob_buf_init(&text, OBL_EXPOSITION_MAX);
 	obl_exposition_write(api->source, &text);
 	if (text.failed)
@@ -277,16 +284,10 @@ static enum MHD_Result api_get(
 
 static enum MHD_Result get(struct obl_api *api, struct MHD_Connection *connection, const char *path)
 {
-	struct obl_caller caller;
-	enum MHD_Result result;
-	const char *token;
-
 	if (strncmp(path, API, sizeof API - 1) == 0)
 		return api_get(api, connection, path + sizeof API - 1);
 	if (strcmp(path, "/metrics") == 0)
-		return caller_find(api, connection, &caller, &token, &result)
-			? metrics_reply(api, connection)
-			: result;
+		return metrics_reply(api, connection);
 	if (strcmp(path, "/healthz") == 0)
 		return obl_reply_text(connection, "text/plain", "ok\n", 3);
 	for (const struct obl_asset *asset = obl_assets; asset->path; asset++)

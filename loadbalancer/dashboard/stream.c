@@ -54,6 +54,7 @@ static size_t item_size(const struct item *item)
 /* Copies some bytes from position `at` of the item. */
 static size_t item_read(const struct item *item, size_t at, char *to, size_t max)
 {
+	static const char end[] = "\n\n";
 	size_t head = strlen(item->head), body = item->blob ? item->blob->size : 0;
 	const char *from;
 	size_t n;
@@ -65,7 +66,7 @@ static size_t item_read(const struct item *item, size_t at, char *to, size_t max
 		from = item->blob->data + (at - head);
 		n = head + body - at;
 	} else {
-		from = "\n\n" + (at - head - body);
+		from = &end[at - head - body];
 		n = head + body + 2 - at;
 	}
 	n = n < max ? n : max;

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "loadbalancer/dashboard/api.h"
 #include "transport/connect.h"
 
@@ -169,7 +169,8 @@ static void tick_due(uv_timer_t *timer)
 
 	if (now >= web->look_ns) {
 		obl_history_look(&web->api.history, web->api.source);
-		web->look_ns = now + web->api.history.look_ms * OB_MS - TICK_MS * OB_MS / 2;
+		web->look_ns =
+			now + web->api.history.look_ms * OB_MS * 3 / 4; /* the tick is coarse */
 	}
 	if (obl_api_tick(&web->api, now))
 		work(web);
@@ -307,6 +308,7 @@ enum ob_err obl_web_open(uv_loop_t *loop, const struct obl_web_options *options,
 {
 	struct obl_web *web = calloc(1, sizeof *web);
 	bool secure = false;
+	uint32_t tick_ms;
 	enum ob_err err;
 
 	if (!web)
@@ -329,7 +331,8 @@ enum ob_err obl_web_open(uv_loop_t *loop, const struct obl_web_options *options,
 	uv_poll_init(loop, &web->poll,
 		MHD_get_daemon_info(web->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd);
 	uv_poll_start(&web->poll, UV_READABLE, readable);
-	uv_timer_start(&web->tick, tick_due, TICK_MS, TICK_MS);
+	tick_ms = ob_min(TICK_MS, web->api.history.look_ms);
+	uv_timer_start(&web->tick, tick_due, tick_ms, tick_ms);
 	*ret = web;
 	return OB_ERR_NONE;
 }

@@ -154,6 +154,7 @@ def history(pool):
 
 
 def metrics(pool):
+    check('metrics are not for a tenant', ask(pool.port, '/metrics', token='use-token').status == 403)
     text = ask(pool.port, '/metrics', token='look-token')
     check('the type of the metrics', text.headers['content-type'].startswith('text/plain; version=0.0.4'), text.headers)
     body = text.body.decode()

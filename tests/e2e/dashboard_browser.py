@@ -282,13 +282,14 @@ def large(page):
 
 def image(page, path):
     with Pool(PROGRAM, 24, 8, 60) as pool:
-        page.size(1200, 800)
+        page.size(1280, 840)
         page.open(pool.url)
         page.sign_in('look-token')
         page.live()
+        waiting.let_pass(40, 'the history fills')
         pool.say('silent node-7')
         pool.say('hot node-4')
-        waiting.let_pass(45, 'the history fills')
+        waiting.let_pass(5, 'the temperature becomes history')
         page.call('Page.reload')
         page.live()
         page.wait('document.querySelectorAll("#problems li").length === 3 && document.querySelectorAll("#pool-charts .curve").length === 4')

@@ -103,7 +103,8 @@ static struct node *node_find(const char *name)
 
 static struct obl_seen_gpu gpu_make(uint32_t node, uint32_t index)
 {
-	double t = (double)ob_clock_ns() / 1e9, wave = sin(t / 7 + node * 1.3 + index * 0.7);
+	double t = (double)ob_clock_ns() / 1e9;
+	double wave = 0.6 * sin(t / 7 + node * 1.3 + index * 0.7) + 0.4 * sin(t / 5);
 	uint64_t total = 80 * GIB, part = (node * 7 + index * 3) % 10;
 	struct obl_seen_gpu gpu = { .server = pool.nodes[node].name,
 		.model = node % 3 ? "NVIDIA H100 80GB HBM3" : "NVIDIA A100-SXM4-80GB",
