@@ -217,7 +217,7 @@ def unread(program):
                 return not sockets(pool.process.pid, stuck.getsockname()[1])
             return True
         check('a reader that does not read is disconnected', waiting.until(cut))
-        check('its memory is bounded', max(memory) < 64 << 20, max(memory))
+        check('its memory is bounded', max(memory) < 256 << 20, max(memory))
         good.close()
         stuck.close()
 

@@ -12,7 +12,7 @@
  *     silent NAME | beats NAME     heartbeats stop, go on
  *     hot NAME                     its GPU 0 has 91 degrees and its GPU 1 97 % of memory in use
  *     registry 0|1                 usable
- *     hold 0|1                     commands do not end
+ *     hold 0|1                     commands do not end before the program
  *     end
  */
 #include <math.h>
@@ -31,6 +31,7 @@
 #define GPUS_MAX    16u
 #define SERVERS_MAX 1024u
 #define EVENTS_MAX  64u
+#define HELD_MAX    16u
 #define GIB         (1ull << 30)
 
 struct node {
@@ -52,6 +53,11 @@ static struct pool {
 	uint64_t events;
 	struct event event[EVENTS_MAX];
 	bool usable, hold, killed[16];
+	struct {
+		obl_web_done *done;
+		void *user;
+	} held[HELD_MAX]; /* commands that end after the HTTP server */
+	unsigned n_held;
 	struct obl_counts counts;
 	struct obl_web *web;
 	uv_loop_t loop;
@@ -413,8 +419,11 @@ static void command(void *user, const struct obl_caller *caller, const char *ver
 	char text[128];
 
 	(void)user;
-	if (pool.hold)
+	if (pool.hold && pool.n_held < HELD_MAX) {
+		pool.held[pool.n_held].done = done;
+		pool.held[pool.n_held++].user = done_user;
 		return;
+	}
 	snprintf(text, sizeof text, "by %s%s%s", caller->tenant,
 		*argument ? ", grace in seconds: " : "", argument);
 	if (strcmp(verb, "kill") == 0) {
@@ -514,6 +523,8 @@ static const struct obl_source source = { .caller = caller_find,
 static void closed(void *user)
 {
 	(void)user;
+	for (unsigned i = 0; i < pool.n_held; i++)
+		pool.held[i].done(pool.held[i].user, OBP_POOL_LATER, "stopped");
 	uv_close((uv_handle_t *)&pool.in, NULL);
 	uv_close((uv_handle_t *)&pool.term, NULL);
 }
