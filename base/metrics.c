@@ -27,24 +27,34 @@ void ob_metrics_head(struct ob_buf *out, const char *name, const char *type, con
 		out, "# HELP outboard_%s %s\n# TYPE outboard_%s %s\n", name, help, name, type);
 }
 
-static void name_put(struct ob_buf *out, const char *name, const char *labels)
+/* A sample in one piece: a large pool has 100,000 of them. */
+static void sample_put(struct ob_buf *out, const char *name, const char *labels, const char *value)
 {
-	if (*labels)
-		ob_buf_printf(out, "outboard_%s{%s} ", name, labels);
+	bool any = *labels;
+	char line[OB_METRICS_GPU_MAX + 256];
+	int n = snprintf(line, sizeof line, "outboard_%s%s%s%s %s\n", name, any ? "{" : "", labels,
+		any ? "}" : "", value);
+
+	if (n > 0 && (size_t)n < sizeof line)
+		ob_buf_append(out, line, (size_t)n);
 	else
-		ob_buf_printf(out, "outboard_%s ", name);
+		out->failed = true;
 }
 
 void ob_metrics_sample(struct ob_buf *out, const char *name, const char *labels, double value)
 {
-	name_put(out, name, labels);
-	ob_buf_printf(out, "%.9g\n", value);
+	char text[32];
+
+	snprintf(text, sizeof text, "%.9g", value);
+	sample_put(out, name, labels, text);
 }
 
 void ob_metrics_count(struct ob_buf *out, const char *name, const char *labels, uint64_t value)
 {
-	name_put(out, name, labels);
-	ob_buf_printf(out, "%llu\n", (unsigned long long)value);
+	char text[32];
+
+	snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+	sample_put(out, name, labels, text);
 }
 
 void ob_metrics_gauge(struct ob_buf *out, const char *name, const char *help, double value)

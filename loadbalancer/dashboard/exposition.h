@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "loadbalancer/dashboard/source.h"
 
-#define OBL_EXPOSITION_MAX (64u << 20) /* bytes; 16,384 GPUs take about 40 MB */
+#define OBL_EXPOSITION_MAX (64u << 20) /* bytes; 8,000 GPUs take 10 MB */
 
 /* Appends the whole text. out->failed: it was larger, or there was no memory. */
 void obl_exposition_write(const struct obl_source *source, struct ob_buf *out);
