@@ -295,7 +295,7 @@ void obl_server_from(const struct obl_answer *answer, struct obl_server *ret)
 		const struct obp_load_device *from = &load->devices[i];
 		struct obl_device *to = &ret->devices[i];
 
-		memcpy(to->name, from->name, sizeof to->name);
+		to->model = from->name;
 		to->total = from->total;
 		to->reserved = from->used;
 		to->units = from->units;
@@ -308,8 +308,6 @@ void obl_server_from(const struct obl_answer *answer, struct obl_server *ret)
 	}
 	obl_server_score(ret);
 }
-
-_Static_assert(OBL_NAME_MAX == OBP_LOAD_NAME_MAX, "device names are copied");
 
 static uint64_t seed(void)
 {

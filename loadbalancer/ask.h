@@ -45,7 +45,7 @@ enum ob_err obl_list_parse(
 void obl_list_drop(char *list, const char *url);
 /* Asks all of them at once; want as above; fills cause, took_ns, load. */
 void obl_ask_all(struct obl_answer *answers, uint32_t n, unsigned want, uint64_t timeout_ns);
-/* Converts an answer to what placement uses. ret->name points into the answer. */
+/* Converts an answer to what placement uses. Its names point into the answer. */
 void obl_server_from(const struct obl_answer *answer, struct obl_server *ret);
 
 /*

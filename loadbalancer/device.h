@@ -23,7 +23,7 @@ struct obl_labels;
 /* A MIG instance is a device of its own. Its GPU is listed too, with mig_mode set, and never used. */
 enum obl_kind { OBL_GPU, OBL_MIG, OBL_SOFTWARE, OBL_KINDS };
 
-/* The first 64 bytes are what the filter and the policies read for every device. */
+/* Small, because placement reads all devices of a pool: 56 bytes. */
 struct obl_device {
 	uint64_t total;            /* bytes; 0: not known, assumed to fit */
 	uint64_t reserved;         /* bytes; a client without a ledger: bytes in use */
@@ -39,7 +39,7 @@ struct obl_device {
 	bool held;                 /* in exclusive use */
 	bool faulty;               /* an Xid error, or the server says so */
 	bool withdrawn;            /* by an operator */
-	char name[OBL_NAME_MAX];   /* model */
+	const char *model;         /* its name; the caller's; NULL: "" */
 };
 
 struct obl_server {

@@ -2,6 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "loadbalancer/filter.h"
 
+#include <stddef.h>
 #include <string.h>
 #include <strings.h>
 
@@ -64,7 +65,8 @@ enum obl_fit obl_server_reason(const struct obl_search *s, uint32_t i)
 
 static bool name_fits(const struct obl_request *request, const struct obl_device *device)
 {
-	return (!request->type[0] || strcasestr(device->name, request->type)) &&
+	return (!request->type[0] ||
+		       strcasestr(device->model ? device->model : "", request->type)) &&
 		(!request->where || obl_where_device(request->where, device));
 }
 
@@ -113,7 +115,7 @@ uint32_t obl_kept_of(const struct obl_search *s, uint32_t i)
 
 static uint64_t mib(uint64_t bytes)
 {
-	return ob_min(bytes >> 20, (UINT64_C(1) << 42) - 1);
+	return ob_min(bytes >> 20, (UINT64_C(1) << 41) - 1);
 }
 
 /* What must end on a device before the request fits: 42 bits of MiB, 20 of sharers. */
@@ -133,17 +135,22 @@ static uint64_t excess(const struct obl_search *s, const struct obl_device *devi
 	return mib(bytes) << 20 | ob_min(sharers, (UINT64_C(1) << 20) - 1);
 }
 
+static inline uint64_t load(const struct obl_device *device)
+{
+	return (uint64_t)(obl_device_load(device) * 1e6);
+}
+
 /* At most 63 bits, so that the keys of several devices can be added after a shift. */
-static inline uint64_t device_key(const struct obl_search *s, const struct obl_server *server,
-	const struct obl_device *device)
+static inline __attribute__((always_inline)) uint64_t device_key(const struct obl_search *s,
+	const struct obl_server *server, const struct obl_device *device, enum obl_policy policy)
 {
 	uint64_t share = ob_min(device->share, OBL_SHARE_ALL);
 
-	if (s->view == OBL_VIEW_CLAIM)
-		return excess(s, device);
-	switch (s->policy) {
+	switch (policy) {
 	case OBL_BINPACK:
-		return (uint64_t)(device->sharers >= OBL_SHARERS_PREFERRED) << 62 |
+		return (uint64_t)(s->spare_idle ? device->sharers == 0
+						: device->sharers >= OBL_SHARERS_PREFERRED)
+			<< 61 |
 			mib(obl_device_free(device)) << 20 | share;
 	case OBL_SPREAD:
 		return (uint64_t)ob_min(device->sharers, (1u << 20) - 1) << 42 |
@@ -151,9 +158,12 @@ static inline uint64_t device_key(const struct obl_search *s, const struct obl_s
 	case OBL_EXCLUSIVE: /* the smallest that suffices: leave larger ones for larger requests */
 		return mib(device->total);
 	case OBL_LEAST_CONNECTIONS:
-		return server->sessions;
+		return (uint64_t)ob_min(server->sessions, (1u << 20) - 1) << 42 |
+			ob_min(load(device), (UINT64_C(1) << 42) - 1);
+	case OBL_POLICY_COUNT: /* of a claim */
+		return excess(s, device);
 	default:
-		return (uint64_t)(obl_device_load(device) * 1e6);
+		return load(device);
 	}
 }
 
@@ -170,34 +180,53 @@ uint64_t obl_rank_second(const struct obl_search *s, const struct obl_server *se
 			idle += !server->devices[i].sharers && !server->devices[i].held;
 		return (uint64_t)idle << 48 | ob_min(server->link_ns, (UINT64_C(1) << 48) - 1);
 	case OBL_SPREAD:
-	case OBL_LEAST_CONNECTIONS:
-		return server->n_devices ? (uint64_t)(obl_device_load(device) * 1e6) : 0;
+		return server->n_devices ? load(device) : 0;
 	default: /* the higher score; the bits of floats above 0 are in the order of their values */
 		memcpy(&score, &device->score, sizeof score);
 		return server->n_devices ? UINT32_MAX - score : UINT32_MAX;
 	}
 }
 
-bool obl_rank_one(const struct obl_search *s, uint32_t i, struct obl_rank *ret)
+/*
+ * The same as obl_device_reason without names, in the view NOW, and without branches that a
+ * processor would have to predict: this is done for every device of the pool.
+ */
+static inline __attribute__((always_inline)) bool fits_now(
+	const struct obl_search *s, const struct obl_device *device, bool kept)
 {
-	const struct obl_server *server = &s->servers[i];
-	uint32_t kept = obl_kept_of(s, i);
+	uint32_t flags;
 
-	*ret = (struct obl_rank){ .server = i, .first = UINT64_MAX };
-	if (server->n_devices == 0) {
-		ret->first = s->policy == OBL_LEAST_CONNECTIONS
-			? server->sessions
-			: server->busy * 1000ull + server->sessions * 100000ull;
-		return !s->software && obl_unknown_reason(s, server) == OBL_FITS;
-	}
-	for (uint32_t d = 0; d < ob_min(server->n_devices, OBL_DEVICES_MAX); d++) {
+	memcpy(&flags, &device->mig_mode, sizeof flags);
+	return !(flags | (unsigned)(device->units < s->request->min_units) |
+		(unsigned)(device->celsius > OBL_CELSIUS_MAX) |
+		(unsigned)(obl_device_free(device) < s->memory) |
+		(unsigned)(device->share > s->share_most) |
+		(unsigned)(device->sharers >= s->sharers_most) | (unsigned)kept);
+}
+
+_Static_assert(offsetof(struct obl_device, held) == offsetof(struct obl_device, mig_mode) + 1 &&
+		offsetof(struct obl_device, faulty) == offsetof(struct obl_device, mig_mode) + 2 &&
+		offsetof(struct obl_device, withdrawn) == offsetof(struct obl_device, mig_mode) + 3,
+	"fits_now reads four flags at once");
+
+/* plain and policy are constants, so that the loop is compiled for each. */
+static inline __attribute__((always_inline)) bool scan(
+	const struct obl_search *s, bool plain, enum obl_policy policy, struct obl_rank *ret)
+{
+	const struct obl_server *server = &s->servers[ret->server];
+	uint32_t kept = obl_kept_of(s, ret->server), n = ob_min(server->n_devices, OBL_DEVICES_MAX);
+
+	ret->idle = 0;
+	for (uint32_t d = 0; d < n; d++) {
 		const struct obl_device *device = &server->devices[d];
 		uint64_t key;
 
 		if ((device->kind == OBL_SOFTWARE) != s->software ||
-			obl_device_reason(s, device, kept >> d & 1) != OBL_FITS)
+			!(plain ? fits_now(s, device, kept >> d & 1)
+				: obl_device_reason(s, device, kept >> d & 1) == OBL_FITS))
 			continue;
-		key = device_key(s, server, device);
+		ret->idle += device->sharers == 0;
+		key = device_key(s, server, device, policy);
 		if (key < ret->first ||
 			(key == ret->first && device->score > server->devices[ret->device].score)) {
 			ret->first = key;
@@ -205,6 +234,36 @@ bool obl_rank_one(const struct obl_search *s, uint32_t i, struct obl_rank *ret)
 		}
 	}
 	return ret->first != UINT64_MAX;
+}
+
+bool obl_rank_one(const struct obl_search *s, uint32_t i, struct obl_rank *ret)
+{
+	const struct obl_server *server = &s->servers[i];
+
+	ret->server = i;
+	ret->device = 0;
+	ret->first = UINT64_MAX;
+	ret->has_second = false;
+	if (server->n_devices == 0) {
+		ret->first = s->policy == OBL_LEAST_CONNECTIONS
+			? (uint64_t)server->sessions << 42
+			: server->busy * 1000ull + server->sessions * 100000ull;
+		return !s->software && obl_unknown_reason(s, server) == OBL_FITS;
+	}
+	if (s->named || s->view != OBL_VIEW_NOW)
+		return scan(s, false, s->policy, ret);
+	switch (s->policy) {
+	case OBL_BINPACK:
+		return scan(s, true, OBL_BINPACK, ret);
+	case OBL_SPREAD:
+		return scan(s, true, OBL_SPREAD, ret);
+	case OBL_EXCLUSIVE:
+		return scan(s, true, OBL_EXCLUSIVE, ret);
+	case OBL_LEAST_CONNECTIONS:
+		return scan(s, true, OBL_LEAST_CONNECTIONS, ret);
+	default:
+		return scan(s, true, OBL_LEAST_LOAD, ret);
+	}
 }
 
 uint32_t obl_rank_many(const struct obl_search *s, uint32_t i, uint32_t k,
@@ -223,7 +282,7 @@ uint32_t obl_rank_many(const struct obl_search *s, uint32_t i, uint32_t k,
 			obl_device_reason(s, device, kept >> d & 1) != OBL_FITS)
 			continue;
 		fits++;
-		key = device_key(s, server, device);
+		key = device_key(s, server, device, s->policy);
 		for (at = n; at && keys[at - 1] > key; at--)
 			if (at < k) {
 				keys[at] = keys[at - 1];

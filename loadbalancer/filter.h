@@ -20,11 +20,12 @@ struct obl_search {
 	const struct obl_server *servers;
 	const struct obl_request *request;
 	uint32_t n;
-	enum obl_policy policy;
+	enum obl_policy policy; /* OBL_POLICY_COUNT: what must end first, of a claim */
 	enum obl_view view;
 	bool software; /* look at software devices only; else at all others */
 	bool named;    /* the devices' names matter */
 	bool exclusive;
+	bool spare_idle;       /* BINPACK: idle devices are scarce */
 	uint32_t need;         /* devices */
 	uint32_t parts_max;    /* servers */
 	uint32_t share_most;   /* a device with more than this reserved has too little left */
@@ -35,9 +36,10 @@ struct obl_search {
 /* A server's devices for a part of the request. */
 struct obl_rank {
 	uint32_t server;
-	uint32_t fits;          /* devices that fit */
 	uint32_t device;        /* the best */
 	uint64_t first, second; /* keys */
+	uint32_t idle;          /* devices that fit and that nobody uses */
+	bool has_second;        /* it is computed when it is needed */
 };
 
 /* `servers` and `request` must live as long as the search. */

@@ -37,17 +37,23 @@ struct picker {
 	struct obl_rank best, other; /* other: the second sample of POWER_OF_TWO */
 };
 
+static uint64_t second_of(const struct obl_search *s, struct obl_rank *rank)
+{
+	if (!rank->has_second)
+		rank->second = obl_rank_second(s, &s->servers[rank->server], rank->device);
+	rank->has_second = true;
+	return rank->second;
+}
+
 static int rank_compare(struct picker *p, struct obl_rank *a, struct obl_rank *b)
 {
-	const struct obl_server *servers = p->search->servers;
+	uint64_t x = a->first, y = b->first;
 
-	if (a->first != b->first)
-		return a->first < b->first ? -1 : 1;
-	if (p->search->view == OBL_VIEW_CLAIM)
-		return 0;
-	a->second = obl_rank_second(p->search, &servers[a->server], a->device);
-	b->second = obl_rank_second(p->search, &servers[b->server], b->device);
-	return a->second == b->second ? 0 : a->second < b->second ? -1 : 1;
+	if (x == y && p->search->view != OBL_VIEW_CLAIM) {
+		x = second_of(p->search, a);
+		y = second_of(p->search, b);
+	}
+	return x == y ? 0 : x < y ? -1 : 1;
 }
 
 /*
@@ -159,18 +165,41 @@ static uint32_t count_devices(const struct obl_search *s, uint8_t counts[OBL_SER
 	return total;
 }
 
-/* Chooses a server for one device. */
-static bool choose_one(const struct obl_search *s, struct obl_state *state, struct obl_part *ret)
+/* Offers all servers with a device that fits. */
+static bool pick_one(const struct obl_search *s, struct obl_state *state, struct obl_rank *ret,
+	uint32_t *ret_devices, uint32_t *ret_idle)
 {
 	struct picker picker = { .search = s, .state = state };
 	struct obl_rank rank;
 
+	*ret_devices = *ret_idle = 0;
 	picker.turn = (uint32_t)(state->turn % s->n);
-	for (uint32_t i = 0; i < s->n; i++)
-		if (obl_server_reason(s, i) == OBL_FITS && obl_rank_one(s, i, &rank))
-			offer(&picker, &rank);
-	if (!picked(&picker, &rank))
+	for (uint32_t i = 0; i < s->n; i++) {
+		if (obl_server_reason(s, i) != OBL_FITS)
+			continue;
+		*ret_devices += ob_min(s->servers[i].n_devices, OBL_DEVICES_MAX);
+		if (!obl_rank_one(s, i, &rank))
+			continue;
+		*ret_idle += rank.idle;
+		offer(&picker, &rank);
+	}
+	return picked(&picker, ret);
+}
+
+/* Chooses a server for one device. */
+static bool choose_one(struct obl_search *s, struct obl_state *state, struct obl_part *ret)
+{
+	uint32_t devices, idle;
+	struct obl_rank rank;
+
+	if (!pick_one(s, state, &rank, &devices, &idle))
 		return false;
+	if (s->policy == OBL_BINPACK && devices >= OBL_SPARING_DEVICES &&
+		(uint64_t)idle * idle < devices) {
+		s->spare_idle = true;
+		pick_one(s, state, &rank, &devices, &idle);
+		s->spare_idle = false;
+	}
 	*ret = (struct obl_part){ .server = rank.server,
 		.n = s->servers[rank.server].n_devices ? 1 : 0,
 		.devices = { (uint8_t)rank.device } };
@@ -335,7 +364,7 @@ bool obl_place(const struct obl_server *servers, uint32_t n, const struct obl_re
 bool obl_claim(const struct obl_server *servers, uint32_t n, const struct obl_request *request,
 	struct obl_choice *ret)
 {
-	struct obl_search s = obl_search_of(servers, n, request, OBL_LEAST_LOAD, OBL_VIEW_CLAIM);
+	struct obl_search s = obl_search_of(servers, n, request, OBL_POLICY_COUNT, OBL_VIEW_CLAIM);
 	struct obl_state state = { 0, 0 };
 
 	*ret = (struct obl_choice){ .outlook = OBL_LATER };
@@ -345,7 +374,7 @@ bool obl_claim(const struct obl_server *servers, uint32_t n, const struct obl_re
 bool obl_claim_holds(const struct obl_server *servers, uint32_t n,
 	const struct obl_request *request, const struct obl_choice *claim)
 {
-	struct obl_search s = obl_search_of(servers, n, request, OBL_LEAST_LOAD, OBL_VIEW_CLAIM);
+	struct obl_search s = obl_search_of(servers, n, request, OBL_POLICY_COUNT, OBL_VIEW_CLAIM);
 
 	for (uint32_t p = 0; p < claim->n_parts; p++) {
 		const struct obl_part *part = &claim->parts[p];

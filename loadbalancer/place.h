@@ -16,7 +16,7 @@
  * server reports; and a balancer, which knows the ledger.
  *
  * No I/O, no memory of its own, libc alone; any thread. The caller owns all structs. The arrays of
- * servers are read only. About 2 ns for each device of the pool (docs/BENCHMARKS.md).
+ * servers are read only. 3 to 8 ns for each device of the pool (docs/BENCHMARKS.md).
  */
 #ifndef OBL_PLACE_H
 #define OBL_PLACE_H

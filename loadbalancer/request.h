@@ -18,9 +18,13 @@
 #define OBL_GPUS_MAX          64u /* devices of one request */
 /*
  * binpack prefers devices with fewer sharers than this, whatever their memory: more sessions slow
- * each other down
+ * each other down. Not when idle devices are scarce: if there are fewer than the square root of the
+ * number of devices (the spread of a random demand), it takes the tightest fit whatever the sharers,
+ * and an idle device last. So a request for a whole device is seldom refused. In pools of fewer
+ * than OBL_SPARING_DEVICES this is not done.
  */
 #define OBL_SHARERS_PREFERRED 8u
+#define OBL_SPARING_DEVICES   16u
 
 /* X(NAME, text, what it is for). The numbers are part of the protocol: append only. */
 #define OBL_POLICY_LIST(X)                                                                       \

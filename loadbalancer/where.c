@@ -399,7 +399,7 @@ static bool device_holds(const struct obl_where *where, const struct obl_where_t
 {
 	switch (term->key) {
 	case OBL_WHERE_MODEL:
-		return text_holds(where, term, contains, device->name);
+		return text_holds(where, term, contains, device->model ? device->model : "");
 	case OBL_WHERE_KIND:
 		return number_holds(where, term, device->kind);
 	case OBL_WHERE_MEMORY:

@@ -49,7 +49,8 @@ static const struct ob_option options[] = {
 	{ OB_OPTION("scope", OB_PARSED, struct settings, scope), .arg = "SCOPE", .take = take_scope,
 		.words = "use|look|serve|admin", .fallback = "use",
 		.help = "create: what it allows. use: run programs; look: see the devices only. "
-			"With a balancer also serve: let a server join the pool; admin: everything, "
+			"With a balancer also serve: let a server join the pool; admin: "
+			"everything, "
 			"and the operators' commands" },
 	{ OB_OPTION("days", OB_NUMBER, struct settings, days), .arg = "N", .max = DAYS_MAX,
 		.fallback = "90", .help = "create: days until it expires, 0: never" },

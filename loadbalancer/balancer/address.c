@@ -13,6 +13,9 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
+#define OBL_ADDRESS_BURST_S 4u
+#define KEPT_NS             (10 * OB_SECOND) /* after the last connection: the rate is known */
+
 static void peer_of(int fd, struct obl_address *ret)
 {
 	struct sockaddr_storage peer = { .ss_family = AF_UNSPEC };
@@ -55,6 +58,8 @@ struct obl_address *obl_address_enter(struct obl_addresses *addresses, int fd)
 			address->connections++;
 			return address;
 		}
+	if (addresses->n >= OBL_ADDRESSES_MAX)
+		obl_addresses_sweep(addresses, OB_NEVER);
 	address = addresses->n < OBL_ADDRESSES_MAX ? malloc(sizeof *address) : NULL;
 	if (!address)
 		return NULL;
@@ -66,9 +71,26 @@ struct obl_address *obl_address_enter(struct obl_addresses *addresses, int fd)
 	return address;
 }
 
+bool obl_address_take(struct obl_address *address, uint64_t now_ns)
+{
+	uint64_t more = (now_ns - address->room_ns) * OBL_ADDRESS_RATE / OB_SECOND;
+
+	if (address->local)
+		return true;
+	if (more) {
+		address->room = (uint32_t)ob_min(
+			(uint64_t)OBL_ADDRESS_RATE * OBL_ADDRESS_BURST_S, address->room + more);
+		address->room_ns = now_ns;
+	}
+	if (!address->room)
+		return false;
+	address->room--;
+	return true;
+}
+
 static bool needed(const struct obl_address *address, uint64_t now)
 {
-	return address->connections ||
+	return address->connections || (now != OB_NEVER && now < address->room_ns + KEPT_NS) ||
 		(now != OB_NEVER && address->wrong &&
 			now < address->wrong_ns + OBL_WRONG_FORGET_S * OB_SECOND);
 }

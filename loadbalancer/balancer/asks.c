@@ -18,35 +18,8 @@
 
 #define TELL_EVERY_MS 1000u /* QUEUED, if anything has changed */
 #define TELLS_MAX     16u   /* in one sweep: each one asks placement for the reason */
-#define RETRY_MS      1000u
 
 /* ---- the end of requests ---- */
-
-void obl_asker_free(struct obl_asker *asker)
-{
-	struct obl_core *core = asker->core;
-
-	if (asker->link) {
-		asker->link->user = NULL;
-		obl_link_rest(asker->link);
-	}
-	*(asker->previous ? &asker->previous->next : &core->askers) = asker->next;
-	*(asker->next ? &asker->next->previous : &core->last_asker) = asker->previous;
-	core->n_askers--;
-	free(asker);
-}
-
-void obl_asker_refuse(struct obl_asker *asker, enum obp_pool_refusal code, const char *text)
-{
-	struct obl_core *core = asker->core;
-
-	core->refused++;
-	obl_count_refused(&core->counts, code, core->usable && core->synced);
-	obl_event_add(core, "refused", asker->entry.tenant, "%s", text);
-	if (asker->link)
-		obl_link_refuse(asker->link, code, code == OBP_POOL_LATER ? RETRY_MS : 0, text);
-	obl_asker_free(asker);
-}
 
 void obl_asker_gone(struct obl_asker *asker)
 {
@@ -65,7 +38,7 @@ void obl_asks_refuse_all(struct obl_core *core, const char *text)
 			obl_asker_refuse(a, OBP_POOL_LATER, text);
 		else if (
 			a->link) /* the transaction may still be made: the next balancer finds it */
-			obl_link_refuse(a->link, OBP_POOL_LATER, RETRY_MS, text);
+			obl_link_refuse(a->link, OBP_POOL_LATER, OBL_RETRY_MS, text);
 	}
 }
 
@@ -115,7 +88,7 @@ static void enqueue(struct obl_core *core, struct obl_link *link, const struct o
 	char name[64];
 
 	if (!asker) {
-		obl_link_refuse(link, OBP_POOL_FAULT, RETRY_MS, "the balancer has no memory");
+		obl_link_refuse(link, OBP_POOL_FAULT, OBL_RETRY_MS, "the balancer has no memory");
 		return;
 	}
 	asker->core = core;
@@ -168,7 +141,7 @@ static bool ask_check(struct obl_core *core, struct obl_link *link, struct obp_p
 		return true;
 	core->refused++;
 	obl_count_refused(&core->counts, code, true);
-	obl_link_refuse(link, code, code == OBP_POOL_LATER ? RETRY_MS : 0, why);
+	obl_link_refuse(link, code, code == OBP_POOL_LATER ? OBL_RETRY_MS : 0, why);
 	return false;
 }
 
@@ -208,6 +181,8 @@ static void time_out(struct obl_asker *asker)
 	if (!asker->core->usable || !asker->core->synced)
 		snprintf(text, sizeof text, "the pool's registry cannot be used: %.900s",
 			asker->core->unusable);
+	else if (!asker->looked)
+		snprintf(text, sizeof text, "the pool's registry does not answer in time");
 	else
 		snprintf(text, sizeof text, "it waited for %u s (--wait-for): %.900s",
 			asker->entry.ask.wait_s,
@@ -292,7 +267,7 @@ void obl_asks_sweep(struct obl_core *core)
 	for (struct obl_asker *a = core->askers; a; a = next) {
 		next = a->next;
 		/* Before the first look at the registry even those that cannot wait do, for a moment. */
-		if (!a->placing && now_ms >= a->entry.until + (a->looked ? 0 : RETRY_MS))
+		if (!a->placing && now_ms >= a->entry.until + (a->looked ? 0 : OBL_RETRY_MS))
 			time_out(a);
 	}
 	if (!core->askers)

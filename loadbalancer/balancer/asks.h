@@ -16,29 +16,7 @@
 #ifndef OBL_ASKS_H
 #define OBL_ASKS_H
 
-#include "loadbalancer/balancer/fleet.h"
-
-struct obl_asker {
-	struct obl_core *core;
-	struct obl_asker *next, *previous;
-	struct obl_link *link;   /* NULL: the client has gone */
-	struct obl_queued entry; /* the request, without its token */
-	struct obl_where where;
-	struct obl_request request;
-	enum obl_policy policy;
-	uint64_t apart[OBL_SERVERS_MAX / 64];
-	uint64_t begun_ns;     /* ob_clock_ns */
-	uint64_t number;       /* in the queue; unique */
-	char key[OBL_KEY_MAX]; /* queue/ORDER */
-	bool placing;          /* its transaction is under way */
-	bool cancelled;        /* the client does not want it any more */
-	bool looked;           /* it was tried at least once */
-	uint32_t tries;
-	/* what the client was told last */
-	uint32_t position, length;
-	uint64_t estimate_ms, told_ns;
-	char reason[OBP_POOL_TEXT_MAX];
-};
+#include "loadbalancer/balancer/asker.h"
 
 /* A request; the token in it is erased. */
 void obl_ask(struct obl_core *core, struct obl_link *link, struct obp_pool_ask *ask);
@@ -52,9 +30,5 @@ bool obl_asks_start(struct obl_core *core);
 void obl_asks_sweep(struct obl_core *core);
 /* The balancer stops: everybody is refused, and told to ask another. */
 void obl_asks_refuse_all(struct obl_core *core, const char *text);
-
-/* Used between the files of this object. */
-void obl_asker_refuse(struct obl_asker *asker, enum obp_pool_refusal code, const char *text);
-void obl_asker_free(struct obl_asker *asker);
 
 #endif

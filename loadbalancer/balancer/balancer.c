@@ -110,7 +110,9 @@ static void registry_synced(void *user, uint64_t revision)
 	struct obl_core *core = user;
 
 	core->mirror.seen = ob_max(core->mirror.seen, revision);
-	core->synced = core->orphans = core->asks_changed = true;
+	core->synced = core->orphans = core->check_alive = core->asks_changed = true;
+	for (struct obl_member *m = core->members; m; m = m->next)
+		m->check = true;
 	wake(core);
 }
 
@@ -143,8 +145,21 @@ static void mirror_changed(void *user, const struct obl_item *item)
 {
 	struct obl_core *core = user;
 
-	if (item->kind == OBL_ITEM_SERVER)
+	struct obl_member *member;
+	char name[OBP_POOL_NAME_MAX];
+
+	if (item->kind == OBL_ITEM_SERVER) {
 		core->orphans = true;
+		core->hold.active &= !item->gone; /* it names servers by their place in the list */
+	}
+	if (item->kind == OBL_ITEM_ALIVE)
+		core->check_alive = true;
+	if (item->kind == OBL_ITEM_ALIVE || item->kind == OBL_ITEM_SERVER) {
+		snprintf(name, sizeof name, "%.*s", (int)strcspn(item->name, "/"), item->name);
+		member = obl_member_find(core, name);
+		if (member)
+			member->check = true;
+	}
 	if (item->kind != OBL_ITEM_EVENT && item->kind != OBL_ITEM_ALIVE) {
 		core->asks_changed = true;
 		wake(core);

@@ -88,7 +88,9 @@ struct obl_core {
 	uint64_t unusable_ns;
 	struct obl_mirror mirror;
 	struct obl_work work;
-	bool announced; /* balancers/NAME is written */
+	bool announced;       /* balancers/NAME is written */
+	uint64_t namesake_ns; /* since when it is another balancer's; 0: it is not */
+	bool check_alive;     /* alive/ may have keys of servers that have gone */
 
 	struct obl_member *members; /* a list */
 	uint32_t n_members;

@@ -39,6 +39,24 @@ static bool has_ended(const struct obp_pool_held *held)
 	return held->state == OBP_POOL_ENDED || held->state == OBP_POOL_VOID;
 }
 
+/*
+ * Whether the report is about this part, not about an earlier reservation with the same id, whose
+ * ticket had a lower fence. A void one has none: the server never saw its ticket.
+ */
+static bool concerns(const struct obp_pool_held *held, const struct obl_holding *part)
+{
+	return held->state == OBP_POOL_VOID || held->fence == 0 || held->fence >= part->fence;
+}
+
+/* The part that the report ends; -1: none. */
+static int part_ended(const struct obl_reservation *r, const struct obl_member *member,
+	const struct obp_pool_held *held)
+{
+	int part = part_on(r, member);
+
+	return part >= 0 && concerns(held, &r->parts[part]) ? part : -1;
+}
+
 /* ---- crediting ---- */
 
 static void credited(
@@ -134,14 +152,14 @@ static bool orphans_start(struct obl_core *core)
 bool obl_credits_start(struct obl_core *core)
 {
 	for (struct obl_member *m = core->members; m; m = m->next)
-		for (uint32_t i = 0; i < m->n_held; i++) {
+		for (uint32_t i = 0; m->n_ended && i < m->n_held; i++) {
 			const struct obl_item *item;
 			int part;
 
 			if (!has_ended(&m->held[i]))
 				continue;
 			item = reservation_find(core, m->held[i].id);
-			part = item ? part_on(item->value.reservation, m) : -1;
+			part = item ? part_ended(item->value.reservation, m, &m->held[i]) : -1;
 			if (part >= 0)
 				return part_credit(core, item, (uint32_t)part);
 		}
@@ -171,7 +189,7 @@ static void credited_tell(struct obl_core *core, struct obl_member *member)
 		if (!has_ended(held) || held->fence > ledger->value.ledger->fence)
 			continue;
 		item = reservation_find(core, held->id);
-		if (item && part_on(item->value.reservation, member) >= 0)
+		if (item && part_ended(item->value.reservation, member, held) >= 0)
 			continue;
 		if (!obl_member_order(member, OBP_POOL_ORDER_CREDITED, held->id, 0, NULL))
 			return; /* the member is gone */
@@ -254,6 +272,8 @@ void obl_credits_obeyed(struct obl_member *member, const struct obp_pool_obeyed 
 	held = (struct obp_pool_held *)obl_member_held(member, obeyed->id);
 	if (held) {
 		held->state = obeyed->result;
+		held->fence = 0; /* the answer is about what is reserved now */
+		member->n_ended++;
 	} else if (member->n_held < HELD_MAX) {
 		held = realloc(member->held, (member->n_held + 1) * sizeof *held);
 		if (!held)
@@ -262,6 +282,7 @@ void obl_credits_obeyed(struct obl_member *member, const struct obp_pool_obeyed 
 		held[member->n_held] = (struct obp_pool_held){ .state = obeyed->result };
 		memcpy(held[member->n_held].id, obeyed->id, OBP_RESERVATION_BYTES);
 		member->n_held++;
+		member->n_ended++;
 		qsort(member->held, member->n_held, sizeof *held, by_id);
 	}
 	member->core->wake(member->core);

@@ -53,8 +53,7 @@ static void device_fill(struct obl_device *ret, const struct obl_known_device *k
 		.kind = known->soft                   ? OBL_SOFTWARE
 			: strstr(known->name, "MIG ") ? OBL_MIG
 						      : OBL_GPU };
-	memcpy(ret->name, known->name, ob_min(sizeof ret->name, sizeof known->name));
-	ret->name[sizeof ret->name - 1] = '\0';
+	ret->model = known->name;
 	if (row->ledger)
 		book = obl_ledger_device(row->ledger->value.ledger, known->uuid);
 	if (book) {

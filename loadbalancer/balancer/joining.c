@@ -6,10 +6,13 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "loadbalancer/balancer/events.h"
 #include "loadbalancer/balancer/ledger.h"
 #include "loadbalancer/balancer/members.h"
 #include "loadbalancer/balancer/work.h"
+
+#define NAMESAKE_NS (20 * OB_SECOND) /* longer than a lease */
 
 static void known_of(const struct obl_member *member, struct obl_known_server *ret)
 {
@@ -76,6 +79,8 @@ static void registered(
 	(void)user;
 	(void)cause;
 	core->asks_changed |= outcome == OBL_MADE;
+	for (struct obl_member *m = core->members; m && outcome != OBL_MADE; m = m->next)
+		m->check = true;
 }
 
 /* The plan of a server that the registry does not have as it is now. */
@@ -109,8 +114,9 @@ static bool member_start(struct obl_core *core, struct obl_member *member)
 	struct obl_plan *plan;
 	bool current;
 
-	if (member->silent || !member->beat_ns || member->load.n_devices == 0)
+	if (!member->check || member->silent || !member->beat_ns || member->load.n_devices == 0)
 		return false;
+	member->check = false;
 	known_of(member, &known);
 	if (twice(&known)) {
 		obl_link_refuse(member->link, OBP_POOL_INVALID, 0,
@@ -154,6 +160,8 @@ static bool is_here(const struct obl_core *core, const struct obl_item *item)
 
 static bool alive_start(struct obl_core *core)
 {
+	if (!core->check_alive)
+		return false;
 	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_ALIVE); item;
 		item = obl_mirror_next(item)) {
 		char key[OBL_KEY_MAX];
@@ -164,7 +172,22 @@ static bool alive_start(struct obl_core *core)
 		obl_plan_delete(obl_work_plan(core), &core->mirror, key);
 		return obl_work_make(core, key, registered, NULL);
 	}
+	core->check_alive = false;
 	return false;
+}
+
+/* A balancer that was killed keeps its name until its lease ends; another one keeps it. */
+static void namesake_note(struct obl_core *core)
+{
+	uint64_t now = ob_clock_ns();
+
+	if (!core->namesake_ns)
+		core->namesake_ns = now;
+	if (now < core->namesake_ns + NAMESAKE_NS)
+		return;
+	ob_error("another balancer of this pool has the name %s: give one of them another (--name)",
+		core->name);
+	core->namesake_ns = now;
 }
 
 /* The balancer's own key, balancers/NAME. */
@@ -177,6 +200,12 @@ static bool announce_start(struct obl_core *core)
 		if (!core->announced)
 			obl_event_add(core, "balancer", core->name, "it has joined the pool");
 		core->announced = true;
+		core->namesake_ns = 0;
+		return false;
+	}
+	core->announced = false;
+	if (item) {
+		namesake_note(core);
 		return false;
 	}
 	obl_key_print(OBL_ITEM_BALANCER, core->name, key);

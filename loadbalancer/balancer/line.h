@@ -7,7 +7,8 @@
 #ifndef OBL_LINE_H
 #define OBL_LINE_H
 
-#include "loadbalancer/balancer/asks.h"
+#include "loadbalancer/balancer/asker.h"
+#include "loadbalancer/balancer/fleet.h"
 #include "loadbalancer/queue.h"
 
 struct obl_line_other {

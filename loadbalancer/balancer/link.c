@@ -334,6 +334,11 @@ static void introduced(struct obl_link *link)
 			"the preface has unknown bits: the versions of the two programs differ");
 		return;
 	}
+	if (!obl_address_take(link->address, ob_clock_ns())) {
+		refuse_plainly(link, OB_ERR_LIMIT,
+			"too many new connections from this address; try again in a second");
+		return;
+	}
 	if (!link->secure)
 		obt_stream_adopt(&link->stream, link->fd);
 	else if (obt_tls_accept(link->links->tls, link->fd, &link->stream)) {

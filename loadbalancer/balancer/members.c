@@ -73,6 +73,14 @@ void obl_member_void(struct obl_member *member, const uint8_t id[OBP_RESERVATION
 	obl_member_order(member, OBP_POOL_ORDER_VOID, id, 0, NULL);
 }
 
+/* Milliseconds of the grace time that are left: the server may have connected again. */
+static uint64_t grace_left(const struct obl_operator *state)
+{
+	uint64_t now = obl_time_ms(), end = state->since * 1000 + state->grace_ms;
+
+	return end > now ? end - now : 0;
+}
+
 void obl_member_tell(struct obl_member *member)
 {
 	const struct obl_item *item =
@@ -83,8 +91,8 @@ void obl_member_tell(struct obl_member *member)
 	if (cordoned != member->told_cordoned)
 		obl_member_order(member, OBP_POOL_ORDER_CORDON, NULL, cordoned, NULL);
 	if (draining && !member->told_draining)
-		obl_member_order(member, OBP_POOL_ORDER_DRAIN, NULL, item->value.operated->grace_ms,
-			"drained by an operator");
+		obl_member_order(member, OBP_POOL_ORDER_DRAIN, NULL,
+			grace_left(item->value.operated), "drained by an operator");
 	member->told_cordoned = cordoned;
 	member->told_draining = draining;
 }
@@ -268,7 +276,7 @@ void obl_member_gone(struct obl_member *member)
 	obp_load_fini(&member->load);
 	free(member->held);
 	free(member);
-	core->asks_changed = true;
+	core->check_alive = core->asks_changed = true;
 	core->wake(core);
 }
 
@@ -304,6 +312,10 @@ void obl_member_beat(struct obl_member *member, struct obp_pool_beat *beat)
 	member->n_held = beat->n_held;
 	beat->held = NULL;
 	beat->n_held = 0;
+	member->n_ended = 0;
+	for (uint32_t i = 0; i < member->n_held; i++)
+		member->n_ended += member->held[i].state != OBP_POOL_CLAIMED;
+	member->check = true;
 	if (member->n_held)
 		qsort(member->held, member->n_held, sizeof *member->held, by_id);
 	if (healthy != member->healthy)
@@ -327,7 +339,7 @@ void obl_members_sweep(struct obl_core *core)
 		obl_member_tell(m);
 		if (m->silent || recent(m, now))
 			continue;
-		m->silent = true;
+		m->silent = core->check_alive = true;
 		obl_event_add(core, "silent", m->name, "no heartbeat for %u s",
 			OBP_POOL_SILENT_MS / 1000);
 	}

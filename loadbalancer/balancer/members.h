@@ -35,11 +35,12 @@ struct obl_member {
 	uint64_t joined_ns, beat_ns; /* ob_clock_ns; beat_ns: of the last heartbeat, 0: none */
 	bool silent;                 /* and announced as such */
 	bool joined;                 /* announced */
+	bool check;                  /* the registry may not have it as it is */
 	struct obp_load load;        /* of the last heartbeat */
 	bool healthy;
 	char health[OBP_POOL_TEXT_MAX];
 	struct obp_pool_held *held; /* of the last heartbeat, by id; freed with the member */
-	uint32_t n_held;
+	uint32_t n_held, n_ended;   /* n_ended: of these, not in use any more */
 	uint32_t unknown_s;   /* for how many seconds it has run what the registry does not know */
 	uint64_t credited_ns; /* when the orders CREDITED were sent last */
 	struct obl_void_order voids[OBL_MEMBER_VOIDS_MAX]; /* a ring */

@@ -31,33 +31,42 @@ static struct pages {
 
 /* ---- who asks ---- */
 
-/*
- * An address of its own for each check: a wrong token makes nobody wait, because all browsers
- * behind one proxy have the same address. Tokens are 256 random bits.
- */
-static enum ob_err caller_find(
-	void *user, const char *token, struct obl_caller *ret, struct ob_cause *ret_cause)
+static enum ob_err identity_find(struct obl_core *core, struct obl_address *address,
+	const char *token, struct obl_caller *ret, struct ob_cause *ret_cause)
 {
-	struct obl_core *core = user;
-	struct obl_address address = { .unix_socket =
-					       strncmp(core->settings->http, "unix:", 5) == 0 };
 	struct obl_identity identity;
 	struct ob_cause ignored;
-	enum ob_err err = obl_auth_check(core->auth, &address, token ? token : "", OBL_RIGHT_LOOK,
-		&identity, ret_cause ? ret_cause : &ignored);
+	enum ob_err err =
+		obl_auth_check(core->auth, address, token, OBL_RIGHT_LOOK, &identity, ret_cause);
 
 	if (err)
 		return err;
 	*ret = (struct obl_caller){ .all = identity.all };
 	snprintf(ret->tenant, sizeof ret->tenant, "%s", identity.tenant);
 	snprintf(ret->who, sizeof ret->who, "%s", identity.who);
-	ret->admin = obl_auth_check(core->auth, &address, token ? token : "", OBL_RIGHT_ADMIN,
-			     &identity, &ignored) == OB_ERR_NONE;
+	ret->admin = obl_auth_check(core->auth, address, token, OBL_RIGHT_ADMIN, &identity,
+			     &ignored) == OB_ERR_NONE;
 	snprintf(ret->scope, sizeof ret->scope, "%s",
 		ret->admin         ? "admin"
 			: ret->all ? "look"
 				   : "use");
 	return OB_ERR_NONE;
+}
+
+static enum ob_err caller_find(
+	void *user, int fd, const char *token, struct obl_caller *ret, struct ob_cause *ret_cause)
+{
+	struct obl_core *core = user;
+	struct obl_addresses *addresses = &core->gate.links.addresses;
+	struct obl_address *address = obl_address_enter(addresses, fd);
+	enum ob_err err;
+
+	if (!address)
+		return ob_cause_set(ret_cause, OB_ERR_DENIED,
+			"too many addresses have shown wrong tokens; try again");
+	err = identity_find(core, address, token ? token : "", ret, ret_cause);
+	obl_address_leave(addresses, address, ob_clock_ns());
+	return err;
 }
 
 /* ---- documents and commands ---- */

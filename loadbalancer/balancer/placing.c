@@ -218,7 +218,7 @@ static void placed(
 		snprintf(text, sizeof text, "the reservation could not be stored: %.900s",
 			cause ? cause->text : "this balancer stops; ask another one");
 		obl_asker_refuse(asker, OBP_POOL_LATER, text);
-	} else if (++asker->tries >= TRIES_MAX) {
+	} else if (outcome == OBL_STALE && ++asker->tries >= TRIES_MAX) {
 		obl_asker_refuse(
 			asker, OBP_POOL_LATER, "other balancers were faster each time; try again");
 	}
@@ -353,8 +353,8 @@ static bool queue_start(struct obl_core *core)
 				obl_queued_text(&a->entry), true);
 			return obl_work_make(core, a->key, queue_changed, NULL);
 		}
-	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_QUEUE); item;
-		item = obl_mirror_next(item))
+	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_QUEUE);
+		item && core->announced; item = obl_mirror_next(item))
 		if (strcmp(item->value.queued->balancer, core->name) == 0 &&
 			!is_waiting(core, item->key)) {
 			snprintf(key, sizeof key, "%s", item->key);

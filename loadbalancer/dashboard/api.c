@@ -157,6 +157,9 @@ static bool caller_find(struct obl_api *api, struct MHD_Connection *connection,
 {
 	const char *token = obl_web_token_text(header(connection, "Authorization"));
 	struct ob_cause cause = { .text = "the token is not known" };
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	int fd = info ? info->connect_fd : -1;
 
 	*ret_token = token ? token : "";
 	if (token && strlen(token) >= OBL_TOKEN_MAX) {
@@ -165,7 +168,7 @@ static bool caller_find(struct obl_api *api, struct MHD_Connection *connection,
 				"send a token made by 'outboard token create'", NULL);
 		return false;
 	}
-	if (api->source->caller(api->source->user, token, ret, &cause) != OB_ERR_NONE) {
+	if (api->source->caller(api->source->user, fd, token, ret, &cause) != OB_ERR_NONE) {
 		*ret_result = obl_reply_error(connection, MHD_HTTP_UNAUTHORIZED,
 			token ? cause.text : "this balancer wants a token",
 			"send 'Authorization: Bearer TOKEN' with a token of scope look, use or "

@@ -83,10 +83,11 @@ typedef void obl_web_done(void *user, uint32_t code, const char *text);
 struct obl_source {
 	void *user;
 	/*
-	 * Who bears this token; NULL: none was sent. OB_ERR_DENIED: *ret_cause is for the bearer.
+	 * Who bears this token; NULL: none was sent. fd: the connection, for its peer's address.
+	 * OB_ERR_DENIED: *ret_cause is for the bearer.
 	 */
-	enum ob_err (*caller)(
-		void *user, const char *token, struct obl_caller *ret, struct ob_cause *ret_cause);
+	enum ob_err (*caller)(void *user, int fd, const char *token, struct obl_caller *ret,
+		struct ob_cause *ret_cause);
 	/*
 	 * Makes a JSON document (protocol/pool.h, obp_pool_query) as this caller may see it, without
 	 * line ends; *ret_text is malloc'ed. since: events only. False: no memory.

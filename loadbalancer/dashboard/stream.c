@@ -162,12 +162,16 @@ static bool still_allowed(struct obl_stream *stream, uint64_t now)
 {
 	const struct obl_source *source = stream->of->source;
 	const char *token = stream->token[0] ? stream->token : NULL;
+	const union MHD_ConnectionInfo *info;
 	struct obl_caller caller;
+	struct ob_cause cause;
 
 	if (now - stream->checked_ns < OBL_STREAM_CHECK_S * OB_SECOND)
 		return true;
 	stream->checked_ns = now;
-	if (source->caller(source->user, token, &caller, NULL) != OB_ERR_NONE)
+	info = MHD_get_connection_info(stream->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	if (source->caller(source->user, info ? info->connect_fd : -1, token, &caller, &cause) !=
+		OB_ERR_NONE)
 		return false;
 	stream->caller = caller;
 	return true;

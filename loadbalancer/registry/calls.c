@@ -26,8 +26,17 @@ struct obl_call {
 };
 
 static void attempt(struct obl_call *call, uint64_t now);
+static void attempt_waiting(struct obl_calls *calls, uint64_t now);
 
 /* ---- the end of a call ---- */
+
+/* The call is no longer at etcd. */
+static void leave(struct obl_call *call)
+{
+	if (call->request && call->kind != OBL_CALL_URGENT)
+		call->calls->n_sent--;
+	call->request = NULL;
+}
 
 static void call_free(struct obl_call *call)
 {
@@ -35,6 +44,7 @@ static void call_free(struct obl_call *call)
 
 	if (call->request)
 		obl_http_cancel(call->request);
+	leave(call);
 	calls->bytes -= call->body.size;
 	TAILQ_REMOVE(&calls->list, call, all);
 	ob_buf_fini(&call->body);
@@ -81,7 +91,7 @@ static void take_error(struct obl_call *call, int code, const char *text, bool *
 		*ret_again = true;
 	} else if (code == OBL_GRPC_UNAVAILABLE) {
 		obl_calls_endpoint_failed(calls, call->endpoint, text);
-		*ret_again = not_executed || call->kind == OBL_CALL_REPEAT;
+		*ret_again = not_executed || call->kind != OBL_CALL_ONCE;
 	} else {
 		obl_endpoints_ok(&calls->endpoints, call->endpoint);
 	}
@@ -92,6 +102,7 @@ static void take_error(struct obl_call *call, int code, const char *text, bool *
 		hint = ": etcd's certificate must be valid for server and client authentication";
 	ob_cause_set(&call->cause, not_executed ? OB_ERR_REFUSED : OB_ERR_TIMEOUT,
 		"etcd at %s answers: %.300s%s", url_of(call), text, hint);
+	calls->failure = call->cause;
 }
 
 static void take_broken(struct obl_call *call, const char *what)
@@ -112,12 +123,12 @@ static bool take_body(struct obl_call *call, const struct obl_http_answer *answe
 
 	if (!json_is_object(root)) {
 		take_broken(call, answer->status == 200 ? "not a JSON object" : "an HTTP error");
-		*ret_again = call->kind == OBL_CALL_REPEAT;
+		*ret_again = call->kind != OBL_CALL_ONCE;
 	} else if (obl_etcd_error(root, &code, &text)) {
 		take_error(call, code, text, ret_again);
 	} else if (answer->status != 200) {
 		take_broken(call, "an HTTP error");
-		*ret_again = call->kind == OBL_CALL_REPEAT;
+		*ret_again = call->kind != OBL_CALL_ONCE;
 	} else {
 		obl_endpoints_ok(&call->calls->endpoints, call->endpoint);
 		end(call, &reply);
@@ -141,31 +152,43 @@ static void take_failure(
 	obl_calls_endpoint_failed(call->calls, call->endpoint, answer->why);
 	ob_cause_set(&call->cause, err == OB_ERR_CLOSED ? OB_ERR_TIMEOUT : err, "etcd at %s: %s",
 		url_of(call), answer->why);
-	*ret_again = unsent || (call->kind == OBL_CALL_REPEAT && err != OB_ERR_PROTOCOL);
+	*ret_again = unsent || (call->kind != OBL_CALL_ONCE && err != OB_ERR_PROTOCOL);
 }
 
-static void answered(void *user, const struct obl_http_answer *answer)
+static void take_answer(struct obl_call *call, const struct obl_http_answer *answer)
 {
-	struct obl_call *call = user;
 	struct obl_calls *calls = call->calls;
 	uint64_t now = ob_clock_ns();
 	bool again = false;
 
-	call->request = NULL;
+	leave(call);
 	call->code = 0;
 	if (answer->err != OB_ERR_NONE)
 		take_failure(call, answer, &again);
 	else if (take_body(call, answer, &again))
 		return;
 	if (!again || call->attempts > 4 * calls->endpoints.n || now >= call->deadline ||
-		!obl_endpoints_retry(&calls->endpoints, now)) {
+		!obl_endpoints_retry(&calls->endpoints, now))
 		end_failed(call);
-		return;
-	}
-	attempt(call, now);
+	else
+		attempt(call, now);
+}
+
+static void answered(void *user, const struct obl_http_answer *answer)
+{
+	struct obl_calls *calls = ((struct obl_call *)user)->calls;
+
+	take_answer(user, answer);
+	attempt_waiting(calls, ob_clock_ns());
 }
 
 /* ---- attempts ---- */
+
+/* As many as possible are at etcd: the call waits here, where its time-out does not run yet. */
+static bool is_full(const struct obl_call *call)
+{
+	return call->kind != OBL_CALL_URGENT && call->calls->n_sent >= OBL_CALLS_MAX;
+}
 
 static void attempt(struct obl_call *call, uint64_t now)
 {
@@ -182,8 +205,8 @@ static void attempt(struct obl_call *call, uint64_t now)
 		.user = call };
 
 	call->due = obl_endpoints_when(endpoints, now);
-	if (call->due > now)
-		return; /* tick goes on */
+	if (call->due > now || is_full(call))
+		return; /* attempt_waiting goes on */
 	if (!obl_login_ready(&calls->login)) {
 		obl_login_start(&calls->login, now);
 		return;
@@ -194,6 +217,8 @@ static void attempt(struct obl_call *call, uint64_t now)
 	snprintf(url, sizeof url, "%s%s", endpoints->list[call->endpoint].url, call->path);
 	http.token = calls->login.token;
 	call->request = obl_http_start(calls->http, &http);
+	if (call->kind != OBL_CALL_URGENT)
+		calls->n_sent++;
 }
 
 void obl_calls_start(struct obl_calls *calls, enum obl_call_kind kind, const char *path,
@@ -266,31 +291,30 @@ static void end_late(struct obl_call *call)
 	const struct ob_cause *failure = &call->calls->failure;
 
 	if (call->cause.code == OB_ERR_NONE || call->cause.code == OB_ERR_CONNECT)
-		ob_cause_set(&call->cause, OB_ERR_CONNECT, "no etcd can be used: %s",
-			failure->code ? failure->text : "none has answered yet");
+		ob_cause_set(&call->cause, OB_ERR_CONNECT, "not sent to etcd in time: %s",
+			failure->code ? failure->text : "too many operations wait");
 	end_failed(call);
 }
 
 /* The next call that has something to do; `done` may have changed the list. */
 static struct obl_call *next_due(struct obl_calls *calls, uint64_t now)
 {
+	bool open =
+		obl_login_ready(&calls->login) && obl_endpoints_when(&calls->endpoints, now) <= now;
 	struct obl_call *call;
 
 	TAILQ_FOREACH(call, &calls->list, all)
 	if (!call->request &&
 		(call->over || now >= call->deadline ||
-			(now >= call->due && obl_login_ready(&calls->login) &&
-				obl_endpoints_when(&calls->endpoints, now) <= now)))
+			(open && now >= call->due && !is_full(call))))
 		return call;
 	return NULL;
 }
 
-void obl_calls_tick(struct obl_calls *calls, uint64_t now)
+static void attempt_waiting(struct obl_calls *calls, uint64_t now)
 {
 	struct obl_call *call;
 
-	if (!obl_login_ready(&calls->login) && !TAILQ_EMPTY(&calls->list))
-		obl_login_start(&calls->login, now);
 	while ((call = next_due(calls, now))) {
 		if (call->over)
 			end_failed(call);
@@ -299,6 +323,13 @@ void obl_calls_tick(struct obl_calls *calls, uint64_t now)
 		else
 			attempt(call, now);
 	}
+}
+
+void obl_calls_tick(struct obl_calls *calls, uint64_t now)
+{
+	if (!obl_login_ready(&calls->login) && !TAILQ_EMPTY(&calls->list))
+		obl_login_start(&calls->login, now);
+	attempt_waiting(calls, now);
 }
 
 /* ---- endpoints ---- */

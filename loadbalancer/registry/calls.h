@@ -17,10 +17,12 @@
 #include "loadbalancer/registry/http.h"
 #include "loadbalancer/registry/login.h"
 
+#define OBL_CALLS_MAX      16u /* at etcd at a time, but for urgent ones; others wait in order */
 #define OBL_CALL_TIMEOUTS  4u
 #define OBL_CALL_BYTES_MAX (64u << 20) /* bodies of pending calls; more are refused: OB_ERR_LIMIT */
 enum obl_call_kind {
 	OBL_CALL_REPEAT, /* may be executed several times */
+	OBL_CALL_URGENT, /* the same, and does not wait for others */
 	OBL_CALL_ONCE, /* is repeated only if nothing of it was sent, or etcd did not execute it */
 };
 
@@ -46,7 +48,8 @@ struct obl_calls {
 	struct obl_endpoints endpoints;
 	uint32_t timeout_ms;
 	struct obl_call_list list;
-	size_t bytes; /* of the bodies */
+	size_t bytes;    /* of the bodies */
+	uint32_t n_sent; /* calls at etcd, but for urgent ones */
 	struct obl_login login;
 	struct ob_cause failure; /* the last one, for messages; code OB_ERR_NONE: none yet */
 	/* Called when an endpoint fails. */

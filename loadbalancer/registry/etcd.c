@@ -75,7 +75,7 @@ static void probe(struct etcd *etcd, uint64_t now)
 	ob_buf_init(&body, OBL_SMALL_MAX);
 	obl_wire_range(&body, etcd->prefix, NULL, 0, 1, true);
 	obl_calls_start(
-		&etcd->calls, OBL_CALL_REPEAT, "/v3/kv/range", &body, OBL_SMALL_MAX, probed, etcd);
+		&etcd->calls, OBL_CALL_URGENT, "/v3/kv/range", &body, OBL_SMALL_MAX, probed, etcd);
 }
 
 /* OB_ERR_NONE: it is usable. */

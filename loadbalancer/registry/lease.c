@@ -88,12 +88,12 @@ void obl_lease_tick(struct obl_lease *lease, uint64_t now)
 	ob_buf_init(&body, OBL_SMALL_MAX);
 	if (lease->id) {
 		ob_buf_printf(&body, "{\"ID\":\"%" PRIu64 "\"}", lease->id);
-		obl_calls_start(lease->calls, OBL_CALL_REPEAT, "/v3/lease/keepalive", &body,
+		obl_calls_start(lease->calls, OBL_CALL_URGENT, "/v3/lease/keepalive", &body,
 			OBL_SMALL_MAX, kept, lease);
 	} else {
 		/* A second lease after a lost answer ends by itself. */
 		ob_buf_printf(&body, "{\"TTL\":\"%u\"}", lease->ttl_s);
-		obl_calls_start(lease->calls, OBL_CALL_REPEAT, "/v3/lease/grant", &body,
+		obl_calls_start(lease->calls, OBL_CALL_URGENT, "/v3/lease/grant", &body,
 			OBL_SMALL_MAX, granted, lease);
 	}
 }
@@ -107,7 +107,7 @@ bool obl_lease_revoke(struct obl_lease *lease, obl_reply_done *done, void *user)
 	ob_buf_init(&body, OBL_SMALL_MAX);
 	ob_buf_printf(&body, "{\"ID\":\"%" PRIu64 "\"}", lease->id);
 	lease->id = 0;
-	obl_calls_start(lease->calls, OBL_CALL_REPEAT, "/v3/lease/revoke", &body, OBL_SMALL_MAX,
+	obl_calls_start(lease->calls, OBL_CALL_URGENT, "/v3/lease/revoke", &body, OBL_SMALL_MAX,
 		done, user);
 	return true;
 }

@@ -67,8 +67,9 @@ typedef void obl_txn_done(void *user, enum ob_err err, const struct ob_cause *ca
 	uint64_t revision, const struct obl_entry *current, uint32_t n_current);
 
 /*
- * After this error of a transaction it is unknown whether its changes were made: read the keys, or
- * wait for the watcher.
+ * After this error of a transaction it is unknown whether its changes were made, or will be: a later
+ * range that does not show them is no proof, since the request may still be on its way inside etcd. To
+ * be sure, repeat it, or make another change to a key that it compared: one of the two fails.
  */
 static inline bool obl_txn_unknown(enum ob_err err)
 {
@@ -113,7 +114,10 @@ struct obl_registry_ops {
 		void *user);
 	/* True: this balancer is the leader (etcd: holds the election's key; others: always). */
 	bool (*leads)(const struct obl_registry *registry);
-	/* Ends all operations (OB_ERR_CLOSED), revokes the lease, calls closed. */
+	/*
+	 * Ends all operations (OB_ERR_CLOSED), revokes the lease (1 s at most), calls closed. The
+	 * watcher's functions are not called any more; no operation may be started.
+	 */
 	void (*close)(struct obl_registry *registry, void (*closed)(void *user), void *user);
 };
 

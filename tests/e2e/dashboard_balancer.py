@@ -209,6 +209,8 @@ def main():
             prometheus(folder, port, tokens)
             commands(port, tokens, members, reservation, owner)
             last = Stream(port, tokens['look'])
+            wrong = [ask(port, '/api/v1/info', token='obt_00000000_' + '0' * 64).error() for _ in range(8)]
+            check('guessing tokens gets slower', 'too many wrong tokens from this address' in wrong[-1], wrong)
             for member in members:
                 member.close()
         last.close()

@@ -383,9 +383,10 @@ static bool document(void *user, const struct obl_caller *caller, const char *wh
 /* ---- the rest of the table ---- */
 
 static enum ob_err caller_find(
-	void *user, const char *token, struct obl_caller *ret, struct ob_cause *ret_cause)
+	void *user, int fd, const char *token, struct obl_caller *ret, struct ob_cause *ret_cause)
 {
 	(void)user;
+	(void)fd;
 	*ret = (struct obl_caller){ .scope = "look", .who = "operations", .tenant = "operations" };
 	if (!token && getenv("OPEN"))
 		token = "admin-token";

@@ -6,15 +6,17 @@ their end, the queue, quotas, operators' commands, documents.
     pool.py BALANCER OUTBOARD
 """
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
 
 sys.path.append(sys.path[0] + '/../lib')
 import waiting
+from frames import Frame, pack
 from outboard_test import ENV, check, finish
 from pool_peers import (CAPACITY, CORDON, CREDITED, DENIED, DONE, DRAIN, GIB, GRANT, INVALID, KILL, LATER, QUEUED, REFUSED, VOID, Balancer, Client, Link, Member, asked,
-                        looked, nothing_reserved, ordered, preface, raw_refusal, reserved, ticket_of)
+                        connect, looked, nothing_reserved, ordered, preface, raw_refusal, receive_all, reserved, ticket_of)
 
 BALANCER, OUTBOARD = sys.argv[1:3]
 
@@ -143,9 +145,9 @@ def operators():
         got = asked(b.url)
         m.claim(got['id'])
         waiting.until(lambda: any(p['state'] == 'running' for r in looked(b.url, 'sessions')['reservations'] for p in r['parts']), waiting.AT_ONCE)
-        check('kill', ordered(b.url, 'kill', got['id'].hex())['code'] == 0 and m.got(KILL, got['id']))
+        check('kill', ordered(b.url, 'kill', got['id'].hex())['code'] == 0 and waiting.until(lambda: m.got(KILL, got['id']), waiting.AT_ONCE))
         check('nothing to kill', ordered(b.url, 'kill', '00' * 16)['code'] == INVALID and ordered(b.url, 'kill', '77')['code'] == INVALID)
-        check('drain', ordered(b.url, 'drain', 'gpu1', '7')['code'] == 0 and waiting.until(lambda: [o['number'] for o in m.orders if o['kind'] == DRAIN] == [7000], waiting.AT_ONCE), m.orders)
+        check('drain', ordered(b.url, 'drain', 'gpu1', '7')['code'] == 0 and waiting.until(lambda: [5000 < o['number'] <= 7000 for o in m.orders if o['kind'] == DRAIN] == [True], waiting.AT_ONCE), m.orders)
         check('no such server', ordered(b.url, 'cordon', 'gpu9')['code'] == INVALID)
         check('no such command', ordered(b.url, 'paint', 'gpu1')['code'] == INVALID)
         ordered(b.url, 'uncordon', 'gpu1')
@@ -223,6 +225,50 @@ def peers():
         check('a wrong one', done.returncode == 2 and f'{file}:2' in done.stderr, done.stderr)
 
 
-for test in life, incarnations, several, silent, operators, tokens, peers:
+def restarts():
+    """A balancer that was killed: with a file it knows its reservations, in memory it does not."""
+    with tempfile.TemporaryDirectory() as name:
+        listen, registry = f'unix:{name}/socket', f'static:{name}/registry'
+        b = Balancer(BALANCER, 'one', '--ticket-key', f'{name}/key', registry=registry, listen=listen)
+        with Member('gpu1', listen) as m:
+            m.ready(b.url)
+            got = asked(b.url, memory=4 * GIB)
+            m.claim(got['id'], ticket_of(got['parts'][0])['fence'])
+            key = m.registered[listen]['key']
+            done = subprocess.run([BALANCER, '--listen', f'unix:{name}/other', '--registry', registry], capture_output=True, text=True, timeout=60, env=ENV)
+            check('a second balancer cannot have the file', done.returncode == 1 and f'{name}/registry' in done.stderr, done.stderr)
+            b.kill()
+            with Balancer(BALANCER, 'one', '--ticket-key', f'{name}/key', registry=registry, listen=listen) as b:
+                check('after a restart the reservation is there', m.ready(b.url) and reserved(b.url, 'gpu1') == [4 * GIB])
+                again = asked(b.url, reservation=got['id'], memory=4 * GIB)
+                check('and its grant', ticket_of(again['parts'][0]) == ticket_of(got['parts'][0]) and m.registered[listen]['key'] == key)
+                m.end(got['id'])
+                check('and its end', nothing_reserved(b.url, 'gpu1'))
+            m.claim(got['id'], 7)
+            with Balancer(BALANCER, 'one', registry='memory', listen=listen) as b:
+                m.ready(b.url)
+                check('without it an event tells of what it does not know', waiting.until(lambda: [e for e in looked(b.url, 'events')['events'] if e['kind'] == 'unknown'], waiting.AT_ONCE))
+                check('another key signs', m.registered[listen]['key'] != key)
+
+
+def tls():
+    with tempfile.TemporaryDirectory() as name:
+        files = f'{name}/cert', f'{name}/key'
+        subprocess.run([OUTBOARD, 'cert', '--cert', files[0], '--key', files[1], '--names', 'localhost,127.0.0.1'], check=True, capture_output=True, timeout=60, env=ENV)
+        with Balancer(BALANCER, 'one', '--tls-cert', files[0], '--tls-key', files[1], listen='tls://127.0.0.1:0') as b, Member('gpu1', b.url, ca=files[0]) as m:
+            with Client(b.url, ca=files[0]) as c:
+                check('over TLS', waiting.until(lambda: c.query('info')['info']['servers'] == 1, waiting.AT_ONCE) and waiting.until(lambda: c.query('servers')['servers'][0]['state'] == 'ready', waiting.AT_ONCE))
+                check('a grant', c.grant(memory=GIB)['type'] == GRANT)
+            for what, data in ('no TLS', preface() + Frame(payload=pack({'type': 69, 'what': 'info'})).bytes()), ('half a handshake', preface() + b'\x16\x03\x01\x02\x00\x01'):
+                with connect(b.url) as sock:
+                    sock.sendall(data)
+                    sock.shutdown(socket.SHUT_WR)
+                    check(f'{what} is closed', receive_all(sock) is not None)
+            with Client(b.url, ca=files[0]) as c:
+                check('and others are served', c.query('info')['schema'] == 1)
+            m.close()
+
+
+for test in life, incarnations, several, silent, operators, tokens, peers, restarts, tls:
     test()
 finish()

@@ -5,6 +5,7 @@ stops and comes back.
 
     pool_etcd.py BALANCER
 """
+import json
 import os
 import sys
 import threading
@@ -13,7 +14,7 @@ sys.path.append(sys.path[0] + '/../lib')
 import etcd
 import waiting
 from outboard_test import check, finish
-from pool_peers import GIB, GRANT, LATER, QUEUED, REFUSED, Balancer, Client, Member, asked, looked, nothing_reserved, ordered, reserved, ticket_of
+from pool_peers import CLAIMED, GIB, GRANT, LATER, QUEUED, REFUSED, VOID, Balancer, Client, Member, asked, looked, nothing_reserved, ordered, reserved, ticket_of
 
 BALANCER = sys.argv[1]
 CLIENTS, EACH = 8, 6
@@ -100,6 +101,36 @@ def killed(a, b, m):
     check('the second credits', nothing_reserved(b.url, 'gpu1'))
 
 
+def expiry(cluster, b, m):
+    """A ticket that nobody has used: its expiry is put into the past, in the registry."""
+    got = asked(b.url, memory=GIB)
+    key = f'outboard/reservations/{got["id"].hex()}'
+    value = json.loads(cluster.ctl('get', '--print-value-only', key))
+    check('the reservation in etcd', value['tenant'] == 'default' and value['parts'][0]['memory'] == GIB, value)
+    cluster.ctl('put', key, json.dumps({**value, 'issued': 1, 'expires': 61}))
+    check('an expired ticket is made void', waiting.until(lambda: m.got(VOID, got['id']), waiting.AT_ONCE) and nothing_reserved(b.url, 'gpu1'))
+    got = asked(b.url, memory=GIB)
+    m.void_answer = CLAIMED
+    cluster.ctl('put', f'outboard/reservations/{got["id"].hex()}', json.dumps({**value, 'id': got['id'].hex(), 'issued': 1, 'expires': 61}))
+    check('one that came into use at the last moment is not', waiting.until(lambda: m.got(VOID, got['id']), waiting.AT_ONCE) and
+          not waiting.until(lambda: not any(reserved(b.url, 'gpu1')), 1))
+    m.end(got['id'])
+    check('it ends as others do', nothing_reserved(b.url, 'gpu1'))
+    cluster.ctl('put', 'outboard/reservations/' + '0' * 32, 'nonsense')
+    cluster.ctl('put', 'outboard/ledger/other', '{"fence": -1}')
+    check('nonsense in etcd does no harm', asked(b.url, memory=GIB)['type'] == GRANT)
+    for r in looked(b.url, 'sessions')['reservations']:
+        m.claim(bytes.fromhex(r['id']))
+        m.end(bytes.fromhex(r['id']))
+    nothing_reserved(b.url, 'gpu1')
+
+
+def namesakes(cluster, a):
+    with Balancer(BALANCER, 'a', registry=cluster.url) as twin:
+        check('two balancers of one name work', usable(twin) and looked(twin.url, 'info')['info']['balancers'] == ['a', 'b'])
+        check('without fighting', not waiting.until(lambda: looked(a.url, 'info')['info']['conflicts_total'] > 100, 1))
+
+
 def outage(cluster, b, m):
     got = asked(b.url, memory=GIB)
     m.claim(got['id'])
@@ -137,6 +168,8 @@ with etcd.Cluster(1) as cluster:
         crowd(a, b, m)
         same_id(a, b, m)
         operator(a, b, m)
+        expiry(cluster, b, m)
+        namesakes(cluster, a)
         killed(a, b, m)
         outage(cluster, b, m)
     b.process.terminate()

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import socket
+import ssl
 import struct
 import threading
 
@@ -32,7 +33,7 @@ def connect(url):
         sock = socket.socket(socket.AF_UNIX)
         sock.connect(url.removeprefix('unix:'))
     else:
-        host, port = re.fullmatch(r'tcp://(.*):(\d+)', url).groups()
+        host, port = re.fullmatch(r't(?:cp|ls)://(.*):(\d+)', url).groups()
         sock = socket.create_connection((host, int(port)))
     sock.settimeout(waiting.LONG)
     return sock
@@ -53,9 +54,11 @@ class Balancer(Server):
 class Link:
     """A connection that has sent its preface."""
 
-    def __init__(self, url, first=None):
+    def __init__(self, url, ca=None):
         self.sock = connect(url)
-        self.sock.sendall(preface() if first is None else first)
+        self.sock.sendall(preface())
+        if url.startswith('tls:'):
+            self.sock = ssl.create_default_context(cafile=ca).wrap_socket(self.sock, server_hostname='127.0.0.1')
 
     def send(self, **message):
         self.sock.sendall(Frame(type=CONTROL, payload=pack(message)).bytes())
@@ -80,8 +83,8 @@ class Link:
 
 
 class Client(Link):
-    def __init__(self, url, token=''):
-        super().__init__(url)
+    def __init__(self, url, token='', ca=None):
+        super().__init__(url, ca)
         self.token = token
 
     def ask(self, reservation=None, **fields):
@@ -143,12 +146,12 @@ class Member:
     """A GPU server's side: registers, sends heartbeats, obeys orders. It is connected to each of
     `urls`. .held: by id what it reports of a reservation; .orders: those it got."""
 
-    def __init__(self, name, *urls, gpus=1, memory=16 * GIB, incarnation=None, token='', labels='', beats=True, soft=0, model='NVIDIA H100 PCIe', uptime=3600, cuda=12040):
+    def __init__(self, name, *urls, gpus=1, memory=16 * GIB, incarnation=None, token='', labels='', beats=True, soft=0, model='NVIDIA H100 PCIe', uptime=3600, cuda=12040, ca=None):
         self.name, self.incarnation, self.labels, self.token = name, incarnation or int.from_bytes(os.urandom(7), 'big') | 1, labels, token
         self.uuids = [os.urandom(16) for _ in range(gpus)]
         self.memory, self.soft, self.model, self.uptime, self.cuda = memory, soft, model, uptime, cuda
         self.held, self.orders, self.registered, self.refused = {}, [], {}, []
-        self.void_answer, self.healthy, self.health, self.listed = VOIDED, 1, '', []
+        self.ca, self.void_answer, self.healthy, self.health, self.listed = ca, VOIDED, 1, '', []
         self.lock = threading.Lock()
         self.links, self.stop = {}, threading.Event()
         self.beating = beats
@@ -176,7 +179,7 @@ class Member:
     def run(self, url):
         """Connects again and again, as servers do."""
         while not self.stop.is_set():
-            with contextlib.suppress(OSError), Link(url) as link:
+            with contextlib.suppress(OSError), Link(url, self.ca) as link:
                 link.beats = 0
                 link.send(type=REGISTER, name=self.name, incarnation=self.incarnation, version='0.1.0', urls=f'tcp://{self.name}.example:14800', pin='', labels=self.labels,
                           token=self.token)
@@ -275,6 +278,19 @@ def raw_refusal(url, first):
         sock.sendall(first)
         frame = Frame.read(sock)
         return unpack(frame.payload)
+
+
+def receive_all(sock):
+    """All bytes until the other side closes; None if it does not."""
+    data = b''
+    try:
+        while piece := sock.recv(65536):
+            data += piece
+    except ConnectionError:
+        pass
+    except TimeoutError:
+        return None
+    return data
 
 
 def receive_end(sock):

@@ -53,7 +53,7 @@ static void list(const char *text)
 /* What was parsed can be used, and what was refused has a reason. */
 static void pool(const char *text)
 {
-	static const struct obl_device device = { .total = 1ull << 36, .name = "NVIDIA H100" };
+	static const struct obl_device device = { .total = 1ull << 36, .model = "NVIDIA H100" };
 	struct obl_labels labels = { .n = 0 };
 	struct ob_cause cause = { .code = OB_ERR_NONE };
 	struct obl_quota quota, again;

@@ -42,7 +42,7 @@ static void random_device(struct obl_device *device)
 		.withdrawn = below(20) == 0,
 		.held = below(20) == 0 };
 	device->reserved = device->sharers ? device->total / 100 * below(101) : 0;
-	strcpy(device->name, names[kind]);
+	device->model = names[kind];
 }
 
 static struct obl_labels labels[2]; /* zone a, zone b */
@@ -117,7 +117,7 @@ static bool server_ever(const struct obl_server *s, const struct obl_request *r)
 
 static bool device_ever(const struct obl_device *d, const struct obl_request *r)
 {
-	return !d->mig_mode && (!r->type[0] || strcasestr(d->name, r->type)) &&
+	return !d->mig_mode && (!r->type[0] || strcasestr(d->model, r->type)) &&
 		!(r->where && !obl_where_device(r->where, d)) && d->units >= r->min_units &&
 		d->total >= ob_max(r->memory, 1u);
 }

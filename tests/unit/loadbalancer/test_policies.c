@@ -16,7 +16,7 @@ static struct obl_server plain(
 		.sessions = sessions,
 		.n_devices = 1 };
 
-	s.devices[0] = (struct obl_device){ .name = "X",
+	s.devices[0] = (struct obl_device){ .model = "X",
 		.total = 80 * GIB,
 		.reserved = used_gib * GIB,
 		.units = 100,
@@ -58,6 +58,30 @@ TEST(binpack_prefers_room_for_sharers)
 	CHECK_INT(pick(s, 2, OBL_BINPACK, GIB), 1);
 	s[1].devices[0].reserved = 80 * GIB; /* full: the crowded one is chosen */
 	CHECK_INT(pick(s, 2, OBL_BINPACK, GIB), 0);
+}
+
+/* With few idle devices left the tightest fit is taken whatever its sharers, and an idle one last. */
+TEST(binpack_spares_the_last_idle_devices)
+{
+	struct obl_server s[OBL_SPARING_DEVICES];
+
+	for (uint32_t idle = 0; idle <= 5; idle++) {
+		for (uint32_t i = 0; i < OBL_SPARING_DEVICES; i++)
+			s[i] = plain(0, 80, 3, 3);
+		for (uint32_t i = 0; i < idle; i++)
+			s[i] = plain(0, 0, 0, 0);
+		s[9] = plain(0, 79, OBL_SHARERS_PREFERRED, 8);
+		s[10] = plain(0, 40, 2, 2);
+		/* 4 * 4 = 16 */
+		CHECK_INT(pick(s, OBL_SPARING_DEVICES, OBL_BINPACK, GIB), idle < 4 ? 9 : 10);
+		CHECK_INT(pick(s, OBL_SPARING_DEVICES - 1, OBL_BINPACK, GIB), 10);
+		s[10].devices[0].reserved = 80 * GIB;
+		if (idle)
+			CHECK_INT(pick(s, OBL_SPARING_DEVICES, OBL_BINPACK, GIB) < idle, idle >= 4);
+		s[9].devices[0].reserved = 80 * GIB;
+		if (idle)
+			CHECK(pick(s, OBL_SPARING_DEVICES, OBL_BINPACK, GIB) < idle);
+	}
 }
 
 TEST(a_cpu_is_the_last_choice_and_still_a_choice)

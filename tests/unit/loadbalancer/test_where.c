@@ -13,7 +13,7 @@ static const struct obl_device h100 = { .total = 80 * GIB,
 	.units = 132,
 	.capability = 90,
 	.kind = OBL_GPU,
-	.name = "NVIDIA H100 PCIe" };
+	.model = "NVIDIA H100 PCIe" };
 
 static struct obl_where parsed(const char *text)
 {
