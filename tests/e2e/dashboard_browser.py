@@ -54,7 +54,7 @@ class Page(browser.Browser):
         self.run(f'document.getElementById("token").value = {token!r}; document.getElementById("login").requestSubmit()')
 
     def live(self):
-        self.wait('document.getElementById("link").textContent === "live"')
+        self.wait('document.getElementById("link")?.textContent === "live"')
 
     def section(self, name):
         self.run(f'location.hash = {name!r}')
@@ -292,7 +292,7 @@ def image(page, path):
         waiting.let_pass(5, 'the temperature becomes history')
         page.call('Page.reload')
         page.live()
-        page.wait('document.querySelectorAll("#problems li").length === 3 && document.querySelectorAll("#pool-charts .curve").length === 4')
+        page.wait('document.readyState === "complete" && document.querySelectorAll("#problems li").length === 3 && document.querySelectorAll("#pool-charts .curve").length === 4')
         page.shot(path)
 
 
