@@ -444,7 +444,7 @@ const tables = {
 		{ title: 'Sharers', className: 'n p3', width: '5.5rem', value: (r) => r.reservations, text: (r) => r.reservations },
 	], { key: (r) => r.uuid, empty: 'The pool has no GPU.', quiet: (r) => away(byName.get(r.server)), sort: 0 }),
 	sessions: new Table(document.querySelector('[data-table=sessions]'), 'Sessions', [
-		{ title: 'Program', width: '38%', value: (r) => r.program, fill: (c, r) => opener(c, r.program || r.id, () => openSession(r.id)) },
+		{ title: 'Program', width: '31%', value: (r) => r.program, fill: (c, r) => opener(c, r.program || r.id, () => openSession(r.id)) },
 		{ title: 'Tenant', value: (r) => r.tenant, text: (r) => r.tenant },
 		{ title: 'User', className: 'p3', value: (r) => r.user, text: (r) => `${r.user}@${r.host}` },
 		{ title: 'State', className: 'p2', width: '7rem', value: (r) => r.state, fill: (c, r) => pill(c, r.state) },
