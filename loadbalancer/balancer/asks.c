@@ -114,6 +114,16 @@ static void enqueue(struct obl_core *core, struct obl_link *link, const struct o
 	core->wake(core);
 }
 
+/* One tenant leaves room for the requests of others. */
+static bool may_wait(const struct obl_core *core, const char *tenant)
+{
+	uint32_t n = 0;
+
+	for (const struct obl_asker *a = core->askers; a; a = a->next)
+		n += strcmp(a->entry.tenant, tenant) == 0;
+	return n < ob_max(core->settings->max_waiting / 2, 1u);
+}
+
 /* Refuses at once what can be seen without the pool. False: it was refused. */
 static bool ask_check(struct obl_core *core, struct obl_link *link, struct obp_pool_ask *ask,
 	struct obl_identity *ret_identity, struct obl_where *ret_where)
@@ -132,6 +142,10 @@ static bool ask_check(struct obl_core *core, struct obl_link *link, struct obp_p
 	}
 	if (!why && (why = token_denies(ask, &ret_identity->allow)))
 		code = OBP_POOL_DENIED;
+	if (!why && !may_wait(core, ret_identity->tenant)) {
+		code = OBP_POOL_LATER;
+		why = "half of all requests that may wait here are this tenant's; try again";
+	}
 	if (!why && (core->stopping || core->n_askers >= core->settings->max_waiting)) {
 		code = OBP_POOL_LATER;
 		why = core->stopping ? "this balancer stops; ask another one"

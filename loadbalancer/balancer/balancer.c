@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "loadbalancer/balancer/asks.h"
+#include "loadbalancer/balancer/audit.h"
 #include "loadbalancer/balancer/commands.h"
 #include "loadbalancer/balancer/credits.h"
 #include "loadbalancer/balancer/events.h"
@@ -62,7 +63,8 @@ static void rested(uv_timer_t *timer)
 static void turn(uv_async_t *async)
 {
 	static bool (*const sources[])(struct obl_core * core) = { obl_members_start,
-		obl_commands_start, obl_credits_start, obl_asks_start, obl_events_start };
+		obl_commands_start, obl_credits_start, obl_asks_start, obl_audit_start,
+		obl_events_start };
 	static unsigned next;
 	struct obl_core *core = &balancer.core;
 	uint64_t now = ob_clock_ns();
@@ -267,6 +269,7 @@ static void every_second(uv_timer_t *timer)
 	obl_members_sweep(core);
 	obl_credits_sweep(core);
 	obl_commands_sweep(core);
+	obl_audit_sweep(core);
 	obl_mirror_prune(&core->mirror);
 	core->orphans |= ++balancer.seconds % ORPHANS_EVERY_S == 0;
 	core->asks_changed = true;

@@ -71,6 +71,14 @@ struct obl_credit {
 	bool whole; /* the reservation ends with it */
 };
 
+/* What differs from the sum of the reservations (audit.h). */
+struct obl_audit {
+	uint32_t seconds;
+	char key[OBL_KEY_MAX]; /* "": nothing */
+	uint64_t revision;
+	bool due; /* seen twice: it is to be corrected */
+};
+
 struct obl_core {
 	const struct obl_settings *settings;
 	const char *name;  /* of this balancer */
@@ -100,6 +108,7 @@ struct obl_core {
 	struct obl_command *commands; /* a list, the oldest first */
 	uint64_t numbers;             /* of requests in the queue */
 	struct obl_credit credit;
+	struct obl_audit audit;
 	bool orphans;      /* a server has registered: parts of its old incarnation may be left */
 	bool asks_changed; /* something happened that placement depends on */
 	struct obl_queue_hold hold;

@@ -367,6 +367,19 @@ static void quota_write(struct document *d)
 
 /* ---- events ---- */
 
+/* Events that concern no tenant. */
+static bool is_public(const char *kind)
+{
+	static const char *const kinds[] = { "joined", "lost", "silent", "back", "unwell", "well",
+		"cordoned", "uncordoned", "drained", "forgotten", "balancer", "registry-lost",
+		"registry-back" };
+
+	for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+		if (strcmp(kind, kinds[i]) == 0)
+			return true;
+	return false;
+}
+
 static void events_write(struct document *d)
 {
 	struct ob_json *json = &d->json;
@@ -377,7 +390,8 @@ static void events_write(struct document *d)
 		const struct obl_event *event = item->value.event;
 		uint64_t number = strtoull(item->name, NULL, 10);
 
-		if (number <= d->query->since || !shown(d, event->subject))
+		if (number <= d->query->since ||
+			!(is_public(event->kind) || shown(d, event->subject)))
 			continue;
 		ob_json_object(json, NULL);
 		ob_json_uint(json, "number", number);

@@ -74,6 +74,25 @@ bool obl_ledger_add(struct obl_ledger *ledger, const struct obl_reservation *res
 	return true;
 }
 
+void obl_ledger_count(struct obl_ledger *ledger, const struct obl_reservation *reservation,
+	const struct obl_holding *part)
+{
+	if (part->incarnation != ledger->incarnation)
+		return;
+	for (uint32_t i = 0; i < part->n_devices; i++) {
+		struct obl_ledger_device *device = obl_ledger_device(ledger, part->devices[i]);
+
+		if (!device)
+			continue;
+		device->exclusive |= reservation->exclusive;
+		device->reserved = reservation->exclusive
+			? device->total
+			: ob_min(device->reserved + part->memory, OBL_MEMORY_MAX);
+		device->share += reservation->share;
+		device->sharers++;
+	}
+}
+
 bool obl_ledger_subtract(struct obl_ledger *ledger, const struct obl_reservation *reservation,
 	const struct obl_holding *part)
 {

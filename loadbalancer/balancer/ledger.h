@@ -28,6 +28,12 @@ bool obl_ledger_add(struct obl_ledger *ledger, const struct obl_reservation *res
  */
 bool obl_ledger_subtract(struct obl_ledger *ledger, const struct obl_reservation *reservation,
 	const struct obl_holding *part);
+/*
+ * Adds a part without asking whether it fits and without a new fence, if it is of the ledger's
+ * incarnation: for sums.
+ */
+void obl_ledger_count(struct obl_ledger *ledger, const struct obl_reservation *reservation,
+	const struct obl_holding *part);
 /* The device with this UUID; NULL: none. */
 struct obl_ledger_device *obl_ledger_device(struct obl_ledger *ledger, const uint8_t uuid[16]);
 

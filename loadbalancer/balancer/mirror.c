@@ -280,3 +280,11 @@ const struct obl_item *obl_mirror_next(const struct obl_item *item)
 {
 	return skip(item->next);
 }
+
+bool obl_mirror_has_wrong(const struct obl_mirror *mirror, enum obl_item_kind kind)
+{
+	for (const struct obl_item *item = mirror->first[kind]; item; item = item->next)
+		if (item->wrong && !item->gone)
+			return true;
+	return false;
+}

@@ -79,6 +79,8 @@ const struct obl_item *obl_mirror_get(const struct obl_mirror *mirror, const cha
 /* By the kind's first word: "ledger", NAME. */
 const struct obl_item *obl_mirror_find(
 	const struct obl_mirror *mirror, enum obl_item_kind kind, const char *name);
+/* Whether an item of the kind exists that cannot be read. */
+bool obl_mirror_has_wrong(const struct obl_mirror *mirror, enum obl_item_kind kind);
 /* For a comparison: the key's revision; 0: it does not exist. */
 uint64_t obl_mirror_revision(const struct obl_mirror *mirror, const char *key);
 /* The items of a kind that exist and can be read, in the order of their creation. NULL: the end. */

@@ -187,6 +187,8 @@ def tokens():
             check("a quota of the file", asked(b.url, bob)['type'] == GRANT and refused(asked(b.url, bob), LATER, 'bob'))
             mine, all_of = looked(b.url, 'sessions', alice), looked(b.url, 'sessions', look)
             check('a tenant sees its own', [r['tenant'] for r in mine['reservations']] == ['alice'] and mine['other_reservations'] == 1 and len(all_of['reservations']) == 2, mine)
+            check('and its own events beside those of servers', waiting.until(lambda: {(e['kind'], e['subject']) for e in looked(b.url, 'events', alice)['events']} >= {('joined', 'gpu1'), ('placed', 'alice')},
+                                                                              waiting.AT_ONCE) and not any(e['subject'] == 'bob' for e in looked(b.url, 'events', alice)['events']))
             check('a user is no operator', ordered(b.url, 'cordon', 'gpu1', token=alice)['code'] == DENIED)
             check('nor a server', looked(b.url, 'servers', serve)['code'] == DENIED)
             check('an operator is', ordered(b.url, 'cordon', 'gpu1', token=admin)['code'] == 0)

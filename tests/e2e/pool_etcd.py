@@ -116,6 +116,9 @@ def expiry(cluster, b, m):
           not waiting.until(lambda: not any(reserved(b.url, 'gpu1')), 1))
     m.end(got['id'])
     check('it ends as others do', nothing_reserved(b.url, 'gpu1'))
+    cluster.ctl('put', 'outboard/ledger/gpu1', json.dumps({**json.loads(cluster.ctl('get', '--print-value-only', 'outboard/ledger/gpu1')), **wrong_sums(cluster)}))
+    check('a ledger that is not the sum of the reservations', waiting.until(lambda: any(reserved(b.url, 'gpu1')), waiting.AT_ONCE))
+    check('is corrected', nothing_reserved(b.url, 'gpu1'))
     cluster.ctl('put', 'outboard/reservations/' + '0' * 32, 'nonsense')
     cluster.ctl('put', 'outboard/ledger/other', '{"fence": -1}')
     check('nonsense in etcd does no harm', asked(b.url, memory=GIB)['type'] == GRANT)
@@ -123,6 +126,11 @@ def expiry(cluster, b, m):
         m.claim(bytes.fromhex(r['id']))
         m.end(bytes.fromhex(r['id']))
     nothing_reserved(b.url, 'gpu1')
+
+
+def wrong_sums(cluster):
+    ledger = json.loads(cluster.ctl('get', '--print-value-only', 'outboard/ledger/gpu1'))
+    return {'devices': [{**device, 'reserved': 5 * GIB, 'sharers': 3} for device in ledger['devices']]}
 
 
 def namesakes(cluster, a):
