@@ -409,7 +409,7 @@ function meter(cell, ratio, bad) {
 }
 /** No heartbeats arrive: its figures are old. */
 function away(server) { return server?.state === 'silent' || server?.state === 'lost'; }
-const STATES = { ready: 'good', running: 'good', cordoned: 'warn', draining: 'warn', granted: 'warn', joining: 'warn', silent: 'bad', lost: 'bad', unwell: 'bad' };
+const STATES = { ready: 'good', running: 'good', cordoned: 'warn', draining: 'warn', granted: 'warn', unknown: 'warn', joining: 'warn', silent: 'bad', lost: 'bad', unwell: 'bad' };
 function pill(cell, text) {
 	if (!cell.firstChild) cell.append(h('span'));
 	cell.firstChild.textContent = text;
@@ -526,7 +526,8 @@ function problems() {
 	const gpu = (g) => `${g.server} · ${g.index}`;
 	if (state.info.registry_usable === false) found.push('The registry does not answer: no session is placed until it does. Running sessions go on.');
 	add(state.servers.filter((s) => away(s)), 'Server silent or lost, it gets no new sessions', 'servers silent or lost, they get no new sessions', (s) => s.name);
-	add(state.servers.filter((s) => s.state === 'unwell'), 'Server reports a fault', 'servers report a fault', (s) => s.name);
+	add(state.servers.filter((s) => s.state === 'unwell'), 'Server reports a fault', 'servers report a fault', (s) => (s.health ? `${s.name} (${s.health})` : s.name));
+	add(state.gpus.filter((g) => g.faulty), 'GPU with a fault, it gets no new sessions', 'GPUs with a fault, they get no new sessions', gpu);
 	add(state.gpus.filter((g) => g.hot), `GPU hotter than ${HOT} °C`, `GPUs hotter than ${HOT} °C`, (g) => `${gpu(g)} (${degrees(g.celsius)})`);
 	add(state.gpus.filter((g) => g.full), 'GPU with more than 95 % of its memory in use', 'GPUs with more than 95 % of their memory in use', (g) => `${gpu(g)} (${percent(g.part)})`);
 	return found;
@@ -640,7 +641,7 @@ function openServer(name) {
 		if (!s) { facts([['State', 'no longer registered']]); return; }
 		const load = serverLoad(s);
 		facts([['State', s.state], ['Sessions', s.sessions], ['GPUs', s.devices], ['Utilisation', percent(load.busy)], ['Memory reserved', percent(load.reserved)], ['Hottest GPU', degrees(load.celsius)],
-			['Labels', s.words || '–'], ['Version', s.version], ['Last heartbeat', s.heartbeat_age_ms == null ? '–' : `${(s.heartbeat_age_ms / 1000).toFixed(1)} s ago`]]);
+			['Labels', s.words || '–'], ...(s.health ? [['Health', s.health]] : []), ['Version', s.version], ['Last heartbeat', s.heartbeat_age_ms == null ? '–' : `${(s.heartbeat_age_ms / 1000).toFixed(1)} s ago`]]);
 		const held = s.state === 'cordoned' || s.state === 'draining';
 		for (const action of $('detail-actions').children) action.hidden = action.id === 'do-uncordon' ? !held : action.id === 'do-cordon' ? held : s.state === 'draining';
 	}, [
