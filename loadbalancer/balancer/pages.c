@@ -59,12 +59,16 @@ static enum ob_err caller_find(
 	struct obl_core *core = user;
 	struct obl_addresses *addresses = &core->gate.links.addresses;
 	struct obl_address *address = obl_address_enter(addresses, fd);
+	uint32_t wait_s;
 	enum ob_err err;
 
 	if (!address)
-		return ob_cause_set(ret_cause, OB_ERR_DENIED,
+		return ob_cause_set(ret_cause, OB_ERR_LIMIT,
 			"too many addresses have shown wrong tokens; try again");
-	err = identity_find(core, address, token ? token : "", ret, ret_cause);
+	wait_s = token && core->settings->tokens ? obl_address_wait_s(address, ob_clock_ns()) : 0;
+	err = wait_s ? ob_cause_set(ret_cause, OB_ERR_LIMIT,
+			       "too many wrong tokens from this address; try again in %u s", wait_s)
+		     : identity_find(core, address, token ? token : "", ret, ret_cause);
 	obl_address_leave(addresses, address, ob_clock_ns());
 	return err;
 }

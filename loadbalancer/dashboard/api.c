@@ -160,6 +160,7 @@ static bool caller_find(struct obl_api *api, struct MHD_Connection *connection,
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	int fd = info ? info->connect_fd : -1;
+	enum ob_err err;
 
 	*ret_token = token ? token : "";
 	if (token && strlen(token) >= OBL_TOKEN_MAX) {
@@ -168,7 +169,13 @@ static bool caller_find(struct obl_api *api, struct MHD_Connection *connection,
 				"send a token made by 'outboard token create'", NULL);
 		return false;
 	}
-	if (api->source->caller(api->source->user, fd, token, ret, &cause) != OB_ERR_NONE) {
+	err = api->source->caller(api->source->user, fd, token, ret, &cause);
+	if (err == OB_ERR_LIMIT) {
+		*ret_result = obl_reply_error(connection, MHD_HTTP_TOO_MANY_REQUESTS, cause.text,
+			"wait, and check the token", NULL);
+		return false;
+	}
+	if (err) {
 		*ret_result = obl_reply_error(connection, MHD_HTTP_UNAUTHORIZED,
 			token ? cause.text : "this balancer wants a token",
 			"send 'Authorization: Bearer TOKEN' with a token of scope look, use or "
@@ -278,7 +285,8 @@ static enum MHD_Result api_get(
 			"history, caller and stream under /api/v1/",
 			NULL);
 	text = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "since");
-	if (text && !ob_text_parse_number(text, 0, UINT64_MAX, &since))
+	if (kind == OBL_DOCUMENT_EVENTS && text &&
+		!ob_text_parse_number(text, 0, UINT64_MAX, &since))
 		return obl_reply_error(connection, MHD_HTTP_BAD_REQUEST,
 			"'since' is not a whole number", "write the number of an event", NULL);
 	return obl_reply_blob(connection,

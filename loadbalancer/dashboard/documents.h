@@ -10,9 +10,10 @@
 
 #include "loadbalancer/dashboard/source.h"
 
-#define OBL_DOCUMENT_KINDS 8u  /* fleet ... info */
-#define OBL_DOCUMENTS_KEPT 32u /* documents; further ones replace the oldest */
-#define OBL_DOCUMENT_MS    900u
+#define OBL_DOCUMENT_KINDS  8u
+#define OBL_DOCUMENT_EVENTS 7u  /* the last kind */
+#define OBL_DOCUMENTS_KEPT  32u /* documents; further ones replace the oldest */
+#define OBL_DOCUMENT_MS     900u
 
 struct obl_blob {
 	unsigned refs;

@@ -90,7 +90,7 @@ enum MHD_Result obl_reply_error(struct MHD_Connection *connection, unsigned stat
 		MHD_add_response_header(response, "Allow", allow);
 	if (status == MHD_HTTP_UNAUTHORIZED)
 		MHD_add_response_header(response, "WWW-Authenticate", "Bearer realm=\"Outboard\"");
-	if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
+	if (status == MHD_HTTP_SERVICE_UNAVAILABLE || status == MHD_HTTP_TOO_MANY_REQUESTS)
 		MHD_add_response_header(response, "Retry-After", "5");
 	return obl_reply_send(connection, status, response);
 }

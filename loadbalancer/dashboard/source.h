@@ -84,7 +84,7 @@ struct obl_source {
 	void *user;
 	/*
 	 * Who bears this token; NULL: none was sent. fd: the connection, for its peer's address.
-	 * OB_ERR_DENIED: *ret_cause is for the bearer.
+	 * OB_ERR_DENIED, OB_ERR_LIMIT (too many wrong ones; later): *ret_cause is for the bearer.
 	 */
 	enum ob_err (*caller)(void *user, int fd, const char *token, struct obl_caller *ret,
 		struct ob_cause *ret_cause);

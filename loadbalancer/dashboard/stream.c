@@ -13,7 +13,6 @@
 
 #define BLOCK      65536u
 #define FIRST_KIND 1u /* "fleet" is all of the others in one */
-#define EVENTS     (OBL_DOCUMENT_KINDS - 1)
 #define ITEMS_MAX  (OBL_DOCUMENT_KINDS + 1)
 
 /* One event or comment: head, the blob, an empty line. */
@@ -129,7 +128,7 @@ static void document_add(struct obl_stream *stream, unsigned kind, uint64_t sinc
 
 	if (!blob)
 		return; /* no memory: at the next tick */
-	if (kind != EVENTS && blob->hash == stream->hash[kind]) {
+	if (kind != OBL_DOCUMENT_EVENTS && blob->hash == stream->hash[kind]) {
 		obl_blob_unref(blob);
 		return;
 	}
@@ -145,10 +144,11 @@ static void stream_fill(struct obl_stream *stream, uint64_t now)
 
 	stream->n = stream->item = 0;
 	stream->at = 0;
-	for (unsigned kind = FIRST_KIND; kind < EVENTS; kind++)
+	for (unsigned kind = FIRST_KIND; kind < OBL_DOCUMENT_EVENTS; kind++)
 		document_add(stream, kind, 0, now);
 	if (!stream->greeted || last != stream->last_event)
-		document_add(stream, EVENTS, stream->greeted ? stream->last_event : 0, now);
+		document_add(
+			stream, OBL_DOCUMENT_EVENTS, stream->greeted ? stream->last_event : 0, now);
 	stream->greeted = true;
 	stream->last_event = last;
 	for (unsigned i = 0; i < stream->n; i++)
@@ -165,16 +165,16 @@ static bool still_allowed(struct obl_stream *stream, uint64_t now)
 	const union MHD_ConnectionInfo *info;
 	struct obl_caller caller;
 	struct ob_cause cause;
+	enum ob_err err;
 
 	if (now - stream->checked_ns < OBL_STREAM_CHECK_S * OB_SECOND)
 		return true;
 	stream->checked_ns = now;
 	info = MHD_get_connection_info(stream->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-	if (source->caller(source->user, info ? info->connect_fd : -1, token, &caller, &cause) !=
-		OB_ERR_NONE)
-		return false;
-	stream->caller = caller;
-	return true;
+	err = source->caller(source->user, info ? info->connect_fd : -1, token, &caller, &cause);
+	if (!err)
+		stream->caller = caller;
+	return !err || err == OB_ERR_LIMIT; /* somebody else's wrong tokens */
 }
 
 static bool stream_resume(struct obl_stream *stream)

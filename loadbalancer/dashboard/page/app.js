@@ -202,11 +202,14 @@ async function begin() {
 		if (error.status === 401) { askToken(token() ? `The token was refused: ${error.message}.` : ''); return; }
 		$('link').textContent = 'no connection';
 		$('link').className = 'pill bad';
-		if (error.status) { $('stale').hidden = false; $('stale').textContent = `${error.message}: ${error.hint}`; return; }
-		setTimeout(begin, 3000);
+		$('stale').hidden = !error.status;
+		$('stale').textContent = error.status ? `${error.message}: ${error.hint}` : '';
+		if (error.status !== 403) setTimeout(begin, 3000);
 		return;
 	}
 	$('login').hidden = true;
+	$('stale').hidden = true;
+	$('stale').textContent = '';
 	$('nav').hidden = false;
 	$('leave').hidden = !token();
 	$('own').hidden = state.caller.sees_all;
