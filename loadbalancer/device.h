@@ -83,7 +83,9 @@ void obl_server_score(struct obl_server *server);
 /* Load of a device: 0 (unused) and up. */
 static inline double obl_device_load(const struct obl_device *device)
 {
-	double memory = device->total ? (double)device->reserved / (double)device->total : 0;
+	double memory = device->reserved < device->total
+		? (double)device->reserved / (double)device->total
+		: device->total != 0;
 
 	/* Current work counts most; idle sessions may begin to work at any time. */
 	return device->busy / 1000.0 + 0.5 * memory + 0.5 * device->share / OBL_SHARE_ALL +

@@ -118,21 +118,28 @@ static uint64_t mib(uint64_t bytes)
 	return ob_min(bytes >> 20, (UINT64_C(1) << 41) - 1);
 }
 
-/* What must end on a device before the request fits: 42 bits of MiB, 20 of sharers. */
+/*
+ * What must end on a device before the request fits: 20 bits, about how many of its sharers; 42 bits
+ * of MiB. The number comes first, because the time until the last of them ends grows with it.
+ */
 static uint64_t excess(const struct obl_search *s, const struct obl_device *device)
 {
-	uint64_t bytes = 0, sharers = 0;
+	uint64_t bytes = 0, all = ob_min(device->sharers, (1u << 20) - 1), sharers = 0;
 
 	if (device->total && obl_device_free(device) < s->memory)
 		bytes = s->memory - obl_device_free(device);
-	if (device->share > s->share_most) /* as a part of the memory, to have one measure */
-		bytes += (device->total >> 20) * (device->share - s->share_most);
 	if (device->held || device->sharers >= s->sharers_most) {
 		bytes = s->exclusive || device->held ? device->reserved : bytes;
-		sharers = device->sharers -
-			(s->exclusive ? 0 : ob_min(device->sharers, s->sharers_most) - 1);
+		sharers = s->exclusive || device->held ? all : all - (s->sharers_most - 1);
 	}
-	return mib(bytes) << 20 | ob_min(sharers, (UINT64_C(1) << 20) - 1);
+	if (bytes)
+		sharers = ob_max(sharers,
+			(uint64_t)((double)bytes / (double)ob_max(device->reserved, 1u) *
+					(double)all +
+				0.999));
+	if (device->share > s->share_most)
+		sharers = ob_max(sharers, all * (device->share - s->share_most) / device->share);
+	return ob_min(sharers, (UINT64_C(1) << 20) - 1) << 42 | mib(bytes);
 }
 
 static inline uint64_t load(const struct obl_device *device)
@@ -216,7 +223,6 @@ static inline __attribute__((always_inline)) bool scan(
 	const struct obl_server *server = &s->servers[ret->server];
 	uint32_t kept = obl_kept_of(s, ret->server), n = ob_min(server->n_devices, OBL_DEVICES_MAX);
 
-	ret->idle = 0;
 	for (uint32_t d = 0; d < n; d++) {
 		const struct obl_device *device = &server->devices[d];
 		uint64_t key;
@@ -225,7 +231,6 @@ static inline __attribute__((always_inline)) bool scan(
 			!(plain ? fits_now(s, device, kept >> d & 1)
 				: obl_device_reason(s, device, kept >> d & 1) == OBL_FITS))
 			continue;
-		ret->idle += device->sharers == 0;
 		key = device_key(s, server, device, policy);
 		if (key < ret->first ||
 			(key == ret->first && device->score > server->devices[ret->device].score)) {

@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * The inner part of placement: which servers and devices a request may use, and the order of
- * preference of a policy among them. For place.c alone. Pure functions; any thread.
+ * preference of a policy among them. For place.c and pick.c alone. Pure functions; any thread.
  */
 #ifndef OBL_FILTER_H
 #define OBL_FILTER_H
@@ -38,7 +38,6 @@ struct obl_rank {
 	uint32_t server;
 	uint32_t device;        /* the best */
 	uint64_t first, second; /* keys */
-	uint32_t idle;          /* devices that fit and that nobody uses */
 	bool has_second;        /* it is computed when it is needed */
 };
 

@@ -9,134 +9,9 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "loadbalancer/filter.h"
+#include "loadbalancer/pick.h"
 
-/* ---- the policies ---- */
-
-/* Steele, Lea, Flood: SplitMix64. */
-static uint64_t random_next(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
-}
-
-/* Uniform in [0, n); the bias is below n / 2^32. */
-static uint32_t random_below(uint64_t *state, uint32_t n)
-{
-	return (uint32_t)((random_next(state) >> 32) * n >> 32);
-}
-
-/* Chooses among the servers that are offered to it, one after the other. */
-struct picker {
-	const struct obl_search *search;
-	struct obl_state *state;
-	uint32_t seen, equal, turn;
-	double weights;
-	struct obl_rank best, other; /* other: the second sample of POWER_OF_TWO */
-};
-
-static uint64_t second_of(const struct obl_search *s, struct obl_rank *rank)
-{
-	if (!rank->has_second)
-		rank->second = obl_rank_second(s, &s->servers[rank->server], rank->device);
-	rank->has_second = true;
-	return rank->second;
-}
-
-static int rank_compare(struct picker *p, struct obl_rank *a, struct obl_rank *b)
-{
-	uint64_t x = a->first, y = b->first;
-
-	if (x == y && p->search->view != OBL_VIEW_CLAIM) {
-		x = second_of(p->search, a);
-		y = second_of(p->search, b);
-	}
-	return x == y ? 0 : x < y ? -1 : 1;
-}
-
-/*
- * The best; among equal ones a random one, so that clients with the same data do not all choose the
- * first.
- */
-static void offer_best(struct picker *p, struct obl_rank *rank)
-{
-	int order = p->seen == 1 ? -1 : rank_compare(p, rank, &p->best);
-
-	if (order < 0)
-		p->equal = 1;
-	if (order < 0 || (order == 0 && random_below(&p->state->random, ++p->equal) == 0))
-		p->best = *rank;
-}
-
-/* Each with the probability of its weight, in one pass. */
-static void offer_weighted(struct picker *p, const struct obl_rank *rank)
-{
-	const struct obl_server *server = &p->search->servers[rank->server];
-	float score = server->n_devices ? server->devices[rank->device].score : 1;
-	double weight = server->weight ? server->weight : score > 0 ? (double)score : 1;
-
-	p->weights += weight;
-	if ((double)(random_next(&p->state->random) >> 11) / 9007199254740992.0 * p->weights <
-			weight ||
-		p->seen == 1)
-		p->best = *rank;
-}
-
-/* Two servers, each pair with the same probability (reservoir sampling). */
-static void offer_of_two(struct picker *p, const struct obl_rank *rank)
-{
-	uint32_t slot = p->seen <= 2 ? p->seen - 1 : random_below(&p->state->random, p->seen);
-
-	if (slot == 0)
-		p->best = *rank;
-	else if (slot == 1)
-		p->other = *rank;
-}
-
-static void offer(struct picker *p, struct obl_rank *rank)
-{
-	p->seen++;
-	if (p->search->view == OBL_VIEW_CLAIM) {
-		offer_best(p, rank);
-		return;
-	}
-	switch (p->search->policy) {
-	case OBL_ROUND_ROBIN: /* the first at or after the turn, else the first of all */
-		if (p->seen == 1 || (rank->server >= p->turn && p->best.server < p->turn))
-			p->best = *rank;
-		break;
-	case OBL_WEIGHTED:
-		offer_weighted(p, rank);
-		break;
-	case OBL_POWER_OF_TWO:
-		offer_of_two(p, rank);
-		break;
-	default:
-		offer_best(p, rank);
-		break;
-	}
-}
-
-/* Ends the choice: *ret. A server that did not fit keeps its position in the round. */
-static bool picked(struct picker *p, struct obl_rank *ret)
-{
-	if (p->seen == 0)
-		return false;
-	*ret = p->best;
-	if (p->search->view == OBL_VIEW_CLAIM)
-		return true;
-	if (p->search->policy == OBL_ROUND_ROBIN)
-		p->state->turn = (uint64_t)p->best.server + 1;
-	if (p->search->policy == OBL_POWER_OF_TWO && p->seen > 1) {
-		int order = rank_compare(p, &p->other, &p->best);
-
-		if (order < 0 || (order == 0 && random_below(&p->state->random, 2)))
-			*ret = p->other;
-	}
-	return true;
-}
+#define RANDOM_TRIES 16u /* servers that POWER_OF_TWO looks at before it looks at all */
 
 /* ---- parts ---- */
 
@@ -165,41 +40,74 @@ static uint32_t count_devices(const struct obl_search *s, uint8_t counts[OBL_SER
 	return total;
 }
 
-/* Offers all servers with a device that fits. */
-static bool pick_one(const struct obl_search *s, struct obl_state *state, struct obl_rank *ret,
-	uint32_t *ret_devices, uint32_t *ret_idle)
+/*
+ * Whether idle devices are scarce (OBL_SHARERS_PREFERRED). Ends as soon as enough are found, so that
+ * this costs little where there are many.
+ */
+static bool idle_scarce(const struct obl_search *s)
 {
-	struct picker picker = { .search = s, .state = state };
-	struct obl_rank rank;
+	uint64_t devices = 0, idle = 0;
 
-	*ret_devices = *ret_idle = 0;
-	picker.turn = (uint32_t)(state->turn % s->n);
-	for (uint32_t i = 0; i < s->n; i++) {
+	for (uint32_t i = 0; i < s->n; i++)
+		devices += ob_min(s->servers[i].n_devices, OBL_DEVICES_MAX);
+	if (devices < OBL_SPARING_DEVICES)
+		return false;
+	for (uint32_t i = 0; i < s->n && idle * idle < devices; i++) {
+		const struct obl_server *server = &s->servers[i];
+
 		if (obl_server_reason(s, i) != OBL_FITS)
 			continue;
-		*ret_devices += ob_min(s->servers[i].n_devices, OBL_DEVICES_MAX);
-		if (!obl_rank_one(s, i, &rank))
-			continue;
-		*ret_idle += rank.idle;
-		offer(&picker, &rank);
+		for (uint32_t d = 0; d < ob_min(server->n_devices, OBL_DEVICES_MAX); d++)
+			idle += server->devices[d].sharers == 0;
 	}
-	return picked(&picker, ret);
+	return idle * idle < devices;
+}
+
+/*
+ * Two servers at random, each pair of those that fit with the same probability: others are passed
+ * over. Gives up after some attempts.
+ */
+static bool offer_at_random(const struct obl_search *s, struct obl_picker *picker)
+{
+	for (uint32_t tries = 0; tries < RANDOM_TRIES && picker->seen < 2; tries++) {
+		uint32_t i = obl_random_below(&picker->state->random, s->n);
+		struct obl_rank rank;
+
+		if ((picker->seen == 0 || i != picker->best.server) &&
+			obl_server_reason(s, i) == OBL_FITS && obl_rank_one(s, i, &rank))
+			obl_offer(picker, &rank);
+	}
+	return picker->seen == 2;
+}
+
+static void offer_all(const struct obl_search *s, struct obl_picker *picker)
+{
+	struct obl_rank rank;
+
+	picker->seen = 0;
+	for (uint32_t k = 0; k < s->n; k++) {
+		uint32_t i = s->policy == OBL_ROUND_ROBIN ? (picker->turn + k) % s->n : k;
+
+		if (obl_server_reason(s, i) != OBL_FITS || !obl_rank_one(s, i, &rank))
+			continue;
+		obl_offer(picker, &rank);
+		if (s->policy == OBL_ROUND_ROBIN)
+			return;
+	}
 }
 
 /* Chooses a server for one device. */
 static bool choose_one(struct obl_search *s, struct obl_state *state, struct obl_part *ret)
 {
-	uint32_t devices, idle;
+	struct obl_picker picker = { .search = s, .state = state };
 	struct obl_rank rank;
 
-	if (!pick_one(s, state, &rank, &devices, &idle))
+	picker.turn = (uint32_t)(state->turn % s->n);
+	s->spare_idle = s->policy == OBL_BINPACK && idle_scarce(s);
+	if (s->policy != OBL_POWER_OF_TWO || !offer_at_random(s, &picker))
+		offer_all(s, &picker);
+	if (!obl_picked(&picker, &rank))
 		return false;
-	if (s->policy == OBL_BINPACK && devices >= OBL_SPARING_DEVICES &&
-		(uint64_t)idle * idle < devices) {
-		s->spare_idle = true;
-		pick_one(s, state, &rank, &devices, &idle);
-		s->spare_idle = false;
-	}
 	*ret = (struct obl_part){ .server = rank.server,
 		.n = s->servers[rank.server].n_devices ? 1 : 0,
 		.devices = { (uint8_t)rank.device } };
@@ -210,7 +118,7 @@ static bool choose_one(struct obl_search *s, struct obl_state *state, struct obl
 static void choose_many(const struct obl_search *s, const uint8_t *counts, uint32_t k,
 	struct obl_state *state, struct obl_part *ret)
 {
-	struct picker picker = { .search = s, .state = state };
+	struct obl_picker picker = { .search = s, .state = state };
 	uint8_t devices[OBL_DEVICES_MAX] = { 0 };
 	struct obl_rank rank;
 	uint64_t sum;
@@ -223,9 +131,9 @@ static void choose_many(const struct obl_search *s, const uint8_t *counts, uint3
 		if (s->servers[i].n_devices)
 			obl_rank_many(s, i, k, devices, &rank.first);
 		rank.device = devices[0];
-		offer(&picker, &rank);
+		obl_offer(&picker, &rank);
 	}
-	picked(&picker, &rank);
+	obl_picked(&picker, &rank);
 	*ret = (struct obl_part){ .server = rank.server,
 		.n = s->servers[rank.server].n_devices ? k : 0 };
 	if (ret->n)

@@ -7,6 +7,8 @@
 
 #include "base/check.h"
 
+#define FAILED_MAX 16u
+
 /* ---- the order ---- */
 
 static bool older(const struct obl_waiting *a, const struct obl_waiting *b)
@@ -216,21 +218,65 @@ static void hold_find(const struct turn *t, uint64_t now_ms, struct obl_queue_ho
 	}
 }
 
+/*
+ * Requests that did not fit in this call. One that needs at least as much fits no better: so a long
+ * queue of like requests costs little.
+ */
+struct failed {
+	uint32_t n;
+	const struct obl_waiting *waiting[FAILED_MAX];
+	const struct obl_choice *kept[FAILED_MAX];
+};
+
+static bool alone(const struct obl_waiting *w)
+{
+	return w->request->exclusive || w->policy == OBL_EXCLUSIVE;
+}
+
+static bool needs_as_much(const struct obl_waiting *w, const struct obl_waiting *other)
+{
+	const struct obl_request *a = w->request, *b = other->request;
+
+	return devices_of(w) >= devices_of(other) && a->memory >= b->memory &&
+		a->share >= b->share && alone(w) >= alone(other) &&
+		a->one_server >= b->one_server && a->cuda >= b->cuda &&
+		a->min_units >= b->min_units && a->max_sharers == b->max_sharers &&
+		a->where == b->where && a->apart == b->apart && strcmp(a->type, b->type) == 0;
+}
+
+static bool has_failed(
+	const struct failed *failed, const struct obl_waiting *w, const struct obl_choice *kept)
+{
+	for (uint32_t i = 0; i < failed->n; i++)
+		if ((!failed->kept[i] || failed->kept[i] == kept) &&
+			needs_as_much(w, failed->waiting[i]))
+			return true;
+	return false;
+}
+
 bool obl_queue_next(const struct obl_waiting *waiting, const uint16_t *order, uint32_t n,
 	const struct obl_server *servers, uint32_t n_servers, uint64_t now_ms,
 	struct obl_queue_hold *hold, struct obl_state *state, uint32_t *ret_place,
 	struct obl_choice *ret_choice)
 {
 	struct turn t = { waiting, servers, ob_min(n, OBL_QUEUE_MAX), n_servers, state };
+	struct failed failed = { .n = 0 };
 
 	hold_review(&t, hold);
 	hold_find(&t, now_ms, hold);
 	for (uint32_t i = 0; i < t.n; i++) {
 		const struct obl_waiting *w = &waiting[order[i]];
+		const struct obl_choice *kept = kept_from(hold, w);
 
-		if (!w->blocked && fits(&t, w, kept_from(hold, w), ret_choice)) {
+		if (w->blocked || has_failed(&failed, w, kept))
+			continue;
+		if (fits(&t, w, kept, ret_choice)) {
 			*ret_place = i;
 			return true;
+		}
+		if (failed.n < FAILED_MAX) {
+			failed.waiting[failed.n] = w;
+			failed.kept[failed.n++] = kept;
 		}
 	}
 	return false;

@@ -79,7 +79,8 @@ struct obl_queue_hold {
  * *ret_choice where it goes; the caller makes the reservation and calls again with the new state.
  * False: none fits. A new request takes part like those that already wait, so that it does not
  * overtake them. `hold` is brought up to date in both cases. `state` as for obl_place. At most two
- * obl_place for each waiting request.
+ * obl_place for each waiting request; requests that need at least as much as one that did not fit cost
+ * nothing.
  */
 bool obl_queue_next(const struct obl_waiting *waiting, const uint16_t *order, uint32_t n,
 	const struct obl_server *servers, uint32_t n_servers, uint64_t now_ms,

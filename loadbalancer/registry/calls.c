@@ -76,6 +76,12 @@ static const char *url_of(const struct obl_call *call)
 	return call->calls->endpoints.list[call->endpoint].url;
 }
 
+static void note_failure(struct obl_calls *calls, const struct ob_cause *cause)
+{
+	calls->failure = *cause;
+	calls->failure_ns = ob_clock_ns();
+}
+
 /* The answer is an error of etcd's: *ret_again says whether to try again. */
 static void take_error(struct obl_call *call, int code, const char *text, bool *ret_again)
 {
@@ -102,7 +108,7 @@ static void take_error(struct obl_call *call, int code, const char *text, bool *
 		hint = ": etcd's certificate must be valid for server and client authentication";
 	ob_cause_set(&call->cause, not_executed ? OB_ERR_REFUSED : OB_ERR_TIMEOUT,
 		"etcd at %s answers: %.300s%s", url_of(call), text, hint);
-	calls->failure = call->cause;
+	note_failure(calls, &call->cause);
 }
 
 static void take_broken(struct obl_call *call, const char *what)
@@ -288,11 +294,9 @@ struct obl_http_request *obl_calls_stream(struct obl_calls *calls, const char *p
 /* A call that has waited until its deadline was never sent. */
 static void end_late(struct obl_call *call)
 {
-	const struct ob_cause *failure = &call->calls->failure;
-
 	if (call->cause.code == OB_ERR_NONE || call->cause.code == OB_ERR_CONNECT)
 		ob_cause_set(&call->cause, OB_ERR_CONNECT, "not sent to etcd in time: %s",
-			failure->code ? failure->text : "too many operations wait");
+			obl_calls_failure_text(call->calls, "too many operations wait"));
 	end_failed(call);
 }
 
@@ -303,19 +307,32 @@ static struct obl_call *next_due(struct obl_calls *calls, uint64_t now)
 		obl_login_ready(&calls->login) && obl_endpoints_when(&calls->endpoints, now) <= now;
 	struct obl_call *call;
 
-	TAILQ_FOREACH(call, &calls->list, all)
-	if (!call->request &&
-		(call->over || now >= call->deadline ||
-			(open && now >= call->due && !is_full(call))))
-		return call;
+	for (call = TAILQ_FIRST(&calls->list); call; call = TAILQ_NEXT(call, all)) {
+		bool may_go = open && now >= call->due && !is_full(call);
+
+		if (!call->request && (call->over || now >= call->deadline || may_go))
+			return call;
+	}
 	return NULL;
 }
 
+static size_t count(const struct obl_calls *calls)
+{
+	size_t n = 0;
+
+	for (const struct obl_call *call = TAILQ_FIRST(&calls->list); call;
+		call = TAILQ_NEXT(call, all))
+		n++;
+	return n;
+}
+
+/* Not the calls that are started meanwhile: a user may repeat at once what was refused. */
 static void attempt_waiting(struct obl_calls *calls, uint64_t now)
 {
+	size_t n = count(calls);
 	struct obl_call *call;
 
-	while ((call = next_due(calls, now))) {
+	while (n-- > 0 && (call = next_due(calls, now))) {
 		if (call->over)
 			end_failed(call);
 		else if (now >= call->deadline)
@@ -336,9 +353,12 @@ void obl_calls_tick(struct obl_calls *calls, uint64_t now)
 
 void obl_calls_endpoint_failed(struct obl_calls *calls, uint32_t endpoint, const char *why)
 {
-	ob_cause_set(&calls->failure, OB_ERR_CONNECT, "etcd at %s: %.300s",
+	struct ob_cause cause;
+
+	ob_cause_set(&cause, OB_ERR_CONNECT, "etcd at %s: %.300s",
 		calls->endpoints.list[endpoint].url, why);
-	ob_debug("%s", calls->failure.text);
+	ob_debug("%s", cause.text);
+	note_failure(calls, &cause);
 	obl_endpoints_failed(&calls->endpoints, endpoint, ob_clock_ns());
 	if (calls->failed)
 		calls->failed(calls->user, endpoint);
@@ -347,11 +367,22 @@ void obl_calls_endpoint_failed(struct obl_calls *calls, uint32_t endpoint, const
 static void login_failed(void *user, int endpoint, const char *why)
 {
 	struct obl_calls *calls = user;
+	struct ob_cause cause;
 
-	if (endpoint >= 0)
+	if (endpoint >= 0) {
 		obl_calls_endpoint_failed(calls, (uint32_t)endpoint, why);
-	else
-		ob_cause_set(&calls->failure, OB_ERR_DENIED, "%s", why);
+		return;
+	}
+	ob_cause_set(&cause, OB_ERR_DENIED, "%s", why);
+	note_failure(calls, &cause);
+}
+
+const char *obl_calls_failure_text(const struct obl_calls *calls, const char *otherwise)
+{
+	bool lately =
+		calls->failure.code && ob_clock_ns() < calls->failure_ns + OBL_FAILURE_LATELY_NS;
+
+	return lately ? calls->failure.text : otherwise;
 }
 
 void obl_calls_init(struct obl_calls *calls, const char *user_name, const char *password_file)
@@ -367,10 +398,8 @@ void obl_calls_init(struct obl_calls *calls, const char *user_name, const char *
 void obl_calls_close(struct obl_calls *calls)
 {
 	struct obl_call *call;
-	size_t n = 0;
+	size_t n = count(calls);
 
-	TAILQ_FOREACH(call, &calls->list, all)
-	n++;
 	while (n-- > 0 && (call = TAILQ_FIRST(&calls->list))) {
 		ob_cause_set(
 			&call->cause, OB_ERR_CLOSED, "the registry was closed before it answered");

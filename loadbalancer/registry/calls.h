@@ -17,9 +17,11 @@
 #include "loadbalancer/registry/http.h"
 #include "loadbalancer/registry/login.h"
 
-#define OBL_CALLS_MAX      16u /* at etcd at a time, but for urgent ones; others wait in order */
-#define OBL_CALL_TIMEOUTS  4u
-#define OBL_CALL_BYTES_MAX (64u << 20) /* bodies of pending calls; more are refused: OB_ERR_LIMIT */
+#define OBL_CALLS_MAX         16u /* at etcd at a time, but for urgent ones; others wait in order */
+#define OBL_CALL_TIMEOUTS     4u
+#define OBL_CALL_BYTES_MAX    (64u << 20) /* bodies of pending calls; more are refused: OB_ERR_LIMIT */
+#define OBL_FAILURE_LATELY_NS (10 * OB_SECOND)
+
 enum obl_call_kind {
 	OBL_CALL_REPEAT, /* may be executed several times */
 	OBL_CALL_URGENT, /* the same, and does not wait for others */
@@ -52,6 +54,7 @@ struct obl_calls {
 	uint32_t n_sent; /* calls at etcd, but for urgent ones */
 	struct obl_login login;
 	struct ob_cause failure; /* the last one, for messages; code OB_ERR_NONE: none yet */
+	uint64_t failure_ns;
 	/* Called when an endpoint fails. */
 	void (*failed)(void *user, uint32_t endpoint);
 	void *user;
@@ -70,6 +73,8 @@ void obl_calls_start(struct obl_calls *calls, enum obl_call_kind kind, const cha
 /* A call that is not made: `done` is called at the next tick. */
 void obl_calls_refuse(
 	struct obl_calls *calls, const struct ob_cause *cause, obl_reply_done *done, void *user);
+/* What failed last, for a message; the other text if that is long ago. Valid until the next failure. */
+const char *obl_calls_failure_text(const struct obl_calls *calls, const char *otherwise);
 /*
  * Starts a stream at the current endpoint (*ret_endpoint). NULL: not now, because there is no token or
  * all endpoints have failed.

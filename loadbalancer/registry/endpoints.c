@@ -90,6 +90,9 @@ void obl_endpoints_failed(struct obl_endpoints *endpoints, uint32_t i, uint64_t 
 	uint64_t wait = OBL_BACKOFF_FIRST_NS << (failed->failures < 6 ? failed->failures : 6);
 	uint32_t best = endpoints->current;
 
+	/* Calls that were sent before the last failure: they are no further ones. */
+	if (now < failed->avoid_until)
+		return;
 	if (wait > OBL_BACKOFF_MAX_NS)
 		wait = OBL_BACKOFF_MAX_NS;
 	/* Half to all of it, so that balancers do not come back together. */

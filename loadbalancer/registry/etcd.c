@@ -81,8 +81,7 @@ static void probe(struct etcd *etcd, uint64_t now)
 /* OB_ERR_NONE: it is usable. */
 static enum ob_err check_usable(const struct etcd *etcd, uint64_t now, struct ob_cause *ret_cause)
 {
-	const struct ob_cause *failure = &etcd->calls.failure;
-	const char *last = failure->code ? failure->text : "no answer yet";
+	const char *last = obl_calls_failure_text(&etcd->calls, "no reason is known");
 
 	if (now > etcd->quorum_ns + SILENT_NS)
 		return ob_cause_set(ret_cause, OB_ERR_REFUSED,

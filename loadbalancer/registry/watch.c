@@ -99,10 +99,12 @@ static const char *take_event(struct obl_watch *watch, const json_t *event, uint
 
 	if (!obl_wire_number(json_kv, "mod_revision", ret_last) || *ret_last < watch->next)
 		return "a change is older than the ones before";
+	if (member && !type)
+		return "a change has no type";
 	err = obl_wire_kv(json_kv, watch->prefix, &kv);
 	if (err == OB_ERR_NOT_FOUND)
 		return NULL;
-	if (err != OB_ERR_NONE || (member && !type))
+	if (err != OB_ERR_NONE)
 		return "a change is damaged";
 	if (type && strcmp(type, "DELETE") == 0)
 		watch->changed(watch->user, kv.key, NULL);

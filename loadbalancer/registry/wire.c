@@ -3,6 +3,7 @@
 #include "loadbalancer/registry/wire.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/text.h"
 #include "loadbalancer/registry/alloc.h"
@@ -18,11 +19,10 @@ static void put_key(
 	struct ob_buf *body, const char *name, const char *prefix, const char *key, size_t more)
 {
 	char bytes[KEY_BYTES_MAX + 1];
-	size_t n = strlen(prefix), size = n + strlen(key);
+	size_t size = strlen(prefix) + strlen(key);
 
-	memcpy(bytes, prefix, n);
-	memcpy(bytes + n, key, size - n);
-	memset(bytes + size, 0, more);
+	memset(bytes, 0, sizeof bytes);
+	snprintf(bytes, sizeof bytes, "%s%s", prefix, key);
 	ob_buf_printf(body, "\"%s\":\"", name);
 	obl_base64_encode(body, bytes, size + more);
 	ob_buf_printf(body, "\"");
@@ -34,7 +34,7 @@ static void put_range_end(struct ob_buf *body, const char *prefix)
 	char end[KEY_BYTES_MAX + 1];
 	size_t n = strlen(prefix);
 
-	memcpy(end, prefix, n);
+	snprintf(end, sizeof end, "%s", prefix);
 	end[n - 1] = (char)(end[n - 1] + 1);
 	ob_buf_printf(body, "\"range_end\":\"");
 	obl_base64_encode(body, end, n);

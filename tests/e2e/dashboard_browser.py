@@ -229,7 +229,9 @@ def scopes(page, pool):
     page.click('#detail-close')
     page.click('#leave')
     page.wait('!document.getElementById("login").hidden')
-    check('signed out: the token is forgotten', page.run('sessionStorage.getItem("outboard-token")') is None)
+    page.run('new Promise((done) => setTimeout(done, 300))')  # the stream has ended by then
+    check('signed out: the token is forgotten', page.run('sessionStorage.getItem("outboard-token")') is None and page.text('#link') == 'signed out' and page.run('document.getElementById("stale").hidden'),
+          page.text('#link'))
 
 
 def lost(page):

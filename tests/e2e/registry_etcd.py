@@ -127,6 +127,7 @@ def minority_lost(cluster, one):
 def majority_lost(cluster, one, stop, start, what):
     leader = cluster.leader()
     lost = [leader, (leader + 1) % 3]
+    check(f'{what}: usable before', one.is_usable())
     resets = one.count('reset')
     one.do('lease', 'alive/s', '1')
     began = registry.now()
@@ -135,7 +136,7 @@ def majority_lost(cluster, one, stop, start, what):
     answer = one.put('c', '1')
     check('a transaction is refused or of unknown outcome', answer.error in ('REFUSED', 'TIMEOUT', 'CONNECT'), answer.error)
     check('says what to do', 'etcd' in answer.rest, answer.rest)
-    waiting.let_pass(2.5, 'longer than the lease of 2 s, which must not end without a leader')
+    waiting.let_pass(3.5, 'longer than the lease of 3 s, which must not end without a leader')
     start(*lost)
     cluster.wait()
     back = registry.now()
@@ -203,7 +204,7 @@ def main():
         leases(cluster)
     restored()
     with etcd.Cluster(3) as cluster:
-        with client(cluster, lease_s=2) as one:
+        with client(cluster, lease_s=3) as one:
             check('usable', one.is_usable())
             leader_killed(cluster, one)
             minority_lost(cluster, one)

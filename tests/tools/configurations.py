@@ -14,7 +14,7 @@ from outboard_test import check, finish  # noqa: E402
 
 MESON, ROOT = sys.argv[1:]
 CONFIGURATIONS = (['-Dtests=enabled', '-Dnvcc=disabled'], ['-Dtests=enabled', '-Dnvcc=disabled', '-Dplots=disabled', '-Dselftest=false', '-Dhot_lto=false'],
-                  ['-Dtests=disabled', '-Dnvcc=disabled'], ['-Dtests=disabled'], ['-Dtests=enabled', '-Dfuzzers=true', '-Db_sanitize=address', '-Dprograms=/nonexistent'])
+                  ['-Dtests=disabled', '-Dnvcc=disabled', '-Dbalancer=disabled'], ['-Dtests=disabled'], ['-Dtests=enabled', '-Dfuzzers=true', '-Db_sanitize=address', '-Dprograms=/nonexistent'])
 
 for options in CONFIGURATIONS:
     with tempfile.TemporaryDirectory(prefix='outboard-configuration-') as place:

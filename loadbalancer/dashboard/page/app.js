@@ -153,8 +153,8 @@ async function follow() {
 		} catch (error) {
 			if (error.status === 401) { askToken(token() ? error.message : ''); return; }
 		}
+		if (!state.caller) return; // signed out
 		setConnected(false);
-		if (!state.caller) return;
 		if (Date.now() - began > 15000) wait = 1000;
 		await new Promise((resolve) => { setTimeout(resolve, wait); });
 	}
@@ -196,15 +196,20 @@ function askToken(why) {
 }
 
 async function begin() {
+	const run = begin.run = (begin.run ?? 0) + 1; // a later one replaces this one
+	clearTimeout(begin.timer);
 	try {
-		state.caller = await (await call('caller')).json();
+		const caller = await (await call('caller')).json();
+		if (run !== begin.run) return;
+		state.caller = caller;
 	} catch (error) {
+		if (run !== begin.run) return;
 		if (error.status === 401) { askToken(token() ? `The token was refused: ${error.message}.` : ''); return; }
 		$('link').textContent = 'no connection';
 		$('link').className = 'pill bad';
 		$('stale').hidden = !error.status;
 		$('stale').textContent = error.status ? `${error.message}: ${error.hint}` : '';
-		if (error.status !== 403) setTimeout(begin, 3000);
+		if (error.status !== 403) begin.timer = setTimeout(begin, 3000);
 		return;
 	}
 	$('login').hidden = true;

@@ -226,6 +226,63 @@ TEST(backfill_until_patience_ends)
 	CHECK(!hold.active);
 }
 
+/* The definition: the first in the order that fits, with what is kept from it. */
+TEST(the_first_that_fits_goes)
+{
+	static struct obl_request requests[48];
+	uint32_t gone = 0, held = 0;
+
+	for (uint32_t round = 0; round < 4000 / TEST_SLOWER; round++) {
+		struct obl_queue_hold hold = { .active = false };
+		struct obl_server servers[4];
+		struct obl_waiting w[48];
+		struct next next;
+		uint16_t order[48];
+		uint32_t n = 1 + below(48), expected = n;
+		static const struct obl_queue_tenant tenants[8];
+
+		pool_fill(servers, 4, 4);
+		for (uint32_t d = 0; d < 16; d++) {
+			struct obl_device *device = &servers[d / 4].devices[d % 4];
+
+			device->sharers = below(6);
+			device->share = device->sharers * below(150000);
+			device->reserved = device->sharers ? (20 + below(61)) * GIB : 0;
+			device->units = 50 + below(50);
+		}
+		for (uint32_t i = 0; i < n; i++) {
+			requests[i] = (struct obl_request){ .gpus = below(3) ? 1 : below(9),
+				.memory = (10 + below(71)) * GIB,
+				.share = below(3) * 300000,
+				.min_units = below(3) ? 0 : 50 + below(60),
+				.exclusive = below(4) == 0,
+				.one_server = below(4) == 0 };
+			w[i] = waits(&requests[i], OBL_LOW + below(3), below(8), below(60000));
+			w[i].blocked = below(8) == 0;
+		}
+		next = next_of(w, n, servers, 4, 60000, &hold);
+		obl_queue_order(w, n, tenants, 8, order);
+		for (uint32_t i = 0; expected == n && i < n; i++) {
+			struct obl_request request = requests[order[i]];
+			struct obl_state state = { 0, 0 };
+			struct obl_choice choice;
+
+			if (hold.active && hold.number != w[order[i]].number &&
+				w[order[i]].priority <= hold.priority)
+				request.kept = &hold.claim;
+			if (!w[order[i]].blocked &&
+				obl_place(servers, 4, &request, OBL_BINPACK, &state, &choice))
+				expected = order[i];
+		}
+		CHECK_INT(next.any, expected != n);
+		if (next.any)
+			CHECK_INT(next.place, expected);
+		gone += next.any;
+		held += hold.active;
+	}
+	CHECK(gone > 1000 / TEST_SLOWER && gone < 4000 / TEST_SLOWER && held > 400 / TEST_SLOWER);
+}
+
 TEST(who_holds_back)
 {
 	static const struct obl_request whole = { .memory = 80 * GIB },

@@ -116,6 +116,10 @@ TEST(endpoints_back_off)
 		obl_endpoints_failed(&endpoints, 2, now);
 		wait = endpoints.list[2].avoid_until - now;
 		CHECK(wait >= OBL_BACKOFF_FIRST_NS / 2 && wait <= OBL_BACKOFF_MAX_NS);
+		/* Another failure in this time is one of the same kind. */
+		obl_endpoints_failed(&endpoints, 2, now + wait - 1);
+		CHECK_INT(endpoints.list[2].avoid_until, now + wait);
+		now += wait;
 	}
 	CHECK(wait >= OBL_BACKOFF_MAX_NS / 2);
 }
