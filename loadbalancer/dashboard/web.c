@@ -265,14 +265,17 @@ static enum ob_err daemon_start(
 static enum ob_err listen_at(struct obl_web *web, const struct obl_web_options *options,
 	bool *ret_secure, char *ret_url, size_t url_size, struct ob_cause *ret_cause)
 {
-	struct ob_cause cause = { .text = "write tcp://127.0.0.1:14980" };
+	struct ob_cause cause = { 0 };
 	char printed[OBT_URL_MAX];
 	const char *rest;
 	struct obt_url url;
 	enum ob_err err = obt_url_parse(options->url, &url, &cause);
 
 	if (!err && url.shm)
-		err = OB_ERR_URL;
+		err = ob_cause_set(&cause, OB_ERR_URL,
+			"HTTP goes over tcp://, tls:// and unix: only; write "
+			"tcp://127.0.0.1:%d",
+			OBL_WEB_PORT);
 	if (!err)
 		err = obt_listen(&url, BACKLOG, &web->fd, printed, sizeof printed, &cause);
 	if (err)

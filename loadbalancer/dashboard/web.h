@@ -13,8 +13,8 @@
 
 #include "loadbalancer/dashboard/source.h"
 
-#define OBL_WEB_PORT        14980
-#define OBL_WEB_CONNECTIONS 512u /* in all; beyond FULL the oldest that is no stream is closed */
+#define OBL_WEB_PORT        14980 /* in texts; an address names its port */
+#define OBL_WEB_CONNECTIONS 512u  /* in all; beyond FULL the oldest that is no stream is closed */
 #define OBL_WEB_FULL        384u
 #define OBL_WEB_TIMEOUT_S   10u
 

@@ -249,6 +249,8 @@ def addresses(program, folder):
                 check('a unix socket', read_answer(file).status == 200)
     with Pool(program, url='tcp://0.0.0.0:0', env={'SECURE': '1'}) as pool:
         check('other machines, without TLS: refused', pool.url is None and 'has no TLS' in pool.first, pool.first)
+    with Pool(program, url=f'shm:{folder}/shm') as pool:
+        check('shared memory: a clear error', pool.url is None and 'tcp://, tls:// and unix: only' in pool.first, pool.first)
     cert, key = f'{folder}/cert.pem', f'{folder}/key.pem'
     subprocess.run([OUTBOARD, 'cert', '--cert', cert, '--key', key], capture_output=True, check=True)
     with Pool(program, url='tls://127.0.0.1:0', tls=(cert, key)) as pool:
