@@ -17,7 +17,8 @@
 #include "loadbalancer/balancer/work.h"
 
 #define TELL_EVERY_MS 1000u /* QUEUED, if anything has changed */
-#define TELLS_MAX     16u   /* in one sweep: each one asks placement for the reason */
+#define LOOK_MS       10000u
+#define TELLS_MAX     16u /* in one sweep: each one asks placement for the reason */
 
 /* ---- the end of requests ---- */
 
@@ -98,6 +99,7 @@ static void enqueue(struct obl_core *core, struct obl_link *link, const struct o
 	asker->begun_ns = ob_clock_ns();
 	asker->entry.since = now_ms;
 	asker->entry.until = now_ms + ask->wait_s * UINT64_C(1000);
+	asker->until_ns = ob_clock_ns() + ask->wait_s * OB_SECOND;
 	snprintf(asker->entry.tenant, sizeof asker->entry.tenant, "%s", identity->tenant);
 	snprintf(asker->entry.balancer, sizeof asker->entry.balancer, "%s", core->name);
 	snprintf(name, sizeof name, "%015" PRIu64 "-%08x-%" PRIu64, now_ms,
@@ -261,7 +263,8 @@ static void tell_unusable(struct obl_core *core)
 	uint64_t now = ob_clock_ns();
 
 	for (struct obl_asker *a = core->askers; a; a = a->next) {
-		if (!a->link || now < a->told_ns + TELL_EVERY_MS * OB_MS)
+		if (!a->link || !a->entry.ask.wait_s ||
+			now < a->told_ns + TELL_EVERY_MS * OB_MS)
 			continue;
 		a->told_ns = now;
 		message.type = OBP_POOL_QUEUED;
@@ -275,13 +278,14 @@ static void tell_unusable(struct obl_core *core)
 void obl_asks_sweep(struct obl_core *core)
 {
 	bool ready = core->usable && core->synced;
-	uint64_t now_ms = obl_time_ms();
+	uint64_t now = ob_clock_ns();
+	/* Even requests that do not wait do until they were looked at, in a crowd for example. */
+	uint64_t grace = (ready ? LOOK_MS : OBL_RETRY_MS) * OB_MS;
 	struct obl_asker *next;
 
 	for (struct obl_asker *a = core->askers; a; a = next) {
 		next = a->next;
-		/* Before the first look at the registry even those that cannot wait do, for a moment. */
-		if (!a->placing && now_ms >= a->entry.until + (a->looked ? 0 : OBL_RETRY_MS))
+		if (!a->placing && now >= a->until_ns + (a->looked ? 0 : grace))
 			time_out(a);
 	}
 	if (!core->askers)

@@ -18,6 +18,7 @@
 
 #define TRIES_MAX  64u  /* conflicts of one request with other balancers */
 #define OTHERS_MAX 64u  /* requests of other balancers that are passed over in one turn */
+#define START_S    10u  /* until all servers have connected after a start */
 #define FAILURE_MS 200u /* rest after a failed transaction */
 
 /* ---- the reservation of a choice ---- */
@@ -298,6 +299,10 @@ static void not_now(struct obl_core *core, struct obl_line *line, struct obl_ask
 		return;
 	asker->looked = true;
 	code = refusal_of(core, line, asker, text, sizeof text);
+	/* A balancer that has just started may not know its servers yet. */
+	if (code == OBP_POOL_CAPACITY && asker->entry.ask.wait_s &&
+		ob_clock_ns() < core->started_ns + START_S * OB_SECOND)
+		code = OBP_POOL_LATER;
 	if (!asker->entry.ask.wait_s || code != OBP_POOL_LATER)
 		obl_asker_refuse(asker, code, text);
 }

@@ -30,8 +30,16 @@ def life():
     """One reservation: placed, used, ended, credited; and the same without use."""
     with Balancer(BALANCER, 'one') as b:
         check('an empty pool has no capacity', refused(asked(b.url), CAPACITY, ''))
+        early = Client(b.url)
+        early.ask(memory=GIB, wait=100)
+        check('a request may wait for the servers of a balancer that has just started', early.receive()['type'] == QUEUED)
         with Member('gpu1', b.url, labels='zone=a,rack=3') as m:
             check('a server joins', m.ready(b.url))
+            got = early.answer()
+            check('and gets them', got and got['type'] == GRANT, got)
+            m.claim(got['id'])
+            m.end(got['id'])
+            nothing_reserved(b.url, 'gpu1')
             got = asked(b.url, memory=4 * GIB)
             part = got['parts'][0]
             ticket = ticket_of(part)
