@@ -25,6 +25,7 @@ void obl_asker_refuse(struct obl_asker *asker, enum obp_pool_refusal code, const
 	struct obl_core *core = asker->core;
 
 	core->refused++;
+	obl_count_refused(&core->counts, code, core->usable && core->synced);
 	obl_event_add(core, "refused", asker->entry.tenant, "%s", text);
 	if (asker->link)
 		obl_link_refuse(asker->link, code, code == OBP_POOL_LATER ? OBL_RETRY_MS : 0, text);

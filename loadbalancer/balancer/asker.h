@@ -20,6 +20,7 @@ struct obl_asker {
 	struct obl_request request;
 	enum obl_policy policy;
 	uint64_t apart[OBL_SERVERS_MAX / 64];
+	uint64_t begun_ns;     /* ob_clock_ns */
 	uint64_t until_ns;     /* it is refused then; ob_clock_ns */
 	uint64_t number;       /* in the queue; unique */
 	char key[OBL_KEY_MAX]; /* queue/ORDER */

@@ -96,6 +96,7 @@ static void enqueue(struct obl_core *core, struct obl_link *link, const struct o
 	asker->link = link;
 	asker->where = *where;
 	asker->entry.ask = *ask;
+	asker->begun_ns = ob_clock_ns();
 	asker->entry.since = now_ms;
 	asker->entry.until = now_ms + ask->wait_s * UINT64_C(1000);
 	asker->until_ns = ob_clock_ns() + ask->wait_s * OB_SECOND;
@@ -155,6 +156,7 @@ static bool ask_check(struct obl_core *core, struct obl_link *link, struct obp_p
 	if (!why)
 		return true;
 	core->refused++;
+	obl_count_refused(&core->counts, code, true);
 	obl_link_refuse(link, code, code == OBP_POOL_LATER ? OBL_RETRY_MS : 0, why);
 	return false;
 }
@@ -227,6 +229,7 @@ static void tell(struct obl_line *line, uint32_t place)
 		!differs(queued->estimate_ms, asker->estimate_ms) &&
 		strcmp(queued->reason, asker->reason) == 0)
 		return;
+	core->counts.placed[OBL_PLACED_QUEUED][OBL_BECAUSE_BUSY] += !asker->told_ns;
 	asker->position = queued->position;
 	asker->length = queued->length;
 	asker->estimate_ms = queued->estimate_ms;

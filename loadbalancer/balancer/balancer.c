@@ -19,6 +19,7 @@
 #include "loadbalancer/balancer/events.h"
 #include "loadbalancer/balancer/line.h"
 #include "loadbalancer/balancer/members.h"
+#include "loadbalancer/balancer/pages.h"
 #include "loadbalancer/balancer/queries.h"
 #include "loadbalancer/balancer/tenants.h"
 #include "loadbalancer/balancer/work.h"
@@ -336,6 +337,7 @@ static void stop(uv_signal_t *signal, int number)
 	ob_info("stopping");
 	core->stopping = true;
 	obl_gate_shut(&core->gate);
+	obl_pages_close();
 	obl_asks_refuse_all(core, "this balancer stops; ask another one");
 	obl_links_end_all(&core->gate.links);
 	uv_timer_start(&balancer.stop, stop_late, STOP_MS, 0);
@@ -390,7 +392,9 @@ static enum ob_err parts_open(struct obl_core *core, struct ob_cause *ret_cause)
 	core->gate.links.freed = link_freed;
 	if ((err = registry_open(core, ret_cause)))
 		return err;
-	return obl_gate_open(&core->gate, &s->gate, ret_cause);
+	if ((err = obl_gate_open(&core->gate, &s->gate, ret_cause)))
+		return err;
+	return obl_pages_open(core, ret_cause);
 }
 
 static void timers_start(struct balancer *b)

@@ -20,7 +20,9 @@ static const char *const verbs[VERBS] = { "cordon", "uncordon", "drain", "kill",
 
 struct obl_command {
 	struct obl_command *next;
-	struct obl_link *link; /* NULL: the operator has gone */
+	struct obl_link *link; /* NULL: the operator has gone, or `told` is called */
+	void (*told)(void *user, uint32_t code, const char *text);
+	void *told_user;
 	enum verb verb;
 	char target[OBP_POOL_NAME_MAX], who[OBL_WHO_MAX];
 	struct obl_quota quota; /* QUOTA */
@@ -52,7 +54,9 @@ static void finish(
 {
 	struct obl_command **at = &core->commands;
 
-	if (command->link)
+	if (command->told)
+		command->told(command->told_user, code, text);
+	else if (command->link)
 		answer(command->link, code, text);
 	while (*at != command)
 		at = &(*at)->next;
@@ -327,26 +331,31 @@ static uint32_t count(const struct obl_core *core)
 	return n;
 }
 
-static void begin(struct obl_core *core, struct obl_link *link, enum verb verb,
-	const struct obp_pool_command *message, const char *who)
+/* NULL: no memory, or too many. */
+static struct obl_command *command_new(
+	struct obl_core *core, enum verb verb, const char *who, struct obl_link *link)
 {
 	struct obl_command *command =
 		count(core) < OBL_COMMANDS_MAX ? calloc(1, sizeof *command) : NULL;
-	struct ob_cause cause;
-	const char *wrong;
 
-	if (!command) {
-		answer(link, OBP_POOL_LATER, "too many commands at once; try again");
-		return;
-	}
+	if (!command)
+		return NULL;
 	command->link = link;
 	command->verb = verb;
 	command->deadline = ob_clock_ns() + OBL_COMMAND_WAIT_MS * OB_MS;
 	snprintf(command->who, sizeof command->who, "%s", who);
-	wrong = arguments_read(core, command, message, &cause);
 	command->next = core->commands;
 	core->commands = command;
-	if (!wrong && verb == KILL)
+	return command;
+}
+
+static void begin(
+	struct obl_core *core, struct obl_command *command, const struct obp_pool_command *message)
+{
+	struct ob_cause cause;
+	const char *wrong = arguments_read(core, command, message, &cause);
+
+	if (!wrong && command->verb == KILL)
 		wrong = strlen(command->target) == OBL_ID_TEXT - 1 ? kill_reservation(core, command)
 								   : kill_session(core, command);
 	if (wrong)
@@ -355,22 +364,53 @@ static void begin(struct obl_core *core, struct obl_link *link, enum verb verb,
 		core->wake(core);
 }
 
-void obl_command(struct obl_core *core, struct obl_link *link, struct obp_pool_command *message)
+static enum verb verb_find(const char *name)
 {
 	unsigned verb = 0;
+
+	while (verb < VERBS && strcmp(name, verbs[verb]) != 0)
+		verb++;
+	return (enum verb)verb;
+}
+
+static const char too_many[] = "too many commands at once; try again";
+static const char unknown[] = "this balancer does not know the command; it knows cordon, uncordon, "
+			      "drain, kill, quota and forget";
+
+void obl_command_run(struct obl_core *core, const struct obp_pool_command *message, const char *who,
+	void (*told)(void *user, uint32_t code, const char *text), void *user)
+{
+	enum verb verb = verb_find(message->verb);
+	struct obl_command *command = verb == VERBS ? NULL : command_new(core, verb, who, NULL);
+
+	if (!command) {
+		told(user, verb == VERBS ? OBP_POOL_INVALID : OBP_POOL_LATER,
+			verb == VERBS ? unknown : too_many);
+		return;
+	}
+	command->told = told;
+	command->told_user = user;
+	begin(core, command, message);
+}
+
+void obl_command(struct obl_core *core, struct obl_link *link, struct obp_pool_command *message)
+{
+	enum verb verb = verb_find(message->verb);
 	struct obl_identity identity;
+	struct obl_command *command;
 	struct ob_cause cause;
 	enum ob_err err = may_command(core, link, message, &identity, &cause);
 
 	explicit_bzero(message->token, sizeof message->token);
-	while (verb < VERBS && strcmp(message->verb, verbs[verb]) != 0)
-		verb++;
-	if (err)
+	if (err) {
 		answer(link, OBP_POOL_DENIED, cause.text);
-	else if (verb == VERBS)
-		answer(link, OBP_POOL_INVALID,
-			"this balancer does not know the command; it knows cordon, uncordon, "
-			"drain, kill, quota and forget");
-	else
-		begin(core, link, (enum verb)verb, message, identity.who);
+	} else if (verb == VERBS) {
+		answer(link, OBP_POOL_INVALID, unknown);
+	} else {
+		command = command_new(core, verb, identity.who, link);
+		if (command)
+			begin(core, command, message);
+		else
+			answer(link, OBP_POOL_LATER, too_many);
+	}
 }

@@ -21,6 +21,12 @@
 #define OBL_DRAIN_DEFAULT_S 3600u
 
 void obl_command(struct obl_core *core, struct obl_link *link, struct obp_pool_command *message);
+/*
+ * The same for a caller without a connection, whose rights were checked. who: for events. told is
+ * called exactly once, also from inside: code 0, or enum obp_pool_refusal with a text.
+ */
+void obl_command_run(struct obl_core *core, const struct obp_pool_command *message, const char *who,
+	void (*told)(void *user, uint32_t code, const char *text), void *user);
 /* A server's answer to an order KILL or KILL_SESSION. */
 void obl_commands_obeyed(struct obl_member *member, const struct obp_pool_obeyed *obeyed);
 void obl_commands_link_gone(struct obl_core *core, const struct obl_link *link);

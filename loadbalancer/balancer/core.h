@@ -22,6 +22,7 @@
 #include "loadbalancer/balancer/gate.h"
 #include "loadbalancer/balancer/plan.h"
 #include "loadbalancer/balancer/settings.h"
+#include "loadbalancer/counts.h"
 #include "loadbalancer/queue.h"
 #include "transport/sign.h"
 
@@ -115,6 +116,7 @@ struct obl_core {
 	struct obl_releases releases;
 	struct obl_events events;
 
+	struct obl_counts counts;
 	uint64_t started_ns, placed, refused, ended;
 	bool stopping;
 	void (*wake)(struct obl_core *core);

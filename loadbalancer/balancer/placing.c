@@ -198,8 +198,11 @@ static void placed(
 
 	asker->placing = false;
 	core->asks_changed = true;
-	if (outcome == OBL_MADE && item)
+	if (outcome == OBL_MADE && item) {
 		placed_note(core, item->value.reservation);
+		obl_count_placed(
+			&core->counts, asker->told_ns != 0, ob_clock_ns() - asker->begun_ns);
+	}
 	if (item) {
 		answer(asker, item->value.reservation);
 		return;

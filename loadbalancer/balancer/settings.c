@@ -63,6 +63,10 @@ const struct ob_option obl_settings_table[] = {
 	{ OPTION("tokens", OB_FILE, tokens), .arg = "FILE", .takes = "a file",
 		.help = "authenticate clients, servers and operators by the tokens in this file "
 			"('outboard token')" },
+	{ OPTION("http", OB_TEXT, http), .arg = "URL",
+		.takes = "an address, for example tcp://127.0.0.1:14980",
+		.help = "serve the dashboard, its API and metrics for Prometheus: tcp:// is HTTP, "
+			"tls:// HTTPS with --tls-cert; or unix:/path" },
 	{ OPTION("insecure", OB_FLAG, gate.insecure),
 		.help = "allow listening without TLS or authentication where other machines can "
 			"connect" },

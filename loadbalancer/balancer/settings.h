@@ -16,6 +16,7 @@
 struct obl_settings {
 	struct obl_gate_options gate;
 	const char *tokens, *tenants, *ticket_key;
+	const char *http; /* address of the dashboard; NULL: none */
 	const char *name; /* NULL: the host's name and four digits */
 	const char *registry, *registry_prefix;
 	bool registry_given; /* the default was not meant perhaps */

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <microhttpd.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +11,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
-#include "base/text.h"
+#include "base/metrics.h"
 #include "server/supervisor/status.h"
 #include "transport/connect.h"
 
@@ -38,70 +36,6 @@ static struct metrics {
 
 /* ---- the text ---- */
 
-static void put(struct ob_buf *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void put(struct ob_buf *out, const char *format, ...)
-{
-	char line[512];
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(line, sizeof line, format, args);
-	va_end(args);
-	if (n > 0)
-		ob_buf_append(out, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
-}
-
-static void head(struct ob_buf *out, const char *name, const char *type, const char *what)
-{
-	put(out, "# HELP outboard_%s %s\n# TYPE outboard_%s %s\n", name, what, name, type);
-}
-
-static void gauge(struct ob_buf *out, const char *name, const char *what, double value)
-{
-	head(out, name, "gauge", what);
-	put(out, "outboard_%s %.9g\n", name, value);
-}
-
-static void counter(struct ob_buf *out, const char *name, const char *what, uint64_t value)
-{
-	head(out, name, "counter", what);
-	put(out, "outboard_%s %llu\n", name, (unsigned long long)value);
-}
-
-static void seconds(struct ob_buf *out, const char *name, const char *what, uint64_t ns)
-{
-	head(out, name, "counter", what);
-	put(out, "outboard_%s %.9f\n", name, (double)ns / 1e9);
-}
-
-/* A label's value: quotes, backslashes and line ends are escaped. */
-static const char *label(const char *text, char *ret, size_t size)
-{
-	size_t n = 0;
-
-	for (; *text && n + 3 < size; text++) {
-		if (*text == '"' || *text == '\\')
-			ret[n++] = '\\';
-		ret[n++] = (unsigned char)*text < 0x20 ? '?' : *text;
-	}
-	ret[n] = 0;
-	return ret;
-}
-
-/* Labels as dcgm-exporter's, so that the series can be joined. */
-static void device_labels(
-	const struct obp_load_device *device, uint32_t index, char *ret, size_t size)
-{
-	char hex[33], name[2 * OBP_LOAD_NAME_MAX];
-
-	ob_text_hex(device->uuid, sizeof device->uuid, hex);
-	snprintf(ret, size, "{gpu=\"%u\",UUID=\"GPU-%.8s-%.4s-%.4s-%.4s-%.12s\",modelName=\"%s\"}",
-		index, hex, hex + 8, hex + 12, hex + 16, hex + 20,
-		label(device->name, name, sizeof name));
-}
-
 static void devices(struct ob_buf *out, const struct obp_load *load)
 {
 	static const struct {
@@ -113,16 +47,16 @@ static void devices(struct ob_buf *out, const struct obp_load *load)
 	};
 
 	for (unsigned s = 0; s < 3; s++) {
-		head(out, series[s].name, "gauge", series[s].what);
+		ob_metrics_head(out, series[s].name, "gauge", series[s].what);
 		for (uint32_t i = 0; i < load->n_devices; i++) {
 			const struct obp_load_device *d = &load->devices[i];
-			char labels[256];
+			char labels[OB_METRICS_GPU_MAX];
 
-			device_labels(d, i, labels, sizeof labels);
-			put(out, "outboard_%s%s %llu\n", series[s].name, labels,
-				(unsigned long long)(s == 0 ? d->total
-						: s == 1    ? d->used
-							    : d->sharers));
+			ob_metrics_gpu(i, d->uuid, d->name, NULL, labels);
+			ob_metrics_count(out, series[s].name, labels,
+				s == 0           ? d->total
+					: s == 1 ? d->used
+						 : d->sharers);
 		}
 	}
 }
@@ -137,13 +71,15 @@ static void sessions(struct ob_buf *out, const struct obp_load *load)
 		memory += load->listed[i].memory;
 		idle = load->listed[i].idle_ns > idle ? load->listed[i].idle_ns : idle;
 	}
-	gauge(out, "session_memory_used_bytes", "Device memory of all sessions.", (double)memory);
-	gauge(out, "session_idle_seconds_max", "How long the most idle session has made no call.",
-		(double)idle / 1e9);
-	head(out, "sessions_by_conduct", "gauge", "Sessions by how they keep to their limits.");
+	ob_metrics_gauge(
+		out, "session_memory_used_bytes", "Device memory of all sessions.", (double)memory);
+	ob_metrics_gauge(out, "session_idle_seconds_max",
+		"How long the most idle session has made no call.", (double)idle / 1e9);
+	ob_metrics_head(
+		out, "sessions_by_conduct", "gauge", "Sessions by how they keep to their limits.");
 	for (uint32_t c = 0; c < OBP_THROTTLE_COUNT - 1; c++)
-		put(out, "outboard_sessions_by_conduct{conduct=\"%s\"} %u\n", obp_throttle_name(c),
-			throttle[c]);
+		ob_buf_printf(out, "outboard_sessions_by_conduct{conduct=\"%s\"} %u\n",
+			obp_throttle_name(c), throttle[c]);
 }
 
 static void cache(struct ob_buf *out, const struct obs_cache *kept, const struct obs_totals *totals)
@@ -151,15 +87,15 @@ static void cache(struct ob_buf *out, const struct obs_cache *kept, const struct
 	uint64_t bytes, evicted;
 
 	obs_cache_count(kept, &bytes, &evicted);
-	gauge(out, "cache_bytes", "Uploads kept for later sessions.", (double)bytes);
-	gauge(out, "cache_limit_bytes", "What may be kept.", (double)kept->limit);
-	counter(out, "cache_hits_total",
+	ob_metrics_gauge(out, "cache_bytes", "Uploads kept for later sessions.", (double)bytes);
+	ob_metrics_gauge(out, "cache_limit_bytes", "What may be kept.", (double)kept->limit);
+	ob_metrics_counter(out, "cache_hits_total",
 		"Chunks of uploads that clients asked for and that were there.",
 		totals->cache_hits);
-	counter(out, "cache_misses_total", "Those that were not.", totals->cache_misses);
-	counter(out, "cache_hit_bytes_total",
+	ob_metrics_counter(out, "cache_misses_total", "Those that were not.", totals->cache_misses);
+	ob_metrics_counter(out, "cache_hit_bytes_total",
 		"Bytes copied to devices that did not have to be sent.", totals->cache_bytes);
-	counter(out, "cache_evictions_total",
+	ob_metrics_counter(out, "cache_evictions_total",
 		"Kept uploads thrown away to make room, since the directory was made.", evicted);
 }
 
@@ -171,36 +107,41 @@ static void text_make(struct obs_super *super, struct ob_buf *out)
 
 	obs_status_fill(super, OBP_LOAD_WANT_SESSIONS, NULL, &load);
 	obs_status_totals(super, &totals);
-	head(out, "server_info", "gauge", "Always 1.");
-	put(out, "outboard_server_info{version=\"%s\",driver=\"%.200s\"} 1\n", load.version,
-		label(load.driver, text, sizeof text));
-	gauge(out, "uptime_seconds", "Since the server started.", (double)load.uptime_ns / 1e9);
-	gauge(out, "draining", "1 while the server shuts down.", load.draining);
-	gauge(out, "sessions", "Sessions now.", load.sessions);
-	gauge(out, "sessions_max", "Sessions that there may be.", load.max_sessions);
-	gauge(out, "workers_warm", "Workers that wait for a session, their driver loaded.",
-		load.warm);
-	gauge(out, "workers_starting", "Workers whose driver is loading.", load.starting);
-	gauge(out, "busy_ratio", "Part of the last second in which any session executed calls.",
-		load.busy / 1000.0);
-	counter(out, "sessions_started_total", "Sessions given to a worker.", load.sessions_total);
-	counter(out, "connections_refused_total", "Connections answered with a refusal.",
+	ob_metrics_head(out, "server_info", "gauge", "Always 1.");
+	ob_buf_printf(out, "outboard_server_info{version=\"%s\",driver=\"%.200s\"} 1\n",
+		load.version, ob_metrics_label_text(load.driver, text, sizeof text));
+	ob_metrics_gauge(
+		out, "uptime_seconds", "Since the server started.", (double)load.uptime_ns / 1e9);
+	ob_metrics_gauge(out, "draining", "1 while the server shuts down.", load.draining);
+	ob_metrics_gauge(out, "sessions", "Sessions now.", load.sessions);
+	ob_metrics_gauge(out, "sessions_max", "Sessions that there may be.", load.max_sessions);
+	ob_metrics_gauge(out, "workers_warm",
+		"Workers that wait for a session, their driver loaded.", load.warm);
+	ob_metrics_gauge(
+		out, "workers_starting", "Workers whose driver is loading.", load.starting);
+	ob_metrics_gauge(out, "busy_ratio",
+		"Part of the last second in which any session executed calls.", load.busy / 1000.0);
+	ob_metrics_counter(
+		out, "sessions_started_total", "Sessions given to a worker.", load.sessions_total);
+	ob_metrics_counter(out, "connections_refused_total", "Connections answered with a refusal.",
 		load.refused_total);
-	counter(out, "worker_deaths_total",
+	ob_metrics_counter(out, "worker_deaths_total",
 		"Workers that ended otherwise than by their session's end.", load.deaths_total);
-	counter(out, "calls_total", "Calls executed.", totals.calls);
-	counter(out, "replies_total", "Replies sent: calls that somebody waited for.",
+	ob_metrics_counter(out, "calls_total", "Calls executed.", totals.calls);
+	ob_metrics_counter(out, "replies_total", "Replies sent: calls that somebody waited for.",
 		totals.replies);
-	head(out, "net_bytes_total", "counter", "Bytes of data connections, by direction.");
-	put(out,
+	ob_metrics_head(
+		out, "net_bytes_total", "counter", "Bytes of data connections, by direction.");
+	ob_buf_printf(out,
 		"outboard_net_bytes_total{dir=\"in\"} %llu\noutboard_net_bytes_total{dir=\"out\"} "
 		"%llu\n",
 		(unsigned long long)totals.bytes_in, (unsigned long long)totals.bytes_out);
-	seconds(out, "device_seconds_total",
+	ob_metrics_seconds(out, "device_seconds_total",
 		"Measured device time of launches, where it is measured.", totals.device_ns);
-	seconds(out, "throttled_seconds_total",
+	ob_metrics_seconds(out, "throttled_seconds_total",
 		"How long launches were held back for a share or a priority.", totals.throttled_ns);
-	counter(out, "limit_refusals_total", "Calls refused by a limit.", totals.refusals);
+	ob_metrics_counter(
+		out, "limit_refusals_total", "Calls refused by a limit.", totals.refusals);
 	cache(out, &super->cache, &totals);
 	devices(out, &load);
 	sessions(out, &load);
@@ -247,8 +188,7 @@ static enum MHD_Result answer(void *user, struct MHD_Connection *connection, con
 		result = respond(connection, MHD_HTTP_NOT_FOUND, "text/plain", &body);
 	} else {
 		text_make(user, &body);
-		result = respond(
-			connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", &body);
+		result = respond(connection, MHD_HTTP_OK, OB_METRICS_TYPE, &body);
 	}
 	ob_buf_fini(&body);
 	return result;

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "loadbalancer/dashboard/reply.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "base/json.h"
+
+#define BLOCK 65536u /* bytes that the library asks of a blob at a time */
+
+static const char *const headers[][2] = {
+	{ "Content-Security-Policy",
+		"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+		"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'" },
+	{ "X-Content-Type-Options", "nosniff" },
+	{ "X-Frame-Options", "DENY" },
+	{ "Referrer-Policy", "no-referrer" },
+	{ "Cross-Origin-Opener-Policy", "same-origin" },
+	{ "Cross-Origin-Resource-Policy", "same-origin" },
+};
+
+enum MHD_Result obl_reply_send(
+	struct MHD_Connection *connection, unsigned status, struct MHD_Response *response)
+{
+	enum MHD_Result result;
+
+	if (!response)
+		return MHD_NO;
+	for (unsigned i = 0; i < sizeof headers / sizeof *headers; i++)
+		MHD_add_response_header(response, headers[i][0], headers[i][1]);
+	result = MHD_queue_response(connection, status, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+enum MHD_Result obl_reply_text(
+	struct MHD_Connection *connection, const char *type, const void *text, size_t size)
+{
+	struct MHD_Response *response = MHD_create_response_from_buffer(
+		size, (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+
+	if (response) {
+		MHD_add_response_header(response, "Content-Type", type);
+		MHD_add_response_header(response, "Cache-Control", "no-store");
+	}
+	return obl_reply_send(connection, MHD_HTTP_OK, response);
+}
+
+/* ---- errors ---- */
+
+static struct MHD_Response *error_make(unsigned status, const char *text, const char *hint)
+{
+	struct MHD_Response *response = NULL;
+	struct ob_json json;
+	char *body = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&body, &size);
+
+	if (!file)
+		return NULL;
+	ob_json_begin(&json, file, OB_JSON_COMPACT);
+	ob_json_object(&json, NULL);
+	ob_json_uint(&json, "schema", 1);
+	ob_json_object(&json, "error");
+	ob_json_uint(&json, "code", status);
+	ob_json_text(&json, "text", text);
+	ob_json_text(&json, "hint", hint);
+	ob_json_end(&json);
+	ob_json_end(&json);
+	fputc('\n', file);
+	if (fclose(file) == 0)
+		response = MHD_create_response_from_buffer(size, body, MHD_RESPMEM_MUST_COPY);
+	free(body);
+	return response;
+}
+
+enum MHD_Result obl_reply_error(struct MHD_Connection *connection, unsigned status,
+	const char *text, const char *hint, const char *allow)
+{
+	struct MHD_Response *response = error_make(status, text, hint);
+
+	if (!response)
+		return MHD_NO;
+	MHD_add_response_header(response, "Content-Type", OBL_TYPE_JSON);
+	MHD_add_response_header(response, "Cache-Control", "no-store");
+	if (allow)
+		MHD_add_response_header(response, "Allow", allow);
+	if (status == MHD_HTTP_UNAUTHORIZED)
+		MHD_add_response_header(response, "WWW-Authenticate", "Bearer realm=\"Outboard\"");
+	if (status == MHD_HTTP_SERVICE_UNAVAILABLE || status == MHD_HTTP_TOO_MANY_REQUESTS)
+		MHD_add_response_header(response, "Retry-After", "5");
+	return obl_reply_send(connection, status, response);
+}
+
+/* ---- documents and files ---- */
+
+static bool unchanged(struct MHD_Connection *connection, const char *tag)
+{
+	const char *known =
+		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "If-None-Match");
+
+	return known && strcmp(known, tag) == 0;
+}
+
+static ssize_t blob_read(void *user, uint64_t at, char *to, size_t max)
+{
+	const struct obl_blob *blob = user;
+	size_t n;
+
+	if (at >= blob->size)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	n = blob->size - (size_t)at < max ? blob->size - (size_t)at : max;
+	memcpy(to, blob->data + at, n);
+	return (ssize_t)n;
+}
+
+static void blob_done(void *user)
+{
+	obl_blob_unref(user);
+}
+
+enum MHD_Result obl_reply_blob(struct MHD_Connection *connection, struct obl_blob *blob)
+{
+	struct MHD_Response *response;
+	unsigned status = MHD_HTTP_OK;
+	char tag[24];
+
+	if (!blob)
+		return obl_reply_error(connection, MHD_HTTP_INTERNAL_SERVER_ERROR,
+			"the balancer is out of memory", "try again; see the balancer's log", NULL);
+	snprintf(tag, sizeof tag, "\"%016llx\"", (unsigned long long)blob->hash);
+	if (unchanged(connection, tag)) {
+		obl_blob_unref(blob);
+		status = MHD_HTTP_NOT_MODIFIED;
+		response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+	} else {
+		response = MHD_create_response_from_callback(
+			blob->size, BLOCK, blob_read, blob, blob_done);
+		if (!response)
+			obl_blob_unref(blob);
+	}
+	if (response) {
+		MHD_add_response_header(response, "Content-Type", OBL_TYPE_JSON);
+		MHD_add_response_header(response, "Cache-Control", "private, no-cache");
+		MHD_add_response_header(response, "ETag", tag);
+	}
+	return obl_reply_send(connection, status, response);
+}
+
+enum MHD_Result obl_reply_asset(struct MHD_Connection *connection, const struct obl_asset *asset)
+{
+	bool same = unchanged(connection, asset->tag);
+	struct MHD_Response *response = MHD_create_response_from_buffer(
+		same ? 0 : asset->size, (void *)(uintptr_t)asset->data, MHD_RESPMEM_PERSISTENT);
+
+	if (response) {
+		MHD_add_response_header(response, "Content-Type", asset->type);
+		MHD_add_response_header(response, "Cache-Control", "no-cache");
+		MHD_add_response_header(response, "ETag", asset->tag);
+	}
+	return obl_reply_send(connection, same ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, response);
+}

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""The dashboard of a real balancer with two invented GPU servers: documents, commands that arrive at
+the servers, scopes, history, and metrics that promtool accepts. All metrics that the alert rules
+and the Grafana dashboard name are exported; a real Prometheus scrapes the balancer and evaluates
+the rules, where one is installed.
+
+    dashboard_balancer.py OUTBOARD_BALANCER OUTBOARD SOURCE
+"""
+import contextlib
+import json
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+sys.path.append(sys.path[0] + '/../lib')
+import waiting
+from dashboard_pool import Stream, ask, command
+from outboard_test import check, finish
+from pool_peers import CORDON, DRAIN, GIB, GRANT, KILL, REFUSED, Balancer, Client, Member  # noqa: E402
+
+BALANCER, OUTBOARD, SOURCE = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+NAMES = re.compile(r'\boutboard_[a-z_]+')
+
+
+class Warm(Member):
+    """A server that reports temperatures and power. Device 0 is hot."""
+
+    def load(self):
+        load = super().load()
+        for i, device in enumerate(load['devices']):
+            device['used'] = self.memory // 4
+            device['facts'] = {'temperature': 60 if i else 91, 'power': 350000, 'use_gpu': 70}
+        return load
+
+
+def token(folder, name, scope):
+    made = subprocess.run([OUTBOARD, 'token', 'create', '--file', f'{folder}/tokens', '--name', name, '--scope', scope], capture_output=True, text=True)
+    found = re.search(r'obt_\w+', made.stdout)
+    if not found:
+        raise SystemExit(f'no token was made: {made.stdout}{made.stderr}')
+    return found.group()
+
+
+def documents(port, tokens, members):
+    def all_ready():
+        servers = ask(port, '/api/v1/servers', token=tokens['look']).json()['servers']
+        return len(servers) == 2 and all(s['state'] == 'ready' for s in servers)
+    check('the servers are in the document', waiting.until(all_ready))
+    gpus = ask(port, '/api/v1/gpus', token=tokens['look']).json()['gpus']
+    check('their GPUs too', len(gpus) == 6 and {g['celsius'] for g in gpus} == {60, 91} and all(g['milliwatts'] == 350000 for g in gpus), gpus)
+    check('no token', ask(port, '/api/v1/fleet').status == 401)
+    check('a server\'s token may not look', ask(port, '/api/v1/fleet', token=tokens['serve']).status == 401)
+    caller = ask(port, '/api/v1/caller', token=tokens['admin']).json()
+    check('an admin', caller['may_command'] and caller['sees_all'] and caller['scope'] == 'admin', caller)
+    check('a user', ask(port, '/api/v1/caller', token=tokens['use']).json() == {'schema': 1, 'tenant': 'vision', 'scope': 'use', 'sees_all': False, 'may_command': False})
+    check('members are registered', all(m.registered for m in members))
+
+
+def sessions(port, url, tokens, members):
+    """Returns the reservation's id, as text."""
+    with Client(url, tokens['use']) as client:
+        grant = client.grant(memory=4 * GIB, gpus=1)
+        check('a reservation is granted', grant['type'] == GRANT, grant)
+        check('one is refused', client.grant(gpus=60)['type'] == REFUSED)
+    member = next(m for m in members if m.name == grant['parts'][0]['server'])
+    member.claim(grant['id'])
+
+    def running():
+        listed = ask(port, '/api/v1/sessions', token=tokens['use']).json()['reservations']
+        return listed and listed[0]['parts'][0]['state'] == 'running' and listed[0]
+    listed = waiting.until(running)
+    check('it is running', listed and listed['id'] == grant['id'].hex() and listed['tenant'] == 'vision', listed)
+    other = ask(port, '/api/v1/sessions', token=tokens['other']).json()
+    check('another tenant does not see it', other['reservations'] == [] and other['other_reservations'] == 1, other)
+    return grant['id'], member
+
+
+def commands(port, tokens, members, reservation, owner):
+    stream = Stream(port, tokens['look'])
+    stream.until('servers', lambda doc: True)
+    check('a user may not command', command(port, 'servers/gpu-a/cordon', tokens['use']).status == 403)
+    done = command(port, 'servers/gpu-a/cordon', tokens['admin'])
+    check('cordon', done.status == 200, done.body)
+    stream.until('servers', lambda doc: any(s['name'] == 'gpu-a' and s['state'] == 'cordoned' for s in doc['servers']))
+    event = stream.until('events', lambda doc: any(e['kind'] == 'cordoned' for e in doc['events']))
+    check('the event says who', any('operator' in e['text'] for e in event['events'] if e['kind'] == 'cordoned'), event)
+    a = members[0]
+    check('the server is told', waiting.until(lambda: any(o['kind'] == CORDON and o['number'] == 1 for o in list(a.orders))), a.orders)
+    check('uncordon', command(port, 'servers/gpu-a/uncordon', tokens['admin']).status == 200)
+    check('drain', command(port, 'servers/gpu-a/drain', tokens['admin'], '{"grace_s": 90}').status == 200)
+    check('with its time', waiting.until(lambda: any(o['kind'] == DRAIN and 60000 < o['number'] <= 90000 for o in list(a.orders))), a.orders)
+    command(port, 'servers/gpu-a/uncordon', tokens['admin'])
+    check('no such server', 'no server of this name' in command(port, 'servers/gpu-x/cordon', tokens['admin']).error())
+    killed = command(port, f'sessions/{reservation.hex()}/kill', tokens['admin'])
+    check('kill', killed.status == 200 and waiting.until(lambda: owner.got(KILL, reservation)), (killed.body, owner.orders))
+    stream.close()
+
+
+def exported(port, tokens):
+    """Returns the names of the metrics, and checks the text with promtool."""
+    text = ask(port, '/metrics', token=tokens['look']).body.decode()
+    if promtool := shutil.which('promtool'):
+        said = subprocess.run([promtool, 'check', 'metrics'], input=text, capture_output=True, text=True)
+        wrong = [line for line in said.stderr.splitlines() if line and 'camelCase' not in line]  # modelName: dcgm-exporter's label
+        check('promtool finds nothing wrong with the metrics', not wrong, wrong)
+    for line in ('outboard_pool_servers{state="ready"} 2', 'outboard_pool_placement_total{result="granted",reason="none"} 1',
+                 'outboard_pool_placement_total{result="refused",reason="capacity"} 1', 'outboard_pool_registry_usable 1', 'outboard_pool_placement_duration_seconds_count 1',
+                 'outboard_pool_tenant_gpus{tenant="vision"} 1'):
+        check(f'metrics: {line}', line + '\n' in text, text)
+    names = set()
+    for line in text.splitlines():
+        if line.startswith('# TYPE '):
+            _, _, name, kind = line.split()
+            names |= {name} | ({name + suffix for suffix in ('_bucket', '_sum', '_count')} if kind == 'histogram' else set())
+    return names
+
+
+def expressions(value):
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key in ('expr', 'query') and isinstance(inner, str):
+                yield inner
+            yield from expressions(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from expressions(inner)
+
+
+def deployed(names):
+    rules = (SOURCE / 'deploy/prometheus/outboard.rules.yml').read_text()
+    board = json.loads((SOURCE / 'deploy/grafana/outboard.json').read_text())
+    in_rules = {n for line in rules.splitlines() if 'expr:' in line for n in NAMES.findall(line)}
+    in_board = {n for text in expressions(board) for n in NAMES.findall(text)}
+    check('metrics of the alert rules are exported', len(in_rules) > 8 and in_rules <= names, in_rules - names)
+    check('metrics of the Grafana dashboard are exported', len(in_board) > 15 and in_board <= names, in_board - names)
+    ids = [panel['id'] for panel in board['panels']]
+    check('panels have different ids', len(ids) == len(set(ids)))
+    documented = set(re.findall(r'`(outboard_pool_\w+)`', (SOURCE / 'docs/DASHBOARD.md').read_text()))
+    base = {n for n in names if n.startswith('outboard_pool_') and not (n.endswith(('_bucket', '_sum', '_count')))}
+    check('all metrics are documented', base == documented, base ^ documented)
+
+
+def promtool(folder):
+    tool = shutil.which('promtool')
+    if not tool:
+        print('no promtool: the rules were not checked')
+        return
+    rules = SOURCE / 'deploy/prometheus/outboard.rules.yml'
+    for what, args in {'check rules': [rules], 'test rules': [SOURCE / 'deploy/prometheus/outboard.rules.test.yml'],
+                       'check config': ['--syntax-only', SOURCE / 'deploy/prometheus/scrape.yml']}.items():
+        done = subprocess.run([tool, *what.split(), *args], capture_output=True, text=True, cwd=folder)
+        check(f'promtool {what}', done.returncode == 0, done.stdout + done.stderr)
+
+
+def prometheus(folder, port, tokens):
+    """A real Prometheus scrapes the balancer with a token and has the alert of the hot GPUs."""
+    program = shutil.which('prometheus')
+    if not program:
+        print('no prometheus: nothing was scraped')
+        return
+    pathlib.Path(folder, 'token').write_text(tokens['look'])
+    config = pathlib.Path(folder, 'prometheus.yml')
+    config.write_text(f"global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: ['{SOURCE / 'deploy/prometheus/outboard.rules.yml'}']\n"
+                      f"scrape_configs: [{{job_name: outboard-balancer, authorization: {{credentials_file: '{folder}/token'}}, static_configs: [{{targets: ['127.0.0.1:{port}']}}]}}]\n")
+    with socket.create_server(('127.0.0.1', 0)) as free:
+        listen = free.getsockname()[1]
+    process = subprocess.Popen([program, f'--config.file={config}', f'--storage.tsdb.path={folder}/data', f'--web.listen-address=127.0.0.1:{listen}', '--log.level=error'])
+
+    def api(path):
+        with contextlib.suppress(OSError, ValueError), urllib.request.urlopen(f'http://127.0.0.1:{listen}/api/v1/{path}', timeout=10) as answer:
+            return json.load(answer)['data']
+        return None
+
+    def scraped():
+        got = api('query?query=outboard_pool_servers')
+        return got and {r['metric']['state']: r['value'][1] for r in got['result']}.get('ready') == '2'
+
+    def alerts():
+        got = api('alerts')
+        hot = [a for a in got['alerts'] if a['labels']['alertname'] == 'OutboardGpuHot'] if got else []
+        return len(hot) == 2 and hot
+    try:
+        check('Prometheus scrapes the balancer', waiting.until(scraped))
+        hot = waiting.until(alerts)
+        check('and has an alert for each hot GPU', hot and {a['labels']['hostname'] for a in hot} == {'gpu-a', 'gpu-b'} and {a['state'] for a in hot} <= {'pending', 'firing'}, api('alerts'))
+        groups = api('rules')['groups']
+        check('no rule fails', all(rule['health'] == 'ok' for group in groups for rule in group['rules']), groups)
+    finally:
+        process.terminate()
+        process.wait(waiting.LONG)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        tokens = {key: token(folder, name, scope) for key, name, scope in (('admin', 'operator/desk', 'admin'), ('look', 'wall', 'look'), ('use', 'vision/maria', 'use'), ('other', 'physics', 'use'), ('serve', 'rack', 'serve'))}
+        with Balancer(BALANCER, 'b1', '--tokens', f'{folder}/tokens', '--http', 'tcp://127.0.0.1:0') as balancer:
+            port = int(balancer.line(r'dashboard and metrics at http://127\.0\.0\.1:(\d+)/').group(1))
+            members = [Warm(name, balancer.url, gpus=3, token=tokens['serve']) for name in ('gpu-a', 'gpu-b')]
+            documents(port, tokens, members)
+            reservation, owner = sessions(port, balancer.url, tokens, members)
+            deployed(exported(port, tokens))
+            promtool(folder)
+            prometheus(folder, port, tokens)
+            commands(port, tokens, members, reservation, owner)
+            last = Stream(port, tokens['look'])
+            wrong = [ask(port, '/api/v1/info', token='obt_00000000_' + '0' * 64) for _ in range(8)]
+            check('guessing tokens gets slower', wrong[0].status == 401 and wrong[-1].status == 429 and 'too many wrong tokens from this address' in wrong[-1].error(), wrong[-1].body)
+            for member in members:
+                member.close()
+        last.close()
+        check('the balancer ended in order', balancer.process.returncode == 0, balancer.process.returncode)
+    finish()
+
+
+main()

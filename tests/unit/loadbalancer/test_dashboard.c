@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * The parts of the dashboard's HTTP server that need no socket: checks of requests, history,
+ * documents, metrics.
+ */
+#include "base/clock.h"
+#include "loadbalancer/dashboard/documents.h"
+#include "loadbalancer/dashboard/exposition.h"
+#include "loadbalancer/dashboard/history.h"
+#include "loadbalancer/dashboard/headers.h"
+#include "tests/test.h"
+
+/* ---- requests ---- */
+
+TEST(a_token_is_taken_from_a_bearer_header_only)
+{
+	CHECK_STR(obl_web_token_text("Bearer abc"), "abc");
+	CHECK_STR(obl_web_token_text("bearer  abc"), "abc");
+	CHECK(!obl_web_token_text(NULL));
+	CHECK(!obl_web_token_text(""));
+	CHECK(!obl_web_token_text("Bearer"));
+	CHECK(!obl_web_token_text("Bearer "));
+	CHECK(!obl_web_token_text("Basic abc"));
+}
+
+TEST(hosts_of_this_machine)
+{
+	char own[256] = "", long_name[400];
+
+	gethostname(own, sizeof own - 1);
+	CHECK(obl_web_host_own("localhost"));
+	CHECK(obl_web_host_own("LOCALHOST:14980"));
+	CHECK(obl_web_host_own("127.0.0.1:14980"));
+	CHECK(obl_web_host_own("[::1]:14980"));
+	CHECK(obl_web_host_own(own));
+	CHECK(!obl_web_host_own(NULL));
+	CHECK(!obl_web_host_own(""));
+	CHECK(!obl_web_host_own("evil.example"));
+	CHECK(!obl_web_host_own("127.0.0.1.evil.example"));
+	CHECK(!obl_web_host_own("[::1"
+				".evil]"));
+	memset(long_name, 'a', sizeof long_name - 1);
+	long_name[sizeof long_name - 1] = 0;
+	CHECK(!obl_web_host_own(long_name));
+}
+
+TEST(origins)
+{
+	CHECK(obl_web_origin_own(NULL, "a:1"));
+	CHECK(obl_web_origin_own("http://a:1", "a:1"));
+	CHECK(obl_web_origin_own("https://A:1", "a:1"));
+	CHECK(!obl_web_origin_own("http://b:1", "a:1"));
+	CHECK(!obl_web_origin_own("http://a:12", "a:1"));
+	CHECK(!obl_web_origin_own("null", "a:1"));
+	CHECK(!obl_web_origin_own("http://a:1", NULL));
+}
+
+TEST(commands_of_paths)
+{
+	struct obl_web_order order;
+	char path[128] = "/api/v1/servers/";
+
+	CHECK(obl_web_order_find("/api/v1/servers/node-1.b_2/cordon", &order));
+	CHECK_STR(order.verb, "cordon");
+	CHECK_STR(order.target, "node-1.b_2");
+	CHECK(obl_web_order_find("/api/v1/servers/a/uncordon", &order));
+	CHECK_STR(order.verb, "uncordon");
+	CHECK(obl_web_order_find("/api/v1/sessions/0a1b/kill", &order));
+	CHECK_STR(order.verb, "kill");
+	CHECK(!obl_web_order_find("/api/v1/servers//cordon", &order));
+	CHECK(!obl_web_order_find("/api/v1/servers/cordon", &order));
+	CHECK(!obl_web_order_find("/api/v1/servers/a/kill", &order));
+	CHECK(!obl_web_order_find("/api/v1/sessions/a/drain", &order));
+	CHECK(!obl_web_order_find("/api/v1/servers/a/cordon/", &order));
+	CHECK(!obl_web_order_find("/api/v1/servers/../cordon", &order));
+	CHECK(!obl_web_order_find("/api/v1/servers/a b/cordon", &order));
+	CHECK(!obl_web_order_find("/api/v1/servers/a\n/cordon", &order));
+	CHECK(!obl_web_order_find("/api/v2/servers/a/cordon", &order));
+	/* the longest name, and one more */
+	memset(path + 16, 'n', OBP_POOL_NAME_MAX - 1);
+	strcpy(path + 16 + OBP_POOL_NAME_MAX - 1, "/cordon");
+	CHECK(obl_web_order_find(path, &order));
+	memset(path + 16, 'n', OBP_POOL_NAME_MAX);
+	strcpy(path + 16 + OBP_POOL_NAME_MAX, "/cordon");
+	CHECK(!obl_web_order_find(path, &order));
+}
+
+static bool body(const char *verb, const char *text, struct obl_web_order *order)
+{
+	struct ob_cause cause = { 0 };
+
+	*order = (struct obl_web_order){ .verb = verb };
+	if (!obl_web_body_read(text, strlen(text), order, &cause))
+		return true;
+	CHECK(cause.text[0]);
+	return false;
+}
+
+TEST(bodies_of_commands)
+{
+	struct obl_web_order order;
+
+	CHECK(body("cordon", "", &order));
+	CHECK(body("cordon", "{}", &order));
+	CHECK(body("drain", "{\"grace_s\": 300}", &order));
+	CHECK_STR(order.argument, "300");
+	CHECK(body("drain", "{\"grace_s\": 86400}", &order));
+	CHECK(!body("drain", "{\"grace_s\": 86401}", &order));
+	CHECK(!body("drain", "{\"grace_s\": -1}", &order));
+	CHECK(!body("drain", "{\"grace_s\": 1.5}", &order));
+	CHECK(!body("drain", "{\"grace_s\": \"1\"}", &order));
+	CHECK(!body("drain", "{\"grace_s\": 1, \"grace_s\": 2}", &order));
+	CHECK(!body("cordon", "{\"grace_s\": 1}", &order));
+	CHECK(!body("cordon", "{\"x\": 1}", &order));
+	CHECK(!body("cordon", "[]", &order));
+	CHECK(!body("cordon", "{", &order));
+	CHECK(!body("cordon", "\xff\xfe", &order));
+}
+
+TEST(lists_of_gpus)
+{
+	static const char one[] = "GPU-01234567-89ab-cdef-0123-456789abcdef";
+	char list[4 * sizeof one];
+	uint8_t uuids[2][16];
+
+	CHECK_INT(obl_web_gpus_read(NULL, uuids, 2), 0);
+	CHECK_INT(obl_web_gpus_read("", uuids, 2), 0);
+	CHECK_INT(obl_web_gpus_read(one, uuids, 2), 1);
+	CHECK_INT(uuids[0][7], 0xef);
+	snprintf(list, sizeof list, "%s,%s", one, one);
+	CHECK_INT(obl_web_gpus_read(list, uuids, 2), 2);
+	snprintf(list, sizeof list, "%s,%s,%s", one, one, one);
+	CHECK_INT(obl_web_gpus_read(list, uuids, 2), 3);
+	CHECK_INT(obl_web_gpus_read("GPU-0", uuids, 2), 3);
+	CHECK_INT(obl_web_gpus_read(",", uuids, 2), 3);
+}
+
+/* ---- a source of one or more GPUs ---- */
+
+static struct {
+	struct obl_seen_gpu gpu[3];
+	unsigned n;
+	unsigned documents; /* made */
+} pool;
+
+static void gpus(void *user, void (*each)(void *to, const struct obl_seen_gpu *gpu), void *to)
+{
+	(void)user;
+	for (unsigned i = 0; i < pool.n; i++)
+		each(to, &pool.gpu[i]);
+}
+
+static void servers(
+	void *user, void (*each)(void *to, const struct obl_seen_server *server), void *to)
+{
+	(void)user;
+	each(to,
+		&(struct obl_seen_server){
+			.name = "a\"b", .beat_ns = 1500 * OB_MS, .sessions = 4 });
+	each(to,
+		&(struct obl_seen_server){
+			.name = "gone", .state = OBL_SEEN_SILENT, .beat_ns = UINT64_MAX });
+}
+
+static void tenants(
+	void *user, void (*each)(void *to, const struct obl_seen_tenant *tenant), void *to)
+{
+	(void)user;
+	each(to,
+		&(struct obl_seen_tenant){
+			.name = "t", .reservations = 3, .claimed = 2, .gpus = 5, .waiting = 1 });
+}
+
+static void seen(void *user, struct obl_seen *ret)
+{
+	static struct obl_counts counts = { .placed[OBL_PLACED_REFUSED][OBL_BECAUSE_DENIED] = 7 };
+
+	(void)user;
+	*ret = (struct obl_seen){ .balancer = "b", .usable = true, .counts = &counts };
+}
+
+static void refresh(void *user)
+{
+	(void)user;
+}
+
+static bool document(void *user, const struct obl_caller *caller, const char *what, uint64_t since,
+	char **ret_text, size_t *ret_size)
+{
+	(void)user;
+	pool.documents++;
+	*ret_text = malloc(128);
+	CHECK(*ret_text);
+	*ret_size = (size_t)snprintf(*ret_text, 128,
+		"{\"schema\":1,\"time_ms\":%u,\"what\":\"%s %s %d %u\"}", pool.documents, what,
+		caller->tenant, caller->all, (unsigned)since);
+	return true;
+}
+
+static const struct obl_source source = { .document = document,
+	.seen = seen,
+	.refresh = refresh,
+	.servers = servers,
+	.gpus = gpus,
+	.tenants = tenants };
+
+static void pool_fill(void)
+{
+	pool.n = 1;
+	pool.gpu[0] = (struct obl_seen_gpu){ .server = "node-1",
+		.model = "NVIDIA H100",
+		.index = 3,
+		.uuid = { 0xab, [15] = 1 },
+		.total = 1000,
+		.reserved = 400,
+		.used = 250,
+		.sharers = 2,
+		.busy = 500,
+		.celsius = 60,
+		.milliwatts = 300000,
+		.known = 1u << OBL_READ_USED | 1u << OBL_READ_BUSY | 1u << OBL_READ_CELSIUS |
+			1u << OBL_READ_POWER };
+}
+
+/* ---- history ---- */
+
+static bool history_has(const struct obl_history *history, unsigned n, const char *words)
+{
+	size_t size;
+	char *text;
+	bool has;
+
+	CHECK(obl_history_document(
+		history, (const uint8_t(*)[16])pool.gpu[0].uuid, n, &text, &size));
+	CHECK(strlen(text) == size);
+	has = strstr(text, words) != NULL;
+	free(text);
+	return has;
+}
+
+TEST(a_point_is_a_mean_and_the_highest_temperature)
+{
+	struct obl_history history;
+
+	pool_fill();
+	obl_history_init(&history, 0);
+	CHECK(history_has(&history, 1, "\"gpus\":{}"));
+	for (unsigned i = 0; i < OBL_HISTORY_LOOKS; i++) {
+		pool.gpu[0].busy = i % 2 ? 1000 : 0;
+		pool.gpu[0].celsius = 60 + i;
+		obl_history_look(&history, &source);
+	}
+	CHECK(history_has(&history, 1,
+		"\"step_s\":30,\"gpus\":{\"GPU-ab000000-0000-0000-0000-000000000001\":{"
+		"\"utilization\":[0.500],\"memory\":[0.250],\"power\":[300],\"temperature\":[65]}"
+		"}"));
+	CHECK(history_has(&history, 0,
+		"\"pool\":{\"utilization\":[0.500],\"memory\":[0.250],\"power\":[300],"
+		"\"temperature\":[65]}"));
+	obl_history_fini(&history);
+}
+
+TEST(what_is_not_reported_is_null)
+{
+	struct obl_history history;
+
+	pool_fill();
+	pool.gpu[0].known = 0;
+	obl_history_init(&history, 0);
+	for (unsigned i = 0; i < OBL_HISTORY_LOOKS; i++)
+		obl_history_look(&history, &source);
+	CHECK(history_has(&history, 1,
+		"{\"utilization\":[null],\"memory\":[null],\"power\":[null],\"temperature\":[null]"
+		"}"));
+	obl_history_fini(&history);
+}
+
+TEST(the_ring_keeps_an_hour_and_forgets_gpus_that_are_gone)
+{
+	struct obl_history history;
+
+	pool_fill();
+	pool.n = 3; /* in another order than that of their UUIDs */
+	pool.gpu[1] = pool.gpu[2] = pool.gpu[0];
+	pool.gpu[1].uuid[0] = 0x01;
+	pool.gpu[2].uuid[0] = 0xff;
+	obl_history_init(&history, 0);
+	for (unsigned i = 0; i < OBL_HISTORY_LOOKS * (OBL_HISTORY_POINTS + 2); i++) {
+		pool.gpu[0].busy = i < OBL_HISTORY_LOOKS * 2 ? 900 : 100;
+		obl_history_look(&history, &source);
+	}
+	CHECK_INT(history.n, 3);
+	CHECK(!history_has(&history, 1, "0.900"));
+	CHECK(history_has(&history, 1, "0.100]"));
+	pool.n = 0;
+	for (unsigned i = 0; i < OBL_HISTORY_LOOKS * (OBL_HISTORY_POINTS - 1); i++)
+		obl_history_look(&history, &source);
+	CHECK_INT(history.n, 3);
+	for (unsigned i = 0; i < OBL_HISTORY_LOOKS; i++)
+		obl_history_look(&history, &source);
+	CHECK_INT(history.n, 0);
+	obl_history_fini(&history);
+}
+
+/* ---- documents ---- */
+
+static const struct obl_caller all = { .all = true, .tenant = "x" };
+static const struct obl_caller one = { .tenant = "one" }, two = { .tenant = "two" };
+
+static struct obl_blob *get(struct obl_documents *documents, const struct obl_caller *caller,
+	const char *what, uint64_t since, uint64_t now)
+{
+	struct obl_blob *blob =
+		obl_documents_get(documents, caller, obl_document_kind(what), since, now);
+
+	CHECK(blob);
+	return blob;
+}
+
+TEST(documents_are_shared_by_those_who_see_the_same)
+{
+	const uint64_t later = 2 * OB_SECOND;
+	struct obl_documents documents;
+	struct obl_blob *a, *b, *c;
+
+	pool.documents = 0;
+	obl_documents_init(&documents, &source);
+	a = get(&documents, &one, "gpus", 0, 1);
+	b = get(&documents, &one, "gpus", 0, 2);
+	CHECK(a == b);
+	c = get(&documents, &two, "gpus", 0, 2);
+	CHECK(c != a && pool.documents == 2);
+	obl_blob_unref(c);
+	c = get(&documents, &all, "gpus", 0, 2);
+	CHECK(c != a && pool.documents == 3);
+	obl_blob_unref(c);
+	c = get(&documents, &one, "gpus", 0, later);
+	/* another document, with the same hash although its time is another */
+	CHECK(c != a && c->hash == a->hash && strcmp(c->data, a->data) != 0 && pool.documents == 4);
+	obl_blob_unref(c);
+	c = get(&documents, &one, "events", 5, later);
+	CHECK(strstr(c->data, "\"events one 0 5\""));
+	obl_blob_unref(c);
+	obl_documents_forget(&documents);
+	/* still the readers' */
+	CHECK(strstr(a->data, "\"gpus one 0 0\""));
+	obl_blob_unref(a);
+	obl_blob_unref(b);
+	obl_documents_fini(&documents);
+}
+
+TEST(more_documents_than_are_kept)
+{
+	struct obl_documents documents;
+	struct obl_caller caller = { 0 };
+
+	obl_documents_init(&documents, &source);
+	for (unsigned i = 0; i < 3 * OBL_DOCUMENTS_KEPT; i++) {
+		snprintf(caller.tenant, sizeof caller.tenant, "t%u", i);
+		obl_blob_unref(get(&documents, &caller, "info", 0, 1 + i));
+	}
+	pool.documents = 0;
+	obl_blob_unref(get(&documents, &caller, "info", 0, 100));
+	CHECK_INT(pool.documents, 0);
+	obl_documents_fini(&documents);
+	CHECK_INT(obl_document_kind("nothing"), OBL_DOCUMENT_KINDS);
+}
+
+/* ---- metrics ---- */
+
+TEST(metrics_of_a_pool)
+{
+	static const char *const lines[] = {
+		"outboard_pool_servers{state=\"ready\"} 1\n",
+		"outboard_pool_servers{state=\"silent\"} 1\n",
+		"outboard_pool_server_heartbeat_age_seconds{server=\"a\\\"b\"} 1.5\n",
+		"outboard_pool_server_up{server=\"gone\"} 0\n",
+		"outboard_pool_gpu_memory_bytes{gpu=\"3\","
+		"UUID=\"GPU-ab000000-0000-0000-0000-000000000001\",modelName=\"NVIDIA H100\","
+		"hostname=\"node-1\"} 1000\n",
+		"hostname=\"node-1\"} 0.5\n",
+		"outboard_pool_sessions{tenant=\"t\",state=\"starting\"} 1\n",
+		"outboard_pool_queue_length{tenant=\"t\"} 1\n",
+		"outboard_pool_placement_total{result=\"refused\",reason=\"denied\"} 7\n",
+		"outboard_pool_placement_total{result=\"failed\",reason=\"none\"} 0\n",
+		"outboard_pool_registry_usable 1\n",
+	};
+	struct ob_buf out;
+
+	pool_fill();
+	ob_buf_init(&out, OBL_EXPOSITION_MAX);
+	obl_exposition_write(&source, &out);
+	CHECK(ob_buf_append(&out, "", 1));
+	for (unsigned i = 0; i < sizeof lines / sizeof *lines; i++)
+		CHECK_STR(
+			strstr((char *)out.data, lines[i]) ? lines[i] : (char *)out.data, lines[i]);
+	/* a server that was never heard has no age */
+	CHECK(!strstr((char *)out.data, "age_seconds{server=\"gone\""));
+	ob_buf_fini(&out);
+}
+
+int main(int argc, char **argv)
+{
+	return test_main(argc, argv);
+}
