@@ -114,7 +114,7 @@ def lingers(balancer, server):
     low = balancer.ticket(NAME, device, priority=1, share=250000)
     with program(server, low) as a:
         a.do('kernel 0')
-        found = balancer.beat(NAME, lambda beat: any(s.get('priority') == 0 and s.get('share') == 250000 for s in beat['load'].get('sessions_list', beat['load'].get('listed', []))))
+        found = balancer.beat(NAME, lambda beat: any(s.get('priority') == 0 and s.get('share') == 250000 for s in beat['load'].get('listed', [])))
         check('priority and share are those of the ticket', found, balancer.last(NAME)['load'])
 
 

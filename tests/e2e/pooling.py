@@ -180,6 +180,12 @@ class Program:
         """Returns what the program wrote to stderr."""
         return self.process.communicate(timeout=waiting.LONG)[1]
 
+    @staticmethod
+    def of(outboard, program, server, ticket, line):
+        """What one line prints."""
+        with Program(outboard, program, server.url, ticket) as p:
+            return p.do(line)
+
     def kill(self):
         self.process.kill()
         return self.end()
