@@ -45,7 +45,8 @@ TEST(hello_goes_around)
 
 TEST(a_ticket_fits_and_no_more)
 {
-	out = (struct obp_message){ .type = OBP_MSG_HELLO, .hello = { .ticket_size = OBP_HELLO_TICKET } };
+	out = (struct obp_message){ .type = OBP_MSG_HELLO,
+		.hello = { .ticket_size = OBP_HELLO_TICKET } };
 	memset(out.hello.ticket, 0x5a, sizeof out.hello.ticket);
 	CHECK_INT(round_trip(0), OB_ERR_NONE);
 	CHECK_INT(in.hello.ticket_size, OBP_HELLO_TICKET);

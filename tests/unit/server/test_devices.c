@@ -70,8 +70,7 @@ static CUresult tell_device(CUdevice *device)
 
 static CUresult tell_prop(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
 {
-	prop->location =
-		(CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)handle };
+	prop->location = (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)handle };
 	return CUDA_SUCCESS;
 }
 
@@ -166,9 +165,12 @@ TEST(other_numbers_never_reach_the_driver)
 	calls = 0;
 	for (size_t i = 0; i < ob_count(others); i++) {
 		CHECK_INT(layer.cuDeviceGetName(NULL, 0, others[i]), CUDA_ERROR_INVALID_DEVICE);
-		CHECK_INT(layer.cuDevicePrimaryCtxRetain(NULL, others[i]), CUDA_ERROR_INVALID_DEVICE);
-		CHECK_INT(layer.cuDeviceCanAccessPeer(&can, 0, others[i]), CUDA_ERROR_INVALID_DEVICE);
-		CHECK_INT(layer.cuDeviceCanAccessPeer(&can, others[i], 0), CUDA_ERROR_INVALID_DEVICE);
+		CHECK_INT(
+			layer.cuDevicePrimaryCtxRetain(NULL, others[i]), CUDA_ERROR_INVALID_DEVICE);
+		CHECK_INT(
+			layer.cuDeviceCanAccessPeer(&can, 0, others[i]), CUDA_ERROR_INVALID_DEVICE);
+		CHECK_INT(
+			layer.cuDeviceCanAccessPeer(&can, others[i], 0), CUDA_ERROR_INVALID_DEVICE);
 		prop.location.id = others[i];
 		CHECK_INT(layer.cuMemCreate(NULL, 1, &prop, 0), CUDA_ERROR_INVALID_DEVICE);
 		access[1] = (CUmemAccessDesc){ .location = prop.location };

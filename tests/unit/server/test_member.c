@@ -23,7 +23,8 @@ TEST(a_missing_port_is_the_balancers)
 	static const struct {
 		const char *text, *port;
 	} of[] = { { "tcp://a", "14900" }, { "tls://a.example", "14900" }, { "tcp://a:1", "1" },
-		{ "tcp://[::1]", "14900" }, { "tcp://[::1]:77", "77" }, { "tls://10.0.0.1", "14900" } };
+		{ "tcp://[::1]", "14900" }, { "tcp://[::1]:77", "77" },
+		{ "tls://10.0.0.1", "14900" } };
 	struct ob_cause cause;
 	struct obt_url url;
 
@@ -70,7 +71,8 @@ TEST(what_is_no_message_is_refused)
 	memset(sent.u.order.text, '\x1b', sizeof sent.u.order.text); /* no end, and not clean */
 	CHECK(obs_member_send(ends[1], &sent));
 	CHECK_INT(obs_member_recv(ends[0], &got), 1);
-	CHECK(strlen(got.u.order.text) < sizeof got.u.order.text && !strchr(got.u.order.text, 0x1b));
+	CHECK(strlen(got.u.order.text) < sizeof got.u.order.text &&
+		!strchr(got.u.order.text, 0x1b));
 	close(ends[0]);
 	close(ends[1]);
 }
@@ -91,7 +93,8 @@ TEST(orders_are_obeyed)
 	CHECK(m->cordoned && !m->drain_ns && m->reservations.changed);
 	order = (struct obp_pool_order){ .kind = OBP_POOL_ORDER_DRAIN, .number = 60000 };
 	CHECK_INT(obs_member_obey(&super, &order), 1);
-	CHECK(m->cordoned && m->drain_ns > ob_clock_ns() && m->drain_ns < ob_clock_ns() + 61 * OB_SECOND);
+	CHECK(m->cordoned && m->drain_ns > ob_clock_ns() &&
+		m->drain_ns < ob_clock_ns() + 61 * OB_SECOND);
 	order.number = UINT64_MAX;
 	CHECK_INT(obs_member_obey(&super, &order), 1);
 	CHECK(m->drain_ns > ob_clock_ns());

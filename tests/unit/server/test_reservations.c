@@ -36,8 +36,8 @@ static struct obp_ticket ticket_of(uint8_t id, uint64_t memory)
 		.n_devices = 1 };
 }
 
-static enum ob_err enter(const struct obp_ticket *ticket, const uint8_t *devices,
-	struct obs_reservation **ret)
+static enum ob_err enter(
+	const struct obp_ticket *ticket, const uint8_t *devices, struct obs_reservation **ret)
 {
 	return obs_reservations_enter(&table, ticket, devices, 0, now, NULL, ret, &why, &cause);
 }
@@ -78,8 +78,8 @@ TEST(each_refusal_says_why)
 	CHECK_INT(why, OBS_TICKET_OTHER);
 	CHECK_INT(enter(&ticket, one, &other), OB_ERR_REFUSED);
 	changed = ticket_of(6, 1);
-	CHECK_INT(obs_reservations_enter(&table, &changed, one, 0, now, "closed for today", &other,
-			  &why, &cause),
+	CHECK_INT(obs_reservations_enter(
+			  &table, &changed, one, 0, now, "closed for today", &other, &why, &cause),
 		OB_ERR_REFUSED);
 	CHECK_INT(why, OBS_TICKET_CLOSED);
 	CHECK_STR(cause.text, "closed for today");

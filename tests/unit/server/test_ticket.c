@@ -93,8 +93,8 @@ TEST(each_wrong_one_is_refused)
 		CHECK(obs_ticket_check(&page, sealed, n, NOW, &got, &ahead, &why, &cause));
 	/* signed, and no ticket */
 	CHECK(obt_sign_seal(key, "xyz", 3, sealed));
-	CHECK_INT(obs_ticket_check(&page, sealed, OBT_SIGN_OVERHEAD + 3, NOW, &got, &ahead, &why,
-			  &cause),
+	CHECK_INT(obs_ticket_check(
+			  &page, sealed, OBT_SIGN_OVERHEAD + 3, NOW, &got, &ahead, &why, &cause),
 		OB_ERR_PROTOCOL);
 	CHECK_INT(why, OBS_TICKET_FORM);
 	page.on = false;

@@ -64,9 +64,9 @@ TEST(the_longest_ticket_fits)
 TEST(it_is_not_sent_to_another_machine_in_clear)
 {
 	/* An address for documentation (RFC 5737). Connecting a datagram socket sends nothing. */
-	const struct sockaddr_in address = { .sin_family = AF_INET,
-		.sin_port = htons(9),
-		.sin_addr = { htonl(0xc0000201) } };
+	const struct sockaddr_in address = {
+		.sin_family = AF_INET, .sin_port = htons(9), .sin_addr = { htonl(0xc0000201) }
+	};
 	struct obt_stream far = { .ops = &obt_socket_ops, .fd = socket(AF_INET, SOCK_DGRAM, 0) };
 	static struct obp_hello hello;
 
