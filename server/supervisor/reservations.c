@@ -130,6 +130,7 @@ static bool device_fits(const struct obs_reservations *table, const struct obp_t
 {
 	uint64_t sum = ticket->memory;
 	char wanted[24], total[24];
+	bool too_much = false;
 
 	for (const struct obs_reservation *r = table->first; r; r = r->next) {
 		if (r->state != OBP_POOL_CLAIMED || !has_device(r, device))
@@ -141,11 +142,11 @@ static bool device_fits(const struct obs_reservations *table, const struct obp_t
 				device);
 			return false;
 		}
-		if (ob_add_overflows(sum, r->memory, &sum))
-			sum = UINT64_MAX;
+		too_much = too_much || ob_add_overflows(sum, r->memory, &sum);
 	}
-	if (sum <= table->total[device])
+	if (!too_much && sum <= table->total[device])
 		return true;
+	sum = too_much ? UINT64_MAX : sum;
 	ob_text_print_size(sum, wanted, sizeof wanted);
 	ob_text_print_size(table->total[device], total, sizeof total);
 	snprintf(text, size, "the reservations of device %u would be %s together, and it has %s",
