@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "server/supervisor/lease.h"
 #include "server/supervisor/pool.h"
+#include "server/supervisor/sense.h"
 #include "server/supervisor/status.h"
 #include "transport/url.h"
 
@@ -34,7 +35,15 @@ static bool unhealthy(
 	const struct obs_super *super, const struct obp_load *load, char *ret, size_t size)
 {
 	for (uint32_t i = 0; i < load->n_devices; i++) {
+		uint32_t xid = obs_sense_xid(super, load->devices[i].uuid);
 		uint64_t degrees;
+
+		if (xid) {
+			snprintf(ret, size,
+				"device %u has reported Xid %u; repair it, then restart the server",
+				i, xid);
+			return true;
+		}
 
 		if (!obp_fact_get(&load->devices[i].facts, OBP_FACT_TEMPERATURE, &degrees) ||
 			degrees <= OBS_DEVICE_HOT_C)

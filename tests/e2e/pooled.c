@@ -4,6 +4,7 @@
  * A program that does with its devices what the lines on stdin say, and prints one line for each:
  *
  *     devices              the UUIDs, in the program's order
+ *     nvml                 the UUIDs that NVML tells
  *     alloc DEVICE BYTES   the CUresult of allocating; the memory is kept
  *     free                 frees the last allocation: the CUresult
  *     info DEVICE          free and total bytes
@@ -90,6 +91,33 @@ static void devices_print(void)
 		printf("none\n");
 }
 
+static void nvml_print(void)
+{
+	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW), *device;
+	int (*init)(void), (*count)(unsigned *), (*at)(unsigned, void **),
+		(*uuid)(void *, char *, unsigned);
+	unsigned n = 0;
+
+	if (!library) {
+		printf("%s\n", dlerror());
+		return;
+	}
+	*(void **)&init = find(library, "nvmlInit_v2");
+	*(void **)&count = find(library, "nvmlDeviceGetCount_v2");
+	*(void **)&at = find(library, "nvmlDeviceGetHandleByIndex_v2");
+	*(void **)&uuid = find(library, "nvmlDeviceGetUUID");
+	if (init() == 0)
+		count(&n);
+	for (unsigned i = 0; i < n; i++) {
+		char text[96] = "";
+
+		if (at(i, &device) == 0)
+			uuid(device, text, sizeof text);
+		printf("%s ", text);
+	}
+	printf("end\n");
+}
+
 static int allocate(int device, size_t bytes)
 {
 	CUresult result = enter(device);
@@ -137,6 +165,8 @@ int main(void)
 	while (fgets(line, sizeof line, stdin)) {
 		if (strcmp(line, "devices\n") == 0)
 			devices_print();
+		else if (strcmp(line, "nvml\n") == 0)
+			nvml_print();
 		else if (sscanf(line, "alloc %d %zu", &device, &bytes) == 2)
 			printf("%d\n", allocate(device, bytes));
 		else if (strcmp(line, "free\n") == 0)

@@ -3,7 +3,9 @@
 """Orders of balancers; several balancers, and what happens when they, the server or the process that
 speaks with them die.
 
-    pooled_orders.py OUTBOARD SERVER PROGRAM
+    pooled_orders.py OUTBOARD SERVER PROGRAM [SENSORS]
+
+SENSORS: tests/e2e/nvml_sensors.c, a management library that reports errors of the hardware.
 """
 import os
 import pathlib
@@ -18,6 +20,7 @@ from outboard_test import Server, check, children, finish
 from pooling import CLAIMED, CORDON, CREDITED, DRAIN, ENDED, KILL, KILL_SESSION, VOID, Balancer, Key, Program, reservation_of
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
+SENSORS = sys.argv[4] if len(sys.argv) > 4 else None
 NAME = 'rack-1'
 
 
@@ -175,6 +178,25 @@ def registration():
             check(f'{options} is reported', wrong.said(words), wrong.lines)
 
 
+def hardware():
+    if not SENSORS:
+        return
+    balancer = Balancer()
+    with serve(balancer.url, '--nvml', SENSORS, env={'OUTBOARD_TEST_XID': '79'}) as server:
+        check('an error of the hardware makes the server unhealthy', balancer.beat(NAME, lambda beat: beat['healthy'] == 0 and 'Xid 79' in beat['health']))
+        sensors = next(pid for pid in children(server.process.pid) if b'--sensors' in pathlib.Path(f'/proc/{pid}/cmdline').read_bytes())
+        os.kill(sensors, signal.SIGKILL)
+        known = balancer.last(NAME)['number']
+        check('also when the process that saw it is gone', balancer.beat(NAME, lambda beat: beat['number'] > known + 1)['healthy'] == 0)
+        with program(server, balancer.ticket(NAME, balancer.devices(NAME))) as p:
+            check('tickets that were given are taken', p.do('kernel 0') == 'ok')
+    del balancer.beats[NAME]
+    with serve(balancer.url, '--nvml', SENSORS, env={'OUTBOARD_TEST_XID': '43'}) as server:
+        read = balancer.beat(NAME, lambda beat: any('power' in device.get('facts', {}) for device in beat['load']['devices']))
+        check('a fault of a program does not', read['healthy'] == 1 and server.process.poll() is None, read)
+    balancer.close()
+
+
 FIRST, SECOND = Balancer('b'), Balancer('c')
 with serve(f'{FIRST.url},{SECOND.url}') as SERVED:
     kill(FIRST, SERVED)
@@ -188,4 +210,5 @@ LAST = Balancer()
 restart(LAST)
 LAST.close()
 registration()
+hardware()
 finish()
