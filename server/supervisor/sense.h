@@ -18,12 +18,12 @@ void obs_sense_stop(struct obs_super *super);
  * Adds the last reading of the device with this UUID, unless it is too old. ret_version: set to
  * the version of NVIDIA's kernel driver, if known.
  */
+void obs_sense_merge(const struct obs_super *super, const uint8_t uuid[16], struct obp_facts *facts,
+	char ret_version[80]);
 /*
  * The last error of the hardware (Xid) that the device has reported since the server's start; 0:
  * none.
  */
 uint32_t obs_sense_xid(const struct obs_super *super, const uint8_t uuid[16]);
-void obs_sense_merge(const struct obs_super *super, const uint8_t uuid[16], struct obp_facts *facts,
-	char ret_version[80]);
 
 #endif

@@ -119,11 +119,11 @@ static void handed_check(const int fds[OBS_HANDOFF_FDS])
 		if (!shown(secret, sizeof secret))
 			abort();
 	} else {
-		if (handed.type != OBS_HANDOFF_NEW || m.type != OBP_MSG_HELLO || m.hello.token[0] || m.hello.ticket_size ||
-			memmem(&handed, sizeof handed, token, strlen(token)))
+		if (handed.type != OBS_HANDOFF_NEW || m.type != OBP_MSG_HELLO || m.hello.token[0] ||
+			m.hello.ticket_size || memmem(&handed, sizeof handed, token, strlen(token)))
 			abort();
 		if (handed.ticketed ? !shown(ticket, ticket_size) || !handed.identity.proved
-				    : handed.identity.proved
+				: handed.identity.proved
 				? !shown(token, strlen(token)) || (pool.on && !pool.direct)
 				: strcmp(handed.identity.from, "unix") != 0)
 			abort();
@@ -262,7 +262,7 @@ static void message(struct peer *p)
 		hello->ticket_size = ticket_size;
 		memcpy(hello->ticket, ticket, ticket_size);
 		if (fuzz_take(8) == 7)
-			hello->ticket[fuzz_take(ticket_size)] ^= (uint8_t)(1 + fuzz_take(0x7f));
+			fuzz_spoil(hello->ticket, ticket_size);
 	}
 	fuzz_wire_clear();
 	fuzz_wire_put_message(&m);
