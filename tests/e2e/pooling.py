@@ -110,8 +110,11 @@ class Balancer:
     # ---- what tests ask ----
 
     def beat(self, name, condition=lambda beat: True, seconds=waiting.LONG):
-        """Waits for a heartbeat for which the condition holds, and returns it; else None."""
-        return waiting.until(lambda: next((b for b in reversed(self.beats.get(name, [])) if condition(b)), None), seconds)
+        """Waits until the condition holds for the last heartbeat, and returns it; else None."""
+        def last():
+            beats = self.beats.get(name)
+            return beats[-1] if beats and condition(beats[-1]) else None
+        return waiting.until(last, seconds)
 
     def last(self, name):
         return self.beats[name][-1]
