@@ -179,6 +179,9 @@ static bool connect_once(void)
 		complain(cause.text[0] ? cause.text : "no connection");
 		return false;
 	}
+	/* Heartbeats from before are out of date: the balancer would believe what they lack. */
+	while (obs_member_recv(OBS_MEMBER_FD, &member.down) > 0)
+		;
 	ob_info("pool: registered as %s at balancer %s (%s)", member.join.name, registered.balancer,
 		member.url_text);
 	member.complaint[0] = '\0';

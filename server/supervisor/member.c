@@ -15,10 +15,9 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/supervisor/beat.h"
 #include "server/supervisor/lease.h"
 #include "server/supervisor/pool.h"
-#include "server/supervisor/sense.h"
-#include "server/supervisor/status.h"
 #include "transport/url.h"
 
 #define MESSAGES_PER_TURN 64
@@ -30,99 +29,6 @@
 
 /* ---- heartbeats ---- */
 
-/* Why the server should get no new sessions; false: it is well. */
-static bool unhealthy(
-	const struct obs_super *super, const struct obp_load *load, char *ret, size_t size)
-{
-	for (uint32_t i = 0; i < load->n_devices; i++) {
-		uint32_t xid = obs_sense_xid(super, load->devices[i].uuid);
-		uint64_t degrees;
-
-		if (xid) {
-			snprintf(ret, size,
-				"device %u has reported Xid %u; repair it, then restart the server",
-				i, xid);
-			return true;
-		}
-
-		if (!obp_fact_get(&load->devices[i].facts, OBP_FACT_TEMPERATURE, &degrees) ||
-			degrees <= OBS_DEVICE_HOT_C)
-			continue;
-		snprintf(ret, size, "device %u is hotter than %u C: %llu C", i, OBS_DEVICE_HOT_C,
-			(unsigned long long)degrees);
-		return true;
-	}
-	if (!super->retrying && super->start_deaths == 0)
-		return false;
-	snprintf(ret, size, "workers do not start: %s",
-		super->start_error[0] ? super->start_error : "they die while the driver loads");
-	return true;
-}
-
-static uint64_t used_by(const struct obs_super *super, const struct obs_reservation *reservation)
-{
-	uint64_t used = 0;
-
-	for (const struct obs_proc *p = super->procs; p; p = p->next)
-		for (uint32_t i = 0; p->reservation == reservation && i < p->place.n_devices; i++)
-			used += obs_stats_page_read(&p->page->used[i]);
-	return used;
-}
-
-static void held_fill(const struct obs_super *super, struct obp_pool_beat *beat)
-{
-	const struct obs_reservations *table = &super->membership.reservations;
-
-	for (const struct obs_reservation *r = table->first; r && beat->n_held < OBP_POOL_BEAT_MAX;
-		r = r->next) {
-		struct obp_pool_held *to = &beat->held[beat->n_held];
-
-		if (r->credited)
-			continue;
-		*to = (struct obp_pool_held){ .fence = r->fence,
-			.state = r->state,
-			.sessions = r->sessions,
-			.used = used_by(super, r) };
-		memcpy(to->id, r->id, sizeof to->id);
-		beat->n_held++;
-	}
-}
-
-bool obs_member_beat(struct obs_super *super, struct obp_pool_message *ret)
-{
-	struct obp_pool_beat *beat = &ret->u.beat;
-
-	ret->type = OBP_POOL_BEAT;
-	*beat = (struct obp_pool_beat){ .number = 1 };
-	beat->held = calloc(OBP_POOL_BEAT_MAX, sizeof *beat->held);
-	if (!beat->held)
-		return false;
-	obs_status_fill(super, OBP_LOAD_WANT_SESSIONS | OBP_LOAD_WANT_FACTS, NULL, &beat->load);
-	beat->healthy = !unhealthy(super, &beat->load, beat->health, sizeof beat->health);
-	held_fill(super, beat);
-	return true;
-}
-
-/* The frame of a heartbeat. Without the list of sessions if it were too long. */
-static bool beat_encode(struct obs_super *super, struct ob_buf *frame)
-{
-	static struct obp_pool_message message;
-	bool made = obs_member_beat(super, &message);
-	uint32_t listed;
-
-	if (!made)
-		return false;
-	made = obp_pool_encode(&message, frame);
-	listed = message.u.beat.load.n_sessions;
-	if (!made && listed) {
-		message.u.beat.load.n_sessions = 0;
-		made = obp_pool_encode(&message, frame);
-		message.u.beat.load.n_sessions = listed;
-	}
-	obp_pool_fini(&message);
-	return made && frame->size <= OBS_MEMBER_FRAME;
-}
-
 static void beat_send(struct obs_super *super)
 {
 	static struct obs_member_message message;
@@ -130,7 +36,7 @@ static void beat_send(struct obs_super *super)
 	struct ob_buf frame;
 
 	ob_buf_init(&frame, OBS_MEMBER_FRAME);
-	if (beat_encode(super, &frame)) {
+	if (obs_beat_encode(super, OBS_MEMBER_FRAME, &frame)) {
 		message.type = OBS_MEMBER_BEAT;
 		message.size = (uint32_t)frame.size;
 		memcpy(message.frame, frame.data, frame.size);
@@ -271,12 +177,15 @@ static void registered(struct obs_member *member, const struct obp_pool_register
 			 "of balancer %s are refused; restart the server",
 			OBS_POOL_KEYS_MAX, from->balancer);
 	if (ahead > (int64_t)OBP_TICKET_SKEW_S || ahead < -(int64_t)OBP_TICKET_SKEW_S)
-		ob_warn("pool: the clock of balancer %s is %lld s %s this server's: its tickets "
+		ob_warn("pool: the clock of balancer %s is %llu s %s this server's: its tickets "
 			"may be refused; set both by the network (NTP)",
-			from->balancer, (long long)(ahead < 0 ? -ahead : ahead),
+			from->balancer,
+			(unsigned long long)(ahead < 0 ? 0 - (uint64_t)ahead : (uint64_t)ahead),
 			ahead < 0 ? "behind" : "ahead of");
 	memcpy(member->balancer, from->balancer, sizeof member->balancer);
-	cordon_set(super, from->cordoned != 0);
+	/* A drain is ended by an order only: this balancer may not have heard of it. */
+	if (from->cordoned || !super->membership.drain_ns)
+		cordon_set(super, from->cordoned != 0);
 	beat_send(super);
 }
 

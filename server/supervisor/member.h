@@ -12,8 +12,6 @@
 #include "server/common/member_channel.h"
 #include "server/supervisor/super.h"
 
-#define OBS_DEVICE_HOT_C 90u /* a hotter device gets no new sessions */
-
 /*
  * Joins the pool of --pool, if there is one. Call it when the listening sockets are open. OB_ERR_URL,
  * _ARGUMENT: *ret_cause says which option is wrong.
@@ -26,7 +24,5 @@ void obs_member_stop(struct obs_super *super);
  * `result`.
  */
 uint32_t obs_member_obey(struct obs_super *super, const struct obp_pool_order *order);
-/* Fills in a heartbeat; obp_pool_fini frees it. False: no memory. */
-bool obs_member_beat(struct obs_super *super, struct obp_pool_message *ret);
 
 #endif

@@ -109,8 +109,9 @@ static enum ob_err expiry_check(const struct obp_ticket *ticket, int64_t ahead_s
 	if (ahead_s < -(int64_t)OBP_TICKET_SKEW_S)
 		snprintf(text, sizeof text,
 			"the ticket expired %llu s ago by this server's clock, and the balancer's "
-			"clock is %lld s behind it; set both by the network (NTP)",
-			(unsigned long long)(now_s - ticket->expires), -(long long)ahead_s);
+			"clock is %llu s behind it; set both by the network (NTP)",
+			(unsigned long long)(now_s - ticket->expires),
+			(unsigned long long)(0 - (uint64_t)ahead_s));
 	else
 		snprintf(text, sizeof text,
 			"the ticket expired %llu s ago: nobody had used it in time; ask the pool "

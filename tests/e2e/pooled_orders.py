@@ -9,7 +9,9 @@ SENSORS: tests/e2e/nvml_sensors.c, a management library that reports errors of t
 """
 import os
 import pathlib
+import re
 import signal
+import subprocess
 import sys
 import tempfile
 import urllib.request
@@ -108,6 +110,7 @@ def deaths(first, second, server):
         again = Balancer('b', key, port)
         check('the balancer comes back and hears of all', again.beat(NAME, lambda beat: len(beat['held']) >= 1), again.beats)
         check('the numbers begin anew', again.beats[NAME][0]['number'] == 1)
+        check('no heartbeat is older than the connection', all(any(h['sessions'] for h in beat['held']) for beat in again.beats[NAME]), again.beats[NAME])
         processes = members(server)
         check('there is one process for each balancer', len(processes) == 2, processes)
         for pid in processes:
@@ -179,6 +182,31 @@ def registration():
             check(f'{options} is reported', wrong.said(words), wrong.lines)
 
 
+def over_tls():
+    with tempfile.TemporaryDirectory() as folder:
+        files = [os.path.join(folder, name) for name in ('cert.pem', 'key.pem')]
+        done = subprocess.run([OUTBOARD, 'cert', '--cert', files[0], '--key', files[1], '--names', '127.0.0.1'], capture_output=True, text=True, timeout=waiting.LONG)
+        pin = re.search(r'\b[0-9a-f]{64}\b', done.stdout + done.stderr)
+        check('a certificate is made', done.returncode == 0 and pin, done.stdout + done.stderr)
+        balancer = Balancer(certificate=files)
+        with serve(balancer.url, env={'OUTBOARD_TLS_PIN': pin.group()}) as server:
+            with program(server, balancer.ticket(NAME, balancer.devices(NAME))) as p:
+                check('a balancer is spoken to over TLS', p.do('kernel 0') == 'ok')
+            check('orders come too', balancer.order(NAME, CORDON, number=1) == 1)
+        trust = {'OUTBOARD_TLS_PIN': pin.group()}
+        with serve(balancer.url, '--tls-cert', files[0], '--tls-key', files[1], '--advertise', 'tls://gpu-7:14800', listen='tls://0.0.0.0:0', env=trust) as server:
+            check('the pin of the certificate is registered', balancer.beat(NAME) and waiting.until(lambda: balancer.members[NAME]['pin'] == pin.group()))
+            with program(server, balancer.ticket(NAME, balancer.devices(NAME)), env=trust) as p:
+                check('over TLS a ticket is enough, without tokens', p.do('kernel 0') == 'ok')
+            check('no ticket is refused there', refused(server, None, 'certificate') is True)
+            with program(server, env=trust) as p:
+                check('also from a client that trusts the server', p.do('kernel 0') != 'ok' and 'belongs to a pool' in p.end())
+        del balancer.beats[NAME]
+        with serve(balancer.url, env={'OUTBOARD_TLS_PIN': '0' * 64}) as server:
+            check('another balancer is not trusted', server.line('not registered at balancer tls://.*certificate'), server.lines)
+        balancer.close()
+
+
 def hardware():
     if not SENSORS:
         return
@@ -211,5 +239,6 @@ LAST = Balancer()
 restart(LAST)
 LAST.close()
 registration()
+over_tls()
 hardware()
 finish()

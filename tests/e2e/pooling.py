@@ -7,6 +7,7 @@ import ctypes.util
 import hashlib
 import os
 import socket
+import ssl
 import struct
 import subprocess
 import threading
@@ -55,12 +56,13 @@ class Balancer:
     """Listens until close(). .members: by server name what the last REGISTER said, .beats: by name
     the heartbeats of the present connection. port: listens there, as after a restart."""
 
-    def __init__(self, name='b', key=None, port=0, skew=0, cordoned=0, refuse=None):
+    def __init__(self, name='b', key=None, port=0, skew=0, cordoned=0, refuse=None, certificate=None):
         self.name, self.key, self.skew, self.cordoned, self.refuse = name, key or Key(), skew, cordoned, refuse
+        self.certificate = certificate  # files of certificate and key: TLS behind the preface
         self.members, self.beats, self.connections, self.obeyed = {}, {}, {}, []
         self.fence, self.lock = 0, threading.Lock()
         self.listener = Listener(self.serve, port=port)
-        self.url = 'tcp:' + self.listener.address
+        self.url = ('tls:' if certificate else 'tcp:') + self.listener.address
         self.port = int(self.url.rsplit(':', 1)[1])
 
     def serve(self, connection):
@@ -68,6 +70,7 @@ class Balancer:
         try:
             preface = struct.unpack('<IHBBQ', receive(connection, PREFACE))
             assert preface[2] == INTENT_POOL, preface
+            connection = self.secure(connection)
             name = self.register(connection)
             while name:
                 self.take(name, unpack(Frame.read(connection).payload))
@@ -77,6 +80,13 @@ class Balancer:
             if name and self.connections.get(name) is connection:
                 del self.connections[name]
             end(connection)
+
+    def secure(self, connection):
+        if not self.certificate:
+            return connection
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*self.certificate)
+        return context.wrap_socket(connection, server_side=True)
 
     def register(self, connection):
         message = unpack(Frame.read(connection).payload)

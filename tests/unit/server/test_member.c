@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "server/common/member_channel.h"
 #include "server/member/balancer.h"
+#include "server/supervisor/beat.h"
 #include "server/supervisor/lease.h"
 #include "server/supervisor/member.h"
 #include "tests/test.h"
@@ -122,21 +123,21 @@ TEST(a_heartbeat_says_what_is_wrong)
 
 	begin();
 	super.n_devices = 2;
-	CHECK(obs_member_beat(&super, &beat));
+	CHECK(obs_beat_fill(&super, &beat));
 	CHECK(beat.u.beat.healthy == 1 && beat.u.beat.n_held == 0);
 	obp_pool_fini(&beat);
 	super.retrying = true;
 	snprintf(super.start_error, sizeof super.start_error, "no driver");
-	CHECK(obs_member_beat(&super, &beat));
+	CHECK(obs_beat_fill(&super, &beat));
 	CHECK(beat.u.beat.healthy == 0 && strstr(beat.u.beat.health, "no driver"));
 	obp_pool_fini(&beat);
 	super.retrying = false;
-	obp_fact_set(&super.devices[1].facts, OBP_FACT_TEMPERATURE, OBS_DEVICE_HOT_C);
-	CHECK(obs_member_beat(&super, &beat));
+	obp_fact_set(&super.devices[1].facts, OBP_FACT_TEMPERATURE, OBS_BEAT_HOT_C);
+	CHECK(obs_beat_fill(&super, &beat));
 	CHECK_INT(beat.u.beat.healthy, 1);
 	obp_pool_fini(&beat);
-	obp_fact_set(&super.devices[1].facts, OBP_FACT_TEMPERATURE, OBS_DEVICE_HOT_C + 1);
-	CHECK(obs_member_beat(&super, &beat));
+	obp_fact_set(&super.devices[1].facts, OBP_FACT_TEMPERATURE, OBS_BEAT_HOT_C + 1);
+	CHECK(obs_beat_fill(&super, &beat));
 	CHECK(beat.u.beat.healthy == 0 && strstr(beat.u.beat.health, "device 1 is hotter"));
 	obp_pool_fini(&beat);
 	for (uint8_t i = 1; i < 4; i++)
@@ -144,7 +145,7 @@ TEST(a_heartbeat_says_what_is_wrong)
 			(const uint8_t[OBP_RESERVATION_BYTES]){ i }, obs_lease_now());
 	obs_reservations_credit(
 		&super.membership.reservations, (const uint8_t[OBP_RESERVATION_BYTES]){ 2 });
-	CHECK(obs_member_beat(&super, &beat));
+	CHECK(obs_beat_fill(&super, &beat));
 	CHECK_INT(beat.u.beat.n_held, 2);
 	CHECK_INT(beat.u.beat.held[0].state, OBP_POOL_VOID);
 	obp_pool_fini(&beat);
