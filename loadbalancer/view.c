@@ -54,8 +54,6 @@ static enum ob_err ask(struct obl_view *view, uint64_t deadline, struct ob_cause
 
 	if (err)
 		return err;
-	if (view->narrow && !view->local)
-		view->narrow(view->url_text, &load);
 	obp_load_fini(&view->load);
 	view->load = load;
 	sort(view);
@@ -107,11 +105,10 @@ enum ob_err obl_view_open(
 	struct obl_view *view, const struct obl_view_terms *terms, struct ob_cause *ret_cause)
 {
 	enum ob_err (*local)(struct obp_load *, struct ob_cause *) = view->local;
-	void (*narrow)(const char *, struct obp_load *) = view->narrow;
 	uint64_t deadline = ob_clock_ns() + terms->timeout_ns;
 	enum ob_err err = OB_ERR_NONE;
 
-	*view = (struct obl_view){ .terms = *terms, .local = local, .narrow = narrow };
+	*view = (struct obl_view){ .terms = *terms, .local = local };
 	if (!local)
 		err = server_find(view, ret_cause);
 	if (!err)

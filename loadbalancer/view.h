@@ -41,11 +41,6 @@ struct obl_view {
 	 * obl_view_open.
 	 */
 	enum ob_err (*local)(struct obp_load *ret, struct ob_cause *ret_cause);
-	/*
-	 * Leaves those devices of the answer of the server at `url` that this process may use. NULL:
-	 * all are left. Set before obl_view_open.
-	 */
-	void (*narrow)(const char *url, struct obp_load *load);
 };
 
 struct obl_view_memory {

@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "client-shim/nvml/direct.h"
-#include "client-shim/nvml/narrow.h"
 #include "client-shim/nvml/nvml_calls.h"
 #include "transport/failure.h"
 
@@ -117,7 +116,6 @@ static int open_view(void)
 	if (getauxval(AT_SECURE))
 		return OB_NVML_DRIVER_NOT_LOADED;
 	view.local = direct && strcmp(direct, "1") == 0 ? obc_nvml_direct : NULL;
-	view.narrow = obc_nvml_narrow;
 	err = obl_view_open(&view, &terms, &cause);
 	if (err)
 		failure_log(&terms, &cause);
