@@ -21,6 +21,9 @@ static struct {
 	void *library;
 	uint32_t n;
 	ob_nvml_device_t devices[OBP_DEVICE_MAX];
+	uint8_t uuids[OBP_DEVICE_MAX][16]; /* once they were read: a lost device tells it no more */
+	uint32_t xids[OBP_DEVICE_MAX];     /* the last that matters; 0: none */
+	void *events;                      /* NULL: the library reports none */
 	char driver[80];
 } nvml;
 
@@ -185,11 +188,73 @@ static bool uuid_read(ob_nvml_device_t device, uint8_t ret_uuid[16])
 		ob_uuid_parse(text, ret_uuid);
 }
 
+/* ---- errors of the hardware ---- */
+
+#define EVENT_XID  8u /* nvmlEventTypeXidCriticalError */
+#define EVENTS_MAX 64 /* read at a time */
+
+/*
+ * Those after which the device computes wrongly or not at all, from NVIDIA's catalogue: others, such
+ * as 13 and 31, are faults of programs.
+ */
+static bool xid_matters(uint64_t xid)
+{
+	static const uint8_t list[] = {
+		48,  /* double bit ECC error */
+		62,  /* halt of an internal processor */
+		64,  /* a row of memory cannot be remapped */
+		74,  /* NVLink error */
+		79,  /* fallen off the bus */
+		95,  /* uncontained ECC error */
+		119, /* the device's own processor does not answer */
+		120, /* error of the device's own processor */
+		140, /* unrecovered ECC error */
+	};
+
+	return xid <= UINT8_MAX && memchr(list, (int)xid, sizeof list);
+}
+
+static void events_open(void)
+{
+	int (*create)(void **) = (int (*)(void **))find("nvmlEventSetCreate");
+	int (*watch)(ob_nvml_device_t, uint64_t, void *) =
+		(int (*)(ob_nvml_device_t, uint64_t, void *))find("nvmlDeviceRegisterEvents");
+
+	if (!create || !watch || create(&nvml.events) != OB_NVML_OK)
+		nvml.events = NULL;
+	for (uint32_t i = 0; nvml.events && i < nvml.n; i++)
+		if (nvml.devices[i])
+			watch(nvml.devices[i], EVENT_XID, nvml.events);
+}
+
+static void events_read(void)
+{
+	int (*next)(void *, struct ob_nvml_event *, uint32_t) =
+		(int (*)(void *, struct ob_nvml_event *, uint32_t))find("nvmlEventSetWait_v2");
+	struct ob_nvml_event event = { .type = 0 };
+
+	for (int n = 0;
+		nvml.events && next && n < EVENTS_MAX && next(nvml.events, &event, 0) == OB_NVML_OK;
+		n++)
+		for (uint32_t i = 0; i < nvml.n; i++)
+			if (event.type == EVENT_XID && event.device == nvml.devices[i] &&
+				xid_matters(event.data))
+				nvml.xids[i] = (uint32_t)event.data;
+}
+
 bool obs_nvml_read(uint32_t index, struct obs_reading *ret)
 {
+	static const uint8_t none[16];
+
 	*ret = (struct obs_reading){ .facts.known = 0 };
-	if (!nvml.devices[index] || !uuid_read(nvml.devices[index], ret->uuid))
-		return false;
+	events_read();
+	ret->xid = nvml.xids[index];
+	if (nvml.devices[index] && uuid_read(nvml.devices[index], ret->uuid)) {
+		memcpy(nvml.uuids[index], ret->uuid, sizeof ret->uuid);
+	} else {
+		memcpy(ret->uuid, nvml.uuids[index], sizeof ret->uuid);
+		return ret->xid && memcmp(ret->uuid, none, sizeof none) != 0;
+	}
 	memcpy(ret->driver, nvml.driver, sizeof ret->driver);
 	numbers_read(nvml.devices[index], &ret->facts);
 	structs_read(nvml.devices[index], &ret->facts);
@@ -227,5 +292,6 @@ enum ob_err obs_nvml_open(const char *path, struct ob_cause *ret_cause)
 			nvml.devices[i] = NULL;
 	if (version && version(nvml.driver, sizeof nvml.driver - 1) != OB_NVML_OK)
 		nvml.driver[0] = '\0';
+	events_open();
 	return OB_ERR_NONE;
 }

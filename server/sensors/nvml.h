@@ -14,7 +14,10 @@
 enum ob_err obs_nvml_open(const char *path, struct ob_cause *ret_cause);
 /* Number of devices, at most OBP_DEVICE_MAX. */
 uint32_t obs_nvml_count(void);
-/* Reads a device. False: it has no UUID, or it is lost. Blocks as long as the library does. */
+/*
+ * Reads a device. False: it has no UUID, or it is lost; one that has reported an error of the
+ * hardware is still told. Blocks as long as the library does.
+ */
 bool obs_nvml_read(uint32_t index, struct obs_reading *ret);
 
 #endif

@@ -18,6 +18,11 @@
 struct obs_reading {
 	uint8_t uuid[16];
 	char driver[80]; /* "550.54.15" */
+	/*
+	 * the last error of the hardware since the process's start, by NVIDIA's number (Xid); 0:
+	 * none
+	 */
+	uint32_t xid;
 	struct obp_facts facts;
 };
 

@@ -34,7 +34,8 @@ static void exited(uv_process_t *process, int64_t status, int signal)
 {
 	struct obs_sense *sense = process->data;
 
-	sense->n = 0;
+	for (uint32_t i = 0; i < sense->n; i++)
+		sense->read_ns[i] = 0;
 	if (sense->stopping || status || signal)
 		sense->deaths =
 			ob_clock_ns() - sense->started_ns > STABLE_NS ? 1 : sense->deaths + 1;
@@ -61,6 +62,12 @@ static void take(struct obs_sense *sense, struct obs_reading *reading)
 	obp_facts_check(&reading->facts);
 	reading->driver[sizeof reading->driver - 1] = '\0';
 	reading->driver[ob_text_clean(reading->driver, strlen(reading->driver))] = '\0';
+	/* It outlives the process that has seen it. */
+	if (i < sense->n && !reading->xid)
+		reading->xid = sense->readings[i].xid;
+	if (reading->xid && (i >= sense->n || reading->xid != sense->readings[i].xid))
+		ob_error(
+			"device %u has reported an error of the hardware: Xid %u", i, reading->xid);
 	sense->readings[i] = *reading;
 	sense->read_ns[i] = ob_clock_ns();
 	sense->n = ob_max(sense->n, i + 1);
@@ -170,6 +177,16 @@ void obs_sense_stop(struct obs_super *super)
 	uv_close((uv_handle_t *)&sense->timer, NULL);
 	if (sense->fd >= 0 && sense->closes_left == 0)
 		uv_process_kill(&sense->process, SIGKILL);
+}
+
+uint32_t obs_sense_xid(const struct obs_super *super, const uint8_t uuid[16])
+{
+	const struct obs_sense *sense = &super->sense;
+
+	for (uint32_t i = 0; i < sense->n; i++)
+		if (memcmp(sense->readings[i].uuid, uuid, 16) == 0)
+			return sense->readings[i].xid;
+	return 0;
 }
 
 void obs_sense_merge(const struct obs_super *super, const uint8_t uuid[16], struct obp_facts *facts,

@@ -20,5 +20,10 @@ void obs_sense_stop(struct obs_super *super);
  */
 void obs_sense_merge(const struct obs_super *super, const uint8_t uuid[16], struct obp_facts *facts,
 	char ret_version[80]);
+/*
+ * The last error of the hardware (Xid) that the device has reported since the server's start; 0:
+ * none.
+ */
+uint32_t obs_sense_xid(const struct obs_super *super, const uint8_t uuid[16]);
 
 #endif

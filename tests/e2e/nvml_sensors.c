@@ -32,6 +32,40 @@ EXPORT int nvmlDeviceGetMemoryInfo_v2(void *device, struct ob_nvml_memory_v2 *me
 EXPORT int nvmlDeviceGetPciInfo_v3(void *device, struct ob_nvml_pci *pci);
 EXPORT int nvmlDeviceGetTotalEnergyConsumption(void *device, uint64_t *millijoules);
 EXPORT int nvmlDeviceGetPerformanceState(void *device, uint32_t *state);
+EXPORT int nvmlEventSetCreate(void **set);
+EXPORT int nvmlDeviceRegisterEvents(void *device, uint64_t types, void *set);
+EXPORT int nvmlEventSetWait_v2(void *set, struct ob_nvml_event *event, uint32_t timeout_ms);
+
+/* OUTBOARD_TEST_XID=N: reports the errors 31, which is a program's, and N. */
+int nvmlEventSetCreate(void **set)
+{
+	static char events;
+
+	*set = &events;
+	return OB_NVML_OK;
+}
+
+int nvmlDeviceRegisterEvents(void *device, uint64_t types, void *set)
+{
+	(void)set;
+	return device == &readings && types == 8 ? OB_NVML_OK : OB_NVML_INVALID_ARGUMENT;
+}
+
+int nvmlEventSetWait_v2(void *set, struct ob_nvml_event *event, uint32_t timeout_ms)
+{
+	static unsigned told;
+	const char *xid = getenv("OUTBOARD_TEST_XID");
+
+	(void)set;
+	(void)timeout_ms;
+	if (!xid || told == 2)
+		return OB_NVML_TIMEOUT;
+	*event = (struct ob_nvml_event){
+		.device = (void *)&readings, .type = 8, .data = told ? strtoull(xid, NULL, 10) : 31
+	};
+	told++;
+	return OB_NVML_OK;
+}
 
 int nvmlInit_v2(void)
 {

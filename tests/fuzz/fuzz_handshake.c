@@ -35,6 +35,7 @@ static struct obs_options options;
 static struct obs_handoff handed;
 static char token[OBT_TOKEN_TEXT];
 static struct obs_callers admission;
+static const struct obs_pool_page no_pool;
 static struct sockaddr_in here;
 static int listener = -1, channel = -1;
 static unsigned long greeted; /* for a debugger, to check that this code is reached */
@@ -95,6 +96,7 @@ static void start(void)
 	obt_tokens_fini(&tokens);
 	obp_conn_fini(&fresh.conn);
 	admission.options = &options;
+	admission.pool = &no_pool;
 	if (uv_loop_init(&admission.loop) != 0)
 		exit(1);
 	listener_make();

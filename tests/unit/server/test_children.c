@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "server/common/handoff.h"
+#include "server/supervisor/pool.h"
 #include "server/supervisor/status.h"
 #include "tests/test.h"
 
@@ -150,6 +151,72 @@ TEST(sessions_are_told_to_their_own_machine)
 
 		snprintf(proc.client, sizeof proc.client, "%s", cases[i].client);
 		CHECK_INT(obs_asker_shares(&cases[i].asker, &proc), cases[i].shares);
+	}
+}
+
+/* ---- shared objects of sessions with tickets ---- */
+
+static struct obs_super sharing;
+static struct channel channels[3];
+static struct obs_proc sharers[3];
+
+/* Three sessions of one tenant: two with tickets for devices 2, 0 and for 1, one without. */
+static void sharers_begin(void)
+{
+	static const struct obs_place places[3] = {
+		{ .reserved = 1, .n_devices = 2, .devices = { 2, 0 } },
+		{ .reserved = 1, .n_devices = 1, .devices = { 1 } },
+	};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		channel_open(&channels[i]);
+		sharers[i] = (struct obs_proc){ .super = &sharing,
+			.state = OBS_PROC_BUSY,
+			.fd = channels[i].ours,
+			.id = i + 1,
+			.identity = { .who = "tenant alice", .proved = true },
+			.place = places[i] };
+	}
+}
+
+/* What the supervisor answers to session i. */
+static struct obs_ipc share(uint32_t i, const struct obs_ipc *request)
+{
+	int fds[OBS_HANDOFF_FDS];
+	struct obs_ipc answer;
+
+	message = (struct obs_handoff){ .type = OBS_HANDOFF_IPC, .size = sizeof *request };
+	memcpy(message.body, request, sizeof *request);
+	obs_pool_take(&sharers[i], &message, (int[OBS_HANDOFF_FDS]){ -1, -1, -1 });
+	CHECK_INT(obs_handoff_recv(channels[i].child, &got, fds), 1);
+	memcpy(&answer, got.body, sizeof answer);
+	return answer;
+}
+
+TEST(shared_objects_stay_on_the_devices_of_a_ticket)
+{
+	struct obs_ipc put = { .op = OBS_IPC_PUT, .kind = OBS_IPC_POOL }, answer, get;
+
+	sharers_begin();
+	put.device = 2; /* a device of the server, not of the session */
+	CHECK_INT(share(0, &put).status, OBS_IPC_REFUSED);
+	put.device = UINT32_MAX;
+	CHECK_INT(share(0, &put).status, OBS_IPC_REFUSED);
+	put.device = 0; /* the server's device 2 */
+	answer = share(0, &put);
+	CHECK_INT(answer.status, OBS_IPC_OK);
+	get = (struct obs_ipc){
+		.op = OBS_IPC_GET, .kind = OBS_IPC_POOL, .id = { answer.id[0], answer.id[1] }
+	};
+	answer = share(0, &get);
+	CHECK(answer.status == OBS_IPC_OK && answer.device == 0 && answer.own);
+	answer = share(1, &get); /* its device is not the session's */
+	CHECK(answer.status == OBS_IPC_NONE && answer.id[0] == 0 && answer.device == 0);
+	answer = share(2, &get);
+	CHECK(answer.status == OBS_IPC_OK && answer.device == 2);
+	for (uint64_t i = 0; i < 3; i++) {
+		obs_broker_forget(&sharing.broker, i + 1);
+		channel_close(&channels[i]);
 	}
 }
 
