@@ -112,20 +112,20 @@ static void pool(struct ob_buf *out, const struct obs_membership *m)
 		return;
 	for (uint32_t i = 0; i < m->n_members; i++)
 		registered += m->members[i].balancer[0] != '\0';
-	gauge(out, "pool_balancers", "Balancers of the pool.", m->n_members);
-	gauge(out, "pool_balancers_registered", "Balancers at which the server is registered.",
-		registered);
-	gauge(out, "pool_cordoned", "1 while no new reservations are taken.",
+	ob_metrics_gauge(out, "pool_balancers", "Balancers of the pool.", m->n_members);
+	ob_metrics_gauge(out, "pool_balancers_registered",
+		"Balancers at which the server is registered.", registered);
+	ob_metrics_gauge(out, "pool_cordoned", "1 while no new reservations are taken.",
 		m->cordoned || m->drain_ns);
-	head(out, "reservations", "gauge",
+	ob_metrics_head(out, "reservations", "gauge",
 		"Reservations by state; ended and void ones until they are credited.");
 	for (size_t i = 0; i < sizeof states / sizeof states[0]; i++)
-		put(out, "outboard_reservations{state=\"%s\"} %u\n", states[i].name,
+		ob_buf_printf(out, "outboard_reservations{state=\"%s\"} %u\n", states[i].name,
 			obs_reservations_count(&m->reservations, states[i].state));
-	head(out, "tickets_refused_total", "counter",
+	ob_metrics_head(out, "tickets_refused_total", "counter",
 		"Sessions refused for their ticket, or for having none, by reason.");
 	for (uint32_t i = 0; i < OBS_TICKET_REFUSAL_COUNT; i++)
-		put(out, "outboard_tickets_refused_total{reason=\"%s\"} %llu\n",
+		ob_buf_printf(out, "outboard_tickets_refused_total{reason=\"%s\"} %llu\n",
 			obs_ticket_refusal_name((enum obs_ticket_refusal)i),
 			(unsigned long long)m->refused[i]);
 }
