@@ -67,10 +67,11 @@ TEST(forms)
 TEST(limits)
 {
 	static char text[OBT_PINS_MAX * 100 + 1000];
-	char *at = text;
+	size_t at = 0;
 
 	for (unsigned i = 0; i < OBT_PINS_MAX; i++)
-		at += sprintf(at, "%stls://h%u:1=" A, i ? "," : "", i);
+		at += (size_t)snprintf(
+			text + at, sizeof text - at, "%stls://h%u:1=" A, i ? "," : "", i);
 	CHECK_INT(obt_pins_add(&pins, text, false, &cause), OB_ERR_NONE);
 	CHECK_INT(pins.n, OBT_PINS_MAX);
 	CHECK_INT(obt_pins_add(&pins, B, false, &cause), OB_ERR_LIMIT);
