@@ -40,7 +40,7 @@
 #define OBP_POOL_ANSWER_MAX   65536u /* bytes of one ANSWER; a longer document comes in several */
 #define OBP_POOL_BEAT_MAX     256u   /* reservations in one BEAT */
 #define OBP_POOL_BEAT_MS      1000u  /* interval of heartbeats */
-#define OBP_POOL_SILENT_MS    5000u  /* a server without a heartbeat for so long gets no new sessions */
+#define OBP_POOL_SILENT_MS    5000u /* a server without a heartbeat for so long gets no new sessions */
 #define OBP_POOL_TICKET_S     60u    /* a ticket that is not used for so long expires */
 #define OBP_POOL_LINGER_S     10u    /* unless the request says otherwise */
 #define OBP_POOL_LINGER_MAX_S 86400u /* longest linger time, and longest wait in the queue */
@@ -69,17 +69,16 @@ enum obp_pool_type {
  */
 enum obp_pool_refusal {
 	OBP_POOL_CAPACITY = 1, /* no server of the pool can ever fulfil it, as the pool is now */
-	OBP_POOL_LATER,        /* not now: what it needs is in use, or the registry does not answer */
-	OBP_POOL_DENIED,       /* token, quota, scope */
-	OBP_POOL_INVALID,      /* the request itself is wrong */
-	OBP_POOL_FAULT         /* the balancer failed */
+	OBP_POOL_LATER,   /* not now: what it needs is in use, or the registry does not answer */
+	OBP_POOL_DENIED,  /* token, quota, scope */
+	OBP_POOL_INVALID, /* the request itself is wrong */
+	OBP_POOL_FAULT    /* the balancer failed */
 };
 
 struct obp_pool_ask {
 	uint8_t id[OBP_RESERVATION_BYTES];
 	uint32_t gpus;        /* devices; at least 1 */
-	uint64_t memory;      /* bytes on each device; 0: a whole device's share of a fair split is NOT
-			       * implied: any device with free memory will do */
+	uint64_t memory;      /* bytes on each device; 0: the balancer's default */
 	uint32_t share;       /* of each device's time, in millionths; 0: not limited */
 	uint32_t priority;    /* 0 the token's default, 1 low, 2 normal, 3 high */
 	uint32_t exclusive;   /* 1: nobody else on the devices */
@@ -91,7 +90,8 @@ struct obp_pool_ask {
 	uint32_t restartable; /* 1: the program may be ended and started again elsewhere */
 	uint64_t pid;
 	char where[OBP_POOL_WHERE_MAX]; /* selector, "model=H100,zone!=b" */
-	char apart[OBP_POOL_NAME_MAX];  /* not on a server that runs a reservation of the same word */
+	char apart
+		[OBP_POOL_NAME_MAX]; /* not on a server that runs a reservation of the same word */
 	char program[OBP_NAME_MAX], host[OBP_POOL_NAME_MAX], user[OBP_POOL_NAME_MAX];
 	char token[OBP_TOKEN_MAX];
 };
@@ -118,8 +118,8 @@ struct obp_pool_grant {
 	struct obp_pool_part *parts; /* calloc'ed by decode, freed by obp_pool_fini */
 };
 
-struct obp_pool_refused { /* also the content of DONE: code 0: success */
-	uint32_t code;    /* enum obp_pool_refusal */
+struct obp_pool_refused {  /* also the content of DONE: code 0: success */
+	uint32_t code;     /* enum obp_pool_refusal */
 	uint64_t retry_ms; /* when another attempt makes sense; 0: not known */
 	char text[OBP_POOL_TEXT_MAX];
 };
@@ -135,7 +135,8 @@ struct obp_pool_query {
 struct obp_pool_answer {
 	uint32_t more; /* 1: the document goes on in another ANSWER */
 	uint32_t size;
-	const uint8_t *bytes; /* a piece of a JSON document; encode: the caller's; decode: in the map's bytes */
+	const uint8_t *
+		bytes; /* a piece of a JSON document; encode: the caller's; decode: in the map's bytes */
 };
 
 struct obp_pool_command {
@@ -158,9 +159,9 @@ struct obp_pool_register {
 
 struct obp_pool_registered {
 	char balancer[OBP_POOL_NAME_MAX];
-	uint8_t key[32];    /* public key of its tickets */
-	uint64_t time_s;    /* the balancer's clock, seconds since 1970 */
-	uint32_t cordoned;  /* an operator has cordoned the server */
+	uint8_t key[32];   /* public key of its tickets */
+	uint64_t time_s;   /* the balancer's clock, seconds since 1970 */
+	uint32_t cordoned; /* an operator has cordoned the server */
 };
 
 /* States of a reservation at its server. */
@@ -179,20 +180,21 @@ struct obp_pool_held {
  * and VOID ones are repeated until an ORDER of kind CREDITED names them.
  */
 struct obp_pool_beat {
-	uint64_t number;        /* 1, 2, ... on one connection */
-	struct obp_load load;   /* with facts and sessions; decode: obp_pool_fini frees */
-	uint32_t healthy;       /* 0: no new sessions; the reason is in `health` */
+	uint64_t number;      /* 1, 2, ... on one connection */
+	struct obp_load load; /* with facts and sessions; decode: obp_pool_fini frees */
+	uint32_t healthy;     /* 0: no new sessions; the reason is in `health` */
 	char health[OBP_POOL_TEXT_MAX];
 	uint32_t n_held;
 	struct obp_pool_held *held; /* encode: the caller's; decode: obp_pool_fini frees */
 };
 
 enum obp_pool_order_kind {
-	OBP_POOL_ORDER_VOID = 1, /* refuse the ticket of reservation `id`; OBEYED says if it was in time */
-	OBP_POOL_ORDER_CREDITED, /* reservation `id` need not be reported again */
-	OBP_POOL_ORDER_CORDON,   /* number: 1 on, 0 off: refuse new reservations */
-	OBP_POOL_ORDER_DRAIN,    /* number: milliseconds until sessions are ended */
-	OBP_POOL_ORDER_KILL,     /* end all sessions of reservation `id`; text: why */
+	OBP_POOL_ORDER_VOID =
+		1, /* refuse the ticket of reservation `id`; OBEYED says if it was in time */
+	OBP_POOL_ORDER_CREDITED,    /* reservation `id` need not be reported again */
+	OBP_POOL_ORDER_CORDON,      /* number: 1 on, 0 off: refuse new reservations */
+	OBP_POOL_ORDER_DRAIN,       /* number: milliseconds until sessions are ended */
+	OBP_POOL_ORDER_KILL,        /* end all sessions of reservation `id`; text: why */
 	OBP_POOL_ORDER_KILL_SESSION /* end session `number`; text: why */
 };
 
@@ -239,6 +241,6 @@ bool obp_pool_encode(const struct obp_pool_message *message, struct ob_buf *fram
 enum ob_err obp_pool_decode(const void *map, size_t size, struct obp_pool_message *ret);
 void obp_pool_fini(struct obp_pool_message *message);
 /* The exit code of a refusal (sysexits.h): 69, 75, 77, 64, 70; 0 for code 0. */
-int obp_pool_exit_code(uint32_t code);
+uint8_t obp_pool_exit_code(uint32_t code);
 
 #endif

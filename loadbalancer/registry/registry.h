@@ -23,9 +23,10 @@
 
 #include "base/cause.h"
 
-#define OBL_KEY_MAX     256u
-#define OBL_VALUE_MAX   16384u
-#define OBL_TXN_OPS_MAX 64u /* comparisons, or changes, of one transaction: etcd refuses more than 128 in all */
+#define OBL_KEY_MAX   256u
+#define OBL_VALUE_MAX 16384u
+#define OBL_TXN_OPS_MAX \
+	64u /* comparisons, or changes, of one transaction: etcd refuses more than 128 in all */
 
 struct obl_registry;
 
@@ -113,12 +114,12 @@ struct obl_registry_options {
 	 * "etcd:https://..."; with etcd, keys have the prefix `prefix`
 	 */
 	const char *url;
-	const char *prefix;                 /* "outboard/"; NULL: that */
-	const char *ca, *cert, *key;        /* etcd over https; NULL: the system's authorities, none */
-	const char *user, *password_file;   /* etcd's authentication; NULL: none */
-	const char *balancer;               /* this balancer's name, for the election */
-	uint32_t lease_s;                   /* 10 */
-	uint32_t timeout_ms;                /* of one attempt; another endpoint is tried then: 800 */
+	const char *prefix;          /* "outboard/"; NULL: that */
+	const char *ca, *cert, *key; /* etcd over https; NULL: the system's authorities, none */
+	const char *user, *password_file; /* etcd's authentication; NULL: none */
+	const char *balancer;             /* this balancer's name, for the election */
+	uint32_t lease_s;                 /* 10 */
+	uint32_t timeout_ms;              /* of one attempt; another endpoint is tried then: 800 */
 };
 
 /*
