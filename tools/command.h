@@ -36,7 +36,8 @@
 
 extern const struct ob_command obx_run_command, obx_check_command, obx_info_command,
 	obx_bench_command, obx_top_command, obx_smi_command, obx_config_command, obx_token_command,
-	obx_cert_command, obx_kzg_command, obx_msm_command, obx_ntt_command, obx_rqa_command;
+	obx_cert_command, obx_login_command, obx_logout_command, obx_kzg_command, obx_msm_command,
+	obx_ntt_command, obx_rqa_command;
 
 /* Returns the value of OBX_SERVER_OPTION, or the default if it is NULL or empty. Never NULL. */
 const char *obx_server_url(const char *given);
