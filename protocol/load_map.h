@@ -7,8 +7,9 @@
 #ifndef OBP_LOAD_MAP_H
 #define OBP_LOAD_MAP_H
 
-#include "protocol/load.h"
 #include "protocol/map.h"
+
+struct obp_load;
 
 void obp_load_put(msgpack_packer *p, const struct obp_load *load);
 /* False: not such a map, or a value out of bounds; *ret is empty. Else call obp_load_fini. */

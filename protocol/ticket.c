@@ -5,12 +5,14 @@
 #include "protocol/load.h"
 #include "protocol/map.h"
 
-#define TICKET_NUMBERS(X)                                                                      \
-	X("incarnation", incarnation, UINT64_MAX, 0)                                           \
-	X("fence", fence, UINT64_MAX, 1) X("issued", issued, UINT64_MAX, 2)                    \
-		X("expires", expires, UINT64_MAX, 3) X("linger", linger_s, UINT32_MAX, 4)      \
-			X("memory", memory, UINT64_MAX, 5) X("share", share, OBP_SHARE_ALL, 6) \
-				X("priority", priority, 3, 7) X("exclusive", exclusive, 1, 8)
+/* clang-format off */
+#define TICKET_NUMBERS(X)                                                                         \
+	X("incarnation", incarnation, UINT64_MAX, 0) X("fence", fence, UINT64_MAX, 1)             \
+	X("issued", issued, UINT64_MAX, 2) X("expires", expires, UINT64_MAX, 3)                   \
+	X("linger", linger_s, UINT32_MAX, 4) X("memory", memory, UINT64_MAX, 5)                   \
+	X("share", share, OBP_SHARE_ALL, 6) X("priority", priority, 3, 7)                         \
+	X("exclusive", exclusive, 1, 8)
+/* clang-format on */
 
 /* Bits of what was found, behind those of the numbers. */
 enum {
