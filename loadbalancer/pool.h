@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * The client of a pool's balancers (docs/adr/0046-pool.md): asks for a reservation, queries, gives
- * commands. `balancers` is one address or a list with commas; they are tried in random order, and
+ * The client of a pool's balancers (docs/adr/0046-pool.md): asks for a reservation. Questions
+ * and commands are in loadbalancer/pool_query.h. `balancers` is one address or a list with commas; they are tried in random order, and
  * the next one when one fails. A request for a reservation keeps its id, so that asking another
  * balancer never reserves twice. Port OBP_POOL_PORT is meant where none is written.
  *
@@ -22,7 +22,6 @@
 #include "protocol/pool.h"
 
 #define OBL_POOL_TIMEOUT_NS   5000000000ull /* unless the caller says otherwise */
-#define OBL_POOL_DOCUMENT_MAX (16u << 20)   /* bytes of the answer to a query */
 #define OBL_POOL_LOOK_NS      100000000ull  /* interval at which a wait asks `cancelled` */
 #define OBL_POOL_EXPLAIN_MAX  (OBP_POOL_TEXT_MAX + 256u) /* bytes of an explanation */
 #define OBL_POOL_RETRY_MIN_NS 1000000000ull /* pause before all balancers are asked again */
@@ -67,27 +66,5 @@ enum ob_err obl_pool_ask(const struct obl_pool *pool, struct obp_pool_ask *ask,
  */
 void obl_pool_explain(const struct obp_pool_refused *refused, uint32_t wait_s,
 	char ret_text[OBL_POOL_EXPLAIN_MAX]);
-/*
- * Gives a reservation back that no session has used. Errors as for a query; then its tickets
- * expire after OBP_POOL_TICKET_S.
- */
-enum ob_err obl_pool_cancel(const struct obl_pool *pool, const uint8_t id[OBP_RESERVATION_BYTES],
-	struct ob_cause *ret_cause);
-
-/*
- * Gets a document (enum names of obp_pool_query: "fleet", "queue", ...). *ret_json: NUL-terminated,
- * the caller's; it has not been parsed. OB_ERR_REFUSED: *ret_refused. OB_ERR_LIMIT: longer than
- * OBL_POOL_DOCUMENT_MAX. Other errors: *ret_cause.
- */
-enum ob_err obl_pool_query(const struct obl_pool *pool, const char *what, const char *target,
-	uint64_t since, char **ret_json, size_t *ret_size, struct obp_pool_refused *ret_refused,
-	struct ob_cause *ret_cause);
-/*
- * Gives an operator's command. OB_ERR_NONE: done, ret_done->text says what. OB_ERR_REFUSED:
- * *ret_done. OB_ERR_ARGUMENT: an argument is too long. Other errors: *ret_cause; the command may
- * have been executed if the balancer was lost afterwards.
- */
-enum ob_err obl_pool_command(const struct obl_pool *pool, const char *verb, const char *target,
-	const char *argument, struct obp_pool_refused *ret_done, struct ob_cause *ret_cause);
 
 #endif

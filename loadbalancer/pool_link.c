@@ -212,10 +212,11 @@ static enum ob_err other_answer(
 
 	if (!message || obp_message_decode(map, size, message))
 		return err;
-	if (message->type == OBP_MSG_REFUSED)
+	if (message->type == OBP_MSG_REFUSED && strstr(message->text, "unknown intent"))
 		err = ob_cause_set(ret_cause, OB_ERR_REFUSED,
-			"it is a server, not a balancer (%s); use --server for a server",
-			message->text[0] ? message->text : "it refuses the request");
+			"it is a server, not a balancer; use --server for a server");
+	else if (message->type == OBP_MSG_REFUSED)
+		err = ob_cause_set(ret_cause, OB_ERR_REFUSED, "it refuses: %s", message->text);
 	obp_message_fini(message);
 	return err;
 }

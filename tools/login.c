@@ -12,7 +12,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "loadbalancer/pool.h"
+#include "loadbalancer/pool_query.h"
 #include "tools/command.h"
 #include "tools/login_file.h"
 #include "tools/reserve.h"
@@ -244,7 +244,7 @@ static int login_main(int argc, char **argv)
 
 const struct ob_command obx_login_command = {
 	.name = "outboard login",
-	.group = OBX_GROUP_REMOTE,
+	.group = OBX_GROUP_POOL,
 	.summary = "store the address and the token of a pool",
 	.about =
 		"Tries to reach the pool, and stores its address, pin and token in "
@@ -327,7 +327,7 @@ static int logout_main(int argc, char **argv)
 
 const struct ob_command obx_logout_command = {
 	.name = "outboard logout",
-	.group = OBX_GROUP_REMOTE,
+	.group = OBX_GROUP_POOL,
 	.summary = "remove what 'outboard login' has stored",
 	.options = logout_options,
 	.operands = logout_operands,

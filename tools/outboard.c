@@ -129,9 +129,10 @@ static const struct ob_command outboard = {
 	.version = version,
 	.commands = (const struct ob_command *const[]){ &obx_run_command, &obx_check_command,
 		&obx_info_command, &obx_smi_command, &obx_top_command, &obx_config_command,
-		&obx_bench_command, &obx_token_command, &obx_cert_command, &obx_login_command,
-		&obx_logout_command, &completions, &obx_kzg_command, &obx_msm_command,
-		&obx_ntt_command, &obx_rqa_command, NULL },
+		&obx_bench_command, &obx_token_command, &obx_cert_command, &completions,
+		&obx_login_command, &obx_logout_command, &obx_server_command, &obx_gpu_command,
+		&obx_session_command, &obx_queue_command, &obx_quota_command, &obx_events_command,
+		&obx_kzg_command, &obx_msm_command, &obx_ntt_command, &obx_rqa_command, NULL },
 };
 
 static int completions_main(int argc, char **argv)

@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "loadbalancer/access.h"
 #include "loadbalancer/place.h"
-#include "loadbalancer/pool.h"
+#include "loadbalancer/pool_query.h"
 #include "tools/command.h"
 
 #define VERB "outboard run: "
