@@ -10,6 +10,7 @@
 #include "protocol/conn.h"
 #include "protocol/map.h"
 #include "protocol/resume.h"
+#include "protocol/ticket.h"
 
 /* ---- encoding ---- */
 
@@ -37,6 +38,8 @@ static void put_hello(msgpack_packer *p, const struct obp_hello *hello)
 	if (hello->link_rate)
 		obp_put_number(p, "link_rate", hello->link_rate);
 	obp_put_number(p, "slabs", hello->slabs);
+	if (hello->ticket_size)
+		obp_put_bytes(p, "ticket", hello->ticket, hello->ticket_size);
 	obp_put_string(p, "ranges");
 	msgpack_pack_array(p, hello->n_ranges);
 	for (uint32_t i = 0; i < hello->n_ranges; i++)
@@ -136,7 +139,7 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 	size_t start;
 
 	if (message->type == OBP_MSG_HELLO)
-		extra = 14 + (message->hello.link_rate != 0);
+		extra = 14 + (message->hello.link_rate != 0) + (message->hello.ticket_size != 0);
 	else if (message->type == OBP_MSG_WELCOME)
 		extra = 17;
 	else if (message->type == OBP_MSG_MEMORY)
@@ -282,6 +285,18 @@ static bool get_devices(const msgpack_object *o, struct obp_welcome *welcome)
 	return true;
 }
 
+_Static_assert(OBP_HELLO_TICKET == OBP_TICKET_MAX, "a hello has room for a ticket");
+
+static bool get_ticket(const msgpack_object *o, struct obp_hello *hello)
+{
+	if (o->type != MSGPACK_OBJECT_BIN || o->via.bin.size > sizeof hello->ticket)
+		return false;
+	hello->ticket_size = o->via.bin.size;
+	if (hello->ticket_size)
+		memcpy(hello->ticket, o->via.bin.ptr, hello->ticket_size);
+	return true;
+}
+
 static bool get_hello_key(
 	const msgpack_object *key, const msgpack_object *value, struct obp_hello *hello)
 {
@@ -313,6 +328,8 @@ static bool get_hello_key(
 		return obp_get_number(value, UINT64_MAX, &hello->link_rate);
 	if (obp_key_is(key, "slabs"))
 		return get_u32(value, UINT32_MAX, &hello->slabs);
+	if (obp_key_is(key, "ticket"))
+		return get_ticket(value, hello);
 	if (obp_key_is(key, "ranges"))
 		return get_ranges(value, hello);
 	return true;

@@ -24,6 +24,7 @@
 #define OBP_TEXT_MAX     1024u /* bytes of a readable message, NUL included */
 #define OBP_SECRET_BYTES 16u
 #define OBP_TOKEN_MAX    80u /* bytes of a bearer token, NUL included */
+#define OBP_HELLO_TICKET 1104u /* bytes of a ticket in a hello: OBP_TICKET_MAX (protocol/ticket.h) */
 
 enum obp_message_type {
 	OBP_MSG_HELLO = 1, /* client, first on a data connection */
@@ -74,7 +75,10 @@ struct obp_hello {
 	/* set of codecs that the client supports; 0 (an older client): no packed frames */
 	uint32_t codecs;
 	char token[OBP_TOKEN_MAX]; /* bearer token; empty: none */
-	uint32_t codec;            /* requested: enum obp_codec_request or a codec */
+	/* of a reservation at a server that belongs to a pool (protocol/ticket.h); size 0: none */
+	uint32_t ticket_size;
+	uint8_t ticket[OBP_HELLO_TICKET];
+	uint32_t codec; /* requested: enum obp_codec_request or a codec */
 	/*
 	 * seconds for which the client keeps its state after a broken connection and tries to
 	 * resume; 0: it does not resume

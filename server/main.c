@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "server/admission/admission.h"
 #include "server/common/options.h"
+#include "server/member/member.h"
 #include "server/sensors/sensors.h"
 #include "server/supervisor/supervisor.h"
 #include "server/worker/worker.h"
@@ -26,6 +27,8 @@ int main(int argc, char **argv)
 		return obs_worker_probe(&options);
 	case OBS_MODE_SENSORS:
 		return obs_sensors_run(&options);
+	case OBS_MODE_MEMBER:
+		return obs_member_run(&options);
 	case OBS_MODE_DONE:
 		break;
 	}

@@ -142,7 +142,10 @@ static void print(const struct obt_failure *f, char *ret, size_t size)
 			f->text, why, f->url->path);
 		break;
 	case OB_ERR_DENIED:
-		snprintf(ret, size,
+		if (f->cause->text[0])
+			snprintf(ret, size, "no session with %s: %s", f->text, why);
+		else
+			snprintf(ret, size,
 			"%s is another machine and not tls://: OUTBOARD_TOKEN is not sent there in "
 			"clear",
 			f->text);

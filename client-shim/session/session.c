@@ -23,6 +23,7 @@
 #include "client-shim/session/inside.h"
 #include "client-shim/session/link.h"
 #include "client-shim/session/log.h"
+#include "client-shim/session/pass.h"
 #include "client-shim/session/resume.h"
 #include "client-shim/session/ring.h"
 #include "client-shim/session/stripe.h"
@@ -186,6 +187,8 @@ static enum ob_err hello_exchange(struct obt_stream *stream, uint64_t deadline)
 		return err;
 	hello->shm = obt_shm_offered(stream);
 	err = obt_token_show(stream, hello->hello.token);
+	if (!err)
+		err = obc_pass_show(stream, session.url_text, &hello->hello, &session.cause);
 	if (err)
 		return err;
 	err = obt_message_send(stream, hello, &preface, sizeof preface, deadline);

@@ -3,7 +3,8 @@
 """server: the driver table and its loader, the null driver, and layers over the table."""
 
 from emit import args, header, source, wrap
-from model import NUMBER_HANDLES
+from layout import leaves_of
+from model import NUMBER_HANDLES, SpecError
 
 CUDA = '"base/cuda_types.h"'
 
@@ -36,6 +37,18 @@ struct obs_layer_hooks {
 	void (*after)(unsigned call, CUresult result);
 };
 void obs_layer_wrap(struct obs_driver *wrapped, unsigned level, const struct obs_driver *next, const struct obs_layer_hooks *hooks);
+
+/*
+ * Fills in `wrapped` with `next`, but the numbers of devices are the session's: they are translated with the two functions below, on the
+ * way in and on the way out. A process has one such layer.
+ */
+void obs_devices_wrap(struct obs_driver *wrapped, const struct obs_driver *next);
+/* Written by hand. From the session's number to the driver's. CUDA_ERROR_INVALID_DEVICE: not a device of the session. */
+CUresult obs_device_to_driver(int *number);
+/* From the driver's number to the session's. CU_DEVICE_INVALID: not a device of the session. */
+int obs_device_to_session(int number);
+/* Whether the numbers differ. */
+bool obs_device_restricted(void);
 
 /* A driver that does nothing, see obs_null.h. */
 extern const struct obs_driver obs_null_driver;''')
@@ -115,6 +128,73 @@ void obs_layer_wrap(struct obs_driver *wrapped, unsigned level, const struct obs
 	*wrapped = layers[level];
 }''')
     return source('A pass-through layer over the driver table.', ['"protocol/obs_driver.h"'], '\n'.join(out))
+
+
+# ---- the layer that translates the numbers of devices ----
+
+def device_leaves(spec, call, p):
+    """Returns the leaves of a parameter that are numbers of devices; None if they are not known."""
+    if p.base not in spec.types.structs:
+        return [leaf for leaf in leaves_of(spec, call, p) or [] if leaf.device] if p.base == 'CUdevice' or p.device else []
+    if p.base not in spec.structs:
+        return []
+    try:
+        return [leaf for leaf in leaves_of(spec, call, p) or [] if leaf.device]
+    except SpecError:
+        return None
+
+
+def device_lines(leaf, place, tab, function):
+    """Statements that translate the member of `place` that is a device's number."""
+    dot = f'.{leaf.path}' if leaf.path else ''
+    condition = f'{place}.{leaf.when[0]} == {leaf.when[1]}' if leaf.when else None
+    if function == 'obs_device_to_session':
+        lines = [f'{place}{dot} = obs_device_to_session({place}{dot});']
+    else:
+        lines = [f'result = result ? result : obs_device_to_driver(&{place}{dot});']
+    return [f'{tab}if ({condition})', f'{tab}\t{lines[0]}'] if condition else [tab + lines[0]]
+
+
+def device_call(spec, call):
+    """Returns the function of the layer for a call; None if it has no devices."""
+    before, after, pass_on, found = [], [], [], False
+    for p in call.params:
+        leaves = device_leaves(spec, call, p)
+        pass_on.append(p.name)
+        if not leaves:
+            continue
+        found = True
+        if p.stars == 0 and p.array is None:
+            before += [line for leaf in leaves for line in device_lines(leaf, p.name, '\t', 'obs_device_to_driver')]
+        elif p.way == 'out' and p.array is None:
+            after += [line for leaf in leaves for line in device_lines(leaf, f'(*{p.name})', '\t\t', 'obs_device_to_session')]
+        elif call.on_wire and p.array is not None and p.way == 'in':
+            length, bound = (t.strip() for t in p.array.split('<='))
+            before += [f'\t{p.base} own_{p.name}[OBP_{bound}];', f'\tif ({length} > OBP_{bound})', '\t\treturn CUDA_ERROR_INVALID_VALUE;',
+                       f'\tfor (size_t i = 0; i < {length}; i++) {{', f'\t\town_{p.name}[i] = {p.name}[i];']
+            before += [line for leaf in leaves for line in device_lines(leaf, f'own_{p.name}[i]', '\t\t', 'obs_device_to_driver')] + ['\t}']
+            pass_on[-1] = f'own_{p.name}'
+        elif call.on_wire and p.way == 'in':
+            before += [f'\t{p.base} own_{p.name} = *{p.name};']
+            before += [line for leaf in leaves for line in device_lines(leaf, f'own_{p.name}', '\t', 'obs_device_to_driver')]
+            pass_on[-1] = f'&own_{p.name}'
+        else:  # the server makes no such call
+            before += ['\tif (obs_device_restricted())', '\t\tresult = CUDA_ERROR_NOT_SUPPORTED;']
+    if not found:
+        return None
+    lines = [wrap(f'static CUresult devices_{call.name}({call.prototype()})'), '{', '\tCUresult result = CUDA_SUCCESS;'] + before
+    lines += ['\tif (result == CUDA_SUCCESS)', f'\t\tresult = devices_next->{call.name}({", ".join(pass_on)});']
+    if after:
+        lines += ['\tif (result == CUDA_SUCCESS) {'] + after + ['\t}']
+    return '\n'.join(lines + ['\treturn result;', '}\n'])
+
+
+def devices_c(spec):
+    made = [(c, text) for c in spec.calls if (text := device_call(spec, c))]
+    out = ['static const struct obs_driver *devices_next;\n'] + [text for _, text in made]
+    out += ['void obs_devices_wrap(struct obs_driver *wrapped, const struct obs_driver *next)', '{', '\tdevices_next = next;', '\t*wrapped = *next;']
+    out += [f'\twrapped->{c.name} = devices_{c.name};' for c, _ in made] + ['}']
+    return source("A layer that translates the numbers of devices.", ['"protocol/obs_driver.h"', '"protocol/obp_calls.h"'], '\n'.join(out))
 
 
 # ---- the null driver ----

@@ -45,6 +45,7 @@ OUTPUTS = {
     'obs_driver.h': emit_server.driver_h,
     'obs_driver_load.c': emit_server.driver_load_c,
     'obs_layer.c': emit_server.layer_c,
+    'obs_devices.c': emit_server.devices_c,
     'obs_null.h': emit_server.null_h,
     'obs_null.c': emit_server.null_c,
     'obs_dispatch.h': emit_dispatch.dispatch_h,

@@ -28,6 +28,7 @@ enum obs_refusal {
 	OBS_REFUSED_TLS,
 	OBS_REFUSED_DENIED, /* no valid token or certificate */
 	OBS_REFUSED_SECRET, /* a join with a wrong secret, or for an unknown session */
+	OBS_REFUSED_TICKET, /* no valid ticket, in a pool */
 	OBS_REFUSED_RATE,   /* too many */
 	OBS_REFUSALS
 };

@@ -230,12 +230,35 @@ static void connections_bound(struct obs_options *options)
 	}
 }
 
+/* Signs and checks something, so that the library has loaded what it needs for tickets. */
+static void signatures_warm(void)
+{
+	uint8_t public[OBT_SIGN_KEY_BYTES], sealed[OBT_SIGN_OVERHEAD + 1];
+	struct obt_sign_key *key;
+	struct ob_cause cause;
+	const uint8_t *text;
+	size_t size;
+
+	key = obt_sign_key_new(&cause);
+	if (!key)
+		return;
+	obt_sign_key_public(key, public);
+	if (!obt_sign_seal(key, "", 1, sealed) ||
+		obt_sign_open(&public, 1, sealed, sizeof sealed, &text, &size, &cause))
+		ob_warn("admission: OpenSSL checks no Ed25519 signatures: every ticket will be "
+			"refused");
+	obt_sign_key_free(key);
+}
+
 static bool sandbox_close(const struct obs_options *options)
 {
 	struct ob_cause cause;
 
+	/* Lets the library read its files now. */
 	if (admission.callers.tls)
-		obt_tls_warm(); /* lets the library read its files now */
+		obt_tls_warm();
+	if (admission.callers.pool->on)
+		signatures_warm();
 	if (obs_sandbox_admission(&options->sandbox,
 		    options->connections * (uint64_t)CALLER_BYTES + OWN_BYTES, &cause)) {
 		ob_error("admission: %s", cause.text);
@@ -273,6 +296,12 @@ int obs_admission_run(const struct obs_options *given)
 	admission.callers.routes = obs_routes_adopt();
 	if (!admission.callers.routes) {
 		ob_error("admission: the table of sessions cannot be mapped: %s", strerror(errno));
+		return 1;
+	}
+	admission.callers.pool = obs_pool_page_adopt();
+	if (!admission.callers.pool) {
+		ob_error("admission: what it has to know of the pool cannot be mapped: %s",
+			strerror(errno));
 		return 1;
 	}
 	if (!secrets_load(&options) || !sandbox_close(&options))

@@ -18,6 +18,7 @@
 #include <uv.h>
 
 #include "server/common/options.h"
+#include "server/common/pool_page.h"
 #include "server/common/routes.h"
 #include "transport/tls.h"
 
@@ -29,6 +30,7 @@ struct obs_callers {
 	const struct obs_options *options;
 	struct obt_tls_server *tls; /* NULL: no TLS on this server */
 	const struct obs_routes *routes;
+	const struct obs_pool_page *pool;
 	char sandbox[OBP_SANDBOX_MAX]; /* sandbox of this process, as text */
 	struct obs_caller *newest, *oldest;
 	uint32_t n_callers;

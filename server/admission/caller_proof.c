@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "protocol/control.h"
 #include "server/admission/auth.h"
 #include "server/admission/caller.h"
+#include "server/admission/ticket.h"
 
 bool obs_caller_limited(const struct obs_caller *caller)
 {
@@ -36,21 +39,76 @@ bool obs_caller_may_guess(struct obs_caller *caller)
 	return false;
 }
 
-/* Authenticates a hello. False: the caller was refused. */
-static bool hello_check(struct obs_caller *caller, struct obp_message *message)
+/* Refuses a client for its ticket, or because it has none. */
+static bool ticket_refuse(
+	struct obs_caller *caller, enum obs_ticket_refusal why, const struct ob_cause *cause)
+{
+	static struct obs_handoff counted;
+
+	counted.type = OBS_HANDOFF_TICKET;
+	counted.count = why;
+	if (!obs_handoff_send_up(&counted, -1, -1))
+		ob_debug("the supervisor was not told of a refused ticket");
+	/* A forged signature is a guess like a wrong token. */
+	if (obs_caller_limited(caller) && (why == OBS_TICKET_SIGNATURE || why == OBS_TICKET_FORM))
+		obs_address_wrong(caller->address, ob_clock_ns());
+	obs_caller_refuse(caller, OBS_REFUSED_TICKET, cause->code, cause->text);
+	return false;
+}
+
+/*
+ * A ticket replaces the token: the balancer has checked that. If the client shows a valid token or
+ * certificate too, its limits apply as well. False: the caller was refused.
+ */
+static bool ticket_check(struct obs_caller *caller, const struct obp_hello *hello)
 {
 	struct obs_handoff *handoff = caller->handoff;
+	enum obs_ticket_refusal why;
 	struct ob_cause cause;
 
-	if (!obs_caller_may_guess(caller))
-		return false;
-	if (obs_auth_check(caller->callers->options, &caller->stream, &message->hello,
-		    &handoff->identity, &cause)) {
+	if (obs_auth_check(caller->callers->options, &caller->stream, hello, &handoff->identity,
+		    &cause) ||
+		!handoff->identity.proved)
+		obs_auth_origin(caller->stream.fd, &handoff->identity);
+	if (obs_ticket_check(caller->callers->pool, hello->ticket, hello->ticket_size,
+		    (uint64_t)time(NULL), &handoff->ticket, &handoff->ahead_s, &why, &cause))
+		return ticket_refuse(caller, why, &cause);
+	obs_ticket_identify(&handoff->ticket, &handoff->identity);
+	handoff->ticketed = true;
+	return true;
+}
+
+/* Authenticates a client without a ticket. False: the caller was refused. */
+static bool client_check(struct obs_caller *caller, const struct obp_hello *hello)
+{
+	const struct obs_pool_page *pool = caller->callers->pool;
+	struct obs_identity *identity = &caller->handoff->identity;
+	struct ob_cause cause;
+
+	if (obs_auth_check(caller->callers->options, &caller->stream, hello, identity, &cause)) {
 		if (obs_caller_limited(caller))
 			obs_address_wrong(caller->address, ob_clock_ns());
 		obs_caller_refuse(caller, OBS_REFUSED_DENIED, cause.code, cause.text);
 		return false;
 	}
+	if (!pool->on || pool->direct || strcmp(identity->from, "unix") == 0)
+		return true;
+	ob_cause_set(&cause, OB_ERR_DENIED,
+		"this server belongs to a pool and takes no sessions without a ticket; use "
+		"'outboard run --pool URL' with the address of the pool's balancer");
+	return ticket_refuse(caller, OBS_TICKET_NONE, &cause);
+}
+
+/* Authenticates a hello. False: the caller was refused. */
+static bool hello_check(struct obs_caller *caller, struct obp_message *message)
+{
+	struct obs_handoff *handoff = caller->handoff;
+
+	if (!obs_caller_may_guess(caller))
+		return false;
+	if (message->hello.ticket_size ? !ticket_check(caller, &message->hello)
+				       : !client_check(caller, &message->hello))
+		return false;
 	if (handoff->identity.proved)
 		obs_address_right(caller->address);
 	memcpy(handoff->identity.address, caller->address->text, sizeof handoff->identity.address);
@@ -59,8 +117,10 @@ static bool hello_check(struct obs_caller *caller, struct obp_message *message)
 	memcpy(handoff->program, message->hello.program, sizeof handoff->program);
 	/* for 'outboard check' */
 	memcpy(handoff->text, caller->callers->sandbox, sizeof handoff->text);
-	/* The worker runs the client's calls and must not learn the token. */
+	/* The worker runs the client's calls and must not learn the token or the ticket. */
 	explicit_bzero(message->hello.token, sizeof message->hello.token);
+	explicit_bzero(message->hello.ticket, sizeof message->hello.ticket);
+	message->hello.ticket_size = 0;
 	return true;
 }
 
@@ -153,6 +213,7 @@ bool obs_caller_prove(struct obs_caller *caller)
 	}
 	explicit_bzero(message.secret, sizeof message.secret);
 	explicit_bzero(message.hello.token, sizeof message.hello.token);
+	explicit_bzero(message.hello.ticket, sizeof message.hello.ticket);
 	obp_message_fini(&message);
 	return good;
 }

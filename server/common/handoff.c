@@ -103,7 +103,7 @@ static void flag_settle(bool *flag)
 bool obs_handoff_send_up(const struct obs_handoff *message, int fd, int memfd)
 {
 	return obs_handoff_send(
-		       OBS_HANDOFF_FD, message, (const int[OBS_HANDOFF_FDS]){ fd, memfd }) == 0;
+		       OBS_HANDOFF_FD, message, (const int[OBS_HANDOFF_FDS]){ fd, memfd, -1 }) == 0;
 }
 
 int obs_handoff_recv(int channel, struct obs_handoff *ret, int ret_fds[OBS_HANDOFF_FDS])
@@ -148,5 +148,9 @@ int obs_handoff_recv(int channel, struct obs_handoff *ret, int ret_fds[OBS_HANDO
 	text_settle(ret->identity.address, sizeof ret->identity.address);
 	flag_settle(&ret->identity.proved);
 	flag_settle(&ret->identity.local);
+	flag_settle(&ret->ticketed);
+	flag_settle(&ret->ticket.exclusive);
+	text_settle(ret->ticket.server, sizeof ret->ticket.server);
+	text_settle(ret->ticket.tenant, sizeof ret->ticket.tenant);
 	return 1;
 }

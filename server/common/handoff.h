@@ -17,13 +17,15 @@
 #include <stdint.h>
 
 #include "protocol/control.h"
+#include "protocol/ticket.h"
 #include "server/common/identity.h"
+#include "server/common/place.h"
 #include "transport/tls.h"
 
 #define OBS_HANDOFF_FD   3 /* descriptor of the child's end */
 /* bytes of a client's first message; also the most that admission reads of one */
 #define OBS_HANDOFF_BODY 8192u
-#define OBS_HANDOFF_FDS  2
+#define OBS_HANDOFF_FDS  3
 
 enum obs_handoff_type {
 	/* ---- admission to supervisor, supervisor to a worker ---- */
@@ -31,7 +33,10 @@ enum obs_handoff_type {
 	 * Both come with the socket, and on a unix socket with the shared memory that came with the
 	 * message.
 	 */
-	/* a new session: its hello without the token, and the client's identity */
+	/*
+	 * a new session: its hello without token and ticket, and the client's identity. With a
+	 * ticket (place.reserved) the page of its reservation comes last
+	 */
 	OBS_HANDOFF_NEW = 1,
 	OBS_HANDOFF_JOIN, /* a further connection of session `route`: its join */
 	/* ---- admission to supervisor ---- */
@@ -44,11 +49,15 @@ enum obs_handoff_type {
 	OBS_HANDOFF_TOKENS,
 	/* count connections of identity.address were refused; text says why */
 	OBS_HANDOFF_REFUSED,
+	/* a ticket was refused, or a client without one; count: enum obs_ticket_refusal */
+	OBS_HANDOFF_TICKET,
 	/* ---- worker to supervisor ---- */
 	/* the driver is loaded, a session may come; text names the driver */
 	OBS_HANDOFF_READY,
 	OBS_HANDOFF_FAILED, /* the driver cannot be used; text says why */
 	OBS_HANDOFF_ENDED,  /* the session has ended; text says why */
+	/* ---- supervisor to a worker ---- */
+	OBS_HANDOFF_END, /* end the session; text says why, and goes to the client */
 	/* ---- worker to supervisor, and the answer ---- */
 	OBS_HANDOFF_IPC, /* body: a struct obs_ipc (ipc.h); id: number of the request */
 };
@@ -65,6 +74,11 @@ struct obs_handoff {
 	uint8_t secret[OBP_SECRET_BYTES];
 	uint8_t psk[OBT_TLS_PSK_BYTES];
 	struct obs_identity identity;   /* NEW */
+	/* NEW from admission: the checked ticket, if `ticketed` */
+	bool ticketed;
+	struct obp_ticket ticket;
+	int64_t ahead_s; /* by how much the balancer's clock is ahead of this server's */
+	struct obs_place place;         /* NEW to a worker */
 	char program[OBP_NAME_MAX];     /* NEW */
 	char text[OBP_SANDBOX_MAX];     /* NEW: sandbox of admission; other types as above */
 	uint8_t body[OBS_HANDOFF_BODY]; /* NEW, JOIN: the client's message (msgpack map) */

@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/command_line.h"
 #include "base/text.h"
 #include "protocol/format.h"
+#include "protocol/pool.h"
 #include "protocol/resume.h"
 #include "server/common/cache.h"
 #include "server/common/config.h"
@@ -71,6 +73,7 @@ static enum ob_err take_mode(
 	*(enum obs_mode *)target = option->name[0] == 'w' ? OBS_MODE_WORKER
 		: option->name[0] == 'a'                  ? OBS_MODE_ADMISSION
 		: option->name[0] == 's'                  ? OBS_MODE_SENSORS
+		: option->name[0] == 'm'                  ? OBS_MODE_MEMBER
 							  : OBS_MODE_PROBE;
 	return OB_ERR_NONE;
 }
@@ -235,6 +238,25 @@ const struct ob_option obs_option_table[] = {
 		.help = "yes: measure the device time of launches for 'outboard top'; --share "
 			"always "
 			"measures it" },
+	{ .name = "Pool", .kind = OB_HEADING },
+	{ OPTION("pool", OB_TEXT, pool), .arg = "URLS",
+		.takes = "the addresses of balancers, for example tls://balancer:14900",
+		.help = "join the pool of these balancers, with commas between several. Sessions "
+			"then need a ticket of the pool, except on Unix sockets. Which balancer is "
+			"trusted is set as for clients (OUTBOARD_TLS_PIN, OUTBOARD_TLS_CA)" },
+	{ OPTION("pool-name", OB_TEXT, pool_name), .arg = "NAME", .takes = "a name",
+		.help = "the server's name in the pool", .fallback = "the host's name" },
+	{ OPTION("labels", OB_TEXT, labels), .arg = "LIST", .takes = "labels, zone=a,rack=3",
+		.help = "labels for selectors of requests, for example zone=a,rack=3" },
+	{ OPTION("pool-token-file", OB_FILE, pool_token), .arg = "FILE", .takes = "a file",
+		.help = "the file's first line is the token for the balancers, of scope serve" },
+	{ OPTION("advertise", OB_TEXT, advertise), .arg = "URLS",
+		.takes = "addresses, for example tls://gpu-7:14800",
+		.help = "addresses that the pool gives to clients, with commas between several; "
+			"needed if the server listens on 0.0.0.0 or [::]",
+		.fallback = "the tls:// and tcp:// addresses of --listen" },
+	{ OPTION("pool-direct", OB_FLAG, pool_direct),
+		.help = "take sessions without a ticket as well; the pool does not know of them" },
 	{ .name = "Configuration file", .kind = OB_HEADING },
 	{ CONFIG("config"),
 		.help = "read options from a file; options behind it on the command line override "
@@ -261,6 +283,13 @@ const struct ob_option obs_option_table[] = {
 		.take = take_mode,
 		.hidden = true,
 		.offset = offsetof(struct obs_options, mode) },
+	{ .name = "member",
+		.kind = OB_PARSED,
+		.take = take_mode,
+		.hidden = true,
+		.offset = offsetof(struct obs_options, mode) },
+	{ OPTION("incarnation", OB_NUMBER, incarnation), .arg = "N", .min = 1, .max = UINT64_MAX,
+		.hidden = true },
 	{ OPTION("limits", OB_PARSED, limits), .arg = "LIMITS", .take = take_limits,
 		.hidden = true },
 	{ OPTION("worker-ids", OB_PARSED, sandbox), .arg = "UID:GID", .take = take_worker_ids,
@@ -289,6 +318,16 @@ static int options_check(const struct obs_options *o)
 			"say where to listen, for example --listen tcp://127.0.0.1:%d", OBP_PORT);
 	if (!o->tls_cert != !o->tls_key)
 		return ob_usage_error(&server, "--tls-cert and --tls-key belong together");
+	if (o->pool_name && strlen(o->pool_name) >= OBP_POOL_NAME_MAX)
+		return ob_usage_error(&server, "--pool-name takes a name of at most %u characters",
+			OBP_POOL_NAME_MAX - 1);
+	if (o->labels && strlen(o->labels) >= OBP_POOL_WHERE_MAX)
+		return ob_usage_error(&server, "--labels takes at most %u characters",
+			OBP_POOL_WHERE_MAX - 1);
+	if (!o->pool && (o->pool_name || o->labels || o->pool_token || o->advertise || o->pool_direct))
+		return ob_usage_error(&server,
+			"--pool-name, --labels, --pool-token-file, --advertise and --pool-direct "
+			"belong to --pool");
 	return 0;
 }
 
@@ -398,5 +437,31 @@ void obs_options_admission_args(struct obs_options *options, const char *self,
 	}
 	if (options->count_local)
 		ret_args[n++] = (char *)(uintptr_t) "--count-local";
+	ret_args[n] = NULL;
+}
+
+void obs_options_member_args(struct obs_options *options, const char *self, const char *url,
+	const char *name, const char *advertised, char *ret_args[OBS_WORKER_ARGS_MAX])
+{
+	const struct {
+		const char *name, *value;
+	} pairs[] = { { "--pool", url }, { "--pool-name", name }, { "--labels", options->labels },
+		{ "--pool-token-file", options->pool_token }, { "--advertise", advertised },
+		{ "--incarnation", options->incarnation_text }, { "--tls-cert", options->tls_cert },
+		{ "--tls-key", options->tls_key }, { "--worker-ids", options->sandbox.admission_text } };
+	size_t n = 0;
+
+	snprintf(options->incarnation_text, sizeof options->incarnation_text, "%llu",
+		(unsigned long long)options->incarnation);
+	snprintf(options->sandbox.admission_text, sizeof options->sandbox.admission_text, "%u:%u",
+		options->sandbox.admission_uid, options->sandbox.admission_uid);
+	ret_args[n++] = (char *)(uintptr_t)self;
+	ret_args[n++] = (char *)(uintptr_t) "--member";
+	for (size_t i = 0; i < ob_count(pairs); i++) {
+		if (!pairs[i].value)
+			continue;
+		ret_args[n++] = (char *)(uintptr_t)pairs[i].name;
+		ret_args[n++] = (char *)(uintptr_t)pairs[i].value;
+	}
 	ret_args[n] = NULL;
 }

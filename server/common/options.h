@@ -49,6 +49,7 @@ enum obs_mode {
 	OBS_MODE_ADMISSION,
 	OBS_MODE_PROBE,
 	OBS_MODE_SENSORS,
+	OBS_MODE_MEMBER,
 	OBS_MODE_DONE
 };
 
@@ -74,6 +75,14 @@ struct obs_options {
 	bool count_local; /* apply these limits to this machine's own addresses too */
 	/* allow listening without TLS or authentication where other machines can connect */
 	bool insecure;
+	/* addresses of the pool's balancers, with commas; NULL: no pool */
+	const char *pool;
+	const char *pool_name; /* the server's name there; NULL: the host's */
+	const char *labels;    /* "zone=a,rack=3"; NULL: none */
+	const char *pool_token; /* file with the token for the balancers; NULL: none */
+	const char *advertise; /* addresses for clients, with commas; NULL: those listened on */
+	bool pool_direct;      /* take sessions without a ticket too */
+	uint64_t incarnation;  /* member only */
 	struct obs_sandbox_plan sandbox;
 	/* directory of the upload cache; NULL: chosen by obs_cache_open */
 	const char *cache;
@@ -90,6 +99,7 @@ struct obs_options {
 	char limits_text[OBS_LIMITS_TEXT_MAX];
 	char upload_cache_text[24];
 	char hello_timeout_text[16], grace_text[16]; /* text forms for the two functions below */
+	char incarnation_text[24];
 	char connections_text[16], address_connections_text[16], address_rate_text[16],
 		listeners_text[OBS_LISTEN_MAX + 1];
 };
@@ -108,5 +118,11 @@ void obs_options_worker_args(struct obs_options *options, const char *self, cons
 /* The same of the admission process. listeners: a letter for each listening socket. */
 void obs_options_admission_args(struct obs_options *options, const char *self,
 	const char *listeners, char *ret_args[OBS_WORKER_ARGS_MAX]);
+/*
+ * The same of the process that keeps the connection to the balancer at `url`. name, advertised: of
+ * the server; incarnation as decided by the supervisor.
+ */
+void obs_options_member_args(struct obs_options *options, const char *self, const char *url,
+	const char *name, const char *advertised, char *ret_args[OBS_WORKER_ARGS_MAX]);
 
 #endif

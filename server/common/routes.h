@@ -21,7 +21,8 @@
 
 /* in the admission process; behind them the listening sockets */
 #define OBS_ROUTES_FD              (OBS_HANDOFF_FD + 1)
-#define OBS_ADMISSION_LISTENERS_FD (OBS_ROUTES_FD + 1)
+#define OBS_POOL_PAGE_FD           (OBS_ROUTES_FD + 1) /* pool_page.h */
+#define OBS_ADMISSION_LISTENERS_FD (OBS_POOL_PAGE_FD + 1)
 
 struct obs_routes;
 

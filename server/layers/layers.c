@@ -22,8 +22,10 @@ void obs_layers_wrap(
 {
 	static const struct obs_layer_hooks watching = { .after = watch };
 	const struct obs_layer_hooks *fault = obs_fault_open();
-	const struct obs_driver *inner = bare;
+	static struct obs_driver devices;
+	const struct obs_driver *inner = &devices;
 
+	obs_devices_wrap(&devices, bare);
 	obs_trace_open();
 	obs_stats_open();
 	if (fault) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Layers around the driver's table, one file each. All but quota are off unless the environment
+ * Layers around the driver's table, one file each. All but quota and devices are off unless the environment
  * asks for them:
  *
  *   OUTBOARD_TRACE=1           trace.c  one line for each record and each driver call
  *   OUTBOARD_STATS=1           stats.c  at the session's end: calls of each driver function, and
  *                                       how many failed
  *   (always)                   quota.c  memory is charged and capped, launches take turns (quota.h)
+ *   (always)                   devices.c  innermost: only the devices of the session's ticket
  *   OUTBOARD_FAULT=name:n=what fault.c  injects a fault at the n-th call of that name, or with * at
  *                                       every one; several with commas between them. what: a
  *                                       number: the call fails with that CUresult; hold or

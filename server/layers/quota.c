@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "protocol/control.h"
 #include "protocol/obs_driver.h"
+#include "server/common/reservation_page.h"
 #include "server/common/stats_page.h"
 #include "server/layers/throttle.h"
 #include "server/layers/hold.h"
@@ -19,6 +20,7 @@ static struct obs_driver next; /* the table inside this layer */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct obs_ledger ledger; /* under lock */
 void (*obs_quota_handle_gone)(CUmemGenericAllocationHandle handle);
+static uint64_t reserved; /* bytes on each device, for the whole reservation; 0: no limit */
 
 /* ---- charging ---- */
 
@@ -40,28 +42,59 @@ static bool take(_Atomic uint64_t *used, uint64_t cap, uint64_t bytes)
 	return true;
 }
 
+/*
+ * The reservation is charged first and discharged last. A process that is killed between the two
+ * leaves the reservation with too much charged, never with too little; the page is cleared when it
+ * has no session.
+ */
 CUresult obs_quota_charge(uint32_t device, uint64_t bytes)
 {
-	if (device >= OBP_DEVICE_MAX ||
-		!take(&obs_stats_page->used[device], obs_limits_now.memory, bytes))
+	struct obs_reservation_page *all = obs_reservation_page;
+
+	if (device >= OBP_DEVICE_MAX || (all && !take(&all->used[device], reserved, bytes)))
 		return obs_quota_refused("device memory");
-	return CUDA_SUCCESS;
+	if (take(&obs_stats_page->used[device], obs_limits_now.memory, bytes))
+		return CUDA_SUCCESS;
+	if (all)
+		atomic_fetch_sub(&all->used[device], bytes);
+	return obs_quota_refused("device memory");
+}
+
+static bool fits(const _Atomic uint64_t *used, uint64_t cap, uint64_t bytes)
+{
+	uint64_t now = obs_stats_page_read(used);
+
+	return !cap || (now <= cap && bytes <= cap - now);
 }
 
 bool obs_quota_room(uint32_t device, uint64_t bytes)
 {
-	uint64_t cap = obs_limits_now.memory, now;
-
-	if (device >= OBP_DEVICE_MAX || !cap)
-		return device < OBP_DEVICE_MAX;
-	now = obs_stats_page_read(&obs_stats_page->used[device]);
-	return now <= cap && bytes <= cap - now;
+	return device < OBP_DEVICE_MAX &&
+		fits(&obs_stats_page->used[device], obs_limits_now.memory, bytes) &&
+		(!obs_reservation_page ||
+			fits(&obs_reservation_page->used[device], reserved, bytes));
 }
 
 void obs_quota_discharge(uint32_t device, uint64_t bytes)
 {
-	if (device < OBP_DEVICE_MAX)
-		atomic_fetch_sub(&obs_stats_page->used[device], bytes);
+	if (device >= OBP_DEVICE_MAX)
+		return;
+	atomic_fetch_sub(&obs_stats_page->used[device], bytes);
+	if (obs_reservation_page)
+		atomic_fetch_sub(&obs_reservation_page->used[device], bytes);
+}
+
+void obs_quota_reserve(uint64_t memory)
+{
+	reserved = memory;
+	if (memory)
+		obs_limits_now.memory = obs_limits_now.memory
+			? ob_min(obs_limits_now.memory, memory)
+			: memory;
+	/* What the session was charged with before it was known to belong to a reservation. */
+	for (uint32_t i = 0; obs_reservation_page && i < OBP_DEVICE_MAX; i++)
+		atomic_fetch_add(&obs_reservation_page->used[i],
+			obs_stats_page_read(&obs_stats_page->used[i]));
 }
 
 static void give_back(const struct obs_entry *entry)
@@ -416,13 +449,17 @@ static uint64_t capped(uint64_t bytes)
 static CUresult mem_get_info(size_t *ret_free, size_t *ret_total)
 {
 	CUresult result = next.cuMemGetInfo_v2(ret_free, ret_total);
-	uint64_t used = obs_stats_page_read(
-		&obs_stats_page->used[ob_min(current_device(), OBP_DEVICE_MAX - 1)]);
+	uint32_t device = ob_min(current_device(), OBP_DEVICE_MAX - 1);
+	uint64_t used = obs_stats_page_read(&obs_stats_page->used[device]);
 
 	if (result != CUDA_SUCCESS || !obs_limits_now.memory)
 		return result;
 	*ret_total = capped(*ret_total);
 	*ret_free = ob_min(*ret_free, *ret_total > used ? *ret_total - used : 0);
+	if (obs_reservation_page && reserved) {
+		used = obs_stats_page_read(&obs_reservation_page->used[device]);
+		*ret_free = ob_min(*ret_free, reserved > used ? reserved - used : 0);
+	}
 	return result;
 }
 

@@ -34,6 +34,11 @@ void obs_quota_wrap(struct obs_driver *table);
 void obs_quota_hello(struct obs_driver *table, struct obp_welcome *welcome,
 	const struct obp_hello *hello, uint32_t most_priority);
 /*
+ * For a session with a ticket, whose reservation page is adopted (reservation_page.h): its
+ * processes together may use `memory` bytes on each device; 0: no limit. Before the hello.
+ */
+void obs_quota_reserve(uint64_t memory);
+/*
  * Charges device memory that a driver takes without an allocation call: a module's image.
  * CUDA_ERROR_OUT_OF_MEMORY when the cap is reached.
  */

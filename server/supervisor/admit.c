@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/supervisor/audit.h"
+#include "server/supervisor/lease.h"
 #include "server/supervisor/pending.h"
 #include "server/supervisor/status.h"
 
@@ -43,15 +44,18 @@ static void tokens_give(struct obs_super *super)
 	answer.type = OBS_HANDOFF_TOKENS;
 	answer.count = fd < 0 ? (uint32_t)errno : 0;
 	/* Admission waits for this answer, so the channel has room for it. */
-	if (obs_handoff_send(super->admit.fd, &answer, (const int[OBS_HANDOFF_FDS]){ fd, -1 }) != 0)
+	if (obs_handoff_send(super->admit.fd, &answer, (const int[OBS_HANDOFF_FDS]){ fd, -1, -1 }) != 0)
 		ob_error("the token file cannot be sent to the admission process: %s",
 			strerror(errno));
 }
 
 void obs_admit_take(struct obs_super *super, struct obs_handoff *message, int fds[OBS_HANDOFF_FDS])
 {
+	obs_handoff_drop(&fds[2]); /* the supervisor's own: the page of a reservation */
 	if (message->type == OBS_HANDOFF_REFUSED) {
 		refused(super, message);
+	} else if (message->type == OBS_HANDOFF_TICKET) {
+		obs_lease_refused(super, message->count);
 	} else if (message->type == OBS_HANDOFF_TOKENS) {
 		tokens_give(super);
 	} else if (super->admit.stopping) {
@@ -158,6 +162,8 @@ static int spawn(struct obs_super *super, int child_end)
 		{ .flags = UV_INHERIT_FD, .data.fd = 2 },
 		[OBS_HANDOFF_FD] = { .flags = UV_INHERIT_FD, .data.fd = child_end },
 		[OBS_ROUTES_FD] = { .flags = UV_INHERIT_FD, .data.fd = super->admit.routes_fd },
+		[OBS_POOL_PAGE_FD] = { .flags = UV_INHERIT_FD,
+			.data.fd = super->membership.page_fd },
 	};
 	uv_process_options_t options = { .exit_cb = exited,
 		.file = super->self,
@@ -183,7 +189,7 @@ bool obs_admit_start(struct obs_super *super)
 
 	if (!admit->restart.data) {
 		admit->fd = -1;
-		admit->routes = obs_routes_new(&admit->routes_fd);
+		admit->routes = obs_lease_open(super) ? obs_routes_new(&admit->routes_fd) : NULL;
 		if (!admit->routes) {
 			ob_error("the table of sessions cannot be made: %s",
 				errno == ENOSYS || errno == EPERM

@@ -48,6 +48,8 @@ static const char *exposed(const struct obs_options *options, int fd, bool secur
 		return "other machines can reach it and it has no TLS. Use tls:// with --tls-cert "
 		       "and --tls-key ('outboard cert' makes them), or an "
 		       "address of this machine only (tcp://127.0.0.1, unix:), or say --insecure";
+	if (options->pool && !options->pool_direct)
+		return NULL; /* tickets authenticate */
 	if (!options->tokens && !options->tls_client_ca)
 		return "other machines can reach it and there is no authentication. Use --tokens "
 		       "('outboard token create') or --tls-client-ca, or say --insecure";

@@ -163,6 +163,37 @@ static void cache(struct ob_buf *out, const struct obs_cache *kept, const struct
 		"Kept uploads thrown away to make room, since the directory was made.", evicted);
 }
 
+static void pool(struct ob_buf *out, const struct obs_membership *m)
+{
+	static const struct {
+		enum obp_pool_state state;
+		const char *name;
+	} states[] = { { OBP_POOL_CLAIMED, "claimed" }, { OBP_POOL_ENDED, "ended" },
+		{ OBP_POOL_VOID, "void" } };
+	uint32_t registered = 0;
+
+	if (!m->tick)
+		return;
+	for (uint32_t i = 0; i < m->n_members; i++)
+		registered += m->members[i].balancer[0] != '\0';
+	gauge(out, "pool_balancers", "Balancers of the pool.", m->n_members);
+	gauge(out, "pool_balancers_registered", "Balancers at which the server is registered.",
+		registered);
+	gauge(out, "pool_cordoned", "1 while no new reservations are taken.",
+		m->cordoned || m->drain_ns);
+	head(out, "reservations", "gauge",
+		"Reservations by state; ended and void ones until they are credited.");
+	for (size_t i = 0; i < sizeof states / sizeof states[0]; i++)
+		put(out, "outboard_reservations{state=\"%s\"} %u\n", states[i].name,
+			obs_reservations_count(&m->reservations, states[i].state));
+	head(out, "tickets_refused_total", "counter",
+		"Sessions refused for their ticket, or for having none, by reason.");
+	for (uint32_t i = 0; i < OBS_TICKET_REFUSAL_COUNT; i++)
+		put(out, "outboard_tickets_refused_total{reason=\"%s\"} %llu\n",
+			obs_ticket_refusal_name((enum obs_ticket_refusal)i),
+			(unsigned long long)m->refused[i]);
+}
+
 static void text_make(struct obs_super *super, struct ob_buf *out)
 {
 	struct obs_totals totals;
@@ -204,6 +235,7 @@ static void text_make(struct obs_super *super, struct ob_buf *out)
 	cache(out, &super->cache, &totals);
 	devices(out, &load);
 	sessions(out, &load);
+	pool(out, &super->membership);
 	obp_load_fini(&load);
 }
 

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "server/common/refuse.h"
 #include "server/supervisor/audit.h"
+#include "server/supervisor/lease.h"
 #include "server/supervisor/pool.h"
 
 #define LINGER_MS      1000       /* how long a refused client can read the reason */
@@ -25,6 +26,7 @@ static void pending_closed(uv_handle_t *handle)
 	if (--pending->closes_left > 0)
 		return;
 	obs_handoff_close(pending->fds);
+	obs_lease_drop(super, pending->reservation, NULL);
 	if (pending->prev)
 		pending->prev->next = pending->next;
 	else
@@ -201,9 +203,16 @@ void obs_pending_admit(
 {
 	enum ob_err code = OB_ERR_DRIVER;
 	const char *why = place_refused(super, &handoff->identity, &code);
+	struct obs_reservation *reservation = NULL;
 	struct obs_pending *pending;
+	struct ob_cause cause;
 
-	if (!why && obs_pool_start_session(super, handoff, fds)) {
+	handoff->place = (struct obs_place){ 0 };
+	if (!why && handoff->ticketed) {
+		code = obs_lease_take(super, handoff, &reservation, &cause);
+		why = code ? cause.text : NULL;
+	}
+	if (!why && obs_pool_start_session(super, handoff, reservation, fds)) {
 		obs_handoff_close(fds);
 		return;
 	}
@@ -212,8 +221,11 @@ void obs_pending_admit(
 		why = super->start_error;
 	}
 	pending = pending_new(super, handoff, fds);
-	if (!pending)
+	if (!pending) {
+		obs_lease_drop(super, reservation, NULL);
 		return;
+	}
+	pending->reservation = reservation;
 	if (why) {
 		pending_refuse(pending, code, why);
 		return;
@@ -255,11 +267,13 @@ void obs_pending_serve_waiting(struct obs_super *super)
 		/* Not counted as waiting meanwhile: the pool would start a worker for it. */
 		oldest->state = OBS_PENDING_ARRIVED;
 		super->n_waiting--;
-		if (!obs_pool_start_session(super, &oldest->handoff, oldest->fds)) {
+		if (!obs_pool_start_session(
+			    super, &oldest->handoff, oldest->reservation, oldest->fds)) {
 			oldest->state = OBS_PENDING_WAITING;
 			super->n_waiting++;
 			return;
 		}
+		oldest->reservation = NULL; /* the worker's now */
 		pending_close(oldest);
 	} while (true);
 }

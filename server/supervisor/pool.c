@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "server/supervisor/audit.h"
+#include "server/supervisor/lease.h"
 #include "server/supervisor/status.h"
 
 /* Enters the session so that it can be joined. Before its worker learns of it. */
@@ -129,6 +130,8 @@ static void proc_exited(uv_process_t *process, int64_t status, int signal)
 		obs_status_session_ended(proc);
 	super->deaths_total += !super->draining && (signal || (status && state != OBS_PROC_BUSY));
 	if (state == OBS_PROC_BUSY) {
+		obs_lease_drop(super, proc->reservation, proc->page);
+		proc->reservation = NULL;
 		obs_broker_forget(&super->broker, proc->id);
 		route_remove(super, proc->route);
 		session_audit_end(proc, signal != 0, why);
@@ -150,17 +153,43 @@ static void proc_exited(uv_process_t *process, int64_t status, int signal)
 	obs_pool_refill(super);
 }
 
+/* Which objects are named with the device on which they lie. */
+static bool has_device(const struct obs_ipc *ipc)
+{
+	return ipc->kind == OBS_IPC_MEMORY || ipc->kind == OBS_IPC_POOL;
+}
+
+/*
+ * The broker's numbers of devices are the server's. A session that has a ticket names its own, and
+ * cannot name, or import from, a device that is not in it.
+ */
+static bool ipc_execute(struct obs_proc *proc, struct obs_ipc *ipc, int *fd, int *ret_fd)
+{
+	if (ipc->op == OBS_IPC_PUT && has_device(ipc) &&
+		!obs_place_to_server(&proc->place, ipc->device, &ipc->device)) {
+		ipc->status = OBS_IPC_REFUSED;
+		return true;
+	}
+	if (!obs_broker_request(&proc->super->broker, proc->id, &proc->identity, ipc, fd, ret_fd))
+		return false;
+	if (ipc->status == OBS_IPC_OK && has_device(ipc) &&
+		!obs_place_to_session(&proc->place, ipc->device, &ipc->device)) {
+		*ipc = (struct obs_ipc){ .op = ipc->op, .kind = ipc->kind, .status = OBS_IPC_NONE };
+		*ret_fd = -1;
+	}
+	return true;
+}
+
 /* Executes a request for shared objects and answers it. Takes the first descriptor. */
 static void ipc_request(struct obs_proc *proc, struct obs_handoff *message, int *fd)
 {
 	struct obs_ipc ipc;
-	int answer[OBS_HANDOFF_FDS] = { -1, -1 };
+	int answer[OBS_HANDOFF_FDS] = { -1, -1, -1 };
 
 	if (proc->state != OBS_PROC_BUSY || message->size != sizeof ipc)
 		return;
 	memcpy(&ipc, message->body, sizeof ipc);
-	if (!obs_broker_request(
-		    &proc->super->broker, proc->id, &proc->identity, &ipc, fd, &answer[0]))
+	if (!ipc_execute(proc, &ipc, fd, &answer[0]))
 		return;
 	memcpy(message->body, &ipc, sizeof ipc);
 	/* A worker that does not read its answers waits in vain, for a limited time. */
@@ -331,9 +360,11 @@ static const char *transport_of(const struct obs_handoff *handoff)
 							      : "tcp";
 }
 
-bool obs_pool_start_session(
-	struct obs_super *super, struct obs_handoff *handoff, const int fds[OBS_HANDOFF_FDS])
+bool obs_pool_start_session(struct obs_super *super, struct obs_handoff *handoff,
+	struct obs_reservation *reservation, const int fds[OBS_HANDOFF_FDS])
 {
+	const int passed[OBS_HANDOFF_FDS] = { fds[0], fds[1],
+		reservation ? reservation->page_fd : -1 };
 	struct obs_proc *proc;
 
 	for (;;) {
@@ -345,7 +376,7 @@ bool obs_pool_start_session(
 		proc->route = handoff->route;
 		memcpy(proc->secret, handoff->secret, sizeof proc->secret);
 		route_put(super, proc); /* before the client can join */
-		if (obs_handoff_send(proc->fd, handoff, fds) == 0)
+		if (obs_handoff_send(proc->fd, handoff, passed) == 0)
 			break;
 		route_remove(super, proc->route);
 		set_state(proc, OBS_PROC_ENDING);
@@ -354,6 +385,8 @@ bool obs_pool_start_session(
 	proc->id = handoff->id;
 	proc->identity = handoff->identity;
 	proc->began_ns = ob_clock_ns();
+	proc->place = handoff->place;
+	proc->reservation = reservation;
 	set_state(proc, OBS_PROC_BUSY);
 	super->sessions_total++;
 	obs_status_session_began(proc, fds[0]);
@@ -380,5 +413,27 @@ void obs_pool_kill(struct obs_super *super, bool busy_too)
 	for (struct obs_proc *proc = super->procs; proc; proc = proc->next)
 		if (proc->state == OBS_PROC_STARTING || proc->state == OBS_PROC_IDLE ||
 			(busy_too && proc->state == OBS_PROC_BUSY))
+			uv_process_kill(&proc->process, SIGKILL);
+}
+
+void obs_pool_end(struct obs_proc *proc, const char *why)
+{
+	static struct obs_handoff message;
+
+	if (proc->state != OBS_PROC_BUSY || proc->kill_ns)
+		return;
+	message.type = OBS_HANDOFF_END;
+	snprintf(message.text, sizeof message.text, "%s", why);
+	if (obs_handoff_send(proc->fd, &message, NULL) != 0)
+		uv_process_kill(&proc->process, SIGKILL);
+	proc->kill_ns = ob_clock_ns() + OBS_END_MS * OB_MS;
+}
+
+void obs_pool_end_overdue(struct obs_super *super)
+{
+	uint64_t now = ob_clock_ns();
+
+	for (struct obs_proc *proc = super->procs; proc; proc = proc->next)
+		if (proc->state == OBS_PROC_BUSY && proc->kill_ns && now >= proc->kill_ns)
 			uv_process_kill(&proc->process, SIGKILL);
 }

@@ -35,6 +35,16 @@ static uint32_t priority_of(const struct obs_proc *proc)
 	return word_take(&proc->page->priority, 2);
 }
 
+/* Bytes that the session uses on a device of the server: its page has the session's numbers. */
+static uint64_t used_on(const struct obs_proc *proc, uint32_t device)
+{
+	uint32_t own;
+
+	return obs_place_to_session(&proc->place, device, &own) && own < OBP_DEVICE_MAX
+		? obs_stats_page_read(&proc->page->used[own])
+		: 0;
+}
+
 /* ---- the load ---- */
 
 static void session_fill(const struct obs_proc *proc, struct obp_load_session *to)
@@ -53,7 +63,7 @@ static void session_fill(const struct obs_proc *proc, struct obp_load_session *t
 		.refusals = obs_stats_page_read(&page->refusals),
 		.throttle = word_take(&page->throttle, OBP_THROTTLE_COUNT - 1) };
 	for (unsigned i = 0; i < OBP_DEVICE_MAX; i++) {
-		to->used[i] = obs_stats_page_read(&page->used[i]);
+		to->used[i] = used_on(proc, i);
 		to->memory += to->used[i];
 	}
 	to->idle_ns = last > proc->since_ns && now > last ? now - last : last ? 0 : to->age_ns;
@@ -94,7 +104,7 @@ static void devices_fill(const struct obs_super *super, struct obp_load *ret)
 		memcpy(to->uuid, from->uuid, sizeof to->uuid);
 		for (const struct obs_proc *p = super->procs; p; p = p->next)
 			if (p->state == OBS_PROC_BUSY) {
-				uint64_t used = obs_stats_page_read(&p->page->used[i]);
+				uint64_t used = used_on(p, i);
 
 				to->used += used;
 				to->sharers += used != 0;
@@ -124,7 +134,7 @@ static void facts_fill(const struct obs_super *super, struct obp_load *ret)
 void obs_status_fill(
 	struct obs_super *super, unsigned want, const struct obs_asker *asker, struct obp_load *ret)
 {
-	*ret = (struct obp_load){ .draining = super->draining,
+	*ret = (struct obp_load){ .draining = super->draining || super->membership.drain_ns != 0,
 		.sessions = (uint32_t)super->n_busy,
 		.max_sessions = super->options->max_sessions,
 		.warm = (uint32_t)super->n_idle,

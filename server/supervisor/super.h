@@ -10,9 +10,11 @@
  *   procs       the worker processes, one for each session (pool.h)
  *   sense       the process that reads the GPUs' sensors (sense.h)
  *   broker      what sessions have exported to one another (broker.h)
+ *   membership  the pool: what is reserved (reservations.h, lease.h), and the processes that keep a
+ *               connection to each balancer (member.h)
  *
- * Loop's thread only. The order of the parts, each above those before it: sense; status, listener; pool;
- * pending; admit, metrics; supervisor. A part calls those above it through the functions at the end
+ * Loop's thread only. The order of the parts, each above those before it: sense, lease; status,
+ * listener; pool; pending; admit, metrics, member; supervisor. A part calls those above it through the functions at the end
  * of struct obs_super.
  */
 #ifndef OBS_SUPER_H
@@ -27,9 +29,11 @@
 #include "server/common/cache.h"
 #include "server/common/handoff.h"
 #include "server/common/options.h"
+#include "server/common/pool_page.h"
 #include "server/common/routes.h"
 #include "server/sensors/reading.h"
 #include "server/supervisor/broker.h"
+#include "server/supervisor/reservations.h"
 
 #define OBS_PENDING_MAX      1024  /* connections that are being refused; more are closed at once */
 #define OBS_START_TIMEOUT_MS 60000 /* a driver that takes longer to load counts as broken */
@@ -37,6 +41,9 @@
 #define OBS_RETRY_MS         1000  /* between attempts when workers fail to start */
 #define OBS_START_DEATHS_MAX 3     /* workers that may die in a row while starting */
 #define OBS_URL_MAX          520
+#define OBS_BALANCERS_MAX    8 /* addresses in --pool */
+#define OBS_MEMBERSHIP_TICK_MS 200
+#define OBS_END_MS             3000 /* from telling a worker to end its session to killing it */
 
 struct obs_super;
 
@@ -64,6 +71,7 @@ struct obs_pending {
 	enum obs_pending_state state;
 	int fds[OBS_HANDOFF_FDS], closes_left;
 	size_t thrown_away;         /* bytes read after the refusal */
+	struct obs_reservation *reservation; /* held while it waits; NULL: none */
 	struct obs_handoff handoff; /* for its worker */
 };
 
@@ -87,6 +95,9 @@ struct obs_proc {
 	char client[OBP_LOAD_NAME_MAX]; /* of its session */
 	uint64_t seen_calls;            /* at the last tick */
 	unsigned active_ticks;          /* ticks for which it still counts as working */
+	struct obs_place place;         /* of its session's ticket */
+	struct obs_reservation *reservation; /* held by its session; NULL: it has no ticket */
+	uint64_t kill_ns; /* it was told to end and is killed then; 0: not */
 };
 
 /* The supervisor's view of the admission process. */
@@ -116,6 +127,39 @@ struct obs_sense {
 	uint32_t n;
 	uint64_t read_ns[OBP_DEVICE_MAX];
 	struct obs_reading readings[OBP_DEVICE_MAX];
+};
+
+/* A process that keeps the connection to one balancer (member.h). */
+struct obs_member {
+	struct obs_super *super;
+	const char *url;
+	uv_process_t process;
+	uv_poll_t channel;
+	uv_timer_t restart;
+	int fd; /* the channel; -1: there is no process */
+	unsigned closes_left, deaths;
+	uint64_t started_ns;
+	char balancer[OBP_POOL_NAME_MAX]; /* where the server is registered; "": nowhere */
+};
+
+/* The pool to which the server belongs (lease.h, member.h). */
+struct obs_membership {
+	uint64_t incarnation;
+	struct obs_pool_page *page; /* NULL: not opened */
+	int page_fd;                /* its descriptor, for each admission process */
+	struct obs_reservations reservations;
+	uint64_t refused[OBS_TICKET_REFUSAL_COUNT];
+	bool cordoned;
+	uint64_t drain_ns; /* sessions are ended then; 0: no drain */
+	uv_timer_t timer;
+	uv_timer_cb tick; /* NULL: no pool */
+	bool stopping;
+	uint64_t beat_ns;     /* of the last heartbeat */
+	bool told_draining;   /* in it */
+	char *urls;           /* of all members, cut at the commas */
+	char advertised[OBP_POOL_URLS_MAX * OBP_POOL_URL_MAX];
+	uint32_t n_members;
+	struct obs_member members[OBS_BALANCERS_MAX];
 };
 
 /* Sums over ended sessions; running ones are added when asked. */
@@ -151,6 +195,7 @@ struct obs_super {
 	struct obs_totals ended; /* of sessions that are over */
 	struct obs_broker broker;
 	struct obs_sense sense;
+	struct obs_membership membership;
 	uint32_t cuda_version; /* of the driver, as workers say */
 	uint32_t n_devices;    /* 0: no worker has been ready yet */
 	struct obs_stats_page_device devices[OBP_DEVICE_MAX];

@@ -19,7 +19,9 @@
 #include "server/common/sandbox.h"
 #include "server/supervisor/admit.h"
 #include "server/supervisor/audit.h"
+#include "server/supervisor/lease.h"
 #include "server/supervisor/listener.h"
+#include "server/supervisor/member.h"
 #include "server/supervisor/metrics.h"
 #include "server/supervisor/notify.h"
 #include "server/supervisor/pending.h"
@@ -40,6 +42,7 @@ static void check_done(struct obs_super *super)
 	obs_listener_close_all(super);
 	obs_pending_close_all(super);
 	obs_metrics_close(super);
+	obs_member_stop(super);
 	obs_sense_stop(super);
 	uv_close((uv_handle_t *)&super->status, NULL);
 	uv_close((uv_handle_t *)&super->retry, NULL);
@@ -81,6 +84,7 @@ static void told_to_stop(uv_signal_t *signal, int number)
 	}
 	super->draining = true;
 	obs_notify("STOPPING=1");
+	obs_lease_changed(super);
 	ob_info("shutting down: waiting for %zu sessions to end", super->n_busy);
 	obs_pending_refuse_waiting(super, OB_ERR_REFUSED, "the server is shutting down");
 	uv_timer_start(
@@ -308,6 +312,10 @@ static int super_start(struct obs_super *super)
 	}
 	uv_signal_start(&super->term, told_to_stop, SIGTERM);
 	uv_signal_start(&super->intr, told_to_stop, SIGINT);
+	if (obs_member_start(super, &cause)) {
+		complain(&cause);
+		return 1;
+	}
 	if (!obs_admit_start(super))
 		return 1;
 	obs_sense_start(super);

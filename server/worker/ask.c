@@ -43,7 +43,7 @@ void obs_ask_start(int channel)
 static bool request_send(const struct obs_ipc *request, int fd, uint64_t deadline)
 {
 	static struct obs_handoff message; /* under `asking` */
-	int fds[OBS_HANDOFF_FDS] = { fd, -1 };
+	int fds[OBS_HANDOFF_FDS] = { fd, -1, -1 };
 	struct pollfd channel = { .fd = ask.channel, .events = POLLOUT };
 
 	message = (struct obs_handoff){

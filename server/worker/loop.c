@@ -131,6 +131,8 @@ static void channel_read(void)
 		obs_ask_answered(&handoff, fds);
 	else
 		obs_handoff_close(fds);
+	if (handoff.type == OBS_HANDOFF_END)
+		obs_session_fatal(loop.session, OB_ERR_REFUSED, "%s", handoff.text);
 }
 
 /* Makes the connection the session's data connection in place of one that broke. */

@@ -37,6 +37,7 @@
 #include "server/common/cache.h"
 #include "server/common/identity.h"
 #include "server/common/options.h"
+#include "server/common/place.h"
 #include "server/layers/driver.h"
 #include "server/worker/handles.h"
 #include "server/worker/images.h"
@@ -275,6 +276,7 @@ struct obs_session {
 	struct obp_packer packer;     /* of replies; under the reply lock */
 	int channel;                  /* to the supervisor; -1: none (tests) */
 	struct obs_identity identity; /* of the client; set before the welcome */
+	struct obs_place place;       /* of its ticket; likewise */
 	uint64_t since_ns;            /* of the welcome */
 	/* limit for making no call; 0: none, or not known yet */
 	_Atomic uint32_t idle_s;

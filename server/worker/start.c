@@ -28,6 +28,7 @@
 #include "server/worker/held.h"
 #include "server/worker/hostfunc.h"
 #include "server/worker/ipc.h"
+#include "server/worker/place.h"
 #include "server/worker/reply.h"
 #include "server/worker/resume.h"
 #include "server/worker/stripe.h"
@@ -503,6 +504,7 @@ void obs_session_name(struct obs_session *session, const struct obs_handoff *fir
 	session->route = first->route;
 	memcpy(session->secret, first->secret, sizeof session->secret);
 	session->identity = first->identity;
+	session->place = first->place;
 	memcpy(session->admission, first->text, sizeof session->admission);
 	session->admission[sizeof session->admission - 1] = '\0';
 	session->channel = OBS_HANDOFF_FD;
@@ -548,6 +550,13 @@ bool obs_session_greet(struct obs_session *session, const void *hello, size_t si
 	}
 	session->since_ns = ob_clock_ns();
 	obs_limits_allow(&obs_limits_now, &session->identity.allow);
+	if (!obs_place_settle(session)) {
+		turn_away(session, OB_ERR_NO_MEMORY, "the worker cannot take the ticket's devices");
+		goto out;
+	}
+	/* The ticket's priority is the session's unless the program asks for less. */
+	if (session->place.reserved && !message->hello.want_priority)
+		message->hello.want_priority = obs_limits_now.priority + 1;
 	obs_link_watch(session, &message->hello);
 	if (!sandbox_close(session))
 		goto out;

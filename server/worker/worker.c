@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "server/common/stats_page.h"
 #include "server/common/handoff.h"
+#include "server/common/reservation_page.h"
 #include "server/common/refuse.h"
 #include "server/common/sandbox.h"
 #include "server/worker/end.h"
@@ -24,6 +25,18 @@
 
 static struct obs_session session; /* large; one per process */
 
+/* The page of the session's reservation is the last descriptor. */
+static void page_take(const struct obs_handoff *message, int fds[OBS_HANDOFF_FDS])
+{
+	int *page = fds[2] >= 0 ? &fds[2] : &fds[1];
+
+	if (message->place.reserved && !obs_reservation_page_adopt(*page))
+		ob_error("the page of the session's reservation cannot be mapped: the memory of "
+			 "its processes is limited for each alone");
+	if (message->place.reserved)
+		*page = -1;
+}
+
 /* Blocks until the supervisor sends a session. -1: the supervisor is gone. */
 static int session_await(struct obs_handoff *ret, int *ret_memfd)
 {
@@ -31,6 +44,7 @@ static int session_await(struct obs_handoff *ret, int *ret_memfd)
 
 	while (obs_handoff_recv(OBS_HANDOFF_FD, ret, fds) > 0) {
 		if (ret->type == OBS_HANDOFF_NEW && fds[0] >= 0) {
+			page_take(ret, fds);
 			*ret_memfd = fds[1];
 			return fds[0];
 		}

@@ -159,7 +159,7 @@ static void join(void)
 {
 	static struct obs_handoff handoff;
 	static struct obp_message m;
-	int ends[2], fds[OBS_HANDOFF_FDS] = { -1, -1 }, other = -1;
+	int ends[2], fds[OBS_HANDOFF_FDS] = { -1, -1, -1 }, other = -1;
 	unsigned index = n_peers;
 	struct ob_buf frame;
 	uint64_t claimed;

@@ -133,10 +133,10 @@ static void sessions_begin(void)
 	for (unsigned i = 0; i < 2; i++) {
 		struct obs_handoff ready = { .type = OBS_HANDOFF_READY },
 				   session = { .type = OBS_HANDOFF_NEW };
-		int fds[OBS_HANDOFF_FDS] = { -1, -1 }, ends[2];
+		int fds[OBS_HANDOFF_FDS] = { -1, -1, -1 }, ends[2];
 
 		fuzz_stats_page_spoil(i);
-		obs_pool_take(fuzz_worker[i], &ready, (int[OBS_HANDOFF_FDS]){ -1, -1 });
+		obs_pool_take(fuzz_worker[i], &ready, (int[OBS_HANDOFF_FDS]){ -1, -1, -1 });
 		fuzz_pair(SOCK_STREAM, ends);
 		fds[0] = ends[0];
 		obs_pending_admit(&fuzz_super, &session, fds);

@@ -22,18 +22,18 @@ def end(connection):
 class Listener:
     """Passes every connection to serve(connection) in a separate thread, until close().
 
-    path: of a Unix socket; without it a free port of 127.0.0.1 is used. .address: the part of
+    path: of a Unix socket; without it `port` of 127.0.0.1 is used, 0 for a free one. .address: the part of
     the URL after the scheme and its colon. .open: the connections so far.
     """
 
-    def __init__(self, serve, path=None):
+    def __init__(self, serve, path=None, port=0):
         if path:
             self.socket = socket.socket(socket.AF_UNIX)
             self.socket.bind(path)
             self.socket.listen(64)
             self.address = path
         else:
-            self.socket = socket.create_server(('127.0.0.1', 0), backlog=64)
+            self.socket = socket.create_server(('127.0.0.1', port), backlog=64)
             self.address = '//127.0.0.1:%d' % self.socket.getsockname()[1]
         self.serve, self.open = serve, []
         self.thread = threading.Thread(target=self.accept, daemon=True)

@@ -48,7 +48,7 @@ static bool request_get(struct obs_handoff *ret, struct obs_ipc *ret_ipc)
 /* Delivers the answer, as the worker's loop does. */
 static void answer(struct obs_handoff *message, struct obs_ipc ipc, uint64_t id)
 {
-	int fds[OBS_HANDOFF_FDS] = { -1, -1 };
+	int fds[OBS_HANDOFF_FDS] = { -1, -1, -1 };
 
 	ipc.status = OBS_IPC_OK;
 	ipc.id[0] = id;
@@ -89,7 +89,7 @@ TEST(late_others)
 {
 	struct obs_ipc get = { .op = OBS_IPC_GET, .kind = OBS_IPC_POOL }, ipc, dropped;
 	static struct obs_handoff message, other;
-	int fds[OBS_HANDOFF_FDS] = { -1, -1 };
+	int fds[OBS_HANDOFF_FDS] = { -1, -1, -1 };
 
 	start();
 	CHECK_INT(obs_ask(&get, CUDA_ERROR_INVALID_VALUE, -1, NULL), CUDA_ERROR_TIMEOUT);

@@ -75,7 +75,7 @@ TEST(a_message_comes_whole_and_with_its_descriptors)
 	sent.size = OBS_HANDOFF_BODY;
 	memset(sent.body, 7, sizeof sent.body);
 	memset(sent.text, 'x', sizeof sent.text);
-	CHECK_INT(obs_handoff_send(ends[1], &sent, (const int[]){ file, -1 }), 0);
+	CHECK_INT(obs_handoff_send(ends[1], &sent, (const int[OBS_HANDOFF_FDS]){ file, -1, -1 }), 0);
 	CHECK_INT(obs_handoff_recv(ends[0], &got, fds), 1);
 	CHECK(fds[0] >= 0 && fds[1] == -1);
 	CHECK_INT(got.size, OBS_HANDOFF_BODY);

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "server/supervisor/member.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/supervisor/lease.h"
+#include "server/supervisor/pool.h"
+#include "server/supervisor/status.h"
+#include "transport/url.h"
+
+#define MESSAGES_PER_TURN 64
+#define STABLE_NS         (10 * OB_SECOND) /* a process that has run for so long is restarted at once */
+#define RESTART_MS        100              /* else after this time, doubled for each death in a row */
+#define RESTART_DOUBLINGS 6u
+#define STOP_MS           1000 /* time to send the last heartbeat */
+#define DRAIN_MAX_MS      (7ull * 86400 * 1000)
+
+/* ---- heartbeats ---- */
+
+/* Why the server should get no new sessions; false: it is well. */
+static bool unhealthy(const struct obs_super *super, const struct obp_load *load, char *ret, size_t size)
+{
+	for (uint32_t i = 0; i < load->n_devices; i++) {
+		uint64_t degrees;
+
+		if (!obp_fact_get(&load->devices[i].facts, OBP_FACT_TEMPERATURE, &degrees) ||
+			degrees <= OBS_DEVICE_HOT_C)
+			continue;
+		snprintf(ret, size, "device %u is hotter than %u C: %llu C", i, OBS_DEVICE_HOT_C,
+			(unsigned long long)degrees);
+		return true;
+	}
+	if (!super->retrying && super->start_deaths == 0)
+		return false;
+	snprintf(ret, size, "workers do not start: %s",
+		super->start_error[0] ? super->start_error : "they die while the driver loads");
+	return true;
+}
+
+static uint64_t used_by(const struct obs_super *super, const struct obs_reservation *reservation)
+{
+	uint64_t used = 0;
+
+	for (const struct obs_proc *p = super->procs; p; p = p->next)
+		for (uint32_t i = 0; p->reservation == reservation && i < p->place.n_devices; i++)
+			used += obs_stats_page_read(&p->page->used[i]);
+	return used;
+}
+
+static void held_fill(const struct obs_super *super, struct obp_pool_beat *beat)
+{
+	const struct obs_reservations *table = &super->membership.reservations;
+
+	for (const struct obs_reservation *r = table->first; r && beat->n_held < OBP_POOL_BEAT_MAX;
+		r = r->next) {
+		struct obp_pool_held *to = &beat->held[beat->n_held];
+
+		if (r->credited)
+			continue;
+		*to = (struct obp_pool_held){ .fence = r->fence,
+			.state = r->state,
+			.sessions = r->sessions,
+			.used = used_by(super, r) };
+		memcpy(to->id, r->id, sizeof to->id);
+		beat->n_held++;
+	}
+}
+
+bool obs_member_beat(struct obs_super *super, struct obp_pool_message *ret)
+{
+	struct obp_pool_beat *beat = &ret->u.beat;
+
+	ret->type = OBP_POOL_BEAT;
+	*beat = (struct obp_pool_beat){ .number = 1 };
+	beat->held = calloc(OBP_POOL_BEAT_MAX, sizeof *beat->held);
+	if (!beat->held)
+		return false;
+	obs_status_fill(super, OBP_LOAD_WANT_SESSIONS | OBP_LOAD_WANT_FACTS, NULL, &beat->load);
+	beat->healthy = !unhealthy(super, &beat->load, beat->health, sizeof beat->health);
+	held_fill(super, beat);
+	return true;
+}
+
+/* The frame of a heartbeat. Without the list of sessions if it were too long. */
+static bool beat_encode(struct obs_super *super, struct ob_buf *frame)
+{
+	static struct obp_pool_message message;
+	bool made = obs_member_beat(super, &message);
+	uint32_t listed;
+
+	if (!made)
+		return false;
+	made = obp_pool_encode(&message, frame);
+	listed = message.u.beat.load.n_sessions;
+	if (!made && listed) {
+		message.u.beat.load.n_sessions = 0;
+		made = obp_pool_encode(&message, frame);
+		message.u.beat.load.n_sessions = listed;
+	}
+	obp_pool_fini(&message);
+	return made && frame->size <= OBS_MEMBER_FRAME;
+}
+
+static void beat_send(struct obs_super *super)
+{
+	static struct obs_member_message message;
+	struct obs_membership *m = &super->membership;
+	struct ob_buf frame;
+
+	ob_buf_init(&frame, OBS_MEMBER_FRAME);
+	if (beat_encode(super, &frame)) {
+		message.type = OBS_MEMBER_BEAT;
+		message.size = (uint32_t)frame.size;
+		memcpy(message.frame, frame.data, frame.size);
+		/* A full channel is no error: it takes the next one. */
+		for (uint32_t i = 0; i < m->n_members; i++)
+			if (m->members[i].fd >= 0)
+				obs_member_send(m->members[i].fd, &message);
+	}
+	ob_buf_fini(&frame);
+	m->beat_ns = ob_clock_ns();
+	m->reservations.changed = false;
+	m->told_draining = super->draining;
+}
+
+static void drain_over(struct obs_super *super)
+{
+	struct obs_reservation *next;
+
+	super->membership.drain_ns = 0;
+	ob_warn("drain: %zu sessions did not end in time and are ended", super->n_busy);
+	for (struct obs_proc *p = super->procs; p; p = p->next)
+		obs_pool_end(p, "the server was drained by its operator");
+	for (struct obs_reservation *r = super->membership.reservations.first; r; r = next) {
+		next = r->next;
+		obs_reservations_kill(&super->membership.reservations, r);
+	}
+}
+
+static void tick(uv_timer_t *timer)
+{
+	struct obs_super *super = timer->data;
+	struct obs_membership *m = &super->membership;
+
+	obs_reservations_tick(&m->reservations, obs_lease_now());
+	obs_pool_end_overdue(super);
+	if (m->drain_ns && ob_clock_ns() >= m->drain_ns)
+		drain_over(super);
+	if (m->reservations.changed || m->told_draining != super->draining ||
+		ob_clock_ns() - m->beat_ns >= OBP_POOL_BEAT_MS * OB_MS)
+		beat_send(super);
+}
+
+/* ---- orders ---- */
+
+static void cordon_set(struct obs_super *super, bool on)
+{
+	struct obs_membership *m = &super->membership;
+
+	if (on == m->cordoned && (on || !m->drain_ns))
+		return;
+	ob_info("pool: %s", on ? "cordoned: no new reservations are taken"
+			       : "uncordoned: new reservations are taken");
+	m->cordoned = on;
+	if (!on)
+		m->drain_ns = 0;
+	m->reservations.changed = true;
+}
+
+static uint32_t drain(struct obs_super *super, uint64_t ms)
+{
+	struct obs_membership *m = &super->membership;
+
+	m->drain_ns = ob_clock_ns() + ob_min(ms, DRAIN_MAX_MS) * OB_MS;
+	m->cordoned = true;
+	m->reservations.changed = true;
+	ob_info("pool: drained: %zu sessions are ended in %llu s", super->n_busy,
+		(unsigned long long)ob_min(ms, DRAIN_MAX_MS) / 1000);
+	return 1;
+}
+
+static const char *kill_text(const struct obp_pool_order *order, char *ret, size_t size)
+{
+	snprintf(ret, size, "ended by the pool's operator%s%.200s", order->text[0] ? ": " : "",
+		order->text);
+	return ret;
+}
+
+static uint32_t reservation_kill(struct obs_super *super, const struct obp_pool_order *order)
+{
+	struct obs_reservations *table = &super->membership.reservations;
+	struct obs_reservation *r = obs_reservations_find(table, order->id);
+	char text[OBP_SANDBOX_MAX];
+
+	if (!r || r->state != OBP_POOL_CLAIMED)
+		return 0;
+	for (struct obs_proc *p = super->procs; p; p = p->next)
+		if (p->reservation == r)
+			obs_pool_end(p, kill_text(order, text, sizeof text));
+	obs_reservations_kill(table, r);
+	return 1;
+}
+
+static uint32_t session_kill(struct obs_super *super, const struct obp_pool_order *order)
+{
+	char text[OBP_SANDBOX_MAX];
+
+	for (struct obs_proc *p = super->procs; p; p = p->next)
+		if (p->state == OBS_PROC_BUSY && p->id == order->number) {
+			obs_pool_end(p, kill_text(order, text, sizeof text));
+			return 1;
+		}
+	return 0;
+}
+
+uint32_t obs_member_obey(struct obs_super *super, const struct obp_pool_order *order)
+{
+	struct obs_reservations *table = &super->membership.reservations;
+
+	switch (order->kind) {
+	case OBP_POOL_ORDER_VOID:
+		return obs_reservations_void(table, order->id, obs_lease_now());
+	case OBP_POOL_ORDER_CREDITED:
+		return obs_reservations_credit(table, order->id);
+	case OBP_POOL_ORDER_CORDON:
+		cordon_set(super, order->number != 0);
+		return 1;
+	case OBP_POOL_ORDER_DRAIN:
+		return drain(super, order->number);
+	case OBP_POOL_ORDER_KILL:
+		return reservation_kill(super, order);
+	case OBP_POOL_ORDER_KILL_SESSION:
+		return session_kill(super, order);
+	default:
+		return 0;
+	}
+}
+
+/* ---- messages of a member process ---- */
+
+static void registered(struct obs_member *member, const struct obp_pool_registered *from)
+{
+	struct obs_super *super = member->super;
+	int64_t ahead = (int64_t)(from->time_s - (uint64_t)time(NULL));
+
+	if (!obs_pool_page_add(super->membership.page, from->key, ahead))
+		ob_error("pool: more than %u balancers have registered this server: the tickets "
+			 "of balancer %s are refused; restart the server",
+			OBS_POOL_KEYS_MAX, from->balancer);
+	if (ahead > (int64_t)OBP_TICKET_SKEW_S || ahead < -(int64_t)OBP_TICKET_SKEW_S)
+		ob_warn("pool: the clock of balancer %s is %lld s %s this server's: its tickets "
+			"may be refused; set both by the network (NTP)",
+			from->balancer, (long long)(ahead < 0 ? -ahead : ahead),
+			ahead < 0 ? "behind" : "ahead of");
+	memcpy(member->balancer, from->balancer, sizeof member->balancer);
+	cordon_set(super, from->cordoned != 0);
+	beat_send(super);
+}
+
+static void order_take(struct obs_member *member, struct obs_member_message *message)
+{
+	const struct obp_pool_order order = message->u.order;
+
+	message->type = OBS_MEMBER_OBEYED;
+	message->size = 0;
+	message->u.obeyed = (struct obp_pool_obeyed){ .kind = order.kind,
+		.number = order.number,
+		.result = obs_member_obey(member->super, &order) };
+	memcpy(message->u.obeyed.id, order.id, sizeof order.id);
+	obs_member_send(member->fd, message);
+	obs_lease_changed(member->super);
+}
+
+static void channel_readable(uv_poll_t *poll, int status, int events)
+{
+	static struct obs_member_message message;
+	struct obs_member *member = poll->data;
+	int got = 1;
+
+	(void)status;
+	(void)events;
+	for (int i = 0; i < MESSAGES_PER_TURN && got > 0; i++) {
+		got = obs_member_recv(member->fd, &message);
+		if (got <= 0)
+			break;
+		if (message.type == OBS_MEMBER_REGISTERED)
+			registered(member, &message.u.registered);
+		else if (message.type == OBS_MEMBER_LOST)
+			member->balancer[0] = '\0';
+		else if (message.type == OBS_MEMBER_ORDER)
+			order_take(member, &message);
+	}
+	if (got > 0 || (got < 0 && errno == EAGAIN))
+		return;
+	/* The exit callback does the rest. */
+	uv_poll_stop(poll);
+	if (!member->super->membership.stopping)
+		uv_process_kill(&member->process, SIGKILL);
+}
+
+/* ---- the processes ---- */
+
+static void process_start(struct obs_member *member);
+
+/* Also runs while the process is being stopped, if it does not end in time. */
+static void restart_due(uv_timer_t *timer)
+{
+	struct obs_member *member = timer->data;
+
+	if (!member->super->membership.stopping)
+		process_start(member);
+	else if (member->fd >= 0)
+		uv_process_kill(&member->process, SIGKILL);
+}
+
+static void closed(uv_handle_t *handle)
+{
+	struct obs_member *member = handle->data;
+
+	if (--member->closes_left > 0)
+		return;
+	close(member->fd);
+	member->fd = -1;
+	member->balancer[0] = '\0';
+	if (member->super->membership.stopping)
+		uv_close((uv_handle_t *)&member->restart, NULL);
+	else
+		uv_timer_start(&member->restart, restart_due,
+			(uint64_t)RESTART_MS << ob_min(member->deaths, RESTART_DOUBLINGS), 0);
+}
+
+static void exited(uv_process_t *process, int64_t status, int signal)
+{
+	struct obs_member *member = process->data;
+
+	if (!member->super->membership.stopping) {
+		member->deaths =
+			ob_clock_ns() - member->started_ns > STABLE_NS ? 0 : member->deaths + 1;
+		if (signal)
+			ob_error("the member process of %s was killed by signal %d (%s); it is "
+				 "restarted",
+				member->url, signal, strsignal(signal));
+		else
+			ob_error("the member process of %s ended with status %d; it is restarted",
+				member->url, (int)status);
+	}
+	member->closes_left = 2;
+	uv_close((uv_handle_t *)&member->process, closed);
+	uv_close((uv_handle_t *)&member->channel, closed);
+}
+
+static int spawn(struct obs_member *member, int child_end)
+{
+	struct obs_super *super = member->super;
+	char *args[OBS_WORKER_ARGS_MAX];
+	uv_stdio_container_t stdio[4] = { { .flags = UV_IGNORE },
+		{ .flags = UV_INHERIT_FD, .data.fd = 1 }, { .flags = UV_INHERIT_FD, .data.fd = 2 },
+		[OBS_MEMBER_FD] = { .flags = UV_INHERIT_FD, .data.fd = child_end } };
+	uv_process_options_t options = { .exit_cb = exited,
+		.file = super->self,
+		.args = args,
+		.stdio = stdio,
+		.stdio_count = 4 };
+
+	super->options->incarnation = super->membership.incarnation;
+	obs_options_member_args(super->options, super->self, member->url,
+		super->membership.page->server, super->membership.advertised, args);
+	return uv_spawn(&super->loop, &member->process, &options);
+}
+
+static void process_start(struct obs_member *member)
+{
+	int fds[2], err;
+
+	if (obs_member_pair(fds) != 0) {
+		ob_error("the member process of %s cannot be started: %s", member->url,
+			strerror(errno));
+		uv_timer_start(&member->restart, restart_due, RESTART_MS << RESTART_DOUBLINGS, 0);
+		return;
+	}
+	member->process.data = member->channel.data = member;
+	member->started_ns = ob_clock_ns();
+	err = spawn(member, fds[1]);
+	close(fds[1]);
+	if (err) {
+		ob_error("the member process of %s cannot be started: %s", member->url,
+			uv_strerror(err));
+		close(fds[0]);
+		member->deaths++;
+		uv_close((uv_handle_t *)&member->process, NULL);
+		uv_timer_start(&member->restart, restart_due, RESTART_MS << RESTART_DOUBLINGS, 0);
+		return;
+	}
+	member->fd = fds[0];
+	uv_poll_init(&member->super->loop, &member->channel, member->fd);
+	uv_poll_start(&member->channel, UV_READABLE | UV_DISCONNECT, channel_readable);
+}
+
+/* ---- start and stop ---- */
+
+static bool everywhere(const char *url)
+{
+	return strstr(url, "://0.0.0.0:") || strstr(url, "://[::]:");
+}
+
+/* What the pool gives to clients: --advertise, else the addresses listened on, tls:// first. */
+static enum ob_err advertised_find(struct obs_super *super, struct ob_cause *ret_cause)
+{
+	char *to = super->membership.advertised;
+	size_t size = sizeof super->membership.advertised, n = 0;
+	uint32_t count = 0;
+
+	if (super->options->advertise) {
+		snprintf(to, size, "%s", super->options->advertise);
+		for (char *c = to; *c; c++)
+			*c = *c == ',' ? ' ' : *c;
+		return OB_ERR_NONE;
+	}
+	for (int secure = 1; secure >= 0; secure--)
+		for (size_t i = 0; i < super->n_listeners; i++) {
+			const struct obs_listener *l = &super->listeners[i];
+
+			if (l->secure != secure || l->unix_path[0] || count == OBP_POOL_URLS_MAX)
+				continue;
+			if (everywhere(l->url))
+				return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
+					"--pool: clients cannot be sent to %.100s; name the "
+					"server's address with --advertise, for example "
+					"--advertise %s://%.60s:14800",
+					l->url, secure ? "tls" : "tcp",
+					super->membership.page->server);
+			n += (size_t)snprintf(to + n, size - n, "%s%s", n ? " " : "", l->url);
+			count++;
+		}
+	return count ? OB_ERR_NONE
+		     : ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
+			       "--pool: the server listens on no tcp:// or tls:// address; add one "
+			       "with --listen, or name one with --advertise");
+}
+
+static enum ob_err members_list(struct obs_super *super, struct ob_cause *ret_cause)
+{
+	struct obs_membership *m = &super->membership;
+	char *rest = NULL;
+
+	m->urls = strdup(super->options->pool);
+	for (char *url = m->urls ? strtok_r(m->urls, ",", &rest) : NULL; url;
+		url = strtok_r(NULL, ",", &rest)) {
+		struct obt_url parsed;
+		struct ob_cause cause;
+
+		if (obt_url_parse(url, &parsed, &cause))
+			return ob_cause_set(ret_cause, OB_ERR_URL, "--pool %.200s: %s", url, cause.text);
+		if (m->n_members == OBS_BALANCERS_MAX)
+			return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
+				"--pool takes at most %u addresses", OBS_BALANCERS_MAX);
+		m->members[m->n_members++] =
+			(struct obs_member){ .super = super, .url = url, .fd = -1 };
+	}
+	return m->n_members ? OB_ERR_NONE
+			    : ob_cause_set(ret_cause, OB_ERR_ARGUMENT, "--pool names no balancer");
+}
+
+enum ob_err obs_member_start(struct obs_super *super, struct ob_cause *ret_cause)
+{
+	struct obs_membership *m = &super->membership;
+	enum ob_err err;
+
+	if (!super->options->pool)
+		return OB_ERR_NONE;
+	if (!obs_lease_open(super))
+		return ob_cause_set_system(ret_cause, OB_ERR_NO_MEMORY, errno, "--pool");
+	err = advertised_find(super, ret_cause);
+	if (!err)
+		err = members_list(super, ret_cause);
+	if (err)
+		return err;
+	uv_timer_init(&super->loop, &m->timer);
+	m->timer.data = super;
+	m->tick = tick;
+	uv_timer_start(&m->timer, tick, OBS_MEMBERSHIP_TICK_MS, OBS_MEMBERSHIP_TICK_MS);
+	for (uint32_t i = 0; i < m->n_members; i++) {
+		uv_timer_init(&super->loop, &m->members[i].restart);
+		m->members[i].restart.data = &m->members[i];
+		process_start(&m->members[i]);
+	}
+	return OB_ERR_NONE;
+}
+
+void obs_member_stop(struct obs_super *super)
+{
+	struct obs_membership *m = &super->membership;
+	struct obs_reservation *next;
+
+	if (!m->tick || m->stopping)
+		return;
+	for (struct obs_reservation *r = m->reservations.first; r; r = next) {
+		next = r->next;
+		obs_reservations_kill(&m->reservations, r);
+	}
+	beat_send(super);
+	m->stopping = true;
+	uv_close((uv_handle_t *)&m->timer, NULL);
+	for (uint32_t i = 0; i < m->n_members; i++) {
+		struct obs_member *member = &m->members[i];
+
+		if (member->fd < 0) {
+			uv_close((uv_handle_t *)&member->restart, NULL);
+			continue;
+		}
+		shutdown(member->fd, SHUT_WR);
+		uv_timer_start(&member->restart, restart_due, STOP_MS, 0);
+	}
+}

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""Orders of balancers; several balancers, and what happens when they, the server or the process that
+speaks with them die.
+
+    pooled_orders.py OUTBOARD SERVER PROGRAM
+"""
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+import urllib.request
+
+sys.path.append(sys.path[0] + '/../lib')
+import waiting
+from outboard_test import Server, check, children, finish
+from pooling import CLAIMED, CORDON, CREDITED, DRAIN, ENDED, KILL, KILL_SESSION, VOID, Balancer, Key, Program, reservation_of
+
+OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
+NAME = 'rack-1'
+
+
+def serve(urls, *options, **more):
+    return Server(SERVER, '--driver', 'soft', '--pool', urls, '--pool-name', NAME, *options, **more)
+
+
+def program(server, ticket=None, **more):
+    return Program(OUTBOARD, PROGRAM, server.url, ticket, **more)
+
+
+def members(server):
+    """The process ids of the member processes."""
+    return [pid for pid in children(server.process.pid) if b'--member' in pathlib.Path(f'/proc/{pid}/cmdline').read_bytes()]
+
+
+def refused(server, ticket, words):
+    with program(server, ticket) as p:
+        answer = p.do('kernel 0')
+        said = p.end()
+        return answer != 'ok' and words in said or answer + said
+
+
+def kill(balancer, server):
+    device = balancer.devices(NAME)[:1]
+    ticket = balancer.ticket(NAME, device, linger=600)
+    with program(server, ticket) as a, program(server, ticket) as b:
+        check('two processes run', a.do('kernel 0') == 'ok' and b.do('kernel 0') == 'ok')
+        check('a claimed ticket is not void', balancer.order(NAME, VOID, reservation_of(ticket)) == CLAIMED)
+        check('a claimed one is not credited', balancer.order(NAME, CREDITED, reservation_of(ticket)) == 0)
+        check('the reservation is killed', balancer.order(NAME, KILL, reservation_of(ticket), text='too loud') == 1)
+        for p in a, b:
+            check('its program is told why', p.do('kernel 0') != 'ok' and 'ended by the pool\'s operator: too loud' in p.end())
+    check('it ends without lingering', balancer.beat(NAME, lambda _: balancer.state(NAME, reservation_of(ticket)) == ENDED))
+    check('no further program gets in', refused(server, ticket, 'the reservation has ended') is True)
+    check('an unknown one cannot be killed', balancer.order(NAME, KILL, os.urandom(16)) == 0)
+    ticket = balancer.ticket(NAME, device)
+    with program(server, ticket) as a, program(server, ticket) as b:
+        a.do('kernel 0'), b.do('kernel 0')
+        session = next(s['id'] for s in balancer.beat(NAME, lambda beat: len(beat['load'].get('listed', [])) == 2)['load']['listed'])
+        check('one session is killed', balancer.order(NAME, KILL_SESSION, number=session) == 1)
+        check('the other goes on', sorted([a.do('kernel 0') == 'ok', b.do('kernel 0') == 'ok']) == [False, True])
+        check('an unknown one cannot be killed', balancer.order(NAME, KILL_SESSION, number=12345) == 0)
+
+
+def cordon(balancer, server):
+    device = balancer.devices(NAME)[:1]
+    ticket = balancer.ticket(NAME, device)
+    with program(server, ticket) as a:
+        a.do('kernel 0')
+        check('the server is cordoned', balancer.order(NAME, CORDON, number=1) == 1)
+        check('no new reservation is taken', refused(server, balancer.ticket(NAME, device), 'cordoned') is True)
+        with program(server, ticket) as b:
+            check('a further process of an old one is', b.do('kernel 0') == 'ok')
+        check('it is uncordoned', balancer.order(NAME, CORDON, number=0) == 1)
+        with program(server, balancer.ticket(NAME, device)) as b:
+            check('new ones are taken again', b.do('kernel 0') == 'ok')
+        check('a drain begins', balancer.order(NAME, DRAIN, number=600000) == 1)
+        check('the heartbeat says so', balancer.beat(NAME, lambda beat: beat['load']['draining'] == 1))
+        check('no new reservation is taken', refused(server, balancer.ticket(NAME, device), 'drained') is True)
+        balancer.order(NAME, CORDON, number=0)
+        check('uncordoning cancels it', balancer.last(NAME)['number'] and waiting.until(lambda: balancer.last(NAME)['load']['draining'] == 0))
+        check('the session lives', a.do('kernel 0') == 'ok')
+        balancer.order(NAME, DRAIN, number=100)
+        check('at the end of a drain it is ended', waiting.until(lambda: a.do('kernel 0') != 'ok') and 'drained by its operator' in a.end())
+    balancer.order(NAME, CORDON, number=0)
+    with program(server, balancer.ticket(NAME, device)) as a:
+        check('then the server takes new ones', a.do('kernel 0') == 'ok')
+
+
+def deaths(first, second, server):
+    """One balancer dies and comes back; the member processes die; every balancer is gone."""
+    device = first.devices(NAME)[:1]
+    old = first.ticket(NAME, device)
+    with program(server, second.ticket(NAME, device)) as a:
+        check('a ticket of the second balancer is taken', a.do('kernel 0') == 'ok')
+        check('both balancers hear of it', all(b.beat(NAME, lambda beat: len(beat['held']) == 1 and beat['held'][0]['state'] == CLAIMED) for b in (first, second)))
+        key, port = first.key, first.port
+        first.close()
+        check('the server notices', server.line('not registered at balancer tcp://127.0.0.1:%d' % port))
+        check('the session lives', a.do('kernel 0') == 'ok')
+        with program(server, old) as b:
+            check('a ticket of the dead balancer is taken', b.do('kernel 0') == 'ok')
+        again = Balancer('b', key, port)
+        check('the balancer comes back and hears of all', again.beat(NAME, lambda beat: len(beat['held']) >= 1), again.beats)
+        check('the numbers begin anew', again.beats[NAME][0]['number'] == 1)
+        processes = members(server)
+        check('there is one process for each balancer', len(processes) == 2, processes)
+        for pid in processes:
+            os.kill(pid, signal.SIGKILL)
+        check('killed ones are restarted', waiting.until(lambda: len(members(server)) == 2 and not set(members(server)) & set(processes)))
+        check('and register again', waiting.until(lambda: all(NAME in b.connections for b in (again, second))) and a.do('kernel 0') == 'ok')
+        again.close()
+        second.close()
+        check('without a balancer the session lives', a.do('kernel 0') == 'ok')
+        with program(server, second.ticket(NAME, device)) as b:
+            check('and tickets are good', b.do('kernel 0') == 'ok')
+
+
+def restart(balancer):
+    with serve(balancer.url) as server:
+        device = balancer.devices(NAME)[:1]
+        first = balancer.members[NAME]['incarnation']
+        ticket = balancer.ticket(NAME, device)
+        with program(server, ticket) as a:
+            a.do('kernel 0')
+            server.process.kill()
+            server.process.wait()
+            check('the session is gone', a.do('kernel 0') != 'ok')
+    del balancer.beats[NAME]
+    with serve(balancer.url) as server:
+        check('a restarted server registers with another incarnation', balancer.beat(NAME) and balancer.members[NAME]['incarnation'] not in (0, first))
+        check('nothing is held', balancer.last(NAME)['held'] == [])
+        check('old tickets are refused', refused(server, ticket, 'restarted since') is True)
+        with program(server, balancer.ticket(NAME, device)) as a:
+            a.do('kernel 0')
+            server.process.send_signal(signal.SIGTERM)
+            check('at SIGTERM the heartbeat says draining', balancer.beat(NAME, lambda beat: beat['load']['draining'] == 1))
+            check('the session may end itself', a.do('kernel 0') == 'ok')
+        server.process.wait(waiting.LONG)
+        check('the last heartbeat reports the end', waiting.until(lambda: all(h['state'] == ENDED for h in balancer.last(NAME)['held'])))
+
+
+def registration():
+    balancer = Balancer(refuse='this token may not serve')
+    with serve(balancer.url) as server:
+        check('a refusal is logged', server.line('the balancer refuses this server: this token may not serve'))
+    balancer.close()
+    balancer = Balancer(cordoned=1)
+    with tempfile.TemporaryDirectory() as folder:
+        token = os.path.join(folder, 'token')
+        with open(token, 'w', encoding='ascii') as f:
+            f.write('obt_12345678_secret\n')
+        with serve(balancer.url, '--pool-token-file', token, '--advertise', 'tls://gpu-7:14800,tcp://gpu-7:14801', '--metrics', 'tcp://127.0.0.1:0') as server:
+            device = balancer.devices(NAME)[:1]
+            joined = balancer.members[NAME]
+            check('the token is shown', joined['token'] == 'obt_12345678_secret')
+            check('the advertised addresses are', joined['urls'] == 'tls://gpu-7:14800 tcp://gpu-7:14801', joined['urls'])
+            check('the server is cordoned from the start', refused(server, balancer.ticket(NAME, device), 'cordoned') is True)
+            refused(server, balancer.ticket(NAME, device, key=Key()), '')
+            check('the token is in no log and no command line', not server.said('obt_12345678') and
+                  all(b'obt_' not in pathlib.Path(f'/proc/{pid}/cmdline').read_bytes() for pid in children(server.process.pid)))
+            text = urllib.request.urlopen(server.line(r'metrics on (http\S+)|(http://\S+/metrics)').group(0).split()[-1], timeout=waiting.LONG).read().decode()
+            check('refusals are counted by reason', 'outboard_tickets_refused_total{reason="closed"} 1' in text and
+                  'outboard_tickets_refused_total{reason="signature"} 1' in text, text)
+            check('reservations are counted by state', 'outboard_reservations{state="claimed"} 0' in text, text)
+    balancer.close()
+    for options, words in ((['--pool', 'http://x'], 'tcp://'), (['--pool', ','], 'names no balancer'), (['--labels', 'a=b'], 'belong to --pool'),
+                           (['--pool', 'tcp://a', '--pool-token-file', '/nonexistent'], 'pool-token-file')):
+        wrong = Server(SERVER, '--driver', 'null', *options, must_start=False)
+        if wrong.url:
+            check(f'{options} is reported', wrong.line(words), wrong.lines)
+            wrong.stop()
+        else:
+            check(f'{options} is reported', wrong.said(words), wrong.lines)
+
+
+FIRST, SECOND = Balancer('b'), Balancer('c')
+with serve(f'{FIRST.url},{SECOND.url}') as SERVED:
+    kill(FIRST, SERVED)
+    cordon(FIRST, SERVED)
+    for b in FIRST, SECOND:
+        for h in b.last(NAME)['held']:
+            b.order(NAME, CREDITED, h['id'])
+    check('credited by one is credited', waiting.until(lambda: FIRST.last(NAME)['held'] == [] and SECOND.last(NAME)['held'] == []))
+    deaths(FIRST, SECOND, SERVED)
+LAST = Balancer()
+restart(LAST)
+LAST.close()
+registration()
+finish()
