@@ -350,11 +350,11 @@ static void settings_pass(const struct settings *s, const struct obx_way *way)
 		setenv("OUTBOARD_DRYRUN", "h100", 0);
 	else if (s->direct)
 		unsetenv("OUTBOARD_DRYRUN");
-	/* a server is used without a pool, so the library must not ask one */
-	if (!s->direct && !way->pool && !way->reserved) {
+	/*
+	 * The library must not ask a pool when a server was named. A ticket for this server may stay.
+	 */
+	if (!s->direct && !way->pool && !way->reserved)
 		unsetenv("OUTBOARD_POOL");
-		unsetenv("OUTBOARD_TICKET");
-	}
 	pass("OUTBOARD_SERVER", way->server);
 	pass("OUTBOARD_POLICY", s->wish.policy);
 	pass("OUTBOARD_VRAM", s->wish.vram);

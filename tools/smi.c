@@ -120,7 +120,9 @@ static int smi_main(int argc, char **argv)
 {
 	static struct obl_view view;
 	struct settings s = { 0 };
-	struct obl_view_terms terms = { .policy = OBL_LEAST_LOAD, .timeout_ns = TIMEOUT_NS };
+	struct obl_view_terms terms = { .policy = OBL_LEAST_LOAD,
+		.timeout_ns = TIMEOUT_NS,
+		.tickets = getenv("OUTBOARD_TICKET") };
 	const char *memory = getenv("OUTBOARD_VRAM"), *policy = getenv("OUTBOARD_POLICY");
 	struct obx_smi_style style;
 	struct ob_cause cause = { .code = OB_ERR_NONE };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client-shim/session/pool.h"
 #include "transport/path.h"
 
 #define REMEDY "use what 'outboard run --pool' sets, unchanged"
@@ -24,15 +25,16 @@ static enum ob_err hex_read(const char *text, size_t length, uint8_t ret[OBP_HEL
 {
 	if (length == 0 || length % 2 || length / 2 > OBP_HELLO_TICKET)
 		return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
-			"OUTBOARD_TICKET: a ticket has 2 to %u hexadecimal digits, this one %zu; "
-			REMEDY,
+			"OUTBOARD_TICKET: a ticket has 2 to %u hexadecimal digits, this one "
+			"%zu; " REMEDY,
 			2 * OBP_HELLO_TICKET, length);
 	for (size_t i = 0; i < length / 2; i++) {
 		int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
 
 		if (high < 0 || low < 0)
 			return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
-				"OUTBOARD_TICKET: a ticket is written in hexadecimal digits; " REMEDY);
+				"OUTBOARD_TICKET: a ticket is written in hexadecimal "
+				"digits; " REMEDY);
 		ret[i] = (uint8_t)(high * 16 + low);
 	}
 	*ret_size = (uint32_t)(length / 2);
@@ -59,11 +61,11 @@ enum ob_err obc_pass_find(const char *list, const char *url, uint8_t ret_ticket[
 	return OB_ERR_NOT_FOUND;
 }
 
-enum ob_err obc_pass_show(const struct obt_stream *stream, const char *url,
-	struct obp_hello *hello, struct ob_cause *ret_cause)
+enum ob_err obc_pass_show(const struct obt_stream *stream, const char *url, struct obp_hello *hello,
+	struct ob_cause *ret_cause)
 {
-	enum ob_err err = obc_pass_find(getenv("OUTBOARD_TICKET"), url, hello->ticket,
-		&hello->ticket_size, ret_cause);
+	enum ob_err err = obc_pass_find(
+		obc_pool_tickets(), url, hello->ticket, &hello->ticket_size, ret_cause);
 
 	if (err == OB_ERR_NOT_FOUND)
 		return OB_ERR_NONE;

@@ -30,7 +30,7 @@ enum ob_err obc_pass_find(const char *list, const char *url, uint8_t ret_ticket[
  * Puts the ticket for this server, if there is one, into a hello on this stream. OB_ERR_DENIED: the
  * stream would carry it in clear to another machine. OB_ERR_ARGUMENT as above.
  */
-enum ob_err obc_pass_show(const struct obt_stream *stream, const char *url,
-	struct obp_hello *hello, struct ob_cause *ret_cause);
+enum ob_err obc_pass_show(const struct obt_stream *stream, const char *url, struct obp_hello *hello,
+	struct ob_cause *ret_cause);
 
 #endif
