@@ -109,7 +109,7 @@ static int options_apply(const struct settings *s, struct obx_login *login)
 	if (s->token && *s->token) {
 		snprintf(login->token, sizeof login->token, "%s", s->token);
 		explicit_bzero((char *)(uintptr_t)s->token, strlen(s->token));
-	} else if (!login->token[0] && s->pool && strcmp(s->pool, "-") != 0 &&
+	} else if (!login->token[0] && !(s->pool && strcmp(s->pool, "-") == 0) &&
 		isatty(STDIN_FILENO) &&
 		!secret_read(
 			"Token (not shown; empty: none): ", login->token, sizeof login->token)) {
