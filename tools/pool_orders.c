@@ -178,9 +178,9 @@ static int kill_main(int argc, char **argv)
 	size_t n;
 	int code = begin(&obx_session_kill_command, &s, &way, argc, argv);
 
-	if (code == OB_OPTIONS_GO)
-		code = obx_document_get(
-			&obx_session_kill_command, way.pool, "sessions", "", &document);
+	if (code != OB_OPTIONS_GO)
+		return code;
+	code = obx_document_get(&obx_session_kill_command, way.pool, "sessions", "", &document);
 	if (code)
 		return code;
 	snprintf(id, sizeof id, "%s", s.name);
