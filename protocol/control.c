@@ -10,7 +10,6 @@
 #include "protocol/conn.h"
 #include "protocol/map.h"
 #include "protocol/resume.h"
-#include "protocol/ticket.h"
 
 /* ---- encoding ---- */
 
@@ -284,8 +283,6 @@ static bool get_devices(const msgpack_object *o, struct obp_welcome *welcome)
 			return false;
 	return true;
 }
-
-_Static_assert(OBP_HELLO_TICKET == OBP_TICKET_MAX, "a hello has room for a ticket");
 
 static bool get_ticket(const msgpack_object *o, struct obp_hello *hello)
 {

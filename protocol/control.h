@@ -24,7 +24,8 @@
 #define OBP_TEXT_MAX     1024u /* bytes of a readable message, NUL included */
 #define OBP_SECRET_BYTES 16u
 #define OBP_TOKEN_MAX    80u /* bytes of a bearer token, NUL included */
-#define OBP_HELLO_TICKET 1104u /* bytes of a ticket in a hello: OBP_TICKET_MAX (protocol/ticket.h) */
+#define OBP_HELLO_TICKET \
+	1104u /* bytes of a ticket in a hello: OBP_TICKET_MAX (protocol/ticket.h) */
 
 enum obp_message_type {
 	OBP_MSG_HELLO = 1, /* client, first on a data connection */

@@ -5,6 +5,8 @@
 #include "protocol/load.h"
 #include "protocol/map.h"
 
+_Static_assert(OBP_HELLO_TICKET == OBP_TICKET_MAX, "a hello has room for a ticket");
+
 /* clang-format off */
 #define TICKET_NUMBERS(X)                                                                         \
 	X("incarnation", incarnation, UINT64_MAX, 0) X("fence", fence, UINT64_MAX, 1)             \

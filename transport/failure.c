@@ -146,9 +146,10 @@ static void print(const struct obt_failure *f, char *ret, size_t size)
 			snprintf(ret, size, "no session with %s: %s", f->text, why);
 		else
 			snprintf(ret, size,
-			"%s is another machine and not tls://: OUTBOARD_TOKEN is not sent there in "
-			"clear",
-			f->text);
+				"%s is another machine and not tls://: OUTBOARD_TOKEN is not sent "
+				"there in "
+				"clear",
+				f->text);
 		break;
 	case OB_ERR_PROTOCOL:
 		snprintf(ret, size,

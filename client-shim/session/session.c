@@ -187,9 +187,10 @@ static enum ob_err hello_exchange(struct obt_stream *stream, uint64_t deadline)
 	if (err)
 		return err;
 	hello->shm = obt_shm_offered(stream);
-	err = obt_token_show(stream, hello->hello.token);
-	if (!err)
-		err = obc_pass_show(stream, session.url_text, &hello->hello, &session.cause);
+	err = obc_pass_show(stream, session.url_text, &hello->hello, &session.cause);
+	/* a ticket replaces the token, which a server of a pool need not learn */
+	if (!err && !hello->hello.ticket_size)
+		err = obt_token_show(stream, hello->hello.token);
 	if (err)
 		return err;
 	err = obt_message_send(stream, hello, &preface, sizeof preface, deadline);

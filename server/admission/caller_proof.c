@@ -66,8 +66,8 @@ static bool ticket_check(struct obs_caller *caller, const struct obp_hello *hell
 	enum obs_ticket_refusal why;
 	struct ob_cause cause;
 
-	if (obs_auth_check(caller->callers->options, &caller->stream, hello, &handoff->identity,
-		    &cause) ||
+	if (obs_auth_check(
+		    caller->callers->options, &caller->stream, hello, &handoff->identity, &cause) ||
 		!handoff->identity.proved)
 		obs_auth_origin(caller->stream.fd, &handoff->identity);
 	if (obs_ticket_check(caller->callers->pool, hello->ticket, hello->ticket_size,

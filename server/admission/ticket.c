@@ -22,8 +22,8 @@ static int64_t ahead_of(const struct obs_pool_page *page, const uint8_t *sealed,
 	return 0;
 }
 
-static enum ob_err future_refuse(
-	const struct obp_ticket *ticket, uint64_t now_s, int64_t ahead_s, struct ob_cause *ret_cause)
+static enum ob_err future_refuse(const struct obp_ticket *ticket, uint64_t now_s, int64_t ahead_s,
+	struct ob_cause *ret_cause)
 {
 	unsigned long long by = ticket->issued - now_s;
 
@@ -54,8 +54,8 @@ enum ob_err obs_ticket_check(const struct obs_pool_page *page, const uint8_t *se
 		return ob_cause_set(ret_cause, OB_ERR_DENIED,
 			"this server does not belong to a pool and takes no tickets; unset "
 			"OUTBOARD_TICKET, or start the server with --pool");
-	err = obt_sign_open(page->keys, ob_min(n, OBS_POOL_KEYS_MAX), sealed, size, &text, &length,
-		ret_cause);
+	err = obt_sign_open(
+		page->keys, ob_min(n, OBS_POOL_KEYS_MAX), sealed, size, &text, &length, ret_cause);
 	if (err == OB_ERR_DENIED)
 		*ret_why = OBS_TICKET_SIGNATURE;
 	if (err)

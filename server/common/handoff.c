@@ -116,7 +116,8 @@ int obs_handoff_recv(int channel, struct obs_handoff *ret, int ret_fds[OBS_HANDO
 	struct msghdr header = { .msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = control.bytes,
-		.msg_controllen = sizeof control.bytes };
+		/* Not with its padding, which has room for one descriptor more. */
+		.msg_controllen = CMSG_LEN(OBS_HANDOFF_FDS * sizeof(int)) };
 	ssize_t n;
 
 	for (int i = 0; i < OBS_HANDOFF_FDS; i++)

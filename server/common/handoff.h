@@ -73,14 +73,14 @@ struct obs_handoff {
 	uint64_t pid; /* NEW: the client's, unchecked */
 	uint8_t secret[OBP_SECRET_BYTES];
 	uint8_t psk[OBT_TLS_PSK_BYTES];
-	struct obs_identity identity;   /* NEW */
+	struct obs_identity identity; /* NEW */
 	/* NEW from admission: the checked ticket, if `ticketed` */
 	bool ticketed;
 	struct obp_ticket ticket;
-	int64_t ahead_s; /* by how much the balancer's clock is ahead of this server's */
-	struct obs_place place;         /* NEW to a worker */
-	char program[OBP_NAME_MAX];     /* NEW */
-	char text[OBP_SANDBOX_MAX];     /* NEW: sandbox of admission; other types as above */
+	int64_t ahead_s;            /* by how much the balancer's clock is ahead of this server's */
+	struct obs_place place;     /* NEW to a worker */
+	char program[OBP_NAME_MAX]; /* NEW */
+	char text[OBP_SANDBOX_MAX]; /* NEW: sandbox of admission; other types as above */
 	uint8_t body[OBS_HANDOFF_BODY]; /* NEW, JOIN: the client's message (msgpack map) */
 };
 

@@ -322,9 +322,10 @@ static int options_check(const struct obs_options *o)
 		return ob_usage_error(&server, "--pool-name takes a name of at most %u characters",
 			OBP_POOL_NAME_MAX - 1);
 	if (o->labels && strlen(o->labels) >= OBP_POOL_WHERE_MAX)
-		return ob_usage_error(&server, "--labels takes at most %u characters",
-			OBP_POOL_WHERE_MAX - 1);
-	if (!o->pool && (o->pool_name || o->labels || o->pool_token || o->advertise || o->pool_direct))
+		return ob_usage_error(
+			&server, "--labels takes at most %u characters", OBP_POOL_WHERE_MAX - 1);
+	if (!o->pool &&
+		(o->pool_name || o->labels || o->pool_token || o->advertise || o->pool_direct))
 		return ob_usage_error(&server,
 			"--pool-name, --labels, --pool-token-file, --advertise and --pool-direct "
 			"belong to --pool");
@@ -448,7 +449,8 @@ void obs_options_member_args(struct obs_options *options, const char *self, cons
 	} pairs[] = { { "--pool", url }, { "--pool-name", name }, { "--labels", options->labels },
 		{ "--pool-token-file", options->pool_token }, { "--advertise", advertised },
 		{ "--incarnation", options->incarnation_text }, { "--tls-cert", options->tls_cert },
-		{ "--tls-key", options->tls_key }, { "--worker-ids", options->sandbox.admission_text } };
+		{ "--tls-key", options->tls_key },
+		{ "--worker-ids", options->sandbox.admission_text } };
 	size_t n = 0;
 
 	snprintf(options->incarnation_text, sizeof options->incarnation_text, "%llu",

@@ -77,12 +77,12 @@ struct obs_options {
 	bool insecure;
 	/* addresses of the pool's balancers, with commas; NULL: no pool */
 	const char *pool;
-	const char *pool_name; /* the server's name there; NULL: the host's */
-	const char *labels;    /* "zone=a,rack=3"; NULL: none */
+	const char *pool_name;  /* the server's name there; NULL: the host's */
+	const char *labels;     /* "zone=a,rack=3"; NULL: none */
 	const char *pool_token; /* file with the token for the balancers; NULL: none */
-	const char *advertise; /* addresses for clients, with commas; NULL: those listened on */
-	bool pool_direct;      /* take sessions without a ticket too */
-	uint64_t incarnation;  /* member only */
+	const char *advertise;  /* addresses for clients, with commas; NULL: those listened on */
+	bool pool_direct;       /* take sessions without a ticket too */
+	uint64_t incarnation;   /* member only */
 	struct obs_sandbox_plan sandbox;
 	/* directory of the upload cache; NULL: chosen by obs_cache_open */
 	const char *cache;

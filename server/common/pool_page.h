@@ -22,16 +22,23 @@
 #define OBS_POOL_KEYS_MAX 64u /* keys of balancers since the server's start */
 
 /* Why a ticket, or a client without one, was refused. */
-#define OBS_TICKET_REFUSALS(X)                                                                \
-	X(NONE, "none") X(FORM, "form") X(SIGNATURE, "signature") X(SERVER, "server")         \
-	X(INCARNATION, "incarnation") X(FUTURE, "future") X(EXPIRED, "expired")               \
-	X(ENDED, "ended") X(VOID, "void") X(OTHER, "other_ticket") X(DEVICES, "devices")      \
-	X(ROOM, "room") X(CLOSED, "closed") X(LIMIT, "limit")
+#define OBS_TICKET_REFUSALS(X)        \
+	X(NONE, "none")               \
+	X(FORM, "form")               \
+	X(SIGNATURE, "signature")     \
+	X(SERVER, "server")           \
+	X(INCARNATION, "incarnation") \
+	X(FUTURE, "future")           \
+	X(EXPIRED, "expired")         \
+	X(ENDED, "ended")             \
+	X(VOID, "void")               \
+	X(OTHER, "other_ticket")      \
+	X(DEVICES, "devices") X(ROOM, "room") X(CLOSED, "closed") X(LIMIT, "limit")
 enum obs_ticket_refusal {
 #define X(name, text) OBS_TICKET_##name,
 	OBS_TICKET_REFUSALS(X)
 #undef X
-	OBS_TICKET_REFUSAL_COUNT
+		OBS_TICKET_REFUSAL_COUNT
 };
 
 /* "signature" */

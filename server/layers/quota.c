@@ -88,9 +88,8 @@ void obs_quota_reserve(uint64_t memory)
 {
 	reserved = memory;
 	if (memory)
-		obs_limits_now.memory = obs_limits_now.memory
-			? ob_min(obs_limits_now.memory, memory)
-			: memory;
+		obs_limits_now.memory =
+			obs_limits_now.memory ? ob_min(obs_limits_now.memory, memory) : memory;
 	/* What the session was charged with before it was known to belong to a reservation. */
 	for (uint32_t i = 0; obs_reservation_page && i < OBP_DEVICE_MAX; i++)
 		atomic_fetch_add(&obs_reservation_page->used[i],

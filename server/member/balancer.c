@@ -35,21 +35,21 @@ enum ob_err obs_balancer_address(const char *text, struct obt_url *ret, struct o
 }
 
 /* What broke the stream, for the log. */
-static enum ob_err broken(
-	const struct obs_balancer *balancer, enum ob_err err, const char *when, struct ob_cause *ret_cause)
+static enum ob_err broken(const struct obs_balancer *balancer, enum ob_err err, const char *when,
+	struct ob_cause *ret_cause)
 {
 	const struct ob_cause *known = obt_stream_cause(&balancer->stream);
 
 	if (known && known->text[0])
 		return ob_cause_set(ret_cause, err, "%s", known->text);
 	return ob_cause_set(ret_cause, err, "%s %s", when,
-		err == OB_ERR_TIMEOUT      ? "took too long"
+		err == OB_ERR_TIMEOUT          ? "took too long"
 			: err == OB_ERR_CLOSED ? "ended: the balancer closed the connection"
 					       : "failed");
 }
 
-static enum ob_err frame_send(struct obs_balancer *balancer, const struct obp_pool_message *message,
-	uint64_t deadline)
+static enum ob_err frame_send(
+	struct obs_balancer *balancer, const struct obp_pool_message *message, uint64_t deadline)
 {
 	enum ob_err err = OB_ERR_NO_MEMORY;
 	struct ob_buf frame;
@@ -72,8 +72,9 @@ static enum ob_err preface_send(struct obs_balancer *balancer, uint64_t deadline
 	};
 	struct iovec iov = { &preface, sizeof preface };
 
-	return balancer->stream.tls ? obt_tls_start(&balancer->stream, &preface, sizeof preface, deadline)
-				: obt_stream_send_all(&balancer->stream, &iov, 1, deadline);
+	return balancer->stream.tls
+		? obt_tls_start(&balancer->stream, &preface, sizeof preface, deadline)
+		: obt_stream_send_all(&balancer->stream, &iov, 1, deadline);
 }
 
 static enum ob_err message_await(
@@ -92,8 +93,8 @@ static enum ob_err answer_take(const struct obp_pool_message *answer,
 	struct obp_pool_registered *ret, struct ob_cause *ret_cause)
 {
 	if (answer->type == OBP_POOL_REFUSED)
-		return ob_cause_set(ret_cause, OB_ERR_REFUSED, "the balancer refuses this server: %.180s",
-			answer->u.refused.text);
+		return ob_cause_set(ret_cause, OB_ERR_REFUSED,
+			"the balancer refuses this server: %.180s", answer->u.refused.text);
 	if (answer->type != OBP_POOL_REGISTERED)
 		return ob_cause_set(ret_cause, OB_ERR_PROTOCOL,
 			"the balancer answered with message type %u: balancer and server versions "
@@ -141,7 +142,8 @@ enum ob_err obs_balancer_open(struct obs_balancer *balancer, const struct obt_ur
 	}
 	balancer->in.got = 0;
 	if (url->scheme != OBT_UNIX)
-		setsockopt(balancer->stream.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead_ms, sizeof dead_ms);
+		setsockopt(balancer->stream.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead_ms,
+			sizeof dead_ms);
 	err = introduce(balancer, join, ret, ret_cause);
 	if (err)
 		obs_balancer_close(balancer);

@@ -45,7 +45,8 @@ enum ob_err obs_balancer_open(struct obs_balancer *balancer, const struct obt_ur
 	struct ob_cause *ret_cause);
 void obs_balancer_close(struct obs_balancer *balancer);
 /* Blocks for OBS_BALANCER_SEND_MS at most. OB_ERR_CLOSED, _TIMEOUT, _IO, _NO_MEMORY. */
-enum ob_err obs_balancer_send(struct obs_balancer *balancer, const struct obp_pool_message *message);
+enum ob_err obs_balancer_send(
+	struct obs_balancer *balancer, const struct obp_pool_message *message);
 /*
  * Receives what has come, without blocking. OB_ERR_NONE: one whole message; call obp_pool_fini.
  * OB_ERR_NOT_FOUND: no whole one has come. OB_ERR_CLOSED, _PROTOCOL: the link is broken.

@@ -28,10 +28,10 @@ static struct {
 	struct obt_url url;
 	struct obp_pool_register join;
 	struct obs_balancer balancer;
-	uint64_t beats;                  /* sent on this connection */
-	struct obs_member_message down;  /* from the supervisor */
-	struct obs_member_message up;    /* to it */
-	char complaint[OB_CAUSE_TEXT];   /* the last that was logged */
+	uint64_t beats;                 /* sent on this connection */
+	struct obs_member_message down; /* from the supervisor */
+	struct obs_member_message up;   /* to it */
+	char complaint[OB_CAUSE_TEXT];  /* the last that was logged */
 	uint32_t backoff_ms;
 } member;
 
@@ -44,7 +44,8 @@ static enum ob_err token_read(const char *path, char ret[OBP_TOKEN_MAX], struct 
 	bool read = file && fgets(line, sizeof line, file);
 
 	if (!file)
-		return ob_cause_set_system(ret_cause, OB_ERR_IO, errno, "--pool-token-file %.180s", path);
+		return ob_cause_set_system(
+			ret_cause, OB_ERR_IO, errno, "--pool-token-file %.180s", path);
 	fclose(file);
 	line[strcspn(line, " \t\r\n")] = '\0';
 	if (!read || !line[0] || strlen(line) >= OBP_TOKEN_MAX) {
@@ -257,7 +258,8 @@ int obs_member_run(const struct obs_options *options)
 	member.backoff_ms = OBS_MEMBER_BACKOFF_MIN_MS;
 	if (!options->pool || !options->pool_name || !options->advertise)
 		return 1;
-	if (obs_balancer_address(options->pool, &member.url, &cause) || join_fill(options, &cause)) {
+	if (obs_balancer_address(options->pool, &member.url, &cause) ||
+		join_fill(options, &cause)) {
 		ob_error("pool: %s", cause.text);
 		return 1;
 	}

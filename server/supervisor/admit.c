@@ -44,7 +44,8 @@ static void tokens_give(struct obs_super *super)
 	answer.type = OBS_HANDOFF_TOKENS;
 	answer.count = fd < 0 ? (uint32_t)errno : 0;
 	/* Admission waits for this answer, so the channel has room for it. */
-	if (obs_handoff_send(super->admit.fd, &answer, (const int[OBS_HANDOFF_FDS]){ fd, -1, -1 }) != 0)
+	if (obs_handoff_send(
+		    super->admit.fd, &answer, (const int[OBS_HANDOFF_FDS]){ fd, -1, -1 }) != 0)
 		ob_error("the token file cannot be sent to the admission process: %s",
 			strerror(errno));
 }

@@ -118,9 +118,9 @@ enum ob_err obs_lease_take(struct obs_super *super, struct obs_handoff *handoff,
 		obs_lease_refused(super, why);
 		return err;
 	}
-	handoff->place = (struct obs_place){ .reserved = 1,
-		.n_devices = reservation->n_devices,
-		.memory = reservation->memory };
+	handoff->place = (struct obs_place){
+		.reserved = 1, .n_devices = reservation->n_devices, .memory = reservation->memory
+	};
 	memcpy(handoff->place.devices, reservation->devices, sizeof handoff->place.devices);
 	*ret = reservation;
 	obs_lease_changed(super);

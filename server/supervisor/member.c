@@ -22,7 +22,7 @@
 
 #define MESSAGES_PER_TURN 64
 #define STABLE_NS         (10 * OB_SECOND) /* a process that has run for so long is restarted at once */
-#define RESTART_MS        100              /* else after this time, doubled for each death in a row */
+#define RESTART_MS        100 /* else after this time, doubled for each death in a row */
 #define RESTART_DOUBLINGS 6u
 #define STOP_MS           1000 /* time to send the last heartbeat */
 #define DRAIN_MAX_MS      (7ull * 86400 * 1000)
@@ -30,7 +30,8 @@
 /* ---- heartbeats ---- */
 
 /* Why the server should get no new sessions; false: it is well. */
-static bool unhealthy(const struct obs_super *super, const struct obp_load *load, char *ret, size_t size)
+static bool unhealthy(
+	const struct obs_super *super, const struct obp_load *load, char *ret, size_t size)
 {
 	for (uint32_t i = 0; i < load->n_devices; i++) {
 		uint64_t degrees;
@@ -171,8 +172,9 @@ static void cordon_set(struct obs_super *super, bool on)
 
 	if (on == m->cordoned && (on || !m->drain_ns))
 		return;
-	ob_info("pool: %s", on ? "cordoned: no new reservations are taken"
-			       : "uncordoned: new reservations are taken");
+	ob_info("pool: %s",
+		on ? "cordoned: no new reservations are taken"
+		   : "uncordoned: new reservations are taken");
 	m->cordoned = on;
 	if (!on)
 		m->drain_ns = 0;
@@ -462,7 +464,8 @@ static enum ob_err members_list(struct obs_super *super, struct ob_cause *ret_ca
 		struct ob_cause cause;
 
 		if (obt_url_parse(url, &parsed, &cause))
-			return ob_cause_set(ret_cause, OB_ERR_URL, "--pool %.200s: %s", url, cause.text);
+			return ob_cause_set(
+				ret_cause, OB_ERR_URL, "--pool %.200s: %s", url, cause.text);
 		if (m->n_members == OBS_BALANCERS_MAX)
 			return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
 				"--pool takes at most %u addresses", OBS_BALANCERS_MAX);

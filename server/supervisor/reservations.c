@@ -130,6 +130,7 @@ static bool device_fits(const struct obs_reservations *table, const struct obp_t
 {
 	uint64_t sum = ticket->memory;
 	char wanted[24], total[24];
+	bool too_much = false;
 
 	for (const struct obs_reservation *r = table->first; r; r = r->next) {
 		if (r->state != OBP_POOL_CLAIMED || !has_device(r, device))
@@ -141,16 +142,15 @@ static bool device_fits(const struct obs_reservations *table, const struct obp_t
 				device);
 			return false;
 		}
-		if (ob_add_overflows(sum, r->memory, &sum))
-			sum = UINT64_MAX;
+		too_much = too_much || ob_add_overflows(sum, r->memory, &sum);
 	}
-	if (sum <= table->total[device])
+	if (!too_much && sum <= table->total[device])
 		return true;
+	sum = too_much ? UINT64_MAX : sum;
 	ob_text_print_size(sum, wanted, sizeof wanted);
 	ob_text_print_size(table->total[device], total, sizeof total);
-	snprintf(text, size,
-		"the reservations of device %u would be %s together, and it has %s", device,
-		wanted, total);
+	snprintf(text, size, "the reservations of device %u would be %s together, and it has %s",
+		device, wanted, total);
 	return false;
 }
 
@@ -193,8 +193,8 @@ static enum ob_err claim(struct obs_reservations *table, const struct obp_ticket
 	return OB_ERR_NONE;
 }
 
-static bool same_ticket(const struct obs_reservation *r, const struct obp_ticket *ticket,
-	const uint8_t *devices)
+static bool same_ticket(
+	const struct obs_reservation *r, const struct obp_ticket *ticket, const uint8_t *devices)
 {
 	return r->fence == ticket->fence && r->memory == ticket->memory &&
 		r->exclusive == ticket->exclusive && r->n_devices == ticket->n_devices &&
@@ -203,8 +203,9 @@ static bool same_ticket(const struct obs_reservation *r, const struct obp_ticket
 }
 
 enum ob_err obs_reservations_enter(struct obs_reservations *table, const struct obp_ticket *ticket,
-	const uint8_t *devices, int64_t ahead_s, struct obs_reservation_time now, const char *closed,
-	struct obs_reservation **ret, enum obs_ticket_refusal *ret_why, struct ob_cause *ret_cause)
+	const uint8_t *devices, int64_t ahead_s, struct obs_reservation_time now,
+	const char *closed, struct obs_reservation **ret, enum obs_ticket_refusal *ret_why,
+	struct ob_cause *ret_cause)
 {
 	struct obs_reservation *r = obs_reservations_find(table, ticket->reservation);
 	enum ob_err err;

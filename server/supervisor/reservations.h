@@ -42,8 +42,8 @@ struct obs_reservation {
 	uint32_t n_devices;
 	uint8_t devices[OBP_DEVICE_MAX]; /* the server's numbers */
 	uint32_t linger_s;
-	uint64_t idle_ns;                   /* when the last session left */
-	uint64_t expires_s, forget_ns;      /* the entry is kept until both are over */
+	uint64_t idle_ns;                  /* when the last session left */
+	uint64_t expires_s, forget_ns;     /* the entry is kept until both are over */
 	struct obs_reservation_page *page; /* CLAIMED */
 	int page_fd;
 };
@@ -70,8 +70,9 @@ struct obs_reservation_time {
  * *ret_why for the counters.
  */
 enum ob_err obs_reservations_enter(struct obs_reservations *table, const struct obp_ticket *ticket,
-	const uint8_t *devices, int64_t ahead_s, struct obs_reservation_time now, const char *closed,
-	struct obs_reservation **ret, enum obs_ticket_refusal *ret_why, struct ob_cause *ret_cause);
+	const uint8_t *devices, int64_t ahead_s, struct obs_reservation_time now,
+	const char *closed, struct obs_reservation **ret, enum obs_ticket_refusal *ret_why,
+	struct ob_cause *ret_cause);
 /*
  * The session is over. used: bytes that it was charged on each device, which are given back to the
  * reservation; NULL: it had not begun.

@@ -35,13 +35,13 @@
 #include "server/supervisor/broker.h"
 #include "server/supervisor/reservations.h"
 
-#define OBS_PENDING_MAX      1024  /* connections that are being refused; more are closed at once */
-#define OBS_START_TIMEOUT_MS 60000 /* a driver that takes longer to load counts as broken */
-#define OBS_WAIT_TIMEOUT_MS  30000 /* how long a connection waits for a worker */
-#define OBS_RETRY_MS         1000  /* between attempts when workers fail to start */
-#define OBS_START_DEATHS_MAX 3     /* workers that may die in a row while starting */
-#define OBS_URL_MAX          520
-#define OBS_BALANCERS_MAX    8 /* addresses in --pool */
+#define OBS_PENDING_MAX        1024 /* connections that are being refused; more are closed at once */
+#define OBS_START_TIMEOUT_MS   60000 /* a driver that takes longer to load counts as broken */
+#define OBS_WAIT_TIMEOUT_MS    30000 /* how long a connection waits for a worker */
+#define OBS_RETRY_MS           1000  /* between attempts when workers fail to start */
+#define OBS_START_DEATHS_MAX   3     /* workers that may die in a row while starting */
+#define OBS_URL_MAX            520
+#define OBS_BALANCERS_MAX      8 /* addresses in --pool */
 #define OBS_MEMBERSHIP_TICK_MS 200
 #define OBS_END_MS             3000 /* from telling a worker to end its session to killing it */
 
@@ -70,9 +70,9 @@ struct obs_pending {
 	uv_timer_t timer;
 	enum obs_pending_state state;
 	int fds[OBS_HANDOFF_FDS], closes_left;
-	size_t thrown_away;         /* bytes read after the refusal */
+	size_t thrown_away;                  /* bytes read after the refusal */
 	struct obs_reservation *reservation; /* held while it waits; NULL: none */
-	struct obs_handoff handoff; /* for its worker */
+	struct obs_handoff handoff;          /* for its worker */
 };
 
 enum obs_proc_state { OBS_PROC_STARTING, OBS_PROC_IDLE, OBS_PROC_BUSY, OBS_PROC_ENDING };
@@ -92,12 +92,12 @@ struct obs_proc {
 	uint64_t since_ns, began_ns;  /* start of its state; of its session */
 	char driver[240];
 	struct obs_stats_page *page;
-	char client[OBP_LOAD_NAME_MAX]; /* of its session */
-	uint64_t seen_calls;            /* at the last tick */
-	unsigned active_ticks;          /* ticks for which it still counts as working */
-	struct obs_place place;         /* of its session's ticket */
+	char client[OBP_LOAD_NAME_MAX];      /* of its session */
+	uint64_t seen_calls;                 /* at the last tick */
+	unsigned active_ticks;               /* ticks for which it still counts as working */
+	struct obs_place place;              /* of its session's ticket */
 	struct obs_reservation *reservation; /* held by its session; NULL: it has no ticket */
-	uint64_t kill_ns; /* it was told to end and is killed then; 0: not */
+	uint64_t kill_ns;                    /* it was told to end and is killed then; 0: not */
 };
 
 /* The supervisor's view of the admission process. */
@@ -154,9 +154,9 @@ struct obs_membership {
 	uv_timer_t timer;
 	uv_timer_cb tick; /* NULL: no pool */
 	bool stopping;
-	uint64_t beat_ns;     /* of the last heartbeat */
-	bool told_draining;   /* in it */
-	char *urls;           /* of all members, cut at the commas */
+	uint64_t beat_ns;   /* of the last heartbeat */
+	bool told_draining; /* in it */
+	char *urls;         /* of all members, cut at the commas */
 	char advertised[OBP_POOL_URLS_MAX * OBP_POOL_URL_MAX];
 	uint32_t n_members;
 	struct obs_member members[OBS_BALANCERS_MAX];

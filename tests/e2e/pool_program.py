@@ -11,10 +11,11 @@ import sys
 
 sys.path.append(sys.path[0] + '/../lib')
 import fake_pool
+import frames
 import pooling
 import waiting
 from fake_pool import Balancer
-from listening import Nobody
+from listening import Listener, Nobody
 from outboard_test import ENV, Server, check, finish
 
 OUTBOARD, SERVER, INIT = sys.argv[1:4]
@@ -113,6 +114,35 @@ def alone(server):
     check('a wrong address', done.stdout.split()[0] == '100' and 'tls://' in done.stderr, done.stdout + done.stderr)
 
 
+class Hello:
+    """A server that keeps the first message and says nothing."""
+
+    def __init__(self):
+        self.hello = None
+        self.listener = Listener(self.read)
+        self.url = 'tcp:' + self.listener.address
+
+    def read(self, connection):
+        frames.receive(connection, frames.PREFACE)
+        frame = frames.Frame.read(connection)
+        self.hello = frames.unpack(frame.payload[:frame.raw_size])
+        connection.close()
+
+
+def secrets():
+    """A server of a pool gets the ticket and not the user's token."""
+    server, token = Hello(), 'obt_01234567_' + '89' * 32
+    with Pool(server) as pool:
+        run(pool, INIT, env={'OUTBOARD_TOKEN': token, 'OUTBOARD_GRACE': '0'})
+        check('the balancer gets the token', pool.granted[0]['token'] == token)
+        check('the server gets the ticket only', server.hello['ticket'][:4] == b'OBT1' and not server.hello.get('token'), server.hello)
+    with_token = Hello()
+    subprocess.run([OUTBOARD, 'run', '--server', with_token.url, '--', INIT], capture_output=True, env={**ENV, 'OUTBOARD_TOKEN': token}, timeout=waiting.LONG)
+    check('without a pool it gets the token', with_token.hello['token'] == token, with_token.hello)
+    for one in server, with_token:
+        one.listener.close()
+
+
 def management(server):
     names = [OUTBOARD, 'smi', '--list-gpus']
     count = [sys.executable, '-c', 'import ctypes as c; n = c.CDLL("libnvidia-ml.so.1"); i = c.c_uint(9); print(n.nvmlInit_v2(), n.nvmlDeviceGetCount_v2(c.byref(i)), i.value)']
@@ -133,6 +163,7 @@ def main():
         reservations(server)
         alone(server)
         management(server)
+        secrets()
     KEEPER.close()
 
 

@@ -24,8 +24,8 @@
 static CUresult (*cu_init)(unsigned), (*cu_count)(int *), (*cu_uuid)(CUuuid *, CUdevice),
 	(*cu_retain)(CUcontext *, CUdevice), (*cu_set)(CUcontext), (*cu_info)(size_t *, size_t *),
 	(*cu_alloc)(CUdeviceptr *, size_t), (*cu_free)(CUdeviceptr),
-	(*cu_fill)(CUdeviceptr, unsigned char, size_t),
-	(*cu_read)(void *, CUdeviceptr, size_t), (*cu_sync)(void);
+	(*cu_fill)(CUdeviceptr, unsigned char, size_t), (*cu_read)(void *, CUdeviceptr, size_t),
+	(*cu_sync)(void);
 static CUdeviceptr kept[KEPT_MAX];
 static int n_kept;
 
@@ -118,7 +118,8 @@ static void kernel(int device)
 		result = cu_read(back, memory, sizeof back);
 	if (memory)
 		cu_free(memory);
-	if (result == CUDA_SUCCESS && back[0] == 0x5a && memcmp(back, back + 1, sizeof back - 1) == 0)
+	if (result == CUDA_SUCCESS && back[0] == 0x5a &&
+		memcmp(back, back + 1, sizeof back - 1) == 0)
 		printf("ok\n");
 	else
 		printf("%d\n", (int)result);

@@ -48,6 +48,9 @@ struct peer {
 static struct obs_callers admission;
 static struct obs_options options;
 static struct obs_routes *routes;
+static struct obs_pool_page pool;
+static uint8_t ticket[OBP_HELLO_TICKET];
+static uint32_t ticket_size;
 static struct obs_handoff handed;
 static struct peer peers[PEERS_MAX];
 static struct sockaddr_in here;
@@ -94,6 +97,11 @@ static void handed_check(const int fds[OBS_HANDOFF_FDS])
 	static struct obp_message m;
 	uint8_t secret[OBP_SECRET_BYTES];
 
+	if (handed.type == OBS_HANDOFF_TICKET) {
+		if (handed.count >= OBS_TICKET_REFUSAL_COUNT)
+			abort();
+		return;
+	}
 	if (handed.type == OBS_HANDOFF_REFUSED) {
 		fuzz_text_check(handed.text, sizeof handed.text);
 		return;
@@ -111,11 +119,13 @@ static void handed_check(const int fds[OBS_HANDOFF_FDS])
 		if (!shown(secret, sizeof secret))
 			abort();
 	} else {
-		if (handed.type != OBS_HANDOFF_NEW || m.type != OBP_MSG_HELLO || m.hello.token[0] ||
+		if (handed.type != OBS_HANDOFF_NEW || m.type != OBP_MSG_HELLO || m.hello.token[0] || m.hello.ticket_size ||
 			memmem(&handed, sizeof handed, token, strlen(token)))
 			abort();
-		if (handed.identity.proved ? !shown(token, strlen(token))
-					   : strcmp(handed.identity.from, "unix") != 0)
+		if (handed.ticketed ? !shown(ticket, ticket_size) || !handed.identity.proved
+				    : handed.identity.proved
+				? !shown(token, strlen(token)) || (pool.on && !pool.direct)
+				: strcmp(handed.identity.from, "unix") != 0)
 			abort();
 	}
 	obp_message_fini(&m);
@@ -247,6 +257,12 @@ static void message(struct peer *p)
 	if (fuzz_take(8) == 7) {
 		n = fuzz_take(sizeof token - 1);
 		hello->token[n] ^= (char)(1 + fuzz_take(0x7f));
+	}
+	if (fuzz_take(2)) {
+		hello->ticket_size = ticket_size;
+		memcpy(hello->ticket, ticket, ticket_size);
+		if (fuzz_take(8) == 7)
+			hello->ticket[fuzz_take(ticket_size)] ^= (uint8_t)(1 + fuzz_take(0x7f));
 	}
 	fuzz_wire_clear();
 	fuzz_wire_put_message(&m);
@@ -382,6 +398,30 @@ static void files_make(void)
 	obt_tokens_fini(&list);
 }
 
+/* A good ticket of a balancer that is known. */
+static void ticket_make(void)
+{
+	const struct obp_ticket good = { .server = "s",
+		.incarnation = 1,
+		.tenant = "t",
+		.expires = UINT64_MAX,
+		.n_devices = 1 };
+	struct obt_sign_key *signer = obt_sign_key_new(NULL);
+	uint8_t public[OBT_SIGN_KEY_BYTES];
+	struct ob_buf body;
+
+	pool = (struct obs_pool_page){ .server = "s", .incarnation = 1 };
+	ob_buf_init(&body, OBP_TICKET_BODY_MAX);
+	if (!signer || !obp_ticket_encode(&good, &body) ||
+		!obt_sign_seal(signer, body.data, body.size, ticket))
+		exit(1);
+	ticket_size = (uint32_t)(body.size + OBT_SIGN_OVERHEAD);
+	obt_sign_key_public(signer, public);
+	obs_pool_page_add(&pool, public, 0);
+	obt_sign_key_free(signer);
+	ob_buf_fini(&body);
+}
+
 static void start(void)
 {
 	char *argv[] = { "outboard-server", "--admission", "--hello-timeout", "2", "--driver",
@@ -405,6 +445,8 @@ static void start(void)
 	options.address_rate = 1000000;
 	admission.options = &options;
 	admission.routes = routes;
+	admission.pool = &pool;
+	ticket_make();
 	listener = fuzz_listen(&here);
 	for (unsigned i = 0; i < PEERS_MAX; i++)
 		peers[i].fd = -1;
@@ -436,6 +478,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	before = fuzz_descriptors();
 	for (unsigned i = 0; i < ROUTES; i++)
 		session_tell(i, true);
+	pool.on = fuzz_take(2);
+	pool.direct = fuzz_take(4) == 3;
 	for (unsigned i = 0; i < STEPS_MAX && !fuzz_used_up(); i++)
 		step();
 	finish();

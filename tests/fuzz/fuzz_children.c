@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -55,12 +56,30 @@ static void share_fill(struct obs_handoff *m)
 	memcpy(m->body, &ipc, sizeof ipc);
 }
 
+/* A ticket as admission hands it over: checked there, so its numbers may still be anything. */
+static void ticket_fill(struct obs_handoff *m)
+{
+	struct obp_ticket *ticket = &m->ticket;
+
+	m->ticketed = true;
+	m->ahead_s = (int64_t)fuzz_number();
+	ticket->reservation[0] = (uint8_t)fuzz_take(4);
+	ticket->fence = fuzz_take(2);
+	ticket->expires = fuzz_take(8) == 7 ? fuzz_number() : (uint64_t)time(NULL) + 30;
+	ticket->linger_s = fuzz_take(2) ? 0 : (uint32_t)fuzz_number();
+	ticket->memory = fuzz_take(2) ? 0 : fuzz_number();
+	ticket->exclusive = fuzz_take(4) == 3;
+	ticket->n_devices = fuzz_take(8) == 7 ? (uint32_t)fuzz_number() : 1 + fuzz_take(2);
+	for (uint32_t i = 0; i < 2; i++)
+		memcpy(ticket->devices[i], fuzz_super.devices[fuzz_take(2)].uuid, 16);
+}
+
 static void message_fill(struct obs_handoff *m)
 {
 	struct obs_identity *who = &m->identity;
 
 	memset(m, 0, sizeof *m);
-	m->type = fuzz_take(8) == 7 ? (uint32_t)fuzz_number() : 1 + fuzz_take(9);
+	m->type = fuzz_take(8) == 7 ? (uint32_t)fuzz_number() : 1 + fuzz_take(OBS_HANDOFF_IPC);
 	m->secure = fuzz_take(2);
 	m->count = (uint32_t)fuzz_number();
 	m->size = fuzz_take(2) ? fuzz_take(256) : 0;
@@ -77,6 +96,8 @@ static void message_fill(struct obs_handoff *m)
 	fuzz_take_bytes(m->body, ob_min(m->size, 32u));
 	if (m->type == OBS_HANDOFF_IPC && fuzz_take(4))
 		share_fill(m);
+	if (m->type == OBS_HANDOFF_NEW && fuzz_take(2))
+		ticket_fill(m);
 }
 
 static void child_sends(int end)
@@ -225,6 +246,27 @@ static void audit_check(void)
 	}
 }
 
+/* The ledger counts the sessions that hold a reservation, and never promises too much. */
+static void reservations_check(void)
+{
+	const struct obs_reservations *table = &fuzz_super.membership.reservations;
+	uint64_t sums[OBP_DEVICE_MAX] = { 0 };
+
+	for (const struct obs_reservation *r = table->first; r; r = r->next) {
+		uint32_t sessions = 0;
+
+		for (const struct obs_proc *p = fuzz_super.procs; p; p = p->next)
+			sessions += p->reservation == r;
+		for (const struct obs_pending *p = fuzz_super.pending; p; p = p->next)
+			sessions += p->reservation == r;
+		if (sessions != r->sessions || r->n_devices > OBP_DEVICE_MAX)
+			abort();
+		for (uint32_t i = 0; r->state == OBP_POOL_CLAIMED && i < r->n_devices; i++)
+			if (ob_add_overflows(sums[r->devices[i]], r->memory, &sums[r->devices[i]]))
+				abort();
+	}
+}
+
 static void counts_check(void)
 {
 	size_t starting = 0, idle = 0, busy = 0, waiting = 0;
@@ -241,6 +283,7 @@ static void counts_check(void)
 		abort();
 	if (busy + waiting > fuzz_super.options->max_sessions)
 		abort();
+	reservations_check();
 }
 
 static void step(void)

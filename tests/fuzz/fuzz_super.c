@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/supervisor/lease.h"
 #include "server/supervisor/pending.h"
 #include "server/supervisor/supervisor.h"
 #include "tests/fuzz/fuzz_input.h"
@@ -113,11 +114,13 @@ void fuzz_super_end(void)
 		abort();
 	for (unsigned i = 0; i < FUZZ_WORKERS; i++) {
 		obs_broker_forget(&fuzz_super.broker, fuzz_worker[i]->id);
+		obs_lease_drop(&fuzz_super, fuzz_worker[i]->reservation, fuzz_worker[i]->page);
 		close(fuzz_worker[i]->fd);
 		close(fuzz_worker_end[i]);
 		obs_stats_page_free(fuzz_worker[i]->page);
 		free(fuzz_worker[i]);
 	}
+	obs_reservations_fini(&fuzz_super.membership.reservations);
 	close(fuzz_super.admit.fd);
 	close(fuzz_admission);
 	fuzz_super.procs = NULL;

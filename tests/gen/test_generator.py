@@ -23,7 +23,7 @@ import gen  # noqa: E402
 GEN = ['gen.py', '--types', os.path.join(ROOT, 'base', 'cuda_types.h'),
        '--format', os.path.join(ROOT, 'protocol', 'format.h')]
 GOLDEN = ['obp_calls.h', 'obp_calls.c', 'obc_calls.h', 'obc_calls.c', 'obc_stubs.c', 'obd_stubs.c', 'obc_procs.c', 'obd_locals.h', 'obf_calls.h',
-          'obs_dispatch.h', 'obs_dispatch.c', 'obs_driver.h', 'obs_null.c', 'exports.map', 'calls.md', 'frames.txt']
+          'obs_dispatch.h', 'obs_dispatch.c', 'obs_driver.h', 'obs_devices.c', 'obs_null.c', 'exports.map', 'calls.md', 'frames.txt']
 
 # (text that follows "group g 0x01;" from line 2 on, line of the message, the message)
 BAD = [

@@ -30,6 +30,7 @@ INTS = {
     'obt_ring_write': 'a system call', 'obt_ring_read': 'a system call', 'obt_stream_wait': 'a system call',
     'obs_landlock_version': 'a version', 'obs_landlock_none': 'a system call', 'obs_landlock_new': 'a system call',
     'obs_handoff_pair': 'a system call', 'obs_handoff_send': 'a system call', 'obs_handoff_recv': 'a system call',
+    'obs_member_pair': 'a system call', 'obs_member_recv': 'a system call', 'obs_member_run': 'an exit status',
     'obs_memory_device': 'an index, or -1 for none',
     'obs_driver_event_fd': 'a descriptor, or -1 for none', 'obs_imports_take': 'a descriptor, or -1 for none',
     'obs_retransmit_iov': 'a count',

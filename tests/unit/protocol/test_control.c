@@ -43,6 +43,21 @@ TEST(hello_goes_around)
 	CHECK(in.hello.link_rate == 125000000 && in.hello.n_ranges == 2);
 }
 
+TEST(a_ticket_fits_and_no_more)
+{
+	out = (struct obp_message){ .type = OBP_MSG_HELLO,
+		.hello = { .ticket_size = OBP_HELLO_TICKET } };
+	memset(out.hello.ticket, 0x5a, sizeof out.hello.ticket);
+	CHECK_INT(round_trip(0), OB_ERR_NONE);
+	CHECK_INT(in.hello.ticket_size, OBP_HELLO_TICKET);
+	CHECK(memcmp(in.hello.ticket, out.hello.ticket, sizeof in.hello.ticket) == 0);
+	out.hello.ticket_size = 1;
+	CHECK_INT(round_trip(0), OB_ERR_NONE);
+	CHECK_INT(in.hello.ticket_size, 1);
+	out.hello.ticket_size = OBP_HELLO_TICKET + 1; /* the next bytes of the structure */
+	CHECK_INT(round_trip(0), OB_ERR_PROTOCOL);
+}
+
 TEST(welcome_goes_around)
 {
 	static struct obp_device devices[OBP_DEVICE_MAX];

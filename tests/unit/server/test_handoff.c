@@ -29,10 +29,10 @@ static void end(void)
 	close(file);
 }
 
-/* Sends any bytes, with two descriptors. */
+/* Sends any bytes, with more descriptors than a message has. */
 static void send_raw(const void *data, size_t size)
 {
-	const int fds[2] = { file, file };
+	int fds[OBS_HANDOFF_FDS + 3];
 	union {
 		char bytes[CMSG_SPACE(sizeof fds)];
 		struct cmsghdr align;
@@ -44,6 +44,8 @@ static void send_raw(const void *data, size_t size)
 		.msg_controllen = sizeof control.bytes };
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&header);
 
+	for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+		fds[i] = file;
 	cmsg->cmsg_level = SOL_SOCKET;
 	cmsg->cmsg_type = SCM_RIGHTS;
 	cmsg->cmsg_len = CMSG_LEN(sizeof fds);
@@ -63,7 +65,7 @@ static void refused(size_t size, int result, int error)
 	errno = 0;
 	CHECK_INT(obs_handoff_recv(ends[0], &got, fds), result);
 	CHECK_INT(errno, error);
-	CHECK(fds[0] == -1 && fds[1] == -1);
+	CHECK(fds[0] == -1 && fds[1] == -1 && fds[2] == -1);
 }
 
 TEST(a_message_comes_whole_and_with_its_descriptors)
@@ -75,7 +77,8 @@ TEST(a_message_comes_whole_and_with_its_descriptors)
 	sent.size = OBS_HANDOFF_BODY;
 	memset(sent.body, 7, sizeof sent.body);
 	memset(sent.text, 'x', sizeof sent.text);
-	CHECK_INT(obs_handoff_send(ends[1], &sent, (const int[OBS_HANDOFF_FDS]){ file, -1, -1 }), 0);
+	CHECK_INT(
+		obs_handoff_send(ends[1], &sent, (const int[OBS_HANDOFF_FDS]){ file, -1, -1 }), 0);
 	CHECK_INT(obs_handoff_recv(ends[0], &got, fds), 1);
 	CHECK(fds[0] >= 0 && fds[1] == -1);
 	CHECK_INT(got.size, OBS_HANDOFF_BODY);
@@ -100,6 +103,19 @@ TEST(what_is_no_message_leaves_no_descriptor)
 	sent.size = UINT32_MAX;
 	refused(sizeof sent, -1, EPROTO);
 	end();
+}
+
+TEST(descriptors_beyond_those_of_a_message_are_not_taken)
+{
+	int fds[OBS_HANDOFF_FDS];
+
+	begin();
+	sent.size = 0;
+	send_raw(&sent, offsetof(struct obs_handoff, body));
+	CHECK_INT(obs_handoff_recv(ends[0], &got, fds), 1);
+	CHECK(fds[0] >= 0 && fds[1] >= 0 && fds[2] >= 0);
+	obs_handoff_close(fds);
+	end(); /* the harness counts what is left open */
 }
 
 TEST(the_end_is_seen)

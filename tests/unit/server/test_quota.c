@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "protocol/load.h"
 #include "protocol/obs_driver.h"
+#include "server/common/reservation_page.h"
 #include "server/common/stats_page.h"
 #include "server/layers/hold.h"
 #include "server/layers/ledger.h"
@@ -331,6 +332,39 @@ TEST(every_way_of_taking_memory_counts_and_gives_back)
 }
 
 /* Memory stays charged when a client releases the handle and keeps the mapping. */
+TEST(a_reservation_is_charged_too)
+{
+	static struct obs_reservation_page all;
+	struct obs_driver t;
+	CUdeviceptr a, b;
+	size_t left, total;
+
+	obs_limits_now = obs_limits_default;
+	obs_reservation_page = &all;
+	t = layered();
+	atomic_store(&all.used[1], 30 * MIB); /* another process of the reservation */
+	obs_quota_reserve(80 * MIB);
+	CHECK_INT(obs_limits_now.memory, 80 * MIB);
+	CHECK_INT(t.cuMemGetInfo_v2(&left, &total), CUDA_SUCCESS);
+	CHECK(left == 50 * MIB && total == 80 * MIB);
+	CHECK_INT(t.cuMemAlloc_v2(&a, 50 * MIB + 1), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(t.cuMemAlloc_v2(&a, 50 * MIB), CUDA_SUCCESS);
+	CHECK_INT(atomic_load(&all.used[1]), 80 * MIB);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->used[1]), 50 * MIB);
+	CHECK(!obs_quota_room(1, 1) && obs_quota_room(0, 80 * MIB));
+	CHECK_INT(t.cuMemAlloc_v2(&b, 1), CUDA_ERROR_OUT_OF_MEMORY);
+	atomic_fetch_sub(&all.used[1], 30 * MIB);
+	CHECK_INT(t.cuMemAlloc_v2(&b, 30 * MIB), CUDA_SUCCESS);
+	/* The session's own cap: what the reservation was charged is given back. */
+	atomic_store(&all.used[1], 0);
+	CHECK_INT(t.cuMemAlloc_v2(&b, 1), CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK_INT(atomic_load(&all.used[1]), 0);
+	atomic_store(&all.used[1], 80 * MIB);
+	CHECK_INT(t.cuMemFree_v2(a), CUDA_SUCCESS);
+	CHECK_INT(atomic_load(&all.used[1]), 30 * MIB);
+	CHECK_INT(obs_stats_page_read(&obs_stats_page->used[1]), 30 * MIB);
+}
+
 TEST(mapped_memory_counts_until_it_is_unmapped)
 {
 	struct obs_driver t = layered();
