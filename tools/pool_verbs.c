@@ -374,7 +374,15 @@ const struct ob_command obx_events_command = {
 	.main = events_main,
 };
 
-/* ---- top ---- */
+/* ---- check, info, top ---- */
+
+int obx_pool_gpus(const struct ob_command *command, const char *pool)
+{
+	const struct obx_look look = { .pool = pool };
+	struct obx_question question = { .what = "gpus", .target = "", .show = gpus_show };
+
+	return obx_look_at(command, pool, &look, &question);
+}
 
 static int fleet_show(struct obx_question *question, const json_t *document, struct obx_paper paper)
 {

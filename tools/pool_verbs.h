@@ -27,6 +27,12 @@ extern const struct ob_command obx_server_list_command, obx_server_info_command,
  * there are; the result is the last of them, or NULL.
  */
 const json_t *obx_session_find(const json_t *document, const char *start, size_t *ret_n);
+/*
+ * `outboard check` of a pool: what a balancer says of it, and a verdict. 0: it has a server that
+ * takes programs. `outboard info` of a pool: its GPUs. Both return the exit code.
+ */
+int obx_pool_check(const struct ob_command *command, const char *pool);
+int obx_pool_gpus(const struct ob_command *command, const char *pool);
 /* `outboard top` of a pool. Returns the exit code. */
 int obx_pool_top(const struct ob_command *command, const char *pool, const struct obx_look *look);
 

@@ -86,7 +86,7 @@ static const struct ob_option options[] = {
 	{ OB_OPTION("wait-for", OB_NUMBER, struct settings, wish.wait_s), .arg = "SECONDS",
 		.max = OBX_WAIT_MAX, .environment = "OUTBOARD_WAIT", .fallback = "0",
 		.help = "with a pool: how long to wait until the GPUs are free" },
-	{ OB_OPTION("hold", OB_NUMBER, struct settings, wish.hold_s), .arg = "SECONDS",
+	{ OB_OPTION("hold", OB_NUMBER, struct settings, wish.hold_s), .arg = "SECONDS", .min = 1,
 		.max = OBX_WAIT_MAX, .fallback = OB_VALUE_TEXT(10),
 		.help = "with a pool: how long the reservation lasts while no process of the "
 			"program uses it" },

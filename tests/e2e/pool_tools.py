@@ -471,6 +471,12 @@ def tables():
         check('the quota of one tenant', pool.heard[-1]['target'] == 'lab', pool.heard[-1])
         done = tool('events', '--since', '1', env=env)
         check('events since', pool.heard[-1]['since'] == 1 and 'gpu1' not in done.stdout, done.stdout)
+        done = tool('check', env=env)
+        check('check of a pool', done.returncode == 0 and re.search(r'servers +2, of which 1 take programs\n', done.stdout) and 'verdict     all is well' in done.stdout and
+              'programs    5 running, 1 waiting' in done.stdout, done)
+        check('info of a pool', tool('info', env=env).stdout == tool('gpu', 'list', env=env).stdout)
+        done = tool('smi', env=env)
+        check('smi shows no pool, and says so', done.returncode == 2 and 'outboard gpu list' in done.stderr, done)
         said, status = on_terminal('server', 'list', env=env)
         check('colours on a terminal', status == 0 and '\x1b[32mready\x1b[0m' in said and '\x1b[31munwell\x1b[0m' in said, repr(said))
         said, status = on_terminal('server', 'list', env={**env, 'NO_COLOR': '1'})
@@ -546,10 +552,10 @@ def hostile_documents():
     odd = {'servers': [1, None, [], {}, {'name': {'a': 1}, 'state': 5, 'devices': 'x', 'labels': [1], 'addresses': {}, 'busy_per_mille': -1, 'uptime_s': 9223372036854775807}],
            'gpus': [{}], 'reservations': [{'parts': 5}, {'id': 7, 'parts': [1, {'gpus': 1, 'memory_bytes': 9223372036854775807}], 'since': 9223372036854775807}], 'queue': [{}], 'tenants': [{}, 5],
            'events': [{'number': -5}, {'time_ms': 9223372036854775807}], 'info': 5}
-    for verb in VERBS:
+    for verb in [*VERBS, ('check',), ('info',)]:
         with Balancer(sends(odd)) as pool:
             done = tool(*verb, '--pool', pool.url)
-            check(f'odd values in {verb}', done.returncode == 0 and done.stdout, (done.returncode, done.stderr))
+            check(f'odd values in {verb}', done.returncode == int(verb == ('check',)) and done.stdout, (done.returncode, done.stderr))
 
 
 def no_balancer():

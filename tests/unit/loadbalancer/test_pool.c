@@ -63,9 +63,9 @@ TEST(shuffling_loses_none)
 			"tcp://a:0,tcp://a:1,tcp://a:2,tcp://a:3", &list, &cause));
 		obl_balancers_shuffle(&list);
 		for (unsigned i = 0; i < 4; i++)
-			seen |= 1u << atoi(list.list[i].url.port);
+			seen |= 1u << (list.list[i].url.port[0] - '0');
 		CHECK_INT(seen, 15);
-		first[atoi(list.list[0].url.port)]++;
+		first[list.list[0].url.port[0] - '0']++;
 	}
 	for (unsigned i = 0; i < 4; i++)
 		CHECK(first[i] > 0);
