@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "loadbalancer/access.h"
 #include "loadbalancer/ask.h"
 
 #define WANT     (OBP_LOAD_WANT_OWN | OBP_LOAD_WANT_FACTS)
@@ -30,20 +31,33 @@ static uint64_t address(const struct obp_load_device *device)
 		fact(device, OBP_FACT_PCI_DEVICE);
 }
 
+static bool is_shown(const struct obl_view *view, const struct obp_load_device *device)
+{
+	for (uint32_t i = 0; i < view->n_only; i++)
+		if (memcmp(view->only[i], device->uuid, sizeof device->uuid) == 0)
+			return true;
+	return view->n_only == 0;
+}
+
 /* Devices with the same address, or without one, keep the driver's order. */
 static void sort(struct obl_view *view)
 {
 	const struct obp_load_device *devices = view->load.devices;
+	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < view->load.n_devices; i++) {
-		uint32_t at = i;
+		uint32_t at = n;
 
+		if (!is_shown(view, &devices[i]))
+			continue;
 		while (at && address(&devices[view->order[at - 1]]) > address(&devices[i])) {
 			view->order[at] = view->order[at - 1];
 			at--;
 		}
 		view->order[at] = i;
+		n++;
 	}
+	view->load.n_devices = n;
 }
 
 static enum ob_err ask(struct obl_view *view, uint64_t deadline, struct ob_cause *ret_cause)
@@ -98,6 +112,9 @@ static enum ob_err server_find(struct obl_view *view, struct ob_cause *ret_cause
 	else if (!find_own(view, answers, n))
 		err = obl_pick(terms->servers, &request, terms->policy, terms->timeout_ns,
 			view->url_text, ret_cause);
+	if (!err && terms->tickets &&
+		!obl_access_devices(terms->tickets, view->url_text, view->only, &view->n_only))
+		view->n_only = 0;
 	return err ? err : obt_url_parse(view->url_text, &view->url, ret_cause);
 }
 

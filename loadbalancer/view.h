@@ -25,13 +25,21 @@ struct obl_view_terms {
 	enum obl_policy policy;
 	uint64_t memory; /* bytes that the session asks for on each device; 0: any */
 	uint64_t timeout_ns;
+	/*
+	 * OUTBOARD_TICKET: if it has a ticket for the server, only the ticket's devices are shown;
+	 * NULL: none
+	 */
+	const char *tickets;
 };
 
 struct obl_view {
-	struct obl_view_terms terms; /* servers: the caller's */
+	struct obl_view_terms terms; /* servers, tickets: the caller's */
 	char url_text[OBT_URL_MAX + 1];
 	struct obt_url url;
+	/* n_devices: those that are shown; which these are is in `order` */
 	struct obp_load load;
+	uint32_t n_only; /* devices of the ticket, by UUID; 0: all are shown */
+	uint8_t only[OBP_DEVICE_MAX][16];
 	uint64_t asked_ns, answered_ns;
 	bool failed;                    /* the last question */
 	struct ob_cause cause;          /* code OB_ERR_NONE: load is valid */

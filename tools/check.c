@@ -9,19 +9,22 @@
 #include "base/opt.h"
 #include "base/text.h"
 #include "tools/command.h"
+#include "tools/pool_verbs.h"
 #include "tools/probe.h"
 #include "tools/servers.h"
+#include "tools/way.h"
 #include "transport/failure.h"
 #include "transport/link_memory.h"
 #include "transport/shm.h"
 
 #define PINGS             200
 #define LOOK_LIST         (-2) /* several servers were named, in look->url_text */
+#define LOOK_POOL         (-3) /* a pool, in look->url_text */
 #define TIMEOUT_DEFAULT_S 5u
 #define TIMEOUT_MAX_S     86400u
 
 struct look {
-	const char *server, *url_text;
+	const char *server, *pool, *url_text;
 	struct obt_url url;
 	struct obx_probe probe;
 	uint64_t ping_ns[PINGS]; /* sorted */
@@ -48,23 +51,29 @@ static int by_value(const void *a, const void *b)
 
 static const struct ob_option options[] = {
 	OBX_SERVER_OPTION(struct look, server),
+	OBX_POOL_OPTION(struct look, pool),
 	{ 0 },
 };
 
 /*
- * Opens look->probe and returns OB_OPTIONS_GO; or returns LOOK_LIST or, after one sentence of an
- * error, the exit code.
+ * Opens look->probe and returns OB_OPTIONS_GO; or returns LOOK_LIST or LOOK_POOL; or, after one
+ * sentence of an error, the exit code.
  */
 static int look_open(const struct ob_command *command, int argc, char **argv, struct look *look)
 {
 	struct ob_cause cause;
 	char text[OBT_FAILURE_TEXT];
+	struct obx_way way;
 	enum ob_err err;
 	int code = ob_options_parse(command, look, argc, argv);
 
+	if (code == OB_OPTIONS_GO)
+		code = obx_way_find(command, look->pool, look->server, &way);
 	if (code != OB_OPTIONS_GO)
 		return code;
-	look->url_text = obx_server_url(look->server);
+	look->url_text = way.pool ? way.pool : way.server;
+	if (way.pool)
+		return LOOK_POOL;
 	if (strchr(look->url_text, ','))
 		return LOOK_LIST;
 	if (obt_url_parse(look->url_text, &look->url, &cause))
@@ -136,6 +145,8 @@ static int check_main(int argc, char **argv)
 
 	if (code == LOOK_LIST)
 		return obx_servers_look("check", look.url_text, false);
+	if (code == LOOK_POOL)
+		return obx_pool_check(&obx_check_command, look.url_text);
 	if (code != OB_OPTIONS_GO)
 		return code;
 	for (; look.pings < PINGS; look.pings++)
@@ -183,7 +194,8 @@ const struct ob_command obx_check_command = {
 	.summary = "is the server there, what does it run, how far away is it, what is wrong",
 	.about = "Connects to a server, opens a session and measures the round trip. Prints what "
 		 "the server runs and a verdict. Of several servers, with commas between them, it "
-		 "lists the load. Exit code 0: the server works.",
+		 "lists the load. With a pool it asks a balancer. Exit code 0: the server or the "
+		 "pool works.",
 	.options = options,
 	.main = check_main,
 };
@@ -196,6 +208,8 @@ static int info_main(int argc, char **argv)
 
 	if (code == LOOK_LIST)
 		return obx_servers_look("info", look.url_text, true);
+	if (code == LOOK_POOL)
+		return obx_pool_gpus(&obx_info_command, look.url_text);
 	if (code != OB_OPTIONS_GO)
 		return code;
 	printf("%s: driver %s, CUDA %d.%d, server %s\n", look.url_text, welcome->driver,
@@ -230,8 +244,8 @@ const struct ob_command obx_info_command = {
 	.name = "outboard info",
 	.group = OBX_GROUP_REMOTE,
 	.summary = "the server's devices",
-	.about = "Prints the devices of a server, or the load of several servers with commas "
-		 "between them.",
+	.about = "Prints the devices of a server, the load of several servers with commas between "
+		 "them, or the GPUs of a pool.",
 	.options = options,
 	.main = info_main,
 };

@@ -20,6 +20,7 @@
 
 /* Titles of the groups of verbs in --help. */
 #define OBX_GROUP_REMOTE "Run CUDA programs on the GPUs of another machine"
+#define OBX_GROUP_POOL   "A pool of servers"
 #define OBX_GROUP_COMPUTE                                                                    \
 	"Compute library, works without a server: on this machine's CPU and GPUs, or under " \
 	"'outboard run' on those of a server"
@@ -36,7 +37,9 @@
 
 extern const struct ob_command obx_run_command, obx_check_command, obx_info_command,
 	obx_bench_command, obx_top_command, obx_smi_command, obx_config_command, obx_token_command,
-	obx_cert_command, obx_kzg_command, obx_msm_command, obx_ntt_command, obx_rqa_command;
+	obx_cert_command, obx_login_command, obx_logout_command, obx_server_command,
+	obx_gpu_command, obx_session_command, obx_queue_command, obx_quota_command,
+	obx_events_command, obx_kzg_command, obx_msm_command, obx_ntt_command, obx_rqa_command;
 
 /* Returns the value of OBX_SERVER_OPTION, or the default if it is NULL or empty. Never NULL. */
 const char *obx_server_url(const char *given);

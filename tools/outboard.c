@@ -121,13 +121,17 @@ static char version[64];
 static const struct ob_command outboard = {
 	.name = "outboard",
 	.summary = "run CUDA programs on the GPUs of another machine",
-	.notes = "The server is --server URL, else OUTBOARD_SERVER, else " OBX_DEFAULT_SERVER
-		 "; several with commas between them are asked for their load, and the least "
-		 "loaded is taken.",
+	.notes =
+		"The GPUs are those of --pool or --server, else of OUTBOARD_POOL or "
+		"OUTBOARD_SERVER, else of the pool of 'outboard login', else of " OBX_DEFAULT_SERVER
+		". Several servers with commas between them are asked for their load, and the "
+		"least loaded is taken.",
 	.version = version,
 	.commands = (const struct ob_command *const[]){ &obx_run_command, &obx_check_command,
 		&obx_info_command, &obx_smi_command, &obx_top_command, &obx_config_command,
 		&obx_bench_command, &obx_token_command, &obx_cert_command, &completions,
+		&obx_login_command, &obx_logout_command, &obx_server_command, &obx_gpu_command,
+		&obx_session_command, &obx_queue_command, &obx_quota_command, &obx_events_command,
 		&obx_kzg_command, &obx_msm_command, &obx_ntt_command, &obx_rqa_command, NULL },
 };
 

@@ -12,16 +12,19 @@
 #include "tools/compilers.h"
 #include "tools/loader.h"
 #include "tools/program.h"
+#include "tools/reserve.h"
 #include "tools/servers.h"
+#include "tools/way.h"
 
 #define PATH_BYTES 4096
 #define LIBRARY    "libcuda.so.1" /* as programs look for them */
 #define MANAGEMENT "libnvidia-ml.so.1"
 
 struct settings {
-	const char *server, *policy, *vram, *share, *priority, *trace, *timeline;
+	const char *server, *pool, *trace, *timeline;
 	const char *driver;
 	bool direct, stats, sync;
+	struct obx_wish wish;
 	struct ob_words command;
 };
 
@@ -51,21 +54,42 @@ static enum ob_err take_share(
 
 static const struct ob_option options[] = {
 	OBX_SERVER_OPTION(struct settings, server),
-	{ OB_OPTION("policy", OB_WORD, struct settings, policy), .arg = "NAME",
+	OBX_POOL_OPTION(struct settings, pool),
+	{ OB_OPTION("policy", OB_WORD, struct settings, wish.policy), .arg = "NAME",
 		.words = "least-load|round-robin|weighted|least-connections|power-of-two|binpack|"
 			 "spread|exclusive",
 		.help = "how one of several servers is chosen: least-load, round-robin, weighted, "
 			"least-connections, power-of-two, binpack, spread or exclusive",
 		.fallback = "least-load" },
-	{ OB_OPTION("vram", OB_PARSED, struct settings, vram), .arg = "SIZE", .take = take_vram,
-		.takes = "a size such as 4GiB",
+	{ OB_OPTION("vram", OB_PARSED, struct settings, wish.vram), .arg = "SIZE",
+		.take = take_vram, .takes = "a size such as 4GiB",
 		.help = "use at most this much device memory; a server must have it free" },
-	{ OB_OPTION("share", OB_PARSED, struct settings, share), .arg = "F", .take = take_share,
-		.takes = "a number from 0.01 to 1",
+	{ OB_OPTION("share", OB_PARSED, struct settings, wish.share), .arg = "F",
+		.take = take_share, .takes = "a number from 0.01 to 1",
 		.help = "use at most this part of the device's time, 0.01 to 1" },
-	{ OB_OPTION("priority", OB_WORD, struct settings, priority), .arg = "P",
+	{ OB_OPTION("priority", OB_WORD, struct settings, wish.priority), .arg = "P",
 		.words = "low|normal|high",
 		.help = "low, normal or high; a server may allow less" },
+	{ OB_OPTION("gpus", OB_NUMBER, struct settings, wish.gpus), .arg = "N", .min = 1,
+		.max = OBP_POOL_GPUS_MAX, .environment = "OUTBOARD_GPUS", .fallback = "1",
+		.help = "with a pool: how many GPUs" },
+	{ OB_OPTION("where", OB_TEXT, struct settings, wish.where), .arg = "SELECTOR",
+		.environment = "OUTBOARD_WHERE",
+		.help = "with a pool: only GPUs and servers of these labels, such as "
+			"model=H100,zone!=b" },
+	{ OB_OPTION("exclusive", OB_FLAG, struct settings, wish.exclusive),
+		.help = "with a pool: nobody else on the GPUs" },
+	{ OB_OPTION("one-server", OB_FLAG, struct settings, wish.one_server),
+		.help = "with a pool: all GPUs of one server" },
+	{ OB_OPTION("apart", OB_TEXT, struct settings, wish.apart), .arg = "WORD",
+		.help = "with a pool: on no server that runs another program of the same WORD" },
+	{ OB_OPTION("wait-for", OB_NUMBER, struct settings, wish.wait_s), .arg = "SECONDS",
+		.max = OBX_WAIT_MAX, .environment = "OUTBOARD_WAIT", .fallback = "0",
+		.help = "with a pool: how long to wait until the GPUs are free" },
+	{ OB_OPTION("hold", OB_NUMBER, struct settings, wish.hold_s), .arg = "SECONDS", .min = 1,
+		.max = OBX_WAIT_MAX, .fallback = OB_VALUE_TEXT(10),
+		.help = "with a pool: how long the reservation lasts while no process of the "
+			"program uses it" },
 	{ OB_OPTION("direct", OB_FLAG, struct settings, direct),
 		.help = "use no server, but the software device inside the program's own process" },
 	{ OB_OPTION("driver", OB_WORD, struct settings, driver), .arg = "WHICH",
@@ -267,70 +291,146 @@ static bool timeline_ready(const char *path)
 	return fd >= 0;
 }
 
-static int run_main(int argc, char **argv)
+/* What only a pool can fulfil. NULL: nothing of it was asked for on the command line. */
+static const char *pool_only(const struct obx_wish *wish)
 {
-	struct settings s = { 0 };
-	struct ob_cause cause;
-	const char *server;
-	int code = ob_options_parse(&obx_run_command, &s, argc, argv);
+	return wish->exclusive                             ? "--exclusive"
+		: wish->one_server                         ? "--one-server"
+		: wish->apart                              ? "--apart"
+		: wish->hold_s                             ? "--hold"
+		: wish->gpus && !getenv("OUTBOARD_GPUS")   ? "--gpus"
+		: wish->where && !getenv("OUTBOARD_WHERE") ? "--where"
+		: wish->wait_s && !getenv("OUTBOARD_WAIT") ? "--wait-for"
+							   : NULL;
+}
 
-	if (code != OB_OPTIONS_GO)
-		return code;
-	if (!s.command.n)
+/* Checks options that exclude each other. Returns OB_OPTIONS_GO or the exit code. */
+static int settings_check(const struct settings *s)
+{
+	if (!s->command.n)
 		return ob_usage_error(&obx_run_command, "a command is missing");
-	server = obx_server_url(s.server);
-	if (!s.direct && !obx_servers_valid(server, &cause))
-		return ob_usage_error(
-			&obx_run_command, "the server's address '%s': %s", server, cause.text);
-	if (s.direct && s.timeline)
+	if (s->direct && s->timeline)
 		return ob_usage_error(&obx_run_command,
 			"--timeline shows client and server, and --direct uses no server: leave "
 			"one of the two out");
-	if (!s.direct && s.driver)
+	if (!s->direct && s->driver)
 		return ob_usage_error(&obx_run_command,
 			"--driver is for --direct; a server has its own: outboard-server --driver "
 			"%s",
-			s.driver);
-	if (s.timeline && !timeline_ready(s.timeline))
-		return OBX_EXIT_UNWELL;
-	if (s.driver && strcmp(s.driver, "dryrun") == 0)
+			s->driver);
+	if (s->direct && pool_only(&s->wish))
+		return ob_usage_error(&obx_run_command,
+			"%s is for a pool, and --direct uses none: leave one of the two out",
+			pool_only(&s->wish));
+	return OB_OPTIONS_GO;
+}
+
+/* Finds out where the GPUs come from. Returns OB_OPTIONS_GO or the exit code. */
+static int way_find(const struct settings *s, struct obx_way *way)
+{
+	struct ob_cause cause;
+	int code = obx_way_find(&obx_run_command, s->pool, s->server, way);
+
+	if (code != OB_OPTIONS_GO || way->pool)
+		return code;
+	if (!way->reserved && pool_only(&s->wish))
+		return ob_usage_error(&obx_run_command,
+			"%s needs a pool: name one with --pool, or log in with 'outboard login'",
+			pool_only(&s->wish));
+	if (!obx_servers_valid(way->server, &cause))
+		return ob_usage_error(
+			&obx_run_command, "the server's address '%s': %s", way->server, cause.text);
+	return OB_OPTIONS_GO;
+}
+
+/* Sets the variables that the client library reads, other than those of a reservation. */
+static void settings_pass(const struct settings *s, const struct obx_way *way)
+{
+	if (s->driver && strcmp(s->driver, "dryrun") == 0)
 		setenv("OUTBOARD_DRYRUN", "h100", 0);
-	else if (s.direct)
+	else if (s->direct)
 		unsetenv("OUTBOARD_DRYRUN");
-	pass("OUTBOARD_SERVER", server);
-	pass("OUTBOARD_POLICY", s.policy);
-	pass("OUTBOARD_VRAM", s.vram);
-	pass("OUTBOARD_SHARE", s.share);
-	pass("OUTBOARD_PRIORITY", s.priority);
-	pass("OUTBOARD_STATS", s.stats ? "1" : NULL);
-	pass("OUTBOARD_TRACE", s.trace);
-	pass("OUTBOARD_TIMELINE", s.timeline);
-	pass("OUTBOARD_OPT", s.sync ? "-async" : NULL);
-	if (s.direct)
+	/*
+	 * The library must not ask a pool when a server was named. A ticket for this server may stay.
+	 */
+	if (!s->direct && !way->pool && !way->reserved)
+		unsetenv("OUTBOARD_POOL");
+	pass("OUTBOARD_SERVER", way->server);
+	pass("OUTBOARD_POLICY", s->wish.policy);
+	pass("OUTBOARD_VRAM", s->wish.vram);
+	pass("OUTBOARD_SHARE", s->wish.share);
+	pass("OUTBOARD_PRIORITY", s->wish.priority);
+	pass("OUTBOARD_STATS", s->stats ? "1" : NULL);
+	pass("OUTBOARD_TRACE", s->trace);
+	pass("OUTBOARD_TIMELINE", s->timeline);
+	pass("OUTBOARD_OPT", s->sync ? "-async" : NULL);
+	if (s->direct)
 		setenv("OUTBOARD_DIRECT", "1", 1);
 	else
 		unsetenv("OUTBOARD_DIRECT");
-	if (!prepare(s.command.list[0], s.direct ? "liboutboard-softdevice.so" : LIBRARY,
-		    obx_compilers_ptx(s.direct ? NULL : server)))
-		return OBX_EXIT_UNWELL;
-	execvp(s.command.list[0], s.command.list);
+}
+
+/* Replaces this process by the command. Returns the exit code if that is not possible. */
+static int start(char **command)
+{
+	int code;
+
+	execvp(command[0], command);
 	code = errno == ENOENT ? 127 : 126;
-	if (code == 127 && !strchr(s.command.list[0], '/'))
+	if (code == 127 && !strchr(command[0], '/'))
 		fprintf(stderr,
 			"outboard run: %s: not found in PATH; for a program in this directory "
 			"write ./%s\n",
-			s.command.list[0], s.command.list[0]);
+			command[0], command[0]);
 	else
-		fprintf(stderr, "outboard run: %s: %s\n", s.command.list[0], strerror(errno));
+		fprintf(stderr, "outboard run: %s: %s\n", command[0], strerror(errno));
+	return code;
+}
+
+static int run_main(int argc, char **argv)
+{
+	struct settings s = { 0 };
+	struct obx_way way = { .pool = NULL };
+	struct obx_reservation reservation = { .servers = NULL };
+	int code = ob_options_parse(&obx_run_command, &s, argc, argv);
+
+	if (code == OB_OPTIONS_GO)
+		code = settings_check(&s);
+	if (code == OB_OPTIONS_GO && !s.direct)
+		code = way_find(&s, &way);
+	if (code != OB_OPTIONS_GO)
+		return code;
+	if (s.timeline && !timeline_ready(s.timeline))
+		return OBX_EXIT_UNWELL;
+	if (way.pool) {
+		code = obx_reserve(&way, &s.wish, s.command.list[0], &reservation);
+		if (code)
+			return code;
+	}
+	settings_pass(&s, &way);
+	if (!prepare(s.command.list[0], s.direct ? "liboutboard-softdevice.so" : LIBRARY,
+		    obx_compilers_ptx(way.pool ? reservation.servers : way.server))) {
+		code = OBX_EXIT_UNWELL;
+	} else {
+		if (way.pool)
+			obx_reserve_interrupted(&reservation);
+		code = start(s.command.list);
+	}
+	if (way.pool)
+		obx_reserve_back(&reservation);
 	return code;
 }
 
 const struct ob_command obx_run_command = {
 	.name = "outboard run",
 	.group = OBX_GROUP_REMOTE,
-	.summary = "run a CUDA program with the GPUs of a server",
+	.summary = "run a CUDA program with the GPUs of a server or a pool",
 	.about = "Runs COMMAND with the GPUs of a server. Of several servers, with commas between "
-		 "them, the least loaded is taken. The exit code is COMMAND's own.",
+		 "them, the least loaded is taken. With a pool, GPUs are reserved first. The exit "
+		 "code is COMMAND's own.\n\nIf the pool gives no GPUs, COMMAND is not started, and "
+		 "the exit code is 69: no server of the pool can ever fulfil the request; 75: not "
+		 "now, or no balancer answers; 77: not allowed; 64: the request is wrong; 70: the "
+		 "pool is faulty.",
 	.options = options,
 	.operands = operands,
 	.main = run_main,

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "tools/command.h"
 #include "tools/screen.h"
+#include "tools/way.h"
 #include "transport/failure.h"
 
 #define TIMEOUT_NS (5 * OB_SECOND)
@@ -120,9 +121,12 @@ static int smi_main(int argc, char **argv)
 {
 	static struct obl_view view;
 	struct settings s = { 0 };
-	struct obl_view_terms terms = { .policy = OBL_LEAST_LOAD, .timeout_ns = TIMEOUT_NS };
+	struct obl_view_terms terms = { .policy = OBL_LEAST_LOAD,
+		.timeout_ns = TIMEOUT_NS,
+		.tickets = getenv("OUTBOARD_TICKET") };
 	const char *memory = getenv("OUTBOARD_VRAM"), *policy = getenv("OUTBOARD_POLICY");
 	struct obx_smi_style style;
+	struct obx_way way;
 	struct ob_cause cause = { .code = OB_ERR_NONE };
 	char unknown[64];
 	uint64_t only = OBX_SMI_ALL;
@@ -145,7 +149,14 @@ static int smi_main(int argc, char **argv)
 		(s.apps && obx_smi_unknown(s.apps, true, unknown, sizeof unknown)))
 		return ob_usage_error(
 			&obx_smi_command, "Field \"%s\" is not a valid field to query", unknown);
-	terms.servers = obx_server_url(s.server);
+	code = obx_way_find(&obx_smi_command, getenv("OUTBOARD_POOL"), s.server, &way);
+	if (code != OB_OPTIONS_GO)
+		return code;
+	if (way.pool)
+		return ob_usage_error(&obx_smi_command,
+			"it shows the GPUs of a server, or in a program of 'outboard run' those of "
+			"its reservation; 'outboard gpu list' shows the pool's");
+	terms.servers = way.server;
 	if (memory && *memory && !ob_text_parse_size(memory, &terms.memory))
 		terms.memory = 0;
 	if (policy && *policy)

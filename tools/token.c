@@ -9,6 +9,8 @@
 
 #include "base/text.h"
 #include "tools/command.h"
+#include "tools/login_file.h"
+#include "transport/tls.h"
 #include "transport/token.h"
 
 #define DAYS_DEFAULT 90u
@@ -16,7 +18,8 @@
 #define DAY          86400u
 
 struct settings {
-	const char *action, *file, *name;
+	const char *action, *file, *name, *pool;
+	struct ob_texts certs;
 	enum obt_scope scope;
 	uint32_t days;
 	struct obt_allow allow;
@@ -54,6 +57,12 @@ static const struct ob_option options[] = {
 			"and the operators' commands" },
 	{ OB_OPTION("days", OB_NUMBER, struct settings, days), .arg = "N", .max = DAYS_MAX,
 		.fallback = "90", .help = "create: days until it expires, 0: never" },
+	{ OB_OPTION("pool", OB_TEXT, struct settings, pool), .arg = "URL[,URL]",
+		.help = "create: print the string for 'outboard login': these balancers, their "
+			"pins, and the token" },
+	{ OB_OPTION("cert", OB_TEXTS, struct settings, certs), .arg = "FILE",
+		.help = "create: with --pool: the balancers' certificate; given several times, "
+			"one for each of them in order" },
 	{ LIMIT("sessions", "N"),
 		.help = "create: sessions that its bearer may have at the same time",
 		.fallback = "the server's --token-sessions" },
@@ -82,10 +91,62 @@ static const struct ob_operand operands[] = {
 	{ 0 },
 };
 
+/* Fills a login with the balancers of --pool and the pins of --cert. Returns OB_OPTIONS_GO or the exit code. */
+static int balancers_take(const struct settings *s, struct obx_login *login)
+{
+	char list[OBX_LOGIN_LIST_MAX], *rest = list, *url;
+	struct ob_cause cause;
+
+	if (strlen(s->pool) >= sizeof list)
+		return ob_usage_error(&obx_token_command, "--pool: the list is too long");
+	snprintf(list, sizeof list, "%s", s->pool);
+	while ((url = strsep(&rest, ",")) != NULL) {
+		const char *file = s->certs.n == 0 ? NULL
+			: s->certs.n == 1          ? s->certs.list[0]
+			: login->n < s->certs.n    ? s->certs.list[login->n]
+						   : NULL;
+		uint8_t pin[OBT_TLS_PIN_BYTES];
+		char hex[2 * OBT_TLS_PIN_BYTES + 1] = "";
+
+		if (file && obt_tls_read_pin(file, pin))
+			return ob_usage_error(&obx_token_command,
+				"--cert: %s is not a certificate in PEM form", file);
+		if (file)
+			ob_text_hex(pin, sizeof pin, hex);
+		if (obx_login_add(login, url, hex, &cause))
+			return ob_usage_error(&obx_token_command, "--pool: %s", cause.text);
+	}
+	if (s->certs.n > 1 && s->certs.n != login->n)
+		return ob_usage_error(&obx_token_command,
+			"--cert is given %zu times, and --pool names %u balancers", s->certs.n,
+			login->n);
+	return OB_OPTIONS_GO;
+}
+
+/* The token alone, or the string for 'outboard login'. */
+static void token_print(struct obx_login *login, const char *token)
+{
+	char text[OBX_LOGIN_TEXT_MAX];
+
+	if (!login->n) {
+		puts(token);
+		return;
+	}
+	snprintf(login->token, sizeof login->token, "%s", token);
+	obx_login_print(login, text);
+	puts(text);
+	explicit_bzero(text, sizeof text);
+}
+
 static int create(const struct settings *s, struct obt_tokens *tokens)
 {
+	static struct obx_login login;
 	struct ob_cause cause;
 	char text[OBT_TOKEN_TEXT];
+	int code = s->pool ? balancers_take(s, &login) : OB_OPTIONS_GO;
+
+	if (code != OB_OPTIONS_GO)
+		return code;
 
 	if (obt_tokens_add(tokens, s->name, s->scope,
 		    s->days ? (uint64_t)time(NULL) + (uint64_t)s->days * DAY : 0, &s->allow,
@@ -100,7 +161,7 @@ static int create(const struct settings *s, struct obt_tokens *tokens)
 		fprintf(stderr, "outboard token: %s\n", cause.text);
 		return OBX_EXIT_UNWELL;
 	}
-	puts(text);
+	token_print(&login, text);
 	return 0;
 }
 
@@ -185,12 +246,15 @@ const struct ob_command obx_token_command = {
 	.name = "outboard token",
 	.group = OBX_GROUP_REMOTE,
 	.summary = "make, list and revoke tokens that let clients in",
-	.usage = "create --file FILE [--name NAME] [--scope SCOPE] [--days N] [LIMITS]\n"
+	.usage = "create --file FILE [--name NAME] [--scope SCOPE] [--days N] [--pool URL] "
+		 "[LIMITS]\n"
 		 "list --file FILE\n"
 		 "revoke --file FILE ID...",
 	.about = "FILE is what 'outboard-server --tokens FILE' reads at each new session; it holds "
 		 "no token, only their hashes. 'create' prints the token once; clients set "
-		 "OUTBOARD_TOKEN to it.",
+		 "OUTBOARD_TOKEN to it. With --pool it prints one string, which users of the pool "
+		 "give "
+		 "to 'outboard login'.",
 	.options = options,
 	.operands = operands,
 	.main = token_main,

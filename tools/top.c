@@ -2,7 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * `outboard top`: shows the sessions of one server, those with the most calls first, and refreshes
- * the list. It queries the supervisor; sessions are not affected.
+ * the list. It queries the supervisor; sessions are not affected. With a pool it shows the servers,
+ * GPUs and programs of the pool (tools/pool_verbs.h).
  */
 #include <errno.h>
 #include <limits.h>
@@ -18,7 +19,9 @@
 #include "base/text.h"
 #include "loadbalancer/ask.h"
 #include "tools/command.h"
+#include "tools/pool_verbs.h"
 #include "tools/screen.h"
+#include "tools/way.h"
 #include "transport/failure.h"
 
 #define ASK_NS (5 * OB_SECOND)
@@ -31,7 +34,7 @@ struct rates {
 struct top {
 	struct obt_stream kept;
 	struct obt_url url;
-	const char *server, *url_text;
+	const char *server, *pool, *url_text;
 	bool json, once;
 	double interval_s;
 	struct obx_screen screen;
@@ -348,6 +351,7 @@ static int run(struct top *top)
 
 static const struct ob_option options[] = {
 	OBX_SERVER_OPTION(struct top, server),
+	OBX_POOL_OPTION(struct top, pool),
 	{ OB_OPTION("interval", OB_REAL, struct top, interval_s), .arg = "S", .low = 0.1,
 		.high = 3600, .fallback = "1", .help = "seconds between samples" },
 	{ OB_OPTION("once", OB_FLAG, struct top, once),
@@ -359,12 +363,22 @@ static const struct ob_option options[] = {
 static int top_main(int argc, char **argv)
 {
 	static struct top top = { .interval_s = 1, .kept.fd = -1 };
+	struct obx_way way;
 	struct ob_cause cause;
 	int code = ob_options_parse(&obx_top_command, &top, argc, argv);
 
+	if (code == OB_OPTIONS_GO)
+		code = obx_way_find(&obx_top_command, top.pool, top.server, &way);
 	if (code != OB_OPTIONS_GO)
 		return code;
-	top.url_text = obx_server_url(top.server);
+	if (way.pool) {
+		const struct obx_look look = {
+			.json = top.json, .watch = !top.once, .interval_s = top.interval_s
+		};
+
+		return obx_pool_top(&obx_top_command, way.pool, &look);
+	}
+	top.url_text = way.server;
 	if (obt_url_parse(top.url_text, &top.url, &cause))
 		return ob_usage_error(&obx_top_command, "the server's address '%s': %s",
 			top.url_text, cause.text);
@@ -374,10 +388,10 @@ static int top_main(int argc, char **argv)
 const struct ob_command obx_top_command = {
 	.name = "outboard top",
 	.group = OBX_GROUP_REMOTE,
-	.summary = "the sessions of a server, refreshed",
+	.summary = "the sessions of a server or a pool, refreshed",
 	.about = "Shows the sessions of one server: memory, calls and bytes a second, age, client. "
 		 "The list is refreshed until q is pressed. A server lists its sessions only to "
-		 "clients on its own host.",
+		 "clients on its own host. With a pool: its servers, GPUs and programs.",
 	.options = options,
 	.main = top_main,
 };

@@ -42,13 +42,18 @@
 
 /*
  * Makes *stream, a connected socket, a client's TLS stream that has not begun. The environment says
- * which servers to trust: OUTBOARD_TLS_PIN (the server's certificate has this SHA-256 in
- * hexadecimal), else OUTBOARD_TLS_CA (a file of certificates), else the system's authorities; with
+ * which servers to trust: OUTBOARD_TLS_PIN (transport/pin.h) where it has a pin for the address,
+ * else OUTBOARD_TLS_CA (a file of certificates), else the system's authorities; with
  * the last two the certificate must be for url's host. OUTBOARD_TLS_CERT and OUTBOARD_TLS_KEY: the
  * client's own certificate. OB_ERR_TLS: *ret_cause; the stream stays a plain socket.
  */
 enum ob_err obt_tls_client(
 	struct obt_stream *stream, const struct obt_url *url, struct ob_cause *ret_cause);
+/*
+ * Adds pins to those of OUTBOARD_TLS_PIN for connections from now on; an address that has a pin of
+ * its own keeps it. OB_ERR_ARGUMENT, _LIMIT, _TLS, _NO_MEMORY: *ret_cause.
+ */
+enum ob_err obt_tls_pins_add(const char *pins, struct ob_cause *ret_cause);
 /*
  * Sends `before` in clear, then makes the handshake, before the deadline. OB_ERR_TLS,
  * OB_ERR_CERTIFICATE, _TIMEOUT, _CLOSED. OB_ERR_CLOSED also when the server answers in clear: then

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "transport/pin.h"
 #include "transport/tls_inside.h"
 
 /*
@@ -20,8 +21,7 @@
 static struct {
 	pthread_mutex_t lock;
 	SSL_CTX *context;
-	bool pinned;
-	uint8_t pin[OBT_TLS_PIN_BYTES];
+	struct obt_pins pins;
 	SSL_SESSION *session; /* the newest ticket, of `url` */
 	char url[OBT_URL_MAX + 1];
 } client = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -33,47 +33,29 @@ static const char *setting(const char *name)
 	return text && *text ? text : NULL;
 }
 
-/* 64 hexadecimal digits, with or without colons between them and "sha256:" before them. */
-static bool pin_parse(const char *text, uint8_t ret[OBT_TLS_PIN_BYTES])
+/*
+ * Replaces the check of the certificate chain: where the address has pins, accepts only a
+ * certificate of theirs.
+ */
+static int certificate_check(X509_STORE_CTX *store, void *unused)
 {
-	size_t n = 0;
-
-	if (strncasecmp(text, "sha256:", 7) == 0)
-		text += 7;
-	for (; *text; text++) {
-		unsigned digit;
-
-		if (*text == ':')
-			continue;
-		if (*text >= '0' && *text <= '9')
-			digit = (unsigned)(*text - '0');
-		else if ((*text | 32) >= 'a' && (*text | 32) <= 'f')
-			digit = (unsigned)((*text | 32) - 'a' + 10);
-		else
-			return false;
-		if (n == 2 * OBT_TLS_PIN_BYTES)
-			return false;
-		ret[n / 2] = (uint8_t)(n % 2 ? ret[n / 2] | digit : digit << 4);
-		n++;
-	}
-	return n == 2 * OBT_TLS_PIN_BYTES;
-}
-
-/* Replaces the check of the certificate chain: accepts only the pinned certificate. */
-static int pin_check(X509_STORE_CTX *store, void *unused)
-{
+	const SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+	const struct obt_tls *tls = SSL_get_app_data(ssl);
+	X509 *cert = X509_STORE_CTX_get0_cert(store);
 	uint8_t digest[EVP_MAX_MD_SIZE];
 	unsigned size = 0;
-	X509 *cert = X509_STORE_CTX_get0_cert(store);
+	bool good;
 
 	(void)unused;
-	if (cert && X509_digest(cert, EVP_sha256(), digest, &size) && size == OBT_TLS_PIN_BYTES &&
-		CRYPTO_memcmp(digest, client.pin, OBT_TLS_PIN_BYTES) == 0) {
-		X509_STORE_CTX_set_error(store, X509_V_OK);
-		return 1;
-	}
-	X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION);
-	return 0;
+	if (!tls->pinned)
+		return X509_verify_cert(store);
+	if (!cert || !X509_digest(cert, EVP_sha256(), digest, &size) || size != OBT_PIN_BYTES)
+		size = 0;
+	pthread_mutex_lock(&client.lock);
+	good = size && tls->peer && obt_pins_accept(&client.pins, tls->peer, digest);
+	pthread_mutex_unlock(&client.lock);
+	X509_STORE_CTX_set_error(store, good ? X509_V_OK : X509_V_ERR_APPLICATION_VERIFICATION);
+	return good;
 }
 
 /* Stores the server's newest ticket. */
@@ -94,21 +76,21 @@ static enum ob_err context_load(SSL_CTX *context, struct ob_cause *ret_cause)
 {
 	const char *pin = setting("OUTBOARD_TLS_PIN"), *ca = setting("OUTBOARD_TLS_CA");
 	const char *cert = setting("OUTBOARD_TLS_CERT"), *key = setting("OUTBOARD_TLS_KEY");
+	struct ob_cause cause;
+	bool general;
 	char what[160];
 
-	client.pinned = pin != NULL;
-	if (pin && !pin_parse(pin, client.pin))
-		return ob_cause_set(ret_cause, OB_ERR_TLS,
-			"OUTBOARD_TLS_PIN is not the 64 hexadecimal digits of a SHA-256; 'outboard "
-			"cert' prints them");
-	if (!pin && ca && SSL_CTX_load_verify_file(context, ca) != 1) {
+	client.pins.n = 0;
+	if (pin && obt_pins_add(&client.pins, pin, false, &cause))
+		return ob_cause_set(ret_cause, OB_ERR_TLS, "OUTBOARD_TLS_PIN: %s", cause.text);
+	general = obt_pins_apply(&client.pins, ""); /* then no address needs authorities */
+	if (!general && ca && SSL_CTX_load_verify_file(context, ca) != 1) {
 		snprintf(what, sizeof what, "OUTBOARD_TLS_CA: %.100s", ca);
 		return obt_tls_explain(ret_cause, OB_ERR_TLS, what);
 	}
-	if (!pin && !ca)
+	if (!general && !ca)
 		SSL_CTX_set_default_verify_paths(context);
-	if (pin)
-		SSL_CTX_set_cert_verify_callback(context, pin_check, NULL);
+	SSL_CTX_set_cert_verify_callback(context, certificate_check, NULL);
 	SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
 	if (cert &&
 		(SSL_CTX_use_certificate_chain_file(context, cert) != 1 ||
@@ -123,30 +105,54 @@ static enum ob_err context_load(SSL_CTX *context, struct ob_cause *ret_cause)
 	return OB_ERR_NONE;
 }
 
+/* Under the lock. Makes the context with the first call. OB_ERR_TLS, _NO_MEMORY: *ret_cause. */
+static enum ob_err context_make(struct ob_cause *ret_cause)
+{
+	SSL_CTX *context;
+	enum ob_err err;
+
+	if (client.context)
+		return OB_ERR_NONE;
+	context = obt_tls_context(false, true);
+	if (!context)
+		return ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory for TLS");
+	err = context_load(context, ret_cause);
+	if (err)
+		SSL_CTX_free(context);
+	else
+		client.context = context;
+	return err;
+}
+
+enum ob_err obt_tls_pins_add(const char *pins, struct ob_cause *ret_cause)
+{
+	enum ob_err err;
+
+	pthread_mutex_lock(&client.lock);
+	err = context_make(ret_cause);
+	if (!err)
+		err = obt_pins_add(&client.pins, pins, true, ret_cause);
+	pthread_mutex_unlock(&client.lock);
+	return err;
+}
+
 enum ob_err obt_tls_client(
 	struct obt_stream *stream, const struct obt_url *url, struct ob_cause *ret_cause)
 {
 	char text[OBT_URL_MAX + 1];
-	SSL_CTX *context;
 	struct in6_addr address;
-	enum ob_err err = OB_ERR_NONE;
+	enum ob_err err;
 	bool is_address = inet_pton(AF_INET, url->host, &address) == 1 ||
 		inet_pton(AF_INET6, url->host, &address) == 1;
 
 	snprintf(text, sizeof text, "%s:%s", url->host, url->port);
 	pthread_mutex_lock(&client.lock);
-	context = client.context ? client.context : obt_tls_context(false, true);
-	if (!context) {
+	err = context_make(ret_cause);
+	if (err) {
 		pthread_mutex_unlock(&client.lock);
-		return ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory for TLS");
-	}
-	if (!client.context && (err = context_load(context, ret_cause)) != OB_ERR_NONE) {
-		pthread_mutex_unlock(&client.lock);
-		SSL_CTX_free(context);
 		return err;
 	}
-	client.context = context;
-	err = obt_tls_attach(stream, context, false);
+	err = obt_tls_attach(stream, client.context, false);
 	if (err) {
 		ob_cause_set(ret_cause, err, "no memory for TLS");
 	} else {
@@ -155,11 +161,12 @@ enum ob_err obt_tls_client(
 		if (client.session && strcmp(client.url, text) == 0)
 			SSL_set_session(ssl, client.session);
 		stream->tls->peer = strdup(text);
+		stream->tls->pinned = obt_pins_apply(&client.pins, text);
 		if (!is_address)
 			SSL_set_tlsext_host_name(ssl, url->host);
-		if (!client.pinned && is_address)
+		if (!stream->tls->pinned && is_address)
 			X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), url->host);
-		else if (!client.pinned)
+		else if (!stream->tls->pinned)
 			SSL_set1_host(ssl, url->host);
 	}
 	pthread_mutex_unlock(&client.lock);
@@ -173,9 +180,10 @@ static enum ob_err handshake_failed(struct obt_tls *tls, const char *host)
 	if (verified == X509_V_OK)
 		return obt_tls_explain(&tls->cause, OB_ERR_TLS, "TLS handshake");
 	ERR_clear_error();
-	if (client.pinned)
+	if (tls->pinned)
 		return ob_cause_set(&tls->cause, OB_ERR_CERTIFICATE,
-			"the server's certificate is not the one that OUTBOARD_TLS_PIN names");
+			"the server's certificate is not the one that OUTBOARD_TLS_PIN names, or "
+			"the pool");
 	return ob_cause_set(&tls->cause, OB_ERR_CERTIFICATE,
 		"the server's certificate is not trusted: %s (for %s, by %s)",
 		X509_verify_cert_error_string(verified), host,

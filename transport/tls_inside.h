@@ -29,6 +29,8 @@ struct obt_tls {
 	uint8_t psk[OBT_TLS_PSK_BYTES];
 	char *peer; /* client: host:port, for tickets and messages */
 	bool plain; /* the peer answered the handshake in clear */
+	/* client: certificates are compared with pins (transport/pin.h), not verified by authorities */
+	bool pinned;
 	/*
 	 * the last receive left decrypted bytes inside; false after an empty one, since half a
 	 * record gives nothing to read

@@ -78,7 +78,9 @@ static struct obl_view_terms terms_read(void)
 {
 	const char *list = getenv("OUTBOARD_SERVER"), *policy = getenv("OUTBOARD_POLICY"),
 		   *memory = getenv("OUTBOARD_VRAM"), *timeout = getenv("OUTBOARD_TIMEOUT");
-	struct obl_view_terms terms = { .servers = servers, .policy = OBL_LEAST_LOAD };
+	struct obl_view_terms terms = {
+		.servers = servers, .policy = OBL_LEAST_LOAD, .tickets = getenv("OUTBOARD_TICKET")
+	};
 	uint64_t seconds = TIMEOUT_DEFAULT_S;
 
 	strncpy(servers, list && *list ? list : DEFAULT_SERVER, sizeof servers - 1);
@@ -105,6 +107,24 @@ static void failure_log(const struct obl_view_terms *terms, const struct ob_caus
 	ob_warn("NVML: %s", text);
 }
 
+/*
+ * A program of a pool without a reservation: it sees no device, because it is not known yet which
+ * ones it will get.
+ */
+static enum ob_err no_devices(struct obp_load *ret, struct ob_cause *ret_cause)
+{
+	(void)ret_cause;
+	*ret = (struct obp_load){ .n_devices = 0 };
+	return OB_ERR_NONE;
+}
+
+static bool is_unreserved(void)
+{
+	const char *pool = getenv("OUTBOARD_POOL"), *tickets = getenv("OUTBOARD_TICKET");
+
+	return pool && *pool && !(tickets && *tickets);
+}
+
 static int open_view(void)
 {
 	struct obl_view_terms terms = terms_read();
@@ -116,6 +136,12 @@ static int open_view(void)
 	if (getauxval(AT_SECURE))
 		return OB_NVML_DRIVER_NOT_LOADED;
 	view.local = direct && strcmp(direct, "1") == 0 ? obc_nvml_direct : NULL;
+	if (!view.local && is_unreserved()) {
+		view.local = no_devices;
+		terms.timeout_ns = 0; /* there is no device to wait for */
+		ob_warn("NVML: OUTBOARD_POOL names a pool and this program has no reservation of "
+			"it, so no GPU is shown; start it with 'outboard run --pool'");
+	}
 	err = obl_view_open(&view, &terms, &cause);
 	if (err)
 		failure_log(&terms, &cause);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client-shim/session/pool.h"
 #include "transport/path.h"
 
 #define REMEDY "use what 'outboard run --pool' sets, unchanged"
@@ -64,7 +65,7 @@ enum ob_err obc_pass_show(const struct obt_stream *stream, const char *url, stru
 	struct ob_cause *ret_cause)
 {
 	enum ob_err err = obc_pass_find(
-		getenv("OUTBOARD_TICKET"), url, hello->ticket, &hello->ticket_size, ret_cause);
+		obc_pool_tickets(), url, hello->ticket, &hello->ticket_size, ret_cause);
 
 	if (err == OB_ERR_NOT_FOUND)
 		return OB_ERR_NONE;

@@ -63,6 +63,35 @@ void obc_request_fill(struct obp_hello *hello)
 		!obf_visible_first(getenv("CUDA_DEVICE_ORDER"), getenv("CUDA_VISIBLE_DEVICES"));
 }
 
+/* A number from 1 to max; 0: the variable is not set, or is wrong. */
+static uint32_t wanted_number(const char *name, uint32_t max)
+{
+	const char *text = getenv(name);
+	uint64_t value = 0;
+
+	if (text && *text && !ob_text_parse_number(text, 0, max, &value))
+		ob_warn("%s: '%.64s' is not a number up to %u; the setting is ignored", name, text,
+			max);
+	return (uint32_t)value;
+}
+
+void obc_request_ask(struct obp_pool_ask *ask)
+{
+	const char *where = getenv("OUTBOARD_WHERE");
+	uint32_t gpus = wanted_number("OUTBOARD_GPUS", OBP_POOL_GPUS_MAX);
+
+	ask->gpus = gpus ? gpus : 1;
+	ask->wait_s = wanted_number("OUTBOARD_WAIT", OBP_POOL_LINGER_MAX_S);
+	ask->memory = wanted_memory();
+	ask->share = wanted_share();
+	ask->priority = wanted_priority();
+	if (where && strlen(where) < sizeof ask->where)
+		strcpy(ask->where, where);
+	else if (where)
+		ob_warn("OUTBOARD_WHERE is longer than %zu characters; the setting is ignored",
+			sizeof ask->where - 1);
+}
+
 enum ob_err obc_request_server(const char *list, uint64_t timeout_ns, char ret_url[OBT_URL_MAX + 1])
 {
 	const char *name = getenv("OUTBOARD_POLICY");

@@ -13,10 +13,16 @@
 
 #include "base/err.h"
 #include "protocol/control.h"
+#include "protocol/pool.h"
 #include "transport/url.h"
 
 /* Fills the resource request of the hello. An invalid value is left out, and a warning names it. */
 void obc_request_fill(struct obp_hello *hello);
+/*
+ * The same for a request to a pool, with OUTBOARD_GPUS (how many), OUTBOARD_WHERE (a selector) and
+ * OUTBOARD_WAIT (seconds in its queue).
+ */
+void obc_request_ask(struct obp_pool_ask *ask);
 /*
  * Returns the address to connect to: the only one of the list, or the one that the balancer
  * chooses. On error one line has been logged.

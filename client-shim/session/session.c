@@ -24,6 +24,7 @@
 #include "client-shim/session/link.h"
 #include "client-shim/session/log.h"
 #include "client-shim/session/pass.h"
+#include "client-shim/session/pool.h"
 #include "client-shim/session/resume.h"
 #include "client-shim/session/ring.h"
 #include "client-shim/session/stripe.h"
@@ -186,9 +187,10 @@ static enum ob_err hello_exchange(struct obt_stream *stream, uint64_t deadline)
 	if (err)
 		return err;
 	hello->shm = obt_shm_offered(stream);
-	err = obt_token_show(stream, hello->hello.token);
-	if (!err)
-		err = obc_pass_show(stream, session.url_text, &hello->hello, &session.cause);
+	err = obc_pass_show(stream, session.url_text, &hello->hello, &session.cause);
+	/* a ticket replaces the token, which a server of a pool need not learn */
+	if (!err && !hello->hello.ticket_size)
+		err = obt_token_show(stream, hello->hello.token);
 	if (err)
 		return err;
 	err = obt_message_send(stream, hello, &preface, sizeof preface, deadline);
@@ -298,6 +300,14 @@ static enum ob_err connect_hello(struct obt_stream *stream)
 	return err;
 }
 
+/* Before the next attempt. */
+static void attempt_forget(void)
+{
+	obp_message_fini(&session.welcome);
+	memset(&session.welcome, 0, sizeof session.welcome);
+	session.cause.code = OB_ERR_NONE;
+}
+
 /*
  * Between the report of a server's load and the hello another client may take the last place, or
  * the server may stop. Then the next best server of the list is tried. An error that every server
@@ -311,18 +321,19 @@ static bool next_best(char *list, enum ob_err err)
 	if (!*list)
 		return false;
 	ob_warn("trying the next best server of OUTBOARD_SERVER");
-	obp_message_fini(&session.welcome);
-	memset(&session.welcome, 0, sizeof session.welcome);
-	session.cause.code = OB_ERR_NONE;
+	attempt_forget();
 	return true;
 }
 
 static enum ob_err server_find(struct obt_stream *stream)
 {
-	const char *text = getenv("OUTBOARD_SERVER");
-	OB_CLEANUP(ob_freep) char *list = strdup(text && *text ? text : OBC_DEFAULT_SERVER);
-	enum ob_err err;
+	OB_CLEANUP(ob_freep) char *list = NULL;
+	const char *text;
+	enum ob_err err = obc_pool_servers(OBC_DEFAULT_SERVER, &text);
 
+	if (err)
+		return err;
+	list = strdup(text);
 	if (!list)
 		return OB_ERR_NO_MEMORY;
 	do {
@@ -348,6 +359,10 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 		? seconds_from_env("OUTBOARD_GRACE", 0, OBP_GRACE_DEFAULT_S)
 		: 0;
 	err = server_find(&stream);
+	if (err == OB_ERR_REFUSED && obc_pool_again(session.cause.text)) {
+		attempt_forget();
+		err = server_find(&stream);
+	}
 	if (err)
 		return err;
 	resume_settle();

@@ -5,10 +5,10 @@
  * address range, the control connection with its thread (pings, host functions), and the goodbye.
  * One per process; started by the first cuInit.
  *
- * Environment: OUTBOARD_SERVER (url), OUTBOARD_TIMEOUT (seconds, default 5: connecting and the
- * hello), OUTBOARD_DEAD (seconds without received bytes after which a connection is dead, default
- * 20), OUTBOARD_GRACE (grace period in seconds, default 60; 0: a broken connection ends the
- * session).
+ * Environment: OUTBOARD_SERVER (url; of a pool: session/pool.h), OUTBOARD_TIMEOUT (seconds, default
+ * 5: connecting and the hello), OUTBOARD_DEAD (seconds without received bytes after which a
+ * connection is dead, default 20), OUTBOARD_GRACE (grace period in seconds, default 60; 0: a broken
+ * connection ends the session).
  */
 #ifndef OBC_SESSION_H
 #define OBC_SESSION_H

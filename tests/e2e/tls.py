@@ -132,7 +132,7 @@ def servers_certificate(files):
         turned_away('the wrong authority', 'certificate is not trusted', server.url, OUTBOARD_TLS_CA=files['wrong'][0])
         turned_away('the wrong pin', 'not the one that OUTBOARD_TLS_PIN names', server.url, OUTBOARD_TLS_PIN=files['wrong'][2])
         turned_away('no authority', 'certificate is not trusted', server.url)
-        turned_away('a pin that is none', 'OUTBOARD_TLS_PIN is not', server.url, OUTBOARD_TLS_PIN='12ab')
+        turned_away('a pin that is none', "OUTBOARD_TLS_PIN: '12ab' is not", server.url, OUTBOARD_TLS_PIN='12ab')
         turned_away('an authority that is not there', 'OUTBOARD_TLS_CA', server.url, OUTBOARD_TLS_CA='/nonexistent/ca.pem')
         turned_away('a client without TLS', 'speaks TLS only', server.url.replace('tls:', 'tcp:'))
         closes('garbage', server.url, os.urandom(4000))

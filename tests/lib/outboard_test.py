@@ -27,6 +27,8 @@ bad = []  # the failed checks
 ENV = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_') or k.startswith(('OUTBOARD_OPT', 'OUTBOARD_RING', 'OUTBOARD_COVERAGE'))}
 ENV['OUTBOARD_TIMEOUT'] = '60'
 ENV['XDG_CACHE_HOME'] = '/dev/null'  # tests neither use nor change what the user's sessions have measured
+# nor the pools that the user has logged in to
+ENV['XDG_CONFIG_HOME'] = os.environ['XDG_CONFIG_HOME'] = '/dev/null'
 if preload := os.environ.get('OUTBOARD_TEST_PRELOAD'):
     ENV['LD_PRELOAD'] = preload  # a program without the sanitizer must load its library first
 os.environ.setdefault('OUTBOARD_TIMEOUT', '60')

@@ -22,7 +22,8 @@ CASES = [
     ([], 2, 'err', 'usage: outboard VERB'),
     (['--help'], 0, 'out', 'run a CUDA program'),
     # the compute library's verbs come last, under a separate heading
-    (['--help'], 0, 'out', 'bash, zsh or fish\n\nCompute library, works without a server'),
+    (['--help'], 0, 'out', 'bash, zsh or fish\n\nA pool of servers'),
+    (['--help'], 0, 'out', 'Compute library, works without a server'),
     (['--help'], 0, 'out', 'those of a server:\n\n  kzg'),
     (['--version'], 0, 'out', 'protocol 2'),
     (['fly'], 2, 'err', "no verb 'fly'"),
@@ -84,6 +85,11 @@ CASES = [
     (['rqa', 'swep'], 2, 'err', "there is no verb 'swep'; did you mean 'sweep'?"),
     (['rqa', 'sweep', 'd', '--grdi', 'x'], 2, 'err', 'there is no option --grdi; did you mean --grid?'),
     (['rqa', 'measures', 'x'], 2, 'err', "outboard rqa measures: unexpected 'x'"),
+    (['server'], 2, 'err', 'cordon'),
+    (['server', 'lits'], 2, 'err', "there is no verb 'lits'; did you mean 'list'?"),
+    (['server', 'drain'], 2, 'err', 'name a server'),
+    (['session', 'kill'], 2, 'err', 'name a session'),
+    (['queue', '--interval', '0'], 2, 'err', '0.1 to 3600'),
     # arguments after -- belong to the program, --help too
     (['run', '--server', NOWHERE, '--', 'echo', '--help'], 0, 'out', '--help'),
     (['bench', 'launch', '--rounds', '0'], 2, 'err', '1 to 64'),
@@ -92,7 +98,9 @@ CASES = [
 
 # Every verb and its sub-verbs print their usage with --help, whatever other arguments are given.
 HELP = [([verb], more) for verb, below in {
-    'run': ((), ('--direct',)), 'check': ((), ('--server', NOWHERE)), 'info': ((),), 'top': ((), ('--once',)), 'config': ((), ('check',)),
+    'run': ((), ('--direct',)), 'check': ((), ('--server', NOWHERE)), 'info': ((),), 'top': ((), ('--once',)), 'config': ((), ('check',), ('show',)),
+    'login': ((), ('--name', 'x')), 'logout': ((), ('--all',)), 'server': ((), ('list',), ('info',), ('cordon',), ('uncordon',), ('drain',), ('forget',)),
+    'gpu': ((), ('list',)), 'session': ((), ('list',), ('info',), ('kill',)), 'queue': ((),), 'quota': ((),), 'events': ((),),
     'bench': ((), *((kind,) for kind in ('launch', 'latency', 'bandwidth', 'objects', 'all', 'startup'))),
     'token': ((), ('create',), ('list', '--file', '/nowhere'), ('revoke',)), 'cert': ((), ('--cert', '/nowhere')), 'completions': ((),),
     'kzg': ((), *((action,) for action in ('commit', 'prove', 'verify', 'cells', 'recover', 'verify-cells', 'bench'))),

@@ -23,7 +23,8 @@ COMPLETED = [
     (['outboard', 'run', '--priority', ''], {'low', 'normal', 'high'}, {'--server'}),
     (['outboard', 'run', '--', 'r'], set(), {'run'}),
     (['outboard', 'token', ''], {'create', 'list', 'revoke'}, {'run'}),
-    (['outboard', 'config', ''], {'check'}, {'run'}),
+    (['outboard', 'config', ''], {'check', 'show'}, {'run'}),
+    (['outboard', 'server', ''], {'list', 'info', 'cordon', 'drain'}, {'run'}),
     (['outboard', 'bench', 'la'], {'launch', 'latency'}, {'startup'}),
     (['outboard-server', '--sandbox', ''], {'auto', 'strict', 'off'}, set()),
     (['outboard-server', '--tls-c'], {'--tls-cert', '--tls-client-ca'}, {'--tls-key'}),
@@ -95,6 +96,9 @@ def main():
             for command, listed in described(program).items():
                 words = command.split()
                 own = '-'.join(words[:2]) + '.1'
+                # outboard-server(1) is the program of that name, not the verb
+                if words[1:] and own in {pathlib.Path(other).name + '.1' for other in PROGRAMS}:
+                    own = ''
                 page = pages[own if own in pages else words[0] + '.1']
                 check(f'the manual has {command}', len(words) == 1 or f'.Ss {command}'.replace('-', '\\-') in page or own in pages)
                 for option in listed:

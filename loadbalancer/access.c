@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "loadbalancer/access.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "transport/connect.h"
+#include "transport/pin.h"
+#include "transport/sign.h"
+#include "transport/url.h"
+
+/* An address that can stand in a list: printable, and without the characters that separate. */
+static bool address_valid(const char *text, struct obt_url *ret)
+{
+	for (const char *p = text; *p; p++)
+		if (*p <= ' ' || *p > '~' || *p == ',' || *p == '+' || *p == '=')
+			return false;
+	return obt_url_parse(text, ret, NULL) == OB_ERR_NONE;
+}
+
+static bool answers(const struct obt_url *url)
+{
+	struct obt_stream stream;
+
+	if (obt_stream_connect(url, ob_clock_ns() + OBL_ACCESS_TRY_NS, &stream, NULL))
+		return false;
+	obt_stream_close(&stream);
+	return true;
+}
+
+/*
+ * Copies the address to use to ret_text. If none answers, the last valid one is taken: the session
+ * then says what is wrong with it. False: none is valid.
+ */
+static bool address_choose(
+	const struct obp_pool_part *part, char ret_text[OBP_POOL_URL_MAX], struct obt_url *ret)
+{
+	bool found = false;
+	const char *text = part->urls;
+
+	while (*text) {
+		size_t length = strcspn(text, " ");
+		char one[OBP_POOL_URL_MAX];
+		struct obt_url url;
+
+		if (length && length < sizeof one) {
+			snprintf(one, sizeof one, "%.*s", (int)length, text);
+			if (address_valid(one, &url)) {
+				memcpy(ret_text, one, sizeof one);
+				*ret = url;
+				found = true;
+				if (!text[length] || answers(&url))
+					return true;
+			}
+		}
+		text += length + (text[length] == ' ');
+	}
+	return found;
+}
+
+static enum ob_err bad_part(const struct obp_pool_part *part, struct ob_cause *ret_cause)
+{
+	return ob_cause_set(ret_cause, OB_ERR_PROTOCOL,
+		"the pool's grant names no usable address, pin or ticket of server '%.64s'; "
+		"its operator must correct what the server advertises",
+		part->server);
+}
+
+struct texts {
+	struct ob_buf servers, tickets, pins;
+};
+
+static enum ob_err part_add(const struct obp_pool_part *part, struct texts *texts,
+	uint32_t *n_devices, struct ob_cause *ret_cause)
+{
+	OB_CLEANUP(ob_freep) struct obp_ticket *ticket = calloc(1, sizeof *ticket);
+	char url_text[OBP_POOL_URL_MAX], peer[OBT_PIN_PEER], hex[2 * OBP_TICKET_MAX + 1];
+	uint8_t pin[OBT_PIN_BYTES];
+	struct obt_url url;
+	bool ok;
+
+	if (!ticket)
+		return ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory");
+	if (!address_choose(part, url_text, &url) || part->ticket_size <= OBT_SIGN_OVERHEAD ||
+		obp_ticket_decode(part->ticket + OBT_SIGN_OVERHEAD,
+			part->ticket_size - OBT_SIGN_OVERHEAD, ticket) ||
+		(part->pin[0] && !obt_pin_parse(part->pin, pin)))
+		return bad_part(part, ret_cause);
+	*n_devices += ticket->n_devices;
+	ob_text_hex(part->ticket, part->ticket_size, hex);
+	ok = ob_buf_printf(&texts->servers, "%s%s", texts->servers.size ? "+" : "", url_text) &&
+		ob_buf_printf(
+			&texts->tickets, "%s%s %s", texts->tickets.size ? "," : "", url_text, hex);
+	if (ok && part->pin[0] && obt_pin_peer(&url, peer)) {
+		ob_text_hex(pin, sizeof pin, hex);
+		ok = ob_buf_printf(&texts->pins,
+			strchr(url.host, ':') ? "%stls://[%s]:%s=%s" : "%stls://%s:%s=%s",
+			texts->pins.size ? "," : "", url.host, url.port, hex);
+	}
+	return ok ? OB_ERR_NONE : ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory");
+}
+
+enum ob_err obl_access_make(
+	const struct obp_pool_grant *grant, struct obl_access *ret, struct ob_cause *ret_cause)
+{
+	enum ob_err err = grant->n_parts
+		? OB_ERR_NONE
+		: ob_cause_set(ret_cause, OB_ERR_PROTOCOL, "the pool's grant names no server");
+	uint32_t n_devices = 0;
+	struct texts texts;
+
+	ob_buf_init(&texts.servers, OBL_ACCESS_TEXT);
+	ob_buf_init(&texts.tickets, OBL_ACCESS_TEXT);
+	ob_buf_init(&texts.pins, OBL_ACCESS_TEXT);
+	for (uint32_t i = 0; !err && i < grant->n_parts; i++)
+		err = part_add(&grant->parts[i], &texts, &n_devices, ret_cause);
+	if (!err &&
+		(!ob_buf_append(&texts.servers, "", 1) || !ob_buf_append(&texts.tickets, "", 1) ||
+			!ob_buf_append(&texts.pins, "", 1)))
+		err = ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory");
+	if (err) {
+		ob_buf_fini(&texts.servers);
+		ob_buf_fini(&texts.tickets);
+		ob_buf_fini(&texts.pins);
+		return err;
+	}
+	*ret = (struct obl_access){ .servers = (char *)texts.servers.data,
+		.tickets = (char *)texts.tickets.data,
+		.pins = (char *)texts.pins.data,
+		.n_devices = n_devices };
+	return OB_ERR_NONE;
+}
+
+void obl_access_fini(struct obl_access *access)
+{
+	free(access->servers);
+	free(access->tickets);
+	free(access->pins);
+	*access = (struct obl_access){ .n_devices = 0 };
+}
+
+/* Finds the hexadecimal digits of an address's ticket. NULL: there is none. */
+static const char *ticket_find(const char *tickets, const char *url, size_t *ret_digits)
+{
+	size_t length = strlen(url);
+
+	while (*tickets) {
+		size_t n = strcspn(tickets, ",");
+
+		if (n > length && tickets[length] == ' ' && memcmp(tickets, url, length) == 0) {
+			*ret_digits = n - length - 1;
+			return tickets + length + 1;
+		}
+		tickets += n + (tickets[n] == ',');
+	}
+	return NULL;
+}
+
+static int digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool hex_read(const char *hex, size_t digits, uint8_t ret[OBP_TICKET_MAX], size_t *ret_size)
+{
+	size_t size = digits / 2;
+
+	if (digits % 2 || size <= OBT_SIGN_OVERHEAD || size > OBP_TICKET_MAX)
+		return false;
+	for (size_t i = 0; i < size; i++) {
+		int high = digit(hex[2 * i]), low = digit(hex[2 * i + 1]);
+
+		if (high < 0 || low < 0)
+			return false;
+		ret[i] = (uint8_t)(high << 4 | low);
+	}
+	*ret_size = size;
+	return true;
+}
+
+bool obl_access_ticket(const char *tickets, const struct obt_url *url,
+	uint8_t ret_ticket[OBP_TICKET_MAX], uint32_t *ret_size)
+{
+	while (tickets && *tickets) {
+		size_t n = strcspn(tickets, ","), name = strcspn(tickets, " ,"), size;
+		char text[OBP_POOL_URL_MAX];
+		struct obt_url own;
+
+		if (name < n && name < sizeof text) {
+			snprintf(text, sizeof text, "%.*s", (int)name, tickets);
+			if (!obt_url_parse(text, &own, NULL) && own.scheme == url->scheme &&
+				strcmp(own.host, url->host) == 0 &&
+				strcmp(own.port, url->port) == 0 &&
+				strcmp(own.path, url->path) == 0 &&
+				hex_read(tickets + name + 1, n - name - 1, ret_ticket, &size)) {
+				*ret_size = (uint32_t)size;
+				return true;
+			}
+		}
+		tickets += n + (tickets[n] == ',');
+	}
+	return false;
+}
+
+bool obl_access_devices(
+	const char *tickets, const char *url, uint8_t (*ret_devices)[16], uint32_t *ret_n)
+{
+	OB_CLEANUP(ob_freep) struct obp_ticket *ticket = calloc(1, sizeof *ticket);
+	uint8_t bytes[OBP_TICKET_MAX];
+	size_t digits = 0, size;
+	const char *hex = ticket_find(tickets, url, &digits);
+
+	if (!ticket || !hex || !hex_read(hex, digits, bytes, &size))
+		return false;
+	if (obp_ticket_decode(bytes + OBT_SIGN_OVERHEAD, size - OBT_SIGN_OVERHEAD, ticket))
+		return false;
+	memcpy(ret_devices, ticket->devices, ticket->n_devices * sizeof ticket->devices[0]);
+	*ret_n = ticket->n_devices;
+	return true;
+}

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""Programs that use GPUs of a pool: the client library with a reservation of `outboard run`, without
+one, and with one that has ended; NVML.
+
+    pool_program.py OUTBOARD SERVER INIT_PROGRAM
+"""
+import os
+import subprocess
+import sys
+
+sys.path.append(sys.path[0] + '/../lib')
+import fake_pool
+import frames
+import pooling
+import waiting
+from fake_pool import Balancer
+from listening import Listener, Nobody
+from outboard_test import ENV, Server, check, finish
+
+OUTBOARD, SERVER, INIT = sys.argv[1:4]
+NAME = 'rack-1'
+NOBODY = Nobody()
+LIBRARIES = os.path.dirname(OUTBOARD) + '/../client-shim'
+# registers the server and makes tickets
+KEEPER = pooling.Balancer()
+
+
+class Pool:
+    """A balancer that grants devices of one server."""
+
+    def __init__(self, server, n=1, wait=False, refuse=None, **ticket):
+        self.server, self.n, self.wait, self.refuse, self.ticket = server, n, wait, refuse, ticket
+        self.granted = []
+        self.balancer = Balancer(self.answer)
+        self.url = self.balancer.url
+
+    def answer(self, link, message):
+        if message['type'] != fake_pool.ASK:
+            link.done()
+            return
+        if self.refuse:
+            link.refused(*self.refuse)
+            return
+        if self.wait:
+            link.queued(1, 1, 0, 'in use')
+        devices = KEEPER.devices(NAME)[:self.n]
+        ticket = KEEPER.ticket(NAME, devices, id=message['id'], **self.ticket)
+        self.granted.append(message)
+        link.send(fake_pool.GRANT, id=message['id'], tenant='alice', parts=[{'server': NAME, 'urls': self.server.url, 'pin': '', 'ticket': ticket}])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.balancer.close()
+
+
+def bare(*command, env):
+    """A program that was not started by `outboard run`."""
+    return subprocess.run(command, capture_output=True, text=True, timeout=waiting.LONG, stdin=subprocess.DEVNULL,
+                          env={**ENV, 'LD_LIBRARY_PATH': LIBRARIES, **env})
+
+
+def run(pool, *command, env=None):
+    return subprocess.run([OUTBOARD, 'run', '--pool', pool.url, '--', *command], capture_output=True, text=True, timeout=waiting.LONG, stdin=subprocess.DEVNULL,
+                          env={**ENV, **(env or {})})
+
+
+def ended(message):
+    return KEEPER.beat(NAME, lambda _: KEEPER.state(NAME, message['id']) == pooling.ENDED)
+
+
+def reservations(server):
+    with Pool(server) as pool:
+        done = run(pool, INIT)
+        check('a program of `outboard run` uses its reservation', done.stdout.split() == ['0', '0'] and done.stderr == '' and len(pool.granted) == 1, done.stdout + done.stderr)
+        check('which ends with it', ended(pool.granted[0]))
+        # the second process starts when the first has ended the reservation: it gets one of its own
+        program = subprocess.Popen([OUTBOARD, 'run', '--pool', pool.url, '--', 'sh', '-c', f'{INIT}; read line; {INIT}'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, env=ENV)
+        check('the first process', [program.stdout.readline().strip() for _ in range(2)] == ['0', '0'])
+        ended(pool.granted[-1])
+        out, err = program.communicate('\n', timeout=waiting.LONG)
+        check('a reservation that has ended: the library asks for another one', out.split() == ['0', '0'] and len(pool.granted) == 3 and
+              'the reservation has ended' in err and 'asking the pool for another reservation' in err, (out, err, len(pool.granted)))
+        ended(pool.granted[-1])
+    with Pool(server, linger=3) as pool:
+        done = run(pool, 'sh', '-c', f'{INIT} & {INIT}; wait')
+        check('two processes use one reservation', done.stdout.split() == ['0'] * 4 and len(pool.granted) == 1, done.stdout + done.stderr)
+        check('and end it', ended(pool.granted[-1]))
+
+
+def alone(server):
+    with Pool(server, wait=True) as pool:
+        done = bare(INIT, env={'OUTBOARD_POOL': pool.url, 'OUTBOARD_LOG': 'info', 'OUTBOARD_VRAM': '64M', 'OUTBOARD_WAIT': '30', 'OUTBOARD_WHERE': 'zone=a', 'OUTBOARD_GPUS': '1',
+                               'OUTBOARD_SHARE': '0.5', 'OUTBOARD_PRIORITY': 'low'})
+        ask = pool.granted[0] if pool.granted else {}
+        check('a program without `outboard run` asks the pool itself', done.stdout.split() == ['0', '0'] and 'the pool has granted 1 GPU on ' + server.url in done.stderr and
+              'position 1 of 1: in use' in done.stderr, done.stdout + done.stderr)
+        check('with the wishes of its environment', (ask.get('memory'), ask.get('wait'), ask.get('where'), ask.get('share'), ask.get('priority'), ask.get('program')) ==
+              (64 << 20, 30, 'zone=a', 500000, 1, os.path.basename(INIT)), ask)
+        ended(ask)
+        done = bare(INIT, env={'OUTBOARD_POOL': pool.url, 'OUTBOARD_GPUS': 'many', 'OUTBOARD_WHERE': 'x' * 300, 'OUTBOARD_WAIT': '-1'})
+        check('wrong wishes are left out, with a warning each', done.stdout.split() == ['0', '0'] and all(name in done.stderr for name in ('GPUS', 'WHERE', 'WAIT')), done.stderr)
+        ended(pool.granted[-1])
+    for refuse, words in (((fake_pool.LATER, 'all GPUs are in use'), 'all GPUs are in use'), ((fake_pool.DENIED, 'no token'), 'no token')):
+        with Pool(server, refuse=refuse) as pool:
+            done = bare(INIT, env={'OUTBOARD_POOL': pool.url})
+            check(f'refused: one line and the error of CUDA: {words}', done.stdout.split()[0] == '46' and words in done.stderr.splitlines()[0], done.stdout + done.stderr)
+    done = bare(INIT, env={'OUTBOARD_POOL': NOBODY.url})
+    check('no balancer: one line', done.stdout.split()[0] == '100' and 'Connection refused' in done.stderr.splitlines()[0], done.stdout + done.stderr)
+    done = bare(INIT, env={'OUTBOARD_POOL': 'http://x'})
+    check('a wrong address', done.stdout.split()[0] == '100' and 'tls://' in done.stderr, done.stdout + done.stderr)
+
+
+class Hello:
+    """A server that keeps the first message and says nothing."""
+
+    def __init__(self):
+        self.hello = None
+        self.listener = Listener(self.read)
+        self.url = 'tcp:' + self.listener.address
+
+    def read(self, connection):
+        frames.receive(connection, frames.PREFACE)
+        frame = frames.Frame.read(connection)
+        self.hello = frames.unpack(frame.payload[:frame.raw_size])
+        connection.close()
+
+
+def secrets():
+    """A server of a pool gets the ticket and not the user's token."""
+    server, token = Hello(), 'obt_01234567_' + '89' * 32
+    with Pool(server) as pool:
+        run(pool, INIT, env={'OUTBOARD_TOKEN': token, 'OUTBOARD_GRACE': '0'})
+        check('the balancer gets the token', pool.granted[0]['token'] == token)
+        check('the server gets the ticket only', server.hello['ticket'][:4] == b'OBT1' and not server.hello.get('token'), server.hello)
+    with_token = Hello()
+    subprocess.run([OUTBOARD, 'run', '--server', with_token.url, '--', INIT], capture_output=True, env={**ENV, 'OUTBOARD_TOKEN': token}, timeout=waiting.LONG)
+    check('without a pool it gets the token', with_token.hello['token'] == token, with_token.hello)
+    for one in server, with_token:
+        one.listener.close()
+
+
+def management(server):
+    names = [OUTBOARD, 'smi', '--list-gpus']
+    count = [sys.executable, '-c', 'import ctypes as c; n = c.CDLL("libnvidia-ml.so.1"); i = c.c_uint(9); print(n.nvmlInit_v2(), n.nvmlDeviceGetCount_v2(c.byref(i)), i.value)']
+    with Pool(server, n=2) as pool:
+        done = run(pool, OUTBOARD, 'check')
+        check('check in a program of a pool uses its reservation', done.returncode == 0 and done.stdout.count('SOFTWARE DEVICE') == 2, done.stdout + done.stderr)
+        done = run(pool, *count)
+        check("NVML shows the reservation's devices only", done.stdout.split() == ['0', '0', '2'], done.stdout + done.stderr)
+        done = run(pool, *names)
+        check('smi too', done.stdout.count('UUID') == 2, done.stdout + done.stderr)
+        done = bare(*count, env={'OUTBOARD_POOL': pool.url, 'LD_LIBRARY_PATH': LIBRARIES})
+        check('without a reservation: none, and a message', done.stdout.split() == ['0', '0', '0'] and 'has no reservation' in done.stderr and "outboard run --pool" in done.stderr,
+              done.stdout + done.stderr)
+
+
+def main():
+    options = ['--driver', 'soft', '--pool', KEEPER.url, '--pool-name', NAME]
+    with Server(SERVER, *options, env={**ENV, 'OUTBOARD_SOFT_DEVICES': '4'}) as server:
+        check('the server is a member', KEEPER.beat(NAME, lambda beat: beat['load']['devices']))
+        reservations(server)
+        alone(server)
+        management(server)
+        secrets()
+    KEEPER.close()
+
+
+main()
+finish()

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "tools/reserve.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "loadbalancer/access.h"
+#include "loadbalancer/place.h"
+#include "loadbalancer/pool_query.h"
+#include "tools/command.h"
+#include "transport/pin.h"
+
+#define VERB "outboard run: "
+
+/* ---- interrupts ---- */
+
+static volatile sig_atomic_t interrupted; /* the signal's number */
+
+static void on_signal(int number)
+{
+	interrupted = number;
+}
+
+static void signals_catch(void)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = on_signal }, old;
+
+	for (size_t i = 0; i < ob_count(numbers); i++)
+		/* a signal that is ignored, as by nohup, stays so */
+		if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+			sigaction(numbers[i], &action, NULL);
+}
+
+/* Ends the process as the signal would have ended it. */
+static void signal_obey(void)
+{
+	signal(interrupted, SIG_DFL);
+	raise(interrupted);
+}
+
+/* ---- the line that says what is waited for ---- */
+
+struct status {
+	bool terminal; /* the line is redrawn in place */
+	bool drawn;
+};
+
+static unsigned columns(void)
+{
+	struct winsize window = { .ws_col = 0 };
+	const char *text = getenv("COLUMNS");
+	uint64_t number;
+
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col)
+		return window.ws_col;
+	return text && ob_text_parse_number(text, 1, 10000, &number) ? (unsigned)number : 80;
+}
+
+/* Cuts text to n columns; no character is cut in two. */
+static void cut(char *text, unsigned n)
+{
+	size_t at = 0;
+
+	for (unsigned used = 0; text[at] && used < n; used++)
+		for (at++; ((unsigned char)text[at] & 0xc0) == 0x80;)
+			at++;
+	text[at] = '\0';
+}
+
+static void status_clear(struct status *status)
+{
+	if (status->drawn)
+		fputs("\r\033[K", stderr);
+	status->drawn = false;
+}
+
+static void status_show(struct status *status, char *text)
+{
+	if (!status->terminal) {
+		ob_info("%s", text);
+		return;
+	}
+	cut(text, columns() > 11 ? columns() - 11 : 1);
+	fprintf(stderr, "\r\033[Koutboard: %s", text);
+	status->drawn = true;
+}
+
+static void duration(uint64_t ms, char *ret, size_t size)
+{
+	uint64_t s = (ms + 999) / 1000;
+
+	if (s < 100)
+		snprintf(ret, size, "%llu s", (unsigned long long)s);
+	else if (s < 6000)
+		snprintf(ret, size, "%llu min", (unsigned long long)((s + 59) / 60));
+	else
+		snprintf(ret, size, "%llu h", (unsigned long long)((s + 3599) / 3600));
+}
+
+static void on_queued(void *context, const struct obp_pool_queued *queued)
+{
+	char text[OBP_POOL_TEXT_MAX + 128], about[48] = "";
+
+	if (queued->estimate_ms) {
+		memcpy(about, ", about ", 9);
+		duration(queued->estimate_ms, about + 8, sizeof about - 8);
+	}
+	snprintf(text, sizeof text, "waiting for GPUs: position %u of %u%s%s%s", queued->position,
+		queued->length, about, queued->reason[0] ? ": " : "", queued->reason);
+	status_show(context, text);
+}
+
+static void on_lost(void *context, const char *why)
+{
+	char text[OB_CAUSE_TEXT + 128];
+
+	snprintf(text, sizeof text, "waiting for GPUs: a balancer was lost, asking another one: %s",
+		why);
+	status_show(context, text);
+}
+
+static bool is_interrupted(void *context)
+{
+	(void)context;
+	return interrupted != 0;
+}
+
+/* ---- the request ---- */
+
+/* Copies a wish; false: it is too long, and an error was printed. */
+static bool text_copy(char *ret, size_t size, const char *text, const char *option)
+{
+	if (!text)
+		return true;
+	if (strlen(text) < size) {
+		snprintf(ret, size, "%s", text);
+		return true;
+	}
+	fprintf(stderr, VERB "--%s is too long: %zu characters are the most\n", option, size - 1);
+	return false;
+}
+
+static bool ask_fill(struct obp_pool_ask *ask, const struct obx_wish *wish, const char *program)
+{
+	enum obl_policy policy;
+	int priority = wish->priority ? ob_words_find("low|normal|high", wish->priority) : -1;
+
+	if (obl_pool_ask_init(ask, program)) {
+		fprintf(stderr, VERB "the system gives no random bytes for a reservation's id\n");
+		return false;
+	}
+	ask->gpus = wish->gpus ? wish->gpus : 1;
+	ask->wait_s = wish->wait_s;
+	ask->linger_s = wish->hold_s;
+	ask->exclusive = wish->exclusive;
+	ask->one_server = wish->one_server;
+	ask->priority = (uint32_t)(priority + 1);
+	if (wish->vram)
+		ob_text_parse_size(wish->vram, &ask->memory); /* checked by the option */
+	if (wish->share)
+		ask->share = (uint32_t)(strtod(wish->share, NULL) * OBP_SHARE_ALL + 0.5);
+	if (wish->policy && obl_policy_parse(wish->policy, &policy))
+		ask->policy = 1 + (uint32_t)policy;
+	return text_copy(ask->where, sizeof ask->where, wish->where, "where") &&
+		text_copy(ask->apart, sizeof ask->apart, wish->apart, "apart");
+}
+
+/* ---- the result ---- */
+
+static int refused_print(const struct obp_pool_refused *refused, uint32_t wait_s)
+{
+	char text[OBL_POOL_EXPLAIN_MAX];
+
+	obl_pool_explain(refused, wait_s, text);
+	fprintf(stderr, VERB "%s\n", text);
+	return obp_pool_exit_code(refused->code);
+}
+
+int obx_pool_failed(const char *verb, enum ob_err err, const struct ob_cause *cause)
+{
+	fprintf(stderr, "%s: the pool cannot be asked: %s\n", verb, cause->text);
+	switch (err) {
+	case OB_ERR_TLS:
+	case OB_ERR_CERTIFICATE:
+	case OB_ERR_DENIED:
+		return obp_pool_exit_code(OBP_POOL_DENIED);
+	case OB_ERR_URL:
+	case OB_ERR_ARGUMENT:
+		return obp_pool_exit_code(OBP_POOL_INVALID);
+	case OB_ERR_PROTOCOL:
+	case OB_ERR_VERSION:
+	case OB_ERR_MAGIC:
+	case OB_ERR_LIMIT:
+	case OB_ERR_NO_MEMORY:
+		return obp_pool_exit_code(OBP_POOL_FAULT);
+	default:
+		return obp_pool_exit_code(OBP_POOL_LATER);
+	}
+}
+
+static void number_pass(const char *variable, uint32_t value)
+{
+	char text[16];
+
+	if (!value)
+		return;
+	snprintf(text, sizeof text, "%u", value);
+	setenv(variable, text, 1);
+}
+
+/*
+ * The environment of the program. The wishes are passed on, too: if the reservation has ended before
+ * the program uses a GPU, the client library asks the pool again.
+ */
+static void environment_set(
+	const struct obx_way *way, const struct obx_wish *wish, const struct obl_access *access)
+{
+	char *pins = NULL;
+
+	setenv("OUTBOARD_POOL", way->pool, 1);
+	setenv("OUTBOARD_SERVER", access->servers, 1);
+	setenv("OUTBOARD_TICKET", access->tickets, 1);
+	/* the user's list was read when the balancer was asked; a wrong one has ended that */
+	if (access->pins[0] &&
+		!obt_pins_join(getenv("OUTBOARD_TLS_PIN"), access->pins, &pins, NULL))
+		setenv("OUTBOARD_TLS_PIN", pins, 1);
+	free(pins);
+	number_pass("OUTBOARD_GPUS", wish->gpus);
+	number_pass("OUTBOARD_WAIT", wish->wait_s);
+	if (wish->where)
+		setenv("OUTBOARD_WHERE", wish->where, 1);
+}
+
+static int granted(const struct obx_way *way, const struct obx_wish *wish,
+	const struct obp_pool_grant *grant, struct obx_reservation *ret)
+{
+	static char servers[OBL_ACCESS_TEXT];
+	struct obl_access access;
+	struct ob_cause cause;
+
+	memcpy(ret->id, grant->id, sizeof ret->id);
+	ret->balancers = way->pool;
+	if (obl_access_make(grant, &access, &cause)) {
+		fprintf(stderr, VERB "%s\n", cause.text);
+		obx_reserve_back(ret);
+		return obp_pool_exit_code(OBP_POOL_FAULT);
+	}
+	ob_info("reserved %u GPU%s on %s", access.n_devices, access.n_devices == 1 ? "" : "s",
+		access.servers);
+	environment_set(way, wish, &access);
+	snprintf(servers, sizeof servers, "%s", access.servers);
+	for (char *p = servers; *p; p++)
+		if (*p == '+')
+			*p = ',';
+	ret->servers = servers;
+	obl_access_fini(&access);
+	return 0;
+}
+
+int obx_reserve(const struct obx_way *way, const struct obx_wish *wish, const char *program,
+	struct obx_reservation *ret)
+{
+	const char *kind = getenv("TERM");
+	struct status status = { .terminal = isatty(STDERR_FILENO) &&
+			!(kind && strcmp(kind, "dumb") == 0) };
+	const struct obl_pool pool = { .balancers = way->pool,
+		.timeout_ns = obl_pool_timeout_ns(),
+		.queued = on_queued,
+		.lost = on_lost,
+		.cancelled = is_interrupted,
+		.context = &status };
+	struct obp_pool_refused refused;
+	struct obp_pool_grant grant;
+	struct obp_pool_ask ask;
+	struct ob_cause cause;
+	enum ob_err err;
+	int code;
+
+	if (!ask_fill(&ask, wish, program))
+		return obp_pool_exit_code(OBP_POOL_INVALID);
+	signals_catch();
+	err = obl_pool_ask(&pool, &ask, &grant, &refused, &cause);
+	status_clear(&status);
+	if (err == OB_ERR_CANCELLED) {
+		fprintf(stderr, VERB "cancelled while waiting for GPUs\n");
+		signal_obey();
+	}
+	if (err == OB_ERR_REFUSED)
+		return refused_print(&refused, wish->wait_s);
+	if (err)
+		return obx_pool_failed("outboard run", err, &cause);
+	code = granted(way, wish, &grant, ret);
+	free(grant.parts);
+	return code;
+}
+
+void obx_reserve_back(const struct obx_reservation *reservation)
+{
+	const struct obl_pool pool = { .balancers = reservation->balancers,
+		.timeout_ns = obl_pool_timeout_ns() };
+	struct ob_cause cause;
+
+	if (obl_pool_cancel(&pool, reservation->id, &cause))
+		ob_warn("the reservation could not be given back; it ends by itself within %u s: "
+			"%s",
+			OBP_POOL_TICKET_S, cause.text);
+}
+
+void obx_reserve_interrupted(const struct obx_reservation *reservation)
+{
+	if (!interrupted)
+		return;
+	obx_reserve_back(reservation);
+	signal_obey();
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * `outboard run --pool`: asks the pool for a reservation, shows on standard error that it waits, and
+ * sets the environment from which the client library takes servers, tickets and pins. Main thread.
+ */
+#ifndef OBX_RESERVE_H
+#define OBX_RESERVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "protocol/pool.h"
+#include "tools/way.h"
+
+#define OBX_WAIT_MAX OBP_POOL_LINGER_MAX_S
+
+/* The wishes of the options, as texts where the client library reads the same texts. */
+struct obx_wish {
+	uint32_t gpus, wait_s, hold_s;
+	const char *vram, *share, *priority, *policy; /* NULL: none */
+	const char *where, *apart;
+	bool exclusive, one_server;
+};
+
+/* What was granted; for obx_reserve_back. */
+struct obx_reservation {
+	uint8_t id[OBP_RESERVATION_BYTES];
+	const char *balancers;
+	const char *servers; /* with commas between them, for questions to all of them */
+};
+
+/*
+ * Returns 0, or the exit code after an error, which was printed: 69 no server of the pool can
+ * fulfil it, 75 not now, or no balancer answers, 77 not allowed, 64 the request is wrong, 70 the
+ * pool is faulty. An interrupt while waiting cancels the request and ends the process.
+ */
+int obx_reserve(const struct obx_way *way, const struct obx_wish *wish, const char *program,
+	struct obx_reservation *ret);
+/* The program could not be started: gives the reservation back. */
+void obx_reserve_back(const struct obx_reservation *reservation);
+
+/* If an interrupt came since obx_reserve: gives the reservation back and ends the process. */
+void obx_reserve_interrupted(const struct obx_reservation *reservation);
+/* Prints why no balancer could be asked. Returns the exit code. verb: "outboard run". */
+int obx_pool_failed(const char *verb, enum ob_err err, const struct ob_cause *cause);
+
+#endif
