@@ -66,8 +66,8 @@ CASES = [
     (['token'], 2, 'err', 'say create, list or revoke'),
     (['token', 'create', '--scope', 'all'], 2, 'err', "outboard token: --scope takes use or look, not 'all'"),
     (['token', 'create', '--share', '2'], 2, 'err', '--share takes a number from 0.01 to 1'),
-    (['completions', 'csh'], 2, 'err', "there is no completion for the shell 'csh'"),
-    (['completions'], 2, 'err', 'say for which shell: bash, zsh or fish'),
+    (['completion', 'csh'], 2, 'err', "there is no completion for the shell 'csh'"),
+    (['completion'], 2, 'err', 'say for which shell: bash, zsh or fish'),
     (['token', 'create', '--nmae', 'x'], 2, 'err', 'did you mean --name?'),
     (['token', 'list', '--file', '/nowhere/tokens'], 1, 'err', "/nowhere/tokens: No such file or directory. 'outboard token create --file /nowhere/tokens' makes it\n"),
     (['token', 'revoke', '--file', '/nowhere/tokens', '01234567'], 1, 'err', 'No such file or directory'),
@@ -94,7 +94,7 @@ CASES = [
 HELP = [([verb], more) for verb, below in {
     'run': ((), ('--direct',)), 'check': ((), ('--server', NOWHERE)), 'info': ((),), 'top': ((), ('--once',)), 'config': ((), ('check',)),
     'bench': ((), *((kind,) for kind in ('launch', 'latency', 'bandwidth', 'objects', 'all', 'startup'))),
-    'token': ((), ('create',), ('list', '--file', '/nowhere'), ('revoke',)), 'cert': ((), ('--cert', '/nowhere')), 'completions': ((),),
+    'token': ((), ('create',), ('list', '--file', '/nowhere'), ('revoke',)), 'cert': ((), ('--cert', '/nowhere')), 'completion': ((),),
     'kzg': ((), *((action,) for action in ('commit', 'prove', 'verify', 'cells', 'recover', 'verify-cells', 'bench'))),
     'msm': ((), ('gen',), ('tune',), ('calibrate',), ('bench',)), 'ntt': ((), ('bench',), ('--in', 'x')),
     'rqa': ((), ('run',), ('sweep',), ('plot',), ('serve',), ('measures',), ('options',))}.items() for more in below]
