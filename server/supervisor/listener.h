@@ -6,7 +6,10 @@
 
 #include "server/supervisor/super.h"
 
-/* Opens one more. OB_ERR_URL, _ARGUMENT, _CONNECT: *ret_cause. */
+/*
+ * Opens one more, or takes the socket in super->inherited that has this address. OB_ERR_URL,
+ * _ARGUMENT, _CONNECT: *ret_cause.
+ */
 enum ob_err obs_listener_open(struct obs_super *super, const char *url, struct ob_cause *ret_cause);
 void obs_listener_close_all(struct obs_super *super);
 

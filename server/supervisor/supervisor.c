@@ -263,6 +263,8 @@ static enum ob_err addresses_open(struct obs_super *super, struct ob_cause *ret_
 
 	for (size_t i = 0; i < options->listen.n && !err; i++)
 		err = obs_listener_open(super, options->listen.list[i], ret_cause);
+	if (!err)
+		err = obs_inherited_end(&super->inherited, ret_cause);
 	if (!err && options->metrics)
 		err = obs_metrics_open(super, options->metrics, ret_cause);
 	return err;
@@ -276,6 +278,10 @@ static int super_start(struct obs_super *super)
 	if (n <= 0) {
 		fprintf(stderr,
 			"outboard-server: cannot find its own program file: is /proc mounted?\n");
+		return 1;
+	}
+	if (obs_inherited_take(&super->inherited, &cause)) {
+		complain(&cause);
 		return 1;
 	}
 	super->since_ns = ob_clock_ns();
