@@ -74,7 +74,8 @@ bool obx_find_file(const char *name, char *ret_path, size_t size)
 	own_folder(self);
 	fprintf(stderr,
 		"outboard: %s is neither in %s/../lib/outboard nor in a build tree around it; "
-		"install Outboard or build it with 'ninja'\n",
+		"install Outboard (the software device comes with the server) or build it with "
+		"'ninja'\n",
 		name, self);
 	return false;
 }

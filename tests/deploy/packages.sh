@@ -51,6 +51,10 @@ outboard --version | grep -q '^outboard [0-9]' || fail "outboard --version"
 status=0
 outboard check --server unix:/nowhere >"$work/out" 2>&1 || status=$?
 [ $status = 1 ] || fail "outboard check without a server: exit status $status: $(cat "$work/out")"
+status=0
+outboard run --direct -- true >"$work/out" 2>&1 || status=$?
+[ $status != 0 ] || fail "outboard run --direct without the server has the exit status 0"
+grep -q 'the software device comes with the server' "$work/out" || fail "outboard run --direct without the server: $(cat "$work/out")"
 [ "$(ldconfig -p | grep -c 'outboard/libcuda')" = 0 ] || fail "the linker's cache has the client library"
 for page in man1/outboard.1 man7/outboard.7; do [ -s /usr/share/man/$page.gz ] || fail "no $page"; done
 ok "the client, with $(grep -c '^Unpacking' "$work/apt.log") packages"
