@@ -38,7 +38,7 @@ def confined(name, wanted):
     service = dict(unit(name)['Service'])
     wrong = {key: service.get(key) for key, value in wanted.items() if service.get(key) != value}
     check(f'{name} is confined', not wrong, wrong)
-    check(f'{name} has a user that is not root', service.get('DynamicUser') == 'yes' or service.get('User') not in (None, 'root'))
+    check(f'{name} has a user that is not root', service.get('User') not in (None, 'root'))
 
 
 def files_of_the_package():
@@ -77,6 +77,8 @@ def verified():
 confined('outboard-server.service', COMMON)
 confined('outboard-balancer.service', BALANCER)
 check('the balancer reads its settings', unit('outboard-balancer.service')['Service']['ExecStart'] == '/usr/bin/outboard-balancer --config /etc/outboard/balancer.ini')
+balancer = unit('outboard-balancer.service')['Service']['User']
+check('the package makes the user of the balancer', re.search(rf'^u {balancer} ', (DEPLOY / 'debian/outboard-balancer.sysusers').read_text(encoding='utf-8'), re.MULTILINE))
 files_of_the_package()
 if shutil.which('systemd-analyze'):
     verified()
