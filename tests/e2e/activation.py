@@ -97,6 +97,19 @@ def wrong(path, tcp, local, top):
     check('the file of its own socket is removed', not (top / 'own').exists())
 
 
+def most(top):
+    """As many sockets as may be passed."""
+    passed, options = [], []
+    for i in range(16):
+        passed.append(socket.socket(socket.AF_UNIX))
+        passed[-1].bind(f'{top}/{i}')
+        passed[-1].listen(1)
+        options += ['--listen', f'unix:{top}/{i}']
+    server = started([one.fileno() for one in passed], *options)
+    check('16 sockets', len(listening(server, 16)) == 16)
+    stopped(server)
+
+
 with tempfile.TemporaryDirectory() as folder:
     sock = pathlib.Path(folder, 'server.sock')
     unix = socket.socket(socket.AF_UNIX)
@@ -105,4 +118,5 @@ with tempfile.TemporaryDirectory() as folder:
     inet = socket.create_server(('127.0.0.1', 0), backlog=64)
     used(sock, inet, unix)
     wrong(sock, inet, unix, pathlib.Path(folder))
+    most(folder)
 finish()
