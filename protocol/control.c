@@ -107,12 +107,33 @@ static void put_memory(msgpack_packer *p, const struct obp_message *message)
 	obp_put_number(p, "total", message->total_bytes);
 }
 
+bool obp_map_begin(struct ob_buf *frame, size_t *ret_start)
+{
+	*ret_start = frame->size;
+	return ob_buf_extend(frame, sizeof(struct obp_frame)) != NULL;
+}
+
+bool obp_map_end(struct ob_buf *frame, size_t start)
+{
+	size_t map = frame->size - start - sizeof(struct obp_frame);
+	struct obp_frame header;
+
+	if (ob_buf_append(frame, "\0\0\0\0\0\0\0", ob_round_up(map, 8) - map) &&
+		map <= OBP_CONTROL_MAX) {
+		obp_frame_fill(&header, OBP_FRAME_CONTROL, (uint32_t)ob_round_up(map, 8), 0, 0, 0);
+		header.raw_size = (uint32_t)map;
+		memcpy(frame->data + start, &header, sizeof header);
+		return true;
+	}
+	frame->size = start;
+	return false;
+}
+
 bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 {
-	struct obp_frame header;
-	size_t start = frame->size, map;
 	msgpack_packer packer;
 	uint32_t extra = 0;
+	size_t start;
 
 	if (message->type == OBP_MSG_HELLO)
 		extra = 14 + (message->hello.link_rate != 0);
@@ -124,7 +145,7 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 		extra = 4;
 	else if (message->type == OBP_MSG_CALLBACK)
 		extra = message->sent != 0;
-	if (!ob_buf_extend(frame, sizeof header))
+	if (!obp_map_begin(frame, &start))
 		return false;
 	msgpack_packer_init(&packer, frame, obp_map_write);
 	msgpack_pack_map(&packer, 5 + extra + (message->shm != 0));
@@ -147,16 +168,7 @@ bool obp_message_encode(const struct obp_message *message, struct ob_buf *frame)
 		obp_put_number(&packer, "sent", message->sent);
 	else if (extra)
 		put_progress(&packer, message);
-	map = frame->size - start - sizeof header;
-	if (ob_buf_append(frame, "\0\0\0\0\0\0\0", ob_round_up(map, 8) - map) &&
-		map <= OBP_CONTROL_MAX) {
-		obp_frame_fill(&header, OBP_FRAME_CONTROL, (uint32_t)ob_round_up(map, 8), 0, 0, 0);
-		header.raw_size = (uint32_t)map;
-		memcpy(frame->data + start, &header, sizeof header);
-		return true;
-	}
-	frame->size = start;
-	return false;
+	return obp_map_end(frame, start);
 }
 
 /* ---- decoding ---- */

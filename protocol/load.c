@@ -5,8 +5,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "protocol/conn.h"
-#include "protocol/map.h"
+#include "protocol/load_map.h"
 
 /*
  * Lists of the numbers of each structure, used for encoding and decoding: X(key, field, maximum).
@@ -87,7 +86,7 @@ static void put_session(msgpack_packer *p, const struct obp_load_session *from)
 	put_used(p, from->used);
 }
 
-static void put_load(msgpack_packer *p, const struct obp_load *from)
+void obp_load_put(msgpack_packer *p, const struct obp_load *from)
 {
 	msgpack_pack_map(p, 6 LOAD_NUMBERS(COUNT_ONE));
 	obp_put_number(p, "type", OBP_LOAD_TYPE);
@@ -107,24 +106,14 @@ static void put_load(msgpack_packer *p, const struct obp_load *from)
 
 bool obp_load_encode(const struct obp_load *load, struct ob_buf *frame)
 {
-	struct obp_frame header;
-	size_t start = frame->size, map;
 	msgpack_packer packer;
+	size_t start;
 
-	if (!ob_buf_extend(frame, sizeof header))
+	if (!obp_map_begin(frame, &start))
 		return false;
 	msgpack_packer_init(&packer, frame, obp_map_write);
-	put_load(&packer, load);
-	map = frame->size - start - sizeof header;
-	if (ob_buf_append(frame, "\0\0\0\0\0\0\0", ob_round_up(map, 8) - map) &&
-		map <= OBP_CONTROL_MAX) {
-		obp_frame_fill(&header, OBP_FRAME_CONTROL, (uint32_t)ob_round_up(map, 8), 0, 0, 0);
-		header.raw_size = (uint32_t)map;
-		memcpy(frame->data + start, &header, sizeof header);
-		return true;
-	}
-	frame->size = start;
-	return false;
+	obp_load_put(&packer, load);
+	return obp_map_end(frame, start);
 }
 
 /* A fact that this version does not know is skipped; one outside its bounds is an error. */
@@ -250,26 +239,33 @@ static bool get_load_key(const msgpack_object *key, const msgpack_object *value,
 	return true;
 }
 
+bool obp_load_get(const msgpack_object *map, struct obp_load *ret)
+{
+	bool ok = map->type == MSGPACK_OBJECT_MAP, typed = false;
+
+	*ret = (struct obp_load){ .sessions = 0 };
+	for (uint32_t i = 0; ok && i < map->via.map.size; i++)
+		ok = get_load_key(&map->via.map.ptr[i].key, &map->via.map.ptr[i].val, ret, &typed);
+	if (ok && typed)
+		return true;
+	obp_load_fini(ret);
+	return false;
+}
+
 enum ob_err obp_load_decode(const void *map, size_t size, struct obp_load *ret)
 {
 	msgpack_unpacked unpacked;
-	bool ok, typed = false;
 	size_t offset = 0;
+	bool ok;
 
 	*ret = (struct obp_load){ .sessions = 0 };
 	if (size > OBP_CONTROL_MAX || !obp_map_claims_hold(map, size))
 		return OB_ERR_PROTOCOL;
 	msgpack_unpacked_init(&unpacked);
 	ok = msgpack_unpack_next(&unpacked, map, size, &offset) == MSGPACK_UNPACK_SUCCESS &&
-		offset == size && unpacked.data.type == MSGPACK_OBJECT_MAP;
-	for (uint32_t i = 0; ok && i < unpacked.data.via.map.size; i++)
-		ok = get_load_key(&unpacked.data.via.map.ptr[i].key,
-			&unpacked.data.via.map.ptr[i].val, ret, &typed);
+		offset == size && obp_load_get(&unpacked.data, ret);
 	msgpack_unpacked_destroy(&unpacked);
-	if (ok && typed)
-		return OB_ERR_NONE;
-	obp_load_fini(ret);
-	return OB_ERR_PROTOCOL;
+	return ok ? OB_ERR_NONE : OB_ERR_PROTOCOL;
 }
 
 void obp_load_fini(struct obp_load *load)

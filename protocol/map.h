@@ -22,6 +22,14 @@
  */
 bool obp_map_claims_hold(const uint8_t *map, size_t size);
 
+/*
+ * A control frame around one map: begin, pack the map into `frame`, end. Both return false when the
+ * buffer is full or the map exceeds OBP_CONTROL_MAX; end then removes the frame. *ret_start is for
+ * end. Defined in control.c.
+ */
+bool obp_map_begin(struct ob_buf *frame, size_t *ret_start);
+bool obp_map_end(struct ob_buf *frame, size_t start);
+
 static inline int obp_map_write(void *user, const char *data, size_t n)
 {
 	return ob_buf_append(user, data, n) ? 0 : -1;
