@@ -95,7 +95,7 @@ int obx_usage_error(const char *verb, const char *format, ...)
 
 /* ---- the tree of commands ---- */
 
-static int completion_main(int argc, char **argv);
+static int completions_main(int argc, char **argv);
 
 static const struct ob_operand shell_operand[] = {
 	{ .name = "SHELL",
@@ -105,7 +105,7 @@ static const struct ob_operand shell_operand[] = {
 	{ 0 },
 };
 
-static const struct ob_command completion = {
+static const struct ob_command completions = {
 	.name = "outboard completion",
 	.group = OBX_GROUP_REMOTE,
 	.summary = "print the completion script for bash, zsh or fish",
@@ -113,7 +113,7 @@ static const struct ob_command completion = {
 		 "'meson install' installs it. For one bash session: "
 		 "source <(outboard completion bash)",
 	.operands = shell_operand,
-	.main = completion_main,
+	.main = completions_main,
 };
 
 static char version[64];
@@ -128,14 +128,14 @@ static const struct ob_command outboard = {
 	.version = version,
 	.commands = (const struct ob_command *const[]){ &obx_run_command, &obx_check_command,
 		&obx_info_command, &obx_smi_command, &obx_top_command, &obx_config_command,
-		&obx_bench_command, &obx_token_command, &obx_cert_command, &completion,
+		&obx_bench_command, &obx_token_command, &obx_cert_command, &completions,
 		&obx_kzg_command, &obx_msm_command, &obx_ntt_command, &obx_rqa_command, NULL },
 };
 
-static int completion_main(int argc, char **argv)
+static int completions_main(int argc, char **argv)
 {
 	const char *shell = NULL;
-	int code = ob_options_parse(&completion, &shell, argc, argv);
+	int code = ob_options_parse(&completions, &shell, argc, argv);
 
 	if (code != OB_OPTIONS_GO)
 		return code;

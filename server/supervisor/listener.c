@@ -111,14 +111,15 @@ static enum ob_err listener_open(const struct obs_options *options, const char *
 	return OB_ERR_NONE;
 }
 
-enum ob_err obs_listener_open(struct obs_super *super, const char *text, struct ob_cause *ret_cause)
+enum ob_err obs_listener_open(struct obs_super *super, struct obs_inherited *inherited,
+	const char *text, struct ob_cause *ret_cause)
 {
 	struct obs_listener *listener = &super->listeners[super->n_listeners];
 	struct ob_cause cause;
 	enum ob_err err;
 
 	*listener = (struct obs_listener){ .fd = -1 };
-	err = listener_open(super->options, text, &super->inherited, listener, &cause);
+	err = listener_open(super->options, text, inherited, listener, &cause);
 	if (err)
 		return ob_cause_set(
 			ret_cause, err, "cannot listen on %.200s: %s", text, cause.text);

@@ -30,7 +30,6 @@
 #include "server/common/routes.h"
 #include "server/sensors/reading.h"
 #include "server/supervisor/broker.h"
-#include "server/supervisor/inherited.h"
 
 #define OBS_PENDING_MAX      1024  /* connections that are being refused; more are closed at once */
 #define OBS_START_TIMEOUT_MS 60000 /* a driver that takes longer to load counts as broken */
@@ -131,7 +130,6 @@ struct obs_super {
 	char self[4096]; /* path of this program */
 	/* for workers; auto is resolved before the first */
 	const char *driver;
-	struct obs_inherited inherited; /* those that no listener has taken yet */
 	struct obs_listener listeners[OBS_LISTEN_MAX];
 	size_t n_listeners;
 	struct obs_admit admit;
