@@ -98,7 +98,8 @@ echo '; changed' >>/etc/outboard/server.ini
 apt-get remove -y -qq outboard-server >/dev/null 2>&1
 grep -q '; changed' /etc/outboard/server.ini || fail "removing the package removes the settings"
 packages=$(dpkg-query -W -f '${Package} ${Status}\n' '*outboard*' | awk '$NF != "not-installed" { print $1 }')
+# Libraries that came with them go, too, also those that another package recommends.
 # shellcheck disable=SC2086
-apt-get purge -y -qq --autoremove $packages >"$work/apt.log" 2>&1 || { cat "$work/apt.log" >&2; fail "apt-get purge"; }
+apt-get -o APT::AutoRemove::RecommendsImportant=false -o APT::AutoRemove::SuggestsImportant=false purge -y -qq --autoremove $packages >"$work/apt.log" 2>&1 || { cat "$work/apt.log" >&2; fail "apt-get purge"; }
 expect_nothing
 ok "purged: nothing is left"
