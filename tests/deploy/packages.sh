@@ -93,6 +93,9 @@ cp "$folder/saxpy_driver" "$work/"
 outboard run --direct -- "$work/saxpy_driver" | grep -q 'all right' || fail "outboard run --direct"
 ok "a program without a server"
 
+# What a server leaves that runs for longer.
+mkdir -p /var/log/outboard
+touch /var/log/outboard/audit.log /var/cache/outboard/kept
 # The package manager knows which file a setting was changed in, and keeps it until it is purged.
 echo '; changed' >>/etc/outboard/server.ini
 apt-get remove -y -qq outboard-server >/dev/null 2>&1
@@ -102,4 +105,5 @@ packages=$(dpkg-query -W -f '${Package} ${Status}\n' '*outboard*' | awk '$NF != 
 # shellcheck disable=SC2086
 apt-get -o APT::AutoRemove::RecommendsImportant=false -o APT::AutoRemove::SuggestsImportant=false purge -y -qq --autoremove $packages >"$work/apt.log" 2>&1 || { cat "$work/apt.log" >&2; fail "apt-get purge"; }
 expect_nothing
+[ ! -e /var/log/outboard ] || fail "purging leaves the logs"
 ok "purged: nothing is left"
