@@ -167,7 +167,7 @@ static void bash_words(const struct ob_command *command, FILE *out)
 
 static void bash_print(const struct ob_command *top, FILE *out)
 {
-	fprintf(out, "# Completion of %s for bash; made by 'outboard completions bash'.\n_",
+	fprintf(out, "# Completion of %s for bash; made by 'outboard completion bash'.\n_",
 		top->name);
 	name_print(top->name, out);
 	fprintf(out,
@@ -231,22 +231,32 @@ static void zsh_value(const struct ob_option *o, FILE *out)
 	}
 }
 
+static void zsh_option(const struct ob_option *o, const char *name, FILE *out)
+{
+	fprintf(out, " \\\n\t\t\t'%s[", name);
+	zsh_text(o->help, out);
+	fputc(']', out);
+	if (o->arg)
+		zsh_value(o, out);
+	fputc('\'', out);
+}
+
 static void zsh_words(const struct ob_command *command, FILE *out)
 {
+	char name[OB_HELP_TEXT];
 	bool below = command->commands || *operand_words(command);
 
 	fprintf(out, "\t('%s')\n\t\t_arguments", command->name);
 	for (const struct ob_option *o = command->options; o && o->name; o++) {
 		if (!shown(o))
 			continue;
-		fprintf(out, " \\\n\t\t\t'--%s[", o->name);
-		zsh_text(o->help, out);
-		fputc(']', out);
-		if (o->arg)
-			zsh_value(o, out);
-		fputc('\'', out);
+		snprintf(name, sizeof name, "--%s", o->name);
+		zsh_option(o, name, out);
+		snprintf(name, sizeof name, "-%c", o->letter);
+		if (o->letter)
+			zsh_option(o, name, out);
 	}
-	fputs(" \\\n\t\t\t'--help[print the usage]'", out);
+	fputs(" \\\n\t\t\t'--help[print the usage]' \\\n\t\t\t'-h[print the usage]'", out);
 	if (command->version)
 		fputs(" \\\n\t\t\t'--version[print the version]'", out);
 	if (below) {
@@ -262,7 +272,7 @@ static void zsh_print(const struct ob_command *top, FILE *out)
 {
 	fprintf(out,
 		"#compdef %s\n"
-		"# Completion of %s for zsh; made by 'outboard completions zsh'.\n_",
+		"# Completion of %s for zsh; made by 'outboard completion zsh'.\n_",
 		top->name, top->name);
 	name_print(top->name, out);
 	fprintf(out,
@@ -355,7 +365,7 @@ static void fish_words(const struct ob_command *command, FILE *out)
 static void fish_print(const struct ob_command *top, FILE *out)
 {
 	fprintf(out,
-		"# Completion of %s for fish; made by 'outboard completions fish'.\nfunction __",
+		"# Completion of %s for fish; made by 'outboard completion fish'.\nfunction __",
 		top->name);
 	name_print(top->name, out);
 	fprintf(out,

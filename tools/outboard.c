@@ -74,7 +74,8 @@ bool obx_find_file(const char *name, char *ret_path, size_t size)
 	own_folder(self);
 	fprintf(stderr,
 		"outboard: %s is neither in %s/../lib/outboard nor in a build tree around it; "
-		"install Outboard or build it with 'ninja'\n",
+		"install Outboard (the software device comes with the server) or build it with "
+		"'ninja'\n",
 		name, self);
 	return false;
 }
@@ -105,12 +106,12 @@ static const struct ob_operand shell_operand[] = {
 };
 
 static const struct ob_command completions = {
-	.name = "outboard completions",
+	.name = "outboard completion",
 	.group = OBX_GROUP_REMOTE,
 	.summary = "print the completion script for bash, zsh or fish",
 	.about = "Prints a script that completes the verbs and options of 'outboard'. "
 		 "'meson install' installs it. For one bash session: "
-		 "source <(outboard completions bash)",
+		 "source <(outboard completion bash)",
 	.operands = shell_operand,
 	.main = completions_main,
 };

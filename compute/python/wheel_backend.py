@@ -9,7 +9,7 @@ for pip (PEP 517): `pip wheel --config-settings library=LIBRARY compute/python`.
 
 The wheel has the modules, `_abi.py` made from outboard.h, and the library. Its tag names
 any Python 3, Linux and the processor architecture of the library. The same inputs give the same
-file, byte for byte.
+file, byte for byte. tools/dev/make-wheel uses its functions for the wheel of the client.
 """
 from __future__ import annotations
 
@@ -65,6 +65,12 @@ def hashed(data: bytes) -> str:
     return 'sha256=' + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()
 
 
+def record(files: dict[str, bytes], info: str) -> bytes:
+    """The file RECORD of a wheel with these files."""
+    lines = [f'{name},{hashed(data)},{len(data)}\n' for name, data in files.items()]
+    return ''.join([*lines, f'{info}/RECORD,,\n']).encode()
+
+
 def contents(library: pathlib.Path, tag: str) -> dict[str, bytes]:
     """The contents of each file in the wheel, by name."""
     project = tomllib.loads((HERE / 'pyproject.toml').read_text(encoding='utf-8'))['project']
@@ -79,8 +85,7 @@ def contents(library: pathlib.Path, tag: str) -> dict[str, bytes]:
     files[f'{info}/METADATA'] = metadata(project, readme).encode()
     files[f'{info}/LICENSE'] = (ROOT / 'LICENSE').read_bytes()
     files[f'{info}/WHEEL'] = f'Wheel-Version: 1.0\nGenerator: outboard\nRoot-Is-Purelib: false\nTag: {tag}\n'.encode()
-    record = [f'{name},{hashed(data)},{len(data)}\n' for name, data in files.items()]
-    files[f'{info}/RECORD'] = ''.join([*record, f'{info}/RECORD,,\n']).encode()
+    files[f'{info}/RECORD'] = record(files, info)
     return files
 
 
@@ -90,16 +95,21 @@ def name_of(library: pathlib.Path) -> tuple[str, str]:
     return f'outboard_compute-{version()}-{tag}.whl', tag
 
 
-def write(library: pathlib.Path, wheel: pathlib.Path) -> None:
-    """Writes the wheel under another name and renames it, so that it is complete or absent."""
+def pack(wheel: pathlib.Path, files: dict[str, bytes]) -> None:
+    """Writes the wheel under another name and renames it, so that it is complete or absent. ELF
+    files become executable."""
     part = wheel.with_name(wheel.name + '.part')
     with zipfile.ZipFile(part, 'w', zipfile.ZIP_DEFLATED) as archive:
-        for name, data in contents(library, name_of(library)[1]).items():
+        for name, data in files.items():
             entry = zipfile.ZipInfo(name, EPOCH)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (LIBRARY_MODE if '.so' in name else FILE_MODE) << 16
+            entry.external_attr = (LIBRARY_MODE if data[:4] == b'\x7fELF' else FILE_MODE) << 16
             archive.writestr(entry, data)
     part.replace(wheel)
+
+
+def write(library: pathlib.Path, wheel: pathlib.Path) -> None:
+    pack(wheel, contents(library, name_of(library)[1]))
 
 
 # ---- the hooks of PEP 517 ----

@@ -56,13 +56,34 @@ static const char *exposed(const struct obs_options *options, int fd, bool secur
 	return NULL;
 }
 
-/* Opens listener->fd. OB_ERR_ARGUMENT, _URL, _CONNECT. */
+static enum ob_err own_open(
+	const struct obt_url *url, struct obs_listener *listener, struct ob_cause *ret_cause)
+{
+	enum ob_err err = OB_ERR_NONE;
+
+	/* Processes of a killed server end a moment after it, and hold its sockets until then. */
+	for (int i = 0; i <= RETRIES; i++) {
+		err = obt_listen(url, BACKLOG, &listener->fd, listener->url, sizeof listener->url,
+			ret_cause);
+		if (!err || ret_cause->system != EADDRINUSE)
+			break;
+		usleep(RETRY_US);
+	}
+	if (!err)
+		return OB_ERR_NONE;
+	return ob_cause_set(ret_cause, err, "%s",
+		ret_cause->system == EADDRINUSE ? "it is in use; another server listens there"
+						: strerror(ret_cause->system));
+}
+
+/* Opens listener->fd, or takes it from `inherited`. OB_ERR_ARGUMENT, _URL, _CONNECT. */
 static enum ob_err listener_open(const struct obs_options *options, const char *text,
-	struct obs_listener *listener, struct ob_cause *ret_cause)
+	struct obs_inherited *inherited, struct obs_listener *listener, struct ob_cause *ret_cause)
 {
 	const char *wrong;
 	struct obt_url url;
 	struct stat st;
+	bool taken;
 	enum ob_err err = obt_url_parse(text, &url, ret_cause);
 
 	if (err)
@@ -72,39 +93,35 @@ static enum ob_err listener_open(const struct obs_options *options, const char *
 		return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
 			"TLS needs a certificate: --tls-cert and --tls-key ('outboard cert' makes "
 			"them)");
-	/* Processes of a killed server end a moment after it, and hold its sockets until then. */
-	for (int i = 0; i <= RETRIES; i++) {
-		err = obt_listen(&url, BACKLOG, &listener->fd, listener->url, sizeof listener->url,
-			ret_cause);
-		if (!err || ret_cause->system != EADDRINUSE)
-			break;
-		usleep(RETRY_US);
-	}
+	taken = obs_inherited_find(inherited, &url, &listener->fd);
+	if (taken)
+		snprintf(listener->url, sizeof listener->url, "%s", text);
+	else
+		err = own_open(&url, listener, ret_cause);
 	if (err)
-		return ob_cause_set(ret_cause, err, "%s",
-			ret_cause->system == EADDRINUSE
-				? "it is in use; another server listens there"
-				: strerror(ret_cause->system));
+		return err;
 	wrong = exposed(options, listener->fd, listener->secure);
 	if (wrong) {
 		close(listener->fd);
 		return ob_cause_set(ret_cause, OB_ERR_ARGUMENT, "%s", wrong);
 	}
-	if (url.scheme == OBT_UNIX && lstat(url.path, &st) == 0) {
+	/* The service manager removes the file of its own socket. */
+	if (!taken && url.scheme == OBT_UNIX && lstat(url.path, &st) == 0) {
 		snprintf(listener->unix_path, sizeof listener->unix_path, "%s", url.path);
 		listener->unix_inode = st.st_ino;
 	}
 	return OB_ERR_NONE;
 }
 
-enum ob_err obs_listener_open(struct obs_super *super, const char *text, struct ob_cause *ret_cause)
+enum ob_err obs_listener_open(struct obs_super *super, struct obs_inherited *inherited,
+	const char *text, struct ob_cause *ret_cause)
 {
 	struct obs_listener *listener = &super->listeners[super->n_listeners];
 	struct ob_cause cause;
 	enum ob_err err;
 
 	*listener = (struct obs_listener){ .fd = -1 };
-	err = listener_open(super->options, text, listener, &cause);
+	err = listener_open(super->options, text, inherited, listener, &cause);
 	if (err)
 		return ob_cause_set(
 			ret_cause, err, "cannot listen on %.200s: %s", text, cause.text);

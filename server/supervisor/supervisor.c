@@ -260,13 +260,16 @@ static bool files_check(const struct obs_options *options)
 	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static enum ob_err addresses_open(struct obs_super *super, struct ob_cause *ret_cause)
+static enum ob_err addresses_open(
+	struct obs_super *super, struct obs_inherited *inherited, struct ob_cause *ret_cause)
 {
 	const struct obs_options *options = super->options;
 	enum ob_err err = OB_ERR_NONE;
 
 	for (size_t i = 0; i < options->listen.n && !err; i++)
-		err = obs_listener_open(super, options->listen.list[i], ret_cause);
+		err = obs_listener_open(super, inherited, options->listen.list[i], ret_cause);
+	if (!err)
+		err = obs_inherited_end(inherited, ret_cause);
 	if (!err && options->metrics)
 		err = obs_metrics_open(super, options->metrics, ret_cause);
 	return err;
@@ -275,11 +278,16 @@ static enum ob_err addresses_open(struct obs_super *super, struct ob_cause *ret_
 static int super_start(struct obs_super *super)
 {
 	ssize_t n = readlink("/proc/self/exe", super->self, sizeof super->self - 1);
+	struct obs_inherited inherited;
 	struct ob_cause cause;
 
 	if (n <= 0) {
 		fprintf(stderr,
 			"outboard-server: cannot find its own program file: is /proc mounted?\n");
+		return 1;
+	}
+	if (obs_inherited_take(&inherited, &cause)) {
+		complain(&cause);
 		return 1;
 	}
 	super->since_ns = ob_clock_ns();
@@ -306,7 +314,7 @@ static int super_start(struct obs_super *super)
 		ob_opt_on(OB_OPT_CACHE) ? super->options->upload_cache : 0,
 		super->options->sandbox.uid);
 	obs_cache_sweep(&super->cache);
-	if (driver_choose(super, &cause) || addresses_open(super, &cause)) {
+	if (driver_choose(super, &cause) || addresses_open(super, &inherited, &cause)) {
 		complain(&cause);
 		return 1;
 	}

@@ -6,6 +6,7 @@
 
 bash runs its completions. zsh, fish, man and mandoc check their files where they are installed.
 """
+import os
 import pathlib
 import re
 import shutil
@@ -63,6 +64,27 @@ def bash_completes(folder):
         check(f'bash completes {" ".join(words)}', offered <= got and not got & absent, got)
 
 
+def fish_completes(folder):
+    for words, offered, absent in COMPLETED:
+        line = ' '.join(words)
+        script = f"source {folder}/{words[0]}.fish; complete -C '{line}'"
+        done = subprocess.run(['fish', '--no-config', '-c', script], capture_output=True, text=True, timeout=60, check=False,
+                              env={**os.environ, 'HOME': str(folder), 'XDG_CONFIG_HOME': str(folder)})
+        got = {row.split('\t')[0] for row in done.stdout.splitlines()}
+        check(f'fish completes {line}', offered <= got and not got & absent, got or done.stderr)
+
+
+def zsh_completes(folder):
+    """The script passes what may come next to _arguments, which chooses by the word's beginning."""
+    for words, offered, absent in COMPLETED:
+        script = '_arguments() { print -rl -- "$@" }; file=$1; shift; words=("$@"); CURRENT=$#; source $file'
+        got = printed('zsh', '-f', '-c', script, 'zsh', folder / f'{words[0]}.zsh', *words)
+        told = set(re.findall(r'^(--[\w-]+)\[', got, re.MULTILINE)) | {w for list_ in re.findall(r':\(([^)]*)\)$', got, re.MULTILINE) for w in list_.split()}
+        told = {word for word in told if word.startswith(words[-1])}
+        value = words[-2].startswith('--')  # _arguments offers the value of an option and nothing else
+        check(f'zsh completes {" ".join(words)}', offered <= told and (value or not told & absent), got)
+
+
 def lint(folder):
     """Checks the files with each installed checker. Returns the names of these checkers."""
     used = []
@@ -108,6 +130,10 @@ def main():
                     check(f'zsh has {command} --{option}', f"'--{option}[" in scripts['zsh'].split(f"('{command}')\n")[-1].split(';;')[0])
                     check(f'fish has {command} --{option}', re.search(rf'= "{re.escape(command)}".* -l {option} ', scripts['fish']))
         bash_completes(folder)
+        if shutil.which('fish'):
+            fish_completes(folder)
+        if shutil.which('zsh'):
+            zsh_completes(folder)
         used = lint(folder)
     check('options were compared', options > 80, options)
     print(f'{options} options, checked by {", ".join(used)}; {len(FAULTS)} faults')
