@@ -296,9 +296,6 @@ void obc_log_forget(void)
 	obt_stream_forget(&log->stream);
 	obc_ring_fini(&log->ring);
 	memset((void *)log, 0, sizeof *log);
-	memset(obc_log_counts, 0, sizeof obc_log_counts);
-	memset((void *)obc_log_trip_counts, 0, sizeof obc_log_trip_counts);
-	memset((void *)obc_log_trip_time, 0, sizeof obc_log_trip_time);
 	log_lanes_forget();
 	log_later_forget();
 }

@@ -25,6 +25,7 @@
 #include "client-shim/session/log.h"
 #include "client-shim/session/resume.h"
 #include "client-shim/session/ring.h"
+#include "client-shim/session/server.h"
 #include "client-shim/session/stripe.h"
 #include "client-shim/session/request.h"
 #include "loadbalancer/ask.h"
@@ -48,7 +49,7 @@
 
 static const uint64_t range_places[] = { OBC_RANGE_PLACES };
 
-static struct session {
+struct session_state {
 	bool started;
 	struct obt_url url;
 	char url_text[OBT_URL_MAX + 1];
@@ -57,7 +58,10 @@ static struct session {
 	struct ob_cause cause; /* of the last attempt to start */
 	unsigned codec_request;
 	_Atomic bool stopping;
-} session;
+};
+
+static OBC_PER_SERVER struct session_state session_first;
+#define session OBC_HERE(session_first)
 
 bool obc_session_started(void)
 {
@@ -112,8 +116,8 @@ static bool range_reserve(uint64_t place, uint64_t size, struct obp_range *ret)
 static void ranges_propose(struct obp_hello *hello)
 {
 	for (size_t i = 0; i < RANGE_PLACES; i++)
-		if (range_reserve(
-			    range_places[i], OBC_RANGE_BYTES, &hello->ranges[hello->n_ranges]))
+		if (range_reserve(range_places[i] + obc_server_number() * OBC_RANGE_BYTES,
+			    OBC_RANGE_BYTES, &hello->ranges[hello->n_ranges]))
 			hello->n_ranges++;
 	if (range_reserve(0, RANGE_SMALL_BYTES, &hello->ranges[hello->n_ranges]))
 		hello->n_ranges++;
@@ -242,7 +246,7 @@ static enum ob_err url_find(const char *list)
 		return err;
 	}
 	if (text != session.url_text)
-		strncpy(session.url_text, text, sizeof session.url_text - 1);
+		snprintf(session.url_text, sizeof session.url_text, "%s", text);
 	return OB_ERR_NONE;
 }
 
@@ -314,10 +318,9 @@ static bool next_best(char *list, enum ob_err err)
 	return true;
 }
 
-static enum ob_err server_find(struct obt_stream *stream)
+static enum ob_err server_find(const char *servers, struct obt_stream *stream)
 {
-	const char *text = getenv("OUTBOARD_SERVER");
-	OB_CLEANUP(ob_freep) char *list = strdup(text && *text ? text : OBC_DEFAULT_SERVER);
+	OB_CLEANUP(ob_freep) char *list = strdup(servers);
 	enum ob_err err;
 
 	if (!list)
@@ -331,7 +334,7 @@ static enum ob_err server_find(struct obt_stream *stream)
 	return err;
 }
 
-enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
+enum ob_err obc_session_start(const char *servers, const struct obp_welcome **ret_welcome)
 {
 	struct obt_stream stream = { .fd = -1 };
 	uint64_t began = ob_clock_ns();
@@ -344,7 +347,7 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 	session.grace_ns = ob_opt_on(OB_OPT_RESUME)
 		? seconds_from_env("OUTBOARD_GRACE", 0, OBP_GRACE_DEFAULT_S)
 		: 0;
-	err = server_find(&stream);
+	err = server_find(servers, &stream);
 	if (err)
 		return err;
 	resume_settle();
@@ -363,6 +366,8 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 	}
 	obc_log_note_trip(ob_clock_ns() - began);
 	session.started = true;
+	if (obc_servers_count() > 1)
+		obc_server_set_name(session.url_text);
 	if (!obc_control_start(&session.url, session.timeout_ns, session.dead_ns)) {
 		obc_log_fail(OB_ERR_NO_MEMORY);
 		return OB_ERR_NO_MEMORY;

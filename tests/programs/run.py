@@ -7,7 +7,8 @@ direct: the program loads the software device as its libcuda.so.1. same: the pro
 programs.list says so run direct, over tcp, and over tcp with optimisations off by which errors
 could come later; each call must return the same code each time. tcp, unix, tls, shm: one server
 is started, and each program runs under `outboard run`; striped and striped-tls: likewise, with
-every copy of 1 KiB or more over three stripes. With --server URL no server is started: the
+every copy of 1 KiB or more over three stripes. two: two servers are used together, by a Unix socket
+and over tcp; two-second: likewise, and the program sees the device of the second one alone. With --server URL no server is started: the
 programs run on the one that is named. With --mode native the programs run on whatever
 libcuda.so.1 the machine has. --driver: another one for native, or the server's.
 """
@@ -136,7 +137,7 @@ class Place:
 
     def __init__(self, build, mode, url=None, driver=None):
         self.build, self.mode = build, mode
-        self.server = self.directory = None
+        self.servers, self.server, self.directory = [], None, None
         self.environment = dict(os.environ, LC_ALL="C")
         self.environment.setdefault("OUTBOARD_TIMEOUT", "60")  # seconds; long enough for a loaded machine
         self.search(os.path.join(build, "lib"))  # exists in a bundle only: its libraries
@@ -154,9 +155,13 @@ class Place:
             self.search(self.directory.name)
             return
         if not url:
-            self.server = Server(build, mode, driver=driver or "soft")
-            url = self.server.url
-            self.environment.update(self.server.environment)
+            for transport in ("unix", "tcp") if mode.startswith("two") else (mode,):
+                self.servers.append(Server(build, transport, driver=driver or "soft"))
+                self.environment.update(self.servers[-1].environment)
+            self.server = self.servers[0]
+            url = "+".join(server.url for server in self.servers)
+        if mode == "two-second":
+            self.environment["CUDA_VISIBLE_DEVICES"] = "1"
         self.prefix = [os.path.join(build, "tools", "outboard"), "run", "--server", url, "--"]
 
     def search(self, folder):
@@ -177,8 +182,8 @@ class Place:
         return subprocess.Popen(self.command(*command), env=self.environment, start_new_session=True, **options)
 
     def close(self):
-        if self.server:
-            self.server.stop()
+        for server in self.servers:
+            server.stop()
         if self.directory:
             self.directory.cleanup()
 
@@ -293,7 +298,7 @@ def check(place, program, timeout, record):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", required=True, help="the meson build directory")
-    parser.add_argument("--mode", default="direct", choices=["direct", "same", "tcp", "unix", "tls", "shm", "striped", "striped-tls", "native"])
+    parser.add_argument("--mode", default="direct", choices=["direct", "same", "tcp", "unix", "tls", "shm", "striped", "striped-tls", "two", "two-second", "native"])
     parser.add_argument("--driver", help="native: this libcuda.so.1; else what the server stands on: soft (default), auto or a path")
     parser.add_argument("--codec", help="pack every copy with this codec (OUTBOARD_CODEC)")
     parser.add_argument("--no-vmm", action="store_true", help="the server's driver refuses virtual memory management")

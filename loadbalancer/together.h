@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * obl_together: a value of OUTBOARD_SERVER as the servers that a program uses together. A `+`
+ * directly before a scheme separates them; each of them is one address or a list with commas, of
+ * which one is chosen (loadbalancer/ask.h): "tcp://a,tcp://b+unix:/c" is one of a and b, and c. No
+ * state; any thread.
+ */
+#ifndef OBL_TOGETHER_H
+#define OBL_TOGETHER_H
+
+#include <stdint.h>
+
+#include "base/cause.h"
+
+#define OBL_TOGETHER_MAX 8u /* servers used together */
+
+struct obl_together {
+	char *text; /* owned: the lists, each ended by '\0' */
+	const char *list[OBL_TOGETHER_MAX];
+	uint32_t n; /* at least 1 */
+};
+
+/*
+ * Splits `text` and checks every address. OB_ERR_URL: an address is wrong, there are too many
+ * servers, or one list is there twice; *ret_cause says so. OB_ERR_NO_MEMORY. On success call
+ * obl_together_fini.
+ */
+enum ob_err obl_together_parse(
+	const char *text, struct obl_together *ret, struct ob_cause *ret_cause);
+void obl_together_fini(struct obl_together *together);
+
+#endif
