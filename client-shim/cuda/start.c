@@ -234,7 +234,7 @@ static CUresult servers_start(
 		OBC_AT_SERVER(i);
 		result = server_start(together->list[i], ret_devices, &count);
 		if (result == CUDA_SUCCESS && server_again())
-			result = CUDA_ERROR_INVALID_VALUE;
+			result = ob_err_to_cuda(OB_ERR_URL);
 	}
 	*ret_count = count;
 	return result;
@@ -291,6 +291,7 @@ void obc_stop(void)
 		OBC_AT_SERVER(i);
 		server_stop();
 	}
+	obc_stats_print_together();
 }
 
 void obc_forked(void)

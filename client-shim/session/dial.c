@@ -184,8 +184,9 @@ enum ob_err obc_dial_run(struct obc_dial *dial, struct obt_stream *ret, uint64_t
 		uint64_t now = ob_clock_ns();
 
 		if (now >= end) {
-			ob_error("the connection to the server broke and could not be restored "
-				 "within %u s (OUTBOARD_GRACE): %s",
+			ob_error("the connection to %s broke and could not be restored within %u s "
+				 "(OUTBOARD_GRACE): %s",
+				*obc_server_name() ? obc_server_name() : "the server",
 				(unsigned)(terms.grace_ns / OB_SECOND), ob_err_text(err));
 			return err == OB_ERR_NONE || err == OB_ERR_CONNECT ||
 					err == OB_ERR_RESOLVE || err == OB_ERR_LIMIT

@@ -11,6 +11,7 @@
 #include "base/opt.h"
 #include "client-shim/session/futex.h"
 #include "client-shim/session/log_inside.h"
+#include "client-shim/session/server.h"
 #include "client-shim/session/timeline.h"
 #include "transport/path.h"
 #include "transport/shm.h"
@@ -78,6 +79,7 @@ bool obc_log_waiting(void)
 
 void log_fail_because(enum ob_err err, const char *why)
 {
+	const char *server = obc_server_name();
 	struct log *log = &obc_log_state;
 	int none = OB_ERR_NONE;
 
@@ -89,7 +91,7 @@ void log_fail_because(enum ob_err err, const char *why)
 	if (obc_log_ending())
 		ob_debug("the session ended before the goodbye was answered: %s", why);
 	else
-		ob_error("the session is lost: %s", why);
+		ob_error("the session%s%s is lost: %s", *server ? " with " : "", server, why);
 	if (!log_down()) /* else no thread reads, and the resuming thread owns the descriptor */
 		/* wakes a reader that is blocked on the socket */
 		obt_stream_shutdown(&log->stream);

@@ -151,7 +151,8 @@ static void *resume_main(void *unused)
 		stats.down_ns += took;
 		stats.longest_down_ns = ob_max(stats.longest_down_ns, took);
 		log_unlock(&log->wait_lock);
-		ob_info("the connection to the server was restored after %llu ms",
+		ob_info("the connection to %s was restored after %llu ms",
+			*obc_server_name() ? obc_server_name() : "the server",
 			(unsigned long long)(took / OB_MS));
 		atomic_store(&log->down, 0);
 	}

@@ -47,7 +47,9 @@
 #define SECONDS_MAX       86400u
 #define BYE_NS            (2 * OB_SECOND)
 
-static const uint64_t range_places[] = { OBC_RANGE_PLACES };
+static const struct obp_range range_places[] = { OBC_RANGE_PLACES };
+/* Of server 1; each further server proposes places that are one size higher. */
+static const struct obp_range further_places[] = { OBC_RANGE_FURTHER };
 
 struct session_state {
 	bool started;
@@ -108,17 +110,24 @@ static bool range_reserve(uint64_t place, uint64_t size, struct obp_range *ret)
 
 #ifdef __SANITIZE_THREAD__
 /* the sanitizer uses these addresses; newer versions of it end a process that maps them */
-#define RANGE_PLACES 0u
+#define RANGES_FIXED false
 #else
-#define RANGE_PLACES ob_count(range_places)
+#define RANGES_FIXED true
 #endif
 
 static void ranges_propose(struct obp_hello *hello)
 {
-	for (size_t i = 0; i < RANGE_PLACES; i++)
-		if (range_reserve(range_places[i] + obc_server_number() * OBC_RANGE_BYTES,
-			    OBC_RANGE_BYTES, &hello->ranges[hello->n_ranges]))
+	uint32_t server = obc_server_number();
+	const struct obp_range *places = server ? further_places : range_places;
+	size_t n = server ? ob_count(further_places) : ob_count(range_places);
+
+	for (size_t i = 0; RANGES_FIXED && i < n; i++) {
+		uint64_t above = server ? (server - 1) * places[i].size : 0;
+
+		if (range_reserve(places[i].base + above, places[i].size,
+			    &hello->ranges[hello->n_ranges]))
 			hello->n_ranges++;
+	}
 	if (range_reserve(0, RANGE_SMALL_BYTES, &hello->ranges[hello->n_ranges]))
 		hello->n_ranges++;
 }

@@ -21,12 +21,25 @@
 
 #define OBC_DEFAULT_SERVER "tcp://127.0.0.1:14800"
 /*
- * The base addresses proposed for the session's range, best first, and the size of the range in
- * bytes, which holds the memory of every device several times. Server n of several proposes the
- * places n sizes higher.
+ * The ranges proposed for the session's addresses, base and bytes, best first. They hold the memory
+ * of every device several times.
  */
-#define OBC_RANGE_PLACES   0x200000000000ull, 0x300000000000ull, 0x100000000000ull
 #define OBC_RANGE_BYTES    (1ull << 40)
+#define OBC_RANGE_PLACES                                                                \
+	{ 0x200000000000ull, OBC_RANGE_BYTES }, { 0x300000000000ull, OBC_RANGE_BYTES }, \
+	{                                                                               \
+		0x100000000000ull, OBC_RANGE_BYTES                                      \
+	}
+/*
+ * The same for the second of several servers. A software device has addresses for reservations
+ * below 0x220000000000 only: there, the second server and those after it share what the first one
+ * leaves.
+ */
+#define OBC_RANGE_FURTHER                                                               \
+	{ 0x300000000000ull, OBC_RANGE_BYTES }, { 0x100000000000ull, OBC_RANGE_BYTES }, \
+	{                                                                               \
+		0x210000000000ull, OBC_RANGE_BYTES / 8                                  \
+	}
 
 /*
  * Connects to one of `servers`, a list with commas, and sends the hello. On success *ret_welcome points to data of the session, valid until

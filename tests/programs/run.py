@@ -40,6 +40,7 @@ class Program:
         self.soft = "soft" in checks.split()
         self.differs = "differs" in checks.split()
         self.unstriped = "unstriped" in checks.split()
+        self.one = "one" in checks.split()
         self.maps = "maps" in checks.split()
         self.exit = int((re.search(r"exit=(\d+)", checks) or [0, 0])[1])
         self.stderr = (re.search(r"stderr=(.*)", checks) or [None, None])[1]
@@ -319,6 +320,7 @@ def main():
         programs = [p for p in programs if p.binary in exact or p.name in set(arguments.names) - exact]
     programs = [p for p in programs if not (p.soft and arguments.mode == "native") and (p.same or arguments.mode != "same")
                 and not (p.unstriped and arguments.mode.startswith("striped"))
+                and not (p.one and arguments.mode == "two")
                 and not (p.maps and (arguments.no_vmm or os.environ.get("OUTBOARD_SOFT_MEMCHECK") == "1"))]
     if not programs:
         parser.error("name a program, or give --all")
