@@ -20,10 +20,18 @@
 #include "client-shim/cuda/device.h"
 #include "client-shim/cuda/route.h"
 #include "client-shim/cuda/stream.h"
+#include "client-shim/session/log.h"
 #include "front/array.h"
 #include "front/stream.h"
 
-#define PART_BYTES (2u << 20) /* of the way through this process */
+/*
+ * Bytes of a part. Small, so that the first one arrives soon; large enough that its round trip is a
+ * small part of the time that its bytes take at PART_RATE (bytes/ns). At most half of the default
+ * ring of the second server's log, so that a part seldom waits for room there.
+ */
+#define PART_LEAST (256u << 10)
+#define PART_MOST  (4u << 20)
+#define PART_RATE  1u
 
 static uint32_t server_of(const struct obf_ctx *ctx)
 {
@@ -88,9 +96,10 @@ CUresult obc_route_read(
 struct passage {
 	struct obf_stream *from, *to; /* legacy streams of the two contexts */
 	uint8_t *bytes;
+	size_t part; /* its size */
 };
 
-/* `rows` rows of `width` bytes: at most PART_BYTES. */
+/* `rows` rows of `width` bytes, which are at most a part. */
 static CUresult part_pass(const struct passage *p, const struct obf_copy *c, uint64_t src,
 	uint64_t dst, size_t width, size_t rows)
 {
@@ -126,15 +135,14 @@ static CUresult part_pass(const struct passage *p, const struct obf_copy *c, uin
 static CUresult slice_pass(
 	const struct passage *p, const struct obf_copy *c, uint64_t src, uint64_t dst)
 {
-	size_t rows = ob_max(PART_BYTES / c->width, (size_t)1), n;
+	size_t rows = ob_max(p->part / c->width, (size_t)1), n;
 	CUresult result = CUDA_SUCCESS;
 
 	for (size_t row = 0; row < c->height && result == CUDA_SUCCESS; row += n) {
 		n = ob_min(rows, c->height - row);
-		for (size_t at = 0; at < c->width && result == CUDA_SUCCESS; at += PART_BYTES)
+		for (size_t at = 0; at < c->width && result == CUDA_SUCCESS; at += p->part)
 			result = part_pass(p, c, src + row * c->src_pitch + at,
-				dst + row * c->dst_pitch + at,
-				ob_min(c->width - at, (size_t)PART_BYTES), n);
+				dst + row * c->dst_pitch + at, ob_min(c->width - at, p->part), n);
 	}
 	return result;
 }
@@ -147,6 +155,15 @@ static bool is_one_row(const struct obf_copy *c)
 				c->dst_slice == c->width * c->height));
 }
 
+static size_t part_size(const struct passage *p)
+{
+	uint64_t wanted;
+
+	OBC_VISIT(p->from->ctx);
+	wanted = obc_log_trip_least() * PART_RATE;
+	return ob_min(ob_max(wanted, (uint64_t)PART_LEAST), (uint64_t)PART_MOST);
+}
+
 static CUresult pass(struct passage *p, const struct obf_copy *copy)
 {
 	struct obf_copy c = *copy;
@@ -155,8 +172,8 @@ static CUresult pass(struct passage *p, const struct obf_copy *copy)
 
 	if (is_one_row(&c))
 		c = obf_copy_row(c.dst, c.src, c.width * c.height * c.depth);
-	bytes = malloc(
-		c.width < PART_BYTES ? ob_min(c.width * c.height, (size_t)PART_BYTES) : PART_BYTES);
+	p->part = part_size(p);
+	bytes = malloc(c.width < p->part ? ob_min(c.width * c.height, p->part) : p->part);
 	if (!bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	p->bytes = bytes;

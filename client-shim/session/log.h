@@ -165,6 +165,7 @@ enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsig
 /* The link's rate as measured in this session, bytes/s; 0: too little was sent. Any thread. */
 uint64_t obc_log_rate_learned(void);
 /* Counts a round trip made outside the log (the hello). */
+uint64_t obc_log_trip_least(void); /* ns: a short round trip; 0: none was measured */
 void obc_log_note_trip(uint64_t ns);
 /*
  * Sends everything that is committed. The session makes the bye call before this. Afterwards no

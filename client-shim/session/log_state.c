@@ -164,6 +164,11 @@ void obc_log_note_trip(uint64_t ns)
 	atomic_fetch_add(&obc_log_state.wait_ns, ns);
 }
 
+uint64_t obc_log_trip_least(void)
+{
+	return atomic_load_explicit(&obc_log_state.trip_least, memory_order_relaxed);
+}
+
 void obc_log_stats(struct obc_log_stats *ret)
 {
 	struct log *log = &obc_log_state;

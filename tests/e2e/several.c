@@ -4,15 +4,17 @@
  * A program that uses the devices of several servers, of which the first and the last are of
  * different ones. several.py starts it.
  *
- *     several list | copies | order | threads | refused | lost
+ *     several list | copies | order | threads | refused | lost | speed
  *
- * list prints a line for each device. lost waits for a line on stdin between its steps. The others
- * print what is wrong. The exit code is 0 if all is right.
+ * list prints a line for each device. lost waits for a line on stdin between its steps. speed
+ * measures copies between the servers beside copies by hand; no test uses it. The others print what
+ * is wrong. The exit code is 0 if all is right.
  */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/check.h"
 #include "tests/e2e/calls.h"
@@ -660,6 +662,51 @@ static void lost(void)
 	told("gone");
 }
 
+/* ---- speed ---- */
+
+static double seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void by_hand(unsigned from, size_t size)
+{
+	current(from);
+	NEED(cuMemcpyDtoH_v2(back, sides[from].memory, size));
+	current(!from);
+	NEED(cuMemcpyHtoD_v2(sides[!from].memory, back, size));
+	NEED(cuCtxSynchronize());
+}
+
+static void by_peer(unsigned from, size_t size)
+{
+	NEED(cuMemcpyPeer(sides[!from].memory, sides[!from].context, sides[from].memory,
+		sides[from].context, size));
+}
+
+/* The two ways in turn; the shortest time of each. */
+static void speed(void)
+{
+	static const size_t sizes[] = { 4096, 256u << 10, 2u << 20, LARGE };
+
+	refill(0);
+	for (size_t i = 0; i < ob_count(sizes); i++) {
+		double least[2] = { 1e9, 1e9 };
+
+		for (unsigned round = 0; round < 32; round++) {
+			double began = seconds();
+
+			(round % 2 ? by_peer : by_hand)(0, sizes[i]);
+			least[round % 2] = ob_min(least[round % 2], seconds() - began);
+		}
+		printf("%8zu bytes: by hand %8.3f ms, cuMemcpyPeer %8.3f ms, ratio %.2f\n",
+			sizes[i], least[0] * 1e3, least[1] * 1e3, least[1] / least[0]);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -667,8 +714,8 @@ int main(int argc, char **argv)
 		void (*run)(void);
 		bool sides;
 	} modes[] = { { "list", list, false }, { "copies", copies, true }, { "order", order, true },
-		{ "threads", threads, true }, { "refused", refused, true },
-		{ "lost", lost, true } };
+		{ "threads", threads, true }, { "refused", refused, true }, { "lost", lost, true },
+		{ "speed", speed, true } };
 
 	if (argc != 2)
 		return 2;
