@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "loadbalancer/ask.h"
 
 static bool scheme_at(const char *text)
 {
@@ -78,6 +77,43 @@ enum ob_err obl_together_parse(
 		free(made.text);
 	else
 		*ret = made;
+	return err;
+}
+
+bool obl_together_several(const char *text)
+{
+	for (const char *at = text; *at; at++)
+		if (*at == '+' && scheme_at(at + 1))
+			return true;
+	return false;
+}
+
+enum ob_err obl_together_addresses(
+	const char *text, struct obl_answer *ret, uint32_t *ret_n, struct ob_cause *ret_cause)
+{
+	struct obl_together together;
+	enum ob_err err = obl_together_parse(text, &together, ret_cause);
+	struct obl_answer *answers;
+	uint32_t n, all = 0;
+
+	if (err)
+		return err;
+	answers = calloc(OBL_LIST_MAX, sizeof *answers);
+	if (!answers)
+		err = ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "out of memory");
+	for (uint32_t i = 0; !err && i < together.n; i++) {
+		err = obl_list_parse(together.list[i], answers, &n, ret_cause);
+		if (!err && all + n > OBL_LIST_MAX)
+			err = ob_cause_set(ret_cause, OB_ERR_URL,
+				"more than %u addresses: name fewer", OBL_LIST_MAX);
+		if (!err)
+			memcpy(ret + all, answers, n * sizeof *ret);
+		all += err ? 0 : n;
+	}
+	free(answers);
+	obl_together_fini(&together);
+	if (!err)
+		*ret_n = all;
 	return err;
 }
 

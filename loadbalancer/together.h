@@ -9,9 +9,11 @@
 #ifndef OBL_TOGETHER_H
 #define OBL_TOGETHER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/cause.h"
+#include "loadbalancer/ask.h"
 
 #define OBL_TOGETHER_MAX 8u /* servers used together */
 
@@ -28,6 +30,14 @@ struct obl_together {
  */
 enum ob_err obl_together_parse(
 	const char *text, struct obl_together *ret, struct ob_cause *ret_cause);
+/* Whether `text` names more than one. A wrong list names one: other functions say what is wrong. */
+bool obl_together_several(const char *text);
+/*
+ * Every address of every list. ret has room for OBL_LIST_MAX; the urls are filled in. OB_ERR_URL,
+ * OB_ERR_NO_MEMORY.
+ */
+enum ob_err obl_together_addresses(
+	const char *text, struct obl_answer *ret, uint32_t *ret_n, struct ob_cause *ret_cause);
 void obl_together_fini(struct obl_together *together);
 
 #endif

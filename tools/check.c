@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/opt.h"
 #include "base/text.h"
+#include "loadbalancer/together.h"
 #include "tools/command.h"
 #include "tools/probe.h"
 #include "tools/servers.h"
@@ -65,7 +66,7 @@ static int look_open(const struct ob_command *command, int argc, char **argv, st
 	if (code != OB_OPTIONS_GO)
 		return code;
 	look->url_text = obx_server_url(look->server);
-	if (strchr(look->url_text, ','))
+	if (strchr(look->url_text, ',') || obl_together_several(look->url_text))
 		return LOOK_LIST;
 	if (obt_url_parse(look->url_text, &look->url, &cause))
 		return ob_usage_error(

@@ -108,6 +108,19 @@ def lost(a):
         check('one line names the server', f'the session with {b.url} is lost' in err, err)
 
 
+def tool(*arguments):
+    return subprocess.run([OUTBOARD, *arguments], capture_output=True, text=True, timeout=waiting.LONG, env=ENV)
+
+
+def tools(a, b):
+    done = tool('check', '--server', f'{a.url}+{b.url}')
+    check('check shows both', done.returncode == 0 and done.stdout.endswith('together  2 servers, 4 devices\n') and done.stdout.count('1 of 1 answer') == 2, done.stdout)
+    done = tool('check', '--server', f'{a.url}+{Nobody().url}')
+    check('one that does not answer is an error', done.returncode == 1 and 'a program would get none' in done.stdout, done.stdout)
+    done = tool('info', '--server', f'{Nobody().url},{a.url}+{b.url}')
+    check('info counts the devices through', re.findall(r'^ +\[(\d)\]', done.stdout, re.M) == ['0', '1', '2', '3'], done.stdout)
+
+
 def timeline(a, b):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, 'timeline')
@@ -126,6 +139,7 @@ def main():
                 right(url, mode)
         stats(a, b)
         timeline(a, b)
+        tools(a, b)
         wrong_lists(a, b)
         lost(a)
         for program in PROGRAMS:

@@ -49,6 +49,21 @@ TEST(refused)
 	bad("tcp://a:x+tcp://b", "port");
 }
 
+TEST(addresses)
+{
+	static struct obl_answer answers[OBL_LIST_MAX];
+	struct ob_cause cause;
+	uint32_t n = 0;
+
+	CHECK(!obl_together_several("tcp://a,tcp://b"));
+	CHECK(!obl_together_several("unix:/a+b"));
+	CHECK(obl_together_several("tcp://a+unix:/b"));
+	CHECK_INT(obl_together_addresses("tcp://a,tcp://b+unix:/c", answers, &n, &cause), 0);
+	CHECK_INT(n, 3);
+	CHECK_STR(answers[1].url, "tcp://b");
+	CHECK_STR(answers[2].url, "unix:/c");
+}
+
 TEST(most)
 {
 	char text[256] = "";
