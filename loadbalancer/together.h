@@ -38,6 +38,19 @@ bool obl_together_several(const char *text);
  */
 enum ob_err obl_together_addresses(
 	const char *text, struct obl_answer *ret, uint32_t *ret_n, struct ob_cause *ret_cause);
+/*
+ * Devices of servers used together have distinct PCI addresses: the domain of a device of server
+ * `server`, counted from 0. And distinct UUIDs: of a device whose UUID one of an earlier server has.
+ */
+static inline uint32_t obl_together_domain(uint32_t domain, uint32_t server)
+{
+	return server ? (domain & 0xfff) | server << 12 : domain;
+}
+
+static inline void obl_together_uuid(uint8_t uuid[16], uint32_t server)
+{
+	uuid[0] ^= (uint8_t)server;
+}
 void obl_together_fini(struct obl_together *together);
 
 #endif

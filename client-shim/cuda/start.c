@@ -112,12 +112,12 @@ static void device_distinguish(struct obf_device *device, const struct obf_devic
 
 	if (!server)
 		return;
-	*domain = (int32_t)((uint32_t)(*domain & 0xfff) | server << 12);
+	*domain = (int32_t)obl_together_domain((uint32_t)*domain, server);
 	device->attr_known[CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID] = true;
 	for (int i = 0; i < n; i++)
 		if (memcmp(before[i].uuid.bytes, device->uuid.bytes, sizeof device->uuid.bytes) ==
 			0) {
-			device->uuid.bytes[0] = (char)(device->uuid.bytes[0] ^ (char)server);
+			obl_together_uuid((uint8_t *)device->uuid.bytes, server);
 			return;
 		}
 }

@@ -121,6 +121,36 @@ def tools(a, b):
     check('info counts the devices through', re.findall(r'^ +\[(\d)\]', done.stdout, re.M) == ['0', '1', '2', '3'], done.stdout)
 
 
+NVML = """
+import ctypes, sys
+n = ctypes.CDLL('libnvidia-ml.so.1')
+count, device, text, status = ctypes.c_uint(), ctypes.c_void_p(), ctypes.create_string_buffer(96), ctypes.c_int()
+assert n.nvmlInit_v2() == 0 and n.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 0
+handles = []
+for i in range(count.value):
+    assert n.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(device)) == 0 and n.nvmlDeviceGetUUID(device, text, 96) == 0
+    handles.append(ctypes.c_void_p(device.value))
+    print(text.value.decode())
+for other in handles[1:]:
+    assert n.nvmlDeviceGetP2PStatus(handles[0], other, 0, ctypes.byref(status)) == 0
+    print(status.value)
+"""
+
+
+def nvml(a, b):
+    url = f'{a.url}+{b.url}'
+    cuda = [('GPU-' + '-'.join((u[:8], u[8:12], u[12:16], u[16:20], u[20:])), '0000' + pci.upper()) for pci, u, _ in devices(url, CUDA_DEVICE_ORDER='PCI_BUS_ID')]
+    done = tool('smi', '--query-gpu', 'uuid,pci.bus_id,server', '--format', 'csv,noheader', '--server', url)
+    rows = [tuple(line.split(', ')) for line in done.stdout.splitlines()]
+    check('smi shows the devices as CUDA does', [row[:2] for row in rows] == cuda, (rows, cuda))
+    check('and whose they are', [row[2] for row in rows] == [a.url, a.url, b.url, b.url], rows)
+    out, done = run(OUTBOARD, url, sys.executable, '-c', NVML)
+    check('NVML has the same list', out.split()[:4] == [uuid for uuid, _ in cuda], out + done.stderr)
+    check('and access to the own server\'s device alone', [s == '0' for s in out.split()[4:]] == [True, False, False], out + done.stderr)
+    done = tool('smi', '--server', f'{a.url}+{Nobody().url}')
+    check('smi names the server that does not answer', done.returncode == 1 and a.url not in done.stderr and 'cannot reach' in done.stderr, done.stderr)
+
+
 def timeline(a, b):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, 'timeline')
@@ -140,6 +170,7 @@ def main():
         stats(a, b)
         timeline(a, b)
         tools(a, b)
+        nvml(a, b)
         wrong_lists(a, b)
         lost(a)
         for program in PROGRAMS:
