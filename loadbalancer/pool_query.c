@@ -14,6 +14,8 @@
 
 #define CANCEL_NS   (2 * OB_SECOND)  /* for a balancer to confirm that it has read a message */
 #define DOCUMENT_NS (60 * OB_SECOND) /* for all pieces of a document */
+/* for a command, which the balancer may have to pass on to servers, with a time-out of its own */
+#define COMMAND_NS  (15 * OB_SECOND)
 
 /*
  * Connects to a balancer and sends one message with the token at `token`. The next balancer is
@@ -169,7 +171,8 @@ enum ob_err obl_pool_command(const struct obl_pool *pool, const char *verb, cons
 	err = send_to_any(pool, &q->message, command->token, &q->list, &q->link, ret_cause);
 	if (err)
 		return err;
-	err = obl_pool_link_receive(&q->link, ob_clock_ns() + pool->timeout_ns, ret_cause);
+	err = obl_pool_link_receive(
+		&q->link, ob_clock_ns() + ob_max(pool->timeout_ns, COMMAND_NS), ret_cause);
 	if (!err)
 		err = refusal_take(&q->link, ret_done, ret_cause);
 	else if (err == OB_ERR_REFUSED)

@@ -228,6 +228,9 @@ static int login_main(int argc, char **argv)
 	if (err)
 		return ob_usage_error(&obx_login_command, "the pool: %s", cause.text);
 	code = options_apply(&s, &login);
+	if (code == OB_OPTIONS_GO && strpbrk(login.token, " \t\r\n;#"))
+		code = ob_usage_error(&obx_login_command,
+			"that is no token: it begins with obt_ and has 77 characters");
 	if (code == OB_OPTIONS_GO)
 		code = name_choose(&s, &login);
 	if (code != OB_OPTIONS_GO)

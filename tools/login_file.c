@@ -41,6 +41,15 @@ bool obx_login_name_valid(const char *name)
 	return n && !name[n] && n < OBX_LOGIN_NAME_MAX;
 }
 
+/* What can stand in a line of the file: no blanks, control characters or beginnings of a comment. */
+static bool is_plain(const char *text)
+{
+	for (; *text; text++)
+		if (*text <= ' ' || *text > '~' || *text == ';' || *text == '#')
+			return false;
+	return true;
+}
+
 enum ob_err obx_login_add(
 	struct obx_login *login, const char *url, const char *pin, struct ob_cause *ret_cause)
 {
@@ -51,8 +60,8 @@ enum ob_err obx_login_add(
 
 	if (err)
 		return err;
-	if (login->n == OBL_BALANCERS_MAX || strlen(url) + 7 > sizeof next->url ||
-		strpbrk(url, ",+=?# ;\t"))
+	if (login->n == OBL_BALANCERS_MAX || strlen(url) + 7 > sizeof next->url || !is_plain(url) ||
+		strpbrk(url, ",+=?"))
 		return ob_cause_set(ret_cause, OB_ERR_LIMIT,
 			"'%.200s' cannot be kept: %u balancers are the most, with addresses of at "
 			"most %u characters and without , + = ? # ; and blanks",
@@ -107,7 +116,7 @@ enum ob_err obx_login_parse(const char *text, struct obx_login *ret, struct ob_c
 	token = strchr(copy, '#');
 	if (token)
 		*token++ = '\0';
-	if (token && (strlen(token) >= sizeof ret->token || strpbrk(token, " ;\t#")))
+	if (token && (strlen(token) >= sizeof ret->token || !is_plain(token)))
 		err = ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
 			"what follows '#' is no token: it begins with obt_ and has 77 characters");
 	else if (token)
@@ -218,7 +227,7 @@ static int pair(void *user, const char *section, const char *key, const char *va
 		obx_login_add(login, text, NULL, &r->cause);
 	else if (strcmp(key, "pin") == 0)
 		pin_set(login, text, &r->cause);
-	else if (strcmp(key, "token") == 0 && strlen(text) < sizeof login->token)
+	else if (strcmp(key, "token") == 0 && strlen(text) < sizeof login->token && is_plain(text))
 		snprintf(login->token, sizeof login->token, "%.79s", text);
 	else
 		ob_cause_set(&r->cause, OB_ERR_ARGUMENT, "[%.40s], key '%.40s'", section, key);

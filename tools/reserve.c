@@ -17,6 +17,7 @@
 #include "loadbalancer/place.h"
 #include "loadbalancer/pool_query.h"
 #include "tools/command.h"
+#include "transport/pin.h"
 
 #define VERB "outboard run: "
 
@@ -224,17 +225,16 @@ static void number_pass(const char *variable, uint32_t value)
 static void environment_set(
 	const struct obx_way *way, const struct obx_wish *wish, const struct obl_access *access)
 {
-	const char *own = getenv("OUTBOARD_TLS_PIN");
-	char *joined = NULL;
+	char *pins = NULL;
 
 	setenv("OUTBOARD_POOL", way->pool, 1);
 	setenv("OUTBOARD_SERVER", access->servers, 1);
 	setenv("OUTBOARD_TICKET", access->tickets, 1);
-	if (access->pins[0] && own && *own && asprintf(&joined, "%s,%s", own, access->pins) > 0)
-		setenv("OUTBOARD_TLS_PIN", joined, 1);
-	else if (access->pins[0])
-		setenv("OUTBOARD_TLS_PIN", access->pins, 1);
-	free(joined);
+	/* the user's list was read when the balancer was asked; a wrong one has ended that */
+	if (access->pins[0] &&
+		!obt_pins_join(getenv("OUTBOARD_TLS_PIN"), access->pins, &pins, NULL))
+		setenv("OUTBOARD_TLS_PIN", pins, 1);
+	free(pins);
 	number_pass("OUTBOARD_GPUS", wish->gpus);
 	number_pass("OUTBOARD_WAIT", wish->wait_s);
 	if (wish->where)

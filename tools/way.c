@@ -58,6 +58,7 @@ static int pins_use(const struct ob_command *command, const struct obx_login *lo
 {
 	const char *own = set_variable("OUTBOARD_TLS_PIN");
 	char pins[OBX_LOGIN_PINS_MAX];
+	struct ob_cause cause;
 	char *joined = NULL;
 
 	obx_login_pins(login, pins);
@@ -66,15 +67,14 @@ static int pins_use(const struct ob_command *command, const struct obx_login *lo
 	/* a pin for every address that the user has set is meant for this one too */
 	if (own) {
 		struct obt_pins list = { .n = 0 };
-		struct ob_cause cause;
 
 		if (obt_pins_add(&list, own, false, &cause))
 			return ob_usage_error(command, "OUTBOARD_TLS_PIN: %s", cause.text);
 		if (obt_pins_apply(&list, ""))
 			return OB_OPTIONS_GO;
 	}
-	if (asprintf(&joined, "%s%s%s", own ? own : "", own ? "," : "", pins) < 0)
-		return OBX_EXIT_UNWELL;
+	if (obt_pins_join(own, pins, &joined, &cause))
+		return ob_usage_error(command, "OUTBOARD_TLS_PIN: %s", cause.text);
 	setenv("OUTBOARD_TLS_PIN", joined, 1);
 	free(joined);
 	return OB_OPTIONS_GO;

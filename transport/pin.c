@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/buf.h"
+
 #define ELEMENT_MAX (OBT_URL_MAX + 128u) /* bytes: an address, '=', a pin with colons */
 
 bool obt_pin_parse(const char *text, uint8_t ret[OBT_PIN_BYTES])
@@ -102,6 +104,38 @@ enum ob_err obt_pins_add(
 	}
 	pins->n = n;
 	return OB_ERR_NONE;
+}
+
+enum ob_err obt_pins_join(const char *own, const char *more, char **ret, struct ob_cause *ret_cause)
+{
+	struct obt_pins mine = { .n = 0 };
+	struct ob_buf text;
+	enum ob_err err = own ? obt_pins_add(&mine, own, false, ret_cause) : OB_ERR_NONE;
+
+	ob_buf_init(&text, OBT_PINS_MAX * 2 * ELEMENT_MAX);
+	if (own)
+		ob_buf_append(&text, own, strlen(own));
+	while (!err && *more) {
+		size_t length = strcspn(more, ",");
+		char element[ELEMENT_MAX];
+		struct obt_pin pin;
+
+		if (length >= sizeof element)
+			err = ob_cause_set(ret_cause, OB_ERR_LIMIT, "a pin is too long");
+		snprintf(element, sizeof element, "%.*s", (int)length, more);
+		if (!err)
+			err = element_parse(element, &pin, ret_cause);
+		if (!err && !has_own(&mine, pin.peer))
+			ob_buf_printf(&text, "%s%s", text.size ? "," : "", element);
+		more += length + (more[length] == ',');
+	}
+	if (!err && !ob_buf_append(&text, "", 1))
+		err = ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory");
+	if (err)
+		ob_buf_fini(&text);
+	else
+		*ret = (char *)text.data;
+	return err;
 }
 
 /* The peer under which the pins of an address are found. NULL: it has none. */

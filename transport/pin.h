@@ -43,6 +43,13 @@ bool obt_pin_peer(const struct obt_url *url, char ret[OBT_PIN_PEER]);
  */
 enum ob_err obt_pins_add(
 	struct obt_pins *pins, const char *text, bool only_new, struct ob_cause *ret_cause);
+/*
+ * Joins two lists as text, without those of `more` whose address has a pin of its own in `own`.
+ * own: NULL or "": none. *ret: malloc'ed. OB_ERR_ARGUMENT, _LIMIT: one of them is wrong, *ret_cause;
+ * OB_ERR_NO_MEMORY.
+ */
+enum ob_err obt_pins_join(
+	const char *own, const char *more, char **ret, struct ob_cause *ret_cause);
 /* True if the address has pins, its own or general ones: then only a certificate of theirs will do. */
 bool obt_pins_apply(const struct obt_pins *pins, const char *peer);
 /* True if the certificate with this hash is accepted at the address. Constant time for each pin. */

@@ -98,6 +98,9 @@ def reservations():
 
 def several_parts():
     with Balancer(lambda link, message: link.granted(message, [('gpu1', f'tcp://one:1 {GPU}', ''), ('gpu2', 'tls://two:2', 'AB' * 32), ('gpu3', 'tls://[::1]:3', 'cd' * 32)])) as pool:
+        own = f'tls://two:2={"33" * 32}'
+        got = variables(run(pool.url, env={'OUTBOARD_TLS_PIN': own}).stdout)
+        check('a pin of the user stays the only one of its address', got['OUTBOARD_TLS_PIN'] == own + ',tls://[::1]:3=' + 'cd' * 32, got)
         got = variables(run(pool.url, env={'OUTBOARD_TLS_PIN': '11' * 32}).stdout)
         check('several servers: addresses with + between them', got['OUTBOARD_SERVER'] == f'{GPU}+tls://two:2+tls://[::1]:3', got)
         check('a ticket for each', [part.split()[0] for part in got['OUTBOARD_TICKET'].split(',')] == got['OUTBOARD_SERVER'].split('+'), got)
@@ -353,7 +356,7 @@ def logins():
         check('a token that the pool refuses is not stored', done.returncode == 77 and path.read_text() == before, done.stderr)
         done = user('login', NOBODY.url, '--token', other)
         check('nor a pool that cannot be reached', done.returncode == 75 and path.read_text() == before, done.stderr)
-        for wrong in ('', 'http://x', f'{pool.url}?pin=12', f'{plain.url}?pin={pin}', f'{pool.url}?key=1', ','.join([plain.url] * 9), 'tcp://' + 'h' * 300, plain.url + '#' + 'x' * 90):
+        for wrong in ('', 'http://x', f'{pool.url}?pin=12', f'{plain.url}?pin={pin}', f'{pool.url}?key=1', ','.join([plain.url] * 9), 'tcp://' + 'h' * 300, plain.url + '#' + 'x' * 90, plain.url + '#a;b', plain.url + '#a\tb', 'unix:/a b'):
             done = user('login', '-', stdin=wrong + '\n')
             check('no pool: ' + wrong[:30], done.returncode == 2 and path.read_text() == before, done.stderr)
         path.chmod(0o644)

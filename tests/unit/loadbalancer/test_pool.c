@@ -42,7 +42,7 @@ TEST(wrong_lists)
 		snprintf(many + strlen(many), sizeof many - strlen(many), ",tcp://h%u", i);
 	CHECK_INT(obl_balancers_parse(many, &list, &cause), OB_ERR_NONE);
 	CHECK_INT(list.n, OBL_BALANCERS_MAX);
-	strcat(many, ",tcp://x");
+	snprintf(many + strlen(many), sizeof many - strlen(many), ",tcp://x");
 	CHECK_INT(obl_balancers_parse(many, &list, &cause), OB_ERR_URL);
 	memset(text, 'a', sizeof text - 1);
 	memcpy(text, "tcp://", 6);

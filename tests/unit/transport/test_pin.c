@@ -50,6 +50,25 @@ TEST(what_was_there_first_is_not_loosened)
 	CHECK_INT(pins.n, 2);
 }
 
+TEST(joined_lists)
+{
+	char *text = NULL;
+
+	CHECK_INT(obt_pins_join(
+			  A ",tls://one:1=" A, "tls://one:1=" B ",tls://two:2=" B, &text, &cause),
+		OB_ERR_NONE);
+	CHECK(strcmp(text, A ",tls://one:1=" A ",tls://two:2=" B) == 0);
+	free(text);
+	CHECK_INT(obt_pins_join(NULL, "tls://two:2=" B, &text, &cause), OB_ERR_NONE);
+	CHECK(strcmp(text, "tls://two:2=" B) == 0);
+	free(text);
+	CHECK_INT(obt_pins_join("", "", &text, &cause), OB_ERR_NONE);
+	CHECK(text[0] == '\0');
+	free(text);
+	CHECK_INT(obt_pins_join("x", "", &text, &cause), OB_ERR_ARGUMENT);
+	CHECK_INT(obt_pins_join(A, "x", &text, &cause), OB_ERR_ARGUMENT);
+}
+
 TEST(forms)
 {
 	uint8_t pin[OBT_PIN_BYTES];
