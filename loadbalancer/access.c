@@ -169,6 +169,47 @@ static int digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+static bool hex_read(const char *hex, size_t digits, uint8_t ret[OBP_TICKET_MAX], size_t *ret_size)
+{
+	size_t size = digits / 2;
+
+	if (digits % 2 || size <= OBT_SIGN_OVERHEAD || size > OBP_TICKET_MAX)
+		return false;
+	for (size_t i = 0; i < size; i++) {
+		int high = digit(hex[2 * i]), low = digit(hex[2 * i + 1]);
+
+		if (high < 0 || low < 0)
+			return false;
+		ret[i] = (uint8_t)(high << 4 | low);
+	}
+	*ret_size = size;
+	return true;
+}
+
+bool obl_access_ticket(const char *tickets, const struct obt_url *url,
+	uint8_t ret_ticket[OBP_TICKET_MAX], uint32_t *ret_size)
+{
+	while (tickets && *tickets) {
+		size_t n = strcspn(tickets, ","), name = strcspn(tickets, " ,"), size;
+		char text[OBP_POOL_URL_MAX];
+		struct obt_url own;
+
+		if (name < n && name < sizeof text) {
+			snprintf(text, sizeof text, "%.*s", (int)name, tickets);
+			if (!obt_url_parse(text, &own, NULL) && own.scheme == url->scheme &&
+				strcmp(own.host, url->host) == 0 &&
+				strcmp(own.port, url->port) == 0 &&
+				strcmp(own.path, url->path) == 0 &&
+				hex_read(tickets + name + 1, n - name - 1, ret_ticket, &size)) {
+				*ret_size = (uint32_t)size;
+				return true;
+			}
+		}
+		tickets += n + (tickets[n] == ',');
+	}
+	return false;
+}
+
 bool obl_access_devices(
 	const char *tickets, const char *url, uint8_t (*ret_devices)[16], uint32_t *ret_n)
 {
@@ -177,16 +218,8 @@ bool obl_access_devices(
 	size_t digits = 0, size;
 	const char *hex = ticket_find(tickets, url, &digits);
 
-	size = digits / 2;
-	if (!ticket || !hex || digits % 2 || size <= OBT_SIGN_OVERHEAD || size > sizeof bytes)
+	if (!ticket || !hex || !hex_read(hex, digits, bytes, &size))
 		return false;
-	for (size_t i = 0; i < size; i++) {
-		int high = digit(hex[2 * i]), low = digit(hex[2 * i + 1]);
-
-		if (high < 0 || low < 0)
-			return false;
-		bytes[i] = (uint8_t)(high << 4 | low);
-	}
 	if (obp_ticket_decode(bytes + OBT_SIGN_OVERHEAD, size - OBT_SIGN_OVERHEAD, ticket))
 		return false;
 	memcpy(ret_devices, ticket->devices, ticket->n_devices * sizeof ticket->devices[0]);

@@ -13,6 +13,7 @@
 
 #include "base/cause.h"
 #include "protocol/pool.h"
+#include "transport/url.h"
 
 #define OBL_ACCESS_TRY_NS 1000000000ull /* for one of several addresses of a server to answer */
 #define OBL_ACCESS_TEXT \
@@ -35,6 +36,12 @@ enum ob_err obl_access_make(
 	const struct obp_pool_grant *grant, struct obl_access *ret, struct ob_cause *ret_cause);
 void obl_access_fini(struct obl_access *access);
 
+/*
+ * Finds the ticket for a server in a text of the form `tickets`; NULL: there is none. False: none is
+ * for this server, or it cannot be read.
+ */
+bool obl_access_ticket(const char *tickets, const struct obt_url *url,
+	uint8_t ret_ticket[OBP_TICKET_MAX], uint32_t *ret_size);
 /*
  * Reads the devices that a text of the form `tickets` has for an address; tickets are not
  * verified, so this is for display only. ret_devices has room for OBP_DEVICE_MAX UUIDs. False: there is

@@ -2,17 +2,20 @@
 /* Copyright The Outboard Authors */
 #include "tools/probe.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/opt.h"
+#include "loadbalancer/access.h"
 #include "protocol/conn.h"
 #include "protocol/obp_calls.h"
 #include "protocol/welcome.h"
 #include "transport/connect.h"
 #include "transport/failure.h"
 #include "transport/message.h"
+#include "transport/path.h"
 #include "transport/shm.h"
 #include "transport/token.h"
 
@@ -38,7 +41,13 @@ static enum ob_err probe_open(
 	if (err)
 		return err;
 	hello.shm = obt_shm_offered(&probe->stream);
-	err = obt_token_show(&probe->stream, hello.hello.token);
+	/* in a program of a pool; as the client library, which shows no token then */
+	if ((probe->stream.tls || obt_path_local(&probe->stream)) &&
+		obl_access_ticket(getenv("OUTBOARD_TICKET"), url, hello.hello.ticket,
+			&hello.hello.ticket_size))
+		err = OB_ERR_NONE;
+	else
+		err = obt_token_show(&probe->stream, hello.hello.token);
 	if (err)
 		return err;
 	err = obt_message_send(&probe->stream, &hello, &preface, sizeof preface, deadline);

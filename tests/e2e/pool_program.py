@@ -147,6 +147,8 @@ def management(server):
     names = [OUTBOARD, 'smi', '--list-gpus']
     count = [sys.executable, '-c', 'import ctypes as c; n = c.CDLL("libnvidia-ml.so.1"); i = c.c_uint(9); print(n.nvmlInit_v2(), n.nvmlDeviceGetCount_v2(c.byref(i)), i.value)']
     with Pool(server, n=2) as pool:
+        done = run(pool, OUTBOARD, 'check')
+        check('check in a program of a pool uses its reservation', done.returncode == 0 and done.stdout.count('SOFTWARE DEVICE') == 2, done.stdout + done.stderr)
         done = run(pool, *count)
         check("NVML shows the reservation's devices only", done.stdout.split() == ['0', '0', '2'], done.stdout + done.stderr)
         done = run(pool, *names)

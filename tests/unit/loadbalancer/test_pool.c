@@ -119,7 +119,8 @@ TEST(what_a_grant_gives)
 	struct obp_pool_grant grant = { .n_parts = OBP_POOL_PARTS_MAX, .parts = parts };
 	struct obt_pins pins = { .n = 0 };
 	struct obl_access access;
-	uint8_t devices[OBP_DEVICE_MAX][16];
+	uint8_t devices[OBP_DEVICE_MAX][16], ticket[OBP_TICKET_MAX];
+	struct obt_url server;
 	char url[64];
 	uint32_t n;
 
@@ -137,6 +138,13 @@ TEST(what_a_grant_gives)
 	CHECK(obl_access_devices(access.tickets, "tls://host4:14800", devices, &n));
 	CHECK_INT(n, 5);
 	CHECK_INT(devices[4][0], 5);
+	CHECK(!obt_url_parse("tls://host4", &server, NULL)); /* without the port */
+	CHECK(obl_access_ticket(access.tickets, &server, ticket, &n));
+	CHECK_INT(n, parts[4].ticket_size);
+	CHECK(memcmp(ticket, parts[4].ticket, n) == 0);
+	CHECK(!obt_url_parse("tcp://host4", &server, NULL));
+	CHECK(!obl_access_ticket(access.tickets, &server, ticket, &n));
+	CHECK(!obl_access_ticket(NULL, &server, ticket, &n));
 	CHECK(!obl_access_devices(access.tickets, "tls://host", devices, &n));
 	CHECK(!obl_access_devices(access.tickets, "tls://host4:148000", devices, &n));
 	obl_access_fini(&access);
