@@ -102,6 +102,18 @@ struct obf_backend {
 	 * process-wide error (session lost). May be NULL.
 	 */
 	CUresult (*alive)(void);
+	/* The same before calls that concern no context. NULL: alive. */
+	CUresult (*ready)(void);
+	/*
+	 * The calling thread's current context is one of this device from now on; -1: it has none.
+	 * May be NULL.
+	 */
+	void (*current)(int device);
+	/*
+	 * Whether no work of one device can reach the memory of the other, not even by a copy on
+	 * the devices. NULL: no.
+	 */
+	bool (*apart)(int device, int other);
 
 	/* ---- contexts ---- */
 

@@ -269,6 +269,15 @@ static inline struct stack_row *stack_row_at(uint32_t i)
 	return ob_likely(i < STACK_INLINE) ? &stack.rows[i] : &stack.deep[i - STACK_INLINE];
 }
 
+/* The row on top has changed. */
+static void top_changed(void)
+{
+	void (*current)(int device) = obf_process.backend->current;
+
+	if (ob_unlikely(current != NULL))
+		current(stack.depth ? stack_row_at(stack.depth - 1)->context->pub.device : -1);
+}
+
 CUresult obf_stack_push(struct obf_context *context)
 {
 	return obf_stack_push_as(context, context->pub.handle);
@@ -289,6 +298,7 @@ CUresult obf_stack_push_as(struct obf_context *context, CUcontext handle)
 	}
 	*stack_row_at(stack.depth) = (struct stack_row){ context, handle };
 	stack.depth++;
+	top_changed();
 	return CUDA_SUCCESS;
 }
 
@@ -303,7 +313,32 @@ bool obf_stack_pop(CUcontext *ret_handle)
 		free(stack.deep);
 		stack.deep = NULL;
 	}
+	top_changed();
 	return true;
+}
+
+void obf_ctx_visit(struct obf_ctx *ctx, struct obf_visit *ret)
+{
+	struct stack_row *row;
+
+	ret->pushed = stack.depth == 0;
+	if (ret->pushed)
+		stack.depth = 1;
+	row = stack_row_at(stack.depth - 1);
+	ret->context = row->context;
+	ret->handle = row->handle;
+	*row = (struct stack_row){ obf_context_of(ctx), ctx->handle };
+	top_changed();
+}
+
+void obf_ctx_visit_end(const struct obf_visit *visit)
+{
+	if (visit->pushed)
+		stack.depth = 0;
+	else
+		*stack_row_at(stack.depth - 1) =
+			(struct stack_row){ visit->context, visit->handle };
+	top_changed();
 }
 
 CUcontext obf_stack_handle(void)
@@ -414,9 +449,11 @@ CUresult obf_context_check(struct obf_context *context)
 CUresult obf_ctx_enter(struct obf_ctx **ret)
 {
 	const struct stack_row *row;
-	CUresult result = obf_ready();
+	CUresult result = obf_started();
 
 	*ret = NULL;
+	if (ob_likely(result == CUDA_SUCCESS) && obf_process.backend->alive)
+		result = obf_process.backend->alive();
 	if (ob_unlikely(result != CUDA_SUCCESS))
 		return result;
 	if (ob_unlikely(stack.depth == 0))
@@ -472,10 +509,12 @@ CUresult obf_ctx_settle(struct obf_ctx *ctx)
 
 struct obf_ctx *obf_ctx_peek(void)
 {
-	struct obf_context *context;
-	CUcontext handle;
+	const struct stack_row *row;
 
-	return obf_stack_top(&context, &handle) == CUDA_SUCCESS && context ? &context->pub : NULL;
+	if (stack.depth == 0)
+		return NULL;
+	row = stack_row_at(stack.depth - 1);
+	return row_stale(row) ? NULL : &row->context->pub;
 }
 
 CUresult obf_context_find(CUcontext handle, struct obf_context **ret)

@@ -221,6 +221,18 @@ CUresult obf_ctx_run(
 	struct obf_ctx *ctx, CUresult (*fn)(struct obf_ctx *ctx, void *user), void *user);
 
 /*
+ * Makes a context current in the calling thread until obf_ctx_visit_end, in the place of the one
+ * that is. For a backend, within one of its functions; the context need not be active.
+ */
+struct obf_visit {
+	struct obf_context *context;
+	CUcontext handle;
+	bool pushed;
+};
+void obf_ctx_visit(struct obf_ctx *ctx, struct obf_visit *ret);
+void obf_ctx_visit_end(const struct obf_visit *visit);
+
+/*
  * True while this thread runs a host function or a callback of the program. The stream waits for
  * that function, so a call that waited for the stream would deadlock. Therefore every call except
  * cuInit and pure look-ups fails with CUDA_ERROR_NOT_PERMITTED. The backend sets it around the

@@ -18,6 +18,16 @@
 
 /* ---- nodes ---- */
 
+/* Whether work of the node's device can reach the memory. */
+static bool is_near(const struct obf_node_params *params, uint64_t addr)
+{
+	const struct obf_backend *backend = obf_process.backend;
+	struct obf_mem mem;
+
+	return !backend->apart || !params->ctx || !obf_mem_find(addr, &mem) ||
+		!backend->apart(params->ctx->device, mem.device);
+}
+
 bool obf_exec_is_task(const struct obf_node_params *params)
 {
 	switch ((int)params->type) {
@@ -30,9 +40,12 @@ bool obf_exec_is_task(const struct obf_node_params *params)
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		return params->copy.empty ||
 			(params->copy.copy.src_device && params->copy.copy.dst_device &&
-				params->copy.copy.src_ctx == params->copy.copy.dst_ctx);
+				params->copy.copy.src_ctx == params->copy.copy.dst_ctx &&
+				is_near(params, params->copy.copy.src) &&
+				is_near(params, params->copy.copy.dst));
 	case CU_GRAPH_NODE_TYPE_MEMSET:
-		return params->fill.empty || params->fill.device;
+		return params->fill.empty ||
+			(params->fill.device && is_near(params, params->fill.fill.dst));
 	default:
 		return false;
 	}

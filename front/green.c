@@ -30,6 +30,11 @@ CUcontext obf_green_context(struct obf_green *green)
 	return (CUcontext)green->handle;
 }
 
+struct obf_ctx *obf_green_ctx(const struct obf_green *green)
+{
+	return &green->primary->pub;
+}
+
 struct obf_context *obf_green_primary(CUcontext handle)
 {
 	struct obf_green *green = obf_green_find((CUgreenCtx)handle);

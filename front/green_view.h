@@ -43,6 +43,8 @@ struct obf_green *obf_green_find(CUgreenCtx handle);
 CUcontext obf_green_context(struct obf_green *green);
 /* The primary context of a green context that was converted to `handle`; NULL: there is none. */
 struct obf_context *obf_green_primary(CUcontext handle);
+/* That context, of a green context. */
+struct obf_ctx *obf_green_ctx(const struct obf_green *green);
 /* The calling thread's current green context; NULL: none. */
 struct obf_green *obf_green_in_thread(const struct obf_ctx *ctx);
 

@@ -327,10 +327,14 @@ static CUresult mirror_new(const struct obf_mem *mem, struct mirror **ret)
 CUresult obf_mirror_get(
 	struct obf_ctx *ctx, const struct obf_mem *mem, uint64_t addr, uint64_t *ret_device)
 {
+	const struct obf_backend *backend = obf_process.backend;
 	CUresult result = CUDA_SUCCESS;
 	struct mirror *mirror;
 
-	(void)ctx;
+	if (backend->apart && backend->apart(ctx->device, mem->ctx->device))
+		return obf_absent("pinned memory in kernels on devices of two servers",
+			"the memory is mapped for the devices of one server only: allocate or "
+			"register it while a device of the other server is current, or copy it");
 	pthread_mutex_lock(&lock);
 	mirror = mirror_at(mem->base);
 	if (!mirror)

@@ -41,8 +41,8 @@ struct obf_process {
 
 extern struct obf_process obf_process;
 
-/* The first check of every public call except cuInit and pure look-ups. */
-static inline CUresult obf_ready(void)
+/* For obf_ready and obf_ctx_enter. */
+static inline CUresult obf_started(void)
 {
 	/*
 	 * Acquire: pairs with the release at the end of cuInit, so that devices and contexts are
@@ -53,7 +53,20 @@ static inline CUresult obf_ready(void)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (ob_unlikely(obf_in_host_function))
 		return CUDA_ERROR_NOT_PERMITTED;
-	return obf_process.backend->alive ? obf_process.backend->alive() : CUDA_SUCCESS;
+	return CUDA_SUCCESS;
+}
+
+/* The first check of every public call except cuInit and pure look-ups. */
+static inline CUresult obf_ready(void)
+{
+	const struct obf_backend *backend = obf_process.backend;
+	CUresult result = obf_started();
+
+	if (ob_unlikely(result != CUDA_SUCCESS))
+		return result;
+	if (ob_unlikely(backend->ready != NULL))
+		return backend->ready();
+	return backend->alive ? backend->alive() : CUDA_SUCCESS;
 }
 
 /* Reports the features that the front end offers, and the others as missing (features.c). */

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/opt.h"
 #include "base/text.h"
+#include "loadbalancer/together.h"
 #include "tools/command.h"
 #include "tools/pool_verbs.h"
 #include "tools/probe.h"
@@ -74,7 +75,7 @@ static int look_open(const struct ob_command *command, int argc, char **argv, st
 	look->url_text = way.pool ? way.pool : way.server;
 	if (way.pool)
 		return LOOK_POOL;
-	if (strchr(look->url_text, ','))
+	if (strchr(look->url_text, ',') || obl_together_several(look->url_text))
 		return LOOK_LIST;
 	if (obt_url_parse(look->url_text, &look->url, &cause))
 		return ob_usage_error(

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "loadbalancer/ask.h"
+#include "loadbalancer/together.h"
 #include "protocol/load.h"
 #include "tools/command.h"
 
@@ -51,7 +51,7 @@ unsigned obx_compilers_ptx(const char *servers)
 		return capability_of(OB_TEXT_CAPABILITY_MAX);
 	if (!servers)
 		return model && *model ? 0 : capability_of(OB_TEXT_CAPABILITY_MAX);
-	if (obl_list_parse(servers, answers, &n, &cause))
+	if (obl_together_addresses(servers, answers, &n, &cause))
 		return 0;
 	obl_ask_all(answers, n, 0, OBL_ASK_NS);
 	for (uint32_t i = 0; i < n; i++) {

@@ -12,8 +12,8 @@
 #include "base/cause.h"
 
 /*
- * Returns the exit code: 0 when at least one server answers. details: also prints the devices.
- * Blocks for at most one second.
+ * Returns the exit code: 0 when a program would get a server, of servers that are used together each
+ * of them. details: also prints the devices. Blocks for at most one second for each of these.
  */
 int obx_servers_look(const char *verb, const char *list, bool details);
 /* Checks that every address of a list can be parsed. False: *ret_cause is the reason. */

@@ -66,11 +66,12 @@ static bool format_read(const char *text, struct obx_smi_style *ret)
 
 static int failed(const struct obl_view *view, const struct ob_cause *cause)
 {
+	const struct obl_view_server *server = &view->servers[view->at];
 	const struct obt_failure failure = { .cause = cause,
 		.connected = cause->code != OB_ERR_TIMEOUT,
 		.timeout_s = TIMEOUT_NS / OB_SECOND,
-		.url = &view->url,
-		.text = view->url_text[0] ? view->url_text : view->terms.servers };
+		.url = &server->url,
+		.text = server->url_text[0] ? server->url_text : view->terms.servers };
 	char text[OBT_FAILURE_TEXT];
 
 	obt_failure_print(&failure, text, sizeof text);
@@ -98,9 +99,9 @@ static int watch(
 {
 	struct obx_screen screen = { .terminal = false };
 
-	if (only != OBX_SMI_ALL && only >= view->load.n_devices) {
+	if (only != OBX_SMI_ALL && only >= view->n_devices) {
 		fprintf(stderr, "outboard smi: there is no GPU %u: the server has %u\n", only,
-			view->load.n_devices);
+			view->n_devices);
 		return OBX_EXIT_UNWELL;
 	}
 	show(s, view, only, style);
@@ -142,7 +143,7 @@ static int smi_main(int argc, char **argv)
 	if (s.gpus && s.apps)
 		return ob_usage_error(&obx_smi_command,
 			"--query-gpu and --query-compute-apps: give one of the two");
-	if (s.device && !ob_text_parse_number(s.device, 0, OBP_DEVICE_MAX - 1, &only))
+	if (s.device && !ob_text_parse_number(s.device, 0, OBL_VIEW_DEVICES - 1, &only))
 		return ob_usage_error(
 			&obx_smi_command, "--id: '%s' is not the number of a GPU", s.device);
 	if ((s.gpus && obx_smi_unknown(s.gpus, false, unknown, sizeof unknown)) ||

@@ -50,7 +50,8 @@ void obx_smi_bus_id(const struct obp_load_device *device, char ret_text[OBX_SMI_
 
 const char *obx_smi_driver(const struct obl_view *view)
 {
-	return view->load.nvidia_version[0] ? view->load.nvidia_version : view->load.version;
+	return obl_view_load(view)->nvidia_version[0] ? obl_view_load(view)->nvidia_version
+						      : obl_view_load(view)->version;
 }
 
 static bool print_time(const struct place *at, char ret[OBX_SMI_VALUE])
@@ -95,7 +96,8 @@ static bool print_driver(const struct place *at, char ret[OBX_SMI_VALUE])
 
 static bool print_server(const struct place *at, char ret[OBX_SMI_VALUE])
 {
-	snprintf(ret, OBX_SMI_VALUE, "%s", at->view->url_text);
+	snprintf(ret, OBX_SMI_VALUE, "%s",
+		at->view->servers[at->view->order[at->device].server].url_text);
 	return true;
 }
 
@@ -107,7 +109,7 @@ static bool print_index(const struct place *at, char ret[OBX_SMI_VALUE])
 
 static bool print_count(const struct place *at, char ret[OBX_SMI_VALUE])
 {
-	snprintf(ret, OBX_SMI_VALUE, "%u", at->view->load.n_devices);
+	snprintf(ret, OBX_SMI_VALUE, "%u", at->view->n_devices);
 	return true;
 }
 
@@ -158,7 +160,7 @@ static bool print_program(const struct place *at, char ret[OBX_SMI_VALUE])
 
 static bool print_process_memory(const struct place *at, char ret[OBX_SMI_VALUE])
 {
-	return print_mib(at->session->used[at->view->order[at->device]], ret);
+	return print_mib(obl_view_used(at->view, at->session, at->device), ret);
 }
 
 /* ---- the fields ---- */
@@ -339,16 +341,16 @@ void obx_smi_csv(const struct obl_view *view, uint32_t only, const char *fields,
 {
 	if (style.header)
 		csv_header(fields, apps, true);
-	for (uint32_t i = 0; i < view->load.n_devices; i++) {
+	for (uint32_t i = 0; i < view->n_devices; i++) {
 		struct place at = { view, i, NULL };
 
 		if (only != OBX_SMI_ALL && only != i)
 			continue;
 		if (!apps)
 			csv_line(&at, fields, false, style.units);
-		for (uint32_t s = 0; apps && s < view->load.n_sessions; s++) {
-			at.session = &view->load.listed[s];
-			if (at.session->used[view->order[i]])
+		for (uint32_t s = 0; apps && s < view->n_sessions; s++) {
+			at.session = obl_view_session(view, s);
+			if (obl_view_used(view, at.session, i))
 				csv_line(&at, fields, true, style.units);
 		}
 	}
@@ -358,7 +360,7 @@ void obx_smi_csv(const struct obl_view *view, uint32_t only, const char *fields,
 
 void obx_smi_details(const struct obl_view *view, uint32_t only)
 {
-	for (uint32_t i = 0; i < view->load.n_devices; i++) {
+	for (uint32_t i = 0; i < view->n_devices; i++) {
 		const struct place at = { view, i, NULL };
 		char text[OBX_SMI_VALUE];
 
@@ -404,10 +406,10 @@ void obx_smi_json(const struct obl_view *view, uint32_t only)
 	ob_json_begin(&json, stdout, OB_JSON_SPACED);
 	ob_json_object(&json, NULL);
 	ob_json_uint(&json, "schema", SCHEMA);
-	ob_json_text(&json, "server", view->url_text);
-	ob_json_uint(&json, "cuda_version", view->load.cuda_version);
+	ob_json_text(&json, "server", obl_view_name(view));
+	ob_json_uint(&json, "cuda_version", obl_view_load(view)->cuda_version);
 	ob_json_array(&json, "devices");
-	for (uint32_t i = 0; i < view->load.n_devices; i++) {
+	for (uint32_t i = 0; i < view->n_devices; i++) {
 		struct place at = { view, i, NULL };
 
 		if (only != OBX_SMI_ALL && only != i)
@@ -416,9 +418,9 @@ void obx_smi_json(const struct obl_view *view, uint32_t only)
 		ob_json_object(&json, NULL);
 		json_fields(&json, devices, ob_count(devices), &at);
 		ob_json_array(&json, "processes");
-		for (uint32_t s = 0; s < view->load.n_sessions; s++) {
-			at.session = &view->load.listed[s];
-			if (!at.session->used[view->order[i]])
+		for (uint32_t s = 0; s < view->n_sessions; s++) {
+			at.session = obl_view_session(view, s);
+			if (!obl_view_used(view, at.session, i))
 				continue;
 			ob_json_object(&json, NULL);
 			json_fields(&json, processes, ob_count(processes), &at);

@@ -97,7 +97,7 @@ static void device_print(const struct obl_view *view, uint32_t place)
 
 static void head_print(const struct obl_view *view)
 {
-	const struct obp_load *load = &view->load;
+	const struct obp_load *load = obl_view_load(view);
 	char line[OBX_SMI_VALUE], cuda[32] = "N/A", when[64] = "";
 	time_t now = time(NULL);
 	struct tm tm;
@@ -113,7 +113,7 @@ static void head_print(const struct obl_view *view)
 		" OUTBOARD-SMI %-18.18s  Driver Version: %-15.15s  CUDA Version: %s", OB_VERSION,
 		obx_smi_driver(view), cuda);
 	wide(line);
-	snprintf(line, sizeof line, " Server: %.120s%s", view->url_text,
+	snprintf(line, sizeof line, " Server: %.120s%s", obl_view_name(view),
 		load->draining ? " (shutting down)" : "");
 	wide(line);
 	puts("|-----------------------------------------+------------------------+-----------------"
@@ -144,10 +144,10 @@ static void processes_print(const struct obl_view *view, uint32_t only)
 	wide("        ID   ID                                                               Usage");
 	puts("|==================================================================================="
 	     "======|");
-	for (uint32_t i = 0; i < view->load.n_devices; i++)
-		for (uint32_t s = 0; s < view->load.n_sessions; s++) {
-			const struct obp_load_session *session = &view->load.listed[s];
-			uint64_t used = session->used[view->order[i]];
+	for (uint32_t i = 0; i < view->n_devices; i++)
+		for (uint32_t s = 0; s < view->n_sessions; s++) {
+			const struct obp_load_session *session = obl_view_session(view, s);
+			uint64_t used = obl_view_used(view, session, i);
 			char line[OBX_SMI_VALUE], name[OBX_SMI_VALUE];
 
 			if (!used || (only != OBX_SMI_ALL && only != i))
@@ -167,10 +167,10 @@ static void processes_print(const struct obl_view *view, uint32_t only)
 void obx_smi_table(const struct obl_view *view, uint32_t only)
 {
 	head_print(view);
-	for (uint32_t i = 0; i < view->load.n_devices; i++)
+	for (uint32_t i = 0; i < view->n_devices; i++)
 		if (only == OBX_SMI_ALL || only == i)
 			device_print(view, i);
-	if (!view->load.n_devices) {
+	if (!view->n_devices) {
 		wide("  The server knows no devices yet");
 		puts(RULE_WIDE);
 	}
@@ -182,7 +182,7 @@ void obx_smi_list(const struct obl_view *view, uint32_t only)
 {
 	char uuid[OB_UUID_TEXT];
 
-	for (uint32_t i = 0; i < view->load.n_devices; i++) {
+	for (uint32_t i = 0; i < view->n_devices; i++) {
 		if (only != OBX_SMI_ALL && only != i)
 			continue;
 		ob_uuid_print(obl_view_device(view, i)->uuid, uuid);

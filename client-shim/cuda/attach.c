@@ -19,6 +19,7 @@
 #include "client-shim/cuda/memory.h"
 #include "client-shim/cuda/module.h"
 #include "client-shim/cuda/peer.h"
+#include "client-shim/cuda/route.h"
 #include "client-shim/cuda/shared.h"
 #include "client-shim/cuda/start.h"
 #include "client-shim/cuda/stream.h"
@@ -120,6 +121,7 @@ static __attribute__((constructor)) void attach(void)
 	ob_log_set_name("outboard");
 	backend.event_size = obc_event_size;
 	backend.n_procs = obc_n_procs;
+	obc_route_prepare(&backend);
 	obf_attach(&backend);
 	pthread_atfork(NULL, NULL, obc_forked);
 }

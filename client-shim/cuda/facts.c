@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/opt.h"
+#include "client-shim/session/server.h"
 
 struct fact {
 	struct obc_facts_name name;
@@ -15,10 +16,14 @@ struct fact {
 	bool runs;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static OBC_PER_SERVER pthread_mutex_t lock_first = PTHREAD_MUTEX_INITIALIZER;
+#define lock OBC_HERE(lock_first)
 /* a circular buffer; under the lock, like the next two */
-static struct fact facts[OBC_FACTS_MAX];
-static unsigned n_facts, next_fact;
+static OBC_PER_SERVER struct fact facts_first[OBC_FACTS_MAX];
+#define facts OBC_HERE(facts_first)
+static OBC_PER_SERVER unsigned n_facts_first, next_fact_first;
+#define n_facts   OBC_HERE(n_facts_first)
+#define next_fact OBC_HERE(next_fact_first)
 
 /* Under the lock. NULL: nothing is known. */
 static struct fact *find(const struct obc_facts_name *name)

@@ -10,12 +10,14 @@
 #include "client-shim/cuda/shared.h"
 #include "client-shim/cuda/stream.h"
 #include "client-shim/session/log.h"
+#include "client-shim/session/server.h"
 #include "protocol/obc_calls.h"
 
 #define GRAPH_KIND 0x30 /* of the ids that name parts on the wire */
 
 struct obc_graph {
 	uint64_t id;
+	uint32_t server; /* its number */
 };
 
 static struct ob_ids graph_ids = OB_IDS_INIT(GRAPH_KIND, OBC_GRAPH_MAX);
@@ -83,8 +85,10 @@ static CUresult graph_begin(struct obc_graph **ret)
 	struct obc_graph *graph = calloc(1, sizeof *graph);
 	CUresult result;
 
-	if (graph)
+	if (graph) {
 		graph->id = ob_ids_add(&graph_ids, graph);
+		graph->server = obc_server_number();
+	}
 	if (!graph || !graph->id) {
 		free(graph);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -147,6 +151,11 @@ CUresult obc_graph_make(struct obf_ctx *ctx, const struct obf_graph_part *part, 
 	else if (!part->begun)
 		obc_graph_drop(graph);
 	return result;
+}
+
+uint32_t obc_graph_server(const void *made)
+{
+	return ((const struct obc_graph *)made)->server;
 }
 
 /* The record is written before the id may be used again. */

@@ -22,6 +22,7 @@ CUresult obc_graph_condition(struct obf_ctx *ctx, void **begun, unsigned start, 
 /* Waits for the server's answer, since a driver may refuse a graph. */
 CUresult obc_graph_make(struct obf_ctx *ctx, const struct obf_graph_part *part, void **ret);
 void obc_graph_drop(void *made);
+uint32_t obc_graph_server(const void *made); /* the number of its server */
 /* One record without a reply. */
 CUresult obc_graph_launch(void *made, struct obf_stream *stream, bool prints);
 CUresult obc_graph_upload(void *made, struct obf_stream *stream);

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/opt.h"
 #include "client-shim/session/log.h"
+#include "client-shim/session/server.h"
 #include "protocol/obc_calls.h"
 
 #define WORDS_MAX (OBP_PARAM_BYTES_MAX / 8)
@@ -32,10 +33,15 @@ struct run {
 	uint16_t first, n;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards everything here */
-static struct block blocks[OBP_LAUNCH_KEPT];
-static uint64_t launches;
-static struct run runs[RUNS_MAX];
+static OBC_PER_SERVER pthread_mutex_t lock_first =
+	PTHREAD_MUTEX_INITIALIZER; /* guards everything here */
+#define lock OBC_HERE(lock_first)
+static OBC_PER_SERVER struct block blocks_first[OBP_LAUNCH_KEPT];
+#define blocks OBC_HERE(blocks_first)
+static OBC_PER_SERVER uint64_t launches_first;
+#define launches OBC_HERE(launches_first)
+static OBC_PER_SERVER struct run runs_first[RUNS_MAX];
+#define runs OBC_HERE(runs_first)
 
 /* The block for the function in the stream. NULL: none is free. */
 static struct block *block_find(const struct obc_stream *at, const struct obf_func *func)

@@ -11,10 +11,14 @@
 #include "client-shim/session/log.h"
 #include "client-shim/cuda/progress.h"
 #include "client-shim/cuda/vmm.h"
+#include "client-shim/session/server.h"
 #include "protocol/obc_calls.h"
 
-static struct obc_heap heaps[OBP_DEVICE_MAX]; /* by the server's number of the device */
-static bool vmm;                              /* the client chooses the addresses */
+/* by the server's number of the device */
+static OBC_PER_SERVER struct obc_heap heaps_first[OBP_DEVICE_MAX];
+#define heaps OBC_HERE(heaps_first)
+static OBC_PER_SERVER bool own_places_first; /* the client chooses the addresses */
+#define own_places OBC_HERE(own_places_first)
 
 static struct obc_heap *heap_of(int device)
 {
@@ -38,8 +42,8 @@ static const struct obc_heap_ops heap_ops = { heap_grow, heap_trim };
 
 bool obc_memory_start(const struct obp_welcome *welcome)
 {
-	vmm = welcome->vmm;
-	if (!vmm) {
+	own_places = welcome->vmm;
+	if (!own_places) {
 		obc_plain_start(welcome);
 		return true;
 	}
@@ -68,7 +72,7 @@ static CUresult place_alloc(struct obf_ctx *ctx, size_t size, struct obf_mem *me
 	struct obc_block *block;
 	CUresult result;
 
-	if (!vmm)
+	if (!own_places)
 		return obc_plain_alloc(ctx, mem);
 	result = obc_heap_alloc(heap_of(ctx->device), size, &mem->base, &block);
 	if (result != CUDA_SUCCESS)
@@ -115,7 +119,7 @@ CUresult obc_memory_free(struct obf_ctx *ctx, const struct obf_mem *mem, bool in
 	bool fence = in_use && needs_fence(ctx, mem);
 	CUresult result;
 
-	if (!vmm)
+	if (!own_places)
 		return obc_plain_free(mem, fence);
 	/*
 	 * The record is written before the address is freed, so that it precedes the records of the
@@ -141,8 +145,8 @@ CUresult obc_memory_info(struct obf_ctx *ctx, uint64_t *ret_free, uint64_t *ret_
 		obc_free_memory_put(device, &mark, bytes_free, total, obc_log_last());
 	}
 	/* Unused memory that this session holds counts as free. */
-	unused =
-		vmm ? obc_heap_free_bytes(heap_of(ctx->device)) : obc_plain_free_bytes(ctx->device);
+	unused = own_places ? obc_heap_free_bytes(heap_of(ctx->device))
+			    : obc_plain_free_bytes(ctx->device);
 	*ret_free = unused ? ob_min(bytes_free + unused, total) : bytes_free;
 	*ret_total = total;
 	return CUDA_SUCCESS;
@@ -150,7 +154,7 @@ CUresult obc_memory_info(struct obf_ctx *ctx, uint64_t *ret_free, uint64_t *ret_
 
 void obc_memory_trim(int device)
 {
-	if (!vmm)
+	if (!own_places)
 		obc_plain_trim(device);
 	else if (heap_of(device)->size)
 		obc_heap_trim(heap_of(device));

@@ -7,6 +7,7 @@
 
 #include "client-shim/cuda/device.h"
 #include "client-shim/session/log.h"
+#include "client-shim/session/server.h"
 #include "protocol/obc_calls.h"
 
 /* NOLINTNEXTLINE(misc-redundant-expression): constants of two headers */
@@ -17,8 +18,11 @@ struct pair {
 	uint32_t attr[OBF_PEER_ATTRS];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct pair pairs[OBP_DEVICE_MAX][OBP_DEVICE_MAX]; /* by numbers of the server */
+static OBC_PER_SERVER pthread_mutex_t lock_first = PTHREAD_MUTEX_INITIALIZER;
+#define lock OBC_HERE(lock_first)
+static OBC_PER_SERVER struct pair pairs_first[OBP_DEVICE_MAX]
+					     [OBP_DEVICE_MAX]; /* by numbers of the server */
+#define pairs OBC_HERE(pairs_first)
 
 CUresult obc_peer_query(int device, int peer, int ret[OBF_PEER_ATTRS])
 {

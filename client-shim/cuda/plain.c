@@ -12,6 +12,7 @@
 #include "client-shim/cuda/progress.h"
 #include "client-shim/cuda/slabs.h"
 #include "client-shim/session/log.h"
+#include "client-shim/session/server.h"
 #include "protocol/obc_calls.h"
 #include "protocol/welcome.h"
 
@@ -44,13 +45,16 @@ struct obc_plain {
 	bool ended; /* the server drops or has dropped the slabs */
 };
 
-static struct {
+struct contexts_state {
 	pthread_mutex_t lock;
 	uint64_t largest; /* slab; 0: every allocation is a call */
 	struct obc_plain *first;
 	/* first slabs of primary contexts without allocations yet, by the server's device number */
 	struct obp_range granted[OBP_DEVICE_MAX];
-} plain = { .lock = PTHREAD_MUTEX_INITIALIZER };
+};
+
+static OBC_PER_SERVER struct contexts_state contexts_first = { .lock = PTHREAD_MUTEX_INITIALIZER };
+#define contexts OBC_HERE(contexts_first)
 
 /* ---- addresses ---- */
 
@@ -77,12 +81,12 @@ static void unreserve(uint64_t addr, uint64_t size)
 /* Whether the bytes lie in a slab of this session. Under the lock. */
 static bool overlaps(uint64_t addr, uint64_t size)
 {
-	for (const struct obc_plain *p = plain.first; p; p = p->next)
+	for (const struct obc_plain *p = contexts.first; p; p = p->next)
 		if (!p->ended && obc_slabs_overlap(&p->slabs, addr, size))
 			return true;
 	for (uint32_t i = 0; i < OBP_DEVICE_MAX; i++)
-		if (addr < plain.granted[i].base + plain.granted[i].size &&
-			plain.granted[i].base < addr + size)
+		if (addr < contexts.granted[i].base + contexts.granted[i].size &&
+			contexts.granted[i].base < addr + size)
 			return true;
 	return false;
 }
@@ -124,7 +128,7 @@ static void slab_return(uint64_t base, uint64_t size)
 static struct obc_plain *plain_of(struct obf_ctx *ctx)
 {
 	struct obc_ctx *home = obc_ctx_of(ctx);
-	struct obp_range *granted = &plain.granted[obc_device_number(ctx->device)];
+	struct obp_range *granted = &contexts.granted[obc_device_number(ctx->device)];
 	struct obc_plain *p = home->plain;
 
 	if (ob_likely(p != NULL))
@@ -133,14 +137,14 @@ static struct obc_plain *plain_of(struct obf_ctx *ctx)
 	if (!p)
 		return NULL;
 	p->device = ctx->device;
-	p->step = ob_min(STEP_FIRST, plain.largest);
+	p->step = ob_min(STEP_FIRST, contexts.largest);
 	if (ctx->primary && granted->size &&
 		obc_slabs_add(&p->slabs, granted->base, granted->size)) {
-		p->step = ob_min(ob_max(STEP_FIRST, 2 * granted->size), plain.largest);
+		p->step = ob_min(ob_max(STEP_FIRST, 2 * granted->size), contexts.largest);
 		*granted = (struct obp_range){ 0 };
 	}
-	p->next = plain.first;
-	plain.first = home->plain = p;
+	p->next = contexts.first;
+	contexts.first = home->plain = p;
 	return p;
 }
 
@@ -181,7 +185,7 @@ static bool slab_ask(struct obf_ctx *ctx, struct obc_plain *p, uint64_t least)
 		CUresult result = obc_call_op_mem_slab(id, p->step, least, &slab.base, &slab.size);
 
 		if (result == CUDA_ERROR_NOT_SUPPORTED)
-			plain.largest = 0;
+			contexts.largest = 0;
 		if (result != CUDA_SUCCESS) {
 			p->pause_next = ob_min(2 * p->pause_next + 1, PAUSE_MAX);
 			p->pause = p->pause_next;
@@ -195,19 +199,19 @@ static bool slab_ask(struct obf_ctx *ctx, struct obc_plain *p, uint64_t least)
 	if (n == CLASHES) {
 		ob_info("the addresses of the server's device memory are in use in this process: "
 			"each allocation waits for the server");
-		plain.largest = 0;
+		contexts.largest = 0;
 	}
 	while (n > 0)
 		obc_call_op_mem_slab_free(clashed[--n]);
 	if (taken)
-		p->step = ob_min(2 * p->step, plain.largest);
+		p->step = ob_min(2 * p->step, contexts.largest);
 	return taken;
 }
 
 /* Whether a slab may be asked for an allocation of this size. */
 static bool slab_due(struct obc_plain *p, uint64_t size)
 {
-	if (!plain.largest || size > p->step / SLAB_PARTS)
+	if (!contexts.largest || size > p->step / SLAB_PARTS)
 		return false;
 	if (!p->pause)
 		return true;
@@ -218,7 +222,7 @@ static bool slab_due(struct obc_plain *p, uint64_t size)
 /* Takes a block for an allocation, from a new slab if necessary. NULL: it must be a call. */
 static struct obc_block *block_take(struct obf_ctx *ctx, uint64_t size)
 {
-	struct obc_plain *p = plain.largest ? plain_of(ctx) : obc_ctx_of(ctx)->plain;
+	struct obc_plain *p = contexts.largest ? plain_of(ctx) : obc_ctx_of(ctx)->plain;
 	struct obc_block *block;
 
 	if (!p || p->ended)
@@ -260,9 +264,9 @@ static CUresult single_alloc(struct obf_mem *mem)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	pthread_mutex_lock(&plain.lock);
+	pthread_mutex_lock(&contexts.lock);
 	overlap = !addr || size > UINT64_MAX - addr || overlaps(addr, size);
-	pthread_mutex_unlock(&plain.lock);
+	pthread_mutex_unlock(&contexts.lock);
 	if (overlap) {
 		refuse(addr, size, addr ? "the session has already" : "is not a valid address");
 		return obc_log_error();
@@ -276,12 +280,12 @@ static CUresult single_alloc(struct obf_mem *mem)
 
 void obc_plain_start(const struct obp_welcome *welcome)
 {
-	plain.largest = welcome->slabs & ~(uint64_t)(OBP_SLAB_PAGE - 1);
+	contexts.largest = welcome->slabs & ~(uint64_t)(OBP_SLAB_PAGE - 1);
 	for (uint32_t i = 0; i < welcome->n_devices; i++) {
 		const struct obp_range *slab = &welcome->devices[i].range;
 
 		if (slab->size && slab_reserve(slab))
-			plain.granted[i] = *slab;
+			contexts.granted[i] = *slab;
 		else if (slab->size)
 			obc_call_op_mem_slab_free(slab->base);
 	}
@@ -292,9 +296,9 @@ CUresult obc_plain_alloc(struct obf_ctx *ctx, struct obf_mem *mem)
 	struct obc_block *block;
 	CUresult result;
 
-	pthread_mutex_lock(&plain.lock);
+	pthread_mutex_lock(&contexts.lock);
 	block = block_take(ctx, mem->size);
-	pthread_mutex_unlock(&plain.lock);
+	pthread_mutex_unlock(&contexts.lock);
 	if (ob_likely(block != NULL)) {
 		mem->base = block->addr;
 		mem->backend = block;
@@ -322,13 +326,13 @@ CUresult obc_plain_free(const struct obf_mem *mem, bool fence)
 	 * The record is written before the address is free, so that it precedes the records of the
 	 * next owner; and never after the record that destroys the context.
 	 */
-	pthread_mutex_lock(&plain.lock);
+	pthread_mutex_lock(&contexts.lock);
 	p = mem->ctx && mem->ctx->backend ? obc_ctx_of(mem->ctx)->plain : NULL;
 	if (p && !p->ended)
 		result = obc_call_op_mem_free(mem->base, fence);
 	if (p)
 		block_give(p, mem->backend);
-	pthread_mutex_unlock(&plain.lock);
+	pthread_mutex_unlock(&contexts.lock);
 	return result;
 }
 
@@ -336,38 +340,38 @@ uint64_t obc_plain_free_bytes(int device)
 {
 	uint64_t bytes;
 
-	pthread_mutex_lock(&plain.lock);
-	bytes = plain.granted[obc_device_number(device)].size;
-	for (const struct obc_plain *p = plain.first; p; p = p->next)
+	pthread_mutex_lock(&contexts.lock);
+	bytes = contexts.granted[obc_device_number(device)].size;
+	for (const struct obc_plain *p = contexts.first; p; p = p->next)
 		if (p->device == device && !p->ended)
 			bytes += p->slabs.blocks.free_bytes;
-	pthread_mutex_unlock(&plain.lock);
+	pthread_mutex_unlock(&contexts.lock);
 	return bytes;
 }
 
 uint64_t obc_plain_trim(int device)
 {
-	struct obp_range *granted = &plain.granted[obc_device_number(device)];
+	struct obp_range *granted = &contexts.granted[obc_device_number(device)];
 	uint64_t bytes;
 
-	pthread_mutex_lock(&plain.lock);
+	pthread_mutex_lock(&contexts.lock);
 	bytes = granted->size;
 	if (bytes)
 		slab_return(granted->base, granted->size);
 	*granted = (struct obp_range){ 0 };
-	for (struct obc_plain *p = plain.first; p; p = p->next)
+	for (struct obc_plain *p = contexts.first; p; p = p->next)
 		if (p->device == device)
 			bytes += slabs_trim(p, 0);
-	pthread_mutex_unlock(&plain.lock);
+	pthread_mutex_unlock(&contexts.lock);
 	return bytes;
 }
 
 void obc_plain_end(const struct obf_ctx *ctx)
 {
-	struct obp_range *granted = &plain.granted[obc_device_number(ctx->device)];
+	struct obp_range *granted = &contexts.granted[obc_device_number(ctx->device)];
 	struct obc_plain *p;
 
-	pthread_mutex_lock(&plain.lock);
+	pthread_mutex_lock(&contexts.lock);
 	p = obc_ctx_of(ctx)->plain;
 	if (p)
 		p->ended = true;
@@ -375,21 +379,21 @@ void obc_plain_end(const struct obf_ctx *ctx)
 		slab_unreserve(granted->base, granted->size);
 		*granted = (struct obp_range){ 0 };
 	}
-	pthread_mutex_unlock(&plain.lock);
+	pthread_mutex_unlock(&contexts.lock);
 }
 
 void obc_plain_release(const struct obf_ctx *ctx)
 {
-	struct obc_plain **link = &plain.first, *p;
+	struct obc_plain **link = &contexts.first, *p;
 
-	pthread_mutex_lock(&plain.lock);
+	pthread_mutex_lock(&contexts.lock);
 	p = obc_ctx_of(ctx)->plain;
 	obc_ctx_of(ctx)->plain = NULL;
 	while (*link && *link != p)
 		link = &(*link)->next;
 	if (p)
 		*link = p->next;
-	pthread_mutex_unlock(&plain.lock);
+	pthread_mutex_unlock(&contexts.lock);
 	for (uint32_t i = 0; p && i < p->slabs.n; i++)
 		slab_unreserve(p->slabs.list[i].base, p->slabs.list[i].size);
 	if (p)

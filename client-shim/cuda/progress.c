@@ -5,7 +5,7 @@
 #include "client-shim/session/log.h"
 #include "protocol/obc_calls.h"
 
-struct obc_ctx obc_ctxs[OBC_CTX_MAX];
+OBC_PER_SERVER struct obc_ctx obc_ctxs_first[OBC_CTX_MAX];
 
 uint64_t obc_ctx_launches(void)
 {

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/check.h"
+#include "client-shim/session/server.h"
 #include "front/front.h"
 
 #define OBC_CTX_MAX 1024u /* contexts of a process, primaries included */
@@ -45,7 +46,8 @@ struct obc_ctx {
 	struct obc_plain *plain;    /* slabs of the context; of client-shim/cuda/plain.c */
 };
 
-extern struct obc_ctx obc_ctxs[OBC_CTX_MAX];
+extern struct obc_ctx obc_ctxs_first[OBC_CTX_MAX];
+#define obc_ctxs OBC_HERE(obc_ctxs_first)
 
 /* The client library's part of an active context. */
 static inline struct obc_ctx *obc_ctx_of(const struct obf_ctx *ctx)

@@ -6,11 +6,13 @@
 
 #include "client-shim/cuda/device.h"
 #include "client-shim/cuda/vmm.h"
+#include "client-shim/session/server.h"
 #include "front/backend.h"
 #include "front/event.h"
 #include "protocol/obc_calls.h"
 
-static unsigned offered; /* OBF_SHARES_* */
+static OBC_PER_SERVER unsigned offered_first; /* OBF_SHARES_* */
+#define offered OBC_HERE(offered_first)
 
 /* Whether all devices have the attribute. */
 static bool all_have(const struct obp_welcome *welcome, CUdevice_attribute attr)
@@ -41,6 +43,7 @@ static unsigned offers(void)
 
 static CUresult vmm_export(CUmemGenericAllocationHandle handle, int *ret_fd)
 {
+	OBC_CHOOSES_SERVER();
 	struct obf_share share = { .size = 0 };
 	uint64_t id;
 	CUresult result = obc_wire_memory(handle, &id);

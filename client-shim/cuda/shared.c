@@ -115,7 +115,8 @@ CUresult obc_shared_launch(struct obc_stream *at)
 		/* The memory of a stream that has ended is attached to all again. */
 		if (s->stream && !ob_ids_get(&obf_stream_ids, s->stream))
 			s->stream = 0;
-		if (s->shadow.n_host && (!s->stream || s->stream == at->base.handle))
+		if (obc_home_here(s->home) && s->shadow.n_host &&
+			(!s->stream || s->stream == at->base.handle))
 			result = give(&s->shadow, s->shadow.base, s->shadow.size, true);
 	}
 	if (result == CUDA_SUCCESS)
@@ -200,11 +201,13 @@ void obc_shared_host_function_end(void)
 	for (size_t i = 0; i < obc_shareds.n && result == CUDA_SUCCESS; i++) {
 		struct obc_shadow *shadow = &obc_shareds.list[i]->shadow;
 
-		result = give(shadow, shadow->base, shadow->size, true);
+		if (obc_home_here(obc_shareds.list[i]->home))
+			result = give(shadow, shadow->base, shadow->size, true);
 	}
 	/* A failed call has left its error in the session. */
 	for (struct obc_home *home = obc_shareds.homes; home; home = home->next)
-		if ((home->pending || home->prompt_pending) && obc_home_alive(home))
+		if ((home->pending || home->prompt_pending) && obc_home_alive(home) &&
+			obc_home_here(home))
 			obf_ctx_note(home->ctx, obf_ctx_run(home->ctx, uploads_wait, home));
 	obc_shared_unlock();
 	obf_in_host_function = false;

@@ -2,6 +2,7 @@
 /* Copyright The Outboard Authors */
 #include <stdlib.h>
 
+#include "client-shim/cuda/device.h"
 #include "client-shim/cuda/shared_inside.h"
 #include "protocol/obf_calls.h"
 
@@ -9,6 +10,11 @@ bool obc_home_alive(const struct obc_home *home)
 {
 	/* The program does not know the stream, so it ends with the context. */
 	return ob_ids_get(&obf_stream_ids, (uint64_t)(uintptr_t)home->stream) != NULL;
+}
+
+bool obc_home_here(const struct obc_home *home)
+{
+	return obc_device_server(home->ctx->device) == obc_server_number();
 }
 
 struct obc_stream *obc_home_stream(const struct obc_home *home)
@@ -87,7 +93,7 @@ CUresult obc_home_gate(struct obc_stream *at)
 
 	for (struct obc_home *home = obc_shareds.homes; home && result == CUDA_SUCCESS;
 		home = home->next) {
-		if (!obc_home_alive(home))
+		if (!obc_home_alive(home) || !obc_home_here(home))
 			continue;
 		if (home->pending) {
 			result = obf_cuEventRecord(home->event, home->stream);

@@ -63,8 +63,8 @@ struct obc_shareds {
 	struct obc_home *homes;
 	struct obc_shared **list; /* by address */
 	size_t n, capacity;
-	uint64_t uploads; /* the last number of a recording */
-	bool helper;      /* a second lane exists, see obc_shared_host_function */
+	uint64_t uploads;             /* the last number of a recording */
+	bool helper[OBC_SERVERS_MAX]; /* a second lane exists, see obc_shared_host_function */
 };
 
 extern struct obc_shareds obc_shareds;
@@ -93,6 +93,8 @@ void obc_shared_wait_before(uint64_t addr);
 struct obc_home *obc_home_of(struct obf_ctx *ctx);
 /* Whether the context that the home was made for still exists. */
 bool obc_home_alive(const struct obc_home *home);
+/* Whether its memory is that of the current server. */
+bool obc_home_here(const struct obc_home *home);
 /* NULL: the context has ended. */
 struct obc_stream *obc_home_stream(const struct obc_home *home);
 /* The stream for a transfer by this thread. NULL: as above, or out of memory. */

@@ -24,23 +24,19 @@ static void *helper_run(void *user)
 
 CUresult obc_shared_host_function(void)
 {
-	pthread_attr_t attr;
-	pthread_t thread;
+	bool *helper = &obc_shareds.helper[obc_server_number()];
 	sem_t made;
 	int failed;
 	OBC_WAITS();
 
 	obc_shared_lock();
-	failed = obc_shareds.helper ? 0 : -1;
+	failed = *helper ? 0 : -1;
 	if (failed && sem_init(&made, 0, 0) == 0) {
-		pthread_attr_init(&attr);
-		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-		failed = pthread_create(&thread, &attr, helper_run, &made);
-		pthread_attr_destroy(&attr);
+		failed = obc_thread_start(helper_run, &made, 0, NULL) ? 0 : -1;
 		while (!failed && sem_wait(&made) != 0)
 			;
 		sem_destroy(&made);
-		obc_shareds.helper = !failed;
+		*helper = !failed;
 	}
 	obc_shared_unlock();
 	return failed ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;

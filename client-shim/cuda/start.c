@@ -3,6 +3,7 @@
 #include "client-shim/cuda/start.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -21,6 +22,9 @@
 #include "client-shim/session/log.h"
 #include "client-shim/cuda/loaded.h"
 #include "client-shim/cuda/memory.h"
+#include "client-shim/cuda/route.h"
+#include "client-shim/session/server.h"
+#include "client-shim/session/pool.h"
 #include "client-shim/session/session.h"
 #include "client-shim/cuda/share.h"
 #include "client-shim/cuda/shared.h"
@@ -32,6 +36,7 @@
 #include "client-shim/session/times.h"
 #include "client-shim/session/trust.h"
 #include "client-shim/cuda/vmm.h"
+#include "loadbalancer/together.h"
 #include "protocol/obc_calls.h"
 
 static _Atomic bool stopped;
@@ -97,28 +102,30 @@ static void device_fill(const struct obp_device *from, struct obf_device *to)
 	to->attr_known[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] = true;
 }
 
-CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
+/*
+ * Programs tell devices apart by PCI address and by UUID. Two servers may have a device at the same
+ * address, and software devices have the same UUIDs everywhere.
+ */
+static void device_distinguish(struct obf_device *device, const struct obf_device *before, int n)
 {
-	const struct obp_welcome *welcome;
-	enum ob_err err;
-	OBC_WAITS();
+	uint32_t server = obc_server_number();
+	int32_t *domain = &device->attr[CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID];
 
-	/*
-	 * The environment of an unprivileged user must not choose the server of a privileged
-	 * program.
-	 */
-	if (getauxval(AT_SECURE)) {
-		ob_error("this program is set-user-ID or privileged, and its environment must not "
-			 "choose a server: it cannot use a remote GPU. Run it without privileges");
-		return CUDA_ERROR_NOT_INITIALIZED;
-	}
-	obc_session_on_callback(obc_hostfunc_run);
-	obc_log_on_thread_exit(obf_streams_thread_exit);
-	obc_timeline_start();
-	obc_announce_start();
-	err = obc_session_start(&welcome);
-	if (err)
-		return ob_err_to_cuda(err);
+	if (!server)
+		return;
+	*domain = (int32_t)obl_together_domain((uint32_t)*domain, server);
+	device->attr_known[CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID] = true;
+	for (int i = 0; i < n; i++)
+		if (memcmp(before[i].uuid.bytes, device->uuid.bytes, sizeof device->uuid.bytes) ==
+			0) {
+			obl_together_uuid((uint8_t *)device->uuid.bytes, server);
+			return;
+		}
+}
+
+/* The session with the current server has started. */
+static CUresult server_begin(const struct obp_welcome *welcome)
+{
 	if (welcome->driver_version < OBC_DRIVER_VERSION)
 		ob_info("the server's driver supports CUDA %d.%d; newer calls and PTX will fail",
 			welcome->driver_version / 1000, welcome->driver_version % 1000 / 10);
@@ -131,15 +138,65 @@ CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
 	obc_trust_start(welcome);
 	if (!welcome->n_devices)
 		return CUDA_ERROR_NO_DEVICE;
+	if (obc_servers_count() > 1 && !welcome->vmm) {
+		ob_error("%s cannot be used together with other servers: its driver does not map "
+			 "memory at addresses that the client chooses, so they could meet another "
+			 "server's",
+			obc_server_name());
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	obc_server_set_range(welcome->range.base, welcome->range.size);
 	if (!obc_memory_start(welcome))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	obc_share_start(welcome);
-	if (ob_opt_on(OB_OPT_RELEASE))
-		obc_loaded_release();
-	for (uint32_t i = 0; i < welcome->n_devices; i++)
-		device_fill(&welcome->devices[i], &ret_devices[i]);
-	*ret_count = (int)welcome->n_devices;
 	return CUDA_SUCCESS;
+}
+
+static CUresult server_start(const char *servers, struct obf_device *ret_devices, int *count)
+{
+	const struct obp_welcome *welcome;
+	CUresult result;
+	enum ob_err err;
+
+	obc_timeline_start();
+	err = obc_session_start(servers, &welcome);
+	if (err)
+		return ob_err_to_cuda(err);
+	result = server_begin(welcome);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if ((uint32_t)*count + welcome->n_devices > OBF_DEVICE_MAX) {
+		ob_error("the servers of OUTBOARD_SERVER have more than %d devices together: name "
+			 "fewer servers",
+			OBF_DEVICE_MAX);
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	for (uint32_t i = 0; i < welcome->n_devices; i++) {
+		device_fill(&welcome->devices[i], &ret_devices[*count]);
+		device_distinguish(&ret_devices[*count], ret_devices, *count);
+		obc_devices_add(i);
+		++*count;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* Two lists may lead to one server. */
+static bool server_again(void)
+{
+	char name[OBT_URL_MAX + 1];
+	uint32_t here = obc_server_number();
+
+	snprintf(name, sizeof name, "%s", obc_server_name());
+	for (uint32_t i = 0; i < here; i++) {
+		OBC_AT_SERVER(i);
+		if (strcmp(obc_server_name(), name) == 0) {
+			ob_error("OUTBOARD_SERVER: %s was chosen twice: a program has one session "
+				 "with a server. Name the servers without lists",
+				name);
+			return true;
+		}
+	}
+	return false;
 }
 
 CUresult obc_alive(void)
@@ -149,9 +206,80 @@ CUresult obc_alive(void)
 	return obc_log_alive();
 }
 
-void obc_stop(void)
+/* A call that concerns no context fails when all servers are lost. */
+static CUresult any_alive(void)
 {
-	if (atomic_exchange(&stopped, true) || !obc_session_started())
+	CUresult result = obc_alive();
+
+	for (uint32_t i = 0; result != CUDA_SUCCESS && i < obc_servers_count(); i++) {
+		OBC_AT_SERVER(i);
+		if (obc_alive() == CUDA_SUCCESS)
+			result = CUDA_SUCCESS;
+	}
+	return result;
+}
+
+static CUresult servers_start(
+	const struct obl_together *together, struct obf_device *ret_devices, int *ret_count)
+{
+	CUresult result = CUDA_SUCCESS;
+	int count = 0;
+
+	obc_log_prepare();
+	if (!obc_servers_make(together->n))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (together->n > 1)
+		obc_route_install(any_alive);
+	obc_devices_begin();
+	for (uint32_t i = 0; i < together->n && result == CUDA_SUCCESS; i++) {
+		OBC_AT_SERVER(i);
+		result = server_start(together->list[i], ret_devices, &count);
+		if (result == CUDA_SUCCESS && server_again())
+			result = ob_err_to_cuda(OB_ERR_URL);
+	}
+	*ret_count = count;
+	return result;
+}
+
+CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
+{
+	const char *text;
+	struct obl_together together;
+	struct ob_cause cause;
+	CUresult result;
+	enum ob_err err;
+	OBC_WAITS();
+
+	/*
+	 * The environment of an unprivileged user must not choose the server of a privileged
+	 * program.
+	 */
+	if (getauxval(AT_SECURE)) {
+		ob_error("this program is set-user-ID or privileged, and its environment must not "
+			 "choose a server: it cannot use a remote GPU. Run it without privileges");
+		return CUDA_ERROR_NOT_INITIALIZED;
+	}
+	err = obc_pool_servers(OBC_DEFAULT_SERVER, &text);
+	if (err)
+		return ob_err_to_cuda(err);
+	err = obl_together_parse(text, &together, &cause);
+	if (err) {
+		ob_error("OUTBOARD_SERVER='%.200s': %s", text, cause.text);
+		return ob_err_to_cuda(err);
+	}
+	obc_session_on_callback(obc_hostfunc_run);
+	obc_log_on_thread_exit(obf_streams_thread_exit);
+	obc_announce_start();
+	result = servers_start(&together, ret_devices, ret_count);
+	obl_together_fini(&together);
+	if (result == CUDA_SUCCESS && ob_opt_on(OB_OPT_RELEASE))
+		obc_loaded_release();
+	return result;
+}
+
+static void server_stop(void)
+{
+	if (!obc_session_started())
 		return;
 	obc_timeline_server_end();
 	obc_session_stop();
@@ -159,16 +287,30 @@ void obc_stop(void)
 	obc_stats_print();
 }
 
+void obc_stop(void)
+{
+	if (atomic_exchange(&stopped, true))
+		return;
+	for (uint32_t i = 0; i < obc_servers_count(); i++) {
+		OBC_AT_SERVER(i);
+		server_stop();
+	}
+	obc_stats_print_together();
+}
+
 void obc_forked(void)
 {
 	/*
-	 * The session belongs to the parent: the child sends nothing, prints no report and says no
+	 * The sessions belong to the parent: the child sends nothing, prints no report and says no
 	 * goodbye.
 	 */
 	obc_inside = 0;
-	obc_timeline_forget();
-	obc_timeline_server_forget();
 	obc_shared_forget();
-	if (obc_session_started())
-		obc_session_forget();
+	for (uint32_t i = 0; i < obc_servers_count(); i++) {
+		OBC_AT_SERVER(i);
+		obc_timeline_forget();
+		obc_timeline_server_forget();
+		if (obc_session_started())
+			obc_session_forget();
+	}
 }

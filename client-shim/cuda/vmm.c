@@ -3,10 +3,13 @@
 #include "client-shim/cuda/vmm.h"
 
 #include "client-shim/cuda/heap.h"
+#include "client-shim/session/server.h"
 #include "protocol/obc_calls.h"
 
-static struct obc_heap *vmm_heaps;
-static uint32_t n_vmm_heaps;
+static OBC_PER_SERVER struct obc_heap *vmm_heaps_first;
+#define vmm_heaps OBC_HERE(vmm_heaps_first)
+static OBC_PER_SERVER uint32_t n_vmm_heaps_first;
+#define n_vmm_heaps OBC_HERE(n_vmm_heaps_first)
 
 /* NOLINTNEXTLINE(misc-redundant-expression): constants of two headers */
 _Static_assert(OBF_VMM_PAGE == OBC_HEAP_PAGE, "a reservation consists of pages of a heap");

@@ -24,10 +24,10 @@ static const struct obp_load_session *next(uint32_t place, uint32_t *at)
 {
 	const struct obl_view *view = obc_nvml_view();
 
-	while (*at < view->load.n_sessions) {
-		const struct obp_load_session *s = &view->load.listed[(*at)++];
+	while (*at < view->n_sessions) {
+		const struct obp_load_session *s = obl_view_session(view, (*at)++);
 
-		if (s->used[view->order[place]] && s->pid && s->pid <= INT32_MAX)
+		if (obl_view_used(view, s, place) && s->pid && s->pid <= INT32_MAX)
 			return s;
 	}
 	return NULL;
@@ -55,7 +55,7 @@ static int room(uint32_t place, uint32_t *count, const void *list)
 
 static uint64_t memory_of(uint32_t place, const struct obp_load_session *s)
 {
-	return s->used[obc_nvml_view()->order[place]];
+	return obl_view_used(obc_nvml_view(), s, place);
 }
 
 int obc_nvmlDeviceGetComputeRunningProcesses(

@@ -27,7 +27,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t users; /* nvmlInit calls that no nvmlShutdown has undone */
 static struct obl_view view;
 static char servers[SERVERS_MAX];
-static struct ob_nvml_device handles[OBP_DEVICE_MAX];
+static struct ob_nvml_device handles[OBL_VIEW_DEVICES];
 
 /* ---- fork: the lock may be held by a thread that the child does not have ---- */
 
@@ -46,7 +46,7 @@ static void after_fork(void)
 __attribute__((constructor)) static void attach(void)
 {
 	ob_log_set_name("outboard");
-	for (uint32_t i = 0; i < OBP_DEVICE_MAX; i++)
+	for (uint32_t i = 0; i < OBL_VIEW_DEVICES; i++)
 		handles[i].place = i;
 	pthread_atfork(before_fork, after_fork, after_fork);
 }
@@ -96,11 +96,12 @@ static struct obl_view_terms terms_read(void)
 
 static void failure_log(const struct obl_view_terms *terms, const struct ob_cause *cause)
 {
+	const struct obl_view_server *server = &view.servers[view.at];
 	const struct obt_failure failure = { .cause = cause,
 		.connected = cause->code != OB_ERR_TIMEOUT,
 		.timeout_s = (unsigned)(terms->timeout_ns / OB_SECOND),
-		.url = &view.url,
-		.text = view.url_text[0] ? view.url_text : terms->servers };
+		.url = &server->url,
+		.text = server->url_text[0] ? server->url_text : terms->servers };
 	char text[OBT_FAILURE_TEXT];
 
 	obt_failure_print(&failure, text, sizeof text);
@@ -203,7 +204,7 @@ int obc_nvml_leave(int result)
 
 bool obc_nvml_place(ob_nvml_device_t device, uint32_t *ret_place)
 {
-	for (uint32_t i = 0; i < view.load.n_devices; i++)
+	for (uint32_t i = 0; i < view.n_devices; i++)
 		if (device == &handles[i]) {
 			*ret_place = i;
 			return true;

@@ -13,7 +13,7 @@
 /* NVIDIA's driver of the server; a server with the software device has its own version. */
 static const char *driver_version(void)
 {
-	const struct obp_load *load = &obc_nvml_view()->load;
+	const struct obp_load *load = obl_view_load(obc_nvml_view());
 
 	return load->nvidia_version[0] ? load->nvidia_version : load->version;
 }
@@ -27,14 +27,14 @@ int obc_nvmlSystemGetNVMLVersion(char *name, uint32_t length)
 {
 	char text[128];
 
-	snprintf(text, sizeof text, "%u.%s", obc_nvml_view()->load.cuda_version / 1000,
+	snprintf(text, sizeof text, "%u.%s", obl_view_load(obc_nvml_view())->cuda_version / 1000,
 		driver_version());
 	return obc_nvml_text(text, name, length);
 }
 
 int obc_nvmlSystemGetCudaDriverVersion(int32_t *version)
 {
-	uint32_t known = obc_nvml_view()->load.cuda_version;
+	uint32_t known = obl_view_load(obc_nvml_view())->cuda_version;
 
 	if (!known || known > INT32_MAX)
 		return OB_NVML_NOT_SUPPORTED;
@@ -72,7 +72,7 @@ int obc_nvmlGetExcludedDeviceCount(uint32_t *count)
 
 int obc_nvmlDeviceGetCount_v2(uint32_t *count)
 {
-	*count = obc_nvml_view()->load.n_devices;
+	*count = obc_nvml_view()->n_devices;
 	return OB_NVML_OK;
 }
 
@@ -83,7 +83,7 @@ int obc_nvmlDeviceGetCount(uint32_t *count)
 
 int obc_nvmlDeviceGetHandleByIndex_v2(uint32_t index, ob_nvml_device_t *device)
 {
-	if (index >= obc_nvml_view()->load.n_devices)
+	if (index >= obc_nvml_view()->n_devices)
 		return OB_NVML_INVALID_ARGUMENT;
 	*device = obc_nvml_handle(index);
 	return OB_NVML_OK;
@@ -96,7 +96,7 @@ int obc_nvmlDeviceGetHandleByIndex(uint32_t index, ob_nvml_device_t *device)
 
 static int by_uuid(const uint8_t uuid[16], ob_nvml_device_t *device)
 {
-	for (uint32_t i = 0; i < obc_nvml_view()->load.n_devices; i++)
+	for (uint32_t i = 0; i < obc_nvml_view()->n_devices; i++)
 		if (memcmp(obc_nvml_device(i)->uuid, uuid, 16) == 0) {
 			*device = obc_nvml_handle(i);
 			return OB_NVML_OK;
@@ -137,7 +137,7 @@ int obc_nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, ob_nvml_device_t *d
 	bus_id += end;
 	if (*bus_id && (sscanf(bus_id, ".%x%n", &function, &end) != 1 || bus_id[end]))
 		return OB_NVML_INVALID_ARGUMENT;
-	for (uint32_t i = 0; i < obc_nvml_view()->load.n_devices && !function; i++) {
+	for (uint32_t i = 0; i < obc_nvml_view()->n_devices && !function; i++) {
 		uint64_t has = 0, on = 0, at = 0;
 
 		if (!obc_nvml_fact(i, OBP_FACT_PCI_BUS, &on) &&
@@ -194,7 +194,7 @@ int obc_nvmlDeviceGetTopologyNearestGpus(
 
 	if (level > OB_NVML_TOPOLOGY_SYSTEM || level % 10)
 		return OB_NVML_INVALID_ARGUMENT;
-	for (uint32_t i = 0; i < obc_nvml_view()->load.n_devices; i++) {
+	for (uint32_t i = 0; i < obc_nvml_view()->n_devices; i++) {
 		if (i == device_place || level != OB_NVML_TOPOLOGY_SYSTEM)
 			continue;
 		if (devices && n < had)
@@ -209,18 +209,18 @@ int obc_nvmlDeviceGetTopologyNearestGpus(
 int obc_nvmlDeviceGetP2PStatus(
 	uint32_t device_place, uint32_t other_place, uint32_t capability, uint32_t *status)
 {
-	uint64_t peers, atomics = 0;
-	uint32_t bit = obc_nvml_view()->order[other_place];
+	const struct obl_view *view = obc_nvml_view();
+	bool known, can = obl_view_peers(view, device_place, other_place, false, &known);
+	bool atomics = obl_view_peers(view, device_place, other_place, true, &known);
 
 	if (capability >= OB_NVML_P2P_COUNT)
 		return OB_NVML_INVALID_ARGUMENT;
-	obc_nvml_fact(device_place, OBP_FACT_PEER_ATOMICS, &atomics);
-	if (obc_nvml_fact(device_place, OBP_FACT_PEERS, &peers))
+	if (!known)
 		*status = OB_NVML_P2P_UNKNOWN;
-	else if (device_place == other_place || !(peers >> bit & 1))
+	else if (device_place == other_place || !can)
 		*status = OB_NVML_P2P_CHIPSET;
 	else if (capability == OB_NVML_P2P_ATOMICS)
-		*status = atomics >> bit & 1 ? OB_NVML_P2P_OK : OB_NVML_P2P_NOT_SUPPORTED;
+		*status = atomics ? OB_NVML_P2P_OK : OB_NVML_P2P_NOT_SUPPORTED;
 	else
 		*status = capability <= OB_NVML_P2P_WRITE ? OB_NVML_P2P_OK : OB_NVML_P2P_UNKNOWN;
 	return OB_NVML_OK;

@@ -5,11 +5,11 @@
 #include <pthread.h>
 
 #include "base/opt.h"
-#include "base/thread.h"
 #include "client-shim/session/futex.h"
 #include "client-shim/session/inside.h"
 #include "client-shim/session/log_inside.h"
 #include "client-shim/session/request.h"
+#include "client-shim/session/server.h"
 #include "protocol/obc_calls.h"
 
 #define STACK         (256u << 10) /* bytes; a codec may run on it */
@@ -42,7 +42,7 @@ struct read {
 	struct read *next;
 };
 
-static struct {
+struct copies_state {
 	pthread_mutex_t order; /* uploads are in the queue in the order of their records */
 	pthread_mutex_t lock;  /* all of this, except for what belongs to one thread */
 	pthread_cond_t changed;
@@ -62,13 +62,15 @@ static struct {
 	struct part parts[PARTS_MAX];
 	unsigned oldest, n_parts, n_pieces;
 	uint64_t under_way, window; /* bytes */
-} background = {
+};
+
+static OBC_PER_SERVER struct copies_state copies_first = {
 	.order = PTHREAD_MUTEX_INITIALIZER,
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.changed = PTHREAD_COND_INITIALIZER,
-	.last = &background.first,
 	.window = WINDOW_FIRST,
 };
+#define copies OBC_HERE(copies_first)
 
 static unsigned pieces_of(uint64_t size)
 {
@@ -84,17 +86,17 @@ static bool is_on(uint32_t line)
 /* Under the lock. */
 static void pending_add(void)
 {
-	if (atomic_fetch_add(&background.pending, 1) == 0)
+	if (atomic_fetch_add(&copies.pending, 1) == 0)
 		log_hold(true);
 }
 
 /* Under the lock. */
 static void pending_drop(void)
 {
-	if (atomic_fetch_sub(&background.pending, 1) == 1)
+	if (atomic_fetch_sub(&copies.pending, 1) == 1)
 		log_hold(false);
-	if (atomic_load(&background.waiters))
-		obc_futex_wake(&background.pending, INT32_MAX);
+	if (atomic_load(&copies.waiters))
+		obc_futex_wake(&copies.pending, INT32_MAX);
 }
 
 /* ---- the thread that sends uploads ---- */
@@ -102,7 +104,7 @@ static void pending_drop(void)
 /* Waits for the oldest part. False: the session is lost. */
 static bool part_land(void)
 {
-	struct part *part = &background.parts[background.oldest];
+	struct part *part = &copies.parts[copies.oldest];
 	uint64_t least = atomic_load_explicit(&obc_log_state.trip_least, memory_order_relaxed),
 		 took, step = part->size;
 
@@ -111,48 +113,46 @@ static bool part_land(void)
 		return false;
 	took = ob_clock_ns() - part->sent_at;
 	if (took > least + DELAY_NS)
-		background.window =
-			ob_max(background.window - background.window / 8, (uint64_t)WINDOW_MIN);
-	else if (background.under_way + OBP_PART_MAX > background.window)
-		background.window = ob_min(background.window + step, WINDOW_MAX);
-	background.under_way -= part->size;
-	background.n_pieces -= pieces_of(part->size);
-	background.oldest = (background.oldest + 1) % PARTS_MAX;
-	background.n_parts--;
+		copies.window = ob_max(copies.window - copies.window / 8, (uint64_t)WINDOW_MIN);
+	else if (copies.under_way + OBP_PART_MAX > copies.window)
+		copies.window = ob_min(copies.window + step, WINDOW_MAX);
+	copies.under_way -= part->size;
+	copies.n_pieces -= pieces_of(part->size);
+	copies.oldest = (copies.oldest + 1) % PARTS_MAX;
+	copies.n_parts--;
 	if (!part->last_of)
 		return true;
 	/* After a break the part may be sent again although it was answered. */
 	if (!log_left_wait(part->wait.number))
 		return false;
 	free(part->last_of);
-	pthread_mutex_lock(&background.lock);
+	pthread_mutex_lock(&copies.lock);
 	pending_drop();
-	pthread_mutex_unlock(&background.lock);
+	pthread_mutex_unlock(&copies.lock);
 	return true;
 }
 
 static bool oldest_is_answered(void)
 {
-	return background.n_parts &&
-		atomic_load_explicit(
-			&background.parts[background.oldest].wait.done, memory_order_acquire);
+	return copies.n_parts &&
+		atomic_load_explicit(&copies.parts[copies.oldest].wait.done, memory_order_acquire);
 }
 
 /* Waits until `size` more bytes may be under way. False: the session ends. */
 static bool room_await(uint64_t size)
 {
-	while (background.n_parts &&
-		(oldest_is_answered() || background.n_parts == PARTS_MAX ||
-			background.n_pieces + pieces_of(size) > OBP_PART_PIECES_MAX ||
-			background.under_way + size > background.window))
-		if (atomic_load(&background.stop) || !part_land())
+	while (copies.n_parts &&
+		(oldest_is_answered() || copies.n_parts == PARTS_MAX ||
+			copies.n_pieces + pieces_of(size) > OBP_PART_PIECES_MAX ||
+			copies.under_way + size > copies.window))
+		if (atomic_load(&copies.stop) || !part_land())
 			return false;
-	return !atomic_load(&background.stop);
+	return !atomic_load(&copies.stop);
 }
 
 static bool part_send(struct upload *upload, uint64_t at, uint64_t size)
 {
-	struct part *part = &background.parts[(background.oldest + background.n_parts) % PARTS_MAX];
+	struct part *part = &copies.parts[(copies.oldest + copies.n_parts) % PARTS_MAX];
 	const struct obp_upload_part_req head = { .upload = upload->id,
 		.dst = upload->dst + at,
 		.size = size,
@@ -164,17 +164,16 @@ static bool part_send(struct upload *upload, uint64_t at, uint64_t size)
 	if (log_commit_byref_answered(OBP_OP_UPLOAD_PART, &head, sizeof head, upload->src + at,
 		    size, &part->wait) != CUDA_SUCCESS)
 		return false;
-	background.n_parts++;
-	background.under_way += size;
-	background.n_pieces += pieces_of(size);
+	copies.n_parts++;
+	copies.under_way += size;
+	copies.n_pieces += pieces_of(size);
 	return true;
 }
 
 /* A quarter of the window, and whole pieces if it is larger than one. */
 static uint64_t part_size(void)
 {
-	uint64_t size = background.window / 4,
-		 unit = size < OBP_PART_PIECE ? PART_MIN : OBP_PART_PIECE;
+	uint64_t size = copies.window / 4, unit = size < OBP_PART_PIECE ? PART_MIN : OBP_PART_PIECE;
 
 	return ob_min(ob_max(size / unit * unit, unit), (uint64_t)OBP_PART_MAX);
 }
@@ -188,9 +187,9 @@ static bool upload_send(struct upload *upload)
 		if (!room_await(n))
 			return false;
 		/* Pairs with obc_background_abandon: no part after `stop` was set. */
-		atomic_store(&background.sending, true);
-		sent = !atomic_load(&background.stop) && part_send(upload, at, n);
-		atomic_store(&background.sending, false);
+		atomic_store(&copies.sending, true);
+		sent = !atomic_load(&copies.stop) && part_send(upload, at, n);
+		atomic_store(&copies.sending, false);
 		if (!sent)
 			return false;
 	}
@@ -203,18 +202,18 @@ static struct upload *upload_next(void)
 	struct upload *upload;
 
 	for (;;) {
-		pthread_mutex_lock(&background.lock);
+		pthread_mutex_lock(&copies.lock);
 		/* No time-out: an upload is added, or the session ends. */
-		while (!background.first && !background.n_parts && !atomic_load(&background.stop))
-			pthread_cond_wait(&background.changed, &background.lock);
-		upload = atomic_load(&background.stop) ? NULL : background.first;
+		while (!copies.first && !copies.n_parts && !atomic_load(&copies.stop))
+			pthread_cond_wait(&copies.changed, &copies.lock);
+		upload = atomic_load(&copies.stop) ? NULL : copies.first;
 		if (upload) {
-			background.first = upload->next;
-			if (!background.first)
-				background.last = &background.first;
+			copies.first = upload->next;
+			if (!copies.first)
+				copies.last = &copies.first;
 		}
-		pthread_mutex_unlock(&background.lock);
-		if (upload || !background.n_parts || atomic_load(&background.stop))
+		pthread_mutex_unlock(&copies.lock);
+		if (upload || !copies.n_parts || atomic_load(&copies.stop))
 			return upload;
 		if (!part_land())
 			return NULL;
@@ -256,30 +255,30 @@ static void *reader_main(void *unused)
 	unsigned idle = 0;
 
 	(void)unused;
-	while (!atomic_load(&background.stop) && !log_broken()) {
-		if (atomic_load_explicit(&background.work, memory_order_acquire)) {
+	while (!atomic_load(&copies.stop) && !log_broken()) {
+		if (atomic_load_explicit(&copies.work, memory_order_acquire)) {
 			idle = 0;
 			reader_step();
 			continue;
 		}
-		atomic_store(&background.idle, ++idle > LINGER_MAX);
-		obc_futex_wait_ns(&background.work, 0, idle > LINGER_MAX ? OB_SECOND : LINGER_NS);
+		atomic_store(&copies.idle, ++idle > LINGER_MAX);
+		obc_futex_wait_ns(&copies.work, 0, idle > LINGER_MAX ? OB_SECOND : LINGER_NS);
 	}
 	return NULL;
 }
 
 void log_background_landed(struct log_wait *wait)
 {
-	struct read *read = (struct read *)wait, **at = &background.reads;
+	struct read *read = (struct read *)wait, **at = &copies.reads;
 
-	pthread_mutex_lock(&background.lock);
+	pthread_mutex_lock(&copies.lock);
 	while (*at != read)
 		at = &(*at)->next;
 	*at = read->next;
-	background.n_reads--;
-	atomic_store(&background.work, background.n_reads > 0);
+	copies.n_reads--;
+	atomic_store(&copies.work, copies.n_reads > 0);
 	pending_drop();
-	pthread_mutex_unlock(&background.lock);
+	pthread_mutex_unlock(&copies.lock);
 	free(read);
 }
 
@@ -288,7 +287,7 @@ void log_background_landed(struct log_wait *wait)
 /* Under the lock. */
 static bool thread_have(bool *runs, void *(*fn)(void *), pthread_t *ret)
 {
-	*runs = *runs || ob_thread_start(fn, NULL, STACK, ret);
+	*runs = *runs || obc_thread_start(fn, NULL, STACK, ret);
 	return *runs;
 }
 
@@ -298,18 +297,20 @@ static bool upload_begin(struct upload *upload, uint64_t stream, uint64_t *ret_n
 	struct obp_upload_begin_req *req;
 	struct obc_slot slot;
 
-	upload->id = ++background.last_id;
+	upload->id = ++copies.last_id;
 	req = obc_log_begin(&slot, OBP_OP_UPLOAD_BEGIN, sizeof *req);
 	if (!req)
 		return false;
 	*req = (struct obp_upload_begin_req){ .upload = upload->id, .stream = stream };
 	*ret_number = slot.number;
 	obc_log_commit(&slot);
-	pthread_mutex_lock(&background.lock);
-	*background.last = upload;
-	background.last = &upload->next;
-	pthread_cond_signal(&background.changed);
-	pthread_mutex_unlock(&background.lock);
+	pthread_mutex_lock(&copies.lock);
+	if (!copies.last)
+		copies.last = &copies.first;
+	*copies.last = upload;
+	copies.last = &upload->next;
+	pthread_cond_signal(&copies.changed);
+	pthread_mutex_unlock(&copies.lock);
 	return true;
 }
 
@@ -323,20 +324,20 @@ bool obc_background_write(
 	if (!is_on(OBP_LINE_upload_part) || !size || !(upload = malloc(sizeof *upload)))
 		return false;
 	*upload = (struct upload){ .dst = dst, .src = src, .size = size };
-	pthread_mutex_lock(&background.lock);
-	begun = thread_have(&background.sender_runs, sender_main, &background.sender);
+	pthread_mutex_lock(&copies.lock);
+	begun = thread_have(&copies.sender_runs, sender_main, &copies.sender);
 	if (begun)
 		pending_add();
-	pthread_mutex_unlock(&background.lock);
+	pthread_mutex_unlock(&copies.lock);
 	if (begun) {
-		pthread_mutex_lock(&background.order);
+		pthread_mutex_lock(&copies.order);
 		begun = upload_begin(upload, stream, ret_number);
-		pthread_mutex_unlock(&background.order);
+		pthread_mutex_unlock(&copies.order);
 		if (begun)
 			return true;
-		pthread_mutex_lock(&background.lock);
+		pthread_mutex_lock(&copies.lock);
 		pending_drop();
-		pthread_mutex_unlock(&background.lock);
+		pthread_mutex_unlock(&copies.lock);
 	}
 	free(upload);
 	return false;
@@ -347,17 +348,17 @@ static bool read_add(struct read *read)
 {
 	bool added;
 
-	pthread_mutex_lock(&background.lock);
-	added = background.n_reads < OBC_BACKGROUND_READS &&
-		thread_have(&background.reader_runs, reader_main, &background.reader);
+	pthread_mutex_lock(&copies.lock);
+	added = copies.n_reads < OBC_BACKGROUND_READS &&
+		thread_have(&copies.reader_runs, reader_main, &copies.reader);
 	if (added) {
-		read->next = background.reads;
-		background.reads = read;
-		background.n_reads++;
-		atomic_store(&background.work, 1);
+		read->next = copies.reads;
+		copies.reads = read;
+		copies.n_reads++;
+		atomic_store(&copies.work, 1);
 		pending_add();
 	}
-	pthread_mutex_unlock(&background.lock);
+	pthread_mutex_unlock(&copies.lock);
 	return added;
 }
 
@@ -390,8 +391,8 @@ bool obc_background_read(
 	*ret_number = read->wait.number = slot.number;
 	log_wait_add(&read->wait);
 	log_commit_unanswered(&slot);
-	if (atomic_load(&background.idle))
-		obc_futex_wake(&background.work, 1);
+	if (atomic_load(&copies.idle))
+		obc_futex_wake(&copies.work, 1);
 	return true;
 }
 
@@ -399,7 +400,7 @@ bool obc_background_read(
 
 bool obc_background_pending(void)
 {
-	return atomic_load_explicit(&background.pending, memory_order_relaxed) > 0;
+	return atomic_load_explicit(&copies.pending, memory_order_relaxed) > 0;
 }
 
 /* Waits until less is pending than `seen`, for a short time. */
@@ -407,9 +408,9 @@ static void pending_wait(uint32_t seen)
 {
 	log_drain(); /* the sender may doze */
 	/* Before the kernel compares: either it sees less, or this waiter is seen. */
-	atomic_fetch_add(&background.waiters, 1);
-	obc_futex_wait_ns(&background.pending, seen, READ_PAUSE_NS);
-	atomic_fetch_sub(&background.waiters, 1);
+	atomic_fetch_add(&copies.waiters, 1);
+	obc_futex_wait_ns(&copies.pending, seen, READ_PAUSE_NS);
+	atomic_fetch_sub(&copies.waiters, 1);
 }
 
 void obc_background_wait(void)
@@ -417,7 +418,7 @@ void obc_background_wait(void)
 	uint32_t seen;
 	OBC_WAITS();
 
-	while ((seen = atomic_load(&background.pending)) && !log_broken())
+	while ((seen = atomic_load(&copies.pending)) && !log_broken())
 		pending_wait(seen);
 	if (log_broken())
 		log_lost_wait();
@@ -428,9 +429,9 @@ enum obc_received obc_background_received(uint64_t number)
 	struct log *log = &obc_log_state;
 	uint64_t heard = atomic_load(&log->heard), since = ob_clock_ns(), now;
 
-	while (atomic_load(&background.work) && !log_broken() &&
+	while (atomic_load(&copies.work) && !log_broken() &&
 		atomic_load_explicit(&log->replies, memory_order_acquire) < number) {
-		if (atomic_load(&background.stop))
+		if (atomic_load(&copies.stop))
 			return OBC_ABANDONED;
 		reader_step();
 		now = atomic_load(&log->heard);
@@ -447,45 +448,45 @@ void obc_background_abandon(uint64_t deadline)
 {
 	const struct timespec pause = { .tv_nsec = READ_PAUSE_NS };
 
-	pthread_mutex_lock(&background.lock);
-	atomic_store(&background.stop, true);
-	pthread_cond_broadcast(&background.changed);
-	pthread_mutex_unlock(&background.lock);
-	while (atomic_load(&background.sending) && !log_broken() && ob_clock_ns() < deadline)
+	pthread_mutex_lock(&copies.lock);
+	atomic_store(&copies.stop, true);
+	pthread_cond_broadcast(&copies.changed);
+	pthread_mutex_unlock(&copies.lock);
+	while (atomic_load(&copies.sending) && !log_broken() && ob_clock_ns() < deadline)
 		nanosleep(&pause, NULL);
 	log_hold(false); /* the goodbye needs room */
 }
 
 void obc_background_stop(void)
 {
-	if (!background.sender_runs && !background.reader_runs)
+	if (!copies.sender_runs && !copies.reader_runs)
 		return;
 	obc_log_fail(OB_ERR_CLOSED); /* wakes both, which may wait for replies */
-	atomic_store(&background.work, 1);
-	obc_futex_wake(&background.work, 1);
-	if (background.sender_runs)
-		pthread_join(background.sender, NULL);
-	if (background.reader_runs)
-		pthread_join(background.reader, NULL);
-	background.sender_runs = background.reader_runs = false;
+	atomic_store(&copies.work, 1);
+	obc_futex_wake(&copies.work, 1);
+	if (copies.sender_runs)
+		pthread_join(copies.sender, NULL);
+	if (copies.reader_runs)
+		pthread_join(copies.reader, NULL);
+	copies.sender_runs = copies.reader_runs = false;
 }
 
 void obc_background_forget(void)
 {
-	pthread_mutex_init(&background.order, NULL);
-	pthread_mutex_init(&background.lock, NULL);
-	pthread_cond_init(&background.changed, NULL);
-	background.sender_runs = background.reader_runs = false;
-	background.first = NULL;
-	background.last = &background.first;
-	background.reads = NULL;
-	background.n_reads = background.n_parts = background.oldest = 0;
-	background.n_pieces = 0;
-	background.under_way = 0;
-	atomic_store(&background.pending, 0);
-	atomic_store(&background.waiters, 0);
-	atomic_store(&background.work, 0);
-	atomic_store(&background.idle, false);
-	atomic_store(&background.stop, false);
-	atomic_store(&background.sending, false);
+	pthread_mutex_init(&copies.order, NULL);
+	pthread_mutex_init(&copies.lock, NULL);
+	pthread_cond_init(&copies.changed, NULL);
+	copies.sender_runs = copies.reader_runs = false;
+	copies.first = NULL;
+	copies.last = &copies.first;
+	copies.reads = NULL;
+	copies.n_reads = copies.n_parts = copies.oldest = 0;
+	copies.n_pieces = 0;
+	copies.under_way = 0;
+	atomic_store(&copies.pending, 0);
+	atomic_store(&copies.waiters, 0);
+	atomic_store(&copies.work, 0);
+	atomic_store(&copies.idle, false);
+	atomic_store(&copies.stop, false);
+	atomic_store(&copies.sending, false);
 }

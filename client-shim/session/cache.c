@@ -12,6 +12,7 @@
 #include "base/opt.h"
 #include "client-shim/session/control.h"
 #include "client-shim/session/log.h"
+#include "client-shim/session/server.h"
 #include "protocol/obc_calls.h"
 #include "transport/tree.h"
 
@@ -32,9 +33,9 @@ struct batch {
 	uint8_t names[OBP_CACHE_ASK_MAX][OBT_SHA256_BYTES];
 };
 
-uint64_t obc_cache_min = UINT64_MAX;
+OBC_PER_SERVER uint64_t obc_cache_min_first = UINT64_MAX;
 
-static struct cache {
+struct cache_state {
 	pthread_mutex_t lock; /* held during a copy that may use the cache */
 	struct obc_cache_view view;
 	struct obc_cache_stats stats;
@@ -48,7 +49,10 @@ static struct cache {
 	uint64_t timing; /* ns: when the timed bytes began */
 	double trip_recalled_s;
 	bool measured; /* the connection's rate, in this session */
-} cache = { .lock = PTHREAD_MUTEX_INITIALIZER };
+};
+
+static OBC_PER_SERVER struct cache_state cache_first = { .lock = PTHREAD_MUTEX_INITIALIZER };
+#define cache OBC_HERE(cache_first)
 
 void obc_cache_offered(uint64_t bytes)
 {

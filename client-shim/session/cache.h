@@ -25,6 +25,7 @@
 
 #include "base/cuda_types.h"
 #include "client-shim/session/cache_choice.h"
+#include "client-shim/session/server.h"
 #include "transport/link_memory.h"
 
 /* Capacity of the server's cache in bytes, from the welcome. */
@@ -33,7 +34,8 @@ void obc_cache_offered(uint64_t bytes);
  * Bytes; the smallest copy for which the cache is considered. UINT64_MAX: for none. Written at the
  * start of the session and in a forked child.
  */
-extern uint64_t obc_cache_min;
+extern uint64_t obc_cache_min_first;
+#define obc_cache_min OBC_HERE(obc_cache_min_first)
 /*
  * Right after obc_cache_offered: what earlier sessions measured; 0: unknown. The connection is
  * measured again as soon as if its rate were unknown.

@@ -14,12 +14,12 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/thread.h"
 #include "client-shim/session/background.h"
 #include "client-shim/session/control_link.h"
 #include "client-shim/session/free_memory.h"
 #include "client-shim/session/log.h"
 #include "client-shim/session/resume.h"
+#include "client-shim/session/server.h"
 #include "client-shim/session/stripe.h"
 #include "client-shim/session/timeline.h"
 #include "client-shim/session/timeline_server.h"
@@ -34,7 +34,7 @@
 /* without resuming: only when a thread waits and nothing was received */
 #define PING_WAITING_NS (5 * OB_SECOND)
 
-static struct control {
+struct control_state {
 	struct obt_url url;
 	uint64_t timeout_ns, dead_ns;
 	pthread_t thread;
@@ -54,7 +54,10 @@ static struct control {
 	/* the last pong reported that the server has lost the data connection */
 	bool peer_lost_data;
 	uint64_t resumed; /* number of resumes at that time */
-} control = { .link = OBC_CONTROL_LINK_INIT };
+};
+
+static OBC_PER_SERVER struct control_state control_first = { .link = OBC_CONTROL_LINK_INIT };
+#define control OBC_HERE(control_first)
 
 static void (*callback_fn)(uint64_t id, CUresult status);
 
@@ -469,7 +472,7 @@ bool obc_control_start(const struct obt_url *url, uint64_t timeout_ns, uint64_t 
 	control.dead_ns = dead_ns;
 	obc_log_on_ack(ack_send);
 	obc_log_on_control_check(descriptor_ours);
-	control.thread_running = ob_thread_start(control_main, NULL, 0, &control.thread);
+	control.thread_running = obc_thread_start(control_main, NULL, 0, &control.thread);
 	return control.thread_running;
 }
 
@@ -491,5 +494,5 @@ void obc_control_forget(void)
 {
 	obc_control_link_forget(&control.link);
 	obc_free_memory_forget();
-	control = (struct control){ .link = OBC_CONTROL_LINK_INIT };
+	control = (struct control_state){ .link = OBC_CONTROL_LINK_INIT };
 }

@@ -15,6 +15,7 @@
 #include "base/opt.h"
 #include "client-shim/session/log.h"
 #include "client-shim/session/resume.h"
+#include "client-shim/session/server.h"
 #include "protocol/control.h"
 #include "transport/connect.h"
 #include "transport/message.h"
@@ -26,9 +27,12 @@
 #define ATTEMPT_NS (5 * OB_SECOND)
 #define SLICE_NS   (20 * OB_MS) /* interval at which a wait checks the session's state */
 
-static struct obc_resume_terms terms;
-static _Atomic bool stopping;
-static _Atomic uint64_t attempts;
+static OBC_PER_SERVER struct obc_resume_terms terms_first;
+#define terms OBC_HERE(terms_first)
+static OBC_PER_SERVER _Atomic bool stopping_first;
+#define stopping OBC_HERE(stopping_first)
+static OBC_PER_SERVER _Atomic uint64_t attempts_first;
+#define attempts OBC_HERE(attempts_first)
 
 void obc_resume_init(const struct obc_resume_terms *given)
 {
@@ -180,8 +184,9 @@ enum ob_err obc_dial_run(struct obc_dial *dial, struct obt_stream *ret, uint64_t
 		uint64_t now = ob_clock_ns();
 
 		if (now >= end) {
-			ob_error("the connection to the server broke and could not be restored "
-				 "within %u s (OUTBOARD_GRACE): %s",
+			ob_error("the connection to %s broke and could not be restored within %u s "
+				 "(OUTBOARD_GRACE): %s",
+				*obc_server_name() ? obc_server_name() : "the server",
 				(unsigned)(terms.grace_ns / OB_SECOND), ob_err_text(err));
 			return err == OB_ERR_NONE || err == OB_ERR_CONNECT ||
 					err == OB_ERR_RESOLVE || err == OB_ERR_LIMIT

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/opt.h"
 #include "client-shim/session/log.h"
+#include "client-shim/session/server.h"
 #include "protocol/obp_calls.h"
 
 /* What is known of a device's memory. Times are in ns, 0: never. */
@@ -34,12 +35,15 @@ struct answer {
 	uint64_t asked;          /* last question and its value; control thread only */
 };
 
-static struct free_memory {
+struct memory_state {
 	pthread_mutex_t lock; /* to write the words */
 	/* 0: the server answers no questions. The control thread reads it from its start on */
 	_Atomic uint32_t n_devices;
 	struct answer answers[OBP_DEVICE_MAX];
-} memory = { .lock = PTHREAD_MUTEX_INITIALIZER };
+};
+
+static OBC_PER_SERVER struct memory_state memory_first = { .lock = PTHREAD_MUTEX_INITIALIZER };
+#define memory OBC_HERE(memory_first)
 
 /* False: the words are being written. Under the lock they are not. */
 static bool known_read(struct answer *answer, struct known *ret)
@@ -211,5 +215,5 @@ bool obc_free_memory_answer(const struct obp_message *message)
 
 void obc_free_memory_forget(void)
 {
-	memory = (struct free_memory){ .lock = PTHREAD_MUTEX_INITIALIZER };
+	memory = (struct memory_state){ .lock = PTHREAD_MUTEX_INITIALIZER };
 }

@@ -4,6 +4,7 @@
 
 #include "client-shim/session/inside.h"
 #include "client-shim/session/log_inside.h"
+#include "client-shim/session/server.h"
 
 struct obc_later {
 	struct log_wait wait;
@@ -11,7 +12,8 @@ struct obc_later {
 	bool dropped; /* under wait_lock: freed when the reply has come */
 };
 
-static _Atomic uint32_t unanswered;
+static OBC_PER_SERVER _Atomic uint32_t unanswered_first;
+#define unanswered OBC_HERE(unanswered_first)
 
 static void later_free(struct obc_later *later)
 {

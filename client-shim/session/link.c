@@ -4,12 +4,16 @@
 
 #include "base/log.h"
 #include "base/opt.h"
+#include "client-shim/session/server.h"
 
-static struct {
+struct memory_state {
 	bool kept;
 	char key[OBT_LINK_KEY_MAX];
 	struct obt_link_memory recalled;
-} memory;
+};
+
+static OBC_PER_SERVER struct memory_state memory_first;
+#define memory OBC_HERE(memory_first)
 
 void obc_link_begin(const struct obt_url *url, const struct obt_stream *stream)
 {

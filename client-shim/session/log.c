@@ -11,15 +11,15 @@
 #include "client-shim/session/futex.h"
 #include "client-shim/session/inside.h"
 #include "client-shim/session/log_inside.h"
+#include "client-shim/session/server.h"
 #include "front/front.h"
 #include "protocol/obp_calls.h"
 
 #define RESEND_PAUSE_NS 100000 /* interval between checks of what is being sent again */
 #define ROOM_PAUSE_NS   200000 /* interval between checks of the tail while another thread reads */
 
-struct log obc_log_state = { .error = OB_ERR_NONE };
-uint64_t obc_log_counts[OBP_OPCODE_END];
-_Atomic uint64_t obc_log_trip_counts[OBP_OPCODE_END], obc_log_trip_time[OBP_OPCODE_END];
+static OBC_PER_SERVER struct log log_first = { .error = OB_ERR_NONE };
+_Thread_local struct log *obc_log_here = &log_first;
 
 /* A client thread that has made calls. */
 struct lane {
@@ -33,27 +33,54 @@ struct lane {
 	struct obp_record *begun; /* the last record in the ring */
 };
 
+/* The thread's lane on its current server. */
 static _Thread_local struct lane this_lane;
+/* Its lanes on the others; NULL: it has used none. */
+static _Thread_local struct lane *other_lanes;
 static pthread_key_t lane_key;
 static pthread_once_t lane_once = PTHREAD_ONCE_INIT;
-static _Atomic uint64_t lanes_used[OBP_LANE_MAX / 64];
+static OBC_PER_SERVER _Atomic uint64_t lanes_used_first[OBP_LANE_MAX / 64];
+#define lanes_used OBC_HERE(lanes_used_first)
 static void (*thread_exit_hook)(void);
 
 /* ---- lanes ---- */
 
-static void lane_end(void *value)
+/* The thread changes its server. A library thread for uploads never does after its start. */
+static void server_switch(uint32_t from, uint32_t to)
+{
+	obc_log_here = &OBC_HERE(log_first);
+	if (!other_lanes)
+		return;
+	other_lanes[from] = this_lane;
+	this_lane = other_lanes[to];
+}
+
+static void lane_end_here(void)
 {
 	struct obc_slot slot;
 
-	(void)value;
 	if (!this_lane.live || log_broken())
 		return;
-	if (thread_exit_hook)
-		thread_exit_hook();
 	if (obc_log_begin(&slot, OBP_OP_LANE_END, 0))
 		obc_log_commit(&slot);
 	atomic_fetch_and(&lanes_used[this_lane.id / 64], ~(1ull << (this_lane.id % 64)));
 	this_lane.live = false;
+}
+
+static void lane_end(void *value)
+{
+	(void)value;
+	if (!other_lanes && (!this_lane.live || log_broken()))
+		return;
+	if (thread_exit_hook)
+		thread_exit_hook();
+	for (uint32_t i = 0; other_lanes && i < obc_servers_count(); i++) {
+		OBC_AT_SERVER(i);
+		lane_end_here();
+	}
+	lane_end_here();
+	free(other_lanes);
+	other_lanes = NULL;
 }
 
 static void lane_key_make(void)
@@ -64,6 +91,13 @@ static void lane_key_make(void)
 static __attribute__((noinline)) bool lane_start(void)
 {
 	pthread_once(&lane_once, lane_key_make);
+	if (obc_servers_count() > 1 && !other_lanes) {
+		other_lanes = calloc(OBC_SERVERS_MAX, sizeof *other_lanes);
+		if (!other_lanes) {
+			this_lane.refused = OB_ERR_NO_MEMORY;
+			return false;
+		}
+	}
 	for (unsigned word = 0; word < OBP_LANE_MAX / 64; word++) {
 		/* the transfer lane is not for threads of the program */
 		const uint64_t kept =
@@ -98,6 +132,12 @@ void log_lanes_forget(void)
 {
 	memset((void *)lanes_used, 0, sizeof lanes_used);
 	this_lane = (struct lane){ 0 };
+	other_lanes = NULL; /* in a forked child */
+}
+
+void obc_log_prepare(void)
+{
+	obc_server_on_switch(server_switch);
 }
 
 unsigned obc_log_lane(void)
@@ -143,14 +183,15 @@ CUresult obc_log_error(void)
  */
 static void held_ask(void)
 {
-	static _Atomic uint32_t asking;
+	static OBC_PER_SERVER _Atomic uint32_t asking_first;
+	_Atomic uint32_t *asking = &OBC_HERE(asking_first);
 	struct log *log = &obc_log_state;
 	struct obp_held_bytes_rep rep;
 	struct obc_slot slot;
 	CUresult result = CUDA_ERROR_UNKNOWN;
 	uint64_t head;
 
-	if (!log_try_right(&asking))
+	if (!log_try_right(asking))
 		return;
 	head = atomic_load(&log->ring.head);
 	this_lane.urgent = true;
@@ -162,7 +203,7 @@ static void held_ask(void)
 		obc_ring_hold_move(&log->ring, head - rep.bytes);
 		log_unlock(&log->wait_lock);
 	}
-	atomic_store_explicit(&asking, 0, memory_order_release);
+	atomic_store_explicit(asking, 0, memory_order_release);
 }
 
 void log_hold(bool on)
@@ -231,7 +272,7 @@ static inline bool ctx_changes(uint16_t opcode, uint64_t *ret_ctx)
 		return false;
 	current = obf_ctx_peek();
 	*ret_ctx = current ? (uint64_t)(uintptr_t)current->backend : 0;
-	return *ret_ctx != this_lane.ctx;
+	return ob_unlikely(*ret_ctx != this_lane.ctx) && obc_server_has_context();
 }
 
 /*

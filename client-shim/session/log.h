@@ -10,7 +10,8 @@
  * A thread that needs a reply sends the committed records and then reads the socket itself: one
  * send and one receive, without a switch to another thread.
  *
- * Exactly one log exists in a process (one session). All functions may be called by any thread.
+ * There is one log for each server (client-shim/session/server.h); the functions use that of the
+ * calling thread's current server. All functions may be called by any thread.
  */
 #ifndef OBC_LOG_H
 #define OBC_LOG_H
@@ -44,6 +45,9 @@ typedef CUresult obc_settle(void *user);
 
 /* ns; after so long without traffic, memory that earlier calls used is given back */
 #define OBC_IDLE_NS (2 * OB_SECOND)
+
+/* Before obc_servers_make: threads change their log with their server. */
+void obc_log_prepare(void);
 
 /* A reserved record: between obc_log_begin and commit or call the caller writes slot->body. */
 struct obc_slot {
@@ -161,6 +165,7 @@ enum ob_err obc_log_open(const struct obt_stream *stream, unsigned codecs, unsig
 /* The link's rate as measured in this session, bytes/s; 0: too little was sent. Any thread. */
 uint64_t obc_log_rate_learned(void);
 /* Counts a round trip made outside the log (the hello). */
+uint64_t obc_log_trip_least(void); /* ns: a short round trip; 0: none was measured */
 void obc_log_note_trip(uint64_t ns);
 /*
  * Sends everything that is committed. The session makes the bye call before this. Afterwards no

@@ -2,13 +2,17 @@
 /* Copyright The Outboard Authors */
 #include "base/opt.h"
 #include "client-shim/session/log_inside.h"
+#include "client-shim/session/server.h"
 
 /* Control thread only. */
-static struct {
+struct idle_state {
 	uint64_t moved; /* sum of counters that only grow: unchanged if nothing happened */
 	uint64_t since; /* ns: time when it changed last */
 	bool ring, sending, receiving; /* released since then */
-} idle;
+};
+
+static OBC_PER_SERVER struct idle_state idle_first;
+#define idle OBC_HERE(idle_first)
 
 /* False: a record was reserved meanwhile. */
 static bool ring_release(struct obc_ring *ring)

@@ -19,6 +19,7 @@
 #include "base/spin.h"
 #include "client-shim/session/log.h"
 #include "client-shim/session/ring.h"
+#include "client-shim/session/server.h"
 #include "protocol/conn.h"
 #include "protocol/obp_calls.h"
 #include "protocol/pack.h"
@@ -99,8 +100,9 @@ struct log {
 	uint64_t ack_first, ack_small;
 	uint32_t ack_big;
 	struct ob_spin spin;
-	uint64_t body_ns;  /* how long receiving large replies has taken so far */
-	unsigned bulk;     /* reads for which another large reply is expected */
+	uint64_t sent_before; /* bytes_out at the last wait */
+	uint64_t body_ns;     /* how long receiving large replies has taken so far */
+	unsigned bulk;        /* reads for which another large reply is expected */
 	_Atomic bool woke; /* the reader has completed calls of other threads, which want a core */
 	/* waiting threads, and the ring's acknowledgements; under wait_lock */
 	_Alignas(64) _Atomic uint32_t wait_lock;
@@ -109,11 +111,20 @@ struct log {
 	_Atomic uint64_t trips, wait_ns; /* round trips */
 	/* ns, shortest round trip; rises slowly towards longer ones. 0: none yet */
 	_Atomic uint64_t trip_least;
+	/* records and round trips by opcode; ns */
+	uint64_t counts[OBP_OPCODE_END];
+	_Atomic uint64_t trip_counts[OBP_OPCODE_END], trip_time[OBP_OPCODE_END];
 };
 
-extern struct log obc_log_state;
-extern uint64_t obc_log_counts[OBP_OPCODE_END];
-extern _Atomic uint64_t obc_log_trip_counts[OBP_OPCODE_END], obc_log_trip_time[OBP_OPCODE_END];
+/*
+ * The log of the thread's current server. A pointer of its own, not OBC_HERE: the functions of the
+ * log need it so often that the addition would be noticed.
+ */
+extern _Thread_local struct log *obc_log_here;
+#define obc_log_state       (*obc_log_here)
+#define obc_log_counts      (obc_log_state.counts)
+#define obc_log_trip_counts (obc_log_state.trip_counts)
+#define obc_log_trip_time   (obc_log_state.trip_time)
 
 /* The lock is taken: returns with it. */
 void log_lock_wait(_Atomic uint32_t *lock);
@@ -143,6 +154,13 @@ static inline enum ob_err log_broken(void)
 static inline bool log_down(void)
 {
 	return atomic_load_explicit(&obc_log_state.down, memory_order_relaxed);
+}
+
+/* Neither of the two. */
+static inline bool log_works(struct log *log)
+{
+	return !atomic_load_explicit(&log->error, memory_order_relaxed) &&
+		!atomic_load_explicit(&log->down, memory_order_relaxed);
 }
 
 /* ---- log_send.c ---- */

@@ -8,6 +8,7 @@
 #include "base/opt.h"
 #include "base/terminal.h"
 #include "client-shim/session/log_inside.h"
+#include "client-shim/session/server.h"
 #include "client-shim/session/times.h"
 #include "protocol/control.h"
 
@@ -25,8 +26,11 @@ void obc_log_on_ack(void (*fn)(uint64_t replies))
  */
 static void print_text(const struct obp_item *item)
 {
-	static char clean[OBP_CONN_BIG + OB_SCREEN_HELD]; /* with the receive right */
-	static struct ob_screen screens[2];
+	/* with the receive right */
+	static OBC_PER_SERVER char clean_first[OBP_CONN_BIG + OB_SCREEN_HELD];
+	static OBC_PER_SERVER struct ob_screen screens_first[2];
+	char *clean = OBC_HERE(clean_first);
+	struct ob_screen *screens = OBC_HERE(screens_first);
 	bool to_stderr = item->reply.flags & OBP_REPLY_TEXT_STDERR;
 	FILE *out = to_stderr ? stderr : stdout;
 
@@ -46,8 +50,9 @@ static void print_text(const struct obp_item *item)
 static void complete(struct log_wait *wait, const struct obp_reply *reply)
 {
 	bool asleep, unwanted, background = wait->background;
+	struct log *log = &obc_log_state;
 
-	log_lock(&obc_log_state.wait_lock);
+	log_lock(&log->wait_lock);
 	log_wait_unlist(wait);
 	wait->result = (CUresult)reply->result;
 	wait->deferred = (CUresult)reply->deferred;
@@ -55,7 +60,7 @@ static void complete(struct log_wait *wait, const struct obp_reply *reply)
 	unwanted = wait->later && !background && log_later_answered(wait);
 	/* Release: a waiter that sees `done` sees the bytes. */
 	atomic_store_explicit(&wait->done, true, memory_order_release);
-	log_unlock(&obc_log_state.wait_lock);
+	log_unlock(&log->wait_lock);
 	if (asleep)
 		log_wait_wake(wait);
 	if (ob_unlikely(unwanted))
@@ -179,9 +184,10 @@ static void reply_take(const struct obp_item *item)
 /* Under the receive right. The rest of a large reply is on its way: sleeping would cost more. */
 static ssize_t body_recv(uint8_t *dst, size_t n)
 {
-	static struct ob_spin spin;
+	static OBC_PER_SERVER struct ob_spin spin_first;
+	struct ob_spin *spin = &OBC_HERE(spin_first);
 	struct obt_stream *stream = &obc_log_state.stream;
-	uint64_t start = ob_clock_ns(), budget = ob_spin_budget(&spin, 0), took;
+	uint64_t start = ob_clock_ns(), budget = ob_spin_budget(spin, 0), took;
 	ssize_t done = -1;
 
 	errno = EAGAIN;
@@ -194,7 +200,7 @@ static ssize_t body_recv(uint8_t *dst, size_t n)
 		done = stream->ops->recv(stream, dst, n, true);
 	took = ob_clock_ns() - start;
 	obc_log_state.body_ns += took;
-	ob_spin_learn(&spin, took, 0);
+	ob_spin_learn(spin, took, 0);
 	return done;
 }
 
@@ -307,19 +313,19 @@ static bool ack_take(uint64_t number)
 /* Handles everything that is buffered. False: more bytes are needed. */
 static bool items_take(void)
 {
-	struct obp_conn *conn = &obc_log_state.conn;
+	struct log *log = &obc_log_state;
+	struct obp_conn *conn = &log->conn;
 	struct obp_item item;
 	bool any = false;
 
-	while (!log_broken()) {
+	while (!atomic_load_explicit(&log->error, memory_order_relaxed)) {
 		enum obp_event event = obp_conn_next(conn, &item);
 
 		/*
 		 * Before a waiter sees its reply, so that memory that a record refers to is no
 		 * longer needed at that time.
 		 */
-		if (conn->peer_ack > atomic_load_explicit(
-					     &obc_log_state.ring.acked, memory_order_relaxed) &&
+		if (conn->peer_ack > atomic_load_explicit(&log->ring.acked, memory_order_relaxed) &&
 			!ack_take(conn->peer_ack))
 			break;
 
@@ -327,7 +333,7 @@ static bool items_take(void)
 		case OBP_NEED:
 			/* Release: who sees the number sees the bytes of these replies. */
 			atomic_store_explicit(
-				&obc_log_state.replies, conn->expect - 1, memory_order_release);
+				&log->replies, conn->expect - 1, memory_order_release);
 			return any;
 		case OBP_REPLY:
 			reply_take(&item);
@@ -335,7 +341,7 @@ static bool items_take(void)
 		case OBP_BIG:
 			if (!big_take(&item))
 				return any;
-			obc_log_state.bulk = OBP_CONN_BIG_RECENT;
+			log->bulk = OBP_CONN_BIG_RECENT;
 			break;
 		case OBP_CONTROL:
 			control_take(&item);
@@ -356,7 +362,8 @@ static bool items_take(void)
 
 void log_read_some(bool block)
 {
-	struct obt_stream *stream = &obc_log_state.stream;
+	struct log *log = &obc_log_state;
+	struct obt_stream *stream = &log->stream;
 	ssize_t done;
 	size_t size;
 	void *data;
@@ -366,21 +373,20 @@ void log_read_some(bool block)
 	 * connection broke. Nothing more is read before the new connection, which brings the whole
 	 * reply again.
 	 */
-	if (log_down())
+	if (atomic_load_explicit(&log->down, memory_order_relaxed))
 		return;
-	if (items_take() || log_broken() || log_down() || !log_stream_ours())
+	if (items_take() || !log_works(log) || !log_stream_ours())
 		return;
-	obp_conn_space(&obc_log_state.conn, &data, &size);
-	if (obc_log_state.bulk && !obp_conn_gathers(&obc_log_state.conn))
+	obp_conn_space(&log->conn, &data, &size);
+	if (log->bulk && !obp_conn_gathers(&log->conn))
 		size = ob_min(size, OBP_CONN_BIG_FRAME);
 	done = stream->ops->recv(stream, data, size, block);
 	if (done > 0) {
-		obc_log_state.bulk -= obc_log_state.bulk > 0;
+		log->bulk -= log->bulk > 0;
 		if (ob_unlikely(obc_times_on))
 			obc_times_received();
-		obp_conn_fed(&obc_log_state.conn, (size_t)done);
-		atomic_store_explicit(
-			&obc_log_state.heard, obc_log_state.conn.bytes, memory_order_relaxed);
+		obp_conn_fed(&log->conn, (size_t)done);
+		atomic_store_explicit(&log->heard, log->conn.bytes, memory_order_relaxed);
 		items_take();
 	} else if (done == 0) {
 		/* the server closed it, or the program did, which ends shared memory as well */

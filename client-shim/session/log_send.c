@@ -8,9 +8,9 @@
 
 #include "base/log.h"
 #include "base/opt.h"
-#include "base/thread.h"
 #include "client-shim/session/futex.h"
 #include "client-shim/session/log_inside.h"
+#include "client-shim/session/server.h"
 #include "client-shim/session/times.h"
 #include "transport/shm.h"
 
@@ -42,9 +42,13 @@
 #define LAZY_MAX     12
 #define LAZY_MISS    3
 
-static pthread_t sender_thread;
-static bool sender_running, sender_gathers;
-static struct ob_spin sender_spin = { .credit = 1 };
+static OBC_PER_SERVER pthread_t sender_thread_first;
+#define sender_thread OBC_HERE(sender_thread_first)
+static OBC_PER_SERVER bool sender_running_first, sender_gathers_first;
+#define sender_running OBC_HERE(sender_running_first)
+#define sender_gathers OBC_HERE(sender_gathers_first)
+static OBC_PER_SERVER struct ob_spin sender_spin_first = { .credit = 1 };
+#define sender_spin OBC_HERE(sender_spin_first)
 static _Thread_local bool is_sender;
 
 /*
@@ -71,16 +75,16 @@ static void send_blocked(void)
 
 static void frame_send(struct iovec *iov, int n)
 {
-	struct obt_stream *stream = &obc_log_state.stream;
+	struct log *log = &obc_log_state;
+	struct obt_stream *stream = &log->stream;
 	int i = 0;
 
-	while (i < n && !log_broken() && !log_down()) {
+	while (i < n && log_works(log)) {
 		ssize_t done = stream->ops->send(stream, iov + i, n - i, false);
 
 		if (done >= 0) {
-			atomic_store_explicit(&obc_log_state.bytes_out,
-				atomic_load_explicit(
-					&obc_log_state.bytes_out, memory_order_relaxed) +
+			atomic_store_explicit(&log->bytes_out,
+				atomic_load_explicit(&log->bytes_out, memory_order_relaxed) +
 					(uint64_t)done,
 				memory_order_relaxed);
 			i += obt_iov_advance(iov + i, n - i, (size_t)done);
@@ -92,7 +96,7 @@ static void frame_send(struct iovec *iov, int n)
 			log_io_failed(errno, "sending calls to the server");
 		}
 	}
-	obc_log_state.frames_out++;
+	log->frames_out++;
 }
 
 static void batch_send(const struct obc_batch *batch)
@@ -140,11 +144,6 @@ static void batch_send(const struct obc_batch *batch)
 	log_unlock(&log->wait_lock);
 }
 
-static bool can_send(void)
-{
-	return !log_broken() && !log_down();
-}
-
 bool log_drain(void)
 {
 	struct log *log = &obc_log_state;
@@ -158,7 +157,7 @@ bool log_drain(void)
 		 * The descriptor is checked before each batch: while this thread was in the system
 		 * call for one batch, the program may have reused the number and made more calls.
 		 */
-		while (can_send() && obc_ring_pending(&log->ring) && log_stream_ours() &&
+		while (log_works(log) && obc_ring_pending(&log->ring) && log_stream_ours() &&
 			obc_ring_gather(&log->ring, !log->packer.on, &batch)) {
 			batch_send(&batch);
 			any = true;
@@ -169,7 +168,7 @@ bool log_drain(void)
 		 * thread that saw the right taken.
 		 */
 		atomic_thread_fence(memory_order_seq_cst);
-	} while (can_send() && obc_ring_pending(&log->ring));
+	} while (log_works(log) && obc_ring_pending(&log->ring));
 	return any;
 }
 
@@ -355,7 +354,7 @@ static void *sender_main(void *unused)
 enum ob_err log_sender_start(void)
 {
 	sender_gathers = obt_shm_on(&obc_log_state.stream) && ob_opt_on(OB_OPT_BATCH);
-	sender_running = ob_thread_start(sender_main, NULL, SENDER_STACK, &sender_thread);
+	sender_running = obc_thread_start(sender_main, NULL, SENDER_STACK, &sender_thread);
 	return sender_running ? OB_ERR_NONE : OB_ERR_NO_MEMORY;
 }
 

@@ -11,6 +11,7 @@
 #include "base/opt.h"
 #include "client-shim/session/futex.h"
 #include "client-shim/session/log_inside.h"
+#include "client-shim/session/server.h"
 #include "client-shim/session/timeline.h"
 #include "transport/path.h"
 #include "transport/shm.h"
@@ -78,6 +79,7 @@ bool obc_log_waiting(void)
 
 void log_fail_because(enum ob_err err, const char *why)
 {
+	const char *server = obc_server_name();
 	struct log *log = &obc_log_state;
 	int none = OB_ERR_NONE;
 
@@ -89,7 +91,7 @@ void log_fail_because(enum ob_err err, const char *why)
 	if (obc_log_ending())
 		ob_debug("the session ended before the goodbye was answered: %s", why);
 	else
-		ob_error("the session is lost: %s", why);
+		ob_error("the session%s%s is lost: %s", *server ? " with " : "", server, why);
 	if (!log_down()) /* else no thread reads, and the resuming thread owns the descriptor */
 		/* wakes a reader that is blocked on the socket */
 		obt_stream_shutdown(&log->stream);
@@ -160,6 +162,11 @@ void obc_log_note_trip(uint64_t ns)
 {
 	atomic_fetch_add(&obc_log_state.trips, 1);
 	atomic_fetch_add(&obc_log_state.wait_ns, ns);
+}
+
+uint64_t obc_log_trip_least(void)
+{
+	return atomic_load_explicit(&obc_log_state.trip_least, memory_order_relaxed);
 }
 
 void obc_log_stats(struct obc_log_stats *ret)
@@ -296,9 +303,6 @@ void obc_log_forget(void)
 	obt_stream_forget(&log->stream);
 	obc_ring_fini(&log->ring);
 	memset((void *)log, 0, sizeof *log);
-	memset(obc_log_counts, 0, sizeof obc_log_counts);
-	memset((void *)obc_log_trip_counts, 0, sizeof obc_log_trip_counts);
-	memset((void *)obc_log_trip_time, 0, sizeof obc_log_trip_time);
 	log_lanes_forget();
 	log_later_forget();
 }

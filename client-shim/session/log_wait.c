@@ -9,20 +9,24 @@
 
 void log_wait_add(struct log_wait *wait)
 {
-	log_lock(&obc_log_state.wait_lock);
-	wait->next = obc_log_state.waits;
-	obc_log_state.waits = wait;
-	atomic_fetch_add_explicit(&obc_log_state.n_waits, !wait->later, memory_order_relaxed);
-	log_unlock(&obc_log_state.wait_lock);
+	struct log *log = &obc_log_state;
+
+	log_lock(&log->wait_lock);
+	wait->next = log->waits;
+	log->waits = wait;
+	atomic_fetch_add_explicit(&log->n_waits, !wait->later, memory_order_relaxed);
+	log_unlock(&log->wait_lock);
 }
 
 void log_wait_unlist(struct log_wait *wait)
 {
-	for (struct log_wait **p = &obc_log_state.waits; *p; p = &(*p)->next)
+	struct log *log = &obc_log_state;
+
+	for (struct log_wait **p = &log->waits; *p; p = &(*p)->next)
 		if (*p == wait) {
 			*p = wait->next;
 			atomic_fetch_sub_explicit(
-				&obc_log_state.n_waits, !wait->later, memory_order_relaxed);
+				&log->n_waits, !wait->later, memory_order_relaxed);
 			return;
 		}
 }
@@ -37,12 +41,13 @@ static void wait_remove(struct log_wait *wait)
 
 struct log_wait *log_wait_find(uint64_t number)
 {
+	struct log *log = &obc_log_state;
 	struct log_wait *wait;
 
-	log_lock(&obc_log_state.wait_lock);
-	for (wait = obc_log_state.waits; wait && wait->number != number;)
+	log_lock(&log->wait_lock);
+	for (wait = log->waits; wait && wait->number != number;)
 		wait = wait->next;
-	log_unlock(&obc_log_state.wait_lock);
+	log_unlock(&log->wait_lock);
 	return wait;
 }
 
@@ -83,28 +88,26 @@ void log_recv_release(void)
 		log_wait_wake(next);
 }
 
-static void deadline_check(void)
+static void deadline_check(struct log *log)
 {
-	uint64_t deadline = atomic_load_explicit(&obc_log_state.deadline, memory_order_relaxed);
+	uint64_t deadline = atomic_load_explicit(&log->deadline, memory_order_relaxed);
 
 	if (ob_unlikely(deadline && ob_clock_ns() > deadline))
 		obc_log_fail(OB_ERR_TIMEOUT);
 }
 
-static bool read_goes_on(const struct log_wait *wait)
+static bool read_goes_on(struct log *log, const struct log_wait *wait)
 {
-	return !atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken() &&
-		!log_down();
+	return !atomic_load_explicit(&wait->done, memory_order_acquire) && log_works(log);
 }
 
 /* With the receive right: bytes sent since the last call. */
-static uint64_t sent_lately(void)
+static uint64_t sent_lately(struct log *log)
 {
-	static uint64_t before;
-	uint64_t now = atomic_load_explicit(&obc_log_state.bytes_out, memory_order_relaxed),
-		 sent = now - before;
+	uint64_t now = atomic_load_explicit(&log->bytes_out, memory_order_relaxed),
+		 sent = now - log->sent_before;
 
-	before = now;
+	log->sent_before = now;
 	return sent;
 }
 
@@ -114,19 +117,17 @@ struct gap {
 	uint64_t body; /* body_ns when it began: receiving a large reply is not waiting */
 };
 
-static inline uint64_t gap_ns(const struct gap *gap, uint64_t now)
+static inline uint64_t gap_ns(const struct log *log, const struct gap *gap, uint64_t now)
 {
-	return now - gap->since - (obc_log_state.body_ns - gap->body);
+	return now - gap->since - (log->body_ns - gap->body);
 }
 
 /* If bytes have come: learns from the wait and begins the next. */
-static inline void gap_end(struct gap *gap, uint64_t now)
+static inline void gap_end(struct log *log, struct gap *gap, uint64_t now)
 {
-	struct log *log = &obc_log_state;
-
 	if (log->conn.bytes == gap->heard)
 		return;
-	ob_spin_learn(&log->spin, gap_ns(gap, now), gap->sent);
+	ob_spin_learn(&log->spin, gap_ns(log, gap, now), gap->sent);
 	*gap = (struct gap){ .heard = log->conn.bytes, .since = now, .body = log->body_ns };
 }
 
@@ -134,21 +135,21 @@ static inline void gap_end(struct gap *gap, uint64_t now)
 static void read_until(struct log_wait *wait)
 {
 	struct log *log = &obc_log_state;
-	uint64_t now = ob_clock_ns(), sent = sent_lately(),
+	uint64_t now = ob_clock_ns(), sent = sent_lately(log),
 		 budget = ob_spin_budget(&log->spin, sent);
 	struct gap gap = { log->conn.bytes, now, sent, log->body_ns };
 
 	atomic_store_explicit(&log->woke, false, memory_order_relaxed);
-	while (!atomic_load_explicit(&log->woke, memory_order_relaxed) && read_goes_on(wait) &&
-		gap_ns(&gap, now) < budget) {
+	while (!atomic_load_explicit(&log->woke, memory_order_relaxed) && read_goes_on(log, wait) &&
+		gap_ns(log, &gap, now) < budget) {
 		log_read_some(false);
 		now = ob_clock_ns();
-		gap_end(&gap, now);
+		gap_end(log, &gap, now);
 	}
-	while (read_goes_on(wait)) {
+	while (read_goes_on(log, wait)) {
 		log_read_some(true);
-		gap_end(&gap, ob_clock_ns());
-		deadline_check();
+		gap_end(log, &gap, ob_clock_ns());
+		deadline_check(log);
 	}
 }
 
@@ -188,10 +189,11 @@ void log_wait_for(struct log_wait *wait)
 {
 	struct log *log = &obc_log_state;
 
-	while (!atomic_load_explicit(&wait->done, memory_order_acquire) && !log_broken()) {
-		if (ob_unlikely(log_down())) {
+	while (!atomic_load_explicit(&wait->done, memory_order_acquire) &&
+		!atomic_load_explicit(&log->error, memory_order_relaxed)) {
+		if (ob_unlikely(atomic_load_explicit(&log->down, memory_order_relaxed))) {
 			log_down_wait();
-			deadline_check();
+			deadline_check(log);
 			continue;
 		}
 		if (log_try_right(&log->recv_right)) {
@@ -204,7 +206,7 @@ void log_wait_for(struct log_wait *wait)
 		if (!atomic_load_explicit(&wait->done, memory_order_acquire) &&
 			atomic_load_explicit(&log->recv_right, memory_order_relaxed))
 			obc_futex_wait(&wait->word, WAIT_ASLEEP, 1000);
-		deadline_check();
+		deadline_check(log);
 		atomic_store_explicit(&wait->word, WAIT_IDLE, memory_order_relaxed);
 	}
 	/* The session was lost during a reply: a reader may still write to this destination. */

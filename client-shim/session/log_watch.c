@@ -6,6 +6,7 @@
 
 #include "client-shim/session/inside.h"
 #include "client-shim/session/log_inside.h"
+#include "client-shim/session/server.h"
 #include "client-shim/session/timeline.h"
 
 static void (*_Atomic watched_hook)(uint64_t number, bool waited);
@@ -18,12 +19,16 @@ void obc_log_on_watched(void (*fn)(uint64_t number, bool waited))
 /* OUTBOARD_TRACE: writes one line for each record that enters the log. */
 static void trace(const struct obc_slot *slot)
 {
-	char line[1024];
-	size_t n = (size_t)snprintf(line, sizeof line, "%llu.%09llu #%llu lane %u ",
+	char line[1024], server[32] = "";
+	size_t n;
+	OBC_WAITS();
+
+	if (obc_servers_count() > 1)
+		snprintf(server, sizeof server, "server %u ", obc_server_number() + 1);
+	n = (size_t)snprintf(line, sizeof line, "%llu.%09llu #%llu %slane %u ",
 		(unsigned long long)(ob_clock_ns() / OB_SECOND),
 		(unsigned long long)(ob_clock_ns() % OB_SECOND), (unsigned long long)slot->number,
-		slot->lane & ~OBC_LANE_BYREF);
-	OBC_WAITS();
+		server, slot->lane & ~OBC_LANE_BYREF);
 
 	if (slot->lane & OBC_LANE_BYREF)
 		n += (size_t)snprintf(line + n, sizeof line - n, "%s(%u bytes by reference)",

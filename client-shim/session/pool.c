@@ -79,6 +79,8 @@ static enum ob_err ask(const char *balancers)
 		return err;
 	}
 	obc_request_ask(&wishes);
+	/* the sessions that a second request is for are already as many as they will be: one */
+	wishes.one_server = pool.ended;
 	wait_s = wishes.wait_s;
 	err = obl_pool_ask(&terms, &wishes, &grant, &refused, &cause);
 	if (err == OB_ERR_REFUSED) {

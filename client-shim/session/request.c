@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/text.h"
+#include "client-shim/session/server.h"
 #include "front/visible.h"
 #include "loadbalancer/ask.h"
 
@@ -59,7 +60,8 @@ void obc_request_fill(struct obp_hello *hello)
 	hello->want_share = wanted_share();
 	hello->want_priority = wanted_priority();
 	hello->slabs = ob_opt_on(OB_OPT_GRANT);
-	hello->no_grant =
+	/* The grant is for the program's first device. */
+	hello->no_grant = obc_server_number() > 0 ||
 		!obf_visible_first(getenv("CUDA_DEVICE_ORDER"), getenv("CUDA_VISIBLE_DEVICES"));
 }
 

@@ -6,17 +6,20 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "base/thread.h"
 #include "client-shim/session/futex.h"
 #include "client-shim/session/log_inside.h"
+#include "client-shim/session/server.h"
 
 #define RESUME_STACK   (256u << 10) /* bytes of stack; name look-up needs some */
 /* interval between attempts to get a right that another thread holds */
 #define RIGHT_PAUSE_NS 100000
 
-static struct obc_resume_stats stats; /* under wait_lock */
-static struct obp_futile futile;      /* the thread that holds both rights */
-static _Atomic int last_break;        /* enum ob_err */
+static OBC_PER_SERVER struct obc_resume_stats stats_first; /* under wait_lock */
+#define stats OBC_HERE(stats_first)
+static OBC_PER_SERVER struct obp_futile futile_first; /* the thread that holds both rights */
+#define futile OBC_HERE(futile_first)
+static OBC_PER_SERVER _Atomic int last_break_first; /* enum ob_err */
+#define last_break OBC_HERE(last_break_first)
 
 void obc_resume_stats(struct obc_resume_stats *ret)
 {
@@ -148,7 +151,8 @@ static void *resume_main(void *unused)
 		stats.down_ns += took;
 		stats.longest_down_ns = ob_max(stats.longest_down_ns, took);
 		log_unlock(&log->wait_lock);
-		ob_info("the connection to the server was restored after %llu ms",
+		ob_info("the connection to %s was restored after %llu ms",
+			*obc_server_name() ? obc_server_name() : "the server",
 			(unsigned long long)(took / OB_MS));
 		atomic_store(&log->down, 0);
 	}
@@ -181,7 +185,7 @@ void log_link_broken(enum ob_err err)
 	log_lock(&log->wait_lock);
 	stats.breaks++;
 	log_unlock(&log->wait_lock);
-	if (!ob_thread_start(resume_main, NULL, RESUME_STACK, NULL))
+	if (!obc_thread_start(resume_main, NULL, RESUME_STACK, NULL))
 		obc_log_fail(OB_ERR_NO_MEMORY);
 }
 

@@ -27,6 +27,7 @@
 #include "client-shim/session/pool.h"
 #include "client-shim/session/resume.h"
 #include "client-shim/session/ring.h"
+#include "client-shim/session/server.h"
 #include "client-shim/session/stripe.h"
 #include "client-shim/session/request.h"
 #include "loadbalancer/ask.h"
@@ -48,9 +49,11 @@
 #define SECONDS_MAX       86400u
 #define BYE_NS            (2 * OB_SECOND)
 
-static const uint64_t range_places[] = { OBC_RANGE_PLACES };
+static const struct obp_range range_places[] = { OBC_RANGE_PLACES };
+/* Of server 1; each further server proposes places that are one size higher. */
+static const struct obp_range further_places[] = { OBC_RANGE_FURTHER };
 
-static struct session {
+struct session_state {
 	bool started;
 	struct obt_url url;
 	char url_text[OBT_URL_MAX + 1];
@@ -59,7 +62,10 @@ static struct session {
 	struct ob_cause cause; /* of the last attempt to start */
 	unsigned codec_request;
 	_Atomic bool stopping;
-} session;
+};
+
+static OBC_PER_SERVER struct session_state session_first;
+#define session OBC_HERE(session_first)
 
 bool obc_session_started(void)
 {
@@ -106,17 +112,24 @@ static bool range_reserve(uint64_t place, uint64_t size, struct obp_range *ret)
 
 #ifdef __SANITIZE_THREAD__
 /* the sanitizer uses these addresses; newer versions of it end a process that maps them */
-#define RANGE_PLACES 0u
+#define RANGES_FIXED false
 #else
-#define RANGE_PLACES ob_count(range_places)
+#define RANGES_FIXED true
 #endif
 
 static void ranges_propose(struct obp_hello *hello)
 {
-	for (size_t i = 0; i < RANGE_PLACES; i++)
-		if (range_reserve(
-			    range_places[i], OBC_RANGE_BYTES, &hello->ranges[hello->n_ranges]))
+	uint32_t server = obc_server_number();
+	const struct obp_range *places = server ? further_places : range_places;
+	size_t n = server ? ob_count(further_places) : ob_count(range_places);
+
+	for (size_t i = 0; RANGES_FIXED && i < n; i++) {
+		uint64_t above = server ? (server - 1) * places[i].size : 0;
+
+		if (range_reserve(places[i].base + above, places[i].size,
+			    &hello->ranges[hello->n_ranges]))
 			hello->n_ranges++;
+	}
 	if (range_reserve(0, RANGE_SMALL_BYTES, &hello->ranges[hello->n_ranges]))
 		hello->n_ranges++;
 }
@@ -247,7 +260,7 @@ static enum ob_err url_find(const char *list)
 		return err;
 	}
 	if (text != session.url_text)
-		strncpy(session.url_text, text, sizeof session.url_text - 1);
+		snprintf(session.url_text, sizeof session.url_text, "%s", text);
 	return OB_ERR_NONE;
 }
 
@@ -325,15 +338,11 @@ static bool next_best(char *list, enum ob_err err)
 	return true;
 }
 
-static enum ob_err server_find(struct obt_stream *stream)
+static enum ob_err server_find(const char *servers, struct obt_stream *stream)
 {
-	OB_CLEANUP(ob_freep) char *list = NULL;
-	const char *text;
-	enum ob_err err = obc_pool_servers(OBC_DEFAULT_SERVER, &text);
+	OB_CLEANUP(ob_freep) char *list = strdup(servers);
+	enum ob_err err;
 
-	if (err)
-		return err;
-	list = strdup(text);
 	if (!list)
 		return OB_ERR_NO_MEMORY;
 	do {
@@ -345,7 +354,7 @@ static enum ob_err server_find(struct obt_stream *stream)
 	return err;
 }
 
-enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
+enum ob_err obc_session_start(const char *servers, const struct obp_welcome **ret_welcome)
 {
 	struct obt_stream stream = { .fd = -1 };
 	uint64_t began = ob_clock_ns();
@@ -358,10 +367,14 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 	session.grace_ns = ob_opt_on(OB_OPT_RESUME)
 		? seconds_from_env("OUTBOARD_GRACE", 0, OBP_GRACE_DEFAULT_S)
 		: 0;
-	err = server_find(&stream);
-	if (err == OB_ERR_REFUSED && obc_pool_again(session.cause.text)) {
+	err = server_find(servers, &stream);
+	/* of several servers the others may have sessions already: then there is no second try */
+	if (err == OB_ERR_REFUSED && obc_servers_count() == 1 &&
+		obc_pool_again(session.cause.text)) {
 		attempt_forget();
-		err = server_find(&stream);
+		err = obc_pool_servers(OBC_DEFAULT_SERVER, &servers);
+		if (!err)
+			err = server_find(servers, &stream);
 	}
 	if (err)
 		return err;
@@ -381,6 +394,8 @@ enum ob_err obc_session_start(const struct obp_welcome **ret_welcome)
 	}
 	obc_log_note_trip(ob_clock_ns() - began);
 	session.started = true;
+	if (obc_servers_count() > 1)
+		obc_server_set_name(session.url_text);
 	if (!obc_control_start(&session.url, session.timeout_ns, session.dead_ns)) {
 		obc_log_fail(OB_ERR_NO_MEMORY);
 		return OB_ERR_NO_MEMORY;

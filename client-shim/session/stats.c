@@ -13,6 +13,7 @@
 #include "client-shim/session/link.h"
 #include "client-shim/session/log.h"
 #include "client-shim/session/resume.h"
+#include "client-shim/session/server.h"
 #include "client-shim/session/stripe.h"
 #include "client-shim/session/stripe_choice.h"
 #include "protocol/obp_calls.h"
@@ -149,18 +150,26 @@ static void stripes_print(void)
 			(unsigned long long)stats.broken, (unsigned long long)stats.repeated);
 }
 
+static bool is_wanted(void)
+{
+	const char *wanted = getenv("OUTBOARD_STATS");
+
+	return wanted && *wanted && strcmp(wanted, "0") != 0;
+}
+
 void obc_stats_print(void)
 {
 	static struct row rows[OBP_OPCODE_END];
-	const char *wanted = getenv("OUTBOARD_STATS");
 	struct obp_pack_stats packed, unpacked;
 	struct obc_log_stats stats;
 	char out[32], in[32];
 	unsigned n = 0;
 
-	if (!wanted || !*wanted || strcmp(wanted, "0") == 0)
+	if (!is_wanted())
 		return;
 	obc_log_stats(&stats);
+	if (*obc_server_name())
+		fprintf(stderr, "outboard: server %s\n", obc_server_name());
 	for (unsigned opcode = 0; opcode < OBP_OPCODE_END; opcode++) {
 		const struct obp_call_info *info = obp_call_info((uint16_t)opcode);
 
@@ -195,4 +204,31 @@ void obc_stats_print(void)
 		fprintf(stderr, "outboard: ... and %u more calls, none slower\n", n - SHOWN_MAX);
 	obc_costs_print(stderr,
 		&(struct obc_costs){ stats.run_ns, obc_log_count, obc_log_trips, obc_log_trip_ns });
+}
+
+void obc_stats_print_together(void)
+{
+	struct obc_log_stats sum = { .records = 0 }, stats;
+	char out[32], in[32];
+
+	if (!is_wanted() || obc_servers_count() == 1)
+		return;
+	for (uint32_t i = 0; i < obc_servers_count(); i++) {
+		OBC_AT_SERVER(i);
+		obc_log_stats(&stats);
+		sum.records += stats.records;
+		sum.frames_out += stats.frames_out;
+		sum.bytes_out += stats.bytes_out;
+		sum.bytes_in += stats.bytes_in;
+		sum.round_trips += stats.round_trips;
+		sum.wait_ns += stats.wait_ns;
+	}
+	ob_text_print_size(sum.bytes_out, out, sizeof out);
+	ob_text_print_size(sum.bytes_in, in, sizeof in);
+	fprintf(stderr,
+		"outboard: %u servers together: %llu calls sent in %llu frames (%s), %s received; "
+		"%llu round trips, %.3f ms spent waiting for them\n",
+		obc_servers_count(), (unsigned long long)sum.records,
+		(unsigned long long)sum.frames_out, out, in, (unsigned long long)sum.round_trips,
+		(double)sum.wait_ns / 1e6);
 }

@@ -15,9 +15,9 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/text.h"
-#include "base/thread.h"
 #include "client-shim/session/log.h"
 #include "client-shim/session/resume.h"
+#include "client-shim/session/server.h"
 #include "client-shim/session/stripe_choice.h"
 #include "protocol/obc_calls.h"
 #include "transport/part.h"
@@ -52,9 +52,9 @@ struct job {
 	_Atomic bool stop;     /* out: no further part */
 };
 
-uint64_t obc_stripe_min = UINT64_MAX;
+OBC_PER_SERVER uint64_t obc_stripe_min_first = UINT64_MAX;
 
-static struct stripes {
+struct stripes_state {
 	/* held during a copy, and to open or close the set */
 	pthread_mutex_t copy_lock;
 	pthread_mutex_t lock; /* states, job, counters */
@@ -74,7 +74,11 @@ static struct stripes {
 	struct obc_stripe_stats stats;          /* under lock */
 	_Atomic bool ending;
 	uint64_t released; /* control thread: gate.moved when memory was given back last */
-} stripes = { .copy_lock = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER };
+};
+
+static OBC_PER_SERVER struct stripes_state stripes_first = { .copy_lock = PTHREAD_MUTEX_INITIALIZER,
+	.lock = PTHREAD_MUTEX_INITIALIZER };
+#define stripes OBC_HERE(stripes_first)
 
 /* ---- workers ---- */
 
@@ -192,7 +196,7 @@ static void *worker_main(void *argument)
 static bool worker_start(struct worker *worker)
 {
 	*worker = (struct worker){ .state = CONNECTING };
-	return ob_thread_start(worker_main, worker, WORKER_STACK, &worker->thread);
+	return obc_thread_start(worker_main, worker, WORKER_STACK, &worker->thread);
 }
 
 /* Holding copy_lock: the threads of the last set have ended; starts a new set. */
@@ -471,7 +475,7 @@ void obc_stripe_forget(void)
 		if (stripes.workers[i].state == IDLE || stripes.workers[i].state == BUSY)
 			obt_stream_forget(&stripes.workers[i].link.stream);
 	obc_stripe_min = UINT64_MAX;
-	stripes = (struct stripes){ .copy_lock = PTHREAD_MUTEX_INITIALIZER,
+	stripes = (struct stripes_state){ .copy_lock = PTHREAD_MUTEX_INITIALIZER,
 		.lock = PTHREAD_MUTEX_INITIALIZER };
 }
 

@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/cuda_types.h"
+#include "client-shim/session/server.h"
 #include "client-shim/session/stripe_choice.h"
 #include "transport/link_memory.h"
 #include "transport/stream.h"
@@ -39,7 +40,8 @@
  * Bytes; the smallest copy for which stripes are considered. UINT64_MAX: for none. Written at the
  * start and the end of the session.
  */
-extern uint64_t obc_stripe_min;
+extern uint64_t obc_stripe_min_first;
+#define obc_stripe_min OBC_HERE(obc_stripe_min_first)
 
 /* What the choice between stripes and log depends on. */
 struct obc_stripe_view {

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "client-shim/session/server.h"
 
 bool obc_timeline_on;
 
@@ -29,7 +30,7 @@ struct track {
 	uint16_t opcode;
 };
 
-static struct timeline {
+struct timeline_state {
 	char path[PATH_MAX];
 	uint64_t began, limit;
 	struct obc_timeline_event *pool;
@@ -37,20 +38,25 @@ static struct timeline {
 	uint32_t n_blocks;
 	_Atomic uint32_t n_used; /* may exceed n_blocks */
 	struct track tracks[OBC_TRACKS];
-} timeline;
+};
+
+static OBC_PER_SERVER struct timeline_state timeline_first;
+#define timeline OBC_HERE(timeline_first)
 
 /* ---- start and end ---- */
 
 /* The program may change its working directory before the file is written. */
 static bool path_set(const char *path)
 {
-	char folder[PATH_MAX] = "";
+	char folder[PATH_MAX] = "", server[16] = "";
 	int n;
 
 	if (path[0] != '/' && !getcwd(folder, sizeof folder))
 		return false;
-	n = snprintf(timeline.path, sizeof timeline.path, "%s%s%s", folder,
-		path[0] == '/' ? "" : "/", path);
+	if (obc_server_number() > 0)
+		snprintf(server, sizeof server, ".%u", obc_server_number() + 1);
+	n = snprintf(timeline.path, sizeof timeline.path, "%s%s%s%s", folder,
+		path[0] == '/' ? "" : "/", path, server);
 	errno = ENAMETOOLONG;
 	return n > 0 && (size_t)n < sizeof timeline.path;
 }

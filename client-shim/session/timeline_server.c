@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "client-shim/session/inside.h"
 #include "client-shim/session/log.h"
+#include "client-shim/session/server.h"
 #include "client-shim/session/timeline.h"
 #include "protocol/obc_calls.h"
 
@@ -23,7 +24,7 @@
 #define READ_WAITING (32u << 10)
 #define READ_ASYNC   (64u << 10)
 
-static struct server {
+struct server_state {
 	bool offered;
 	_Atomic bool reading; /* a thread reads: it owns the fields below */
 	_Atomic uint64_t read_at;
@@ -35,17 +36,23 @@ static struct server {
 	uint64_t stopped;
 	pthread_mutex_t fit_lock;
 	struct obc_fit fit;
-} server = { .fit_lock = PTHREAD_MUTEX_INITIALIZER };
+};
+
+static OBC_PER_SERVER struct server_state server_first = { .fit_lock = PTHREAD_MUTEX_INITIALIZER };
+#define server OBC_HERE(server_first)
 
 /* Returns the number of events received. */
 static size_t read_once(void)
 {
-	static uint8_t events[OBP_TIMELINE_BYTES]; /* owned by the reading thread */
+	/* owned by the reading thread */
+	static OBC_PER_SERVER uint8_t events_first[OBP_TIMELINE_BYTES];
+	uint8_t *events = OBC_HERE(events_first);
 	uint64_t clock = 0, lost = 0, sent = ob_clock_ns();
 	uint32_t size = 0;
 	size_t n, fit;
 
-	if (obc_call_op_timeline_read(sizeof events, &clock, &lost, events, &size) != CUDA_SUCCESS)
+	if (obc_call_op_timeline_read(OBP_TIMELINE_BYTES, &clock, &lost, events, &size) !=
+		CUDA_SUCCESS)
 		return 0;
 	obc_timeline_server_ping(sent, clock, ob_clock_ns());
 	n = size / sizeof *server.rows;
@@ -116,7 +123,7 @@ void obc_timeline_server_end(void)
 
 void obc_timeline_server_forget(void)
 {
-	server = (struct server){ .fit_lock = PTHREAD_MUTEX_INITIALIZER };
+	server = (struct server_state){ .fit_lock = PTHREAD_MUTEX_INITIALIZER };
 }
 
 void obc_timeline_server_ping(uint64_t sent, uint64_t clock, uint64_t received)

@@ -5,11 +5,16 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "client-shim/session/server.h"
 #include "protocol/obc_calls.h"
 
 _Atomic bool obc_times_on;
-static bool offered;
-static _Atomic uint64_t sent_ns, received_ns, sent_number;
+static OBC_PER_SERVER bool offered_first;
+#define offered OBC_HERE(offered_first)
+static OBC_PER_SERVER _Atomic uint64_t sent_ns_first, received_ns_first, sent_number_first;
+#define sent_ns     OBC_HERE(sent_ns_first)
+#define received_ns OBC_HERE(received_ns_first)
+#define sent_number OBC_HERE(sent_number_first)
 
 void obc_times_offered(bool server_can)
 {

@@ -30,7 +30,7 @@ struct obc_times_calls {
 	CUresult (*server)(uint64_t first, uint32_t *ret_count, uint64_t *ret_times);
 };
 
-extern _Atomic bool obc_times_on;
+extern _Atomic bool obc_times_on; /* of all servers */
 
 void obc_times_sent(uint64_t number);
 void obc_times_received(void);

@@ -7,18 +7,25 @@
 
 #include "base/check.h"
 #include "base/opt.h"
+#include "client-shim/session/server.h"
 
-struct confirmed {
+struct confirmation {
 	uint8_t sha256[32];
 	uint32_t device;
 };
 
-static uint32_t ptx_version; /* of the server's driver */
-static uint32_t device_cc[OBP_DEVICE_MAX];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static OBC_PER_SERVER uint32_t driver_ptx_first; /* of the server's driver */
+#define driver_ptx OBC_HERE(driver_ptx_first)
+static OBC_PER_SERVER uint32_t device_cc_first[OBP_DEVICE_MAX];
+#define device_cc OBC_HERE(device_cc_first)
+static OBC_PER_SERVER pthread_mutex_t lock_first = PTHREAD_MUTEX_INITIALIZER;
+#define lock OBC_HERE(lock_first)
 /* a circular buffer; under the lock, like the next two */
-static struct confirmed confirmed[OBC_TRUST_IMAGES];
-static unsigned n_confirmed, next_confirmed;
+static OBC_PER_SERVER struct confirmation confirmed_first[OBC_TRUST_IMAGES];
+#define confirmed OBC_HERE(confirmed_first)
+static OBC_PER_SERVER unsigned n_confirmed_first, next_confirmed_first;
+#define n_confirmed    OBC_HERE(n_confirmed_first)
+#define next_confirmed OBC_HERE(next_confirmed_first)
 
 /* PTX ISA, "Release notes". */
 uint32_t obc_trust_ptx_version(int cuda_version)
@@ -56,7 +63,7 @@ uint32_t obc_trust_ptx_version(int cuda_version)
 
 void obc_trust_start(const struct obp_welcome *welcome)
 {
-	ptx_version = obc_trust_ptx_version(welcome->driver_version);
+	driver_ptx = obc_trust_ptx_version(welcome->driver_version);
 	for (uint32_t i = 0; i < welcome->n_devices && i < OBP_DEVICE_MAX; i++) {
 		const struct obp_device *device = &welcome->devices[i];
 
@@ -76,7 +83,7 @@ bool obc_trust_code(const struct obf_image_ref *image, uint32_t device)
 		return false;
 	if (image->entry->kind == OBI_ELF)
 		return image->entry->arch == cc;
-	return symbols->plain && symbols->ptx_version && symbols->ptx_version <= ptx_version &&
+	return symbols->plain && symbols->ptx_version && symbols->ptx_version <= driver_ptx &&
 		symbols->arch && symbols->arch <= cc;
 }
 

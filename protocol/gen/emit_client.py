@@ -178,7 +178,7 @@ def calls_h(spec):
     out.append('/* The inverse. CU_DEVICE_INVALID: not visible to the program. Written by hand. */')
     out.append('CUdevice obc_program_device(int number);')
     out.append('\n/* Number of lines of opcodes.lock that the server knows. Set from the welcome, before the first call. */')
-    out.append('extern uint32_t obc_lines_known;')
+    out.append('extern uint32_t obc_lines_known_first;\n#define obc_lines_known OBC_HERE(obc_lines_known_first)')
     out.append('\n/* Operations. A size above its maximum: CUDA_ERROR_INVALID_VALUE. Outputs are written if the reply has them. */')
     for call in spec.wire_calls():
         if call.op:
@@ -188,7 +188,7 @@ def calls_h(spec):
     out += [wrap(begin_prototype(c) + ';') for c in spec.wire_calls() if needs_begin(c)]
     out.append('\n/* Regular calls. */')
     out += [wrap(f'CUresult obc_call_{c.name}({c.prototype()});') for c in spec.wire_calls() if not c.op]
-    return header('OBC_CALLS_H', 'The calls on the wire, seen from the client.', ['"base/cuda_types.h"', '"protocol/obp_calls.h"'],
+    return header('OBC_CALLS_H', 'The calls on the wire, seen from the client.', ['"base/cuda_types.h"', '"client-shim/session/server.h"', '"protocol/obp_calls.h"'],
                   '\n'.join(out))
 
 
@@ -220,7 +220,7 @@ static CUresult bad_reply(uint16_t opcode)
 	return ob_err_to_cuda(OB_ERR_PROTOCOL);
 }
 ''']
-    out.append('uint32_t obc_lines_known = OBP_LINES;\n')
+    out.append('OBC_PER_SERVER uint32_t obc_lines_known_first = OBP_LINES;\n')
     if any(c.klass == 'cached' for c in spec.wire_calls()):
         out.append(regular.CACHE)
     out += regular.made_tables(spec)

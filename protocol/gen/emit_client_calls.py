@@ -20,12 +20,15 @@ def made_tables(spec):
 
 CUresult obc_wire_{kind}({ctype} handle, uint64_t *ret_id)
 {{
+	uintptr_t server;
 	*ret_id = {number};
-	return ob_ids_get(&{kind}_ids, *ret_id) ? CUDA_SUCCESS : {spec.errors[ctype]};
+	server = (uintptr_t)ob_ids_get(&{kind}_ids, *ret_id);
+	return server ? obc_server_choose((uint32_t)server - 1) : {spec.errors[ctype]};
 }}
 ''')
     if out:
-        out.insert(0, '/* A handle that a call with a parameter marked `new` returns is an id, which is also its id on the wire. */\n'
+        out.insert(0, '/*\n * A handle that a call with a parameter marked `new` returns is an id, which is also its id on the wire. The tables store the\n'
+                      ' * number of the server that has the object, and 1.\n */\n'
                       '#define MADE_KIND 0x80 /* kind in an id; greater than those of enum obf_kind */\n')
     return out
 
@@ -334,12 +337,30 @@ def make_id(spec, call):
     if not call.new:
         return []
     kind, name = spec.handles[call.new.base], call.new.name
-    return [f'\tuint64_t id_{name} = ob_ids_add(&{kind}_ids, &{kind}_ids);', f'\tif (!id_{name})', '\t\treturn CUDA_ERROR_OUT_OF_MEMORY;']
+    return [f'\tuint64_t id_{name} = ob_ids_add(&{kind}_ids, (void *)((uintptr_t)obc_server_number() + 1));', f'\tif (!id_{name})', '\t\treturn CUDA_ERROR_OUT_OF_MEMORY;']
+
+
+def chooses_server(call):
+    """Whether an argument, a device or a handle, belongs to one of several servers."""
+    return any(f.leaf and f.leaf.converted and not f.source.new and f.leaf.kind != 'stream' for f in call.req.fields + call.req.vars)
+
+
+def choose_server(call):
+    """Statements that find the server of the addresses, after that of the devices and handles."""
+    if not chooses_server(call):
+        return []
+    lines = []
+    for p in call.params:
+        if p.base == 'CUdeviceptr' and not p.pointer:
+            lines += [f'\tCUresult wrong_{p.name} = obc_server_choose_at({p.name});', f'\tif (wrong_{p.name})', f'\t\treturn wrong_{p.name};']
+    return lines
 
 
 def call_function(spec, call):
     lines = [wrap(f'CUresult obc_call_{call.name}({call.prototype()})'), '{']
-    lines += enter(spec, call) + check_pointers(call) + check_sizes(call) + convert(spec, call)
+    if chooses_server(call):
+        lines.append('\tOBC_CHOOSES_SERVER();')
+    lines += enter(spec, call) + check_pointers(call) + check_sizes(call) + convert(spec, call) + choose_server(call)
     if call.klass == 'cached':
         return '\n'.join(lines + cached_tail(call) + ['}']) + '\n'
     lines += answer_buffer(call) + make_id(spec, call)
@@ -389,7 +410,7 @@ static struct {
 		unsigned next;
 		struct {
 			uint16_t opcode; /* 0: unused */
-			uint32_t key_size, answer_size;
+			uint32_t server, key_size, answer_size;
 			uint8_t key[CACHE_KEY], answer[CACHE_ANSWER];
 		} ways[CACHE_WAYS];
 	} sets[CACHE_SETS];
@@ -406,7 +427,7 @@ static bool cache_find(struct cache_set *set, uint16_t opcode, const void *key, 
 	bool found = false;
 	pthread_mutex_lock(&cache.lock);
 	for (unsigned i = 0; i < CACHE_WAYS && !found; i++) {
-		if (set->ways[i].opcode != opcode || set->ways[i].key_size != key_size ||
+		if (set->ways[i].opcode != opcode || set->ways[i].server != obc_server_number() || set->ways[i].key_size != key_size ||
 			set->ways[i].answer_size != answer_size || memcmp(set->ways[i].key, key, key_size))
 			continue;
 		memcpy(ret_answer, set->ways[i].answer, answer_size);
@@ -437,6 +458,7 @@ static CUresult cached_call(uint16_t opcode, const void *key, uint32_t key_size,
 	pthread_mutex_lock(&cache.lock);
 	unsigned i = set->next++ % CACHE_WAYS;
 	set->ways[i].opcode = opcode;
+	set->ways[i].server = obc_server_number();
 	set->ways[i].key_size = key_size;
 	set->ways[i].answer_size = answer_size;
 	memcpy(set->ways[i].key, key, key_size);

@@ -158,6 +158,30 @@ def management(server):
               done.stdout + done.stderr)
 
 
+def together():
+    """A grant of two servers: one list of devices, and NVML shows those of both tickets."""
+    options = ['--driver', 'soft', '--pool', KEEPER.url]
+    count = ('import ctypes as c; d = c.CDLL("libcuda.so.1"); n = c.CDLL("libnvidia-ml.so.1"); i, j = c.c_int(), c.c_uint(); '
+             'print(d.cuInit(0), d.cuDeviceGetCount(c.byref(i)), i.value, n.nvmlInit_v2(), n.nvmlDeviceGetCount_v2(c.byref(j)), j.value)')
+    with Server(SERVER, *options, '--pool-name', 'one', env={'OUTBOARD_SOFT_DEVICES': '4'}) as one, \
+            Server(SERVER, *options, '--pool-name', 'two', env={'OUTBOARD_SOFT_DEVICES': '4'}) as two:
+        servers = {'one': (one, 1), 'two': (two, 2)}
+        for name in servers:
+            KEEPER.beat(name, lambda beat: beat['load']['devices'])
+
+        def answer(link, message):
+            if message['type'] == fake_pool.ASK:
+                link.send(fake_pool.GRANT, id=message['id'], tenant='alice', parts=[
+                    {'server': name, 'urls': server.url, 'pin': '', 'ticket': KEEPER.ticket(name, KEEPER.devices(name)[:n], id=message['id'])}
+                    for name, (server, n) in servers.items()])
+
+        with Balancer(answer) as pool:
+            done = run(pool, sys.executable, '-c', count)
+            check('the devices of two servers are one list', done.stdout.split() == ['0', '0', '3', '0', '0', '3'], done.stdout + done.stderr)
+            done = bare(INIT, env={'OUTBOARD_POOL': pool.url, 'OUTBOARD_GPUS': '3'})
+            check('also for a program that asks by itself', done.stdout.split() == ['0', '0'], done.stdout + done.stderr)
+
+
 def main():
     options = ['--driver', 'soft', '--pool', KEEPER.url, '--pool-name', NAME]
     with Server(SERVER, *options, env={**ENV, 'OUTBOARD_SOFT_DEVICES': '4'}) as server:
@@ -166,6 +190,7 @@ def main():
         alone(server)
         management(server)
         secrets()
+    together()
     KEEPER.close()
 
 

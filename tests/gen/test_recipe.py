@@ -131,7 +131,8 @@ def main():
         for path in sources + others:
             run(COMPILER + FLAGS + include + ['-fsyntax-only', path], tree)
         roundtrip = os.path.join(folder, 'roundtrip')
-        run(COMPILER + FLAGS + include + ['-o', roundtrip, os.path.join(ROOT, 'tests', 'wire', 'roundtrip.c'), os.path.join(tree, 'protocol', 'call.c')]
+        run(COMPILER + FLAGS + include + ['-o', roundtrip, os.path.join(ROOT, 'tests', 'wire', 'roundtrip.c'), os.path.join(tree, 'protocol', 'call.c'),
+                                            os.path.join(ROOT, 'client-shim', 'session', 'server.c')]
             + made + sorted(glob.glob(os.path.join(tree, 'base', '*.c'))) + ['-lpthread'], tree)
         run([roundtrip], tree)
     print(f'{len(found)} blocks, {len(promised(text))} promises')

@@ -216,19 +216,20 @@ static int selftest(void)
 
 static int reserve(void)
 {
-	static const uint64_t places[] = { OBC_RANGE_PLACES };
+	static const struct obp_range places[] = { OBC_RANGE_PLACES };
 	int got = 0;
 
 	for (size_t i = 0; i < ob_count(places); i++) {
 		CUdeviceptr p = 0;
 		CUresult result =
-			cu.cuMemAddressReserve(&p, OBC_RANGE_BYTES, 2 << 20, places[i], 0);
+			cu.cuMemAddressReserve(&p, places[i].size, 2 << 20, places[i].base, 0);
 
-		printf("reserve %#lx: %d, at %#llx: %s\n", (unsigned long)places[i], (int)result, p,
-			!result && p == places[i] ? "as proposed" : "elsewhere");
-		got |= !result && p == places[i];
+		printf("reserve %#lx: %d, at %#llx: %s\n", (unsigned long)places[i].base,
+			(int)result, p,
+			!result && p == places[i].base ? "as proposed" : "elsewhere");
+		got |= !result && p == places[i].base;
 		if (!result)
-			cu.cuMemAddressFree(p, OBC_RANGE_BYTES);
+			cu.cuMemAddressFree(p, places[i].size);
 	}
 	return !got;
 }

@@ -7,7 +7,8 @@ direct: the program loads the software device as its libcuda.so.1. same: the pro
 programs.list says so run direct, over tcp, and over tcp with optimisations off by which errors
 could come later; each call must return the same code each time. tcp, unix, tls, shm: one server
 is started, and each program runs under `outboard run`; striped and striped-tls: likewise, with
-every copy of 1 KiB or more over three stripes. With --server URL no server is started: the
+every copy of 1 KiB or more over three stripes. two: two servers are used together, by a Unix socket
+and over tcp; two-second: likewise, and the program sees the device of the second one alone. With --server URL no server is started: the
 programs run on the one that is named. With --mode native the programs run on whatever
 libcuda.so.1 the machine has. --driver: another one for native, or the server's.
 """
@@ -39,6 +40,7 @@ class Program:
         self.soft = "soft" in checks.split()
         self.differs = "differs" in checks.split()
         self.unstriped = "unstriped" in checks.split()
+        self.one = "one" in checks.split()
         self.maps = "maps" in checks.split()
         self.exit = int((re.search(r"exit=(\d+)", checks) or [0, 0])[1])
         self.stderr = (re.search(r"stderr=(.*)", checks) or [None, None])[1]
@@ -136,7 +138,7 @@ class Place:
 
     def __init__(self, build, mode, url=None, driver=None):
         self.build, self.mode = build, mode
-        self.server = self.directory = None
+        self.servers, self.server, self.directory = [], None, None
         self.environment = dict(os.environ, LC_ALL="C")
         self.environment.setdefault("OUTBOARD_TIMEOUT", "60")  # seconds; long enough for a loaded machine
         self.search(os.path.join(build, "lib"))  # exists in a bundle only: its libraries
@@ -154,9 +156,13 @@ class Place:
             self.search(self.directory.name)
             return
         if not url:
-            self.server = Server(build, mode, driver=driver or "soft")
-            url = self.server.url
-            self.environment.update(self.server.environment)
+            for transport in ("unix", "tcp") if mode.startswith("two") else (mode,):
+                self.servers.append(Server(build, transport, driver=driver or "soft"))
+                self.environment.update(self.servers[-1].environment)
+            self.server = self.servers[0]
+            url = "+".join(server.url for server in self.servers)
+        if mode == "two-second":
+            self.environment["CUDA_VISIBLE_DEVICES"] = "1"
         self.prefix = [os.path.join(build, "tools", "outboard"), "run", "--server", url, "--"]
 
     def search(self, folder):
@@ -177,8 +183,8 @@ class Place:
         return subprocess.Popen(self.command(*command), env=self.environment, start_new_session=True, **options)
 
     def close(self):
-        if self.server:
-            self.server.stop()
+        for server in self.servers:
+            server.stop()
         if self.directory:
             self.directory.cleanup()
 
@@ -293,7 +299,7 @@ def check(place, program, timeout, record):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", required=True, help="the meson build directory")
-    parser.add_argument("--mode", default="direct", choices=["direct", "same", "tcp", "unix", "tls", "shm", "striped", "striped-tls", "native"])
+    parser.add_argument("--mode", default="direct", choices=["direct", "same", "tcp", "unix", "tls", "shm", "striped", "striped-tls", "two", "two-second", "native"])
     parser.add_argument("--driver", help="native: this libcuda.so.1; else what the server stands on: soft (default), auto or a path")
     parser.add_argument("--codec", help="pack every copy with this codec (OUTBOARD_CODEC)")
     parser.add_argument("--no-vmm", action="store_true", help="the server's driver refuses virtual memory management")
@@ -314,6 +320,7 @@ def main():
         programs = [p for p in programs if p.binary in exact or p.name in set(arguments.names) - exact]
     programs = [p for p in programs if not (p.soft and arguments.mode == "native") and (p.same or arguments.mode != "same")
                 and not (p.unstriped and arguments.mode.startswith("striped"))
+                and not (p.one and arguments.mode == "two")
                 and not (p.maps and (arguments.no_vmm or os.environ.get("OUTBOARD_SOFT_MEMCHECK") == "1"))]
     if not programs:
         parser.error("name a program, or give --all")

@@ -162,7 +162,7 @@ CUresult obc_log_read(uint16_t opcode, const void *req, uint32_t req_size, void 
 }
 
 _Thread_local volatile unsigned obc_inside;
-uint64_t obc_stripe_min = UINT64_MAX;
+uint64_t obc_stripe_min_first = UINT64_MAX;
 
 bool obc_stripe_enter(enum obc_direction direction, struct obc_stripe_view *ret)
 {

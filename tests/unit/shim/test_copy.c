@@ -174,7 +174,7 @@ CUresult obc_log_error(void)
 
 /* ---- the rest of the shim and the front end: not called, or of no matter here ---- */
 
-struct obc_ctx obc_ctxs[OBC_CTX_MAX];
+struct obc_ctx obc_ctxs_first[OBC_CTX_MAX];
 
 CUresult obc_stream_wait(struct obf_stream *at)
 {

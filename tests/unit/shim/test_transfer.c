@@ -114,7 +114,7 @@ TEST(choice)
 #define BASE 0x200000000000ull
 
 _Thread_local volatile unsigned obc_inside;
-uint64_t obc_stripe_min, obc_cache_min = UINT64_MAX;
+uint64_t obc_stripe_min_first, obc_cache_min_first = UINT64_MAX;
 static const struct obc_stripe_view *stripes;
 static struct obc_cache_view cache;
 static uint64_t carried_cached, fast_after, timing, timed, passed;
