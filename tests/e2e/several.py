@@ -18,11 +18,13 @@ import sys
 import tempfile
 
 sys.path.append(sys.path[0] + '/../lib')
+import cutter
 import waiting
 from listening import Nobody
-from outboard_test import ENV, Server, check, finish, run
+from outboard_test import ENV, Server, check, finish, needs, run
 
 OUTBOARD, SERVER, PROGRAM, *PROGRAMS = sys.argv[1:5]
+needs('resume')
 TWO = {'OUTBOARD_SOFT_DEVICES': '2'}
 
 
@@ -151,6 +153,18 @@ def nvml(a, b):
     check('smi names the server that does not answer', done.returncode == 1 and a.url not in done.stderr and 'cannot reach' in done.stderr, done.stderr)
 
 
+def cut(a, b):
+    """The connections to one of the servers break again and again."""
+    for first, second, broken in ((a, b, 1), (b, a, 0)):
+        proxy = cutter.Proxy('tcp:', (first, second)[broken].url, 12, 400 << 10, 0, True, 3)
+        urls = [first.url, second.url]
+        urls[broken] = proxy.url
+        right('+'.join(urls), 'copies')
+        made = proxy.total()
+        proxy.close()
+        check(f'through {made} breaks', made >= 4)
+
+
 def timeline(a, b):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, 'timeline')
@@ -169,6 +183,7 @@ def main():
                 right(url, mode)
         stats(a, b)
         timeline(a, b)
+        cut(a, b)
         tools(a, b)
         nvml(a, b)
         wrong_lists(a, b)
