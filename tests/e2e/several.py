@@ -180,7 +180,8 @@ def main():
         lists(a, b)
         for mode in 'copies', 'order', 'threads', 'refused':
             for url in f'{a.url}+{b.url}', f'{c.url}+{a.url}+{d.url}':
-                right(url, mode)
+                err = right(url, mode)[1]
+        check('what is refused is said once', err.count('memory of another server') == 1 and err.count('NCCL') == 1, err)
         stats(a, b)
         timeline(a, b)
         cut(a, b)
