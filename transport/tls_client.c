@@ -13,6 +13,8 @@
 #include "base/clock.h"
 #include "transport/tls_inside.h"
 
+#define PINS_MAX 64u /* certificates of OUTBOARD_TLS_PIN */
+
 /*
  * One context for the process: what it trusts does not change, and tickets of earlier connections
  * are reused.
@@ -20,8 +22,8 @@
 static struct {
 	pthread_mutex_t lock;
 	SSL_CTX *context;
-	bool pinned;
-	uint8_t pin[OBT_TLS_PIN_BYTES];
+	unsigned n_pins; /* 0: the chain is checked */
+	uint8_t pins[PINS_MAX][OBT_TLS_PIN_BYTES];
 	SSL_SESSION *session; /* the newest ticket, of `url` */
 	char url[OBT_URL_MAX + 1];
 } client = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -33,14 +35,17 @@ static const char *setting(const char *name)
 	return text && *text ? text : NULL;
 }
 
-/* 64 hexadecimal digits, with or without colons between them and "sha256:" before them. */
-static bool pin_parse(const char *text, uint8_t ret[OBT_TLS_PIN_BYTES])
+/*
+ * 64 hexadecimal digits, with or without colons between them and "sha256:" before them, up to a comma
+ * or the end. *ret_end: what follows.
+ */
+static bool pin_parse(const char *text, uint8_t ret[OBT_TLS_PIN_BYTES], const char **ret_end)
 {
 	size_t n = 0;
 
 	if (strncasecmp(text, "sha256:", 7) == 0)
 		text += 7;
-	for (; *text; text++) {
+	for (; *text && *text != ','; text++) {
 		unsigned digit;
 
 		if (*text == ':')
@@ -56,10 +61,32 @@ static bool pin_parse(const char *text, uint8_t ret[OBT_TLS_PIN_BYTES])
 		ret[n / 2] = (uint8_t)(n % 2 ? ret[n / 2] | digit : digit << 4);
 		n++;
 	}
+	*ret_end = text;
 	return n == 2 * OBT_TLS_PIN_BYTES;
 }
 
-/* Replaces the check of the certificate chain: accepts only the pinned certificate. */
+/* One pin, or several with commas: those of servers that are used together. */
+static bool pins_parse(const char *text)
+{
+	client.n_pins = 0;
+	while (client.n_pins < PINS_MAX && pin_parse(text, client.pins[client.n_pins], &text)) {
+		client.n_pins++;
+		if (!*text)
+			return true;
+		text++;
+	}
+	return false;
+}
+
+static bool is_pinned(const uint8_t digest[OBT_TLS_PIN_BYTES])
+{
+	for (unsigned i = 0; i < client.n_pins; i++)
+		if (CRYPTO_memcmp(digest, client.pins[i], OBT_TLS_PIN_BYTES) == 0)
+			return true;
+	return false;
+}
+
+/* Replaces the check of the certificate chain: accepts only a pinned certificate. */
 static int pin_check(X509_STORE_CTX *store, void *unused)
 {
 	uint8_t digest[EVP_MAX_MD_SIZE];
@@ -68,7 +95,7 @@ static int pin_check(X509_STORE_CTX *store, void *unused)
 
 	(void)unused;
 	if (cert && X509_digest(cert, EVP_sha256(), digest, &size) && size == OBT_TLS_PIN_BYTES &&
-		CRYPTO_memcmp(digest, client.pin, OBT_TLS_PIN_BYTES) == 0) {
+		is_pinned(digest)) {
 		X509_STORE_CTX_set_error(store, X509_V_OK);
 		return 1;
 	}
@@ -96,11 +123,12 @@ static enum ob_err context_load(SSL_CTX *context, struct ob_cause *ret_cause)
 	const char *cert = setting("OUTBOARD_TLS_CERT"), *key = setting("OUTBOARD_TLS_KEY");
 	char what[160];
 
-	client.pinned = pin != NULL;
-	if (pin && !pin_parse(pin, client.pin))
+	client.n_pins = 0;
+	if (pin && !pins_parse(pin))
 		return ob_cause_set(ret_cause, OB_ERR_TLS,
-			"OUTBOARD_TLS_PIN is not the 64 hexadecimal digits of a SHA-256; 'outboard "
-			"cert' prints them");
+			"OUTBOARD_TLS_PIN is not the 64 hexadecimal digits of a SHA-256, or "
+			"several "
+			"with commas; 'outboard cert' prints them");
 	if (!pin && ca && SSL_CTX_load_verify_file(context, ca) != 1) {
 		snprintf(what, sizeof what, "OUTBOARD_TLS_CA: %.100s", ca);
 		return obt_tls_explain(ret_cause, OB_ERR_TLS, what);
@@ -157,9 +185,9 @@ enum ob_err obt_tls_client(
 		stream->tls->peer = strdup(text);
 		if (!is_address)
 			SSL_set_tlsext_host_name(ssl, url->host);
-		if (!client.pinned && is_address)
+		if (!client.n_pins && is_address)
 			X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), url->host);
-		else if (!client.pinned)
+		else if (!client.n_pins)
 			SSL_set1_host(ssl, url->host);
 	}
 	pthread_mutex_unlock(&client.lock);
@@ -173,7 +201,7 @@ static enum ob_err handshake_failed(struct obt_tls *tls, const char *host)
 	if (verified == X509_V_OK)
 		return obt_tls_explain(&tls->cause, OB_ERR_TLS, "TLS handshake");
 	ERR_clear_error();
-	if (client.pinned)
+	if (client.n_pins)
 		return ob_cause_set(&tls->cause, OB_ERR_CERTIFICATE,
 			"the server's certificate is not the one that OUTBOARD_TLS_PIN names");
 	return ob_cause_set(&tls->cause, OB_ERR_CERTIFICATE,

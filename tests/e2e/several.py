@@ -165,6 +165,24 @@ def cut(a, b):
         check(f'through {made} breaks', made >= 4)
 
 
+def tls():
+    """Two servers with certificates of their own, and one token."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        token = tool('token', 'create', '--file', f'{folder}/tokens', '--name', 'tests').stdout.strip()
+        pins, urls = [], []
+        for name in 'first', 'second':
+            files = f'{folder}/{name}.pem', f'{folder}/{name}.key'
+            pins.append(tool('cert', '--cert', files[0], '--key', files[1]).stdout.strip())
+            urls.append(stack.enter_context(Server(SERVER, '--driver', 'soft', '--tls-cert', files[0], '--tls-key', files[1], '--tokens', f'{folder}/tokens',
+                                                   listen='tls://127.0.0.1:0')).url)
+        right('+'.join(urls), 'order', OUTBOARD_TLS_PIN=','.join(pins), OUTBOARD_TOKEN=token)
+        for pin in pins[0], f'{pins[0]},{pins[0]}':
+            out, done = several('+'.join(urls), 'list', OUTBOARD_TLS_PIN=pin, OUTBOARD_TOKEN=token)
+            check('a certificate that is not pinned is refused', done.returncode and urls[1] in done.stderr, out + done.stderr)
+        out, done = several('+'.join(urls), 'list', OUTBOARD_TLS_PIN=pins[0] + ',', OUTBOARD_TOKEN=token)
+        check('a wrong pin is refused', done.returncode and 'OUTBOARD_TLS_PIN' in done.stderr, out + done.stderr)
+
+
 def timeline(a, b):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, 'timeline')
@@ -185,6 +203,7 @@ def main():
         stats(a, b)
         timeline(a, b)
         cut(a, b)
+        tls()
         tools(a, b)
         nvml(a, b)
         wrong_lists(a, b)
