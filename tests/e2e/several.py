@@ -121,6 +121,8 @@ def tools(a, b):
     check('one that does not answer is an error', done.returncode == 1 and 'a program would get none' in done.stdout, done.stdout)
     done = tool('info', '--server', f'{Nobody().url},{a.url}+{b.url}')
     check('info counts the devices through', re.findall(r'^ +\[(\d)\]', done.stdout, re.M) == ['0', '1', '2', '3'], done.stdout)
+    done = tool('top', '--once', '--server', f'{a.url}+{b.url}')
+    check('top wants one', done.returncode == 2 and 'name one of them' in done.stderr, done.stderr)
 
 
 NVML = """
