@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "loadbalancer/ask.h"
+#include "loadbalancer/together.h"
 #include "tools/command.h"
 #include "tools/pool_verbs.h"
 #include "tools/screen.h"
@@ -379,6 +380,9 @@ static int top_main(int argc, char **argv)
 		return obx_pool_top(&obx_top_command, way.pool, &look);
 	}
 	top.url_text = way.server;
+	if (obl_together_several(top.url_text))
+		return ob_usage_error(&obx_top_command,
+			"'%s' names several servers: name one of them with --server", top.url_text);
 	if (obt_url_parse(top.url_text, &top.url, &cause))
 		return ob_usage_error(&obx_top_command, "the server's address '%s': %s",
 			top.url_text, cause.text);

@@ -138,7 +138,6 @@ IN_CONTEXT(CUresult, event_elapsed, (struct obf_event * start, struct obf_event 
 IN_CONTEXT(CUresult, mod_load, (struct obf_mod * mod, const struct obf_image_ref *image), mod->ctx,
 	obc_mod_load, mod, image)
 IN_CONTEXT(void, mod_unload, (struct obf_mod * mod), mod->ctx, obc_mod_unload, mod)
-IN_CONTEXT(CUresult, func_get, (struct obf_func * func), func->mod->ctx, obc_func_get, func)
 IN_CONTEXT(CUresult, func_load, (struct obf_func * func), func->mod->ctx, obc_func_load, func)
 IN_CONTEXT(CUresult, func_attrs, (struct obf_func * func), func->mod->ctx, obc_func_attrs, func)
 IN_CONTEXT(CUresult, func_set_attr, (struct obf_func * func, CUfunction_attribute attr, int value),
@@ -188,6 +187,28 @@ IN_CONTEXT(void, green_destroy, (const struct obf_green *green), obf_green_ctx(g
 	obc_green_destroy, green)
 
 /* ---- between two servers ---- */
+
+/* NCCL asks for each of its kernels when it makes a communicator. */
+static void nccl_warn(const char *kernel)
+{
+	static _Atomic bool said;
+
+	/* The names are those of C++. */
+	if (!strstr(kernel, "ncclDevKernel") && !strstr(kernel, "ncclKernel"))
+		return;
+	if (!atomic_exchange(&said, true))
+		ob_warn("NCCL: a collective over devices of two servers does not end. Its kernels "
+			"exchange data through host memory while they run, and each server has a "
+			"copy of that memory. Use communicators over the devices of one server, "
+			"and cudaMemcpyPeer between servers");
+}
+
+static CUresult route_func_get(struct obf_func *func)
+{
+	nccl_warn(func->name);
+	OBC_VISIT(func->mod->ctx);
+	return obc_func_get(func);
+}
 
 static CUresult route_stream_wait_event(struct obf_stream *stream, struct obf_event *event)
 {

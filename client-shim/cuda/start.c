@@ -264,7 +264,7 @@ CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
 		return ob_err_to_cuda(err);
 	err = obl_together_parse(text, &together, &cause);
 	if (err) {
-		ob_error("OUTBOARD_SERVER='%.200s': %s", text, cause.text);
+		ob_error("OUTBOARD_SERVER='%.200s': %s", text ? text : "", cause.text);
 		return ob_err_to_cuda(err);
 	}
 	obc_session_on_callback(obc_hostfunc_run);

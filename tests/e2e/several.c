@@ -601,6 +601,20 @@ static void threads(void)
 
 /* ---- refused ---- */
 
+/* A kernel with a name as NCCL's have: the client says that collectives do not end. */
+static void refused_nccl(void)
+{
+	static const char code[] = ".version 8.0\n.target sm_50\n.address_size 64\n"
+				   ".visible .entry ncclDevKernel_None()\n{\nret;\n}\n";
+	CUfunction function;
+	CUmodule module;
+
+	NEED(cuModuleLoadData(&module, code));
+	NEED(cuModuleGetFunction(&function, module, "ncclDevKernel_None"));
+	NEED(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+	NEED(cuCtxSynchronize());
+}
+
 static void refused(void)
 {
 	CUdeviceptr managed;
@@ -619,6 +633,7 @@ static void refused(void)
 	NEED(cuMemsetD8_v2(sides[1].memory, 4, 4096));
 	NEED(cuMemcpyDtoD_v2(managed, sides[1].memory, 4096));
 	EXPECT(((uint8_t *)(uintptr_t)managed)[4095] == 4);
+	refused_nccl();
 }
 
 /* ---- lost ---- */

@@ -18,11 +18,13 @@ import sys
 import tempfile
 
 sys.path.append(sys.path[0] + '/../lib')
+import cutter
 import waiting
 from listening import Nobody
-from outboard_test import ENV, Server, check, finish, run
+from outboard_test import ENV, Server, check, finish, needs, run
 
 OUTBOARD, SERVER, PROGRAM, *PROGRAMS = sys.argv[1:5]
+needs('resume')
 TWO = {'OUTBOARD_SOFT_DEVICES': '2'}
 
 
@@ -119,6 +121,8 @@ def tools(a, b):
     check('one that does not answer is an error', done.returncode == 1 and 'a program would get none' in done.stdout, done.stdout)
     done = tool('info', '--server', f'{Nobody().url},{a.url}+{b.url}')
     check('info counts the devices through', re.findall(r'^ +\[(\d)\]', done.stdout, re.M) == ['0', '1', '2', '3'], done.stdout)
+    done = tool('top', '--once', '--server', f'{a.url}+{b.url}')
+    check('top wants one', done.returncode == 2 and 'name one of them' in done.stderr, done.stderr)
 
 
 NVML = """
@@ -151,6 +155,36 @@ def nvml(a, b):
     check('smi names the server that does not answer', done.returncode == 1 and a.url not in done.stderr and 'cannot reach' in done.stderr, done.stderr)
 
 
+def cut(a, b):
+    """The connections to one of the servers break again and again."""
+    for first, second, broken in ((a, b, 1), (b, a, 0)):
+        proxy = cutter.Proxy('tcp:', (first, second)[broken].url, 12, 400 << 10, 0, True, 3)
+        urls = [first.url, second.url]
+        urls[broken] = proxy.url
+        right('+'.join(urls), 'copies')
+        made = proxy.total()
+        proxy.close()
+        check(f'through {made} breaks', made >= 4)
+
+
+def tls():
+    """Two servers with certificates of their own, and one token."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        token = tool('token', 'create', '--file', f'{folder}/tokens', '--name', 'tests').stdout.strip()
+        pins, urls = [], []
+        for name in 'first', 'second':
+            files = f'{folder}/{name}.pem', f'{folder}/{name}.key'
+            pins.append(tool('cert', '--cert', files[0], '--key', files[1]).stdout.strip())
+            urls.append(stack.enter_context(Server(SERVER, '--driver', 'soft', '--tls-cert', files[0], '--tls-key', files[1], '--tokens', f'{folder}/tokens',
+                                                   listen='tls://127.0.0.1:0')).url)
+        right('+'.join(urls), 'order', OUTBOARD_TLS_PIN=','.join(pins), OUTBOARD_TOKEN=token)
+        for pin in pins[0], f'{pins[0]},{pins[0]}':
+            out, done = several('+'.join(urls), 'list', OUTBOARD_TLS_PIN=pin, OUTBOARD_TOKEN=token)
+            check('a certificate that is not pinned is refused', done.returncode and urls[1] in done.stderr, out + done.stderr)
+        out, done = several('+'.join(urls), 'list', OUTBOARD_TLS_PIN=pins[0] + ',', OUTBOARD_TOKEN=token)
+        check('a wrong pin is refused', done.returncode and 'OUTBOARD_TLS_PIN' in done.stderr, out + done.stderr)
+
+
 def timeline(a, b):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, 'timeline')
@@ -166,9 +200,12 @@ def main():
         lists(a, b)
         for mode in 'copies', 'order', 'threads', 'refused':
             for url in f'{a.url}+{b.url}', f'{c.url}+{a.url}+{d.url}':
-                right(url, mode)
+                err = right(url, mode)[1]
+        check('what is refused is said once', err.count('memory of another server') == 1 and err.count('NCCL') == 1, err)
         stats(a, b)
         timeline(a, b)
+        cut(a, b)
+        tls()
         tools(a, b)
         nvml(a, b)
         wrong_lists(a, b)
