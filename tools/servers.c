@@ -85,7 +85,8 @@ static int list_look(const char *verb, const char *list, bool details, uint32_t 
 		line(&answers[i], placed && choice.parts[0].server == i);
 		if (details)
 			devices(&answers[i].load, *first);
-		n_devices = placed && choice.parts[0].server == i ? answers[i].load.n_devices : n_devices;
+		n_devices = placed && choice.parts[0].server == i ? answers[i].load.n_devices
+								  : n_devices;
 		obp_load_fini(&answers[i].load);
 	}
 	*first += n_devices;
