@@ -16,10 +16,11 @@
 #include "loadbalancer/balancer/tenants.h"
 #include "loadbalancer/balancer/work.h"
 
-#define TRIES_MAX  64u  /* conflicts of one request with other balancers */
-#define OTHERS_MAX 64u  /* requests of other balancers that are passed over in one turn */
-#define START_S    10u  /* until all servers have connected after a start */
-#define FAILURE_MS 200u /* rest after a failed transaction */
+#define TRIES_MAX   64u  /* conflicts of one request with other balancers */
+#define ENTRIES_MAX 16u  /* of the queue in one transaction */
+#define OTHERS_MAX  64u  /* requests of other balancers that are passed over in one turn */
+#define START_S     10u  /* until all servers have connected after a start */
+#define FAILURE_MS  200u /* rest after a failed transaction */
 
 /* ---- the reservation of a choice ---- */
 
@@ -343,27 +344,26 @@ static bool is_waiting(const struct obl_core *core, const char *key)
 	return false;
 }
 
-/* Keeps queue/ as it should be. True: a transaction was begun. */
+/* Keeps queue/ as it should be, several entries at a time. True: a transaction was begun. */
 static bool queue_start(struct obl_core *core)
 {
-	char key[OBL_KEY_MAX];
+	struct obl_plan *plan = obl_work_plan(core);
+	uint32_t n = 0;
 
-	for (struct obl_asker *a = core->askers; a; a = a->next)
+	for (struct obl_asker *a = core->askers; a && n < ENTRIES_MAX; a = a->next)
 		if (a->looked && !a->placing && a->entry.ask.wait_s &&
 			!obl_mirror_get(&core->mirror, a->key)) {
-			obl_plan_put(obl_work_plan(core), &core->mirror, a->key,
-				obl_queued_text(&a->entry), true);
-			return obl_work_make(core, a->key, queue_changed, NULL);
+			obl_plan_put(plan, &core->mirror, a->key, obl_queued_text(&a->entry), true);
+			n++;
 		}
 	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_QUEUE);
-		item && core->announced; item = obl_mirror_next(item))
+		item && core->announced && n < ENTRIES_MAX; item = obl_mirror_next(item))
 		if (strcmp(item->value.queued->balancer, core->name) == 0 &&
 			!is_waiting(core, item->key)) {
-			snprintf(key, sizeof key, "%s", item->key);
-			obl_plan_delete(obl_work_plan(core), &core->mirror, key);
-			return obl_work_make(core, key, queue_changed, NULL);
+			obl_plan_delete(plan, &core->mirror, item->key);
+			n++;
 		}
-	return false;
+	return n && obl_work_make(core, plan->changes[0].key, queue_changed, NULL);
 }
 
 /* Looks at the line. True: a transaction was begun. */
