@@ -260,8 +260,7 @@ static void tell_unusable(struct obl_core *core)
 	uint64_t now = ob_clock_ns();
 
 	for (struct obl_asker *a = core->askers; a; a = a->next) {
-		if (!a->link || !a->entry.ask.wait_s ||
-			now < a->told_ns + TELL_EVERY_MS * OB_MS)
+		if (!a->link || !a->entry.ask.wait_s || now < a->told_ns + TELL_EVERY_MS * OB_MS)
 			continue;
 		a->told_ns = now;
 		message.type = OBP_POOL_QUEUED;
