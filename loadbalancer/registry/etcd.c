@@ -48,7 +48,8 @@ static void etcd_quorum(void *user, uint64_t started_ns, uint64_t revision)
 
 	if (started_ns > etcd->quorum_ns)
 		etcd->quorum_ns = started_ns;
-	obl_watch_heard(&etcd->watch, revision, ob_clock_ns());
+	if (etcd->state == NOT_CLOSING)
+		obl_watch_heard(&etcd->watch, revision, started_ns, ob_clock_ns());
 }
 
 static void probed(void *user, const struct obl_reply *reply)
@@ -161,7 +162,8 @@ static void etcd_heard(void *user, uint64_t revision)
 {
 	struct etcd *etcd = user;
 
-	obl_watch_heard(&etcd->watch, revision, ob_clock_ns());
+	if (etcd->state == NOT_CLOSING)
+		obl_watch_heard(&etcd->watch, revision, 0, ob_clock_ns());
 }
 
 /* ---- closing ---- */

@@ -43,6 +43,12 @@ static void distrust(struct obl_watch *watch, const char *what)
 	stop(watch);
 }
 
+static void set_next(struct obl_watch *watch, uint64_t next)
+{
+	watch->next = next;
+	watch->next_ns = ob_clock_ns();
+}
+
 /* ---- reading all keys ---- */
 
 static void on_begin(void *user)
@@ -73,7 +79,7 @@ static void on_read(void *user, enum ob_err err, const struct ob_cause *cause, u
 			ob_warn("%s", cause->text);
 		return;
 	}
-	watch->next = revision + 1;
+	set_next(watch, revision + 1);
 	watch->synced = true;
 	watch->done(watch->user, revision);
 }
@@ -132,7 +138,7 @@ static const char *take_events(struct obl_watch *watch, const json_t *result, co
 	}
 	watch->partial = json_is_true(json_object_get(result, "fragment"));
 	if (!watch->partial)
-		watch->next = last + 1;
+		set_next(watch, last + 1);
 	return NULL;
 }
 
@@ -156,16 +162,6 @@ static void take_cancel(struct obl_watch *watch, const json_t *result)
 	stop(watch);
 }
 
-static void take_created(struct obl_watch *watch, uint64_t revision)
-{
-	if (watch->state != OBL_WATCH_OPENING)
-		distrust(watch, "a second confirmation");
-	else if (revision + 1 < watch->next)
-		distrust(watch, "its revision went back; was etcd restored from a copy?");
-	else
-		set_state(watch, OBL_WATCH_OPEN, ob_clock_ns());
-}
-
 static void take_result(struct obl_watch *watch, const json_t *result)
 {
 	const json_t *events = json_object_get(result, "events");
@@ -178,14 +174,17 @@ static void take_result(struct obl_watch *watch, const json_t *result)
 	}
 	if (!obl_wire_revision(result, &revision) || (events && !json_is_array(events)))
 		wrong = "a message has no revision";
+	else if (json_is_true(json_object_get(result, "created")) &&
+		watch->state == OBL_WATCH_OPENING)
+		set_state(watch, OBL_WATCH_OPEN, ob_clock_ns());
 	else if (json_is_true(json_object_get(result, "created")))
-		take_created(watch, revision);
+		wrong = "a second confirmation";
 	else if (watch->state != OBL_WATCH_OPEN)
 		wrong = "a change before the confirmation";
 	else if (json_array_size(events))
 		wrong = take_events(watch, result, events);
 	else if (revision >= watch->next) /* progress: there is no change up to this revision */
-		watch->next = revision + 1;
+		set_next(watch, revision + 1);
 	if (wrong)
 		distrust(watch, wrong);
 	else if (watch->heard && watch->heard < watch->next)
@@ -315,8 +314,13 @@ bool obl_watch_follows(const struct obl_watch *watch, uint64_t now)
 	return watch->synced && (!watch->down_since || now < watch->down_since + OBL_WATCH_DOWN_NS);
 }
 
-void obl_watch_heard(struct obl_watch *watch, uint64_t revision, uint64_t now)
+void obl_watch_heard(struct obl_watch *watch, uint64_t revision, uint64_t started_ns, uint64_t now)
 {
+	/* A watch from a revision that is not there waits for it, silently. */
+	if (watch->next && started_ns > watch->next_ns && revision + 1 < watch->next) {
+		distrust(watch, "etcd's revision went back; was it restored from a copy?");
+		return;
+	}
 	if (watch->state != OBL_WATCH_OPEN || watch->heard || revision < watch->next)
 		return;
 	watch->heard = revision;

@@ -34,6 +34,7 @@ struct obl_watch {
 	uint32_t endpoint;
 	struct ob_buf line;  /* the beginning of a message */
 	uint64_t next;       /* the first revision that is not known; 0: all keys must be read */
+	uint64_t next_ns;    /* when that was learned */
 	bool synced;         /* the user has the state of a revision */
 	bool partial;        /* the last message was a part of a revision's changes */
 	uint64_t since;      /* ns: of the state */
@@ -53,8 +54,11 @@ void obl_watch_fini(struct obl_watch *watch);
 void obl_watch_tick(struct obl_watch *watch, uint64_t now);
 /* The user has a state, and it is followed. */
 bool obl_watch_follows(const struct obl_watch *watch, uint64_t now);
-/* Another answer came from a state of this revision. */
-void obl_watch_heard(struct obl_watch *watch, uint64_t revision, uint64_t now);
+/*
+ * Another answer came from a state of this revision. started_ns: the call began then, and its answer
+ * must show what was known at that time (a linearizable read, a transaction); 0: it need not.
+ */
+void obl_watch_heard(struct obl_watch *watch, uint64_t revision, uint64_t started_ns, uint64_t now);
 /* An endpoint has failed: a stream from it is opened elsewhere. */
 void obl_watch_endpoint_failed(struct obl_watch *watch, uint32_t endpoint);
 

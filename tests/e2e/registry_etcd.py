@@ -122,6 +122,7 @@ def minority_lost(cluster, one):
         check('it arrives', waiting.until(lambda: one.state.get('b') == f'{i}'))
         check('never unusable', one.count('unusable', began) == 0)
         cluster.start(i)
+        check('never read again', one.count('reset', began) == 0)
 
 
 def majority_lost(cluster, one, stop, start, what):

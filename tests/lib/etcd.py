@@ -12,6 +12,7 @@ A test that needs it calls etcd.needed() first: exit code 77 where etcd is not i
 import atexit
 import base64
 import contextlib
+import ctypes
 import json
 import os
 import pathlib
@@ -26,7 +27,8 @@ import urllib.request
 import waiting
 from outboard_test import skip
 
-# Debian's servers are in /usr/bin, others often in /usr/local/bin.
+PR_SET_PDEATHSIG = 1
+PRCTL = ctypes.CDLL(None).prctl
 PROGRAM, TOOL = shutil.which('etcd'), shutil.which('etcdctl')
 
 
@@ -44,6 +46,11 @@ def free_ports(n):
     for one in sockets:
         one.close()
     return ports
+
+
+def end_with_test():
+    """In a child: it gets SIGKILL when the test ends, also when the test was killed."""
+    PRCTL(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def coded(text):
@@ -80,7 +87,7 @@ class Cluster:
             arguments += ['--cert-file', self.tls[0], '--key-file', self.tls[1], '--trusted-ca-file', self.tls[2], '--client-cert-auth']
         with open(f'{self.folder}/m{i}.log', 'ab') as log:
             env = {k: v for k, v in os.environ.items() if not k.startswith('ETCD')}
-            self.processes[i] = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
+            self.processes[i] = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, preexec_fn=end_with_test)
         if wait:
             self.wait()
 
