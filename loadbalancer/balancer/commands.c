@@ -251,7 +251,7 @@ bool obl_commands_start(struct obl_core *core)
 	c->making = obl_work_make(core, key, made, c);
 	if (!c->making)
 		finish(core, c, OBP_POOL_FAULT, "the balancer has no memory");
-	return c && core->work.busy;
+	return core->work.busy;
 }
 
 void obl_commands_sweep(struct obl_core *core)
@@ -270,6 +270,18 @@ void obl_commands_sweep(struct obl_core *core)
 }
 
 /* ---- the beginning ---- */
+
+/* Whether a server is connected, to this balancer or to another one. */
+static bool is_connected(const struct obl_core *core, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_ALIVE); item;
+		item = obl_mirror_next(item))
+		if (strncmp(item->name, name, n) == 0 && item->name[n] == '/')
+			return true;
+	return obl_member_find(core, name) != NULL;
+}
 
 /* NULL: the command is good. */
 static const char *arguments_read(struct obl_core *core, struct obl_command *command,
@@ -292,7 +304,7 @@ static const char *arguments_read(struct obl_core *core, struct obl_command *com
 		obl_mirror_find(&core->mirror, OBL_ITEM_OPERATOR, message->target);
 	if (!known)
 		return "there is no server of this name in the pool";
-	if (command->verb == FORGET && obl_member_find(core, message->target))
+	if (command->verb == FORGET && is_connected(core, message->target))
 		return "the server is connected: stop it first";
 	if (command->verb == DRAIN && message->argument[0] &&
 		!ob_text_parse_number(message->argument, 0, OBP_POOL_LINGER_MAX_S, &seconds))

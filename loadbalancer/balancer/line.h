@@ -11,6 +11,9 @@
 #include "loadbalancer/balancer/fleet.h"
 #include "loadbalancer/queue.h"
 
+#define OBL_BATCH_MAX 8u  /* placements in one transaction */
+#define OBL_BOOKS_MAX 32u /* servers whose ledgers it changes */
+
 struct obl_line_other {
 	struct obl_where where;
 	struct obl_request request;
@@ -26,6 +29,11 @@ struct obl_line {
 	struct obl_queue_tenant tenants[OBL_QUEUE_TENANTS_MAX];
 	const char *tenant_names[OBL_QUEUE_TENANTS_MAX];
 	struct obl_line_other others[OBL_QUEUE_MAX];
+	/* the placements of one transaction, and the ledgers that they change */
+	struct obl_asker *batch[OBL_BATCH_MAX];
+	uint32_t n_batch, n_books;
+	struct obl_ledger books[OBL_BOOKS_MAX];
+	uint32_t book_servers[OBL_BOOKS_MAX]; /* places in the fleet */
 };
 
 /* NULL: no memory. */

@@ -16,16 +16,28 @@
 #include "loadbalancer/balancer/tenants.h"
 #include "loadbalancer/balancer/work.h"
 
-#define TRIES_MAX  64u  /* conflicts of one request with other balancers */
-#define OTHERS_MAX 64u  /* requests of other balancers that are passed over in one turn */
-#define START_S    10u  /* until all servers have connected after a start */
-#define FAILURE_MS 200u /* rest after a failed transaction */
+#define TRIES_MAX   64u  /* conflicts of one request with other balancers */
+#define ENTRIES_MAX 16u  /* of the queue in one transaction */
+#define OTHERS_MAX  64u  /* requests of other balancers that are passed over in one turn */
+#define START_S     10u  /* until all servers have connected after a start */
+#define FAILURE_MS  200u /* rest after a failed transaction */
 
 /* ---- the reservation of a choice ---- */
 
-static struct obl_member *member_of(const struct obl_line *line, const struct obl_part *part)
+/* The ledger of a server as this transaction leaves it. NULL: it has no room for more servers. */
+static struct obl_ledger *book_of(struct obl_line *line, uint32_t server)
 {
-	return line->fleet->rows[part->server].member;
+	uint32_t i = 0;
+
+	while (i < line->n_books && line->book_servers[i] != server)
+		i++;
+	if (i == OBL_BOOKS_MAX)
+		return NULL;
+	if (i == line->n_books) {
+		line->books[i] = *line->fleet->rows[server].ledger->value.ledger;
+		line->book_servers[line->n_books++] = server;
+	}
+	return &line->books[i];
 }
 
 /* Bytes that a part reserves on each of its devices. */
@@ -48,7 +60,8 @@ static uint64_t part_memory(struct obl_core *core, const struct obl_line *line,
 	return memory;
 }
 
-static void reservation_fill(struct obl_core *core, const struct obl_line *line,
+/* False: too many servers in one transaction. */
+static bool reservation_fill(struct obl_core *core, struct obl_line *line,
 	const struct obl_asker *asker, const struct obl_choice *choice, struct obl_reservation *ret)
 {
 	const struct obp_pool_ask *ask = &asker->entry.ask;
@@ -74,16 +87,20 @@ static void reservation_fill(struct obl_core *core, const struct obl_line *line,
 		const struct obl_part *part = &choice->parts[p];
 		const struct obl_fleet_row *row = &line->fleet->rows[part->server];
 		struct obl_holding *holding = &ret->parts[p];
+		const struct obl_ledger *book = book_of(line, part->server);
 
+		if (!book)
+			return false;
 		snprintf(holding->server, sizeof holding->server, "%s", row->known->name);
 		holding->incarnation = row->known->value.server->incarnation;
-		holding->fence = row->ledger->value.ledger->fence + 1;
+		holding->fence = book->fence + 1;
 		holding->memory = part_memory(core, line, asker, part);
 		holding->n_devices = part->n;
 		for (uint32_t i = 0; i < part->n; i++)
 			memcpy(holding->devices[i],
 				row->known->value.server->devices[part->devices[i]].uuid, 16);
 	}
+	return true;
 }
 
 /* Adds what the tenant uses; only if it has a quota, or had one. False: the quota is used up. */
@@ -112,21 +129,46 @@ static bool plan_usage(struct obl_core *core, struct obl_plan *plan, const struc
 	return true;
 }
 
-static bool plan_ledgers(struct obl_core *core, struct obl_plan *plan, const struct obl_line *line,
-	const struct obl_choice *choice, const struct obl_reservation *r)
+/* Adds the reservation to the ledgers, and to what the next placement sees. False: no room. */
+static bool books_add(
+	struct obl_line *line, const struct obl_choice *choice, const struct obl_reservation *r)
+{
+	struct obl_ledger after[OBP_POOL_PARTS_MAX];
+
+	for (uint32_t p = 0; p < r->n_parts; p++) {
+		after[p] = *book_of(line, choice->parts[p].server);
+		if (!obl_ledger_add(&after[p], r, &r->parts[p]))
+			return false;
+	}
+	for (uint32_t p = 0; p < r->n_parts; p++) {
+		const struct obl_part *part = &choice->parts[p];
+		struct obl_server *server = &line->fleet->servers[part->server];
+
+		*book_of(line, part->server) = after[p];
+		server->fresh++;
+		for (uint32_t i = 0; i < part->n; i++) {
+			const struct obl_ledger_device *book =
+				obl_ledger_device(&after[p], r->parts[p].devices[i]);
+			struct obl_device *device = &server->devices[part->devices[i]];
+
+			device->reserved = ob_max(device->reserved, book->reserved);
+			device->share = (uint32_t)ob_min(book->share, OBL_SHARE_ALL);
+			device->sharers = book->sharers;
+			device->held = book->exclusive;
+		}
+	}
+	return true;
+}
+
+static void plan_books(struct obl_core *core, struct obl_plan *plan, const struct obl_line *line)
 {
 	char key[OBL_KEY_MAX];
 
-	for (uint32_t p = 0; p < r->n_parts; p++) {
-		const struct obl_fleet_row *row = &line->fleet->rows[choice->parts[p].server];
-		struct obl_ledger ledger = *row->ledger->value.ledger;
-
-		if (!obl_ledger_add(&ledger, r, &r->parts[p]))
-			return false;
-		obl_key_print(OBL_ITEM_LEDGER, r->parts[p].server, key);
-		obl_plan_put(plan, &core->mirror, key, obl_ledger_text(&ledger), false);
+	for (uint32_t i = 0; i < line->n_books; i++) {
+		obl_key_print(
+			OBL_ITEM_LEDGER, line->fleet->rows[line->book_servers[i]].known->name, key);
+		obl_plan_put(plan, &core->mirror, key, obl_ledger_text(&line->books[i]), false);
 	}
-	return true;
 }
 
 /* ---- the transaction ---- */
@@ -189,10 +231,9 @@ static void placed_note(struct obl_core *core, const struct obl_reservation *r)
 		devices == 1 ? "" : "s", where);
 }
 
-static void placed(
-	struct obl_core *core, void *user, enum obl_outcome outcome, const struct ob_cause *cause)
+static void placed_one(struct obl_core *core, struct obl_asker *asker, enum obl_outcome outcome,
+	const struct ob_cause *cause)
 {
-	struct obl_asker *asker = user;
 	const struct obl_item *item = reservation_find(core, asker->entry.ask.id);
 	char text[OBP_POOL_TEXT_MAX];
 
@@ -225,36 +266,84 @@ static void placed(
 	}
 }
 
-/* True: a transaction was begun. False: the state is not as expected; *ret_quota: by its quota. */
-static bool place_start(struct obl_core *core, struct obl_line *line, struct obl_asker *asker,
-	const struct obl_choice *choice, bool *ret_quota)
+static void placed(
+	struct obl_core *core, void *user, enum obl_outcome outcome, const struct ob_cause *cause)
 {
-	struct obl_plan *plan = obl_work_plan(core);
+	struct obl_line *line = user;
+
+	for (uint32_t i = 0; i < line->n_batch; i++)
+		placed_one(core, line->batch[i], outcome, cause);
+	line->n_batch = 0;
+}
+
+enum added {
+	ADDED,
+	ADDED_LAST, /* and nothing more: what it changes is not seen by further placements */
+	FULL,       /* nothing more fits into this transaction */
+	BLOCKED     /* not now, by its quota */
+};
+
+/* Whether further placements of the same transaction would not see what this one changes. */
+static bool is_single(const struct obl_core *core, const struct obl_asker *asker)
+{
+	struct obl_quota quota;
+
+	return asker->entry.ask.apart[0] || obl_tenant_quota(core, asker->entry.tenant, &quota) ||
+		obl_mirror_find(&core->mirror, OBL_ITEM_TENANT, asker->entry.tenant);
+}
+
+/* Adds a placement to the transaction. */
+static enum added batch_add(struct obl_core *core, struct obl_line *line, struct obl_asker *asker,
+	const struct obl_choice *choice)
+{
+	bool single = is_single(core, asker);
+	struct obl_plan *plan = &core->work.plan;
 	char name[OBL_ID_TEXT], key[OBL_KEY_MAX];
 	struct obl_reservation reservation;
 
-	*ret_quota = false;
+	if (single && line->n_batch)
+		return FULL;
+	for (uint32_t i = 0; i < line->n_batch; i++)
+		if (memcmp(line->batch[i]->entry.ask.id, asker->entry.ask.id,
+			    OBP_RESERVATION_BYTES) == 0)
+			return FULL; /* the same request again: it gets the same grant */
 	for (uint32_t p = 0; p < choice->n_parts; p++)
-		if (!line->fleet->rows[choice->parts[p].server].ledger ||
-			!member_of(line, &choice->parts[p]) || choice->parts[p].n == 0)
-			return false;
-	reservation_fill(core, line, asker, choice, &reservation);
-	if (!plan_ledgers(core, plan, line, choice, &reservation))
-		return false;
-	if (!plan_usage(core, plan, asker, &reservation)) {
-		*ret_quota = true;
-		return false;
-	}
+		if (!line->fleet->rows[choice->parts[p].server].ledger || choice->parts[p].n == 0)
+			return FULL;
+	if (!reservation_fill(core, line, asker, choice, &reservation))
+		return FULL;
+	if (single && !plan_usage(core, plan, asker, &reservation))
+		return BLOCKED;
+	if (!books_add(line, choice, &reservation))
+		return FULL;
 	obl_id_print(reservation.id, name);
 	obl_key_print(OBL_ITEM_RESERVATION, name, key);
 	obl_plan_expect(plan, key, 0);
 	obl_plan_put_plainly(plan, key, obl_reservation_text(&reservation), false);
 	if (obl_mirror_get(&core->mirror, asker->key))
 		obl_plan_delete_plainly(plan, asker->key);
-	if (!obl_work_make(core, key, placed, asker))
+	line->batch[line->n_batch++] = asker;
+	return single ? ADDED_LAST : ADDED;
+}
+
+/* True: the transaction was begun. */
+static bool batch_make(struct obl_core *core, struct obl_line *line)
+{
+	char name[OBL_ID_TEXT], key[OBL_KEY_MAX];
+
+	if (!line->n_batch)
 		return false;
-	asker->placing = true;
-	return true;
+	plan_books(core, &core->work.plan, line);
+	obl_id_print(line->batch[0]->entry.ask.id, name);
+	obl_key_print(OBL_ITEM_RESERVATION, name, key);
+	for (uint32_t i = 0; i < line->n_batch; i++)
+		line->batch[i]->placing = true;
+	if (obl_work_make(core, key, placed, line))
+		return true;
+	for (uint32_t i = 0; i < line->n_batch; i++)
+		line->batch[i]->placing = false;
+	line->n_batch = 0;
+	return false;
 }
 
 /* ---- who does not get anything now ---- */
@@ -346,56 +435,76 @@ static bool is_waiting(const struct obl_core *core, const char *key)
 	return false;
 }
 
-/* Keeps queue/ as it should be. True: a transaction was begun. */
+/* Keeps queue/ as it should be, several entries at a time. True: a transaction was begun. */
 static bool queue_start(struct obl_core *core)
 {
-	char key[OBL_KEY_MAX];
+	struct obl_plan *plan = obl_work_plan(core);
+	uint32_t n = 0;
 
-	for (struct obl_asker *a = core->askers; a; a = a->next)
+	for (struct obl_asker *a = core->askers; a && n < ENTRIES_MAX; a = a->next)
 		if (a->looked && !a->placing && a->entry.ask.wait_s &&
 			!obl_mirror_get(&core->mirror, a->key)) {
-			obl_plan_put(obl_work_plan(core), &core->mirror, a->key,
-				obl_queued_text(&a->entry), true);
-			return obl_work_make(core, a->key, queue_changed, NULL);
+			obl_plan_put(plan, &core->mirror, a->key, obl_queued_text(&a->entry), true);
+			n++;
 		}
 	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_QUEUE);
-		item && core->announced; item = obl_mirror_next(item))
+		item && core->announced && n < ENTRIES_MAX; item = obl_mirror_next(item))
 		if (strcmp(item->value.queued->balancer, core->name) == 0 &&
 			!is_waiting(core, item->key)) {
-			snprintf(key, sizeof key, "%s", item->key);
-			obl_plan_delete(obl_work_plan(core), &core->mirror, key);
-			return obl_work_make(core, key, queue_changed, NULL);
+			obl_plan_delete(plan, &core->mirror, item->key);
+			n++;
 		}
-	return false;
+	return n && obl_work_make(core, plan->changes[0].key, queue_changed, NULL);
+}
+
+/* True if another request may be placed. */
+static bool next_fits(struct obl_core *core, struct obl_line *line, uint32_t *ret_place,
+	struct obl_choice *ret_choice)
+{
+	return obl_queue_next(line->waiting, line->order, line->n, line->fleet->servers,
+		line->fleet->n, obl_time_ms(), &core->hold, &core->chance, ret_place, ret_choice);
 }
 
 /* Looks at the line. True: a transaction was begun. */
 static bool line_start(struct obl_core *core)
 {
 	struct obl_line *line = core->line;
+	/* After a conflict one at a time: fewer ledgers, fewer conflicts. */
+	uint32_t most = core->work.stale ? 1 : OBL_BATCH_MAX, place;
+	enum added added = ADDED;
 	struct obl_choice choice;
-	uint32_t place;
-	bool by_quota;
 
+	obl_work_plan(core);
 	obl_line_fill(core, line);
-	for (unsigned i = 0; i < OTHERS_MAX &&
-		obl_queue_next(line->waiting, line->order, line->n, line->fleet->servers,
-			line->fleet->n, obl_time_ms(), &core->hold, &core->chance, &place, &choice);
+	line->n_batch = line->n_books = 0;
+	for (unsigned i = 0; i < OTHERS_MAX && line->n_batch < most && added != ADDED_LAST &&
+		next_fits(core, line, &place, &choice);
 		i++) {
 		uint32_t index = line->order[place];
 
-		if (line->own[index]) {
-			if (place_start(core, line, line->own[index], &choice, &by_quota))
-				return true;
-			line->waiting[index].blocked = true;
-			if (!by_quota)
-				ob_warn("balancer: a placement did not fit its ledger");
+		if (!line->own[index]) {
+			/* Its own balancer serves it; the devices are not given to others. */
+			obl_take(line->fleet->servers, line->waiting[index].request, &choice);
+			obl_line_remove(line, place);
 			continue;
 		}
-		/* Its own balancer serves it; meanwhile the devices are not given to others. */
-		obl_take(line->fleet->servers, line->waiting[index].request, &choice);
-		obl_line_remove(line, place);
+		added = batch_add(core, line, line->own[index], &choice);
+		if (added == FULL && line->n_batch)
+			break;
+		if (added == FULL)
+			ob_warn("balancer: a placement did not fit its ledger");
+		if (added == ADDED || added == ADDED_LAST) {
+			obl_line_remove(line, place);
+			continue;
+		}
+		line->waiting[index].blocked = true;
+		if (line->n_batch == 0) {
+			obl_work_plan(core); /* without what it has left there */
+			line->n_books = 0;
+		}
 	}
+	if (batch_make(core, line))
+		return true;
 	not_now_all(core, line);
 	return false;
 }

@@ -6,6 +6,7 @@ their end, the queue, quotas, operators' commands, documents.
     pool.py BALANCER OUTBOARD
 """
 import contextlib
+import os
 import pathlib
 import socket
 import subprocess
@@ -236,6 +237,40 @@ def peers():
         check('a wrong one', done.returncode == 2 and f'{file}:2' in done.stderr, done.stderr)
 
 
+def crowds():
+    """Requests that arrive together are placed together."""
+    with Balancer(BALANCER, 'one') as b, Member('gpu1', b.url, gpus=4) as m1, Member('gpu2', b.url, gpus=4) as m2:
+        m1.ready(b.url), m2.ready(b.url)
+        clients = [Client(b.url) for _ in range(40)]
+        same = os.urandom(16)
+        for i, c in enumerate(clients):
+            c.ask(same if i % 10 == 0 else None, memory=4 * GIB)
+        answers = [c.answer() for c in clients]
+        granted = [x for x in answers if x['type'] == GRANT]
+        check('each place is given once', len({x['id'] for x in granted}) == 32 and len(granted) == 35, len(granted))
+        check('the same id gets one reservation', len({ticket_of(x['parts'][0])['fence'] for x in granted if x['id'] == same}) == 1)
+        check('the others are refused for now', all(refused(x, LATER, 'memory') for x in answers if x['type'] != GRANT), [x for x in answers if x['type'] != GRANT][:1])
+        check('all is reserved', reserved(b.url, 'gpu1') + reserved(b.url, 'gpu2') == [16 * GIB] * 8)
+        fences = {(x['parts'][0]['server'], ticket_of(x['parts'][0])['fence']) for x in granted}
+        check('each ticket has a fence of its own', len(fences) == 32)
+        for m in m1, m2:
+            for x in granted:
+                if x['parts'][0]['server'] == m.name:
+                    m.claim(x['id'])
+                    m.end(x['id'])
+        check('and all ends', nothing_reserved(b.url, 'gpu1') and nothing_reserved(b.url, 'gpu2'))
+        ordered(b.url, 'quota', 'default', 'sessions=3')
+        for c in clients:
+            c.ask(memory=GIB)
+        check('a quota holds in a crowd', sum(c.answer()['type'] == GRANT for c in clients) == 3)
+        ordered(b.url, 'quota', 'default')
+        for c in clients[:10]:
+            c.ask(memory=GIB, apart='x')
+        check('and so does "apart"', sum(c.answer()['type'] == GRANT for c in clients[:10]) == 2)
+        for c in clients:
+            c.close()
+
+
 def restarts():
     """A balancer that was killed: with a file it knows its reservations, in memory it does not."""
     with tempfile.TemporaryDirectory() as name:
@@ -281,6 +316,6 @@ def tls():
             m.close()
 
 
-for test in life, incarnations, several, silent, operators, tokens, peers, restarts, tls:
+for test in life, incarnations, several, silent, operators, tokens, peers, crowds, restarts, tls:
     test()
 finish()

@@ -14,7 +14,7 @@ sys.path.append(sys.path[0] + '/../lib')
 import etcd
 import waiting
 from outboard_test import check, finish
-from pool_peers import CLAIMED, GIB, GRANT, LATER, QUEUED, REFUSED, VOID, Balancer, Client, Member, asked, looked, nothing_reserved, ordered, reserved, ticket_of
+from pool_peers import CLAIMED, GIB, GRANT, INVALID, LATER, QUEUED, REFUSED, VOID, Balancer, Client, Member, asked, looked, nothing_reserved, ordered, reserved, ticket_of
 
 BALANCER = sys.argv[1]
 CLIENTS, EACH = 8, 6
@@ -162,6 +162,11 @@ def operator(a, b, m):
     """A command at one balancer reaches the servers of all."""
     check('cordon at one', ordered(a.url, 'cordon', 'gpu1')['code'] == 0)
     check('holds at the other', waiting.until(lambda: looked(b.url, 'servers')['servers'][0]['state'] == 'cordoned', waiting.AT_ONCE) and asked(b.url, memory=GIB)['type'] == REFUSED)
+    with Member('lone', a.url, memory=1 << 20) as lone:
+        lone.ready(a.url)
+        waiting.until(lambda: len(looked(b.url, 'servers')['servers']) == 2, waiting.AT_ONCE)
+        check('a server of another balancer is not forgotten', ordered(b.url, 'forget', 'lone')['code'] == INVALID)
+    check('until it has gone', waiting.until(lambda: ordered(b.url, 'forget', 'lone')['code'] == 0, waiting.AT_ONCE))
     check('until uncordon there', ordered(b.url, 'uncordon', 'gpu1')['code'] == 0 and m.ready(a.url) and m.ready(b.url))
 
 
