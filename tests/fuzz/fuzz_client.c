@@ -18,9 +18,7 @@
 #define obc_dial_join           fuzz_dial_join
 #define obc_dial_once           fuzz_dial_once
 #define obc_dial_run            fuzz_dial_run
-#include "client-shim/session/control.c"
-#include "client-shim/session/dial.c"
-
+/* Before the sources, which give names such as `terms` a meaning of their own. */
 #include <fcntl.h>
 
 #include "client-shim/cuda/heap.h"
@@ -31,6 +29,9 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_stream.h"
+
+#include "client-shim/session/control.c"
+#include "client-shim/session/dial.c"
 
 #define MESSAGES_MAX 64u
 
@@ -106,7 +107,7 @@ static void fuzz_control(void)
 	enum verdict verdict = GOOD;
 
 	log_reset();
-	control = (struct control){ .dead_ns = OB_SECOND,
+	control = (struct control_state){ .dead_ns = OB_SECOND,
 		.link = { .lock = PTHREAD_MUTEX_INITIALIZER,
 			.stream = { .ops = &fuzz_stream_ops, .fd = -1 },
 			.connected = true,

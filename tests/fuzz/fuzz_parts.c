@@ -6,7 +6,7 @@
  * of bytes received must be that of the accepted parts. The client's source file is included, for
  * its inner functions.
  */
-#define obc_stripe_min          fuzz_stripe_min
+#define obc_stripe_min_first    fuzz_stripe_min_first
 #define obc_stripe_enter        fuzz_stripe_enter
 #define obc_stripe_leave        fuzz_stripe_leave
 #define obc_stripe_carry        fuzz_stripe_carry
@@ -20,11 +20,12 @@
 #define obc_stripe_stop         fuzz_stripe_stop
 #define obc_stripe_forget       fuzz_stripe_forget
 #define obc_stripe_stats        fuzz_stripe_stats /* renames the structure, too */
-#include "client-shim/session/stripe.c"
-
+/* Before the source, which gives names such as `stripes` a meaning of its own. */
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_stream.h"
+
+#include "client-shim/session/stripe.c"
 
 #ifndef __has_feature
 #define __has_feature(x) 0
