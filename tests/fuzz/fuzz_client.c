@@ -106,7 +106,7 @@ static void fuzz_control(void)
 	enum verdict verdict = GOOD;
 
 	log_reset();
-	control = (struct control){ .dead_ns = OB_SECOND,
+	control = (struct control_state){ .dead_ns = OB_SECOND,
 		.link = { .lock = PTHREAD_MUTEX_INITIALIZER,
 			.stream = { .ops = &fuzz_stream_ops, .fd = -1 },
 			.connected = true,

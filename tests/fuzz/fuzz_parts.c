@@ -6,7 +6,7 @@
  * of bytes received must be that of the accepted parts. The client's source file is included, for
  * its inner functions.
  */
-#define obc_stripe_min          fuzz_stripe_min
+#define obc_stripe_min_first    fuzz_stripe_min_first
 #define obc_stripe_enter        fuzz_stripe_enter
 #define obc_stripe_leave        fuzz_stripe_leave
 #define obc_stripe_carry        fuzz_stripe_carry
@@ -111,13 +111,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!memory)
 		return 0;
 	memset(memory, 0x5a, copy_size + GUARD);
-	stripes.codecs = OBZ_ALL_CODECS;
-	stripes.job = (struct job){
+	own_stripes.codecs = OBZ_ALL_CODECS;
+	own_stripes.job = (struct job){
 		.id = TRANSFER, .direction = OBC_DOWNLOAD, .data = memory, .size = copy_size
 	};
 	memset(&worker, 0, sizeof worker);
-	atomic_store(&stripes.gate.closed, false);
-	obt_stripe_init(&worker.link, &stripes.gate, &stream, OBZ_ALL_CODECS, 0);
+	atomic_store(&own_stripes.gate.closed, false);
+	obt_stripe_init(&worker.link, &own_stripes.gate, &stream, OBZ_ALL_CODECS, 0);
 	parts_receive(&worker);
 	obt_stripe_fini(&worker.link);
 	for (size_t i = copy_size; i < copy_size + GUARD; i++)
