@@ -112,13 +112,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!memory)
 		return 0;
 	memset(memory, 0x5a, copy_size + GUARD);
-	stripes.codecs = OBZ_ALL_CODECS;
-	stripes.job = (struct job){
+	own_stripes.codecs = OBZ_ALL_CODECS;
+	own_stripes.job = (struct job){
 		.id = TRANSFER, .direction = OBC_DOWNLOAD, .data = memory, .size = copy_size
 	};
 	memset(&worker, 0, sizeof worker);
-	atomic_store(&stripes.gate.closed, false);
-	obt_stripe_init(&worker.link, &stripes.gate, &stream, OBZ_ALL_CODECS, 0);
+	atomic_store(&own_stripes.gate.closed, false);
+	obt_stripe_init(&worker.link, &own_stripes.gate, &stream, OBZ_ALL_CODECS, 0);
 	parts_receive(&worker);
 	obt_stripe_fini(&worker.link);
 	for (size_t i = copy_size; i < copy_size + GUARD; i++)
