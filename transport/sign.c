@@ -15,7 +15,6 @@
 #include "base/cleanup.h"
 #include "transport/digest.h"
 
-#define MARK            "OBT1"
 #define MARK_BYTES      4u
 #define NAME_BYTES      8u
 #define SIGNATURE_BYTES 64u
@@ -24,6 +23,8 @@
 #define TEXT_MAX        4096u
 
 _Static_assert(MARK_BYTES + NAME_BYTES + SIGNATURE_BYTES == OBT_SIGN_OVERHEAD, "what sealing adds");
+
+static const uint8_t mark[MARK_BYTES] = { 'O', 'B', 'T', '1' };
 
 struct obt_sign_key {
 	EVP_PKEY *pair;
@@ -175,7 +176,7 @@ bool obt_sign_seal(const struct obt_sign_key *key, const void *text, size_t size
 	EVP_MD_CTX_free(context);
 	if (!good)
 		return false;
-	memcpy(ret, MARK, MARK_BYTES);
+	memcpy(ret, mark, MARK_BYTES);
 	key_name(key->public, ret + MARK_BYTES);
 	memcpy(ret + OBT_SIGN_OVERHEAD, text, size);
 	return true;
@@ -206,7 +207,7 @@ enum ob_err obt_sign_open(const uint8_t (*keys)[OBT_SIGN_KEY_BYTES], size_t n_ke
 	uint8_t name[NAME_BYTES];
 
 	if (size < OBT_SIGN_OVERHEAD || size > OBT_SIGN_OVERHEAD + TEXT_MAX ||
-		memcmp(sealed, MARK, MARK_BYTES) != 0)
+		memcmp(sealed, mark, MARK_BYTES) != 0)
 		return ob_cause_set(ret_cause, OB_ERR_PROTOCOL, "this is not a ticket");
 	for (size_t i = 0; i < n_keys; i++) {
 		key_name(keys[i], name);

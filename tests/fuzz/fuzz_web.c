@@ -19,10 +19,10 @@
 #define PEERS_MAX 4u
 #define HELD_MAX  64u
 #define TURNS_MAX 20000
-#define REQUEST                                                                       \
-	"GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a\r\n" \
-	"Connection: close\r\n\r\n"
 
+static const char request[] =
+	"GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a\r\n"
+	"Connection: close\r\n\r\n";
 static uv_loop_t loop;
 static struct obl_web *server;
 static struct sockaddr_in here;
@@ -150,7 +150,7 @@ static void peer_send(int fd)
 		"Authorization: Bearer u\r\n", "Authorization: Bearer x\r\n",
 		"Content-Type: application/json\r\n", "Content-Length: ", "0\r\n\r\n", "16\r\n\r\n",
 		"99999\r\n", "{\"grace_s\": 123}", "Transfer-Encoding: chunked\r\n", "ffff\r\n",
-		"If-None-Match: \"1\"\r\n", "Connection: close\r\n", REQUEST,
+		"If-None-Match: \"1\"\r\n", "Connection: close\r\n", request,
 		"GET /api/v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n",
 		"POST /api/v1/servers/a/cordon HTTP/1.1\r\nHost: localhost\r\nAuthorization: "
 		"Bearer a\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n",
@@ -211,7 +211,7 @@ static void correct_request(void)
 	ssize_t n = -1;
 	int fd = fuzz_connect(&here);
 
-	fuzz_send(fd, REQUEST, sizeof REQUEST - 1, NULL, 0, false);
+	fuzz_send(fd, request, sizeof request - 1, NULL, 0, false);
 	for (int i = 0; i < TURNS_MAX && n != 0; i++) {
 		turn();
 		n = recv(fd, text + size, sizeof text - 1 - size, MSG_DONTWAIT);

@@ -371,14 +371,16 @@ TEST(more_documents_than_are_kept)
 
 TEST(metrics_of_a_pool)
 {
+	static const char gpu_memory[] =
+		"outboard_pool_gpu_memory_bytes{gpu=\"3\","
+		"UUID=\"GPU-ab000000-0000-0000-0000-000000000001\",modelName=\"NVIDIA H100\","
+		"hostname=\"node-1\"} 1000\n";
 	static const char *const lines[] = {
 		"outboard_pool_servers{state=\"ready\"} 1\n",
 		"outboard_pool_servers{state=\"silent\"} 1\n",
 		"outboard_pool_server_heartbeat_age_seconds{server=\"a\\\"b\"} 1.5\n",
 		"outboard_pool_server_up{server=\"gone\"} 0\n",
-		"outboard_pool_gpu_memory_bytes{gpu=\"3\","
-		"UUID=\"GPU-ab000000-0000-0000-0000-000000000001\",modelName=\"NVIDIA H100\","
-		"hostname=\"node-1\"} 1000\n",
+		gpu_memory,
 		"hostname=\"node-1\"} 0.5\n",
 		"outboard_pool_sessions{tenant=\"t\",state=\"starting\"} 1\n",
 		"outboard_pool_queue_length{tenant=\"t\"} 1\n",
