@@ -23,6 +23,12 @@
 static const char request[] =
 	"GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a\r\n"
 	"Connection: close\r\n\r\n";
+static const char cordon[] =
+	"POST /api/v1/servers/a/cordon HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a\r\n"
+	"Content-Type: application/json\r\nContent-Length: 0\r\n\r\n";
+static const char drain[] =
+	"POST /api/v1/servers/a/drain HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a\r\n"
+	"Content-Type: application/json\r\nContent-Length: 14\r\n\r\n{\"grace_s\": 1}";
 static uv_loop_t loop;
 static struct obl_web *server;
 static struct sockaddr_in here;
@@ -151,12 +157,7 @@ static void peer_send(int fd)
 		"Content-Type: application/json\r\n", "Content-Length: ", "0\r\n\r\n", "16\r\n\r\n",
 		"99999\r\n", "{\"grace_s\": 123}", "Transfer-Encoding: chunked\r\n", "ffff\r\n",
 		"If-None-Match: \"1\"\r\n", "Connection: close\r\n", request,
-		"GET /api/v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n",
-		"POST /api/v1/servers/a/cordon HTTP/1.1\r\nHost: localhost\r\nAuthorization: "
-		"Bearer a\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n",
-		"POST /api/v1/servers/a/drain HTTP/1.1\r\nHost: localhost\r\nAuthorization: "
-		"Bearer a\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n"
-		"{\"grace_s\": 1}" };
+		"GET /api/v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n", cordon, drain };
 	static char many[20000];
 	uint8_t data[64];
 	const char *word;
