@@ -108,7 +108,7 @@ static void cancel_on(struct obl_pool_link *link, const uint8_t id[OBP_RESERVATI
 	if (!message)
 		return;
 	message->type = OBP_POOL_CANCEL;
-	memcpy(message->u.cancel, id, OBP_RESERVATION_BYTES);
+	memcpy(message->u.cancel.id, id, OBP_RESERVATION_BYTES);
 	if (obl_pool_link_send(link, message, deadline, NULL))
 		return;
 	/* a grant or a position may be on its way */

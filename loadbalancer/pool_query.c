@@ -75,19 +75,22 @@ enum ob_err obl_pool_cancel(const struct obl_pool *pool, const uint8_t id[OBP_RE
 	struct ob_cause *ret_cause)
 {
 	OB_CLEANUP(ob_freep) struct question *q = calloc(1, sizeof *q);
+	struct obp_pool_refused refused;
 	enum ob_err err;
 
 	if (!q)
 		return ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory");
 	q->message.type = OBP_POOL_CANCEL;
-	memcpy(q->message.u.cancel, id, OBP_RESERVATION_BYTES);
-	err = send_to_any(pool, &q->message, NULL, &q->list, &q->link, ret_cause);
+	memcpy(q->message.u.cancel.id, id, OBP_RESERVATION_BYTES);
+	err = send_to_any(
+		pool, &q->message, q->message.u.cancel.token, &q->list, &q->link, ret_cause);
 	if (err)
 		return err;
-	/* the answer only shows that the message was read */
-	obl_pool_link_receive(&q->link, ob_clock_ns() + CANCEL_NS, NULL);
+	err = obl_pool_link_receive(&q->link, ob_clock_ns() + CANCEL_NS, ret_cause);
+	if (!err && refusal_take(&q->link, &refused, ret_cause) == OB_ERR_REFUSED)
+		err = ob_cause_set(ret_cause, OB_ERR_REFUSED, "%s", refused.text);
 	obl_pool_link_close(&q->link);
-	return OB_ERR_NONE;
+	return err;
 }
 
 /* Adds the pieces of a document until its end. */

@@ -141,6 +141,7 @@ void obl_queue_order(const struct obl_waiting *waiting, uint32_t n,
 /* What one call of obl_queue_next works on. */
 struct turn {
 	const struct obl_waiting *waiting;
+	const uint16_t *order; /* n indexes of `waiting` */
 	const struct obl_server *servers;
 	uint32_t n, n_servers;
 	struct obl_state *state;
@@ -172,13 +173,15 @@ static bool holds_before(const struct obl_waiting *a, const struct obl_waiting *
 /* Keeps the hold, or ends it. */
 static void hold_review(const struct turn *t, struct obl_queue_hold *hold)
 {
-	for (uint32_t i = 0; hold->active && i < t->n; i++)
-		if (t->waiting[i].number == hold->number) {
-			hold->active = !t->waiting[i].blocked &&
-				obl_claim_holds(t->servers, t->n_servers, t->waiting[i].request,
-					&hold->claim);
+	for (uint32_t i = 0; hold->active && i < t->n; i++) {
+		const struct obl_waiting *w = &t->waiting[t->order[i]];
+
+		if (w->number == hold->number) {
+			hold->active = !w->blocked &&
+				obl_claim_holds(t->servers, t->n_servers, w->request, &hold->claim);
 			return;
 		}
+	}
 	hold->active = false;
 }
 
@@ -196,7 +199,7 @@ static void hold_find(const struct turn *t, uint64_t now_ms, struct obl_queue_ho
 		struct obl_choice choice, claim;
 
 		for (uint32_t i = 0; i < t->n; i++) {
-			const struct obl_waiting *w = &t->waiting[i];
+			const struct obl_waiting *w = &t->waiting[t->order[i]];
 
 			if (w->blocked || now_ms < w->since_ms ||
 				now_ms - w->since_ms <= OBL_QUEUE_PATIENCE_MS ||
@@ -259,7 +262,7 @@ bool obl_queue_next(const struct obl_waiting *waiting, const uint16_t *order, ui
 	struct obl_queue_hold *hold, struct obl_state *state, uint32_t *ret_place,
 	struct obl_choice *ret_choice)
 {
-	struct turn t = { waiting, servers, ob_min(n, OBL_QUEUE_MAX), n_servers, state };
+	struct turn t = { waiting, order, servers, ob_min(n, OBL_QUEUE_MAX), n_servers, state };
 	struct failed failed = { .n = 0 };
 
 	hold_review(&t, hold);

@@ -28,6 +28,7 @@
 #define GRANT_FIELDS(NUMBER, TEXT, BYTES) BYTES("id", id) TEXT("tenant", tenant)
 #define REFUSED_FIELDS(NUMBER, TEXT, BYTES)                                                       \
 	NUMBER("code", code, OBP_POOL_FAULT) NUMBER("retry", retry_ms, UINT64_MAX) TEXT("text", text)
+#define CANCEL_FIELDS(NUMBER, TEXT, BYTES) BYTES("id", id) TEXT("token", token)
 #define QUERY_FIELDS(NUMBER, TEXT, BYTES)                                                         \
 	TEXT("what", what) TEXT("target", target) NUMBER("since", since, UINT64_MAX)              \
 	TEXT("token", token)
@@ -87,6 +88,7 @@
 PLAIN_PUT(ask, ask, ASK_FIELDS)
 PLAIN_PUT(queued, queued, QUEUED_FIELDS)
 PLAIN_PUT(refused, refused, REFUSED_FIELDS)
+PLAIN_PUT(cancel, cancel, CANCEL_FIELDS)
 PLAIN_PUT(query, query, QUERY_FIELDS)
 PLAIN_PUT(command, command, COMMAND_FIELDS)
 PLAIN_PUT(register, register, REGISTER_FIELDS)
@@ -140,7 +142,7 @@ static void put_message(msgpack_packer *p, const struct obp_pool_message *m)
 		[OBP_POOL_QUEUED] = COUNT(QUEUED_FIELDS),
 		[OBP_POOL_GRANT] = COUNT(GRANT_FIELDS) + 1,
 		[OBP_POOL_REFUSED] = COUNT(REFUSED_FIELDS),
-		[OBP_POOL_CANCEL] = 1,
+		[OBP_POOL_CANCEL] = COUNT(CANCEL_FIELDS),
 		[OBP_POOL_QUERY] = COUNT(QUERY_FIELDS),
 		[OBP_POOL_ANSWER] = 2,
 		[OBP_POOL_COMMAND] = COUNT(COMMAND_FIELDS),
@@ -165,7 +167,7 @@ static void put_message(msgpack_packer *p, const struct obp_pool_message *m)
 	case OBP_POOL_DONE:
 		return put_refused(p, &m->u.refused);
 	case OBP_POOL_CANCEL:
-		return obp_put_bytes(p, "id", m->u.cancel, sizeof m->u.cancel);
+		return put_cancel(p, &m->u.cancel);
 	case OBP_POOL_QUERY:
 		return put_query(p, &m->u.query);
 	case OBP_POOL_ANSWER:
@@ -209,6 +211,7 @@ bool obp_pool_encode(const struct obp_pool_message *message, struct ob_buf *fram
 PLAIN_GET(ask, ask, ASK_FIELDS)
 PLAIN_GET(queued, queued, QUEUED_FIELDS)
 PLAIN_GET(refused, refused, REFUSED_FIELDS)
+PLAIN_GET(cancel, cancel, CANCEL_FIELDS)
 PLAIN_GET(query, query, QUERY_FIELDS)
 PLAIN_GET(command, command, COMMAND_FIELDS)
 PLAIN_GET(register, register, REGISTER_FIELDS)
@@ -310,8 +313,7 @@ static bool get_key(
 	case OBP_POOL_DONE:
 		return get_refused(key, value, &to->u.refused);
 	case OBP_POOL_CANCEL:
-		return !obp_key_is(key, "id") ||
-			obp_get_bytes(value, to->u.cancel, sizeof to->u.cancel);
+		return get_cancel(key, value, &to->u.cancel);
 	case OBP_POOL_QUERY:
 		return get_query(key, value, &to->u.query);
 	case OBP_POOL_ANSWER:

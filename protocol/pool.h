@@ -124,6 +124,15 @@ struct obp_pool_refused {  /* also the content of DONE: code 0: success */
 	char text[OBP_POOL_TEXT_MAX];
 };
 
+/*
+ * Ends a request that waits, or gives a reservation back that was not used. The answer is DONE. On
+ * another connection than the request's the token must be of the reservation's tenant.
+ */
+struct obp_pool_cancel {
+	uint8_t id[OBP_RESERVATION_BYTES];
+	char token[OBP_TOKEN_MAX];
+};
+
 struct obp_pool_query {
 	/* "fleet", "servers", "gpus", "sessions", "queue", "quota", "events", "info" */
 	char what[32];
@@ -140,7 +149,7 @@ struct obp_pool_answer {
 };
 
 struct obp_pool_command {
-	/* "cordon", "uncordon", "drain", "kill" (target: session or reservation), "quota", "move" */
+	/* "cordon", "uncordon", "drain", "forget", "kill" (target: session or reservation), "quota" */
 	char verb[32];
 	char target[OBP_POOL_NAME_MAX];
 	char argument[OBP_POOL_WHERE_MAX];
@@ -220,7 +229,7 @@ struct obp_pool_message {
 		struct obp_pool_queued queued;
 		struct obp_pool_grant grant;
 		struct obp_pool_refused refused; /* REFUSED and DONE */
-		uint8_t cancel[OBP_RESERVATION_BYTES];
+		struct obp_pool_cancel cancel;
 		struct obp_pool_query query;
 		struct obp_pool_answer answer;
 		struct obp_pool_command command;

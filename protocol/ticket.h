@@ -24,6 +24,12 @@
 #define OBP_TICKET_SKEW_S \
 	30u /* difference of the clocks of balancer and server that is tolerated */
 
+/*
+ * In a refusal of a ticket: the reservation has ended by itself, and the client may ask the pool for
+ * another one.
+ */
+#define OBP_POOL_ASK_AGAIN "ask the pool again"
+
 struct obp_ticket {
 	uint8_t reservation[OBP_RESERVATION_BYTES];
 	char server[OBP_POOL_NAME_MAX];

@@ -71,7 +71,8 @@ enum ob_err obx_login_add(
 	/* the balancers' port is not the one that other addresses have by default */
 	if (parsed.scheme != OBT_UNIX &&
 		!strchr(strrchr(url, ']') ? strrchr(url, ']') : url + 6, ':'))
-		snprintf(next->url, sizeof next->url, "%.160s:%u", url, OBP_POOL_PORT);
+		snprintf(next->url, sizeof next->url, "%.*s:%u", (int)sizeof next->url - 7, url,
+			OBP_POOL_PORT);
 	next->pin[0] = '\0';
 	if (pin && *pin) {
 		if (parsed.scheme != OBT_TLS || !obt_pin_parse(pin, bytes))

@@ -64,6 +64,16 @@ struct obt_sign_key *obt_sign_key_new(struct ob_cause *ret_cause)
 	return key;
 }
 
+/* An encrypted key is refused; OpenSSL would ask at the terminal. */
+static int no_passphrase(char *text, int size, int writes, void *user)
+{
+	(void)text;
+	(void)size;
+	(void)writes;
+	(void)user;
+	return -1;
+}
+
 static struct obt_sign_key *key_read(int fd, const char *path, struct ob_cause *ret_cause)
 {
 	struct obt_sign_key *key = NULL;
@@ -82,7 +92,7 @@ static struct obt_sign_key *key_read(int fd, const char *path, struct ob_cause *
 		fclose(file);
 		return NULL;
 	}
-	pair = PEM_read_PrivateKey(file, NULL, NULL, NULL);
+	pair = PEM_read_PrivateKey(file, NULL, no_passphrase, NULL);
 	fclose(file);
 	if (pair && EVP_PKEY_get_base_id(pair) == EVP_PKEY_ED25519) {
 		key = key_wrap(pair);
@@ -91,8 +101,9 @@ static struct obt_sign_key *key_read(int fd, const char *path, struct ob_cause *
 	}
 	if (!key)
 		ob_cause_set(ret_cause, OB_ERR_TLS,
-			"%s: not an Ed25519 private key in PEM. Remove the file, and a new one is "
-			"made",
+			"%s: not an Ed25519 private key in PEM without a passphrase. Remove the "
+			"file, "
+			"and a new one is made",
 			path);
 	return key;
 }

@@ -10,10 +10,10 @@
 #include "client-shim/session/request.h"
 #include "loadbalancer/access.h"
 #include "loadbalancer/pool.h"
+#include "protocol/pool.h"
 #include "transport/tls.h"
 
 /* the words of a server (server/supervisor/reservations.c) when another reservation would help */
-#define AGAIN "ask the pool again"
 
 static struct {
 	struct obl_access access; /* granted to this process; servers NULL: nothing yet */
@@ -119,7 +119,7 @@ const char *obc_pool_tickets(void)
 
 bool obc_pool_again(const char *words)
 {
-	if (!setting("OUTBOARD_POOL") || !strstr(words, AGAIN) || pool.ended)
+	if (!setting("OUTBOARD_POOL") || !strstr(words, OBP_POOL_ASK_AGAIN) || pool.ended)
 		return false;
 	obl_access_fini(&pool.access);
 	pool.ended = true;

@@ -172,19 +172,57 @@ void obl_ask(struct obl_core *core, struct obl_link *link, struct obp_pool_ask *
 		enqueue(core, link, ask, &identity, &where);
 }
 
+/* A reservation that was granted on another connection. False: *ret_cause. */
+static bool give_back(struct obl_core *core, struct obl_link *link,
+	const struct obp_pool_cancel *cancel, struct ob_cause *ret_cause)
+{
+	struct obl_identity identity;
+	const struct obl_item *item;
+	char name[OBL_ID_TEXT];
+
+	if (obl_auth_check(
+		    core->auth, link->address, cancel->token, OBL_RIGHT_ASK, &identity, ret_cause))
+		return false;
+	obl_id_print(cancel->id, name);
+	item = obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, name);
+	if (!item)
+		return true; /* it has ended */
+	if (strcmp(item->value.reservation->tenant, identity.tenant) != 0) {
+		ob_cause_set(ret_cause, OB_ERR_DENIED, "the reservation is another tenant's");
+		return false;
+	}
+	obl_credits_cancel(core, cancel->id);
+	return true;
+}
+
+static void cancel_answer(struct obl_link *link, enum obp_pool_refusal code, const char *text)
+{
+	static struct obp_pool_message message;
+
+	message.type = OBP_POOL_DONE;
+	message.u.refused = (struct obp_pool_refused){ .code = code };
+	snprintf(message.u.refused.text, sizeof message.u.refused.text, "%s", text);
+	obl_link_send(link, &message);
+}
+
 void obl_ask_cancel(
-	struct obl_core *core, struct obl_link *link, const uint8_t id[OBP_RESERVATION_BYTES])
+	struct obl_core *core, struct obl_link *link, const struct obp_pool_cancel *cancel)
 {
 	struct obl_asker *asker = link->member ? NULL : link->user;
+	struct ob_cause cause = { .text = "" };
+	bool good = true;
 
-	if (asker && memcmp(asker->entry.ask.id, id, OBP_RESERVATION_BYTES) == 0) {
+	if (asker && memcmp(asker->entry.ask.id, cancel->id, sizeof cancel->id) == 0) {
 		asker->cancelled = true;
 		if (!asker->placing)
 			obl_asker_free(asker);
-	} else if (link->granted && memcmp(link->id, id, OBP_RESERVATION_BYTES) == 0) {
+	} else if (link->granted && memcmp(link->id, cancel->id, sizeof cancel->id) == 0) {
 		link->granted = false;
-		obl_credits_cancel(core, id);
+		obl_credits_cancel(core, cancel->id);
+	} else {
+		good = give_back(core, link, cancel, &cause);
 	}
+	cancel_answer(link, good ? 0 : OBP_POOL_DENIED, cause.text);
 }
 
 /* ---- waiting ---- */

@@ -21,7 +21,7 @@
 /* A request; the token in it is erased. */
 void obl_ask(struct obl_core *core, struct obl_link *link, struct obp_pool_ask *ask);
 void obl_ask_cancel(
-	struct obl_core *core, struct obl_link *link, const uint8_t id[OBP_RESERVATION_BYTES]);
+	struct obl_core *core, struct obl_link *link, const struct obp_pool_cancel *cancel);
 /* The connection has ended. */
 void obl_asker_gone(struct obl_asker *asker);
 /* Places the next request. True: a transaction was begun. */

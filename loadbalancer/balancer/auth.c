@@ -12,8 +12,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "loadbalancer/balancer/values.h"
+
+#define HASH_TEXT 18u /* bytes of "-" and a hash in hexadecimal, NUL included */
 
 /*
  * A change within the timestamp's granularity after a reading is invisible, so a file that was
@@ -107,20 +110,28 @@ static const char *what_needs(enum obl_right right)
 	return texts[right];
 }
 
-/* "alice/laptop" belongs to tenant "alice"; characters that a name may not have become '-'. */
+/*
+ * "alice/laptop" belongs to tenant "alice". Characters that a name may not have become '-'; then a
+ * hash of the original follows, so that two people never share a tenant.
+ */
 static void tenant_of(const char *name, char ret[OBP_POOL_NAME_MAX])
 {
 	size_t n = strcspn(name, "/");
+	uint64_t hash = ob_hash(OB_HASH_START, name, n);
+	bool same = n > 0 && n < OBP_POOL_NAME_MAX && name[0] != '.';
 
-	snprintf(ret, OBP_POOL_NAME_MAX, "%.*s", (int)n, name);
+	snprintf(ret, OBP_POOL_NAME_MAX - HASH_TEXT, "%.*s", (int)n, name);
 	for (char *c = ret; *c; c++)
 		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-",
-			    *c))
+			    *c)) {
 			*c = '-';
+			same = false;
+		}
 	if (ret[0] == '.')
 		ret[0] = '-';
-	if (!obl_name_valid(ret))
-		snprintf(ret, OBP_POOL_NAME_MAX, OBL_TENANT_DEFAULT);
+	if (same && n < OBP_POOL_NAME_MAX - HASH_TEXT)
+		return;
+	snprintf(ret + strlen(ret), HASH_TEXT, "-%016llx", (unsigned long long)hash);
 }
 
 static enum ob_err token_check(struct obl_auth *auth, struct obl_address *address, const char *text,

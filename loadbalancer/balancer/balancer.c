@@ -222,7 +222,7 @@ static void link_message(void *user, struct obl_link *link, struct obp_pool_mess
 		obl_ask(core, link, &message->u.ask);
 		break;
 	case OBP_POOL_CANCEL:
-		obl_ask_cancel(core, link, message->u.cancel);
+		obl_ask_cancel(core, link, &message->u.cancel);
 		break;
 	case OBP_POOL_QUERY:
 		obl_query(core, link, &message->u.query);

@@ -349,6 +349,7 @@ static struct obl_command *command_new(
 {
 	struct obl_command *command =
 		count(core) < OBL_COMMANDS_MAX ? calloc(1, sizeof *command) : NULL;
+	struct obl_command **last;
 
 	if (!command)
 		return NULL;
@@ -356,8 +357,9 @@ static struct obl_command *command_new(
 	command->verb = verb;
 	command->deadline = ob_clock_ns() + OBL_COMMAND_WAIT_MS * OB_MS;
 	snprintf(command->who, sizeof command->who, "%s", who);
-	command->next = core->commands;
-	core->commands = command;
+	for (last = &core->commands; *last; last = &(*last)->next)
+		;
+	*last = command;
 	return command;
 }
 

@@ -53,6 +53,7 @@ struct obl_work {
 	obl_work_done *done;
 	void *user;
 	uint64_t made, conflicts, failures; /* counts */
+	uint64_t noted_ns;                  /* when a failure was logged last */
 };
 
 struct obl_events {

@@ -88,6 +88,8 @@ void obl_member_tell(struct obl_member *member)
 	bool cordoned = item && item->value.operated->cordoned;
 	bool draining = item && item->value.operated->draining;
 
+	if (!member->core->synced)
+		return; /* the mirror is being filled again */
 	if (cordoned != member->told_cordoned)
 		obl_member_order(member, OBP_POOL_ORDER_CORDON, NULL, cordoned, NULL);
 	if (draining && !member->told_draining)

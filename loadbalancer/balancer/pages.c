@@ -41,7 +41,8 @@ static enum ob_err identity_find(struct obl_core *core, struct obl_address *addr
 
 	if (err)
 		return err;
-	*ret = (struct obl_caller){ .all = identity.all };
+	*ret = (struct obl_caller){ .all = identity.all,
+		.proven = token[0] && core->settings->tokens };
 	snprintf(ret->tenant, sizeof ret->tenant, "%s", identity.tenant);
 	snprintf(ret->who, sizeof ret->who, "%s", identity.who);
 	ret->admin = obl_auth_check(core->auth, address, token, OBL_RIGHT_ADMIN, &identity,
@@ -62,6 +63,9 @@ static enum ob_err caller_find(
 	uint32_t wait_s;
 	enum ob_err err;
 
+	/* Also on a unix socket, whose callers may be those of a proxy. */
+	if (!token && core->settings->tokens)
+		return ob_cause_set(ret_cause, OB_ERR_DENIED, "this balancer wants a token");
 	if (!address)
 		return ob_cause_set(ret_cause, OB_ERR_LIMIT,
 			"too many addresses have shown wrong tokens; try again");

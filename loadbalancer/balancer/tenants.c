@@ -19,6 +19,14 @@ struct obl_tenants {
 	} list[OBL_TENANTS_MAX];
 };
 
+static bool has_line(const struct obl_tenants *tenants, const char *name)
+{
+	for (uint32_t i = 0; i < tenants->n; i++)
+		if (strcmp(tenants->list[i].name, name) == 0)
+			return true;
+	return false;
+}
+
 static enum ob_err read_lines(
 	FILE *in, const char *file, struct obl_tenants *tenants, struct ob_cause *ret_cause)
 {
@@ -26,10 +34,14 @@ static enum ob_err read_lines(
 	unsigned number = 0;
 
 	while (fgets(line, sizeof line, in)) {
-		char *name = line + strspn(line, " \t"), *limits;
+		char *name = line + strspn(line, " \t"), *limits, *rest;
 		struct ob_cause cause = { .text = "" };
 
 		number++;
+		if (!strchr(line, '\n') && !feof(in))
+			return ob_cause_set(ret_cause, OB_ERR_LIMIT,
+				"%.180s, line %u has more than %u characters", file, number,
+				LINE_BYTES - 2);
 		line[strcspn(line, "\n#")] = '\0';
 		if (!*name)
 			continue;
@@ -37,7 +49,17 @@ static enum ob_err read_lines(
 		if (*limits)
 			*limits++ = '\0';
 		limits += strspn(limits, " \t");
-		limits[strcspn(limits, " \t")] = '\0';
+		rest = limits + strcspn(limits, " \t");
+		if (rest[strspn(rest, " \t\r")])
+			return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
+				"%.180s, line %u: '%.64s' stands behind the limits: write all of "
+				"them with "
+				"commas and without blanks",
+				file, number, rest + strspn(rest, " \t"));
+		*rest = '\0';
+		if (has_line(tenants, name))
+			return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
+				"%.180s, line %u: '%.64s' has a line already", file, number, name);
 		if (tenants->n == OBL_TENANTS_MAX)
 			return ob_cause_set(ret_cause, OB_ERR_LIMIT,
 				"%.180s has more than %u lines", file, OBL_TENANTS_MAX);

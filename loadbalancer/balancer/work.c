@@ -10,7 +10,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define REST_MAX_MS 16u /* after a conflict, at random up to 1, 2, 4, ... ms */
+#define REST_MAX_MS     16u  /* after a conflict, at random up to 1, 2, 4, ... ms */
+#define FAILURE_REST_MS 200u /* after a failure */
+#define FAILURE_NOTE_S  10u  /* between two lines about failures */
 
 bool obl_work_ready(const struct obl_core *core)
 {
@@ -23,12 +25,28 @@ struct obl_plan *obl_work_plan(struct obl_core *core)
 	return &core->work.plan;
 }
 
+static void failure_note(struct obl_work *work, const struct ob_cause *cause)
+{
+	uint64_t now = ob_clock_ns();
+
+	if (work->noted_ns && now < work->noted_ns + FAILURE_NOTE_S * OB_SECOND)
+		return;
+	work->noted_ns = now;
+	ob_warn("balancer: the registry did not take a transaction: %s",
+		cause ? cause->text : "the reason is not known");
+}
+
 static void finish(struct obl_core *core, enum obl_outcome outcome, const struct ob_cause *cause)
 {
 	struct obl_work *work = &core->work;
 	obl_work_done *done = work->done;
 	void *user = work->user;
 
+	/* A registry that refuses at once must not be asked as fast as it answers. */
+	if (outcome == OBL_FAILED) {
+		work->rest_until = ob_clock_ns() + FAILURE_REST_MS * OB_MS;
+		failure_note(work, cause);
+	}
 	obl_plan_clear(&work->plan);
 	work->busy = false;
 	work->done = NULL;

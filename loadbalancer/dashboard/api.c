@@ -183,7 +183,8 @@ static bool caller_find(struct obl_api *api, struct MHD_Connection *connection,
 			NULL);
 		return false;
 	}
-	if (!token && !obl_web_host_own(header(connection, "Host"))) {
+	/* A page of another site can add any header to requests to a name that it points here. */
+	if (!ret->proven && !obl_web_host_own(header(connection, "Host"))) {
 		*ret_result = obl_reply_error(connection, MHD_HTTP_FORBIDDEN,
 			"without tokens the balancer answers only under its own name or address",
 			"open it by its IP address, localhost or host name, or give the balancer "
@@ -403,6 +404,9 @@ enum MHD_Result obl_api_answer(void *user, struct MHD_Connection *connection, co
 		return command_reply(connection, request->command);
 	if (request->too_long)
 		return too_large(connection);
+	if (strcmp(method, MHD_HTTP_METHOD_HEAD) == 0 && strcmp(url, API "stream") == 0)
+		return obl_reply_error(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+			"a stream has no end, so HEAD has no answer", "use GET", "GET");
 	return posts ? post(user, connection, url, request) : get(user, connection, url);
 }
 

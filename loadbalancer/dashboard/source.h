@@ -19,8 +19,9 @@
 
 /* Who asks. */
 struct obl_caller {
-	bool all;   /* sees every tenant's sessions: scopes look and admin */
-	bool admin; /* may give commands */
+	bool all;    /* sees every tenant's sessions: scopes look and admin */
+	bool admin;  /* may give commands */
+	bool proven; /* by a token; false: the balancer asks for none */
 	char scope[8];
 	char who[96]; /* for the log and events: "token 01ab23cd alice" */
 	char tenant[OBP_POOL_NAME_MAX];

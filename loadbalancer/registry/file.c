@@ -189,7 +189,7 @@ static int lock_owner(int fd)
 static enum ob_err file_lock(struct file *file, struct ob_cause *ret_cause)
 {
 	char path[4096], text[16];
-	int n;
+	int n, locked;
 
 	if ((size_t)snprintf(path, sizeof path, "%s.lock", file->path) >= sizeof path)
 		return ob_cause_set(
@@ -198,12 +198,16 @@ static enum ob_err file_lock(struct file *file, struct ob_cause *ret_cause)
 	if (file->lock < 0)
 		return ob_cause_set_system(
 			ret_cause, OB_ERR_IO, errno, "cannot open the registry's lock %s", path);
-	if (flock(file->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+	locked = flock(file->lock, LOCK_EX | LOCK_NB);
+	if (locked != 0 && errno == EWOULDBLOCK)
 		return ob_cause_set(ret_cause, OB_ERR_LIMIT,
 			"another balancer (process %d) uses the registry's file %s: a file is for "
 			"one "
 			"balancer, several need an etcd",
 			lock_owner(file->lock), file->path);
+	if (locked != 0)
+		return ob_cause_set_system(ret_cause, OB_ERR_IO, errno,
+			"cannot lock %s; put the registry's file on a local file system", path);
 	n = snprintf(text, sizeof text, "%d\n", (int)getpid());
 	if (ftruncate(file->lock, 0) != 0 || pwrite(file->lock, text, (size_t)n, 0) != n)
 		return ob_cause_set_system(

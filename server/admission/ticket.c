@@ -70,7 +70,7 @@ enum ob_err obs_ticket_check(const struct obs_pool_page *page, const uint8_t *se
 	*ret_why = OBS_TICKET_INCARNATION;
 	if (ticket.incarnation != page->incarnation)
 		return ob_cause_set(ret_cause, OB_ERR_DENIED,
-			"the server was restarted since the ticket was made; ask the pool again");
+			"the server was restarted since the ticket was made; " OBP_POOL_ASK_AGAIN);
 	*ret_why = OBS_TICKET_FUTURE;
 	ahead = ahead_of(page, sealed, size);
 	if (ticket.issued > now_s && ticket.issued - now_s > OBP_TICKET_SKEW_S)

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "transport/connect.h"
+#include "transport/path.h"
 #include "transport/tls.h"
 
 /* Whether the address says a port: the last colon is behind the host. */
@@ -109,8 +110,14 @@ static enum ob_err introduce(struct obs_balancer *balancer, const struct obp_poo
 {
 	uint64_t deadline = ob_clock_ns() + OBS_BALANCER_CONNECT_MS * OB_MS;
 	static struct obp_pool_message message;
-	enum ob_err err = preface_send(balancer, deadline);
+	enum ob_err err;
 
+	if (join->token[0] && !balancer->stream.tls && !obt_path_local(&balancer->stream))
+		return ob_cause_set(ret_cause, OB_ERR_DENIED,
+			"it is another machine and not tls://: the token of --pool-token-file is "
+			"not "
+			"sent there in clear");
+	err = preface_send(balancer, deadline);
 	if (err)
 		return broken(balancer, err, "the handshake", ret_cause);
 	message = (struct obp_pool_message){ .type = OBP_POOL_REGISTER, .u.join = *join };

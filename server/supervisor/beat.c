@@ -86,6 +86,7 @@ bool obs_beat_encode(struct obs_super *super, size_t most, struct ob_buf *frame)
 {
 	static struct obp_pool_message message;
 	bool made = obs_beat_fill(super, &message);
+	size_t frame_max = frame->max;
 	uint32_t listed;
 
 	if (!made)
@@ -93,6 +94,9 @@ bool obs_beat_encode(struct obs_super *super, size_t most, struct ob_buf *frame)
 	made = obp_pool_encode(&message, frame);
 	listed = message.u.beat.load.n_sessions;
 	if (!made && listed) {
+		/* a buffer that was full once takes nothing more */
+		ob_buf_fini(frame);
+		ob_buf_init(frame, frame_max);
 		message.u.beat.load.n_sessions = 0;
 		made = obp_pool_encode(&message, frame);
 		message.u.beat.load.n_sessions = listed;

@@ -16,8 +16,8 @@
 /* Fills in a heartbeat with number 1; obp_pool_fini frees it. False: no memory. */
 bool obs_beat_fill(struct obs_super *super, struct obp_pool_message *ret);
 /*
- * Appends the frame of a heartbeat, without the list of sessions if it were too long. False: no
- * memory, or the frame has more than `most` bytes.
+ * Writes the frame of a heartbeat to an empty buffer, without the list of sessions if it were too
+ * long. False: no memory, or the frame has more than `most` bytes.
  */
 bool obs_beat_encode(struct obs_super *super, size_t most, struct ob_buf *frame);
 

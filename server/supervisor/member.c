@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "server/supervisor/beat.h"
 #include "server/supervisor/lease.h"
+#include "server/supervisor/pending.h"
 #include "server/supervisor/pool.h"
 #include "transport/url.h"
 
@@ -63,6 +64,8 @@ static void drain_over(struct obs_super *super)
 		next = r->next;
 		obs_reservations_kill(&super->membership.reservations, r);
 	}
+	super->membership.drained = true;
+	obs_pending_refuse_killed(super);
 }
 
 static void tick(uv_timer_t *timer)
@@ -91,8 +94,10 @@ static void cordon_set(struct obs_super *super, bool on)
 		on ? "cordoned: no new reservations are taken"
 		   : "uncordoned: new reservations are taken");
 	m->cordoned = on;
-	if (!on)
+	if (!on) {
 		m->drain_ns = 0;
+		m->drained = false;
+	}
 	m->reservations.changed = true;
 }
 
@@ -100,6 +105,9 @@ static uint32_t drain(struct obs_super *super, uint64_t ms)
 {
 	struct obs_membership *m = &super->membership;
 
+	/* A balancer that connects again repeats the order. */
+	if (m->drained)
+		return 1;
 	m->drain_ns = ob_clock_ns() + ob_min(ms, DRAIN_MAX_MS) * OB_MS;
 	m->cordoned = true;
 	m->reservations.changed = true;
@@ -126,7 +134,9 @@ static uint32_t reservation_kill(struct obs_super *super, const struct obp_pool_
 	for (struct obs_proc *p = super->procs; p; p = p->next)
 		if (p->reservation == r)
 			obs_pool_end(p, kill_text(order, text, sizeof text));
+	r->ordered = true;
 	obs_reservations_kill(table, r);
+	obs_pending_refuse_killed(super);
 	return 1;
 }
 
@@ -352,7 +362,8 @@ static enum ob_err advertised_find(struct obs_super *super, struct ob_cause *ret
 		for (size_t i = 0; i < super->n_listeners; i++) {
 			const struct obs_listener *l = &super->listeners[i];
 
-			if (l->secure != secure || l->unix_path[0] || count == OBP_POOL_URLS_MAX)
+			if (l->secure != secure || strncmp(l->url, "unix:", 5) == 0 ||
+				strncmp(l->url, "shm:", 4) == 0 || count == OBP_POOL_URLS_MAX)
 				continue;
 			if (everywhere(l->url))
 				return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,

@@ -264,6 +264,11 @@ void obs_pending_serve_waiting(struct obs_super *super)
 				oldest = c; /* new ones are at the front */
 		if (!oldest)
 			return;
+		if (oldest->reservation && oldest->reservation->killed) {
+			pending_refuse(oldest, OB_ERR_REFUSED,
+				"the reservation was ended by the pool's operator");
+			continue;
+		}
 		/* Not counted as waiting meanwhile: the pool would start a worker for it. */
 		oldest->state = OBS_PENDING_ARRIVED;
 		super->n_waiting--;
@@ -283,6 +288,14 @@ void obs_pending_refuse_waiting(struct obs_super *super, enum ob_err code, const
 	for (struct obs_pending *c = super->pending; c; c = c->next)
 		if (c->state == OBS_PENDING_WAITING)
 			pending_refuse(c, code, text);
+}
+
+void obs_pending_refuse_killed(struct obs_super *super)
+{
+	for (struct obs_pending *c = super->pending; c; c = c->next)
+		if (c->state == OBS_PENDING_WAITING && c->reservation && c->reservation->killed)
+			pending_refuse(c, OB_ERR_REFUSED,
+				"the reservation was ended by the pool's operator");
 }
 
 void obs_pending_close_all(struct obs_super *super)

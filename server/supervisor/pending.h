@@ -17,6 +17,8 @@ void obs_pending_join(
 /* Gives idle workers to waiting connections, the oldest first. */
 void obs_pending_serve_waiting(struct obs_super *super);
 void obs_pending_refuse_waiting(struct obs_super *super, enum ob_err code, const char *text);
+/* Refuses waiting connections whose reservation was killed. */
+void obs_pending_refuse_killed(struct obs_super *super);
 void obs_pending_close_all(struct obs_super *super);
 
 #endif

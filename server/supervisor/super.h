@@ -151,6 +151,7 @@ struct obs_membership {
 	uint64_t refused[OBS_TICKET_REFUSAL_COUNT];
 	bool cordoned;
 	uint64_t drain_ns; /* sessions are ended then; 0: no drain */
+	bool drained;      /* they were; until the server is uncordoned */
 	uv_timer_t timer;
 	uv_timer_cb tick; /* NULL: no pool */
 	bool stopping;

@@ -102,6 +102,7 @@ def other_sites(pool):
     with Pool(PROGRAM, env={'OPEN': '1'}) as free:
         check('without tokens, by address', ask(free.port, '/api/v1/info').status == 200)
         check('without tokens, under another name', ask(free.port, '/api/v1/info', Host='evil.example').status == 403)
+        check('a header that any page can send proves nothing', ask(free.port, '/api/v1/info', token='anything', Host='evil.example').status == 403)
 
 
 def streams(pool):

@@ -102,7 +102,8 @@ static void others_fill(struct obp_pool_message *m)
 		text(m->u.refused.text, sizeof m->u.refused.text);
 		break;
 	case OBP_POOL_CANCEL:
-		bytes(m->u.cancel, sizeof m->u.cancel);
+		bytes(m->u.cancel.id, sizeof m->u.cancel.id);
+		text(m->u.cancel.token, sizeof m->u.cancel.token);
 		break;
 	case OBP_POOL_QUERY:
 		text(m->u.query.what, sizeof m->u.query.what);
