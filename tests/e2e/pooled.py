@@ -12,9 +12,10 @@ import time
 
 sys.path.append(sys.path[0] + '/../lib')
 import waiting
-from outboard_test import Server, check, finish
+from outboard_test import check, finish, needs, Server
 from pooling import CLAIMED, ENDED, CREDITED, VOID, VOIDED, Balancer, Key, Program, reservation_of
 
+needs('grant')  # without it a second process of a reservation is told too little free memory
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 NAME, MIB = 'rack-1', 1 << 20
 

@@ -58,7 +58,7 @@ def kill(balancer, server):
             ends, said = waiting.until(lambda p=p: p.do('kernel 0') != 'ok'), p.end()
             check('its program is told why', ends and 'ended by the pool\'s operator: too loud' in said, said)
     check('it ends without lingering', balancer.beat(NAME, lambda _: balancer.state(NAME, reservation_of(ticket)) == ENDED))
-    check('no further program gets in', refused(server, ticket, 'the reservation has ended') is True)
+    check('no further program gets in, nor asks the pool for more', refused(server, ticket, 'was ended by the pool') is True)
     check('an unknown one cannot be killed', balancer.order(NAME, KILL, os.urandom(16)) == 0)
     ticket = balancer.ticket(NAME, device)
     with program(server, ticket) as a, program(server, ticket) as b:
@@ -140,10 +140,10 @@ def restart(balancer):
         check('nothing is held', balancer.last(NAME)['held'] == [])
         check('old tickets are refused', refused(server, ticket, 'restarted since') is True)
         with program(server, balancer.ticket(NAME, device)) as a:
-            a.do('kernel 0')
+            check('a new ticket is taken', a.do('kernel 0') == 'ok', a.first)
             server.process.send_signal(signal.SIGTERM)
             check('at SIGTERM the heartbeat says draining', balancer.beat(NAME, lambda beat: beat['load']['draining'] == 1))
-            check('the session may end itself', a.do('kernel 0') == 'ok')
+            check('the session may end itself', a.do('kernel 0') == 'ok', server.lines[-8:])
         server.process.wait(waiting.LONG)
         check('the last heartbeat reports the end', waiting.until(lambda: all(h['state'] == ENDED for h in balancer.last(NAME)['held'])))
 
