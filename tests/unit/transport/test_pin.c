@@ -4,8 +4,9 @@
 #include "tests/test.h"
 #include "transport/pin.h"
 
-#define A "0000000000000000000000000000000000000000000000000000000000000001"
-#define B "0000000000000000000000000000000000000000000000000000000000000002"
+#define TAIL "000000000000000000000000000000000000000000000000000000000001"
+#define A    "0000" TAIL
+#define B    "0000000000000000000000000000000000000000000000000000000000000002"
 
 static const uint8_t hash_a[OBT_PIN_BYTES] = { [31] = 1 }, hash_b[OBT_PIN_BYTES] = { [31] = 2 };
 static struct obt_pins pins;
@@ -74,7 +75,8 @@ TEST(forms)
 	uint8_t pin[OBT_PIN_BYTES];
 
 	CHECK(obt_pin_parse("sha256:" A, pin) && memcmp(pin, hash_a, sizeof pin) == 0);
-	CHECK(obt_pin_parse("SHA256:00:" A + 2, pin) == false);
+	/* as openssl prints it, with colons */
+	CHECK(obt_pin_parse("SHA256:00:00" TAIL, pin) && memcmp(pin, hash_a, sizeof pin) == 0);
 	CHECK(!obt_pin_parse("", pin) && !obt_pin_parse(A "0", pin) && !obt_pin_parse("0x", pin));
 	CHECK_INT(obt_pins_add(&pins, "tcp://one:1=" A, false, &cause), OB_ERR_ARGUMENT);
 	CHECK(strstr(cause.text, "tcp://one:1"));
