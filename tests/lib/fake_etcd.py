@@ -29,12 +29,14 @@ def coded(data):
 
 class FakeEtcd:
     """.answers: {path: function(request, sane)} that returns the bytes of a body, (status, bytes), SILENT
-    or CLOSE; sane: the right answer. .requests: the paths so far."""
+    or CLOSE; sane: the right answer. .frozen: paths whose requests are not executed, sane is None then.
+    .requests: the paths so far."""
 
     def __init__(self):
         self.lock = threading.RLock()
         self.rows, self.revision, self.leases = {}, 1, {}
         self.answers, self.requests, self.streams = {}, [], []
+        self.frozen = set()
         self.created = True  # the watch is confirmed
         self.deaf = False    # the watch is told nothing
         self.ids = itertools.count(1000)
@@ -64,7 +66,7 @@ class FakeEtcd:
 
     def answer(self, connection, path, request):
         with self.lock:
-            sane = self.sane(path, request)
+            sane = None if path in self.frozen else self.sane(path, request)
             change = self.answers.get(path)
         body = change(request, sane) if change else json.dumps(sane).encode()
         status, body = body if isinstance(body, tuple) else (200, body)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""A whole balancer on an etcd that lies, is slow, or holds what no balancer wrote: what a client is
+told, that nothing is promised, and that all is well as soon as etcd is. The registry alone: registry_hostile.py.
+
+    pool_bad_etcd.py BALANCER OUTBOARD
+"""
+import json
+import subprocess
+import sys
+import time
+
+sys.path.append(sys.path[0] + '/../lib')
+import waiting
+from fake_etcd import CLOSE, SILENT, FakeEtcd
+from outboard_test import ENV, check, finish
+from pool_peers import GIB, GRANT, INVALID, LATER, REFUSED, Balancer, Client, Member, asked, looked, nothing_reserved, reserved
+
+BALANCER, OUTBOARD = sys.argv[1:3]
+RANGE, TXN = '/v3/kv/range', '/v3/kv/txn'
+# Seconds until a refusal: four attempts at a transaction of 0.8 s each, and as many to look at its
+# outcome (loadbalancer/registry/calls.h), with the pauses between them.
+ANSWERED = 2 * 4 * 0.8 + 4
+
+
+def body(**fields):
+    return lambda request, sane: json.dumps(fields).encode()
+
+
+def usable(b):
+    return waiting.until(lambda: looked(b.url, 'info')['info']['registry_usable'], waiting.AT_ONCE)
+
+
+def works(b, m, what):
+    """The registry is sane again: a client gets a grant, and what was asked before is not counted twice."""
+    def granted():
+        answer = asked(b.url, memory=GIB)
+        return answer and answer['type'] == GRANT
+    check(f'{what}: works again', usable(b) and waiting.until(granted))
+    for r in looked(b.url, 'sessions')['reservations']:
+        m.claim(bytes.fromhex(r['id']))
+        m.end(bytes.fromhex(r['id']))
+    check(f'{what}: nothing stays reserved', nothing_reserved(b.url, 'gpu1'), reserved(b.url, 'gpu1'))
+
+
+def answered(b, what, made):
+    """A client asks while etcd lies. made: etcd has made the transaction all the same. Then the balancer
+    may find that out and give the grant; otherwise it must refuse."""
+    began = time.monotonic()
+    answer = asked(b.url, memory=GIB)
+    took = time.monotonic() - began
+    print(f'     {what}: {took:.1f} s, {answer and answer.get("text", "a grant")}')
+    later = answer and answer['type'] == REFUSED and answer['code'] == LATER and any(words in answer['text'] for words in ('the reservation could not be stored: ', 'registry'))
+    check(f'{what}: {"a grant, or " if made else ""}a refusal for now, in words', later or (made and answer and answer['type'] == GRANT), answer)
+    check(f'{what}: in time', took < ANSWERED, took)
+    check(f'{what}: the pool is still shown', looked(b.url, 'servers')['servers'][0]['name'] == 'gpu1')
+    if answer and answer['type'] == GRANT:
+        check(f'{what}: what was granted is in etcd', waiting.until(lambda: sum(reserved(b.url, 'gpu1')) == GIB), reserved(b.url, 'gpu1'))
+
+
+def slow(request, sane):
+    waiting.let_pass(5, 'an etcd that answers, but after longer than every time-out')
+    return json.dumps(sane).encode()
+
+
+def lies(fake, b, m):
+    """Transactions and lists that are answered wrongly."""
+    wrong = {'no JSON': lambda request, sane: b'<html>', 'an empty object': body(), 'a revision that is text': body(header={'revision': 'x'}, succeeded=True),
+             'a revision below zero': body(header={'revision': '-7'}, succeeded=True), 'no answer': lambda request, sane: SILENT, 'a closed connection': lambda request, sane: CLOSE,
+             'no quorum': lambda request, sane: (503, b'{"error": "etcdserver: no leader", "message": "etcdserver: no leader", "code": 14}'), 'answers after 5 s': slow}
+    for what, answer in wrong.items():
+        for made in (True, False):
+            for path in (TXN, RANGE):
+                fake.answers[path] = answer
+            fake.frozen = set() if made else {TXN}
+            name = f'{what}, {"made" if made else "not made"}'
+            answered(b, name, made)
+            fake.frozen = set()
+            fake.answers.clear()
+            works(b, m, name)
+
+
+def values(fake, b, m):
+    """Values of another schema, and keys that cannot be: they count as missing, and nobody gets
+    memory by them. The balancer stays."""
+    fake.put(b'outboard/reservations/' + b'1' * 32, b'{"schema": 99, "tenant": ["x"], "parts": 7}')
+    fake.put(b'outboard/reservations/not-an-id', b'{}')
+    fake.put(b'outboard/reservations/' + b'f' * 4000, b'{}')
+    fake.put(b'outboard/tenants/' + b'\xff\xfe', b'{"memory": -1}')
+    fake.put(b'outboard/queue/zzz', b'[' * 5000)
+    fake.put(b'outboard/servers/evil', b'{"incarnation": 1e400, "devices": {}}')
+    fake.put(b'outboard/operator/gpu1', b'{"cordon": "perhaps"}')
+    fake.put(b'outboard/unknown/kind', b'x')
+    works(b, m, 'values of another schema')
+    check('none of them is shown as a server', [s['name'] for s in looked(b.url, 'servers')['servers']] == ['gpu1'])
+    check('or a reservation', looked(b.url, 'sessions')['reservations'] == [])
+    # A ledger that cannot be read: the server gets nothing until its sums are made again.
+    fake.put(b'outboard/ledger/gpu1', b'{"incarnation": 7, "fence": -1, "devices": [{"reserved": -5}]}')
+    waiting.until(lambda: asked(b.url, memory=16 * GIB)['type'] != GRANT, 2)
+    check('a ledger of another schema promises no more than there is', all(gpu['reserved_bytes'] <= gpu['memory_bytes'] for gpu in looked(b.url, 'gpus')['gpus']))
+
+
+def too_many(b):
+    for gpus in (65, 10**9, 0):
+        answer = asked(b.url, gpus=gpus)
+        check(f'{gpus} GPUs at once', answer['type'] == REFUSED and answer['code'] == INVALID and '1 to 64 GPUs' in answer['text'], answer)
+    with Client(b.url) as client:
+        client.ask(gpus=1 << 40)
+        answer = client.receive()
+        check('a number of more than 32 bits', answer and answer['type'] == REFUSED and answer['code'] == INVALID, answer)
+    done = subprocess.run([OUTBOARD, 'run', '--pool', b.url, '--gpus', '1000000000', '--', 'true'], env=ENV, capture_output=True, text=True, timeout=waiting.LONG)
+    check('the command refuses it', done.returncode not in (0, 127), done.returncode)
+    check('in words', "--gpus takes a number from 1 to 64, not '1000000000'" in done.stderr, done.stderr)
+
+
+def main():
+    fake = FakeEtcd()
+    with Balancer(BALANCER, 'one', registry=fake.url) as b, Member('gpu1', b.url) as m:
+        check('usable', usable(b) and m.ready(b.url))
+        too_many(b)
+        lies(fake, b, m)
+        values(fake, b, m)
+        check('the balancer is still there', b.process.poll() is None)
+    fake.close()
+    finish()
+
+
+main()
