@@ -44,6 +44,7 @@ with Server(SERVER, '--driver', 'soft') as server:
     check('the stream was polled while it was busy', polls > ROUNDS, polls)
     trips, _ = cost('timed')
     check('a timed kernel: one round trip', trips == ROUNDS, trips)
-    trips, polls = cost('event', OUTBOARD_OPT='-watch')
-    check('without watches each query is a round trip', trips >= ROUNDS, (trips, polls))
+    # How often a kernel is found running differs between two runs, so this is of one run.
+    trips, polls = run('event', 1 + ROUNDS, OUTBOARD_OPT='-watch')
+    check('without watches each query is a round trip', trips >= polls > ROUNDS, (trips, polls))
 finish()

@@ -116,6 +116,7 @@ static void hello_make(const uint8_t *data, size_t size)
 	memcpy(hello, fields, sizeof *hello);
 	hello->version[sizeof hello->version - 1] = hello->program[sizeof hello->program - 1] =
 		hello->token[sizeof hello->token - 1] = '\0';
+	hello->ticket_size %= OBP_HELLO_TICKET + 1;
 	hello->n_ranges %= OBP_RANGE_MAX + 1;
 	hello->pid = 0;
 	if (fields[0] & 1)
