@@ -8,7 +8,6 @@ speaks with them die.
 SENSORS: tests/e2e/nvml_sensors.c, a management library that reports errors of the hardware.
 """
 import os
-import pathlib
 import re
 import signal
 import subprocess
@@ -18,7 +17,7 @@ import urllib.request
 
 sys.path.append(sys.path[0] + '/../lib')
 import waiting
-from outboard_test import Server, check, children, finish
+from outboard_test import Server, arguments, check, children, finish
 from pooling import CLAIMED, CORDON, CREDITED, DRAIN, ENDED, KILL, KILL_SESSION, VOID, Balancer, Key, Program, reservation_of
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
@@ -36,7 +35,7 @@ def program(server, ticket=None, **more):
 
 def members(server):
     """The process ids of the member processes."""
-    return [pid for pid in children(server.process.pid) if b'--member' in pathlib.Path(f'/proc/{pid}/cmdline').read_bytes()]
+    return [pid for pid in children(server.process.pid) if b'--member' in arguments(pid)]
 
 
 def refused(server, ticket, words):
@@ -168,7 +167,7 @@ def registration():
             check('the server is cordoned from the start', refused(server, balancer.ticket(NAME, device), 'cordoned') is True)
             refused(server, balancer.ticket(NAME, device, key=Key()), '')
             check('the token is in no log and no command line', not server.said('obt_12345678') and
-                  all(b'obt_' not in pathlib.Path(f'/proc/{pid}/cmdline').read_bytes() for pid in children(server.process.pid)))
+                  all(b'obt_' not in arguments(pid) for pid in children(server.process.pid)))
             text = urllib.request.urlopen(server.line(r'metrics on (http\S+)|(http://\S+/metrics)').group(0).split()[-1], timeout=waiting.LONG).read().decode()
             check('refusals are counted by reason', 'outboard_tickets_refused_total{reason="closed"} 1' in text and
                   'outboard_tickets_refused_total{reason="signature"} 1' in text, text)
@@ -215,7 +214,7 @@ def hardware():
     balancer = Balancer()
     with serve(balancer.url, '--nvml', SENSORS, env={'OUTBOARD_TEST_XID': '79'}) as server:
         check('an error of the hardware makes the server unhealthy', balancer.beat(NAME, lambda beat: beat['healthy'] == 0 and 'Xid 79' in beat['health']))
-        sensors = next(pid for pid in children(server.process.pid) if b'--sensors' in pathlib.Path(f'/proc/{pid}/cmdline').read_bytes())
+        sensors = next(pid for pid in children(server.process.pid) if b'--sensors' in arguments(pid))
         os.kill(sensors, signal.SIGKILL)
         known = balancer.last(NAME)['number']
         check('also when the process that saw it is gone', balancer.beat(NAME, lambda beat: beat['number'] > known + 1)['healthy'] == 0)

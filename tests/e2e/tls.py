@@ -21,7 +21,7 @@ import time
 sys.path.append(sys.path[0] + '/../lib')
 import outboard_test
 import waiting
-from outboard_test import bad, check, children
+from outboard_test import arguments, bad, check, children
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 PREFACE = bytes.fromhex('4f425244' '0200' '01' '00') + bytes(8)
@@ -270,8 +270,7 @@ def secrets_stay(files, where):
         program.stdout.readline()
         looked, kept = {}, []
         for child in children(server.process.pid) + [server.process.pid]:
-            with open(f'/proc/{child}/cmdline', 'rb') as args:
-                args = args.read().split(bytes(1))
+            args = arguments(child).split(bytes(1))
             role = 'admission' if b'--admission' in args else 'worker' if b'--worker' in args else 'supervisor'
             looked.setdefault(role, []).append(memory_has(child, needles))
             if role == 'admission':

@@ -184,6 +184,14 @@ def children(pid):
     return found
 
 
+def arguments(pid):
+    """The command line of a process, its parts ended by NUL; b'' if the process has ended."""
+    try:
+        return pathlib.Path(f'/proc/{pid}/cmdline').read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b''
+
+
 def alive(pid):
     """Whether the process exists and is no zombie. Reads only files that every user may read: a
     worker's /proc/PID/exe belongs to root."""
