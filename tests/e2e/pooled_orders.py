@@ -93,6 +93,14 @@ def cordon(balancer, server):
         check('then the server takes new ones', a.do('kernel 0') == 'ok')
 
 
+def credited(balancer):
+    """Credits what the server holds; what is claimed stays. Returns whether it holds nothing more."""
+    held = balancer.last(NAME)['held']
+    for reservation in held:
+        balancer.order(NAME, CREDITED, reservation['id'])
+    return held == []
+
+
 def deaths(first, second, server):
     """One balancer dies and comes back; the member processes die; every balancer is gone."""
     device = first.devices(NAME)[:1]
@@ -231,10 +239,7 @@ FIRST, SECOND = Balancer('b'), Balancer('c')
 with serve(f'{FIRST.url},{SECOND.url}') as SERVED:
     kill(FIRST, SERVED)
     cordon(FIRST, SERVED)
-    for b in FIRST, SECOND:
-        for h in b.last(NAME)['held']:
-            b.order(NAME, CREDITED, h['id'])
-    check('credited by one is credited', waiting.until(lambda: FIRST.last(NAME)['held'] == [] and SECOND.last(NAME)['held'] == []))
+    check('credited by one is credited', waiting.until(lambda: credited(FIRST) and SECOND.last(NAME)['held'] == []))
     deaths(FIRST, SECOND, SERVED)
 LAST = Balancer()
 restart(LAST)
