@@ -12,7 +12,6 @@ import json
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ import urllib.request
 sys.path.append(sys.path[0] + '/../lib')
 import waiting
 from dashboard_pool import Stream, ask, command
+from listening import free_ports
 from outboard_test import check, finish
 from pool_peers import CORDON, DRAIN, GIB, GRANT, KILL, REFUSED, Balancer, Client, Member  # noqa: E402
 
@@ -168,8 +168,7 @@ def prometheus(folder, port, tokens):
     config = pathlib.Path(folder, 'prometheus.yml')
     config.write_text(f"global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: ['{SOURCE / 'deploy/prometheus/outboard.rules.yml'}']\n"
                       f"scrape_configs: [{{job_name: outboard-balancer, authorization: {{credentials_file: '{folder}/token'}}, static_configs: [{{targets: ['127.0.0.1:{port}']}}]}}]\n")
-    with socket.create_server(('127.0.0.1', 0)) as free:
-        listen = free.getsockname()[1]
+    listen = free_ports(1)[0]
     process = subprocess.Popen([program, f'--config.file={config}', f'--storage.tsdb.path={folder}/data', f'--web.listen-address=127.0.0.1:{listen}', '--log.level=error'])
 
     def api(path):

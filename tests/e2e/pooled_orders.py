@@ -140,7 +140,7 @@ def restart(balancer):
             a.do('kernel 0')
             server.process.kill()
             server.process.wait()
-            check('the session is gone', a.do('kernel 0') != 'ok')
+            check('the session is gone', waiting.until(lambda: a.do('kernel 0') != 'ok'))
     del balancer.beats[NAME]
     with serve(balancer.url) as server:
         check('a restarted server registers with another incarnation', balancer.beat(NAME) and balancer.members[NAME]['incarnation'] not in (0, first))

@@ -6,7 +6,6 @@ import ctypes
 import ctypes.util
 import hashlib
 import os
-import socket
 import ssl
 import struct
 import subprocess
@@ -15,7 +14,7 @@ import time
 
 import waiting
 from frames import PREFACE, Frame, pack, receive, unpack
-from listening import Listener, end
+from listening import Listener, end, free_ports
 from outboard_test import ENV
 
 REFUSED = 67
@@ -56,14 +55,14 @@ class Balancer:
     """Listens until close(). .members: by server name what the last REGISTER said, .beats: by name
     the heartbeats of the present connection. port: listens there, as after a restart."""
 
-    def __init__(self, name='b', key=None, port=0, skew=0, cordoned=0, refuse=None, certificate=None):
+    def __init__(self, name='b', key=None, port=None, skew=0, cordoned=0, refuse=None, certificate=None):
         self.name, self.key, self.skew, self.cordoned, self.refuse = name, key or Key(), skew, cordoned, refuse
         self.certificate = certificate  # files of certificate and key: TLS behind the preface
         self.members, self.beats, self.connections, self.obeyed = {}, {}, {}, []
         self.fence, self.lock = 0, threading.Lock()
-        self.listener = Listener(self.serve, port=port)
+        self.port = port or free_ports(1)[0]
+        self.listener = Listener(self.serve, port=self.port)
         self.url = ('tls:' if certificate else 'tcp:') + self.listener.address
-        self.port = int(self.url.rsplit(':', 1)[1])
 
     def serve(self, connection):
         name = None
@@ -166,11 +165,6 @@ def reservation_of(ticket):
 
 def environment(url, ticket):
     return {'OUTBOARD_TICKET': f'{url} {ticket.hex()}'}
-
-
-def free_port():
-    with socket.create_server(('127.0.0.1', 0)) as listener:
-        return listener.getsockname()[1]
 
 
 class Program:

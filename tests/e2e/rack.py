@@ -15,6 +15,7 @@ import tempfile
 
 sys.path.append(sys.path[0] + '/../lib')
 import waiting
+from listening import free_ports
 from outboard_test import ENV, Server, check, finish
 
 OUTBOARD, SERVER, BALANCER, CLIENT = sys.argv[1:5]
@@ -28,7 +29,7 @@ class Rack:
         self.tool('cert', '--cert', f'{folder}/cert.pem', '--key', f'{folder}/key.pem')
         for name, scope in ('rack', 'serve'), ('operator', 'admin'):
             pathlib.Path(folder, scope).write_text(self.tool('token', 'create', '--file', f'{folder}/tokens', '--name', name, '--scope', scope).stdout)
-        self.balancer = self.balance('tls://127.0.0.1:0')
+        self.balancer = self.balance(f'tls://127.0.0.1:{free_ports(1)[0]}')
         self.servers = {}
 
     def tool(self, *arguments, **more):

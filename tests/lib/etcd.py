@@ -18,13 +18,13 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import tempfile
 import urllib.request
 
 import waiting
+from listening import free_ports
 from outboard_test import skip
 
 PR_SET_PDEATHSIG = 1
@@ -35,17 +35,6 @@ PROGRAM, TOOL = shutil.which('etcd'), shutil.which('etcdctl')
 def needed():
     if not PROGRAM or not TOOL:
         skip('etcd or etcdctl is not installed (Debian: etcd-server, etcd-client)')
-
-
-def free_ports(n):
-    """Ports that are free now: etcd cannot choose them by itself."""
-    sockets = [socket.socket() for _ in range(n)]
-    for one in sockets:
-        one.bind(('127.0.0.1', 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def end_with_test():

@@ -8,6 +8,8 @@ old thread accepts a connection meant for that listener. tools/dev/check-style t
 accept elsewhere in tests.
 """
 import contextlib
+import pathlib
+import random
 import socket
 import threading
 
@@ -17,6 +19,20 @@ import waiting
 def end(connection):
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
+
+
+def free_ports(n):
+    """Ports of 127.0.0.1 for what cannot choose its own, or comes back at the same one. They are below
+    the range from which the kernel takes those of connections and of sockets that choose none, so that
+    none of these gets one before it is used."""
+    first = int(pathlib.Path('/proc/sys/net/ipv4/ip_local_port_range').read_text().split()[0])
+    found = []
+    for port in random.sample(range(first // 3, first), 1000):
+        with contextlib.suppress(OSError), socket.create_server(('127.0.0.1', port)):
+            found.append(port)
+        if len(found) == n:
+            return found
+    raise SystemExit(f'only {len(found)} of {n} free ports were found')
 
 
 class Listener:
