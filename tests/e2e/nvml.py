@@ -24,6 +24,7 @@ from outboard_test import ENV, Server, check, finish, run
 
 OUTBOARD, SERVER, PROGRAM, SENSORS, API = sys.argv[1:6]
 ENV['OUTBOARD_SOFT_MEMORY'] = '4G'  # whatever this machine has
+ENV['OUTBOARD_SOFT_UUID'] = 'GPU-30302d6f-7574-626f-6172-642d736f6674'  # as nvml_sensors.c says
 ENV = {**ENV, 'OUTBOARD_TIMEOUT': '5'}
 OK, UNINITIALIZED, NOT_SUPPORTED, DRIVER_NOT_LOADED, TIMEOUT, LOST, MISMATCH = 0, 1, 3, 9, 10, 15, 18
 

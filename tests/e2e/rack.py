@@ -8,6 +8,7 @@ programs that are run by `outboard run`, everything over TLS with tokens.
 import contextlib
 import json
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -84,6 +85,10 @@ def users(rack):
     check('then a program runs', code == 0 and out == '1 devices\nright\n', (code, out, err))
     code, out, err = rack.run('--vram', '64MiB', '--gpus', '2')
     check('on the devices of two servers', code == 0 and out == '2 devices\nright\n', (code, out, err))
+    found = sorted(gpu['uuid'] for gpu in rack.look('gpu', 'list')['gpus'])
+    check('which have different UUIDs', len(set(found)) == 2, found)
+    done = rack.tool('run', '--vram', '64MiB', '--gpus', '2', '--hold', '1', '--', OUTBOARD, 'smi', '-L')
+    check('that the program sees', sorted(re.findall(r'UUID: ([\w-]+)', done.stdout)) == found, (done.stdout + done.stderr, found))
     check('nothing stays reserved', rack.nothing_reserved(), rack.reserved())
     done = rack.tool('run', '--exclusive', '--hold', '3600', '--', f'{rack.folder}/nothing')
     check('a program that does not exist', done.returncode == 127, done.stderr)
