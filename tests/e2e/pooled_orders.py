@@ -175,13 +175,22 @@ def registration():
             check('reservations are counted by state', 'outboard_reservations{state="claimed"} 0' in text, text)
     balancer.close()
     for options, words in ((['--pool', 'http://x'], 'tcp://'), (['--pool', ','], 'names no balancer'), (['--labels', 'a=b'], 'belong to --pool'),
-                           (['--pool', 'tcp://a', '--pool-token-file', '/nonexistent'], 'pool-token-file')):
+                           (['--pool', 'tcp://127.0.0.1:1', '--pool-token-file', '/nonexistent'], 'pool-token-file')):
         wrong = Server(SERVER, '--driver', 'null', *options, must_start=False)
         if wrong.url:
             check(f'{options} is reported', wrong.line(words), wrong.lines)
             wrong.stop()
         else:
             check(f'{options} is reported', wrong.said(words), wrong.lines)
+    elsewhere = ['--pool', f'{balancer.url},tcp://balancer.example:1', '--pool-name', NAME]
+    for more in [], ['--listen', 'unix:' + tempfile.gettempdir() + '/pooled_orders.sock']:
+        wrong = Server(SERVER, '--driver', 'soft', *elsewhere, *more, must_start=False)
+        check('a loopback address is not given to a balancer of another machine', wrong.url is None and
+              wrong.said('only this machine reaches, and the balancer is on another one; give an address that others reach with --listen or --advertise'), wrong.lines)
+    balancer = Balancer()
+    with Server(SERVER, '--driver', 'soft', '--pool', f'{balancer.url},tcp://balancer.example:1', '--pool-name', NAME, '--advertise', 'tcp://gpu-7:14800'):
+        check('unless it is another one that is advertised', balancer.beat(NAME) and balancer.members[NAME]['urls'] == 'tcp://gpu-7:14800')
+    balancer.close()
 
 
 def over_tls():
@@ -204,6 +213,13 @@ def over_tls():
             with program(server, env=trust) as p:
                 check('also from a client that trusts the server', p.do('kernel 0') != 'ok' and 'belongs to a pool' in p.end())
         del balancer.beats[NAME]
+        # Its processes give up root, if the test has it, and the file is root's alone.
+        os.chmod(files[0], 0o600)
+        os.chmod(folder, 0o700)
+        with serve(balancer.url, env={'OUTBOARD_TLS_CA': files[0]}) as server:
+            check('the authorities are read before root is given up', balancer.beat(NAME), server.lines)
+        with serve(balancer.url, env={'OUTBOARD_TLS_CA': '/nonexistent'}) as server:
+            check('a file that cannot be read is named', server.line('pool: OUTBOARD_TLS_CA: /nonexistent: No such file'), server.lines)
         with serve(balancer.url, env={'OUTBOARD_TLS_PIN': '0' * 64}) as server:
             check('another balancer is not trusted', server.line('not registered at balancer tls://.*certificate'), server.lines)
         balancer.close()

@@ -25,7 +25,6 @@ class Rack:
     def __init__(self, folder):
         self.folder = folder
         self.env = {**ENV, 'XDG_CONFIG_HOME': f'{folder}/config', 'XDG_RUNTIME_DIR': folder}
-        pathlib.Path(folder).chmod(0o755)  # the servers' processes have users of their own
         self.tool('cert', '--cert', f'{folder}/cert.pem', '--key', f'{folder}/key.pem')
         for name, scope in ('rack', 'serve'), ('operator', 'admin'):
             pathlib.Path(folder, scope).write_text(self.tool('token', 'create', '--file', f'{folder}/tokens', '--name', name, '--scope', scope).stdout)
