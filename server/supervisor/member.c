@@ -88,16 +88,15 @@ static void cordon_set(struct obs_super *super, bool on)
 {
 	struct obs_membership *m = &super->membership;
 
-	if (on == m->cordoned && (on || !m->drain_ns))
+	if (on == m->cordoned && !m->drain_ns && (on || !m->drained))
 		return;
-	ob_info("pool: %s",
+	ob_info("pool: %s%s",
 		on ? "cordoned: no new reservations are taken"
-		   : "uncordoned: new reservations are taken");
+		   : "uncordoned: new reservations are taken",
+		m->drain_ns ? ", and running ones are not ended" : "");
 	m->cordoned = on;
-	if (!on) {
-		m->drain_ns = 0;
-		m->drained = false;
-	}
+	m->drain_ns = 0;
+	m->drained = m->drained && on;
 	m->reservations.changed = true;
 }
 
@@ -194,7 +193,7 @@ static void registered(struct obs_member *member, const struct obp_pool_register
 			ahead < 0 ? "behind" : "ahead of");
 	memcpy(member->balancer, from->balancer, sizeof member->balancer);
 	/* A drain is ended by an order only: this balancer may not have heard of it. */
-	if (from->cordoned || !super->membership.drain_ns)
+	if (!super->membership.drain_ns)
 		cordon_set(super, from->cordoned != 0);
 	beat_send(super);
 }

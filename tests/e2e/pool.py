@@ -145,10 +145,56 @@ def silent():
         check('later events alone', all(e['number'] > last for e in looked(b.url, 'events', since=last)['events']))
 
 
+def told(member, *orders):
+    """Waits until these were its last orders of the kinds that operators give: kind and number, of a
+    drain whether its seconds are within the range."""
+    def last():
+        got = [(o['kind'], o['number']) for o in list(member.orders) if o['kind'] in (CORDON, DRAIN)][-len(orders):]
+        return len(got) == len(orders) and all(kind == wanted[0] and (number == wanted[1] if kind == CORDON else wanted[1] * 1000 < number <= wanted[2] * 1000)
+                                               for (kind, number), wanted in zip(got, orders))
+    return waiting.until(last, waiting.AT_ONCE)
+
+
+def server_state(url):
+    return looked(url, 'servers')['servers'][0]['state']
+
+
+def drains():
+    """Orders reach a server that was away, one that was restarted, and one that drains already."""
+    with tempfile.TemporaryDirectory() as name:
+        options = {'registry': f'static:{name}/registry', 'listen': f'unix:{name}/socket'}
+        b = Balancer(BALANCER, 'one', **options)
+        m = Member('gpu1', b.url)
+        m.ready(b.url)
+        check('a server is told once that nothing is wanted of it', told(m, (CORDON, 0)) and [o['kind'] for o in m.orders] == [CORDON], m.orders)
+        check('a drain', ordered(b.url, 'drain', 'gpu1', '600')['code'] == 0 and told(m, (CORDON, 1), (DRAIN, 500, 600)), m.orders)
+        check('a second one changes the time', ordered(b.url, 'drain', 'gpu1', '3600')['code'] == 0 and told(m, (DRAIN, 3500, 3600)), m.orders)
+        check('to a shorter one, too', ordered(b.url, 'drain', 'gpu1', '100')['code'] == 0 and told(m, (DRAIN, 0, 100)), m.orders)
+        m.cut()
+        check('a server that connects again is told again', told(m, (CORDON, 1), (DRAIN, 0, 100)) and m.registered[b.url]['cordoned'] == 1, m.orders)
+        check('a cordon calls the drain off', ordered(b.url, 'cordon', 'gpu1')['code'] == 0 and told(m, (DRAIN, 0, 100), (CORDON, 1)), m.orders)
+        ordered(b.url, 'drain', 'gpu1', '600')
+        told(m, (DRAIN, 500, 600))
+        away = m.incarnation
+        m.close()
+        waiting.until(lambda: looked(b.url, 'info')['info']['servers_here'] == 0, waiting.AT_ONCE)
+        check('an order to a server that is away', ordered(b.url, 'uncordon', 'gpu1')['code'] == 0)
+        with Member('gpu1', b.url, incarnation=away) as m:
+            check('it hears of it when it connects: a drain that it knows of is over', told(m, (CORDON, 0)), m.orders)
+            check('and gets reservations', m.ready(b.url), looked(b.url, 'servers'))
+        waiting.until(lambda: looked(b.url, 'info')['info']['servers_here'] == 0, waiting.AT_ONCE)
+        check('a drain of a server that is away', ordered(b.url, 'drain', 'gpu1', '600')['code'] == 0)
+        b.kill()
+        with Balancer(BALANCER, 'one', **options) as b, Member('gpu1', b.url) as m:
+            check('both were restarted', told(m, (CORDON, 1), (DRAIN, 500, 600)) and waiting.until(lambda: server_state(b.url) == 'draining', waiting.AT_ONCE), m.orders)
+            check('an uncordon ends it', ordered(b.url, 'uncordon', 'gpu1')['code'] == 0 and told(m, (CORDON, 0)) and m.ready(b.url), m.orders)
+            check('a grace of more than a day', ordered(b.url, 'drain', 'gpu1', '86401')['code'] == INVALID and ordered(b.url, 'drain', 'gpu1', 'soon')['code'] == INVALID)
+
+
 def operators():
     with Balancer(BALANCER, 'one') as b, Member('gpu1', b.url) as m:
         m.ready(b.url)
-        check('cordon', ordered(b.url, 'cordon', 'gpu1')['code'] == 0 and waiting.until(lambda: m.got(CORDON), waiting.AT_ONCE) and refused(asked(b.url), LATER, ''))
+        check('cordon', ordered(b.url, 'cordon', 'gpu1')['code'] == 0 and told(m, (CORDON, 1)) and refused(asked(b.url), LATER, ''))
         m.cut()
         check('a server is told when it connects again', waiting.until(lambda: m.registered[b.url]['cordoned'] == 1, waiting.AT_ONCE))
         check('uncordon', ordered(b.url, 'uncordon', 'gpu1')['code'] == 0 and m.ready(b.url) and asked(b.url)['type'] == GRANT)
@@ -316,6 +362,6 @@ def tls():
             m.close()
 
 
-for test in life, incarnations, several, silent, operators, tokens, peers, crowds, restarts, tls:
+for test in life, incarnations, several, silent, operators, drains, tokens, peers, crowds, restarts, tls:
     test()
 finish()

@@ -106,8 +106,27 @@ def users(rack):
     check('a user is no operator', done.returncode == 77, (done.returncode, done.stderr))
 
 
+def drains(rack):
+    """An operator's orders to a server that runs a program, and to one that is away."""
+    name, server = next(iter(rack.servers.items()))
+    state = lambda: next((s['state'] for s in rack.look('server', 'list').get('servers', []) if s['name'] == name), None)
+    program = rack.start('--where', f'server={name}', '--vram', '64MiB', seconds=600)
+    rack.running(program)
+    check('a drain with time', rack.admin('server', 'drain', '--yes', name, '--grace', '600').returncode == 0 and waiting.until(lambda: state() == 'draining'), state())
+    check('leaves the program running', program.poll() is None)
+    check('another drain shortens it', rack.admin('server', 'drain', '--yes', name, '--grace', '0').returncode == 0)
+    out, err = program.communicate(timeout=waiting.LONG)
+    check('and ends the program', program.returncode == 3 and 'drained by its operator' in err, (program.returncode, out, err))
+    server.stop()
+    waiting.until(lambda: state() == 'lost')
+    rack.serve(name)
+    check('a restarted server is still drained', waiting.until(lambda: state() == 'draining'), rack.look('server', 'list'))
+    check('and gets nothing', rack.run('--where', f'server={name}', '--vram', '64MiB')[0] == 75)
+    check('until it is uncordoned', rack.admin('server', 'uncordon', name).returncode == 0 and rack.ready() and rack.run('--where', f'server={name}', '--vram', '64MiB')[0] == 0)
+
+
 def losses(rack):
-    on_both = rack.start('--gpus', '2', '--vram', '64MiB', seconds=8)
+    on_both = rack.start('--gpus', '2', '--vram', '64MiB', '--wait-for', '60', seconds=8)
     rack.running(on_both)
     rack.balancer.process.kill()
     rack.balancer.process.wait()
@@ -139,6 +158,7 @@ def main():
         check('one string logs in', done.returncode == 0, done.stderr)
         check('two servers are ready', rack.ready(), rack.look('server', 'list'))
         users(rack)
+        drains(rack)
         losses(rack)
         for server in [*rack.servers.values(), rack.balancer]:
             stack.enter_context(server)
