@@ -196,13 +196,13 @@ static enum ob_err registry_open(struct obl_core *core, struct ob_cause *ret_cau
 
 static void from_member(struct obl_member *member, struct obp_pool_message *message)
 {
-	if (message->type == OBP_POOL_BEAT)
+	if (message->type == OBP_POOL_BEAT) {
 		obl_member_beat(member, &message->u.beat);
-	else if (message->type == OBP_POOL_OBEYED && message->u.obeyed.kind == OBP_POOL_ORDER_VOID)
-		obl_credits_obeyed(member, &message->u.obeyed);
-	else if (message->type == OBP_POOL_OBEYED)
+	} else if (message->type == OBP_POOL_OBEYED) {
+		if (message->u.obeyed.kind == OBP_POOL_ORDER_VOID)
+			obl_credits_obeyed(member, &message->u.obeyed);
 		obl_commands_obeyed(member, &message->u.obeyed);
-	else {
+	} else {
 		obl_link_refuse(member->link, OBP_POOL_INVALID, 0,
 			"a server sends heartbeats and answers to orders, nothing else");
 		obl_link_end(member->link);

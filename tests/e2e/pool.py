@@ -17,7 +17,7 @@ sys.path.append(sys.path[0] + '/../lib')
 import waiting
 from frames import Frame, pack
 from outboard_test import ENV, check, finish
-from pool_peers import (CAPACITY, CORDON, CREDITED, DENIED, DONE, DRAIN, GIB, GRANT, INVALID, KILL, LATER, QUEUED, REFUSED, VOID, Balancer, Client, Link, Member, asked,
+from pool_peers import (CAPACITY, CLAIMED, CORDON, CREDITED, DENIED, DONE, DRAIN, ENDED, GIB, GRANT, INVALID, KILL, LATER, QUEUED, REFUSED, VOID, VOIDED, Balancer, Client, Link, Member, asked,
                         connect, looked, nothing_reserved, ordered, preface, raw_refusal, receive_all, reserved, ticket_of)
 
 BALANCER, OUTBOARD = sys.argv[1:3]
@@ -202,6 +202,14 @@ def operators():
         m.claim(got['id'])
         waiting.until(lambda: any(p['state'] == 'running' for r in looked(b.url, 'sessions')['reservations'] for p in r['parts']), waiting.AT_ONCE)
         check('kill', ordered(b.url, 'kill', got['id'].hex())['code'] == 0 and waiting.until(lambda: m.got(KILL, got['id']), waiting.AT_ONCE))
+        unused = asked(b.url, memory=2 * GIB)['id']
+        check('kill before any program has used the ticket', ordered(b.url, 'kill', unused.hex())['code'] == 0 and m.got(VOID, unused) and
+              waiting.until(lambda: all(r['id'] != unused.hex() for r in looked(b.url, 'sessions')['reservations']), waiting.AT_ONCE), looked(b.url, 'sessions'))
+        late = asked(b.url)['id']
+        m.void_answer = CLAIMED  # the program comes between the two orders
+        check('kill while a program uses it for the first time', ordered(b.url, 'kill', late.hex())['code'] == 0 and
+              [o['kind'] for o in m.orders if o['id'] == late] == [KILL, VOID, KILL] and m.held[late]['state'] == ENDED, m.orders)
+        m.void_answer = VOIDED
         check('nothing to kill', ordered(b.url, 'kill', '00' * 16)['code'] == INVALID and ordered(b.url, 'kill', '77')['code'] == INVALID)
         check('drain', ordered(b.url, 'drain', 'gpu1', '7')['code'] == 0 and waiting.until(lambda: [5000 < o['number'] <= 7000 for o in m.orders if o['kind'] == DRAIN] == [True], waiting.AT_ONCE), m.orders)
         check('no such server', ordered(b.url, 'cordon', 'gpu9')['code'] == INVALID)
