@@ -75,7 +75,7 @@ struct obl_link {
 	struct obt_stream stream;
 	bool secure;
 	enum obl_link_state state;
-	uint64_t deadline; /* ob_clock_ns */
+	uint64_t deadline;                      /* ob_clock_ns */
 	uint64_t send_deadline, drain_deadline; /* while something waits */
 	uint8_t preface[sizeof(struct obp_preface)];
 	struct obp_frame head;

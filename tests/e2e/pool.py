@@ -208,7 +208,7 @@ def operators():
         late = asked(b.url)['id']
         m.void_answer = CLAIMED  # the program comes between the two orders
         check('kill while a program uses it for the first time', ordered(b.url, 'kill', late.hex())['code'] == 0 and
-              [o['kind'] for o in m.orders if o['id'] == late] == [KILL, VOID, KILL] and m.held[late]['state'] == ENDED, m.orders)
+              waiting.until(lambda: [o['kind'] for o in list(m.orders) if o['id'] == late] == [KILL, VOID, KILL], waiting.AT_ONCE) and m.held[late]['state'] == ENDED, m.orders)
         m.void_answer = VOIDED
         check('nothing to kill', ordered(b.url, 'kill', '00' * 16)['code'] == INVALID and ordered(b.url, 'kill', '77')['code'] == INVALID)
         check('drain', ordered(b.url, 'drain', 'gpu1', '7')['code'] == 0 and waiting.until(lambda: [5000 < o['number'] <= 7000 for o in m.orders if o['kind'] == DRAIN] == [True], waiting.AT_ONCE), m.orders)
@@ -231,8 +231,8 @@ def operators():
               looked(b.url, 'fleet')['servers'] == [])
 
 
-def token(folder, name, scope):
-    done = subprocess.run([OUTBOARD, 'token', 'create', '--file', folder / 'tokens', '--name', name, '--scope', scope], capture_output=True, text=True, timeout=60, env=ENV)
+def token(folder, name, scope, *limits):
+    done = subprocess.run([OUTBOARD, 'token', 'create', '--file', folder / 'tokens', '--name', name, '--scope', scope, *limits], capture_output=True, text=True, timeout=60, env=ENV)
     return done.stdout.split()[-1] if done.returncode == 0 else done.stderr
 
 
@@ -264,6 +264,44 @@ def tokens():
             for _ in range(6):
                 last = looked(b.url, 'info', 'obt_00000000_' + '0' * 64)
             check('guessing is slowed down', refused(last, DENIED, 'try again in') or refused(looked(b.url, 'info', look), DENIED, 'try again in'), last)
+
+
+def token_limits():
+    """What a token allows holds for requests of every form, also for one that waits."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        serve, admin = token(folder, 'rack', 'serve'), token(folder, 'root', 'admin')
+        small = token(folder, 'small', 'use', '--max-memory', '512MiB', '--share', '0.25', '--max-priority', 'low')
+        with Balancer(BALANCER, 'one', '--tokens', folder / 'tokens') as b, Member('gpu1', b.url, token=serve) as m:
+            m.ready(b.url, admin)
+
+            def made(answer):
+                ticket = answer and answer['type'] == GRANT and ticket_of(answer['parts'][0])
+                return ticket and (ticket['memory'], ticket['share'], ticket['priority'])
+
+            check('within its limits', made(asked(b.url, small, memory=1 << 28, share=100000)) == (1 << 28, 100000, 1))
+            got = asked(b.url, small)
+            check('a request without wishes gets no more', made(got) == (1 << 29, 250000, 1), got)
+            check('more memory is refused', refused(asked(b.url, small, memory=(1 << 29) + 1), DENIED, 'less memory'))
+            for fields in {'exclusive': 1}, {'policy': 8}, {'exclusive': 1, 'memory': 1 << 20}, {'exclusive': 1, 'wait': 60}:
+                check(f'a whole device is refused, {fields}', refused(asked(b.url, small, **fields), DENIED, 'an exclusive request'))
+            check('a priority is refused', all(refused(asked(b.url, small, priority=p, wait=wait), DENIED, 'priority') for p in (2, 3) for wait in (0, 60)))
+            check('a share is lowered', made(asked(b.url, small, share=500000)) == (1 << 29, 250000, 1))
+            same = asked(b.url, small, reservation=got['id'], memory=1 << 33)
+            check('asking again for the same reservation is no way around', refused(same, DENIED, 'less memory'), same)
+            with Client(b.url, admin) as holder, Client(b.url, small) as c:
+                whole = holder.grant(memory=14 * GIB + (3 << 28))['id']
+                c.ask(wait=100)
+                check('with the device in use it waits', c.receive()['type'] == QUEUED)
+                holder.send(type=68, id=whole)
+                check('and gets no more afterwards', made(c.answer()) == (1 << 29, 250000, 1))
+
+
+def unreadable():
+    """A file of quotas that cannot be read has no tenants, and so no limits: it is an error."""
+    with tempfile.TemporaryDirectory() as name:
+        done = subprocess.run([BALANCER, '--listen', f'unix:{name}/socket', '--tenants', name], capture_output=True, text=True, timeout=60, env=ENV)
+        check('a file of quotas that cannot be read', done.returncode == 1 and 'Is a directory' in done.stderr, done.stderr)
 
 
 def peers():
@@ -370,6 +408,6 @@ def tls():
             m.close()
 
 
-for test in life, incarnations, several, silent, operators, drains, tokens, peers, crowds, restarts, tls:
+for test in life, incarnations, several, silent, operators, drains, tokens, token_limits, unreadable, peers, crowds, restarts, tls:
     test()
 finish()
