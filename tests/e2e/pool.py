@@ -16,7 +16,7 @@ import tempfile
 sys.path.append(sys.path[0] + '/../lib')
 import waiting
 from frames import Frame, pack
-from outboard_test import ENV, check, finish
+from outboard_test import ENV, Server, check, finish
 from pool_peers import (CAPACITY, CLAIMED, CORDON, CREDITED, DENIED, DONE, DRAIN, ENDED, GIB, GRANT, INVALID, KILL, LATER, QUEUED, REFUSED, VOID, VOIDED, Balancer, Client, Link, Member, asked,
                         connect, looked, nothing_reserved, ordered, preface, raw_refusal, receive_all, reserved, ticket_of)
 
@@ -203,7 +203,7 @@ def operators():
         waiting.until(lambda: any(p['state'] == 'running' for r in looked(b.url, 'sessions')['reservations'] for p in r['parts']), waiting.AT_ONCE)
         check('kill', ordered(b.url, 'kill', got['id'].hex())['code'] == 0 and waiting.until(lambda: m.got(KILL, got['id']), waiting.AT_ONCE))
         unused = asked(b.url, memory=2 * GIB)['id']
-        check('kill before any program has used the ticket', ordered(b.url, 'kill', unused.hex())['code'] == 0 and m.got(VOID, unused) and
+        check('kill before any program has used the ticket', ordered(b.url, 'kill', unused.hex())['code'] == 0 and waiting.until(lambda: m.got(VOID, unused), waiting.AT_ONCE) and
               waiting.until(lambda: all(r['id'] != unused.hex() for r in looked(b.url, 'sessions')['reservations']), waiting.AT_ONCE), looked(b.url, 'sessions'))
         late = asked(b.url)['id']
         m.void_answer = CLAIMED  # the program comes between the two orders
@@ -297,10 +297,30 @@ def token_limits():
                 check('and gets no more afterwards', made(c.answer()) == (1 << 29, 250000, 1))
 
 
+def state_folder():
+    """Without --registry the reservations are in a file, which is found again after a restart."""
+    with tempfile.TemporaryDirectory() as name:
+        places = {'STATE_DIRECTORY': ({'STATE_DIRECTORY': f'{name}/unit:{name}/other', 'XDG_STATE_HOME': f'{name}/xdg', 'HOME': name}, 'unit/registry'),
+                  'XDG_STATE_HOME': ({'XDG_STATE_HOME': f'{name}/xdg/state', 'HOME': name}, 'xdg/state/outboard-balancer/registry'),
+                  'HOME': ({'XDG_STATE_HOME': 'relative', 'HOME': name}, '.local/state/outboard-balancer/registry')}
+        pathlib.Path(name, 'unit').mkdir()
+        for what, (env, file) in places.items():
+            options = {'listen': f'unix:{name}/socket', 'env': {'STATE_DIRECTORY': '', 'XDG_STATE_HOME': '', **env}}
+            with Server(BALANCER, '--name', 'one', **options) as b, Member('gpu1', b.url) as m:
+                check(f'by {what} the registry is {file}', b.line(f'registry static:{name}/{file}') and m.ready(b.url), b.lines)
+                asked(b.url, memory=4 * GIB)
+            with Server(BALANCER, '--name', 'one', **options) as b:
+                check('and keeps reservations', waiting.until(lambda: reserved(b.url, 'gpu1') == [4 * GIB], waiting.AT_ONCE))
+        nowhere = {'STATE_DIRECTORY': '', 'XDG_STATE_HOME': '', 'HOME': ''}
+        for env, words in (nowhere, '--registry static:FILE, etcd:URLS or memory'), ({**nowhere, 'XDG_STATE_HOME': f'{name}/xdg/state/outboard-balancer/registry'}, 'name another place with --registry'):
+            done = subprocess.run([BALANCER, '--listen', f'unix:{name}/socket'], capture_output=True, text=True, timeout=60, env={**ENV, **env})
+            check('no place for it', done.returncode == 1 and words in done.stderr, done.stderr)
+
+
 def unreadable():
     """A file of quotas that cannot be read has no tenants, and so no limits: it is an error."""
     with tempfile.TemporaryDirectory() as name:
-        done = subprocess.run([BALANCER, '--listen', f'unix:{name}/socket', '--tenants', name], capture_output=True, text=True, timeout=60, env=ENV)
+        done = subprocess.run([BALANCER, '--listen', f'unix:{name}/socket', '--tenants', name, '--registry', 'memory'], capture_output=True, text=True, timeout=60, env=ENV)
         check('a file of quotas that cannot be read', done.returncode == 1 and 'Is a directory' in done.stderr, done.stderr)
 
 
@@ -408,6 +428,6 @@ def tls():
             m.close()
 
 
-for test in life, incarnations, several, silent, operators, drains, tokens, token_limits, unreadable, peers, crowds, restarts, tls:
+for test in life, incarnations, several, silent, operators, drains, tokens, token_limits, state_folder, unreadable, peers, crowds, restarts, tls:
     test()
 finish()
