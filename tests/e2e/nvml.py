@@ -106,6 +106,8 @@ def prints():
         check('the use of a dry run', smi(server.url, '--query-gpu=name,utilization.gpu', '--format=csv,noheader').stdout.endswith('), 0 %\n'))
     with Server(SERVER, '--driver', 'soft') as server:
         smi(server.url)
+        done = smi(server.url, env={'OUTBOARD_POLICY': 'least_load'})
+        check('an unknown policy is named, as by the client library', done.returncode == 0 and "unknown policy 'least_load'; using least-load" in done.stderr, done.stderr)
         table = smi(server.url).stdout.rstrip('\n').split('\n')
         check('all lines of the table are equally wide', {len(line) for line in table[1:] if line} == {91}, '\n'.join(table))
         check('with many digits, too', {len(line) for line in smi(server.url, env={'OUTBOARD_VRAM': '1MiB'}).stdout.split('\n')[1:] if line} == {91})
