@@ -29,6 +29,23 @@
 #define OBP_SLAB_MAX          (256u << 20) /* bytes of memory granted in one piece without vmm */
 #define OBP_SLAB_PAGE         (64u << 10)  /* bytes; slabs begin and end at multiples of it */
 #define OBP_SLAB_ALIGN        512u         /* bytes; of allocations in slabs */
+#define OBP_MEMORY_PAGE       (2u << 20)   /* bytes; a range is backed in multiples of it */
+#define OBP_MEMORY_UNIT_MAX   (64u << 20)  /* bytes */
+
+/*
+ * Bytes in which the memory of a range grows and shrinks, for a device of `total` bytes as the
+ * session sees it: a power of two and at most an eighth, because what one process has taken and
+ * does not use is missing for the others of its reservation. The server maps memory in pieces of
+ * this size and the client gives it back in such pieces, so both must compute the same.
+ */
+static inline uint64_t obp_memory_unit(uint64_t total)
+{
+	uint64_t unit = OBP_MEMORY_UNIT_MAX;
+
+	while (unit > OBP_MEMORY_PAGE && unit > total / 8)
+		unit /= 2;
+	return unit;
+}
 
 enum obp_intent { OBP_INTENT_NEW = 1, OBP_INTENT_JOIN = 2 };
 

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/uuid.h"
 
 struct obd_config obd_config;
 
@@ -113,6 +114,22 @@ static bool base_read(uint64_t *ret)
 	return false;
 }
 
+static bool uuid_read(const struct obd_model *model, uint8_t ret[16])
+{
+	const char *text = getenv("OUTBOARD_SOFT_UUID");
+
+	if (!text || !*text) {
+		ob_uuid_of_machine(model ? model->name : "", ret);
+		return true;
+	}
+	if (ob_uuid_parse(text, ret))
+		return true;
+	ob_error("OUTBOARD_SOFT_UUID=%.100s is not a UUID such as "
+		 "GPU-0012abff-0102-0304-0506-0708090a0b0c",
+		text);
+	return false;
+}
+
 bool obd_config_read(void)
 {
 	const struct obd_model *model;
@@ -127,7 +144,8 @@ bool obd_config_read(void)
 		!number_read("OUTBOARD_DRYRUN_TIME", 0, 1, 1, &dry_time) ||
 		!memory_read(model ? model->memory : memory_usual(obd_config.devices),
 			&obd_config.memory) ||
-		!cc_read(&obd_config.cc) || !base_read(&obd_config.base))
+		!cc_read(&obd_config.cc) || !base_read(&obd_config.base) ||
+		!uuid_read(model, obd_config.uuid))
 		return false;
 	obd_config.memcheck = memcheck != 0 && !model;
 	obd_config.dry_time = dry_time != 0;

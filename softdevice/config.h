@@ -15,6 +15,9 @@
  *   OUTBOARD_SOFT_MEMCHECK  1: every access of a kernel is checked against the live allocations
  *   OUTBOARD_SOFT_SMS       1..256 multiprocessors to report, default 16
  *   OUTBOARD_SOFT_THREADS   1..1024 threads that run blocks, default one per core
+ *   OUTBOARD_SOFT_UUID      "GPU-" and the UUID of the first device; its second byte counts up for
+ *                           the others. Default: made of the machine's id and the host's name. A
+ *                           server of a pool sets it by its name in the pool, too
  *   OUTBOARD_DRYRUN         a model (model.h), "h100": a dry run. The device has the name, the
  *                           capability, the size and the limits of that GPU, accepts machine code
  *                           for it, and executes no kernel
@@ -49,6 +52,7 @@ struct obd_config {
 	bool memcheck;
 	unsigned sms;
 	unsigned threads; /* 0: one per core */
+	uint8_t uuid[16]; /* of the first device */
 	/* of a dry run; NULL: kernels are executed */
 	const struct obd_model *model;
 	bool dry_time; /* kernels of a dry run take time */

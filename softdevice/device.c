@@ -112,7 +112,6 @@ static const struct attr {
 
 static void description_fill(struct obf_device *d, unsigned ordinal)
 {
-	static const char uuid[] = "00-outboard-soft", dry_uuid[] = "00-outboard-dry0";
 	const struct obd_model *model = obd_config.model;
 
 	memset(d, 0, sizeof *d);
@@ -121,8 +120,8 @@ static void description_fill(struct obf_device *d, unsigned ordinal)
 			model->name);
 	else
 		snprintf(d->name, sizeof d->name, "Outboard software device (CPU)");
-	memcpy(d->uuid.bytes, model ? dry_uuid : uuid, sizeof d->uuid.bytes);
-	d->uuid.bytes[1] = (char)('0' + ordinal);
+	memcpy(d->uuid.bytes, obd_config.uuid, sizeof d->uuid.bytes);
+	d->uuid.bytes[1] = (char)(obd_config.uuid[1] + ordinal);
 	d->total_mem = obd_config.memory;
 	d->ptx_only = !model;
 	for (unsigned i = 1; i < CU_DEVICE_ATTRIBUTE_MAX; i++)

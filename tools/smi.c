@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "tools/command.h"
 #include "tools/screen.h"
@@ -160,8 +161,8 @@ static int smi_main(int argc, char **argv)
 	terms.servers = way.server;
 	if (memory && *memory && !ob_text_parse_size(memory, &terms.memory))
 		terms.memory = 0;
-	if (policy && *policy)
-		obl_policy_parse(policy, &terms.policy);
+	if (policy && *policy && !obl_policy_parse(policy, &terms.policy))
+		ob_warn("OUTBOARD_POLICY: unknown policy '%.64s'; using least-load", policy);
 	if (obl_view_open(&view, &terms, &cause))
 		return cause.code == OB_ERR_URL
 			? ob_usage_error(&obx_smi_command, "the server's address '%s': %s",

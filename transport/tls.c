@@ -215,8 +215,12 @@ static void tls_close(struct obt_stream *stream)
 
 enum ob_err obt_tls_explain(struct ob_cause *ret_cause, enum ob_err code, const char *what)
 {
-	unsigned long last = ERR_peek_last_error();
+	unsigned long first = ERR_peek_error(), last = ERR_peek_last_error();
 	const char *text = last ? ERR_reason_error_string(last) : NULL;
+
+	/* Of a file, for which the last one is "system lib". */
+	if (ERR_SYSTEM_ERROR(first))
+		text = strerror(ERR_GET_REASON(first));
 
 	ob_cause_set(ret_cause, code, "%s: %s", what,
 		text            ? text

@@ -50,6 +50,11 @@
 enum ob_err obt_tls_client(
 	struct obt_stream *stream, const struct obt_url *url, struct ob_cause *ret_cause);
 /*
+ * Reads what OUTBOARD_TLS_CA, _PIN, _CERT and _KEY name, which the first connection does otherwise:
+ * for a process that gives up the right to read the files. OB_ERR_TLS, _NO_MEMORY: *ret_cause.
+ */
+enum ob_err obt_tls_client_load(struct ob_cause *ret_cause);
+/*
  * Adds pins to those of OUTBOARD_TLS_PIN for connections from now on; an address that has a pin of
  * its own keeps it. OB_ERR_ARGUMENT, _LIMIT, _TLS, _NO_MEMORY: *ret_cause.
  */

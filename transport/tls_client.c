@@ -124,6 +124,16 @@ static enum ob_err context_make(struct ob_cause *ret_cause)
 	return err;
 }
 
+enum ob_err obt_tls_client_load(struct ob_cause *ret_cause)
+{
+	enum ob_err err;
+
+	pthread_mutex_lock(&client.lock);
+	err = context_make(ret_cause);
+	pthread_mutex_unlock(&client.lock);
+	return err;
+}
+
 enum ob_err obt_tls_pins_add(const char *pins, struct ob_cause *ret_cause)
 {
 	enum ob_err err;

@@ -2,8 +2,10 @@
 /* Copyright The Outboard Authors */
 #include "transport/url.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/text.h"
 #include "protocol/format.h"
@@ -97,4 +99,19 @@ enum ob_err obt_url_parse(const char *text, struct obt_url *ret, struct ob_cause
 	if (!err)
 		*ret = url;
 	return err;
+}
+
+bool obt_url_loopback(const struct obt_url *url)
+{
+	static const char name[] = "localhost";
+	struct in6_addr six;
+	struct in_addr four;
+
+	if (url->scheme == OBT_UNIX || strcasecmp(url->host, name) == 0)
+		return true;
+	if (inet_pton(AF_INET, url->host, &four) == 1)
+		return ntohl(four.s_addr) >> 24 == 127;
+	return inet_pton(AF_INET6, url->host, &six) == 1 &&
+		(IN6_IS_ADDR_LOOPBACK(&six) ||
+			(IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127));
 }

@@ -30,5 +30,10 @@ struct obt_url {
  * means OBP_PORT.
  */
 enum ob_err obt_url_parse(const char *text, struct obt_url *ret, struct ob_cause *ret_cause);
+/*
+ * Whether the address is this machine's for every machine that uses it: a Unix socket, localhost, a
+ * loopback address. Names are not looked up.
+ */
+bool obt_url_loopback(const struct obt_url *url);
 
 #endif

@@ -63,10 +63,10 @@ static uint64_t trim_locked(struct obc_heap *heap, struct obc_block *block)
 
 	if (block->state != OBC_BLOCK_FREE || limit <= origin)
 		return 0;
-	begin = origin + ob_round_up(ob_max(block->addr, origin) - origin, OBC_HEAP_UNIT);
+	begin = origin + ob_round_up(ob_max(block->addr, origin) - origin, heap->unit);
 	end = block->next && block->next->state == OBC_BLOCK_HOLE
 		? limit
-		: origin + ((limit - origin) & ~(OBC_HEAP_UNIT - 1));
+		: limit - (limit - origin) % heap->unit;
 	if (begin >= end)
 		return 0;
 	obc_block_unlist(&heap->blocks, block);
@@ -118,7 +118,7 @@ static CUresult heap_grow(struct obc_heap *heap, uint64_t size)
 
 	if (!hole)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	bytes = ob_min(ob_round_up(need, OBC_HEAP_UNIT), hole->size);
+	bytes = ob_min(ob_round_up(need, heap->unit), hole->size);
 	if (bytes > need)
 		result = heap->ops->grow(heap->user, hole->addr, bytes);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY) {
@@ -140,7 +140,7 @@ static CUresult heap_grow(struct obc_heap *heap, uint64_t size)
 /* ---- public ---- */
 
 bool obc_heap_init(struct obc_heap *heap, uint64_t base, uint64_t size, uint64_t granted,
-	const struct obc_heap_ops *ops, void *user)
+	uint64_t unit, const struct obc_heap_ops *ops, void *user)
 {
 	memset(heap, 0, sizeof *heap);
 	pthread_mutex_init(&heap->lock, NULL);
@@ -153,6 +153,7 @@ bool obc_heap_init(struct obc_heap *heap, uint64_t base, uint64_t size, uint64_t
 	heap->base = base;
 	heap->size = size;
 	heap->granted = granted;
+	heap->unit = unit;
 	return obc_blocks_init(&heap->blocks, base, size) &&
 		(!granted || hole_fill(heap, heap->blocks.first, granted));
 }

@@ -25,11 +25,6 @@
 
 #define OBC_HEAP_ALIGN    OBC_BLOCK_ALIGN /* the alignment of CUDA's allocator */
 #define OBC_HEAP_PAGE     (2ull << 20)    /* bytes; the unit in which the server backs memory */
-/*
- * Bytes. The heap grows and shrinks in multiples of this where there is room, because a driver
- * unmaps a mapping only as a whole.
- */
-#define OBC_HEAP_UNIT     (64ull << 20)
 /* a free span of at least this size is given back to the device */
 #define OBC_HEAP_TRIM_MIN (256ull << 20)
 
@@ -45,16 +40,22 @@ struct obc_heap {
 	const struct obc_heap_ops *ops;
 	void *user;
 	uint64_t base, size, granted;
+	/*
+	 * Bytes. The heap grows and shrinks in multiples of this where there is room, because a
+	 * driver unmaps a mapping only as a whole.
+	 */
+	uint64_t unit;
 	uint64_t used_bytes;
 	struct obc_blocks blocks; /* free: backed and not in use; hole: not backed */
 };
 
 /*
- * granted: bytes at the start of the range that are already backed, rounded down to pages. False:
- * out of host memory, or the range is unusable.
+ * granted: bytes at the start of the range that are already backed, rounded down to pages. unit: of
+ * growing, a multiple of OBC_HEAP_PAGE (obp_memory_unit). False: out of host memory, or the range is
+ * unusable.
  */
 bool obc_heap_init(struct obc_heap *heap, uint64_t base, uint64_t size, uint64_t granted,
-	const struct obc_heap_ops *ops, void *user);
+	uint64_t unit, const struct obc_heap_ops *ops, void *user);
 void obc_heap_fini(struct obc_heap *heap);
 /*
  * size > 0. Fails with CUDA_ERROR_OUT_OF_MEMORY or the error of grow. *ret_block is the argument of

@@ -12,6 +12,7 @@
 #include "client-shim/cuda/progress.h"
 #include "client-shim/cuda/vmm.h"
 #include "client-shim/session/server.h"
+#include "protocol/format.h"
 #include "protocol/obc_calls.h"
 
 /* by the server's number of the device */
@@ -52,7 +53,7 @@ bool obc_memory_start(const struct obp_welcome *welcome)
 		const struct obp_device *device = &welcome->devices[i];
 
 		if (!obc_heap_init(&heaps[i], device->range.base, device->range.size, device->grant,
-			    &heap_ops, &heaps[i])) {
+			    obp_memory_unit(device->total_mem), &heap_ops, &heaps[i])) {
 			ob_error("device %u: cannot use the server's address range (0x%llx, %llu "
 				 "bytes): it is not a multiple of 2 MiB, or this process is out of "
 				 "memory",

@@ -104,7 +104,8 @@ static void device_fill(const struct obp_device *from, struct obf_device *to)
 
 /*
  * Programs tell devices apart by PCI address and by UUID. Two servers may have a device at the same
- * address, and software devices have the same UUIDs everywhere.
+ * address, and two servers of one machine may have the same device, or a software device that both
+ * know by the machine's name. It is listed twice, because each has memory of its own.
  */
 static void device_distinguish(struct obf_device *device, const struct obf_device *before, int n)
 {

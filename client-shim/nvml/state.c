@@ -84,8 +84,8 @@ static struct obl_view_terms terms_read(void)
 	uint64_t seconds = TIMEOUT_DEFAULT_S;
 
 	strncpy(servers, list && *list ? list : DEFAULT_SERVER, sizeof servers - 1);
-	if (policy && *policy)
-		obl_policy_parse(policy, &terms.policy);
+	if (policy && *policy && !obl_policy_parse(policy, &terms.policy))
+		ob_warn("NVML: OUTBOARD_POLICY: unknown policy '%.64s'; using least-load", policy);
 	if (memory && *memory && !ob_text_parse_size(memory, &terms.memory))
 		terms.memory = 0;
 	if (timeout && *timeout && !ob_text_parse_number(timeout, 1, TIMEOUT_MAX_S, &seconds))

@@ -19,6 +19,7 @@ struct obl_asker {
 	struct obl_where where;
 	struct obl_request request;
 	enum obl_policy policy;
+	uint64_t most_memory; /* on each device, by its token; 0: no limit */
 	uint64_t apart[OBL_SERVERS_MAX / 64];
 	uint64_t begun_ns;     /* ob_clock_ns */
 	uint64_t until_ns;     /* it is refused then; ob_clock_ns */

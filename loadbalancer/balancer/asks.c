@@ -65,13 +65,17 @@ static const char *ask_wrong(
 }
 
 /* Lowers the request to what the token allows. NULL: it may be made. */
-static const char *token_denies(struct obp_pool_ask *ask, const struct obt_allow *allow)
+static const char *token_denies(
+	const struct obl_core *core, struct obp_pool_ask *ask, const struct obt_allow *allow)
 {
 	const uint64_t *value = allow->value;
 	uint32_t most = value[OBT_ALLOW_PRIORITY] ? (uint32_t)value[OBT_ALLOW_PRIORITY] : OBL_HIGH;
 
 	if (value[OBT_ALLOW_MEMORY] && ask->memory > value[OBT_ALLOW_MEMORY])
 		return "the token allows less memory on each device than the request wants";
+	if (value[OBT_ALLOW_MEMORY] && obl_ask_exclusive(core, ask))
+		return "the token allows a part of a device's memory, and an exclusive request "
+		       "takes all of it";
 	if (ask->priority > most)
 		return "the token does not allow this priority";
 	if (!ask->priority)
@@ -99,6 +103,7 @@ static void enqueue(struct obl_core *core, struct obl_link *link, const struct o
 	asker->begun_ns = ob_clock_ns();
 	asker->entry.since = now_ms;
 	asker->entry.until = now_ms + ask->wait_s * UINT64_C(1000);
+	asker->most_memory = identity->allow.value[OBT_ALLOW_MEMORY];
 	asker->until_ns = ob_clock_ns() + ask->wait_s * OB_SECOND;
 	snprintf(asker->entry.tenant, sizeof asker->entry.tenant, "%s", identity->tenant);
 	snprintf(asker->entry.balancer, sizeof asker->entry.balancer, "%s", core->name);
@@ -142,7 +147,7 @@ static bool ask_check(struct obl_core *core, struct obl_link *link, struct obp_p
 		code = OBP_POOL_DENIED;
 		why = cause.text;
 	}
-	if (!why && (why = token_denies(ask, &ret_identity->allow)))
+	if (!why && (why = token_denies(core, ask, &ret_identity->allow)))
 		code = OBP_POOL_DENIED;
 	if (!why && !may_wait(core, ret_identity->tenant)) {
 		code = OBP_POOL_LATER;

@@ -2,6 +2,7 @@
 /* Copyright The Outboard Authors */
 #include "loadbalancer/balancer/balancer.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include "loadbalancer/balancer/members.h"
 #include "loadbalancer/balancer/pages.h"
 #include "loadbalancer/balancer/queries.h"
+#include "loadbalancer/balancer/state_folder.h"
 #include "loadbalancer/balancer/tenants.h"
 #include "loadbalancer/balancer/work.h"
 
@@ -40,6 +42,7 @@ struct balancer {
 	bool registry_closed, closing;
 	unsigned seconds;
 	char name[OBP_POOL_NAME_MAX];
+	char state[PATH_MAX]; /* "static:" and the file */
 };
 
 static struct balancer balancer; /* large */
@@ -171,7 +174,7 @@ static void mirror_changed(void *user, const struct obl_item *item)
 static enum ob_err registry_open(struct obl_core *core, struct ob_cause *ret_cause)
 {
 	const struct obl_settings *s = core->settings;
-	const struct obl_registry_options options = { .url = s->registry,
+	const struct obl_registry_options options = { .url = core->registry_url,
 		.prefix = s->registry_prefix,
 		.ca = s->registry_ca,
 		.cert = s->registry_cert,
@@ -196,13 +199,13 @@ static enum ob_err registry_open(struct obl_core *core, struct ob_cause *ret_cau
 
 static void from_member(struct obl_member *member, struct obp_pool_message *message)
 {
-	if (message->type == OBP_POOL_BEAT)
+	if (message->type == OBP_POOL_BEAT) {
 		obl_member_beat(member, &message->u.beat);
-	else if (message->type == OBP_POOL_OBEYED && message->u.obeyed.kind == OBP_POOL_ORDER_VOID)
-		obl_credits_obeyed(member, &message->u.obeyed);
-	else if (message->type == OBP_POOL_OBEYED)
+	} else if (message->type == OBP_POOL_OBEYED) {
+		if (message->u.obeyed.kind == OBP_POOL_ORDER_VOID)
+			obl_credits_obeyed(member, &message->u.obeyed);
 		obl_commands_obeyed(member, &message->u.obeyed);
-	else {
+	} else {
 		obl_link_refuse(member->link, OBP_POOL_INVALID, 0,
 			"a server sends heartbeats and answers to orders, nothing else");
 		obl_link_end(member->link);
@@ -390,6 +393,10 @@ static enum ob_err parts_open(struct obl_core *core, struct ob_cause *ret_cause)
 	core->gate.links.message = link_message;
 	core->gate.links.ended = link_ended;
 	core->gate.links.freed = link_freed;
+	core->registry_url = s->registry ? s->registry : balancer.state;
+	if (!s->registry &&
+		(err = obl_state_registry(balancer.state, sizeof balancer.state, ret_cause)))
+		return err;
 	if ((err = registry_open(core, ret_cause)))
 		return err;
 	if ((err = obl_gate_open(&core->gate, &s->gate, ret_cause)))
@@ -429,8 +436,8 @@ int obl_balancer_run(const struct obl_settings *settings)
 		ob_error("%s", cause.text);
 		return 1;
 	}
-	ob_info("balancer %s, registry %s", core->name, settings->registry);
-	if (!settings->registry_given)
+	ob_info("balancer %s, registry %s", core->name, core->registry_url);
+	if (strncmp(core->registry_url, "memory", 6) == 0)
 		ob_warn("reservations are kept in memory and are lost at the end of this process; "
 			"--registry static:FILE or etcd:URLS keeps them");
 	uv_run(&b->loop, UV_RUN_DEFAULT);

@@ -125,6 +125,31 @@ static const char *kill_session(struct obl_core *core, struct obl_command *comma
 	return command->unanswered ? NULL : "there is no such session on a server of this balancer";
 }
 
+static bool is_answer(const struct obl_command *c, const struct obp_pool_obeyed *obeyed)
+{
+	return c->verb == KILL && c->unanswered &&
+		(c->kind == obeyed->kind ||
+			(c->kind == OBP_POOL_ORDER_KILL && obeyed->kind == OBP_POOL_ORDER_VOID)) &&
+		c->number == obeyed->number && memcmp(c->id, obeyed->id, sizeof c->id) == 0;
+}
+
+/*
+ * What a reservation needs next: its ticket is made void if the server has not seen it, and the
+ * reservation is ended if the ticket was used just before that. True: nothing more is needed.
+ */
+static bool kill_go_on(struct obl_member *member, const struct obp_pool_obeyed *obeyed)
+{
+	enum obp_pool_order_kind kind;
+
+	if (obeyed->kind == OBP_POOL_ORDER_KILL && !obeyed->result)
+		kind = OBP_POOL_ORDER_VOID;
+	else if (obeyed->kind == OBP_POOL_ORDER_VOID && obeyed->result == OBP_POOL_CLAIMED)
+		kind = OBP_POOL_ORDER_KILL;
+	else
+		return true;
+	return !obl_member_order(member, kind, obeyed->id, obeyed->number, NULL);
+}
+
 void obl_commands_obeyed(struct obl_member *member, const struct obp_pool_obeyed *obeyed)
 {
 	struct obl_core *core = member->core;
@@ -132,8 +157,7 @@ void obl_commands_obeyed(struct obl_member *member, const struct obp_pool_obeyed
 
 	for (struct obl_command *c = core->commands; c; c = next) {
 		next = c->next;
-		if (c->verb != KILL || !c->unanswered || c->kind != obeyed->kind ||
-			c->number != obeyed->number || memcmp(c->id, obeyed->id, sizeof c->id) != 0)
+		if (!is_answer(c, obeyed) || !kill_go_on(member, obeyed))
 			continue;
 		c->done += obeyed->result != 0;
 		if (--c->unanswered)

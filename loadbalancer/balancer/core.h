@@ -91,6 +91,7 @@ struct obl_core {
 	struct obt_sign_key *key;
 	uint8_t public_key[OBT_SIGN_KEY_BYTES];
 
+	const char *registry_url;
 	struct obl_registry *registry;
 	bool usable, synced;
 	char unusable[OB_CAUSE_TEXT]; /* why */

@@ -59,13 +59,18 @@ enum obl_policy obl_policy_of(const struct obl_core *core, const struct obp_pool
 							      : core->settings->policy;
 }
 
+bool obl_ask_exclusive(const struct obl_core *core, const struct obp_pool_ask *ask)
+{
+	return ask->exclusive || obl_policy_of(core, ask) == OBL_EXCLUSIVE;
+}
+
 void obl_request_of(const struct obl_core *core, const struct obl_fleet *fleet,
 	const struct obp_pool_ask *ask, const struct obl_where *where, struct obl_request *ret)
 {
 	*ret = (struct obl_request){ .gpus = ask->gpus,
 		.share = ask->share,
 		.memory = ask->memory,
-		.exclusive = ask->exclusive || obl_policy_of(core, ask) == OBL_EXCLUSIVE,
+		.exclusive = obl_ask_exclusive(core, ask),
 		.one_server = ask->one_server,
 		.cuda = ask->cuda,
 		.max_sharers = core->settings->max_sharers,
@@ -130,6 +135,8 @@ static void add_own(struct obl_core *core, struct obl_line *line)
 		if (a->placing || !a->link)
 			continue;
 		obl_request_of(core, line->fleet, &a->entry.ask, &a->where, &a->request);
+		if (a->most_memory)
+			a->request.memory = ob_min(a->request.memory, a->most_memory);
 		if (a->entry.ask.apart[0]) {
 			obl_fleet_apart(core, line->fleet, a->entry.ask.apart, a->apart);
 			a->request.apart = a->apart;

@@ -47,6 +47,8 @@ void obl_line_remove(struct obl_line *line, uint32_t place);
 void obl_request_of(const struct obl_core *core, const struct obl_fleet *fleet,
 	const struct obp_pool_ask *ask, const struct obl_where *where, struct obl_request *ret);
 enum obl_policy obl_policy_of(const struct obl_core *core, const struct obp_pool_ask *ask);
+/* Whether a request is for whole devices: it says so, or by its policy or the balancer's. */
+bool obl_ask_exclusive(const struct obl_core *core, const struct obp_pool_ask *ask);
 /* What a request without memory reserves of a device. */
 uint64_t obl_memory_default(const struct obl_core *core, uint64_t total);
 

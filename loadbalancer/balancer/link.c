@@ -133,19 +133,48 @@ static bool flush(struct obl_link *link)
 	return true;
 }
 
+/*
+ * Nothing more can be sent. What waits is dropped at once, because the link itself ends with the
+ * next sweep.
+ */
+static void link_break(struct obl_link *link, const char *why)
+{
+	ob_info("balancer: %s %s", link->address->text, why);
+	link->broken = true;
+	link->links->out -= link->out.size;
+	ob_buf_fini(&link->out);
+	ob_buf_init(&link->out, OBL_LINK_OUT_MAX);
+}
+
+/* Peers that do not read must not take the room of those that do. */
+static void room_make(struct obl_links *links)
+{
+	while (links->out > OBL_LINKS_OUT_MAX) {
+		struct obl_link *most = links->first;
+
+		for (struct obl_link *link = links->first; link; link = link->next)
+			if (link->out.size > most->out.size)
+				most = link;
+		link_break(most, "does not read what it asked for, and others need the room");
+	}
+}
+
 bool obl_link_send(struct obl_link *link, const struct obp_pool_message *message)
 {
 	struct obl_links *links = link->links;
 	size_t before = link->out.size;
+	bool fits;
 
 	if (link->state != OBL_LINK_MESSAGES || !link->stream.ops || link->broken)
 		return false;
-	link->broken = !obp_pool_encode(message, &link->out) || links->out > OBL_LINKS_OUT_MAX;
+	fits = obp_pool_encode(message, &link->out);
 	links->out += link->out.size - before;
-	if (link->broken) {
-		ob_info("balancer: %s does not read what it asked for", link->address->text);
-	} else if (before == 0) {
+	if (!fits)
+		link_break(link, "does not read what it asked for");
+	room_make(links);
+	if (!link->broken && before == 0) {
 		link->send_deadline = ob_clock_ns() + OBL_LINK_SEND_MS * OB_MS;
+		link->drain_deadline = ob_clock_ns() + OBL_LINK_DRAIN_MS * OB_MS;
 		link->broken = !flush(link);
 	}
 	return !link->broken;
@@ -457,7 +486,8 @@ void obl_link_evict(struct obl_link *link)
 
 static bool late(const struct obl_link *link, uint64_t now)
 {
-	if (link->broken || (link->out.size && now >= link->send_deadline))
+	if (link->broken ||
+		(link->out.size && (now >= link->send_deadline || now >= link->drain_deadline)))
 		return true;
 	if (link->state == OBL_LINK_MESSAGES && link->patient && !link->body && link->got == 0)
 		return false;

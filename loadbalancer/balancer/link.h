@@ -29,10 +29,11 @@
 #define OBL_LINK_IDLE_MS     120000u /* a client without a request */
 #define OBL_LINK_MEMBER_MS   15000u  /* a server without a heartbeat: it connects again */
 #define OBL_LINK_SEND_MS     30000u  /* a peer that takes no byte of what waits for it */
+#define OBL_LINK_DRAIN_MS    120000u /* until nothing waits for it, however slowly it reads */
 #define OBL_LINK_LINGER_MS   1000u
 #define OBL_LINK_FRAME_MAX   8192u /* bytes of a message before the peer is known as a server */
 #define OBL_LINK_OUT_MAX     (16u << 20)  /* bytes that wait for one peer */
-#define OBL_LINKS_OUT_MAX    (128u << 20) /* for all peers */
+#define OBL_LINKS_OUT_MAX    (128u << 20) /* for all; the peer with the most is closed */
 #define OBL_LINK_RATE        20u          /* messages a second, and how many may come at once */
 #define OBL_LINK_BURST       40u
 #define OBL_LINK_MEMBER_RATE 400u /* of a server: each order is answered */
@@ -74,8 +75,8 @@ struct obl_link {
 	struct obt_stream stream;
 	bool secure;
 	enum obl_link_state state;
-	uint64_t deadline; /* ob_clock_ns */
-	uint64_t send_deadline;
+	uint64_t deadline;                      /* ob_clock_ns */
+	uint64_t send_deadline, drain_deadline; /* while something waits */
 	uint8_t preface[sizeof(struct obp_preface)];
 	struct obp_frame head;
 	uint8_t *body; /* NULL while the header is received */

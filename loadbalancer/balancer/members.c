@@ -73,12 +73,12 @@ void obl_member_void(struct obl_member *member, const uint8_t id[OBP_RESERVATION
 	obl_member_order(member, OBP_POOL_ORDER_VOID, id, 0, NULL);
 }
 
-/* Milliseconds of the grace time that are left: the server may have connected again. */
-static uint64_t grace_left(const struct obl_operator *state)
+/* When a drain ends, in ms since 1970; 0: there is none. */
+static uint64_t drain_end(const struct obl_item *item)
 {
-	uint64_t now = obl_time_ms(), end = state->since * 1000 + state->grace_ms;
+	const struct obl_operator *state = item ? item->value.operated : NULL;
 
-	return end > now ? end - now : 0;
+	return state && state->draining ? state->since * 1000 + state->grace_ms : 0;
 }
 
 void obl_member_tell(struct obl_member *member)
@@ -86,17 +86,20 @@ void obl_member_tell(struct obl_member *member)
 	const struct obl_item *item =
 		obl_mirror_find(&member->core->mirror, OBL_ITEM_OPERATOR, member->name);
 	bool cordoned = item && item->value.operated->cordoned;
-	bool draining = item && item->value.operated->draining;
+	uint64_t now = obl_time_ms(), end = drain_end(item);
+	bool drain = end && (!member->told || end != member->told_end_ms);
 
 	if (!member->core->synced)
 		return; /* the mirror is being filled again */
-	if (cordoned != member->told_cordoned)
+	/* It ends a drain, which uncordon and cordon both call off. */
+	if (!member->told || cordoned != member->told_cordoned || (member->told_end_ms && !end))
 		obl_member_order(member, OBP_POOL_ORDER_CORDON, NULL, cordoned, NULL);
-	if (draining && !member->told_draining)
-		obl_member_order(member, OBP_POOL_ORDER_DRAIN, NULL,
-			grace_left(item->value.operated), "drained by an operator");
+	if (drain)
+		obl_member_order(member, OBP_POOL_ORDER_DRAIN, NULL, end > now ? end - now : 0,
+			"drained by an operator");
+	member->told = true;
 	member->told_cordoned = cordoned;
-	member->told_draining = draining;
+	member->told_end_ms = end;
 }
 
 /* ---- registering ---- */
@@ -226,7 +229,6 @@ static void registered_send(struct obl_member *member)
 	memcpy(registered->key, core->public_key, sizeof registered->key);
 	registered->time_s = obl_time_ms() / 1000;
 	registered->cordoned = item && item->value.operated->cordoned;
-	member->told_cordoned = registered->cordoned;
 	obl_link_send(member->link, &message);
 }
 

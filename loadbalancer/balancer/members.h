@@ -45,9 +45,11 @@ struct obl_member {
 	uint64_t credited_ns; /* when the orders CREDITED were sent last */
 	struct obl_void_order voids[OBL_MEMBER_VOIDS_MAX]; /* a ring */
 	uint32_t at_void;
-	bool told_cordoned, told_draining; /* the last order */
-	uint64_t fresh_ns;                 /* slow start: the second that `fresh` counts */
-	uint32_t fresh;                    /* placements in it */
+	/* what it was told last; not told: since it has registered */
+	bool told, told_cordoned;
+	uint64_t told_end_ms; /* of a drain, since 1970; 0: none */
+	uint64_t fresh_ns;    /* slow start: the second that `fresh` counts */
+	uint32_t fresh;       /* placements in it */
 };
 
 /* Messages of servers. */
@@ -70,7 +72,10 @@ bool obl_member_order(struct obl_member *member, enum obp_pool_order_kind kind, 
 	uint64_t number, const char *text);
 /* Orders VOID unless that was done in the last OBL_VOID_AGAIN_MS. */
 void obl_member_void(struct obl_member *member, const uint8_t id[OBP_RESERVATION_BYTES]);
-/* Tells the server what the operators want of it, if that has changed. */
+/*
+ * Tells the server what the operators want of it, if that has changed since it registered. Always
+ * once: an order may have been given or taken back while it was away.
+ */
 void obl_member_tell(struct obl_member *member);
 
 /* Every second: who is silent. */

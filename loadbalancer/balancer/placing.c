@@ -57,7 +57,8 @@ static uint64_t part_memory(struct obl_core *core, const struct obl_line *line,
 
 		memory = ob_min(memory, most);
 	}
-	return memory;
+	/* A default is no more than the token allows; an exclusive request was refused then. */
+	return asker->most_memory ? ob_min(memory, asker->most_memory) : memory;
 }
 
 /* False: too many servers in one transaction. */

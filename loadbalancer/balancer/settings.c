@@ -82,9 +82,12 @@ const struct ob_option obl_settings_table[] = {
 		.fallback = "the host's name and random digits",
 		.help = "of this balancer; each has another one" },
 	{ OPTION("registry", OB_TEXT, registry), .arg = "WHERE",
-		.takes = "memory, static:FILE or etcd:URLS", .fallback = "memory",
-		.help = "where reservations are stored. memory: in this process, lost at its end. "
-			"static:FILE: in a file, for one balancer. "
+		.takes = "memory, static:FILE or etcd:URLS",
+		.fallback = "static: in the state folder",
+		.help = "where reservations are stored. static:FILE: in a file, for one balancer; "
+			"by default in $STATE_DIRECTORY, else in outboard-balancer/ of "
+			"$XDG_STATE_HOME or ~/.local/state. memory: in this process, lost at its "
+			"end. "
 			"etcd:http://a:2379,http://b:2379: "
 			"in etcd, for several balancers" },
 	{ OPTION("registry-prefix", OB_TEXT, registry_prefix), .arg = "TEXT", .takes = "a text",
@@ -163,9 +166,6 @@ static int settings_check(struct obl_settings *s)
 	if (!obl_policy_parse(s->policy_name, &policy))
 		return ob_usage_error(&balancer, "there is no policy '%s'", s->policy_name);
 	s->policy = policy;
-	s->registry_given = s->registry != NULL;
-	if (!s->registry)
-		s->registry = "memory";
 	s->gate.has_tokens = s->tokens != NULL;
 	return 0;
 }

@@ -16,10 +16,10 @@
 struct obl_settings {
 	struct obl_gate_options gate;
 	const char *tokens, *tenants, *ticket_key;
-	const char *http; /* address of the dashboard; NULL: none */
-	const char *name; /* NULL: the host's name and four digits */
-	const char *registry, *registry_prefix;
-	bool registry_given; /* the default was not meant perhaps */
+	const char *http;     /* address of the dashboard; NULL: none */
+	const char *name;     /* NULL: the host's name and four digits */
+	const char *registry; /* NULL: a file in the state folder (state_folder.h) */
+	const char *registry_prefix;
 	const char *registry_ca, *registry_cert, *registry_key;
 	const char *registry_user, *registry_password;
 	const char *policy_name;

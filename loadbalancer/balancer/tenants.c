@@ -72,7 +72,9 @@ static enum ob_err read_lines(
 				number, cause.text);
 		snprintf(tenants->list[tenants->n++].name, OBP_POOL_NAME_MAX, "%s", name);
 	}
-	return OB_ERR_NONE;
+	/* Tenants whose lines are missing would have no limits. */
+	return ferror(in) ? ob_cause_set_system(ret_cause, OB_ERR_IO, errno, "%.180s", file)
+			  : OB_ERR_NONE;
 }
 
 enum ob_err obl_tenants_read(const char *file, struct obl_tenants **ret, struct ob_cause *ret_cause)

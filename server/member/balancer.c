@@ -95,7 +95,7 @@ static enum ob_err answer_take(const struct obp_pool_message *answer,
 {
 	if (answer->type == OBP_POOL_REFUSED)
 		return ob_cause_set(ret_cause, OB_ERR_REFUSED,
-			"the balancer refuses this server: %.180s", answer->u.refused.text);
+			"the balancer refuses this server: %.700s", answer->u.refused.text);
 	if (answer->type != OBP_POOL_REGISTERED)
 		return ob_cause_set(ret_cause, OB_ERR_PROTOCOL,
 			"the balancer answered with message type %u: balancer and server versions "

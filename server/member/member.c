@@ -262,7 +262,8 @@ int obs_member_run(const struct obs_options *options)
 	if (!options->pool || !options->pool_name || !options->advertise)
 		return 1;
 	if (obs_balancer_address(options->pool, &member.url, &cause) ||
-		join_fill(options, &cause)) {
+		join_fill(options, &cause) ||
+		(member.url.scheme == OBT_TLS && obt_tls_client_load(&cause))) {
 		ob_error("pool: %s", cause.text);
 		return 1;
 	}

@@ -3,6 +3,7 @@
 #include "server/supervisor/lease.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
@@ -11,7 +12,22 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/uuid.h"
 #include "server/common/stats_page.h"
+
+/*
+ * The ledgers of a pool name devices by UUID. A software device's is made of the machine's id and
+ * name, which two servers of one machine, or of copies of one machine, have in common.
+ */
+static void soft_devices_name(const char *server)
+{
+	char text[OB_UUID_TEXT];
+	uint8_t uuid[16];
+
+	ob_uuid_of_machine(server, uuid);
+	ob_uuid_print(uuid, text);
+	setenv("OUTBOARD_SOFT_UUID", text, 0);
+}
 
 bool obs_lease_open(struct obs_super *super)
 {
@@ -33,6 +49,8 @@ bool obs_lease_open(struct obs_super *super)
 		snprintf(m->page->server, sizeof m->page->server, "%s", options->pool_name);
 	else if (gethostname(m->page->server, sizeof m->page->server - 1) != 0)
 		snprintf(m->page->server, sizeof m->page->server, "server");
+	if (options->pool)
+		soft_devices_name(m->page->server);
 	return true;
 }
 

@@ -40,11 +40,11 @@ static bool reachable(int fd)
  * NULL: this address may be listened on with these options. Who can open a session can run code
  * here.
  */
-static const char *exposed(const struct obs_options *options, int fd, bool secure)
+static const char *exposed(const struct obs_options *options, const struct obs_listener *listener)
 {
-	if (options->insecure || !reachable(fd))
+	if (options->insecure || !listener->reachable)
 		return NULL;
-	if (!secure)
+	if (!listener->secure)
 		return "other machines can reach it and it has no TLS. Use tls:// with --tls-cert "
 		       "and --tls-key ('outboard cert' makes them), or an "
 		       "address of this machine only (tcp://127.0.0.1, unix:), or say --insecure";
@@ -100,7 +100,8 @@ static enum ob_err listener_open(const struct obs_options *options, const char *
 		err = own_open(&url, listener, ret_cause);
 	if (err)
 		return err;
-	wrong = exposed(options, listener->fd, listener->secure);
+	listener->reachable = reachable(listener->fd);
+	wrong = exposed(options, listener);
 	if (wrong) {
 		close(listener->fd);
 		return ob_cause_set(ret_cause, OB_ERR_ARGUMENT, "%s", wrong);

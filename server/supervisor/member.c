@@ -88,16 +88,15 @@ static void cordon_set(struct obs_super *super, bool on)
 {
 	struct obs_membership *m = &super->membership;
 
-	if (on == m->cordoned && (on || !m->drain_ns))
+	if (on == m->cordoned && !m->drain_ns && (on || !m->drained))
 		return;
-	ob_info("pool: %s",
+	ob_info("pool: %s%s",
 		on ? "cordoned: no new reservations are taken"
-		   : "uncordoned: new reservations are taken");
+		   : "uncordoned: new reservations are taken",
+		m->drain_ns ? ", and running ones are not ended" : "");
 	m->cordoned = on;
-	if (!on) {
-		m->drain_ns = 0;
-		m->drained = false;
-	}
+	m->drain_ns = 0;
+	m->drained = m->drained && on;
 	m->reservations.changed = true;
 }
 
@@ -194,7 +193,7 @@ static void registered(struct obs_member *member, const struct obp_pool_register
 			ahead < 0 ? "behind" : "ahead of");
 	memcpy(member->balancer, from->balancer, sizeof member->balancer);
 	/* A drain is ended by an order only: this balancer may not have heard of it. */
-	if (from->cordoned || !super->membership.drain_ns)
+	if (!super->membership.drain_ns)
 		cordon_set(super, from->cordoned != 0);
 	beat_send(super);
 }
@@ -345,7 +344,29 @@ static bool everywhere(const char *url)
 	return strstr(url, "://0.0.0.0:") || strstr(url, "://[::]:");
 }
 
-/* What the pool gives to clients: --advertise, else the addresses listened on, tls:// first. */
+static bool is_path(const char *url)
+{
+	return strncmp(url, "unix:", 5) == 0 || strncmp(url, "shm:", 4) == 0;
+}
+
+static enum ob_err nothing_to_advertise(const struct obs_super *super, struct ob_cause *ret_cause)
+{
+	for (size_t i = 0; i < super->n_listeners; i++)
+		if (!is_path(super->listeners[i].url))
+			return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
+				"--pool: clients on other machines cannot be sent to %.100s, which "
+				"only this machine reaches, and the balancer is on another one; "
+				"give an address that others reach with --listen or --advertise",
+				super->listeners[i].url);
+	return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
+		"--pool: the server listens on no tcp:// or tls:// address; add one with --listen, "
+		"or name one with --advertise");
+}
+
+/*
+ * What the pool gives to clients: --advertise, else the addresses listened on, tls:// first. A
+ * loopback address only if the balancers have such addresses too: it names another machine there.
+ */
 static enum ob_err advertised_find(struct obs_super *super, struct ob_cause *ret_cause)
 {
 	char *to = super->membership.advertised;
@@ -362,8 +383,8 @@ static enum ob_err advertised_find(struct obs_super *super, struct ob_cause *ret
 		for (size_t i = 0; i < super->n_listeners; i++) {
 			const struct obs_listener *l = &super->listeners[i];
 
-			if (l->secure != secure || strncmp(l->url, "unix:", 5) == 0 ||
-				strncmp(l->url, "shm:", 4) == 0 || count == OBP_POOL_URLS_MAX)
+			if (l->secure != secure || is_path(l->url) || count == OBP_POOL_URLS_MAX ||
+				(!l->reachable && !super->membership.balancers_here))
 				continue;
 			if (everywhere(l->url))
 				return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
@@ -375,10 +396,7 @@ static enum ob_err advertised_find(struct obs_super *super, struct ob_cause *ret
 			n += (size_t)snprintf(to + n, size - n, "%s%s", n ? " " : "", l->url);
 			count++;
 		}
-	return count ? OB_ERR_NONE
-		     : ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
-			       "--pool: the server listens on no tcp:// or tls:// address; add one "
-			       "with --listen, or name one with --advertise");
+	return count ? OB_ERR_NONE : nothing_to_advertise(super, ret_cause);
 }
 
 static enum ob_err members_list(struct obs_super *super, struct ob_cause *ret_cause)
@@ -386,6 +404,7 @@ static enum ob_err members_list(struct obs_super *super, struct ob_cause *ret_ca
 	struct obs_membership *m = &super->membership;
 	char *rest = NULL;
 
+	m->balancers_here = true;
 	m->urls = strdup(super->options->pool);
 	for (char *url = m->urls ? strtok_r(m->urls, ",", &rest) : NULL; url;
 		url = strtok_r(NULL, ",", &rest)) {
@@ -398,6 +417,7 @@ static enum ob_err members_list(struct obs_super *super, struct ob_cause *ret_ca
 		if (m->n_members == OBS_BALANCERS_MAX)
 			return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
 				"--pool takes at most %u addresses", OBS_BALANCERS_MAX);
+		m->balancers_here = m->balancers_here && obt_url_loopback(&parsed);
 		m->members[m->n_members++] =
 			(struct obs_member){ .super = super, .url = url, .fd = -1 };
 	}
@@ -414,9 +434,9 @@ enum ob_err obs_member_start(struct obs_super *super, struct ob_cause *ret_cause
 		return OB_ERR_NONE;
 	if (!obs_lease_open(super))
 		return ob_cause_set_system(ret_cause, OB_ERR_NO_MEMORY, errno, "--pool");
-	err = advertised_find(super, ret_cause);
+	err = members_list(super, ret_cause);
 	if (!err)
-		err = members_list(super, ret_cause);
+		err = advertised_find(super, ret_cause);
 	if (err)
 		return err;
 	uv_timer_init(&super->loop, &m->timer);

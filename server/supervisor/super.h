@@ -50,7 +50,8 @@ struct obs_super;
 struct obs_listener {
 	int fd;
 	bool open;
-	bool secure; /* tls:// */
+	bool secure;    /* tls:// */
+	bool reachable; /* by other machines */
 	char url[OBS_URL_MAX];
 	char unix_path[OBS_URL_MAX]; /* "" for tcp; the file is removed at the end */
 	uint64_t unix_inode;
@@ -155,9 +156,10 @@ struct obs_membership {
 	uv_timer_t timer;
 	uv_timer_cb tick; /* NULL: no pool */
 	bool stopping;
-	uint64_t beat_ns;   /* of the last heartbeat */
-	bool told_draining; /* in it */
-	char *urls;         /* of all members, cut at the commas */
+	uint64_t beat_ns;    /* of the last heartbeat */
+	bool told_draining;  /* in it */
+	char *urls;          /* of all members, cut at the commas */
+	bool balancers_here; /* all have loopback addresses or Unix sockets: so may this server */
 	char advertised[OBP_POOL_URLS_MAX * OBP_POOL_URL_MAX];
 	uint32_t n_members;
 	struct obs_member members[OBS_BALANCERS_MAX];

@@ -34,7 +34,13 @@ static void slices_cut(struct obs_memory *memory)
 	for (uint32_t i = 0; i < memory->n_devices; i++) {
 		memory->slices[i].base = memory->range.base + i * each;
 		memory->slices[i].size = each;
+		memory->slices[i].unit = OBP_MEMORY_UNIT_MAX;
 	}
+}
+
+void obs_memory_set_total(struct obs_memory *memory, uint32_t device, uint64_t total)
+{
+	memory->slices[device].unit = obp_memory_unit(total);
 }
 
 bool obs_memory_choose(
@@ -218,6 +224,16 @@ static void chunks_drop(struct obs_memory *memory, struct obs_slice *slice, uint
 	}
 }
 
+/* The end of the unit in which addr lies; within the grant units are counted from the base. */
+static uint64_t unit_end(const struct obs_slice *slice, uint64_t addr)
+{
+	uint64_t origin = slice->base;
+
+	if (addr - slice->base >= slice->granted)
+		origin += slice->granted;
+	return addr + slice->unit - (addr - origin) % slice->unit;
+}
+
 /* Maps the holes of [addr, end), page-aligned. */
 static CUresult holes_map(struct obs_memory *memory, uint32_t device, uint64_t addr, uint64_t end)
 {
@@ -233,7 +249,7 @@ static CUresult holes_map(struct obs_memory *memory, uint32_t device, uint64_t a
 			at++;
 			continue;
 		}
-		size = ob_min(ob_min(stop, end) - addr, OBS_CHUNK_BYTES);
+		size = ob_min(ob_min(stop, end), unit_end(slice, addr)) - addr;
 		result = chunk_map(memory, device, at, addr, size);
 		if (result != CUDA_SUCCESS)
 			return result;
@@ -272,8 +288,10 @@ uint64_t obs_memory_grant(struct obs_memory *memory, uint32_t device, uint64_t b
 	bytes = ob_min(bytes, memory->slices[device].size);
 	while (bytes >= OBS_MEMORY_ALIGN) {
 		if (obs_memory_grow(memory, device, memory->slices[device].base, bytes) ==
-			CUDA_SUCCESS)
+			CUDA_SUCCESS) {
+			memory->slices[device].granted = bytes;
 			return bytes;
+		}
 		bytes = bytes / 2 & ~(OBS_MEMORY_ALIGN - 1);
 	}
 	return 0;

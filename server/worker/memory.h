@@ -8,7 +8,8 @@
  *
  * Client and server reserve the same range during the handshake, so that a pointer has one value on
  * both. Only addresses that are backed by memory here can be used. Memory is mapped in chunks of at
- * most OBS_CHUNK_BYTES because a driver unmaps only what it mapped as a whole. Owned by the
+ * most one unit (obp_memory_unit), which end at multiples of it behind the grant, because a driver
+ * unmaps only what it mapped as a whole and the client gives whole units back. Owned by the
  * session. Growing, trimming, adding and removing take the lock; checking an address inside the
  * range takes none.
  *
@@ -28,7 +29,6 @@
 
 struct obs_driver;
 
-#define OBS_CHUNK_BYTES   (64ull << 20)
 /* granted to a session at its start, or an eighth of what is free if that is less */
 #define OBS_GRANT_BYTES   (256ull << 20)
 /* what client and server agree on; a multiple of the granularity of every driver known */
@@ -59,6 +59,7 @@ struct obs_chunk {
 
 struct obs_slice {
 	uint64_t base, size;
+	uint64_t unit, granted;   /* bytes; granted: from base */
 	struct obs_chunk *chunks; /* sorted by base */
 	uint64_t readers;         /* other devices with access, a bit each */
 	uint32_t n_chunks, capacity;
@@ -97,6 +98,8 @@ void obs_memory_init(
  */
 bool obs_memory_choose(
 	struct obs_memory *memory, const struct obp_range *ranges, uint32_t n, bool *ret_ok);
+/* Sets the unit of a device that the client sees with so many bytes. Before memory is mapped. */
+void obs_memory_set_total(struct obs_memory *memory, uint32_t device, uint64_t total);
 /* The client could not reserve the range: releases it, and the session goes on without one. */
 void obs_memory_abandon(struct obs_memory *memory);
 /*

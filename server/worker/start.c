@@ -360,9 +360,11 @@ static void addresses_settle(struct obs_session *session, const struct obp_hello
 		return;
 	}
 	welcome->range = memory->range;
-	for (uint32_t i = 0; i < welcome->n_devices; i++)
+	for (uint32_t i = 0; i < welcome->n_devices; i++) {
 		welcome->devices[i].range =
 			(struct obp_range){ memory->slices[i].base, memory->slices[i].size };
+		obs_memory_set_total(memory, i, welcome->devices[i].total_mem);
+	}
 	if (ob_opt_on(OB_OPT_GRANT) && grant_wanted(welcome, hello))
 		first->grant =
 			obs_memory_grant(memory, 0, ob_min(OBS_GRANT_BYTES, first->free_mem / 8));

@@ -22,7 +22,7 @@ UUID = [f'GPU-303{i}2d6f-7574-626f-6172-642d736f6674' for i in range(DEVICES)]
 
 def run(where, what, *arguments, **env):
     """Returns the program's output and its stderr."""
-    done = subprocess.run([outboard, 'run', *where, '--', program, what, *arguments], env=dict(CLEAN, OUTBOARD_SOFT_DEVICES=str(DEVICES), OUTBOARD_TIMEOUT='60', **env),
+    done = subprocess.run([outboard, 'run', *where, '--', program, what, *arguments], env=dict(CLEAN, OUTBOARD_SOFT_DEVICES=str(DEVICES), OUTBOARD_SOFT_UUID=UUID[0], OUTBOARD_TIMEOUT='60', **env),
                           capture_output=True, text=True, timeout=180, check=False)
     return done.stdout if done.returncode == 0 else f'exit code {done.returncode}\n{done.stdout}{done.stderr}', done.stderr
 
@@ -90,7 +90,7 @@ def server_side(remote, folder):
     check('questions to the right devices', re.findall(r'cuDeviceGetHostAtomicCapabilities\(.*device=(\d)', text) == ['3', '1'], text)
     for name in [name for name in ENV if name.startswith('CUDA_')]:  # servers get ENV
         del ENV[name]
-    limited = Server(server_path, '--driver', 'soft', listen=f'unix:{folder}/limited', env={'OUTBOARD_SOFT_DEVICES': str(DEVICES), 'CUDA_VISIBLE_DEVICES': '2,1,0'})
+    limited = Server(server_path, '--driver', 'soft', listen=f'unix:{folder}/limited', env={'OUTBOARD_SOFT_DEVICES': str(DEVICES), 'OUTBOARD_SOFT_UUID': UUID[0], 'CUDA_VISIBLE_DEVICES': '2,1,0'})
     try:
         out, _ = run(['--server', limited.url], 'devices')
         check("the server's list limits what there is", seen(out) == [2, 1, 0], out)
@@ -179,7 +179,7 @@ def traces(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(server_path, '--driver', 'soft', listen=f'unix:{folder}/socket', env={'OUTBOARD_SOFT_DEVICES': str(DEVICES)})
+        server = Server(server_path, '--driver', 'soft', listen=f'unix:{folder}/socket', env={'OUTBOARD_SOFT_DEVICES': str(DEVICES), 'OUTBOARD_SOFT_UUID': UUID[0]})
         remote = ['--server', server.url]
         try:
             visible(remote)

@@ -24,6 +24,7 @@ from outboard_test import ENV, Server, check, finish, run
 
 OUTBOARD, SERVER, PROGRAM, SENSORS, API = sys.argv[1:6]
 ENV['OUTBOARD_SOFT_MEMORY'] = '4G'  # whatever this machine has
+ENV['OUTBOARD_SOFT_UUID'] = 'GPU-30302d6f-7574-626f-6172-642d736f6674'  # as nvml_sensors.c says
 ENV = {**ENV, 'OUTBOARD_TIMEOUT': '5'}
 OK, UNINITIALIZED, NOT_SUPPORTED, DRIVER_NOT_LOADED, TIMEOUT, LOST, MISMATCH = 0, 1, 3, 9, 10, 15, 18
 
@@ -105,6 +106,8 @@ def prints():
         check('the use of a dry run', smi(server.url, '--query-gpu=name,utilization.gpu', '--format=csv,noheader').stdout.endswith('), 0 %\n'))
     with Server(SERVER, '--driver', 'soft') as server:
         smi(server.url)
+        done = smi(server.url, env={'OUTBOARD_POLICY': 'least_load'})
+        check('an unknown policy is named, as by the client library', done.returncode == 0 and "unknown policy 'least_load'; using least-load" in done.stderr, done.stderr)
         table = smi(server.url).stdout.rstrip('\n').split('\n')
         check('all lines of the table are equally wide', {len(line) for line in table[1:] if line} == {91}, '\n'.join(table))
         check('with many digits, too', {len(line) for line in smi(server.url, env={'OUTBOARD_VRAM': '1MiB'}).stdout.split('\n')[1:] if line} == {91})

@@ -16,8 +16,8 @@ import tempfile
 sys.path.append(sys.path[0] + '/../lib')
 import waiting
 from frames import Frame, pack
-from outboard_test import ENV, check, finish
-from pool_peers import (CAPACITY, CORDON, CREDITED, DENIED, DONE, DRAIN, GIB, GRANT, INVALID, KILL, LATER, QUEUED, REFUSED, VOID, Balancer, Client, Link, Member, asked,
+from outboard_test import ENV, Server, check, finish
+from pool_peers import (CAPACITY, CLAIMED, CORDON, CREDITED, DENIED, DONE, DRAIN, ENDED, GIB, GRANT, INVALID, KILL, LATER, QUEUED, REFUSED, VOID, VOIDED, Balancer, Client, Link, Member, asked,
                         connect, looked, nothing_reserved, ordered, preface, raw_refusal, receive_all, reserved, ticket_of)
 
 BALANCER, OUTBOARD = sys.argv[1:3]
@@ -145,10 +145,56 @@ def silent():
         check('later events alone', all(e['number'] > last for e in looked(b.url, 'events', since=last)['events']))
 
 
+def told(member, *orders):
+    """Waits until these were its last orders of the kinds that operators give: kind and number, of a
+    drain whether its seconds are within the range."""
+    def last():
+        got = [(o['kind'], o['number']) for o in list(member.orders) if o['kind'] in (CORDON, DRAIN)][-len(orders):]
+        return len(got) == len(orders) and all(kind == wanted[0] and (number == wanted[1] if kind == CORDON else wanted[1] * 1000 < number <= wanted[2] * 1000)
+                                               for (kind, number), wanted in zip(got, orders))
+    return waiting.until(last, waiting.AT_ONCE)
+
+
+def server_state(url):
+    return looked(url, 'servers')['servers'][0]['state']
+
+
+def drains():
+    """Orders reach a server that was away, one that was restarted, and one that drains already."""
+    with tempfile.TemporaryDirectory() as name:
+        options = {'registry': f'static:{name}/registry', 'listen': f'unix:{name}/socket'}
+        b = Balancer(BALANCER, 'one', **options)
+        m = Member('gpu1', b.url)
+        m.ready(b.url)
+        check('a server is told once that nothing is wanted of it', told(m, (CORDON, 0)) and [o['kind'] for o in m.orders] == [CORDON], m.orders)
+        check('a drain', ordered(b.url, 'drain', 'gpu1', '600')['code'] == 0 and told(m, (CORDON, 1), (DRAIN, 500, 600)), m.orders)
+        check('a second one changes the time', ordered(b.url, 'drain', 'gpu1', '3600')['code'] == 0 and told(m, (DRAIN, 3500, 3600)), m.orders)
+        check('to a shorter one, too', ordered(b.url, 'drain', 'gpu1', '100')['code'] == 0 and told(m, (DRAIN, 0, 100)), m.orders)
+        m.cut()
+        check('a server that connects again is told again', told(m, (CORDON, 1), (DRAIN, 0, 100)) and m.registered[b.url]['cordoned'] == 1, m.orders)
+        check('a cordon calls the drain off', ordered(b.url, 'cordon', 'gpu1')['code'] == 0 and told(m, (DRAIN, 0, 100), (CORDON, 1)), m.orders)
+        ordered(b.url, 'drain', 'gpu1', '600')
+        told(m, (DRAIN, 500, 600))
+        away = m.incarnation
+        m.close()
+        waiting.until(lambda: looked(b.url, 'info')['info']['servers_here'] == 0, waiting.AT_ONCE)
+        check('an order to a server that is away', ordered(b.url, 'uncordon', 'gpu1')['code'] == 0)
+        with Member('gpu1', b.url, incarnation=away) as m:
+            check('it hears of it when it connects: a drain that it knows of is over', told(m, (CORDON, 0)), m.orders)
+            check('and gets reservations', m.ready(b.url), looked(b.url, 'servers'))
+        waiting.until(lambda: looked(b.url, 'info')['info']['servers_here'] == 0, waiting.AT_ONCE)
+        check('a drain of a server that is away', ordered(b.url, 'drain', 'gpu1', '600')['code'] == 0)
+        b.kill()
+        with Balancer(BALANCER, 'one', **options) as b, Member('gpu1', b.url) as m:
+            check('both were restarted', told(m, (CORDON, 1), (DRAIN, 500, 600)) and waiting.until(lambda: server_state(b.url) == 'draining', waiting.AT_ONCE), m.orders)
+            check('an uncordon ends it', ordered(b.url, 'uncordon', 'gpu1')['code'] == 0 and told(m, (CORDON, 0)) and m.ready(b.url), m.orders)
+            check('a grace of more than a day', ordered(b.url, 'drain', 'gpu1', '86401')['code'] == INVALID and ordered(b.url, 'drain', 'gpu1', 'soon')['code'] == INVALID)
+
+
 def operators():
     with Balancer(BALANCER, 'one') as b, Member('gpu1', b.url) as m:
         m.ready(b.url)
-        check('cordon', ordered(b.url, 'cordon', 'gpu1')['code'] == 0 and waiting.until(lambda: m.got(CORDON), waiting.AT_ONCE) and refused(asked(b.url), LATER, ''))
+        check('cordon', ordered(b.url, 'cordon', 'gpu1')['code'] == 0 and told(m, (CORDON, 1)) and refused(asked(b.url), LATER, ''))
         m.cut()
         check('a server is told when it connects again', waiting.until(lambda: m.registered[b.url]['cordoned'] == 1, waiting.AT_ONCE))
         check('uncordon', ordered(b.url, 'uncordon', 'gpu1')['code'] == 0 and m.ready(b.url) and asked(b.url)['type'] == GRANT)
@@ -156,6 +202,14 @@ def operators():
         m.claim(got['id'])
         waiting.until(lambda: any(p['state'] == 'running' for r in looked(b.url, 'sessions')['reservations'] for p in r['parts']), waiting.AT_ONCE)
         check('kill', ordered(b.url, 'kill', got['id'].hex())['code'] == 0 and waiting.until(lambda: m.got(KILL, got['id']), waiting.AT_ONCE))
+        unused = asked(b.url, memory=2 * GIB)['id']
+        check('kill before any program has used the ticket', ordered(b.url, 'kill', unused.hex())['code'] == 0 and waiting.until(lambda: m.got(VOID, unused), waiting.AT_ONCE) and
+              waiting.until(lambda: all(r['id'] != unused.hex() for r in looked(b.url, 'sessions')['reservations']), waiting.AT_ONCE), looked(b.url, 'sessions'))
+        late = asked(b.url)['id']
+        m.void_answer = CLAIMED  # the program comes between the two orders
+        check('kill while a program uses it for the first time', ordered(b.url, 'kill', late.hex())['code'] == 0 and
+              waiting.until(lambda: [o['kind'] for o in list(m.orders) if o['id'] == late] == [KILL, VOID, KILL], waiting.AT_ONCE) and m.held[late]['state'] == ENDED, m.orders)
+        m.void_answer = VOIDED
         check('nothing to kill', ordered(b.url, 'kill', '00' * 16)['code'] == INVALID and ordered(b.url, 'kill', '77')['code'] == INVALID)
         check('drain', ordered(b.url, 'drain', 'gpu1', '7')['code'] == 0 and waiting.until(lambda: [5000 < o['number'] <= 7000 for o in m.orders if o['kind'] == DRAIN] == [True], waiting.AT_ONCE), m.orders)
         check('no such server', ordered(b.url, 'cordon', 'gpu9')['code'] == INVALID)
@@ -177,8 +231,8 @@ def operators():
               looked(b.url, 'fleet')['servers'] == [])
 
 
-def token(folder, name, scope):
-    done = subprocess.run([OUTBOARD, 'token', 'create', '--file', folder / 'tokens', '--name', name, '--scope', scope], capture_output=True, text=True, timeout=60, env=ENV)
+def token(folder, name, scope, *limits):
+    done = subprocess.run([OUTBOARD, 'token', 'create', '--file', folder / 'tokens', '--name', name, '--scope', scope, *limits], capture_output=True, text=True, timeout=60, env=ENV)
     return done.stdout.split()[-1] if done.returncode == 0 else done.stderr
 
 
@@ -210,6 +264,64 @@ def tokens():
             for _ in range(6):
                 last = looked(b.url, 'info', 'obt_00000000_' + '0' * 64)
             check('guessing is slowed down', refused(last, DENIED, 'try again in') or refused(looked(b.url, 'info', look), DENIED, 'try again in'), last)
+
+
+def token_limits():
+    """What a token allows holds for requests of every form, also for one that waits."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        serve, admin = token(folder, 'rack', 'serve'), token(folder, 'root', 'admin')
+        small = token(folder, 'small', 'use', '--max-memory', '512MiB', '--share', '0.25', '--max-priority', 'low')
+        with Balancer(BALANCER, 'one', '--tokens', folder / 'tokens') as b, Member('gpu1', b.url, token=serve) as m:
+            m.ready(b.url, admin)
+
+            def made(answer):
+                ticket = answer and answer['type'] == GRANT and ticket_of(answer['parts'][0])
+                return ticket and (ticket['memory'], ticket['share'], ticket['priority'])
+
+            check('within its limits', made(asked(b.url, small, memory=1 << 28, share=100000)) == (1 << 28, 100000, 1))
+            got = asked(b.url, small)
+            check('a request without wishes gets no more', made(got) == (1 << 29, 250000, 1), got)
+            check('more memory is refused', refused(asked(b.url, small, memory=(1 << 29) + 1), DENIED, 'less memory'))
+            for fields in {'exclusive': 1}, {'policy': 8}, {'exclusive': 1, 'memory': 1 << 20}, {'exclusive': 1, 'wait': 60}:
+                check(f'a whole device is refused, {fields}', refused(asked(b.url, small, **fields), DENIED, 'an exclusive request'))
+            check('a priority is refused', all(refused(asked(b.url, small, priority=p, wait=wait), DENIED, 'priority') for p in (2, 3) for wait in (0, 60)))
+            check('a share is lowered', made(asked(b.url, small, share=500000)) == (1 << 29, 250000, 1))
+            same = asked(b.url, small, reservation=got['id'], memory=1 << 33)
+            check('asking again for the same reservation is no way around', refused(same, DENIED, 'less memory'), same)
+            with Client(b.url, admin) as holder, Client(b.url, small) as c:
+                whole = holder.grant(memory=14 * GIB + (3 << 28))['id']
+                c.ask(wait=100)
+                check('with the device in use it waits', c.receive()['type'] == QUEUED)
+                holder.send(type=68, id=whole)
+                check('and gets no more afterwards', made(c.answer()) == (1 << 29, 250000, 1))
+
+
+def state_folder():
+    """Without --registry the reservations are in a file, which is found again after a restart."""
+    with tempfile.TemporaryDirectory() as name:
+        places = {'STATE_DIRECTORY': ({'STATE_DIRECTORY': f'{name}/unit:{name}/other', 'XDG_STATE_HOME': f'{name}/xdg', 'HOME': name}, 'unit/registry'),
+                  'XDG_STATE_HOME': ({'XDG_STATE_HOME': f'{name}/xdg/state', 'HOME': name}, 'xdg/state/outboard-balancer/registry'),
+                  'HOME': ({'XDG_STATE_HOME': 'relative', 'HOME': name}, '.local/state/outboard-balancer/registry')}
+        pathlib.Path(name, 'unit').mkdir()
+        for what, (env, file) in places.items():
+            options = {'listen': f'unix:{name}/socket', 'env': {'STATE_DIRECTORY': '', 'XDG_STATE_HOME': '', **env}}
+            with Server(BALANCER, '--name', 'one', **options) as b, Member('gpu1', b.url) as m:
+                check(f'by {what} the registry is {file}', b.line(f'registry static:{name}/{file}') and m.ready(b.url), b.lines)
+                asked(b.url, memory=4 * GIB)
+            with Server(BALANCER, '--name', 'one', **options) as b:
+                check('and keeps reservations', waiting.until(lambda: reserved(b.url, 'gpu1') == [4 * GIB], waiting.AT_ONCE))
+        nowhere = {'STATE_DIRECTORY': '', 'XDG_STATE_HOME': '', 'HOME': ''}
+        for env, words in (nowhere, '--registry static:FILE, etcd:URLS or memory'), ({**nowhere, 'XDG_STATE_HOME': f'{name}/xdg/state/outboard-balancer/registry'}, 'name another place with --registry'):
+            done = subprocess.run([BALANCER, '--listen', f'unix:{name}/socket'], capture_output=True, text=True, timeout=60, env={**ENV, **env})
+            check('no place for it', done.returncode == 1 and words in done.stderr, done.stderr)
+
+
+def unreadable():
+    """A file of quotas that cannot be read has no tenants, and so no limits: it is an error."""
+    with tempfile.TemporaryDirectory() as name:
+        done = subprocess.run([BALANCER, '--listen', f'unix:{name}/socket', '--tenants', name, '--registry', 'memory'], capture_output=True, text=True, timeout=60, env=ENV)
+        check('a file of quotas that cannot be read', done.returncode == 1 and 'Is a directory' in done.stderr, done.stderr)
 
 
 def peers():
@@ -316,6 +428,6 @@ def tls():
             m.close()
 
 
-for test in life, incarnations, several, silent, operators, tokens, peers, crowds, restarts, tls:
+for test in life, incarnations, several, silent, operators, drains, tokens, token_limits, state_folder, unreadable, peers, crowds, restarts, tls:
     test()
 finish()

@@ -12,10 +12,9 @@ import time
 
 sys.path.append(sys.path[0] + '/../lib')
 import waiting
-from outboard_test import check, finish, needs, Server
+from outboard_test import check, finish, Server
 from pooling import CLAIMED, ENDED, CREDITED, VOID, VOIDED, Balancer, Key, Program, reservation_of
 
-needs('grant')  # without it a second process of a reservation is told too little free memory
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 NAME, MIB = 'rack-1', 1 << 20
 

@@ -17,12 +17,13 @@ import urllib.request
 
 sys.path.append(sys.path[0] + '/../lib')
 import waiting
-from outboard_test import Server, arguments, check, children, finish
+from outboard_test import ENV, Server, arguments, check, children, finish
 from pooling import CLAIMED, CORDON, CREDITED, DRAIN, ENDED, KILL, KILL_SESSION, VOID, Balancer, Key, Program, reservation_of
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 SENSORS = sys.argv[4] if len(sys.argv) > 4 else None
 NAME = 'rack-1'
+ENV['OUTBOARD_SOFT_UUID'] = 'GPU-30302d6f-7574-626f-6172-642d736f6674'  # as nvml_sensors.c says
 
 
 def serve(urls, *options, **more):
@@ -86,6 +87,10 @@ def cordon(balancer, server):
         balancer.order(NAME, CORDON, number=0)
         check('uncordoning cancels it', balancer.last(NAME)['number'] and waiting.until(lambda: balancer.last(NAME)['load']['draining'] == 0))
         check('the session lives', a.do('kernel 0') == 'ok')
+        balancer.order(NAME, DRAIN, number=600000)
+        check('cordoning calls it off, too', balancer.order(NAME, CORDON, number=1) == 1 and balancer.beat(NAME, lambda beat: beat['load']['draining'] == 0))
+        check('but the server stays closed', refused(server, balancer.ticket(NAME, device), 'cordoned') is True)
+        balancer.order(NAME, DRAIN, number=600000)
         balancer.order(NAME, DRAIN, number=100)
         check('at the end of a drain it is ended', waiting.until(lambda: a.do('kernel 0') != 'ok') and 'drained by its operator' in a.end())
     balancer.order(NAME, CORDON, number=0)
@@ -182,13 +187,22 @@ def registration():
             check('reservations are counted by state', 'outboard_reservations{state="claimed"} 0' in text, text)
     balancer.close()
     for options, words in ((['--pool', 'http://x'], 'tcp://'), (['--pool', ','], 'names no balancer'), (['--labels', 'a=b'], 'belong to --pool'),
-                           (['--pool', 'tcp://a', '--pool-token-file', '/nonexistent'], 'pool-token-file')):
+                           (['--pool', 'tcp://127.0.0.1:1', '--pool-token-file', '/nonexistent'], 'pool-token-file')):
         wrong = Server(SERVER, '--driver', 'null', *options, must_start=False)
         if wrong.url:
             check(f'{options} is reported', wrong.line(words), wrong.lines)
             wrong.stop()
         else:
             check(f'{options} is reported', wrong.said(words), wrong.lines)
+    elsewhere = ['--pool', f'{balancer.url},tcp://balancer.example:1', '--pool-name', NAME]
+    for more in [], ['--listen', 'unix:' + tempfile.gettempdir() + '/pooled_orders.sock']:
+        wrong = Server(SERVER, '--driver', 'soft', *elsewhere, *more, must_start=False)
+        check('a loopback address is not given to a balancer of another machine', wrong.url is None and
+              wrong.said('only this machine reaches, and the balancer is on another one; give an address that others reach with --listen or --advertise'), wrong.lines)
+    balancer = Balancer()
+    with Server(SERVER, '--driver', 'soft', '--pool', f'{balancer.url},tcp://balancer.example:1', '--pool-name', NAME, '--advertise', 'tcp://gpu-7:14800'):
+        check('unless it is another one that is advertised', balancer.beat(NAME) and balancer.members[NAME]['urls'] == 'tcp://gpu-7:14800')
+    balancer.close()
 
 
 def over_tls():
@@ -211,6 +225,13 @@ def over_tls():
             with program(server, env=trust) as p:
                 check('also from a client that trusts the server', p.do('kernel 0') != 'ok' and 'belongs to a pool' in p.end())
         del balancer.beats[NAME]
+        # Its processes give up root, if the test has it, and the file is root's alone.
+        os.chmod(files[0], 0o600)
+        os.chmod(folder, 0o700)
+        with serve(balancer.url, env={'OUTBOARD_TLS_CA': files[0]}) as server:
+            check('the authorities are read before root is given up', balancer.beat(NAME), server.lines)
+        with serve(balancer.url, env={'OUTBOARD_TLS_CA': '/nonexistent'}) as server:
+            check('a file that cannot be read is named', server.line('pool: OUTBOARD_TLS_CA: /nonexistent: No such file'), server.lines)
         with serve(balancer.url, env={'OUTBOARD_TLS_PIN': '0' * 64}) as server:
             check('another balancer is not trusted', server.line('not registered at balancer tls://.*certificate'), server.lines)
         balancer.close()

@@ -8,6 +8,7 @@ programs that are run by `outboard run`, everything over TLS with tokens.
 import contextlib
 import json
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -25,7 +26,6 @@ class Rack:
     def __init__(self, folder):
         self.folder = folder
         self.env = {**ENV, 'XDG_CONFIG_HOME': f'{folder}/config', 'XDG_RUNTIME_DIR': folder}
-        pathlib.Path(folder).chmod(0o755)  # the servers' processes have users of their own
         self.tool('cert', '--cert', f'{folder}/cert.pem', '--key', f'{folder}/key.pem')
         for name, scope in ('rack', 'serve'), ('operator', 'admin'):
             pathlib.Path(folder, scope).write_text(self.tool('token', 'create', '--file', f'{folder}/tokens', '--name', name, '--scope', scope).stdout)
@@ -85,6 +85,10 @@ def users(rack):
     check('then a program runs', code == 0 and out == '1 devices\nright\n', (code, out, err))
     code, out, err = rack.run('--vram', '64MiB', '--gpus', '2')
     check('on the devices of two servers', code == 0 and out == '2 devices\nright\n', (code, out, err))
+    found = sorted(gpu['uuid'] for gpu in rack.look('gpu', 'list')['gpus'])
+    check('which have different UUIDs', len(set(found)) == 2, found)
+    done = rack.tool('run', '--vram', '64MiB', '--gpus', '2', '--hold', '1', '--', OUTBOARD, 'smi', '-L')
+    check('that the program sees', sorted(re.findall(r'UUID: ([\w-]+)', done.stdout)) == found, (done.stdout + done.stderr, found))
     check('nothing stays reserved', rack.nothing_reserved(), rack.reserved())
     done = rack.tool('run', '--exclusive', '--hold', '3600', '--', f'{rack.folder}/nothing')
     check('a program that does not exist', done.returncode == 127, done.stderr)
@@ -103,8 +107,27 @@ def users(rack):
     check('a user is no operator', done.returncode == 77, (done.returncode, done.stderr))
 
 
+def drains(rack):
+    """An operator's orders to a server that runs a program, and to one that is away."""
+    name, server = next(iter(rack.servers.items()))
+    state = lambda: next((s['state'] for s in rack.look('server', 'list').get('servers', []) if s['name'] == name), None)
+    program = rack.start('--where', f'server={name}', '--vram', '64MiB', seconds=600)
+    rack.running(program)
+    check('a drain with time', rack.admin('server', 'drain', '--yes', name, '--grace', '600').returncode == 0 and waiting.until(lambda: state() == 'draining'), state())
+    check('leaves the program running', program.poll() is None)
+    check('another drain shortens it', rack.admin('server', 'drain', '--yes', name, '--grace', '0').returncode == 0)
+    out, err = program.communicate(timeout=waiting.LONG)
+    check('and ends the program', program.returncode == 3 and 'drained by its operator' in err, (program.returncode, out, err))
+    server.stop()
+    waiting.until(lambda: state() == 'lost')
+    rack.serve(name)
+    check('a restarted server is still drained', waiting.until(lambda: state() == 'draining'), rack.look('server', 'list'))
+    check('and gets nothing', rack.run('--where', f'server={name}', '--vram', '64MiB')[0] == 75)
+    check('until it is uncordoned', rack.admin('server', 'uncordon', name).returncode == 0 and rack.ready() and rack.run('--where', f'server={name}', '--vram', '64MiB')[0] == 0)
+
+
 def losses(rack):
-    on_both = rack.start('--gpus', '2', '--vram', '64MiB', seconds=8)
+    on_both = rack.start('--gpus', '2', '--vram', '64MiB', '--wait-for', '60', seconds=8)
     rack.running(on_both)
     rack.balancer.process.kill()
     rack.balancer.process.wait()
@@ -136,6 +159,7 @@ def main():
         check('one string logs in', done.returncode == 0, done.stderr)
         check('two servers are ready', rack.ready(), rack.look('server', 'list'))
         users(rack)
+        drains(rack)
         losses(rack)
         for server in [*rack.servers.values(), rack.balancer]:
             stack.enter_context(server)

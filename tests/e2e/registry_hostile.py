@@ -153,9 +153,9 @@ def silent_watch():
         stand.fake.deaf = True
         began = registry.now()
         stand.fake.put(b'p/unheard', b'1')
-        check('a change that the watch does not tell', waiting.until(lambda: 'unheard' in stand.client.state))
+        # The keys are read again every few seconds; the limit is that of "at once", not of the client.
+        check('a change that the watch does not tell is found', waiting.until(lambda: 'unheard' in stand.client.state, waiting.AT_ONCE))
         print(f'     after {registry.now() - began:.1f} s')
-        check('is found in less than 15 s', registry.now() - began < 15)
         stand.fake.deaf = False
         stand.fake.created = False
         began = registry.now()

@@ -66,6 +66,16 @@ def lists(a, b):
     check('a comma names alternatives', len(devices(f'{Nobody().url},{a.url}+{b.url}')) == 4)
 
 
+def alike():
+    """Two servers of one machine may offer the same device."""
+    alike = {**TWO, 'OUTBOARD_SOFT_UUID': 'GPU-0012abff-0102-0304-0506-0708090a0b0c'}
+    with Server(SERVER, '--driver', 'soft', env=alike) as a, Server(SERVER, '--driver', 'soft', env=alike) as b:
+        check('the variable names the devices', [uuid for _, uuid, _ in devices(a.url)] == ['0012abff0102030405060708090a0b0c', '0013abff0102030405060708090a0b0c'], devices(a.url))
+        check('devices with the same UUID are listed with different ones', len({uuid for _, uuid, _ in devices(f'{a.url}+{b.url}')}) == 4)
+    wrong = Server(SERVER, '--driver', 'soft', env={'OUTBOARD_SOFT_UUID': 'GPU-12'}, must_start=False)
+    check('a wrong UUID', wrong.url is None and wrong.said('OUTBOARD_SOFT_UUID=GPU-12 is not a UUID such as GPU-'), wrong.lines)
+
+
 def refused(what, url, *reasons):
     out, done = several(url, 'list')
     check(f'{what} is refused', done.returncode, out)
@@ -196,6 +206,7 @@ def timeline(a, b):
 
 
 def main():
+    alike()
     with tempfile.TemporaryDirectory() as folder, server() as a, server() as b, server(f'unix:{folder}/u') as c, server(f'shm:{folder}/s') as d:
         lists(a, b)
         for mode in 'copies', 'order', 'threads', 'refused':

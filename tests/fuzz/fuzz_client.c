@@ -161,7 +161,8 @@ static void device_use(const struct obp_welcome *welcome, struct obp_range *rang
 		!ob_span_inside(
 			range->base - welcome->range.base, range->size, welcome->range.size))
 		abort();
-	if (!obc_heap_init(&heap, range->base, range->size, grant, &ops, range))
+	if (!obc_heap_init(
+		    &heap, range->base, range->size, grant, OBP_MEMORY_UNIT_MAX, &ops, range))
 		abort();
 	if (obc_heap_alloc(&heap, 4096, &addr, &block) == CUDA_SUCCESS) {
 		grow(range, addr, 4096);

@@ -30,6 +30,24 @@ TEST(other_texts_are_refused)
 		CHECK(!ob_uuid_parse(wrong[i], back));
 }
 
+TEST(a_name_has_a_uuid_on_a_machine)
+{
+	uint8_t one[16], same[16], other[16], none[16];
+	char text[OB_UUID_TEXT];
+
+	ob_uuid_of_machine("rack-1", one);
+	ob_uuid_of_machine("rack-1", same);
+	ob_uuid_of_machine("rack-2", other);
+	ob_uuid_of_machine("", none);
+	CHECK(memcmp(one, same, sizeof one) == 0);
+	for (unsigned half = 0; half < 16; half += 8) {
+		CHECK(memcmp(one + half, other + half, 8) != 0);
+		CHECK(memcmp(one + half, none + half, 8) != 0);
+	}
+	ob_uuid_print(one, text);
+	CHECK(text[18] == '8' && strchr("89ab", text[23]));
+}
+
 int main(int argc, char **argv)
 {
 	return test_main(argc, argv);

@@ -24,6 +24,22 @@ TEST(good_addresses)
 	CHECK_STR(url.path, "/run/x");
 }
 
+TEST(addresses_of_every_machine_itself)
+{
+	static const char *const here[] = { "unix:/x", "shm:/x", "tcp://localhost:1",
+		"tls://LOCALHOST", "tcp://127.0.0.1:1", "tcp://127.255.0.9", "tls://[::1]:2",
+		"tcp://[::ffff:127.0.0.1]:3" };
+	static const char *const elsewhere[] = { "tcp://localhost.example:1", "tcp://128.0.0.1:1",
+		"tcp://0.0.0.0:1", "tls://gpu-7", "tcp://[::2]:1", "tcp://[::ffff:10.0.0.1]:1",
+		"tcp://127.example:1" };
+	struct obt_url url;
+
+	for (size_t i = 0; i < sizeof here / sizeof here[0]; i++)
+		CHECK(!obt_url_parse(here[i], &url, NULL) && obt_url_loopback(&url));
+	for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++)
+		CHECK(!obt_url_parse(elsewhere[i], &url, NULL) && !obt_url_loopback(&url));
+}
+
 TEST(bad_addresses_say_what_a_right_one_is)
 {
 	static const char *const bad[] = { "", "host:1", "http://x", "tcp://", "tcp://:1",

@@ -244,6 +244,20 @@ TEST(trimming_gives_back_whole_chunks)
 	CHECK_INT(obs_memory_trim(&memory, BASE - 1, 2), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* A client gives back whole units, counted from the end of its grant, whatever it asked for. */
+TEST(trimming_gives_back_whole_units)
+{
+	memory_begin(64 * MIB, 1);
+	obs_memory_set_total(&memory, 0, 64 * MIB);
+	CHECK_INT(obs_memory_grant(&memory, 0, 6 * MIB), 6 * MIB);
+	CHECK_INT(obs_memory_grow(&memory, 0, BASE + 6 * MIB, 10 * MIB), 0);
+	CHECK_INT(obs_memory_grow(&memory, 0, BASE + 16 * MIB, 30 * MIB), 0);
+	CHECK_INT(obs_memory_trim(&memory, BASE + 14 * MIB, 16 * MIB), 0);
+	CHECK_INT(fake.free_bytes, 34 * MIB);
+	CHECK_INT(obs_memory_grow(&memory, 0, BASE + 14 * MIB, 16 * MIB), 0);
+	CHECK_INT(fake.free_bytes, 18 * MIB);
+}
+
 /* Random requests; the driver's checks above see any double mapping. */
 TEST(many_requests_keep_the_books)
 {

@@ -4,6 +4,7 @@
  * obc_heap against a model: a server with a fixed amount of memory that checks every grow and trim.
  */
 #include "client-shim/cuda/heap.h"
+#include "protocol/format.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #define BASE      0x200000000000ull
 #define MIB       (1ull << 20)
+#define UNIT      OBP_MEMORY_UNIT_MAX
 #define PAGES_MAX 4096u
 
 /* What a server would know: which pages of the range have memory behind them. */
@@ -63,7 +65,7 @@ static void start(struct obc_heap *heap, struct server *server, uint64_t range, 
 {
 	*server = (struct server){ .limit = limit, .backed = granted };
 	memset(server->page, 1, granted / OBC_HEAP_PAGE);
-	CHECK(obc_heap_init(heap, BASE, range, granted, &ops, server));
+	CHECK(obc_heap_init(heap, BASE, range, granted, UNIT, &ops, server));
 	CHECK(obc_heap_sane(heap));
 }
 
@@ -143,15 +145,43 @@ TEST(large_spans_go_back)
 	obc_heap_fini(&heap);
 }
 
+/* Several processes share a small reservation: what one of them keeps unused is missing for others. */
+TEST(a_small_device_has_a_small_unit)
+{
+	struct obc_block *block;
+	struct server server;
+	struct obc_heap heap;
+	uint64_t addr;
+
+	CHECK_INT(obp_memory_unit(0), 2 * MIB);
+	CHECK_INT(obp_memory_unit(16 * MIB), 2 * MIB);
+	CHECK_INT(obp_memory_unit(64 * MIB - 1), 4 * MIB);
+	CHECK_INT(obp_memory_unit(64 * MIB), 8 * MIB);
+	CHECK_INT(obp_memory_unit(512 * MIB - 1), 32 * MIB);
+	CHECK_INT(obp_memory_unit(512 * MIB), 64 * MIB);
+	CHECK_INT(obp_memory_unit(UINT64_MAX), 64 * MIB);
+	start(&heap, &server, 1024 * MIB, 0, 64 * MIB);
+	heap.unit = obp_memory_unit(64 * MIB);
+	CHECK_INT(obc_heap_alloc(&heap, 1, &addr, &block), CUDA_SUCCESS);
+	CHECK_INT(server.backed, 8 * MIB);
+	CHECK_INT(obc_heap_alloc(&heap, 30 * MIB, &addr, &block), CUDA_SUCCESS);
+	CHECK_INT(server.backed, 32 * MIB);
+	obc_heap_free(&heap, block);
+	CHECK_INT(obc_heap_trim(&heap), 24 * MIB);
+	CHECK_INT(server.backed, 8 * MIB);
+	CHECK(obc_heap_sane(&heap));
+	obc_heap_fini(&heap);
+}
+
 TEST(refuses)
 {
 	struct obc_heap heap;
 
-	CHECK(!obc_heap_init(&heap, BASE + 4096, 64 * MIB, 0, &ops, NULL));
+	CHECK(!obc_heap_init(&heap, BASE + 4096, 64 * MIB, 0, UNIT, &ops, NULL));
 	obc_heap_fini(&heap);
-	CHECK(!obc_heap_init(&heap, BASE, MIB, 0, &ops, NULL));
+	CHECK(!obc_heap_init(&heap, BASE, MIB, 0, UNIT, &ops, NULL));
 	obc_heap_fini(&heap);
-	CHECK(!(obc_heap_init(&heap, ~0ull & ~(OBC_HEAP_PAGE - 1), 4 * MIB, 0, &ops, NULL)));
+	CHECK(!(obc_heap_init(&heap, ~0ull & ~(OBC_HEAP_PAGE - 1), 4 * MIB, 0, UNIT, &ops, NULL)));
 	obc_heap_fini(&heap);
 }
 

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""A pool of real parts on etcd with what operators get wrong: a balancer whose clock is an hour off,
+two balancers of one name, two servers of one name.
+
+    pool_clock.py OUTBOARD SERVER BALANCER POOL_CLIENT CLOCK_LIBRARY
+"""
+import contextlib
+import subprocess
+import sys
+
+sys.path.append(sys.path[0] + '/../lib')
+import etcd
+import waiting
+from outboard_test import ENV, Server, check, finish
+from pool_peers import Balancer, looked
+
+OUTBOARD, SERVER, BALANCER, CLIENT, CLOCK = sys.argv[1:6]
+LEASE = 10  # seconds, of a balancer
+
+
+def run(url, *options):
+    done = subprocess.run([OUTBOARD, 'run', '--pool', url, '--vram', '64MiB', '--hold', '1', *options, '--', CLIENT, '0'], capture_output=True, text=True, timeout=waiting.LONG, env=ENV)
+    return done.returncode, done.stdout + done.stderr
+
+
+def serve(pool, name):
+    return Server(SERVER, '--driver', 'soft', '--nvml', 'none', '--pool', pool, '--pool-name', name)
+
+
+def ready(url, *names):
+    return waiting.until(lambda: sorted(s['name'] for s in looked(url, 'servers')['servers'] if s['state'] == 'ready') == sorted(names))
+
+
+def members(url):
+    return sorted(looked(url, 'info')['info']['balancers'])
+
+
+def wrong_clock(stack, cluster, right, seconds, words):
+    """Tickets of such a balancer are refused, with the reason; nothing else depends on its clock."""
+    preload = ':'.join(filter(None, (ENV.get('LD_PRELOAD'), CLOCK)))
+    wrong = Balancer(BALANCER, 'wrong', registry=cluster.url, env={'LD_PRELOAD': preload, 'OUTBOARD_TEST_CLOCK': str(seconds)})
+    server = stack.enter_context(serve(f'{right.url},{wrong.url}', 'gpu1'))
+    check('the server is ready at both', ready(right.url, 'gpu1') and ready(wrong.url, 'gpu1'))
+    hour = r'(3599|3600|3601)'
+    check('the server says whose clock is wrong', server.line(f'the clock of balancer wrong is {hour} s {words}'), server.lines)
+    code, said = run(wrong.url)
+    check('a program that asks this one is told', code == 3 and f's {words}' in said and 'set both by the network' in said, (code, said))
+    code, said = run(right.url, '--wait-for', '60')
+    check('one that asks the other runs', code == 0 and 'right' in said, (code, said))
+    waiting.let_pass(LEASE + 2, 'a lease by the wrong clock would have ended, or never')
+    check('its leases live', members(right.url) == members(wrong.url) == ['right', 'wrong'] and ready(right.url, 'gpu1') and ready(wrong.url, 'gpu1'))
+    check('the reservation that could not be used is freed', waiting.until(lambda: not looked(right.url, 'sessions')['reservations']), looked(right.url, 'sessions'))
+    wrong.kill()
+    check('and end when it is gone', waiting.until(lambda: members(right.url) == ['right']))
+    server.stop()
+
+
+def two_balancers(cluster, right):
+    with Balancer(BALANCER, 'right', registry=cluster.url) as twin:
+        check('a second balancer of a name says so', twin.line('another balancer of this pool has the name right: give one of them another \\(--name\\)'), twin.lines)
+        check('the first one serves', run(right.url, '--wait-for', '60')[0] == 0 and members(right.url) == ['right'])
+
+
+def two_servers(pool):
+    with serve(pool, 'gpu2') as second:
+        check('a second server of a name is told', second.line("another server with the name 'gpu2' is connected.*--pool-name"), second.lines)
+        code, said = run(pool, '--wait-for', '60', '--where', 'server=gpu2')
+        check('the first one serves', code == 0 and 'right' in said, (code, said))
+
+
+etcd.needed()
+with contextlib.ExitStack() as STACK:
+    CLUSTER = STACK.enter_context(etcd.Cluster(1))
+    RIGHT = STACK.enter_context(Balancer(BALANCER, 'right', registry=CLUSTER.url))
+    wrong_clock(STACK, CLUSTER, RIGHT, 3600, 'ahead of')
+    wrong_clock(STACK, CLUSTER, RIGHT, -3600, 'behind')
+    with serve(RIGHT.url, 'gpu2'):
+        ready(RIGHT.url, 'gpu2')
+        two_servers(RIGHT.url)
+        two_balancers(CLUSTER, RIGHT)
+finish()
