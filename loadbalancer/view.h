@@ -27,8 +27,8 @@ struct obl_view_terms {
 	uint64_t memory; /* bytes that the session asks for on each device; 0: any */
 	uint64_t timeout_ns;
 	/*
-	 * OUTBOARD_TICKET: if it has a ticket for the server, only the ticket's devices are shown;
-	 * NULL: none
+	 * OUTBOARD_TICKET: if it has a ticket for the server, only the ticket's devices and memory
+	 * are shown; NULL: none
 	 */
 	const char *tickets;
 };
@@ -43,6 +43,7 @@ struct obl_view_server {
 	uint32_t shown;
 	uint32_t n_only; /* devices of the ticket, by UUID; 0: all are shown */
 	uint8_t only[OBP_DEVICE_MAX][16];
+	uint64_t memory; /* of the ticket, bytes on each device; 0: no limit */
 };
 
 struct obl_view {

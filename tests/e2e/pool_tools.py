@@ -73,9 +73,21 @@ def reservations():
         check('nothing is printed without a terminal', done.stderr == '', done.stderr)
         run(pool.url)
         check('each request has its own id', pool.of(fake_pool.ASK)[1]['id'] != ask['id'])
-        run(pool.url, env={'OUTBOARD_GPUS': '3', 'OUTBOARD_WAIT': '7', 'OUTBOARD_WHERE': 'zone=a'})
+        wishes = {'GPUS': '3', 'WAIT': '7', 'WHERE': 'zone=a', 'HOLD': '30', 'APART': 'w', 'EXCLUSIVE': '1', 'ONE_SERVER': '1', 'VRAM': '4GiB', 'SHARE': '0.5', 'PRIORITY': 'low',
+                  'POLICY': 'spread'}
+        wishes = {'OUTBOARD_' + name: text for name, text in wishes.items()}
+        got = variables(run(pool.url, env=wishes).stdout)
         ask = pool.of(fake_pool.ASK)[2]
-        check('wishes from the environment', (ask['gpus'], ask['wait'], ask['where']) == (3, 7, 'zone=a'), ask)
+        check('wishes from the environment', {'gpus': 3, 'wait': 7, 'where': 'zone=a', 'linger': 30, 'apart': 'w', 'exclusive': 1, 'one_server': 1, 'memory': 4 << 30, 'share': 500000,
+                                              'priority': 1, 'policy': 7}.items() <= ask.items(), ask)
+        check('which the program gets', wishes.items() <= got.items(), got)
+        got = variables(run(pool.url, '--wait-for', '0', '--where', '', env=wishes).stdout)
+        check('an option counts before the environment', pool.of(fake_pool.ASK)[3]['wait'] == 0 and 'OUTBOARD_WAIT' not in got and 'OUTBOARD_WHERE' not in got, got)
+        for name, text in ('EXCLUSIVE', 'yes'), ('VRAM', 'much'), ('SHARE', '2'), ('PRIORITY', 'top'), ('HOLD', '0'), ('POLICY', 'best'):
+            done = run(pool.url, env={'OUTBOARD_' + name: text})
+            check(f'a wrong wish: {name}', done.returncode == 2 and f'OUTBOARD_{name} in the environment takes' in done.stderr and f"not '{text}'" in done.stderr, done.stderr)
+        done = tool('run', '--server', GPU, '--', *SHOW, env=wishes)
+        check('a server that is named needs no pool', done.returncode == 0, done.stderr)
         done = tool('run', '--', *SHOW, env={'OUTBOARD_POOL': pool.url, 'OUTBOARD_SERVER': 'tcp://elsewhere:1'})
         check('OUTBOARD_POOL is asked before OUTBOARD_SERVER', variables(done.stdout).get('OUTBOARD_SERVER') == GPU, done.stdout + done.stderr)
         asked = len(pool.of(fake_pool.ASK))
