@@ -10,11 +10,42 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "loadbalancer/ask.h"
+#include "loadbalancer/pool.h"
 #include "loadbalancer/ticket_text.h"
+#include "transport/failure.h"
 
 #define WANT     (OBP_LOAD_WANT_OWN | OBP_LOAD_WANT_FACTS)
 #define PAUSE_NS 50000000l /* between questions to a server that knows no devices yet */
+
+struct obl_view_terms obl_view_terms_read(const char *servers)
+{
+	const char *policy = getenv("OUTBOARD_POLICY"), *memory = getenv("OUTBOARD_VRAM");
+	struct obl_view_terms terms = { .servers = servers,
+		.policy = OBL_LEAST_LOAD,
+		.timeout_ns = obl_pool_timeout_ns(),
+		.tickets = getenv("OUTBOARD_TICKET") };
+
+	if (policy && *policy)
+		obl_policy_parse(policy, &terms.policy);
+	if (memory && *memory && !ob_text_parse_size(memory, &terms.memory))
+		terms.memory = 0;
+	return terms;
+}
+
+void obl_view_failure_print(
+	const struct obl_view *view, const struct ob_cause *cause, char *ret_text, size_t size)
+{
+	const struct obl_view_server *server = &view->servers[view->at];
+	const struct obt_failure failure = { .cause = cause,
+		.connected = cause->code != OB_ERR_TIMEOUT,
+		.timeout_s = (unsigned)(view->terms.timeout_ns / OB_SECOND),
+		.url = &server->url,
+		.text = server->url_text[0] ? server->url_text : view->terms.servers };
+
+	obt_failure_print(&failure, ret_text, size);
+}
 
 static uint64_t fact(const struct obp_load_device *device, enum obp_fact which)
 {

@@ -70,6 +70,16 @@ struct obl_view_memory {
 };
 
 /*
+ * The terms for these servers with the settings of a session: OUTBOARD_POLICY, OUTBOARD_VRAM,
+ * OUTBOARD_TICKET and OUTBOARD_TIMEOUT. A wrong value is left out: the session warns of it. The
+ * texts are the caller's and the environment's.
+ */
+struct obl_view_terms obl_view_terms_read(const char *servers);
+/* Why a question to the view's servers has failed, and what to do, as one line. */
+void obl_view_failure_print(
+	const struct obl_view *view, const struct ob_cause *cause, char *ret_text, size_t size);
+
+/*
  * Finds the server and asks it: of a list the one on which this process has a session, else the
  * one that a session would get now; it stays the same until the view is closed. Waits while the
  * server does not know its devices yet. On error *ret_cause, and nothing is to be closed.
