@@ -203,6 +203,12 @@ static void operand_keep(struct line *l, int at)
 	l->argv[++l->operands] = l->argv[at];
 }
 
+static int operand_missing(const struct line *l, const struct ob_operand *p)
+{
+	return p->missing ? ob_usage_error(l->command, "%s", p->missing)
+			  : ob_usage_error(l->command, "%s is missing", p->name);
+}
+
 static int operand_take(struct line *l, int at)
 {
 	const struct ob_operand *p = l->operand;
@@ -211,6 +217,9 @@ static int operand_take(struct line *l, int at)
 
 	if (!p || !p->name)
 		return ob_usage_error(l->command, "unexpected '%.200s'", text);
+	/* a variable of a script that is not set */
+	if (p->kind == OB_OPERAND_ONE && !*text)
+		return operand_missing(l, p);
 	target = (char *)l->settings + p->offset;
 	if (p->words && ob_words_find(p->words, text) < 0)
 		return ob_word_unknown(l->command, p->what ? p->what : "verb", text, p->words);
@@ -239,8 +248,7 @@ static int operands_check(const struct line *l)
 
 	if (!p || !p->name || p->kind != OB_OPERAND_ONE)
 		return OB_OPTIONS_GO;
-	return p->missing ? ob_usage_error(l->command, "%s", p->missing)
-			  : ob_usage_error(l->command, "%s is missing", p->name);
+	return operand_missing(l, p);
 }
 
 /* Sets the options that were not given from their variables. */

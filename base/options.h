@@ -86,7 +86,7 @@ struct ob_option {
 	.size = sizeof(((settings_type *)0)->field)
 
 enum ob_operand_kind {
-	OB_OPERAND_ONE,      /* const char * */
+	OB_OPERAND_ONE,      /* const char *; an empty one is missing */
 	OB_OPERAND_OPTIONAL, /* const char *; NULL: not given */
 	OB_OPERAND_MANY,     /* struct ob_words: none or several */
 	/* struct ob_words: everything from here on, options too, is another program's */
@@ -99,10 +99,11 @@ struct ob_operand {
 	size_t offset; /* of the target in the settings */
 	/* "create|list": all values; NULL: any */
 	const char *words;
-	const char *what;    /* noun for "there is no WHAT 'x'"; NULL: verb */
-	const char *help;    /* NULL: not explained in --help */
-	const char *missing; /* error if OB_OPERAND_ONE is missing; NULL: "NAME is missing" */
-	bool file, folder;   /* completed as a path */
+	const char *what; /* noun for "there is no WHAT 'x'"; NULL: verb */
+	const char *help; /* NULL: not explained in --help */
+	const char
+		*missing; /* error if OB_OPERAND_ONE is missing or empty; NULL: "NAME is missing" */
+	bool file, folder; /* completed as a path */
 };
 
 struct ob_command {

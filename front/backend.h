@@ -114,6 +114,12 @@ struct obf_backend {
 	 * the devices. NULL: no.
 	 */
 	bool (*apart)(int device, int other);
+	/*
+	 * Before a launch while OBF_WATCH_APART is set: params[i] points to parameter i; NULL: they
+	 * are not known. Changes nothing.
+	 */
+	void (*params_look)(
+		const struct obf_stream *stream, const struct obf_func *func, void *const *params);
 
 	/* ---- contexts ---- */
 

@@ -371,7 +371,11 @@ extern struct obf_mem_bounds obf_pinned_bounds;
 /* Memory that the process has had and that launches must consider: a set of these bits. */
 #define OBF_WATCH_PINNED 1u /* pinned memory: a parameter may point to it */
 #define OBF_WATCH_SHARED 2u /* memory that the program and kernels both access */
+#define OBF_WATCH_APART  4u /* the backend looks at parameters (params_look) */
 extern _Atomic unsigned obf_launch_watched;
+/* The backend's params_look. */
+void obf_launch_look(
+	const struct obf_stream *stream, const struct obf_func *func, void *const *params);
 
 /*
  * For backends: declares that these addresses, which no other window contains, are device memory or

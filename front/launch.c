@@ -262,3 +262,9 @@ CUresult obf_launch_wait(CUstream stream)
 {
 	return obf_cuStreamSynchronize(stream);
 }
+
+void obf_launch_look(
+	const struct obf_stream *stream, const struct obf_func *func, void *const *params)
+{
+	obf_process.backend->params_look(stream, func, params);
+}

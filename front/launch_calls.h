@@ -41,8 +41,8 @@ static __attribute__((noinline)) CUresult launch_watched(struct obf_stream *stre
 }
 
 /*
- * A launch into a captured stream, or one while there is memory that kernels and the program share
- * (obf_launch_watched).
+ * A launch into a captured stream, or one that is looked at: there is memory that kernels and the
+ * program share, or there are several servers (obf_launch_watched).
  */
 static __attribute__((noinline)) CUresult launch_unusual(struct obf_stream *stream,
 	CUfunction handle, struct obf_func *func, const struct obf_launch *launch, void **params,
@@ -52,6 +52,8 @@ static __attribute__((noinline)) CUresult launch_unusual(struct obf_stream *stre
 
 	if (stream->capture != NULL)
 		return obf_capture_launch(stream, handle, launch, params, extra);
+	if (watched & OBF_WATCH_APART)
+		obf_launch_look(stream, func, params);
 	if (watched & OBF_WATCH_SHARED || extra || obf_mirrors_concern(func, params))
 		return launch_watched(stream, func, launch, params, extra);
 	return launch_enqueue(stream, func, launch, params, extra);

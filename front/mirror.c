@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "front/backend.h"
+#include "front/backing.h"
 #include "front/memory.h"
 #include "front/private.h"
 #include "front/stream.h"
@@ -26,6 +27,8 @@ struct mirror {
 	CUstream transfers; /* a stream of its own, since the program's may be blocked */
 	uint8_t *common;    /* the bytes that both sides last had in common */
 	uint8_t *got;       /* the device's bytes while they are compared */
+	/* with several servers; inode 0: the memory is not shared */
+	struct obf_backing backing;
 	/* kernels since the last download. stream: all of them were in this one, or 0 */
 	bool launched;
 	uint64_t stream;
@@ -294,6 +297,18 @@ static CUresult mirror_fill(struct obf_ctx *ctx, void *user)
 	return result == CUDA_SUCCESS ? obf_process.backend->stream_wait(stream) : result;
 }
 
+/* Whether kernels on a device of another server use a part of the same file. */
+static bool is_elsewhere(const struct mirror *mirror, int device)
+{
+	const struct mirror *other = mirrors;
+
+	while (other &&
+		!(obf_backing_meets(&mirror->backing, mirror->size, &other->backing, other->size) &&
+			obf_process.backend->apart(device, other->ctx->device)))
+		other = other->next;
+	return other != NULL;
+}
+
 static CUresult mirror_new(const struct obf_mem *mem, struct mirror **ret)
 {
 	struct mirror *mirror = calloc(1, sizeof *mirror);
@@ -301,8 +316,18 @@ static CUresult mirror_new(const struct obf_mem *mem, struct mirror **ret)
 
 	if (!mirror)
 		return result;
-	mirror->host = mem->base;
 	mirror->size = mem->size;
+	if (obf_process.backend->apart)
+		obf_backing_find(mem->base, &mirror->backing);
+	if (is_elsewhere(mirror, mem->ctx->device)) {
+		free(mirror);
+		return obf_absent("host memory in which kernels on devices of two servers meet",
+			"each server has a copy of it, so kernels that wait for each other, as "
+			"those "
+			"of NCCL's collectives do, would not end. Use devices of one server "
+			"('outboard run --one-server'), and cudaMemcpyPeer between servers");
+	}
+	mirror->host = mem->base;
 	mirror->ctx = mem->ctx;
 	mirror->common = malloc(mem->size);
 	mirror->got = malloc(mem->size);

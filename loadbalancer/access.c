@@ -10,9 +10,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "loadbalancer/ticket_text.h"
 #include "transport/connect.h"
 #include "transport/pin.h"
-#include "transport/sign.h"
 #include "transport/url.h"
 
 /* An address that can stand in a list: printable, and without the characters that separate. */
@@ -87,9 +87,8 @@ static enum ob_err part_add(const struct obp_pool_part *part, struct texts *text
 
 	if (!ticket)
 		return ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory");
-	if (!address_choose(part, url_text, &url) || part->ticket_size <= OBT_SIGN_OVERHEAD ||
-		obp_ticket_decode(part->ticket + OBT_SIGN_OVERHEAD,
-			part->ticket_size - OBT_SIGN_OVERHEAD, ticket) ||
+	if (!address_choose(part, url_text, &url) ||
+		!obl_ticket_read(part->ticket, part->ticket_size, ticket) ||
 		(part->pin[0] && !obt_pin_parse(part->pin, pin)))
 		return bad_part(part, ret_cause);
 	*n_devices += ticket->n_devices;
@@ -143,86 +142,4 @@ void obl_access_fini(struct obl_access *access)
 	free(access->tickets);
 	free(access->pins);
 	*access = (struct obl_access){ .n_devices = 0 };
-}
-
-/* Finds the hexadecimal digits of an address's ticket. NULL: there is none. */
-static const char *ticket_find(const char *tickets, const char *url, size_t *ret_digits)
-{
-	size_t length = strlen(url);
-
-	while (*tickets) {
-		size_t n = strcspn(tickets, ",");
-
-		if (n > length && tickets[length] == ' ' && memcmp(tickets, url, length) == 0) {
-			*ret_digits = n - length - 1;
-			return tickets + length + 1;
-		}
-		tickets += n + (tickets[n] == ',');
-	}
-	return NULL;
-}
-
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static bool hex_read(const char *hex, size_t digits, uint8_t ret[OBP_TICKET_MAX], size_t *ret_size)
-{
-	size_t size = digits / 2;
-
-	if (digits % 2 || size <= OBT_SIGN_OVERHEAD || size > OBP_TICKET_MAX)
-		return false;
-	for (size_t i = 0; i < size; i++) {
-		int high = digit(hex[2 * i]), low = digit(hex[2 * i + 1]);
-
-		if (high < 0 || low < 0)
-			return false;
-		ret[i] = (uint8_t)(high << 4 | low);
-	}
-	*ret_size = size;
-	return true;
-}
-
-bool obl_access_ticket(const char *tickets, const struct obt_url *url,
-	uint8_t ret_ticket[OBP_TICKET_MAX], uint32_t *ret_size)
-{
-	while (tickets && *tickets) {
-		size_t n = strcspn(tickets, ","), name = strcspn(tickets, " ,"), size;
-		char text[OBP_POOL_URL_MAX];
-		struct obt_url own;
-
-		if (name < n && name < sizeof text) {
-			snprintf(text, sizeof text, "%.*s", (int)name, tickets);
-			if (!obt_url_parse(text, &own, NULL) && own.scheme == url->scheme &&
-				strcmp(own.host, url->host) == 0 &&
-				strcmp(own.port, url->port) == 0 &&
-				strcmp(own.path, url->path) == 0 &&
-				hex_read(tickets + name + 1, n - name - 1, ret_ticket, &size)) {
-				*ret_size = (uint32_t)size;
-				return true;
-			}
-		}
-		tickets += n + (tickets[n] == ',');
-	}
-	return false;
-}
-
-bool obl_access_devices(
-	const char *tickets, const char *url, uint8_t (*ret_devices)[16], uint32_t *ret_n)
-{
-	OB_CLEANUP(ob_freep) struct obp_ticket *ticket = calloc(1, sizeof *ticket);
-	uint8_t bytes[OBP_TICKET_MAX];
-	size_t digits = 0, size;
-	const char *hex = ticket_find(tickets, url, &digits);
-
-	if (!ticket || !hex || !hex_read(hex, digits, bytes, &size))
-		return false;
-	if (obp_ticket_decode(bytes + OBT_SIGN_OVERHEAD, size - OBT_SIGN_OVERHEAD, ticket))
-		return false;
-	memcpy(ret_devices, ticket->devices, ticket->n_devices * sizeof ticket->devices[0]);
-	*ret_n = ticket->n_devices;
-	return true;
 }

@@ -8,12 +8,10 @@
 #ifndef OBL_ACCESS_H
 #define OBL_ACCESS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/cause.h"
 #include "protocol/pool.h"
-#include "transport/url.h"
 
 #define OBL_ACCESS_TRY_NS 1000000000ull /* for one of several addresses of a server to answer */
 #define OBL_ACCESS_TEXT \
@@ -22,7 +20,7 @@
 struct obl_access {
 	/* one address for each part of the grant, with '+' between them */
 	char *servers;
-	char *tickets; /* "URL HEX,URL HEX,...": the addresses of `servers` with their tickets */
+	char *tickets; /* as loadbalancer/ticket_text.h reads: for the addresses of `servers` */
 	char *pins;    /* "tls://host:port=PIN,...", as transport/pin.h reads; may be empty */
 	uint32_t n_devices;
 };
@@ -35,19 +33,5 @@ struct obl_access {
 enum ob_err obl_access_make(
 	const struct obp_pool_grant *grant, struct obl_access *ret, struct ob_cause *ret_cause);
 void obl_access_fini(struct obl_access *access);
-
-/*
- * Finds the ticket for a server in a text of the form `tickets`; NULL: there is none. False: none is
- * for this server, or it cannot be read.
- */
-bool obl_access_ticket(const char *tickets, const struct obt_url *url,
-	uint8_t ret_ticket[OBP_TICKET_MAX], uint32_t *ret_size);
-/*
- * Reads the devices that a text of the form `tickets` has for an address; tickets are not
- * verified, so this is for display only. ret_devices has room for OBP_DEVICE_MAX UUIDs. False: there is
- * no ticket for the address, or it cannot be read.
- */
-bool obl_access_devices(
-	const char *tickets, const char *url, uint8_t (*ret_devices)[16], uint32_t *ret_n);
 
 #endif

@@ -16,7 +16,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "loadbalancer/pool_link.h"
-#include "transport/sign.h"
+#include "loadbalancer/ticket_text.h"
 
 #define CANCEL_NS (2 * OB_SECOND) /* for a balancer to confirm that a request is cancelled */
 /* how late the last answer to a waiting request may be */
@@ -128,9 +128,7 @@ static enum ob_err grant_take(struct asking *a, struct obl_pool_link *link)
 	for (uint32_t i = 0; good && i < grant->n_parts; i++) {
 		struct obp_pool_part *part = &grant->parts[i];
 
-		good = part->ticket_size > OBT_SIGN_OVERHEAD &&
-			!obp_ticket_decode(part->ticket + OBT_SIGN_OVERHEAD,
-				part->ticket_size - OBT_SIGN_OVERHEAD, ticket) &&
+		good = obl_ticket_read(part->ticket, part->ticket_size, ticket) &&
 			memcmp(ticket->reservation, grant->id, sizeof grant->id) == 0;
 		clean(part->server);
 	}

@@ -10,11 +10,43 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "loadbalancer/access.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "loadbalancer/ask.h"
+#include "loadbalancer/pool.h"
+#include "loadbalancer/ticket_text.h"
+#include "transport/failure.h"
 
 #define WANT     (OBP_LOAD_WANT_OWN | OBP_LOAD_WANT_FACTS)
 #define PAUSE_NS 50000000l /* between questions to a server that knows no devices yet */
+
+struct obl_view_terms obl_view_terms_read(const char *servers)
+{
+	const char *policy = getenv("OUTBOARD_POLICY"), *memory = getenv("OUTBOARD_VRAM");
+	struct obl_view_terms terms = { .servers = servers,
+		.policy = OBL_LEAST_LOAD,
+		.timeout_ns = obl_pool_timeout_ns(),
+		.tickets = getenv("OUTBOARD_TICKET") };
+
+	if (policy && *policy && !obl_policy_parse(policy, &terms.policy))
+		ob_warn("OUTBOARD_POLICY: unknown policy '%.64s'; using least-load", policy);
+	if (memory && *memory && !ob_text_parse_size(memory, &terms.memory))
+		terms.memory = 0;
+	return terms;
+}
+
+void obl_view_failure_print(
+	const struct obl_view *view, const struct ob_cause *cause, char *ret_text, size_t size)
+{
+	const struct obl_view_server *server = &view->servers[view->at];
+	const struct obt_failure failure = { .cause = cause,
+		.connected = cause->code != OB_ERR_TIMEOUT,
+		.timeout_s = (unsigned)(view->terms.timeout_ns / OB_SECOND),
+		.url = &server->url,
+		.text = server->url_text[0] ? server->url_text : view->terms.servers };
+
+	obt_failure_print(&failure, ret_text, size);
+}
 
 static uint64_t fact(const struct obp_load_device *device, enum obp_fact which)
 {
@@ -140,6 +172,30 @@ static bool find_own(struct obl_view *view, struct obl_answer *answers, uint32_t
 	return found;
 }
 
+/* What the program's ticket for the server gives to it, if it has one. */
+static enum ob_err ticket_use(
+	const char *tickets, struct obl_view_server *s, struct ob_cause *ret_cause)
+{
+	OB_CLEANUP(ob_freep) struct obp_ticket *ticket = calloc(1, sizeof *ticket);
+	uint8_t bytes[OBP_TICKET_MAX];
+	uint32_t size;
+	enum ob_err err;
+
+	if (!ticket)
+		return ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory");
+	err = obl_ticket_find(tickets, &s->url, bytes, &size, ret_cause);
+	if (err)
+		return err == OB_ERR_NOT_FOUND ? OB_ERR_NONE : err;
+	if (!obl_ticket_read(bytes, size, ticket))
+		return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
+			"OUTBOARD_TICKET: what it has for this server is no ticket; use what "
+			"'outboard run --pool' sets, unchanged");
+	s->n_only = ticket->n_devices;
+	memcpy(s->only, ticket->devices, ticket->n_devices * sizeof *s->only);
+	s->memory = ticket->memory;
+	return OB_ERR_NONE;
+}
+
 static enum ob_err server_find(
 	struct obl_view *view, uint32_t server, const char *list, struct ob_cause *ret_cause)
 {
@@ -161,10 +217,9 @@ static enum ob_err server_find(
 	else if (!find_own(view, answers, n, s->url_text))
 		err = obl_pick(
 			list, &request, terms->policy, terms->timeout_ns, s->url_text, ret_cause);
-	if (!err && terms->tickets &&
-		!obl_access_devices(terms->tickets, s->url_text, s->only, &s->n_only))
-		s->n_only = 0;
-	return err ? err : obt_url_parse(s->url_text, &s->url, ret_cause);
+	if (!err)
+		err = obt_url_parse(s->url_text, &s->url, ret_cause);
+	return err ? err : ticket_use(terms->tickets, s, ret_cause);
 }
 
 static enum ob_err servers_find(struct obl_view *view, struct ob_cause *ret_cause)
@@ -326,14 +381,16 @@ const struct obp_load_session *obl_view_own(const struct obl_view *view, uint32_
 static uint64_t limit_of(const struct obl_view *view, uint32_t place)
 {
 	const struct obp_load_session *own = obl_view_own(view, place);
-	uint64_t limit = view->terms.memory;
-	uint64_t server = view->servers[view->order[place].server].load.memory_limit;
+	const struct obl_view_server *server = &view->servers[view->order[place].server];
+	const uint64_t limits[] = { view->terms.memory, server->load.memory_limit, server->memory };
+	uint64_t least = 0;
 
 	if (own)
 		return own->memory_limit;
-	if (server && (!limit || server < limit))
-		limit = server;
-	return limit;
+	for (size_t i = 0; i < ob_count(limits); i++)
+		if (limits[i] && (!least || limits[i] < least))
+			least = limits[i];
+	return least;
 }
 
 void obl_view_memory(const struct obl_view *view, uint32_t place, struct obl_view_memory *ret)

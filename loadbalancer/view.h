@@ -27,8 +27,8 @@ struct obl_view_terms {
 	uint64_t memory; /* bytes that the session asks for on each device; 0: any */
 	uint64_t timeout_ns;
 	/*
-	 * OUTBOARD_TICKET: if it has a ticket for the server, only the ticket's devices are shown;
-	 * NULL: none
+	 * OUTBOARD_TICKET: if it has a ticket for the server, only the ticket's devices and memory
+	 * are shown; NULL: none
 	 */
 	const char *tickets;
 };
@@ -43,6 +43,7 @@ struct obl_view_server {
 	uint32_t shown;
 	uint32_t n_only; /* devices of the ticket, by UUID; 0: all are shown */
 	uint8_t only[OBP_DEVICE_MAX][16];
+	uint64_t memory; /* of the ticket, bytes on each device; 0: no limit */
 };
 
 struct obl_view {
@@ -67,6 +68,16 @@ struct obl_view {
 struct obl_view_memory {
 	uint64_t total, reserved, used, free;
 };
+
+/*
+ * The terms for these servers with the settings of a session: OUTBOARD_POLICY, OUTBOARD_VRAM,
+ * OUTBOARD_TICKET and OUTBOARD_TIMEOUT. A wrong value is left out: the session warns of it. The
+ * texts are the caller's and the environment's.
+ */
+struct obl_view_terms obl_view_terms_read(const char *servers);
+/* Why a question to the view's servers has failed, and what to do, as one line. */
+void obl_view_failure_print(
+	const struct obl_view *view, const struct ob_cause *cause, char *ret_text, size_t size);
 
 /*
  * Finds the server and asks it: of a list the one on which this process has a session, else the

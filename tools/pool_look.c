@@ -105,15 +105,17 @@ static int show_once(const char *name, const char *pool, const struct obx_look *
 
 	if (code)
 		return code;
-	if (screen && !question->append)
+	if (question->check)
+		code = question->check(question, document);
+	if (!code && screen && !question->append)
 		obx_screen_clear(screen);
-	if (look->json)
+	if (!code && look->json)
 		raw_print(text, size);
-	else
+	else if (!code)
 		code = question->show(question, document, paper);
 	json_decref(document);
 	free(text);
-	return code;
+	return code == OBX_LOOK_NOTHING ? 0 : code;
 }
 
 int obx_look_at(const struct ob_command *command, const char *pool, const struct obx_look *look,

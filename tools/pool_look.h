@@ -38,13 +38,18 @@ struct obx_look {
 			.help = "with --watch: seconds in between"                       \
 	}
 
+#define OBX_LOOK_NOTHING (-1) /* of `check`: there is nothing new to print */
+
 struct obx_question {
 	const char *what, *target;
 	uint64_t since;
 	/*
-	 * Prints the document. Returns 0 or the exit code; `since` of the next question may be
-	 * changed.
+	 * Looks at the document before it is printed in either form. Returns 0, OBX_LOOK_NOTHING,
+	 * or the exit code after an error, which was printed; `since` of the next question may be
+	 * changed. NULL: it is always printed.
 	 */
+	int (*check)(struct obx_question *question, const json_t *document);
+	/* Prints the document. Returns 0 or the exit code. */
 	int (*show)(struct obx_question *question, const json_t *document, struct obx_paper paper);
 	bool append; /* --watch adds lines instead of drawing again */
 	void *context;

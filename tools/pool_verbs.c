@@ -115,21 +115,27 @@ const struct ob_command obx_gpu_list_command = {
 
 /* ---- server info ---- */
 
+static int server_check(struct obx_question *question, const json_t *document)
+{
+	const json_t *servers = json_object_get(document, "servers");
+
+	if (!json_is_array(servers))
+		return obx_document_wrong("servers");
+	if (json_array_size(servers))
+		return 0;
+	fprintf(stderr,
+		"outboard server info: the pool has no server '%s'; 'outboard server list' shows "
+		"them\n",
+		question->target);
+	return OBX_EXIT_UNWELL;
+}
+
 static int server_show(
 	struct obx_question *question, const json_t *document, struct obx_paper paper)
 {
-	const json_t *server = json_array_get(json_object_get(document, "servers"), 0);
-
-	if (!json_is_array(json_object_get(document, "servers")))
-		return obx_document_wrong("servers");
-	if (!server) {
-		fprintf(stderr,
-			"outboard server info: the pool has no server '%s'; 'outboard server list' "
-			"shows them\n",
-			question->target);
-		return OBX_EXIT_UNWELL;
-	}
-	obx_table_details(server, document, obx_server_details, paper);
+	(void)question;
+	obx_table_details(json_array_get(json_object_get(document, "servers"), 0), document,
+		obx_server_details, paper);
 	putchar('\n');
 	return table_show("gpus", document, obx_gpus_columns, paper);
 }
@@ -141,7 +147,9 @@ static const struct ob_operand server_operand[] = {
 
 static int server_info_main(int argc, char **argv)
 {
-	struct obx_question question = { .what = "fleet", .show = server_show };
+	struct obx_question question = {
+		.what = "fleet", .check = server_check, .show = server_show
+	};
 
 	return look_main(&obx_server_info_command, argc, argv, &question);
 }
@@ -200,27 +208,59 @@ const json_t *obx_session_find(const json_t *document, const char *start, size_t
 	return found;
 }
 
-static int session_show(
-	struct obx_question *question, const json_t *document, struct obx_paper paper)
+/* Finds the only session whose id begins so. NULL: an error was printed; *ret_code. */
+static const json_t *session_only(const json_t *document, const char *start, int *ret_code)
 {
-	const char *start = question->context;
 	size_t n;
 	const json_t *row = obx_session_find(document, start, &n);
 
+	*ret_code = OBX_EXIT_UNWELL;
 	if (!json_is_array(json_object_get(document, "reservations")))
-		return obx_document_wrong("reservations");
-	if (n != 1) {
+		*ret_code = obx_document_wrong("reservations");
+	else if (n != 1)
 		fprintf(stderr,
 			"outboard session info: %zu sessions have an id that begins with '%s'; "
 			"'outboard session list' shows them\n",
 			n, start);
-		return OBX_EXIT_UNWELL;
-	}
+	return n == 1 ? row : NULL;
+}
+
+static int session_check(struct obx_question *question, const json_t *document)
+{
+	int code;
+
+	return session_only(document, question->target, &code) ? 0 : code;
+}
+
+static int session_show(
+	struct obx_question *question, const json_t *document, struct obx_paper paper)
+{
+	size_t n;
+	const json_t *row = obx_session_find(document, question->target, &n);
+
 	obx_table_details(row, document, obx_session_details, paper);
 	putchar('\n');
 	return obx_table_print(json_object_get(row, "parts"), document, obx_parts_columns, paper)
 		? 0
 		: obx_document_wrong("parts");
+}
+
+/* Asks for the whole id of the session whose id begins so. Returns 0 or the exit code. */
+static int session_complete(const char *pool, const char *start, char ret_id[OBX_CELL_MAX])
+{
+	json_t *document = NULL;
+	const json_t *row;
+	int code = obx_document_get(&obx_session_info_command, pool, "sessions", "", &document);
+
+	if (code)
+		return code;
+	row = session_only(document, start, &code);
+	if (row) {
+		obx_json_text(row, "id", ret_id);
+		code = 0;
+	}
+	json_decref(document);
+	return code;
 }
 
 static const struct ob_operand session_operand[] = {
@@ -233,14 +273,21 @@ static const struct ob_operand session_operand[] = {
 
 static int session_info_main(int argc, char **argv)
 {
-	struct obx_question question = { .what = "sessions", .target = "", .show = session_show };
+	struct obx_question question = {
+		.what = "sessions", .check = session_check, .show = session_show
+	};
 	struct settings s = { .name = NULL };
+	struct obx_way way;
+	char id[OBX_CELL_MAX];
 	int code = ob_options_parse(&obx_session_info_command, &s, argc, argv);
 
+	if (code == OB_OPTIONS_GO)
+		code = obx_way_pool(&obx_session_info_command, s.look.pool, &way);
 	if (code != OB_OPTIONS_GO)
 		return code;
-	question.context = (void *)(uintptr_t)s.name;
-	return obx_look(&obx_session_info_command, &s.look, &question);
+	code = session_complete(way.pool, s.name, id);
+	question.target = id;
+	return code ? code : obx_look_at(&obx_session_info_command, way.pool, &s.look, &question);
 }
 
 const struct ob_command obx_session_info_command = {
@@ -329,21 +376,23 @@ const struct ob_command obx_quota_command = {
 
 /* ---- events ---- */
 
+/* Later looks show something only when there are new events. */
+static int events_check(struct obx_question *question, const json_t *document)
+{
+	const json_t *events = json_object_get(document, "events"), *event;
+	bool *followed = question->context, first = !*followed;
+	size_t i;
+
+	json_array_foreach(events, i, event) question->since =
+		ob_max(question->since, (uint64_t)obx_json_number(event, "number"));
+	*followed = true;
+	return first || json_array_size(events) || !json_is_array(events) ? 0 : OBX_LOOK_NOTHING;
+}
+
 static int events_show(
 	struct obx_question *question, const json_t *document, struct obx_paper paper)
 {
-	const json_t *events = json_object_get(document, "events"), *event;
-	bool *followed = question->context;
-	size_t i;
-
-	if (!json_is_array(events))
-		return obx_document_wrong("events");
-	json_array_foreach(events, i, event) question->since =
-		ob_max(question->since, (uint64_t)obx_json_number(event, "number"));
-	/* later looks add lines only when there are new events */
-	if (*followed && !json_array_size(events))
-		return 0;
-	*followed = true;
+	(void)question;
 	return table_show("events", document, obx_events_columns, paper);
 }
 
@@ -357,6 +406,7 @@ static int events_main(int argc, char **argv)
 	bool followed = false;
 	struct obx_question question = { .what = "events",
 		.target = "",
+		.check = events_check,
 		.show = events_show,
 		.append = true,
 		.context = &followed };

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/opt.h"
-#include "loadbalancer/access.h"
+#include "loadbalancer/ticket_text.h"
 #include "protocol/conn.h"
 #include "protocol/obp_calls.h"
 #include "protocol/welcome.h"
@@ -42,11 +42,11 @@ static enum ob_err probe_open(
 		return err;
 	hello.shm = obt_shm_offered(&probe->stream);
 	/* in a program of a pool; as the client library, which shows no token then */
-	if ((probe->stream.tls || obt_path_local(&probe->stream)) &&
-		obl_access_ticket(getenv("OUTBOARD_TICKET"), url, hello.hello.ticket,
-			&hello.hello.ticket_size))
-		err = OB_ERR_NONE;
-	else
+	err = OB_ERR_NOT_FOUND;
+	if (probe->stream.tls || obt_path_local(&probe->stream))
+		err = obl_ticket_find(getenv("OUTBOARD_TICKET"), url, hello.hello.ticket,
+			&hello.hello.ticket_size, &probe->cause);
+	if (err == OB_ERR_NOT_FOUND)
 		err = obt_token_show(&probe->stream, hello.hello.token);
 	if (err)
 		return err;

@@ -212,16 +212,38 @@ static void number_pass(const char *variable, uint32_t value)
 {
 	char text[16];
 
-	if (!value)
-		return;
 	snprintf(text, sizeof text, "%u", value);
-	setenv(variable, text, 1);
+	if (value)
+		setenv(variable, text, 1);
+	else
+		unsetenv(variable); /* --wait-for 0 counts before OUTBOARD_WAIT */
+}
+
+static void text_pass(const char *variable, const char *text)
+{
+	if (text && *text)
+		setenv(variable, text, 1);
+	else
+		unsetenv(variable);
 }
 
 /*
- * The environment of the program. The wishes are passed on, too: if the reservation has ended before
- * the program uses a GPU, the client library asks the pool again.
+ * All wishes, for the client library: if the reservation has ended before the program uses a GPU,
+ * the library asks the pool again. Those that servers without a pool know, too, are passed by the
+ * caller of obx_reserve.
  */
+static void wishes_pass(const struct obx_wish *wish)
+{
+	number_pass("OUTBOARD_GPUS", wish->gpus);
+	number_pass("OUTBOARD_WAIT", wish->wait_s);
+	number_pass("OUTBOARD_HOLD", wish->hold_s);
+	number_pass("OUTBOARD_EXCLUSIVE", wish->exclusive);
+	number_pass("OUTBOARD_ONE_SERVER", wish->one_server);
+	text_pass("OUTBOARD_WHERE", wish->where);
+	text_pass("OUTBOARD_APART", wish->apart);
+}
+
+/* The environment of the program. */
 static void environment_set(
 	const struct obx_way *way, const struct obx_wish *wish, const struct obl_access *access)
 {
@@ -235,10 +257,7 @@ static void environment_set(
 		!obt_pins_join(getenv("OUTBOARD_TLS_PIN"), access->pins, &pins, NULL))
 		setenv("OUTBOARD_TLS_PIN", pins, 1);
 	free(pins);
-	number_pass("OUTBOARD_GPUS", wish->gpus);
-	number_pass("OUTBOARD_WAIT", wish->wait_s);
-	if (wish->where)
-		setenv("OUTBOARD_WHERE", wish->where, 1);
+	wishes_pass(wish);
 }
 
 static int granted(const struct obx_way *way, const struct obx_wish *wish,

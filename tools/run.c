@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "tools/command.h"
 #include "tools/compilers.h"
@@ -52,6 +53,16 @@ static enum ob_err take_share(
 	return end != text && !*end && share >= 0.01 && share <= 1 ? OB_ERR_NONE : OB_ERR_ARGUMENT;
 }
 
+/* A flag whose variable is 1, as those of the client library are. */
+static enum ob_err take_yes(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
+{
+	(void)option;
+	(void)ret_cause;
+	*(bool *)target = !text || strcmp(text, "1") == 0;
+	return *(bool *)target || strcmp(text, "0") == 0 ? OB_ERR_NONE : OB_ERR_ARGUMENT;
+}
+
 static const struct ob_option options[] = {
 	OBX_SERVER_OPTION(struct settings, server),
 	OBX_POOL_OPTION(struct settings, pool),
@@ -60,15 +71,16 @@ static const struct ob_option options[] = {
 			 "spread|exclusive",
 		.help = "how one of several servers is chosen: least-load, round-robin, weighted, "
 			"least-connections, power-of-two, binpack, spread or exclusive",
-		.fallback = "least-load" },
+		.environment = "OUTBOARD_POLICY", .fallback = "least-load" },
 	{ OB_OPTION("vram", OB_PARSED, struct settings, wish.vram), .arg = "SIZE",
-		.take = take_vram, .takes = "a size such as 4GiB",
+		.environment = "OUTBOARD_VRAM", .take = take_vram, .takes = "a size such as 4GiB",
 		.help = "use at most this much device memory; a server must have it free" },
 	{ OB_OPTION("share", OB_PARSED, struct settings, wish.share), .arg = "F",
-		.take = take_share, .takes = "a number from 0.01 to 1",
+		.environment = "OUTBOARD_SHARE", .take = take_share,
+		.takes = "a number from 0.01 to 1",
 		.help = "use at most this part of the device's time, 0.01 to 1" },
 	{ OB_OPTION("priority", OB_WORD, struct settings, wish.priority), .arg = "P",
-		.words = "low|normal|high",
+		.environment = "OUTBOARD_PRIORITY", .words = "low|normal|high",
 		.help = "low, normal or high; a server may allow less" },
 	{ OB_OPTION("gpus", OB_NUMBER, struct settings, wish.gpus), .arg = "N", .min = 1,
 		.max = OBP_POOL_GPUS_MAX, .environment = "OUTBOARD_GPUS", .fallback = "1",
@@ -77,17 +89,20 @@ static const struct ob_option options[] = {
 		.environment = "OUTBOARD_WHERE",
 		.help = "with a pool: only GPUs and servers of these labels, such as "
 			"model=H100,zone!=b" },
-	{ OB_OPTION("exclusive", OB_FLAG, struct settings, wish.exclusive),
+	{ OB_OPTION("exclusive", OB_PARSED, struct settings, wish.exclusive),
+		.environment = "OUTBOARD_EXCLUSIVE", .take = take_yes, .takes = "0 or 1",
 		.help = "with a pool: nobody else on the GPUs" },
-	{ OB_OPTION("one-server", OB_FLAG, struct settings, wish.one_server),
+	{ OB_OPTION("one-server", OB_PARSED, struct settings, wish.one_server),
+		.environment = "OUTBOARD_ONE_SERVER", .take = take_yes, .takes = "0 or 1",
 		.help = "with a pool: all GPUs of one server" },
 	{ OB_OPTION("apart", OB_TEXT, struct settings, wish.apart), .arg = "WORD",
+		.environment = "OUTBOARD_APART",
 		.help = "with a pool: on no server that runs another program of the same WORD" },
 	{ OB_OPTION("wait-for", OB_NUMBER, struct settings, wish.wait_s), .arg = "SECONDS",
 		.max = OBX_WAIT_MAX, .environment = "OUTBOARD_WAIT", .fallback = "0",
 		.help = "with a pool: how long to wait until the GPUs are free" },
 	{ OB_OPTION("hold", OB_NUMBER, struct settings, wish.hold_s), .arg = "SECONDS", .min = 1,
-		.max = OBX_WAIT_MAX, .fallback = OB_VALUE_TEXT(10),
+		.max = OBX_WAIT_MAX, .environment = "OUTBOARD_HOLD", .fallback = OB_VALUE_TEXT(10),
 		.help = "with a pool: how long the reservation lasts while no process of the "
 			"program uses it" },
 	{ OB_OPTION("direct", OB_FLAG, struct settings, direct),
@@ -294,14 +309,21 @@ static bool timeline_ready(const char *path)
 /* What only a pool can fulfil. NULL: nothing of it was asked for on the command line. */
 static const char *pool_only(const struct obx_wish *wish)
 {
-	return wish->exclusive                             ? "--exclusive"
-		: wish->one_server                         ? "--one-server"
-		: wish->apart                              ? "--apart"
-		: wish->hold_s                             ? "--hold"
-		: wish->gpus && !getenv("OUTBOARD_GPUS")   ? "--gpus"
-		: wish->where && !getenv("OUTBOARD_WHERE") ? "--where"
-		: wish->wait_s && !getenv("OUTBOARD_WAIT") ? "--wait-for"
-							   : NULL;
+	const struct {
+		bool given;
+		const char *option, *variable;
+	} wishes[] = { { wish->exclusive, "--exclusive", "OUTBOARD_EXCLUSIVE" },
+		{ wish->one_server, "--one-server", "OUTBOARD_ONE_SERVER" },
+		{ wish->apart != NULL, "--apart", "OUTBOARD_APART" },
+		{ wish->hold_s > 0, "--hold", "OUTBOARD_HOLD" },
+		{ wish->gpus > 0, "--gpus", "OUTBOARD_GPUS" },
+		{ wish->where != NULL, "--where", "OUTBOARD_WHERE" },
+		{ wish->wait_s > 0, "--wait-for", "OUTBOARD_WAIT" } };
+
+	for (size_t i = 0; i < ob_count(wishes); i++)
+		if (wishes[i].given && !getenv(wishes[i].variable))
+			return wishes[i].option;
+	return NULL;
 }
 
 /* Checks options that exclude each other. Returns OB_OPTIONS_GO or the exit code. */

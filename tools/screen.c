@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
 static struct termios before;
@@ -77,22 +76,15 @@ void obx_screen_clear(struct obx_screen *screen)
 
 bool obx_screen_wait(struct obx_screen *screen, double seconds)
 {
-	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+	/* The second one tells errors only: the other end of a pipe or a terminal is gone. */
+	struct pollfd both[2] = { { .fd = screen->keys ? STDIN_FILENO : -1, .events = POLLIN },
+		{ .fd = STDOUT_FILENO } };
 	char key;
-	ssize_t n;
-	int ready;
 
-	if (!screen->keys) {
-		nanosleep(&(struct timespec){ .tv_sec = (time_t)seconds,
-				  .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9) },
-			NULL);
-		return false;
-	}
-	ready = poll(&input, 1, (int)(seconds * 1e3));
-	if (ready <= 0)
-		return ready < 0 && errno != EINTR;
-	if (input.revents & (POLLHUP | POLLERR | POLLNVAL))
+	if (poll(both, 2, (int)(seconds * 1e3)) < 0)
+		return errno != EINTR;
+	if ((both[0].revents | both[1].revents) & (POLLHUP | POLLERR | POLLNVAL))
 		return true;
-	n = read(STDIN_FILENO, &key, 1);
-	return n == 1 && (key == 'q' || key == 'Q');
+	return both[0].revents & POLLIN && read(STDIN_FILENO, &key, 1) == 1 &&
+		(key == 'q' || key == 'Q');
 }

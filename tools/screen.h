@@ -22,8 +22,8 @@ void obx_screen_close(struct obx_screen *screen);
 /* Reads the size again and clears the screen. Does nothing without a terminal. */
 void obx_screen_clear(struct obx_screen *screen);
 /*
- * Waits for the given time. True: the user pressed q, or the terminal was closed. Any other key
- * only ends the wait.
+ * Waits for the given time. True: the user pressed q, the terminal was closed, or nobody reads
+ * standard output any more. Any other key only ends the wait.
  */
 bool obx_screen_wait(struct obx_screen *screen, double seconds);
 

@@ -19,8 +19,6 @@
 #include "tools/way.h"
 #include "transport/failure.h"
 
-#define TIMEOUT_NS (5 * OB_SECOND)
-
 struct settings {
 	const char *server, *gpus, *apps, *format, *device;
 	bool list, details, json;
@@ -67,15 +65,9 @@ static bool format_read(const char *text, struct obx_smi_style *ret)
 
 static int failed(const struct obl_view *view, const struct ob_cause *cause)
 {
-	const struct obl_view_server *server = &view->servers[view->at];
-	const struct obt_failure failure = { .cause = cause,
-		.connected = cause->code != OB_ERR_TIMEOUT,
-		.timeout_s = TIMEOUT_NS / OB_SECOND,
-		.url = &server->url,
-		.text = server->url_text[0] ? server->url_text : view->terms.servers };
 	char text[OBT_FAILURE_TEXT];
 
-	obt_failure_print(&failure, text, sizeof text);
+	obl_view_failure_print(view, cause, text, sizeof text);
 	fprintf(stderr, "outboard smi: %s\n", text);
 	return OBX_EXIT_UNWELL;
 }
@@ -123,10 +115,7 @@ static int smi_main(int argc, char **argv)
 {
 	static struct obl_view view;
 	struct settings s = { 0 };
-	struct obl_view_terms terms = { .policy = OBL_LEAST_LOAD,
-		.timeout_ns = TIMEOUT_NS,
-		.tickets = getenv("OUTBOARD_TICKET") };
-	const char *memory = getenv("OUTBOARD_VRAM"), *policy = getenv("OUTBOARD_POLICY");
+	struct obl_view_terms terms;
 	struct obx_smi_style style;
 	struct obx_way way;
 	struct ob_cause cause = { .code = OB_ERR_NONE };
@@ -158,11 +147,7 @@ static int smi_main(int argc, char **argv)
 		return ob_usage_error(&obx_smi_command,
 			"it shows the GPUs of a server, or in a program of 'outboard run' those of "
 			"its reservation; 'outboard gpu list' shows the pool's");
-	terms.servers = way.server;
-	if (memory && *memory && !ob_text_parse_size(memory, &terms.memory))
-		terms.memory = 0;
-	if (policy && *policy && !obl_policy_parse(policy, &terms.policy))
-		ob_warn("OUTBOARD_POLICY: unknown policy '%.64s'; using least-load", policy);
+	terms = obl_view_terms_read(way.server);
 	if (obl_view_open(&view, &terms, &cause))
 		return cause.code == OB_ERR_URL
 			? ob_usage_error(&obx_smi_command, "the server's address '%s': %s",

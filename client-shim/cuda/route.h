@@ -23,35 +23,4 @@ void obc_route_prepare(struct obf_backend *backend);
 /* From now on its functions are routed. During cuInit. ready: for the table. */
 void obc_route_install(CUresult (*ready)(void));
 
-/* ---- for route_copy.c ---- */
-
-struct obc_visit {
-	bool visiting;
-	struct obf_visit visit;
-};
-struct obc_visit obc_visit_begin(struct obf_ctx *ctx);
-void obc_visit_end(const struct obc_visit *visit);
-
-/*
- * Until the end of the block the calling thread uses the context's server. If that is another one,
- * the context is current, too.
- */
-#define OBC_VISIT(ctx)                                                                      \
-	__attribute__((cleanup(obc_visit_end), unused)) struct obc_visit obc_visit_before = \
-		obc_visit_begin(ctx)
-
-/* The server of memory; `otherwise` if the address is that of no device. */
-uint32_t obc_route_at(uint64_t addr, uint32_t otherwise);
-
-/* ---- route_copy.c: for struct obf_backend ---- */
-
-CUresult obc_route_write(
-	struct obf_stream *stream, uint64_t dst, const void *src, size_t size, bool blocking);
-CUresult obc_route_read(
-	struct obf_stream *stream, void *dst, uint64_t src, size_t size, bool blocking);
-CUresult obc_route_copy(struct obf_stream *stream, const struct obf_copy *copy, bool blocking);
-CUresult obc_route_array_copy(
-	struct obf_stream *stream, const struct obf_array_copy *copy, bool blocking);
-CUresult obc_route_fill(struct obf_stream *stream, const struct obf_fill *fill);
-
 #endif

@@ -18,7 +18,7 @@
 #include "client-shim/cuda/array.h"
 #include "client-shim/cuda/copy.h"
 #include "client-shim/cuda/device.h"
-#include "client-shim/cuda/route.h"
+#include "client-shim/cuda/route_inside.h"
 #include "client-shim/cuda/stream.h"
 #include "client-shim/session/log.h"
 #include "front/array.h"
@@ -54,7 +54,7 @@ static CUresult leave(struct obf_stream *stream, uint64_t addr, struct obf_strea
 	return obc_stream_wait(stream);
 }
 
-CUresult obc_route_write(
+static CUresult route_write(
 	struct obf_stream *stream, uint64_t dst, const void *src, size_t size, bool blocking)
 {
 	uint32_t here = server_of(stream->ctx);
@@ -73,7 +73,7 @@ CUresult obc_route_write(
 	return result == CUDA_SUCCESS ? obc_stream_wait(at) : result;
 }
 
-CUresult obc_route_read(
+static CUresult route_read(
 	struct obf_stream *stream, void *dst, uint64_t src, size_t size, bool blocking)
 {
 	uint32_t here = server_of(stream->ctx);
@@ -194,7 +194,7 @@ static void peers_keep(struct obf_copy *c, uint32_t server)
 		c->dst_ctx = NULL;
 }
 
-CUresult obc_route_copy(struct obf_stream *stream, const struct obf_copy *copy, bool blocking)
+static CUresult route_copy(struct obf_stream *stream, const struct obf_copy *copy, bool blocking)
 {
 	uint32_t here = server_of(stream->ctx);
 	uint32_t src = copy->src_device ? obc_route_at(copy->src, here) : here;
@@ -233,7 +233,7 @@ static uint32_t side_server(
 	return device ? obc_route_at(addr, here) : UINT32_MAX;
 }
 
-CUresult obc_route_array_copy(
+static CUresult route_array_copy(
 	struct obf_stream *stream, const struct obf_array_copy *copy, bool blocking)
 {
 	uint32_t here = server_of(stream->ctx);
@@ -261,7 +261,7 @@ CUresult obc_route_array_copy(
 	return result == CUDA_SUCCESS ? obc_stream_wait(ctx->legacy) : result;
 }
 
-CUresult obc_route_fill(struct obf_stream *stream, const struct obf_fill *fill)
+static CUresult route_fill(struct obf_stream *stream, const struct obf_fill *fill)
 {
 	uint32_t here = server_of(stream->ctx);
 	struct obf_stream *at;
@@ -277,4 +277,13 @@ CUresult obc_route_fill(struct obf_stream *stream, const struct obf_fill *fill)
 	OBC_VISIT(at->ctx);
 	result = obc_copy_fill(at, fill);
 	return result == CUDA_SUCCESS ? obc_stream_wait(at) : result;
+}
+
+void obc_route_copy_install(struct obf_backend *b)
+{
+	b->write = route_write;
+	b->read = route_read;
+	b->copy = route_copy;
+	b->array_copy = route_array_copy;
+	b->fill = route_fill;
 }

@@ -153,14 +153,53 @@ static CUresult server_begin(const struct obp_welcome *welcome)
 	return CUDA_SUCCESS;
 }
 
-static CUresult server_start(const char *servers, struct obf_device *ret_devices, int *count)
+/* Finds the servers. After an error one line has been logged. */
+static enum ob_err servers_find(struct obl_together *ret)
+{
+	struct ob_cause cause;
+	const char *text;
+	enum ob_err err = obc_pool_servers(OBC_DEFAULT_SERVER, &text);
+
+	if (err)
+		return err;
+	err = obl_together_parse(text, ret, &cause);
+	if (err)
+		ob_error("OUTBOARD_SERVER='%.200s': %s", text, cause.text);
+	return err;
+}
+
+/* The reservation of the environment has ended: starts with the servers of another one. */
+static enum ob_err session_start_again(
+	struct obl_together *together, const struct obp_welcome **ret_welcome)
+{
+	struct obl_together others;
+	enum ob_err err = servers_find(&others);
+
+	if (err)
+		return err;
+	obl_together_fini(together);
+	*together = others;
+	if (!obc_servers_change(others.n)) {
+		ob_error("the pool has granted %u servers, which this program cannot use now: "
+			 "start it again",
+			others.n);
+		return OB_ERR_REFUSED;
+	}
+	return obc_session_start(others.list[0], ret_welcome);
+}
+
+/* Starts the session with the current server. */
+static CUresult server_start(
+	struct obl_together *together, struct obf_device *ret_devices, int *count)
 {
 	const struct obp_welcome *welcome;
 	CUresult result;
 	enum ob_err err;
 
 	obc_timeline_start();
-	err = obc_session_start(servers, &welcome);
+	err = obc_session_start(together->list[obc_server_number()], &welcome);
+	if (err == OB_ERR_REFUSED && obc_pool_wanted())
+		err = session_start_again(together, &welcome);
 	if (err)
 		return ob_err_to_cuda(err);
 	result = server_begin(welcome);
@@ -221,7 +260,7 @@ static CUresult any_alive(void)
 }
 
 static CUresult servers_start(
-	const struct obl_together *together, struct obf_device *ret_devices, int *ret_count)
+	struct obl_together *together, struct obf_device *ret_devices, int *ret_count)
 {
 	CUresult result = CUDA_SUCCESS;
 	int count = 0;
@@ -234,7 +273,7 @@ static CUresult servers_start(
 	obc_devices_begin();
 	for (uint32_t i = 0; i < together->n && result == CUDA_SUCCESS; i++) {
 		OBC_AT_SERVER(i);
-		result = server_start(together->list[i], ret_devices, &count);
+		result = server_start(together, ret_devices, &count);
 		if (result == CUDA_SUCCESS && server_again())
 			result = ob_err_to_cuda(OB_ERR_URL);
 	}
@@ -244,9 +283,7 @@ static CUresult servers_start(
 
 CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
 {
-	const char *text;
 	struct obl_together together;
-	struct ob_cause cause;
 	CUresult result;
 	enum ob_err err;
 	OBC_WAITS();
@@ -260,14 +297,9 @@ CUresult obc_start(struct obf_device *ret_devices, int *ret_count)
 			 "choose a server: it cannot use a remote GPU. Run it without privileges");
 		return CUDA_ERROR_NOT_INITIALIZED;
 	}
-	err = obc_pool_servers(OBC_DEFAULT_SERVER, &text);
+	err = servers_find(&together);
 	if (err)
 		return ob_err_to_cuda(err);
-	err = obl_together_parse(text, &together, &cause);
-	if (err) {
-		ob_error("OUTBOARD_SERVER='%.200s': %s", text ? text : "", cause.text);
-		return ob_err_to_cuda(err);
-	}
 	obc_session_on_callback(obc_hostfunc_run);
 	obc_log_on_thread_exit(obf_streams_thread_exit);
 	obc_announce_start();

@@ -7,17 +7,13 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "client-shim/nvml/direct.h"
 #include "client-shim/nvml/nvml_calls.h"
 #include "transport/failure.h"
 
-#define DEFAULT_SERVER    "tcp://127.0.0.1:14800"
-#define TIMEOUT_DEFAULT_S 5u
-#define TIMEOUT_MAX_S     86400u
-#define SERVERS_MAX       (64u * (OBT_URL_MAX + 1))
+#define DEFAULT_SERVER "tcp://127.0.0.1:14800"
+#define SERVERS_MAX    (64u * (OBT_URL_MAX + 1))
 
 struct ob_nvml_device {
 	uint32_t place;
@@ -73,39 +69,12 @@ static int result_of(enum ob_err err, int lost)
 	}
 }
 
-/* The same settings as a session's. A wrong value is left out: the session warns of it. */
 static struct obl_view_terms terms_read(void)
 {
-	const char *list = getenv("OUTBOARD_SERVER"), *policy = getenv("OUTBOARD_POLICY"),
-		   *memory = getenv("OUTBOARD_VRAM"), *timeout = getenv("OUTBOARD_TIMEOUT");
-	struct obl_view_terms terms = {
-		.servers = servers, .policy = OBL_LEAST_LOAD, .tickets = getenv("OUTBOARD_TICKET")
-	};
-	uint64_t seconds = TIMEOUT_DEFAULT_S;
+	const char *list = getenv("OUTBOARD_SERVER");
 
 	strncpy(servers, list && *list ? list : DEFAULT_SERVER, sizeof servers - 1);
-	if (policy && *policy && !obl_policy_parse(policy, &terms.policy))
-		ob_warn("NVML: OUTBOARD_POLICY: unknown policy '%.64s'; using least-load", policy);
-	if (memory && *memory && !ob_text_parse_size(memory, &terms.memory))
-		terms.memory = 0;
-	if (timeout && *timeout && !ob_text_parse_number(timeout, 1, TIMEOUT_MAX_S, &seconds))
-		seconds = TIMEOUT_DEFAULT_S;
-	terms.timeout_ns = seconds * OB_SECOND;
-	return terms;
-}
-
-static void failure_log(const struct obl_view_terms *terms, const struct ob_cause *cause)
-{
-	const struct obl_view_server *server = &view.servers[view.at];
-	const struct obt_failure failure = { .cause = cause,
-		.connected = cause->code != OB_ERR_TIMEOUT,
-		.timeout_s = (unsigned)(terms->timeout_ns / OB_SECOND),
-		.url = &server->url,
-		.text = server->url_text[0] ? server->url_text : terms->servers };
-	char text[OBT_FAILURE_TEXT];
-
-	obt_failure_print(&failure, text, sizeof text);
-	ob_warn("NVML: %s", text);
+	return obl_view_terms_read(servers);
 }
 
 /*
@@ -131,6 +100,7 @@ static int open_view(void)
 	struct obl_view_terms terms = terms_read();
 	const char *direct = getenv("OUTBOARD_DIRECT");
 	struct ob_cause cause = { .code = OB_ERR_NONE };
+	char text[OBT_FAILURE_TEXT];
 	enum ob_err err;
 
 	/* as for a session: an unprivileged user must not choose a privileged program's server */
@@ -144,8 +114,10 @@ static int open_view(void)
 			"it, so no GPU is shown; start it with 'outboard run --pool'");
 	}
 	err = obl_view_open(&view, &terms, &cause);
-	if (err)
-		failure_log(&terms, &cause);
+	if (err) {
+		obl_view_failure_print(&view, &cause, text, sizeof text);
+		ob_warn("NVML: %s", text);
+	}
 	return result_of(err, OB_NVML_DRIVER_NOT_LOADED);
 }
 

@@ -8,12 +8,11 @@
 
 #include "base/log.h"
 #include "client-shim/session/request.h"
+#include "client-shim/session/server.h"
 #include "loadbalancer/access.h"
 #include "loadbalancer/pool.h"
 #include "protocol/pool.h"
 #include "transport/tls.h"
-
-/* the words of a server (server/supervisor/reservations.c) when another reservation would help */
 
 static struct {
 	struct obl_access access; /* granted to this process; servers NULL: nothing yet */
@@ -79,8 +78,9 @@ static enum ob_err ask(const char *balancers)
 		return err;
 	}
 	obc_request_ask(&wishes);
-	/* the sessions that a second request is for are already as many as they will be: one */
-	wishes.one_server = pool.ended;
+	/* the library is set up for one server: a second request can be for no more than that */
+	if (pool.ended && obc_servers_count() == 1)
+		wishes.one_server = 1;
 	wait_s = wishes.wait_s;
 	err = obl_pool_ask(&terms, &wishes, &grant, &refused, &cause);
 	if (err == OB_ERR_REFUSED) {
@@ -119,10 +119,17 @@ const char *obc_pool_tickets(void)
 
 bool obc_pool_again(const char *words)
 {
-	if (!setting("OUTBOARD_POOL") || !strstr(words, OBP_POOL_ASK_AGAIN) || pool.ended)
+	/* of several servers the first ones have sessions already */
+	if (!setting("OUTBOARD_POOL") || !strstr(words, OBP_POOL_ASK_AGAIN) || pool.ended ||
+		obc_server_number())
 		return false;
 	obl_access_fini(&pool.access);
 	pool.ended = true;
 	ob_warn("asking the pool for another reservation");
 	return true;
+}
+
+bool obc_pool_wanted(void)
+{
+	return pool.ended && !pool.access.servers;
 }

@@ -4,8 +4,7 @@
  * obc_pool: the session's servers under OUTBOARD_POOL. A program that `outboard run --pool` has
  * started brings a reservation (OUTBOARD_SERVER, OUTBOARD_TICKET). One that was started without, or
  * whose reservation has ended since, asks the pool itself: then each process has a reservation of
- * its own. The wishes are OUTBOARD_GPUS, OUTBOARD_VRAM, OUTBOARD_SHARE, OUTBOARD_PRIORITY,
- * OUTBOARD_WHERE and OUTBOARD_WAIT. One per process; called while the session starts, by one thread.
+ * its own. The wishes are those of client-shim/session/request.h. One per process; called while the session starts, by one thread.
  */
 #ifndef OBC_POOL_H
 #define OBC_POOL_H
@@ -23,9 +22,12 @@ enum ob_err obc_pool_servers(const char *otherwise, const char **ret_servers);
 /* The tickets for these servers, in the form of OUTBOARD_TICKET. NULL: none. */
 const char *obc_pool_tickets(void);
 /*
- * A server has refused the session with these words. True: the reservation has ended, and the next
- * obc_pool_servers will ask the pool for another one; once for each reservation of the environment.
+ * The first server has refused the session with these words. True: the reservation has ended, and
+ * the next obc_pool_servers will ask the pool for another one; once for each reservation of the
+ * environment.
  */
 bool obc_pool_again(const char *words);
+/* Whether the next obc_pool_servers asks because of that. */
+bool obc_pool_wanted(void);
 
 #endif

@@ -65,45 +65,69 @@ void obc_request_fill(struct obp_hello *hello)
 		!obf_visible_first(getenv("CUDA_DEVICE_ORDER"), getenv("CUDA_VISIBLE_DEVICES"));
 }
 
-/* A number from 1 to max; 0: the variable is not set, or is wrong. */
+/* A number from 0 to max; 0: the variable is not set, or is wrong. */
 static uint32_t wanted_number(const char *name, uint32_t max)
 {
 	const char *text = getenv(name);
 	uint64_t value = 0;
 
 	if (text && *text && !ob_text_parse_number(text, 0, max, &value))
-		ob_warn("%s: '%.64s' is not a number up to %u; the setting is ignored", name, text,
-			max);
+		ob_warn("%s: '%.64s' is not a number from 0 to %u; the setting is ignored", name,
+			text, max);
 	return (uint32_t)value;
+}
+
+static void wanted_text(const char *name, char *ret, size_t size)
+{
+	const char *text = getenv(name);
+
+	if (text && strlen(text) < size)
+		strcpy(ret, text);
+	else if (text)
+		ob_warn("%s is longer than %zu characters; the setting is ignored", name, size - 1);
+}
+
+/* False: none is named, or an unknown one. */
+static bool wanted_policy(enum obl_policy *ret)
+{
+	const char *name = getenv("OUTBOARD_POLICY");
+
+	if (!name || !*name)
+		return false;
+	if (obl_policy_parse(name, ret))
+		return true;
+	ob_warn("OUTBOARD_POLICY: '%.64s' is no policy; the setting is ignored", name);
+	return false;
 }
 
 void obc_request_ask(struct obp_pool_ask *ask)
 {
-	const char *where = getenv("OUTBOARD_WHERE");
 	uint32_t gpus = wanted_number("OUTBOARD_GPUS", OBP_POOL_GPUS_MAX);
+	enum obl_policy policy;
 
 	ask->gpus = gpus ? gpus : 1;
 	ask->wait_s = wanted_number("OUTBOARD_WAIT", OBP_POOL_LINGER_MAX_S);
+	ask->linger_s = wanted_number("OUTBOARD_HOLD", OBP_POOL_LINGER_MAX_S);
+	ask->exclusive = wanted_number("OUTBOARD_EXCLUSIVE", 1);
+	ask->one_server = wanted_number("OUTBOARD_ONE_SERVER", 1);
 	ask->memory = wanted_memory();
 	ask->share = wanted_share();
 	ask->priority = wanted_priority();
-	if (where && strlen(where) < sizeof ask->where)
-		strcpy(ask->where, where);
-	else if (where)
-		ob_warn("OUTBOARD_WHERE is longer than %zu characters; the setting is ignored",
-			sizeof ask->where - 1);
+	if (wanted_policy(&policy))
+		ask->policy = 1 + (uint32_t)policy;
+	wanted_text("OUTBOARD_WHERE", ask->where, sizeof ask->where);
+	wanted_text("OUTBOARD_APART", ask->apart, sizeof ask->apart);
 }
 
 enum ob_err obc_request_server(const char *list, uint64_t timeout_ns, char ret_url[OBT_URL_MAX + 1])
 {
-	const char *name = getenv("OUTBOARD_POLICY");
 	struct obl_request request = { .memory = wanted_memory() };
-	enum obl_policy policy = OBL_LEAST_LOAD;
+	enum obl_policy policy;
 	struct ob_cause cause;
 	enum ob_err err;
 
-	if (name && *name && !obl_policy_parse(name, &policy))
-		ob_warn("OUTBOARD_POLICY: unknown policy '%.64s'; using least-load", name);
+	if (!wanted_policy(&policy))
+		policy = OBL_LEAST_LOAD;
 	err = obl_pick(list, &request, policy, timeout_ns, ret_url, &cause);
 	if (err)
 		ob_error("%s", cause.text);

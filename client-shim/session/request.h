@@ -19,8 +19,9 @@
 /* Fills the resource request of the hello. An invalid value is left out, and a warning names it. */
 void obc_request_fill(struct obp_hello *hello);
 /*
- * The same for a request to a pool, with OUTBOARD_GPUS (how many), OUTBOARD_WHERE (a selector) and
- * OUTBOARD_WAIT (seconds in its queue).
+ * The same for a request to a pool, with OUTBOARD_GPUS (how many), OUTBOARD_WHERE (a selector),
+ * OUTBOARD_APART (a word), OUTBOARD_EXCLUSIVE and OUTBOARD_ONE_SERVER (1: yes), OUTBOARD_POLICY,
+ * OUTBOARD_WAIT (seconds in its queue) and OUTBOARD_HOLD (seconds without a session).
  */
 void obc_request_ask(struct obp_pool_ask *ask);
 /*

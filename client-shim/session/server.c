@@ -29,23 +29,38 @@ static uint32_t n_servers = 1;
 static struct obp_range ranges[OBC_SERVERS_MAX]; /* device addresses */
 static void (*switch_hook)(uint32_t from, uint32_t to);
 
-bool obc_servers_make(uint32_t n)
+/* Makes the state of server i, equal to that at `from`. */
+static bool server_make(uint32_t i, const char *from)
 {
 	size_t size = (size_t)(section_end - section_begin), into = (uintptr_t)section_begin % PAGE;
+	/* The same place within a page as the section: alignments are kept. */
+	char *copy =
+		mmap(NULL, into + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+	if (copy == MAP_FAILED)
+		return false;
+	memcpy(copy + into, from, size);
+	offsets[i] = copy + into - section_begin;
+	return true;
+}
+
+bool obc_servers_make(uint32_t n)
+{
 	n_servers = 1;
 	memset(ranges, 0, sizeof ranges);
-	for (uint32_t i = 1; i < n; i++) {
-		/* The same place within a page as the section: alignments are kept. */
-		char *copy = mmap(NULL, into + size, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-		if (copy == MAP_FAILED)
+	for (; n_servers < n; n_servers++)
+		if (!server_make(n_servers, section_begin))
 			return false;
-		memcpy(copy + into, section_begin, size);
-		offsets[i] = copy + into - section_begin;
-		n_servers = i + 1;
-	}
+	return true;
+}
+
+bool obc_servers_change(uint32_t n)
+{
+	/* Server 1 has not been used, other than server 0. */
+	for (; n_servers < n; n_servers++)
+		if (n_servers == 1 || !server_make(n_servers, section_begin + offsets[1]))
+			return false;
+	n_servers = n;
 	return true;
 }
 

@@ -63,6 +63,11 @@ static inline uint32_t obc_server_number(void)
  * forked child: the earlier states are dropped.
  */
 bool obc_servers_make(uint32_t n);
+/*
+ * The program gets another number of servers, of which only server 0 has been used. False: out of
+ * memory, or there was one only and there would be several.
+ */
+bool obc_servers_change(uint32_t n);
 uint32_t obc_servers_count(void); /* at least 1 */
 
 /* The calling thread uses this server from now on. Returns the number of the one before. */

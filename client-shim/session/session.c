@@ -200,7 +200,7 @@ static enum ob_err hello_exchange(struct obt_stream *stream, uint64_t deadline)
 	if (err)
 		return err;
 	hello->shm = obt_shm_offered(stream);
-	err = obc_pass_show(stream, session.url_text, &hello->hello, &session.cause);
+	err = obc_pass_show(stream, &session.url, &hello->hello, &session.cause);
 	/* a ticket replaces the token, which a server of a pool need not learn */
 	if (!err && !hello->hello.ticket_size)
 		err = obt_token_show(stream, hello->hello.token);
@@ -368,14 +368,8 @@ enum ob_err obc_session_start(const char *servers, const struct obp_welcome **re
 		? seconds_from_env("OUTBOARD_GRACE", 0, OBP_GRACE_DEFAULT_S)
 		: 0;
 	err = server_find(servers, &stream);
-	/* of several servers the others may have sessions already: then there is no second try */
-	if (err == OB_ERR_REFUSED && obc_servers_count() == 1 &&
-		obc_pool_again(session.cause.text)) {
+	if (err == OB_ERR_REFUSED && obc_pool_again(session.cause.text))
 		attempt_forget();
-		err = obc_pool_servers(OBC_DEFAULT_SERVER, &servers);
-		if (!err)
-			err = server_find(servers, &stream);
-	}
 	if (err)
 		return err;
 	resume_settle();

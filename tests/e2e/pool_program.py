@@ -71,6 +71,26 @@ def ended(message):
     return KEEPER.beat(NAME, lambda _: KEEPER.state(NAME, message['id']) == pooling.ENDED)
 
 
+WISHES = ('gpus', 'memory', 'share', 'priority', 'where', 'exclusive', 'one_server', 'apart', 'linger', 'policy', 'wait')
+
+
+def again(pool):
+    """A second request has the wishes of the first one, also those that only the pool knows."""
+    asked = len(pool.granted)
+    options = ['--vram', '64M', '--share', '0.5', '--priority', 'low', '--where', 'zone=a', '--exclusive', '--apart', 'w', '--hold', '30', '--policy', 'spread', '--wait-for', '9']
+    program = subprocess.Popen([OUTBOARD, 'run', '--pool', pool.url, *options, '--', 'sh', '-c', f'read line; {INIT}'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, env=ENV)
+    check('the pool is asked', waiting.until(lambda: len(pool.granted) > asked))
+    check('the reservation is void before the program uses it', KEEPER.order(NAME, pooling.VOID, pool.granted[-1]['id']) == pooling.VOIDED)
+    out, err = program.communicate('\n', timeout=waiting.LONG)
+    first, second = pool.granted[asked], pool.granted[-1]
+    check('it asks again', out.split() == ['0', '0'] and len(pool.granted) == asked + 2, (out, err))
+    wishes = [{key: ask[key] for key in WISHES} for ask in (first, second)]
+    # the library is set up for one server then
+    check('with all wishes', wishes[1] == {**wishes[0], 'one_server': 1} and wishes[0]['linger'] == 30 and wishes[0]['exclusive'] == 1 and first['id'] != second['id'], wishes)
+    ended(second)
+
+
 def reservations(server):
     with Pool(server) as pool:
         done = run(pool, INIT)
@@ -85,6 +105,7 @@ def reservations(server):
         check('a reservation that has ended: the library asks for another one', out.split() == ['0', '0'] and len(pool.granted) == 3 and
               'the reservation has ended' in err and 'asking the pool for another reservation' in err, (out, err, len(pool.granted)))
         ended(pool.granted[-1])
+        again(pool)
     with Pool(server, linger=3) as pool:
         done = run(pool, 'sh', '-c', f'{INIT} & {INIT}; wait')
         check('two processes use one reservation', done.stdout.split() == ['0'] * 4 and len(pool.granted) == 1, done.stdout + done.stderr)
@@ -94,15 +115,18 @@ def reservations(server):
 def alone(server):
     with Pool(server, wait=True) as pool:
         done = bare(INIT, env={'OUTBOARD_POOL': pool.url, 'OUTBOARD_LOG': 'info', 'OUTBOARD_VRAM': '64M', 'OUTBOARD_WAIT': '30', 'OUTBOARD_WHERE': 'zone=a', 'OUTBOARD_GPUS': '1',
-                               'OUTBOARD_SHARE': '0.5', 'OUTBOARD_PRIORITY': 'low'})
+                               'OUTBOARD_SHARE': '0.5', 'OUTBOARD_PRIORITY': 'low', 'OUTBOARD_EXCLUSIVE': '1', 'OUTBOARD_ONE_SERVER': '1', 'OUTBOARD_APART': 'w',
+                               'OUTBOARD_HOLD': '30', 'OUTBOARD_POLICY': 'spread'})
         ask = pool.granted[0] if pool.granted else {}
         check('a program without `outboard run` asks the pool itself', done.stdout.split() == ['0', '0'] and 'the pool has granted 1 GPU on ' + server.url in done.stderr and
               'position 1 of 1: in use' in done.stderr, done.stdout + done.stderr)
-        check('with the wishes of its environment', (ask.get('memory'), ask.get('wait'), ask.get('where'), ask.get('share'), ask.get('priority'), ask.get('program')) ==
-              (64 << 20, 30, 'zone=a', 500000, 1, os.path.basename(INIT)), ask)
+        wishes = {'memory': 64 << 20, 'wait': 30, 'where': 'zone=a', 'share': 500000, 'priority': 1, 'exclusive': 1, 'one_server': 1, 'apart': 'w', 'linger': 30, 'policy': 7,
+                  'program': os.path.basename(INIT)}
+        check('with the wishes of its environment', wishes.items() <= ask.items(), ask)
         ended(ask)
-        done = bare(INIT, env={'OUTBOARD_POOL': pool.url, 'OUTBOARD_GPUS': 'many', 'OUTBOARD_WHERE': 'x' * 300, 'OUTBOARD_WAIT': '-1'})
-        check('wrong wishes are left out, with a warning each', done.stdout.split() == ['0', '0'] and all(name in done.stderr for name in ('GPUS', 'WHERE', 'WAIT')), done.stderr)
+        wrong = {'GPUS': 'many', 'WHERE': 'x' * 300, 'WAIT': '-1', 'HOLD': '86401', 'EXCLUSIVE': 'yes', 'ONE_SERVER': '2', 'APART': 'x' * 300, 'POLICY': 'best'}
+        done = bare(INIT, env={'OUTBOARD_POOL': pool.url, **{'OUTBOARD_' + name: text for name, text in wrong.items()}})
+        check('wrong wishes are left out, with a warning each', done.stdout.split() == ['0', '0'] and all(f'OUTBOARD_{name}' in done.stderr for name in wrong), done.stderr)
         ended(pool.granted[-1])
     for refuse, words in (((fake_pool.LATER, 'all GPUs are in use'), 'all GPUs are in use'), ((fake_pool.DENIED, 'no token'), 'no token')):
         with Pool(server, refuse=refuse) as pool:
@@ -145,6 +169,13 @@ def secrets():
 
 def management(server):
     names = [OUTBOARD, 'smi', '--list-gpus']
+    size = [OUTBOARD, 'smi', '--query-gpu', 'memory.total', '--format', 'csv,noheader']
+    with Pool(server, memory=64 << 20) as pool:
+        done = run(pool, *size)
+        check("NVML shows the reservation's memory before CUDA starts", done.stdout.split() == ['64', 'MiB'], done.stdout + done.stderr)
+        for text, words in (f'{server.url} 00', 'is no ticket'), (f'{server.url} 0g', 'hexadecimal'), (server.url, 'stands behind'):
+            done = bare(*size, env={'OUTBOARD_SERVER': server.url, 'OUTBOARD_TICKET': text})
+            check('a wrong ticket: ' + words, done.returncode and words in done.stderr, done.stdout + done.stderr)
     count = [sys.executable, '-c', 'import ctypes as c; n = c.CDLL("libnvidia-ml.so.1"); i = c.c_uint(9); print(n.nvmlInit_v2(), n.nvmlDeviceGetCount_v2(c.byref(i)), i.value)']
     with Pool(server, n=2) as pool:
         done = run(pool, OUTBOARD, 'check')
@@ -178,6 +209,16 @@ def together():
         with Balancer(answer) as pool:
             done = run(pool, sys.executable, '-c', count)
             check('the devices of two servers are one list', done.stdout.split() == ['0', '0', '3', '0', '0', '3'], done.stdout + done.stderr)
+            asked = len(pool.of(fake_pool.ASK))
+            program = subprocess.Popen([OUTBOARD, 'run', '--pool', pool.url, '--', sys.executable, '-c', f'input(); {count}'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True, env=ENV)
+            check('the pool is asked', waiting.until(lambda: len(pool.of(fake_pool.ASK)) > asked))
+            check('both parts are void', all(KEEPER.order(name, pooling.VOID, pool.of(fake_pool.ASK)[-1]['id']) == pooling.VOIDED for name in servers))
+            # another order of the servers, and one more device
+            servers.update(two=servers.pop('two'), one=(one, 2))
+            out, err = program.communicate('\n', timeout=waiting.LONG)
+            check('a reservation of two servers that has ended: the library asks for another one', out.split()[:3] == ['0', '0', '4'] and 'asking the pool' in err, out + err)
+            check('on as many servers as the pool likes', pool.of(fake_pool.ASK)[-1]['one_server'] == 0 and len(pool.of(fake_pool.ASK)) == asked + 2)
             done = bare(INIT, env={'OUTBOARD_POOL': pool.url, 'OUTBOARD_GPUS': '3'})
             check('also for a program that asks by itself', done.stdout.split() == ['0', '0'], done.stdout + done.stderr)
 

@@ -73,9 +73,21 @@ def reservations():
         check('nothing is printed without a terminal', done.stderr == '', done.stderr)
         run(pool.url)
         check('each request has its own id', pool.of(fake_pool.ASK)[1]['id'] != ask['id'])
-        run(pool.url, env={'OUTBOARD_GPUS': '3', 'OUTBOARD_WAIT': '7', 'OUTBOARD_WHERE': 'zone=a'})
+        wishes = {'GPUS': '3', 'WAIT': '7', 'WHERE': 'zone=a', 'HOLD': '30', 'APART': 'w', 'EXCLUSIVE': '1', 'ONE_SERVER': '1', 'VRAM': '4GiB', 'SHARE': '0.5', 'PRIORITY': 'low',
+                  'POLICY': 'spread'}
+        wishes = {'OUTBOARD_' + name: text for name, text in wishes.items()}
+        got = variables(run(pool.url, env=wishes).stdout)
         ask = pool.of(fake_pool.ASK)[2]
-        check('wishes from the environment', (ask['gpus'], ask['wait'], ask['where']) == (3, 7, 'zone=a'), ask)
+        check('wishes from the environment', {'gpus': 3, 'wait': 7, 'where': 'zone=a', 'linger': 30, 'apart': 'w', 'exclusive': 1, 'one_server': 1, 'memory': 4 << 30, 'share': 500000,
+                                              'priority': 1, 'policy': 7}.items() <= ask.items(), ask)
+        check('which the program gets', wishes.items() <= got.items(), got)
+        got = variables(run(pool.url, '--wait-for', '0', '--where', '', env=wishes).stdout)
+        check('an option counts before the environment', pool.of(fake_pool.ASK)[3]['wait'] == 0 and 'OUTBOARD_WAIT' not in got and 'OUTBOARD_WHERE' not in got, got)
+        for name, text in ('EXCLUSIVE', 'yes'), ('VRAM', 'much'), ('SHARE', '2'), ('PRIORITY', 'top'), ('HOLD', '0'), ('POLICY', 'best'):
+            done = run(pool.url, env={'OUTBOARD_' + name: text})
+            check(f'a wrong wish: {name}', done.returncode == 2 and f'OUTBOARD_{name} in the environment takes' in done.stderr and f"not '{text}'" in done.stderr, done.stderr)
+        done = tool('run', '--server', GPU, '--', *SHOW, env=wishes)
+        check('a server that is named needs no pool', done.returncode == 0, done.stderr)
         done = tool('run', '--', *SHOW, env={'OUTBOARD_POOL': pool.url, 'OUTBOARD_SERVER': 'tcp://elsewhere:1'})
         check('OUTBOARD_POOL is asked before OUTBOARD_SERVER', variables(done.stdout).get('OUTBOARD_SERVER') == GPU, done.stdout + done.stderr)
         asked = len(pool.of(fake_pool.ASK))
@@ -424,6 +436,8 @@ def document(message):
     found = {'schema': 1, 'time_ms': NOW, **DOCUMENTS[message['what']]}
     if message['what'] == 'fleet' and message['target']:
         found['servers'] = [one for one in found['servers'] if one['name'] == message['target']]
+    if message['what'] == 'sessions' and message['target']:
+        found['reservations'] = [one for one in found['reservations'] if message['target'] in (one['id'], one['tenant'])]
     if message['what'] == 'events':
         found['events'] = [one for one in found['events'] if one['number'] > message['since']]
     return found
@@ -470,6 +484,11 @@ def tables():
         done = tool('session', 'info', '12', env=env)
         check('session info by the start of its id', done.returncode == 0 and IDS[2] in done.stdout and 'GPU-9' in done.stdout, done.stdout)
         check('which must be unique', tool('session', 'info', 'abab', env=env).returncode == 1 and tool('session', 'info', 'f', env=env).returncode == 1)
+        done = tool('session', 'info', '12', '--json', env=env)
+        check('its JSON has that one only', done.returncode == 0 and [one['id'] for one in json.loads(done.stdout)['reservations']] == [IDS[2]], done.stdout)
+        for words in ('session', 'info', 'f'), ('session', 'info', 'ab'), ('server', 'info', 'gpu7'):
+            done = tool(*words, '--json', env=env)
+            check(f'{words} --json: an error and no document', done.returncode == 1 and not done.stdout and 'list' in done.stderr, done)
         tool('quota', 'lab', env=env)
         check('the quota of one tenant', pool.heard[-1]['target'] == 'lab', pool.heard[-1])
         done = tool('events', '--since', '1', env=env)
@@ -484,21 +503,39 @@ def tables():
         check('colours on a terminal', status == 0 and '\x1b[32mready\x1b[0m' in said and '\x1b[31munwell\x1b[0m' in said, repr(said))
         said, status = on_terminal('server', 'list', env={**env, 'NO_COLOR': '1'})
         check('but not with NO_COLOR', status == 0 and '\x1b' not in said, repr(said))
-        watch = subprocess.Popen([OUTBOARD, 'queue', '--watch', '--interval', '0.1', '--json', '--pool', pool.url], stdout=subprocess.PIPE, text=True, env=ENV)
-        check('--watch shows it again', [json.loads(watch.stdout.readline())['schema'] for _ in range(3)] == [1, 1, 1])
-        watch.kill()
-        watch.wait()
-        watch = subprocess.Popen([OUTBOARD, 'events', '--watch', '--interval', '0.1', '--pool', pool.url], stdout=subprocess.PIPE, text=True, env=ENV)
-        lines = [watch.stdout.readline() for _ in range(3)]
-        before = len(pool.heard)
-        waiting.until(lambda: len(pool.heard) > before + 2)
-        watch.kill()
-        check('events --watch asks for new ones only', pool.heard[-1]['since'] == 2 and watch.stdout.read() == '', (lines, pool.heard[-1]))
-        watch.wait()
+        watches(pool)
     done = tool('queue')
     check('without a pool', done.returncode == 2 and 'outboard login' in done.stderr, done.stderr)
     done = tool('server', 'list', '--server', f'{NOBODY.url},tcp://x.invalid:1')
     check('a list of servers instead', done.returncode == 1 and 'Connection refused' in done.stdout, done)
+
+
+def watching(pool, *words):
+    return subprocess.Popen([OUTBOARD, *words, '--interval', '0.1', '--pool', pool.url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+
+
+def watches(pool):
+    watch = watching(pool, 'queue', '--watch', '--json')
+    check('--watch shows it again', [json.loads(watch.stdout.readline())['schema'] for _ in range(3)] == [1, 1, 1])
+    watch.send_signal(signal.SIGINT)
+    out, err = watch.communicate(timeout=waiting.LONG)
+    check('an interrupt ends it, with whole documents', watch.returncode == -signal.SIGINT and not err and all(json.loads(line) for line in out.splitlines()), (out, err))
+    for options in ((), ('--json',)):
+        watch = watching(pool, 'events', '--watch', *options)
+        lines = [watch.stdout.readline() for _ in range(1 if options else 3)]
+        before = len(pool.heard)
+        waiting.until(lambda before=before: len(pool.heard) > before + 2)
+        check('events --watch asks for new ones only', pool.heard[-1]['since'] == 2, (lines, pool.heard[-1]))
+        # nothing more is written, and it ends all the same
+        watch.stdout.close()
+        check('it ends when nobody reads it', watch.wait(waiting.LONG) == 0 and watch.stderr.read() == '', watch.returncode)
+        watch.stderr.close()
+    for words in ('queue', '--watch'), ('queue', '--watch', '--json'), ('top',), ('top', '--json'):
+        watch = watching(pool, *words)
+        watch.stdout.readline()
+        watch.stdout.close()
+        check(f'{words} ends when nobody reads it', watch.wait(waiting.LONG) in (0, -signal.SIGPIPE) and watch.stderr.read() == '', watch.returncode)
+        watch.stderr.close()
 
 
 def orders():
@@ -514,6 +551,14 @@ def orders():
             check(' '.join(words), done.returncode == 0 and f'{target}: as you say' in done.stdout and (last['type'], last['verb'], last['target'], last['argument']) ==
                   (fake_pool.COMMAND, verb, target, argument), (done, last))
         given = len(pool.of(fake_pool.COMMAND))
+        for words in ('cordon', 'uncordon', 'drain', 'forget', 'info'):
+            done = tool('server', words, '', env=env)
+            check(f'server {words} without a name', done.returncode == 2 and 'name a server' in done.stderr, done)
+        with Balancer(lambda link, message: link.answer({**document({'what': 'sessions', 'target': IDS[2]}), 'schema': 1})) as one:
+            for words in 'kill', 'info':
+                done = tool('session', words, '', '--pool', one.url)
+                check(f'session {words} without an id, where there is one session', done.returncode == 2 and 'name a session' in done.stderr and not one.heard, done)
+        check('nothing of that was done', len(pool.of(fake_pool.COMMAND)) == given)
         check('an id that several sessions have', tool('session', 'kill', 'ab', env=env).returncode == 1 and len(pool.of(fake_pool.COMMAND)) == given)
         said, status = on_terminal('session', 'kill', '12', env=env, prompt='[y/N]', keys=b'n\n')
         check('a terminal is asked', status == 1 and 'End session ' + IDS[2] + ', train2 of ann?' in said and len(pool.of(fake_pool.COMMAND)) == given, said)

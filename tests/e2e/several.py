@@ -212,7 +212,8 @@ def main():
         for mode in 'copies', 'order', 'threads', 'refused':
             for url in f'{a.url}+{b.url}', f'{c.url}+{a.url}+{d.url}':
                 err = right(url, mode)[1]
-        check('what is refused is said once', err.count('memory of another server') == 1 and err.count('NCCL') == 1, err)
+        check('what is refused is said once', err.count('memory of another server') == err.count('NCCL: a collective') == err.count('two servers meet is not') == 1, err)
+        check('an address of another server in a kernel, too', err.count(f'kernel idle on a device of {c.url} gets an address of {d.url}') == 1, err)
         stats(a, b)
         timeline(a, b)
         cut(a, b)

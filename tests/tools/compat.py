@@ -48,6 +48,15 @@ the driver | {init} |
                                               'the driver': rows.get('the driver')}, (rows, done.stdout, done.stderr))
     check('a program that uses the driver has round trips', re.search(r'the driver: .*\(\d+ round trips\)', done.stdout), done.stdout)
     check('the exit code says that something failed', done.returncode == 1, done.returncode)
+    (folder / 'two').mkdir()
+    script('two/devices', f'{sys.executable} -c "import ctypes as c; d = c.CDLL(\\"libcuda.so.1\\"); n = c.c_int(); d.cuInit(0); d.cuDeviceGetCount(c.byref(n)); print(n.value)"\n')
+    script('two/servers', 'echo $OUTBOARD_SERVER | tr + "\\n" | sort -u | wc -l\n')
+    (folder / 'pairs').write_text('''all devices | {folder}/two/devices | devices=4 | ^4$
+of two servers | {folder}/two/servers | | ^ *2$
+''')
+    done = compat(str(folder / 'pairs'), '--folder', name, '--modes', 'two')
+    check('two servers of a pool, with half of the devices each', done.returncode == 0 and '2 of 2 ok' in done.stdout and re.search(r'all devices: .*\([1-9]\d* round trips\)', done.stdout),
+          (done.stdout, done.stderr))
     done = compat('-', '--folder', name, '--only', 'same')
     check('a folder without a list', done.returncode == 0 and '1 of 1 ok' in done.stdout, (done.stdout, done.stderr))
     done = compat(str(folder / 'list'), '--folder', name, '--only', 'no such program')

@@ -9,6 +9,7 @@
 #include "loadbalancer/access.h"
 #include "loadbalancer/pool.h"
 #include "loadbalancer/pool_link.h"
+#include "loadbalancer/ticket_text.h"
 #include "tests/test.h"
 #include "transport/pin.h"
 #include "transport/sign.h"
@@ -113,14 +114,23 @@ static enum ob_err make(const char *urls, const char *pin, struct obl_access *re
 	return obl_access_make(&grant, ret, &cause);
 }
 
+static enum ob_err ticket_of(
+	const char *tickets, const char *address, uint8_t ret[OBP_TICKET_MAX], uint32_t *ret_size)
+{
+	struct obt_url url;
+
+	CHECK_INT(obt_url_parse(address, &url, NULL), OB_ERR_NONE);
+	return obl_ticket_find(tickets, &url, ret, ret_size, &cause);
+}
+
 TEST(what_a_grant_gives)
 {
 	struct obp_pool_part parts[OBP_POOL_PARTS_MAX];
 	struct obp_pool_grant grant = { .n_parts = OBP_POOL_PARTS_MAX, .parts = parts };
 	struct obt_pins pins = { .n = 0 };
 	struct obl_access access;
-	uint8_t devices[OBP_DEVICE_MAX][16], ticket[OBP_TICKET_MAX];
-	struct obt_url server;
+	struct obp_ticket read;
+	uint8_t ticket[OBP_TICKET_MAX];
 	char url[64];
 	uint32_t n;
 
@@ -135,18 +145,13 @@ TEST(what_a_grant_gives)
 	CHECK_INT(obt_pins_add(&pins, access.pins, false, &cause), OB_ERR_NONE);
 	CHECK_INT(pins.n, OBP_POOL_PARTS_MAX - 1);
 	CHECK(obt_pins_apply(&pins, "::1:9") && !obt_pins_apply(&pins, "host1:14800"));
-	CHECK(obl_access_devices(access.tickets, "tls://host4:14800", devices, &n));
-	CHECK_INT(n, 5);
-	CHECK_INT(devices[4][0], 5);
-	CHECK(!obt_url_parse("tls://host4", &server, NULL)); /* without the port */
-	CHECK(obl_access_ticket(access.tickets, &server, ticket, &n));
+	CHECK_INT(ticket_of(access.tickets, "tls://host4:14800", ticket, &n), OB_ERR_NONE);
 	CHECK_INT(n, parts[4].ticket_size);
 	CHECK(memcmp(ticket, parts[4].ticket, n) == 0);
-	CHECK(!obt_url_parse("tcp://host4", &server, NULL));
-	CHECK(!obl_access_ticket(access.tickets, &server, ticket, &n));
-	CHECK(!obl_access_ticket(NULL, &server, ticket, &n));
-	CHECK(!obl_access_devices(access.tickets, "tls://host", devices, &n));
-	CHECK(!obl_access_devices(access.tickets, "tls://host4:148000", devices, &n));
+	CHECK(obl_ticket_read(ticket, n, &read));
+	CHECK_INT(read.n_devices, 5);
+	CHECK_INT(read.devices[4][0], 5);
+	CHECK_INT(ticket_of(access.tickets, "tls://host9", ticket, &n), OB_ERR_NOT_FOUND);
 	obl_access_fini(&access);
 }
 
@@ -168,20 +173,6 @@ TEST(wrong_grants)
 	obl_access_fini(&access);
 }
 
-TEST(tickets_of_the_environment)
-{
-	static const char *const wrong[] = { "", "u", "u ", "u 0", "u zz", "u 00,u", ",,,",
-		"u 00 00" };
-	uint8_t devices[OBP_DEVICE_MAX][16];
-	char text[2 * OBP_TICKET_MAX + 20] = "u ";
-	uint32_t n;
-
-	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-		CHECK(!obl_access_devices(wrong[i], "u", devices, &n));
-	memset(text + 2, '0', 2 * OBP_TICKET_MAX + 2);
-	CHECK(!obl_access_devices(text, "u", devices, &n));
-}
-
 TEST(changed_grants)
 {
 	unsigned seed = 1;
@@ -191,7 +182,8 @@ TEST(changed_grants)
 		struct obp_pool_part part;
 		struct obp_pool_grant grant = { .n_parts = 1, .parts = &part };
 		struct obl_access access;
-		uint8_t devices[OBP_DEVICE_MAX][16];
+		uint8_t ticket[OBP_TICKET_MAX];
+		struct obp_ticket read;
 		uint32_t n;
 
 		part_fill(&part, "tls://host:1", PIN, 3);
@@ -208,8 +200,9 @@ TEST(changed_grants)
 			continue;
 		good++;
 		CHECK(!strpbrk(access.servers, ",+ \n"));
-		CHECK(obl_access_devices(access.tickets, access.servers, devices, &n));
-		CHECK_INT(n, access.n_devices);
+		CHECK_INT(ticket_of(access.tickets, access.servers, ticket, &n), OB_ERR_NONE);
+		CHECK(obl_ticket_read(ticket, n, &read));
+		CHECK_INT(read.n_devices, access.n_devices);
 		if (access.pins[0]) {
 			struct obt_pins pins = { .n = 0 };
 
