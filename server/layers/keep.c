@@ -74,15 +74,17 @@ enum obp_share_by obs_keep_by(void)
 	return (enum obp_share_by)atomic_load_explicit(&by, memory_order_relaxed);
 }
 
-uint32_t obs_keep_offered(const struct obs_driver *drv, int device)
+uint32_t obs_keep_offered(
+	const struct obs_driver *drv, int device, const struct obs_limits *limits)
 {
 	uint32_t offered = 1u << OBP_SHARE_BY_THROTTLE;
+	enum obp_share_by choice;
 
-	/* the smallest share: a device that cannot be divided does not offer it */
-	if (!obs_partition_check(drv, device, 1, NULL))
-		offered |= 1u << OBP_SHARE_BY_GREEN;
-	if (obs_mps_share())
-		offered |= 1u << OBP_SHARE_BY_MPS;
+	for (unsigned i = 0; (choice = obs_limits_share_by(limits, i)) != OBP_SHARE_BY_NONE; i++)
+		/* the smallest share: a device that cannot be divided does not offer it */
+		if (choice == OBP_SHARE_BY_GREEN ? !obs_partition_check(drv, device, 1, NULL)
+						 : obs_mps_share() != 0)
+			offered |= 1u << choice;
 	return offered;
 }
 

@@ -27,8 +27,12 @@ struct obs_driver;
 void obs_keep_choose(
 	const struct obs_driver *drv, uint32_t n_devices, const struct obs_limits *limits);
 enum obp_share_by obs_keep_by(void);
-/* What a device offers, as in struct obp_load_device. Needs no context. */
-uint32_t obs_keep_offered(const struct obs_driver *drv, int device);
+/*
+ * What a device offers, as in struct obp_load_device: what --share-by names and the device can do.
+ * Needs no context.
+ */
+uint32_t obs_keep_offered(
+	const struct obs_driver *drv, int device, const struct obs_limits *limits);
 /* The green context of a device could not be made: launches are held back from now on. */
 void obs_keep_fall_back(const struct ob_cause *cause);
 /* The program makes a context of its own: launches are held back as well from now on. */

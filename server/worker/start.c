@@ -145,7 +145,8 @@ static void page_describe(const struct obs_session *session)
 		to->ptx_only = from->ptx_only;
 		facts_describe(from, &to->facts);
 		peers_describe(session, i, &to->facts);
-		to->share_by = obs_keep_offered(&session->lib.bare, i);
+		to->share_by = obs_keep_offered(
+			&session->lib.bare, i, &session->options->limits);
 	}
 	obs_stats_page->cuda_version = (uint32_t)ob_max(session->lib.version, 0);
 	obs_stats_page->n_devices = (uint32_t)session->n_devices;
