@@ -3,7 +3,7 @@
 /*
  * A program that works in a session with a share of its device.
  *
- *     partition order | units | reset | work FILE WHERE
+ *     partition order | units | reset | work FILE WHERE [STEPS]
  *
  * work launches one grid after the other until the second number of FILE is not 0; the first one is
  * how many have ended. WHERE: default (stream), apart (a non-blocking stream), further (a context of
@@ -20,6 +20,7 @@
 
 #define BLOCKS 4096u /* many for each thread, so that all threads work to the end of a grid */
 #define ROUNDS 40u
+#define STEPS  60000u
 
 static const char ptx[] =
 	".version 7.0\n.target sm_50\n.address_size 64\n"
@@ -178,9 +179,9 @@ static CUgraphExec recorded(CUstream stream, uint32_t n)
 	return exec;
 }
 
-static void work(const char *path, const char *where)
+/* n: steps of each thread. A grid must take much longer than a launch. */
+static void work(const char *path, const char *where, uint32_t n)
 {
-	const uint32_t n = 60000; /* steps; a grid takes much longer than a launch */
 	int fd = open(path, O_RDWR);
 	_Atomic uint64_t *shared = mmap(NULL, 16, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	CUstream stream = NULL;
@@ -224,7 +225,7 @@ int main(int argc, char **argv)
 	else if (strcmp(what, "reset") == 0)
 		reset();
 	else if (argc > 3)
-		work(argv[2], argv[3]);
+		work(argv[2], argv[3], argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : STEPS);
 	printf("%s: ok\n", what);
 	return 0;
 }
