@@ -63,7 +63,7 @@ struct obd_op {
 	struct obd_op *after_inline[2]; /* storage of `after` while two entries are enough */
 	struct obd_stream *stream;
 	struct obd_limit *limit; /* of the threads that run its kernels; NULL: none */
-	struct obd_op *next; /* link in the ready queue, or in the list of running ops */
+	struct obd_op *next;     /* link in the ready queue, or in the list of running ops */
 };
 
 /*

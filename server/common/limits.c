@@ -58,7 +58,8 @@ static bool share_by_read(const char *text, uint32_t *ret)
 		size_t size = strcspn(text, ",");
 		uint32_t by = OBP_SHARE_BY_THROTTLE;
 
-		while (by < OBP_SHARE_BY_COUNT && (strlen(obp_share_by_name(by)) != size ||
+		while (by < OBP_SHARE_BY_COUNT &&
+			(strlen(obp_share_by_name(by)) != size ||
 				strncmp(obp_share_by_name(by), text, size) != 0))
 			by++;
 		if (by == OBP_SHARE_BY_COUNT || seen & 1u << by)
@@ -124,9 +125,9 @@ enum ob_err obs_limits_parse(const char *text, struct obs_limits *ret)
 	struct obs_limits limits = *ret;
 	unsigned measure;
 
-	if (sscanf(text, "%llu:%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u:%u:%u", &memory, &host, &outstanding,
-		    &limits.handles, &limits.modules, &limits.lanes, &limits.idle_s, &limits.share,
-		    &limits.priority, &limits.strictest, &measure, &limits.stripes,
+	if (sscanf(text, "%llu:%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u:%u:%u", &memory, &host,
+		    &outstanding, &limits.handles, &limits.modules, &limits.lanes, &limits.idle_s,
+		    &limits.share, &limits.priority, &limits.strictest, &measure, &limits.stripes,
 		    &limits.share_by) != 13)
 		return OB_ERR_ARGUMENT;
 	limits.memory = memory;

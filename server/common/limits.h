@@ -65,8 +65,7 @@ struct obs_limits {
 		.host_memory = OBS_HOST_MEMORY_DEFAULT, .outstanding = OBS_OUTSTANDING_MAX,    \
 		.handles = OBS_HANDLES_MAX, .modules = OBS_HANDLES_MAX, .lanes = OBP_LANE_MAX, \
 		.stripes = OBS_STRIPES_DEFAULT, .share = OBP_SHARE_ALL, .priority = 1,         \
-		.share_by = OBP_SHARE_BY_THROTTLE,                                             \
-		.strictest = OBP_THROTTLE_LIMITED                                              \
+		.share_by = OBP_SHARE_BY_THROTTLE, .strictest = OBP_THROTTLE_LIMITED           \
 	}
 extern const struct obs_limits obs_limits_default;
 /* Worker: the limits in force. They may be lowered until the first record is executed. */

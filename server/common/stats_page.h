@@ -30,7 +30,7 @@ struct obs_stats_page_device {
 	uint8_t uuid[16];
 	uint64_t total;
 	uint32_t units, clock_khz, capability, ptx_only;
-	uint32_t share_by; /* what it offers, as in struct obp_load_device */
+	uint32_t share_by;      /* what it offers, as in struct obp_load_device */
 	struct obp_facts facts; /* as the driver's attributes tell */
 };
 

@@ -21,8 +21,8 @@ static void settle(enum obp_share_by choice)
 static enum ob_err mps_check(const struct obs_limits *limits, struct ob_cause *ret_cause)
 {
 	if (!obs_mps_share())
-		return ob_cause_set(ret_cause, OB_ERR_DRIVER,
-			"this worker's driver is not a client of MPS");
+		return ob_cause_set(
+			ret_cause, OB_ERR_DRIVER, "this worker's driver is not a client of MPS");
 	if (obs_mps_share() != limits->share)
 		return ob_cause_set(ret_cause, OB_ERR_DRIVER,
 			"MPS keeps the share of the server's --share, which is %u millionths, and "
@@ -74,8 +74,7 @@ enum obp_share_by obs_keep_by(void)
 	return (enum obp_share_by)atomic_load_explicit(&by, memory_order_relaxed);
 }
 
-uint32_t obs_keep_offered(
-	const struct obs_driver *drv, int device, const struct obs_limits *limits)
+uint32_t obs_keep_offered(const struct obs_driver *drv, int device, const struct obs_limits *limits)
 {
 	uint32_t offered = 1u << OBP_SHARE_BY_THROTTLE;
 	enum obp_share_by choice;

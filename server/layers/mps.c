@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -28,7 +29,8 @@ uint32_t obs_mps_share(void)
 static enum ob_err ask(const char *directory, struct ob_cause *ret_cause)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	OB_CLEANUP(ob_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	OB_CLEANUP(ob_closep)
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int error = 0;
 
 	if (snprintf(address.sun_path, sizeof address.sun_path, "%s/control", directory) >=
@@ -74,10 +76,28 @@ static bool settings_put(uint32_t share, uint64_t memory)
 		(!memory || setenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", limits, 1) == 0);
 }
 
+/*
+ * Anybody may make a folder in /tmp: only root's counts, as in server/common/sandbox_seccomp.c,
+ * which lets workers connect to the daemon.
+ */
+static enum ob_err ask_usual(struct ob_cause *ret_cause)
+{
+	struct stat folder;
+
+	if (lstat(OBS_MPS_DIRECTORY, &folder) == 0 &&
+		(!S_ISDIR(folder.st_mode) || folder.st_uid != 0))
+		return ob_cause_set(ret_cause, OB_ERR_DRIVER,
+			"%s is not root's: set CUDA_MPS_PIPE_DIRECTORY if it is your MPS control "
+			"daemon's",
+			OBS_MPS_DIRECTORY);
+	return ask(OBS_MPS_DIRECTORY, ret_cause);
+}
+
 enum ob_err obs_mps_begin(uint32_t share, uint64_t memory, struct ob_cause *ret_cause)
 {
 	const char *directory = getenv("CUDA_MPS_PIPE_DIRECTORY");
-	enum ob_err err = ask(directory && *directory ? directory : OBS_MPS_DIRECTORY, ret_cause);
+	enum ob_err err =
+		directory && *directory ? ask(directory, ret_cause) : ask_usual(ret_cause);
 
 	if (err)
 		return err;

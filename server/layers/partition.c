@@ -35,8 +35,8 @@ static enum ob_err divide(const struct obs_driver *drv, CUdevice device, uint32_
 	return OB_ERR_NONE;
 }
 
-enum ob_err obs_partition_check(const struct obs_driver *drv, CUdevice device, uint32_t share,
-	struct ob_cause *ret_cause)
+enum ob_err obs_partition_check(
+	const struct obs_driver *drv, CUdevice device, uint32_t share, struct ob_cause *ret_cause)
 {
 	CUdevResource part = { 0 };
 	uint32_t of;

@@ -145,8 +145,7 @@ static void page_describe(const struct obs_session *session)
 		to->ptx_only = from->ptx_only;
 		facts_describe(from, &to->facts);
 		peers_describe(session, i, &to->facts);
-		to->share_by = obs_keep_offered(
-			&session->lib.bare, i, &session->options->limits);
+		to->share_by = obs_keep_offered(&session->lib.bare, i, &session->options->limits);
 	}
 	obs_stats_page->cuda_version = (uint32_t)ob_max(session->lib.version, 0);
 	obs_stats_page->n_devices = (uint32_t)session->n_devices;
@@ -173,10 +172,7 @@ static const char *sandbox_file(const struct obs_session *session)
 	return session->lib.soft || session->lib.null ? NULL : session->lib.name;
 }
 
-/*
- * MPS is settled when the driver starts. The sandbox keeps a worker from all sockets, also the
- * control daemon's.
- */
+/* MPS is settled before the driver is loaded, so with the share of the server's settings. */
 static void mps_begin(const struct obs_options *options)
 {
 	const struct obs_limits *limits = &options->limits;
@@ -192,10 +188,6 @@ static void mps_begin(const struct obs_options *options)
 		strcmp(options->driver, OBS_DRIVER_DRYRUN) == 0)
 		err = ob_cause_set(&cause, OB_ERR_DRIVER, "--driver %s is not a GPU's driver",
 			options->driver);
-	else if (options->sandbox.mode != OBS_SANDBOX_OFF)
-		err = ob_cause_set(&cause, OB_ERR_DRIVER,
-			"the sandbox keeps workers from its control daemon: start the server with "
-			"--sandbox off");
 	else
 		err = obs_mps_begin(limits->share, limits->memory, &cause);
 	if (err)

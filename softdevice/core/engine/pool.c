@@ -113,8 +113,7 @@ bool obd_pool_is_over(struct obd_launch *l)
 
 static bool limit_full(const struct obd_limit *limit)
 {
-	return limit &&
-		limit->running >= atomic_load_explicit(&limit->most, memory_order_relaxed);
+	return limit && limit->running >= atomic_load_explicit(&limit->most, memory_order_relaxed);
 }
 
 static void limit_give(struct obd_pool *pool, struct obd_limit *limit)

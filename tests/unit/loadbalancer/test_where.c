@@ -42,22 +42,22 @@ TEST(what_is_selected)
 {
 	static const char *const yes[] = { "", " ", "model=H100", "model=h100", "model=L4|H100",
 		"model!=L4|A100", "model=H100 PCIe", "kind=gpu", "kind!=software|mig",
-		"share-by=green", "share-by=mps|throttle", "share-by!=mps",
-		"memory>=80GiB", "memory=80G", "memory<81G", "memory>79GiB", "memory<=80GiB",
-		"memory!=40GiB|48GiB", "capability>=9.0", "capability=8.6|9.0", "capability>8.9",
-		"capability<10", "units=132", "units>=100", "cuda>=12.4", "cuda>=12", "cuda<13",
-		"cuda=12.4", "server=rack1", "server=rack*", "server=*1", "server=*", "server=r*1",
+		"share-by=green", "share-by=mps|throttle", "share-by!=mps", "memory>=80GiB",
+		"memory=80G", "memory<81G", "memory>79GiB", "memory<=80GiB", "memory!=40GiB|48GiB",
+		"capability>=9.0", "capability=8.6|9.0", "capability>8.9", "capability<10",
+		"units=132", "units>=100", "cuda>=12.4", "cuda>=12", "cuda<13", "cuda=12.4",
+		"server=rack1", "server=rack*", "server=*1", "server=*", "server=r*1",
 		"server=rack2|rack1", "server!=rack2", "zone=a", "zone=a|b", "zone!=b",
 		"missing!=x", "rack>=3", "rack<4", "rack=3", "rack!=2|4", "note=two words",
 		" zone = a , rack > 2 ",
 		"model=H100,zone!=b,memory>=40GiB,capability>=9.0,server=rack1|rack2" };
 	static const char *const no[] = { "model=A100", "model!=h100", "kind=mig", "kind!=gpu",
-		"share-by=mps", "share-by!=green", "share-by!=mps|throttle",
-		"memory>=80.1GiB", "memory<80GiB", "memory>80GiB", "memory=79GiB|81GiB",
-		"capability>=9.1", "capability!=9.0", "units>132", "cuda>=12.5", "cuda>12.4",
-		"cuda!=12.4", "server=rack2", "server=rack", "server=ack1", "server=rack1*1",
-		"server!=rack*", "zone=b", "zone!=a", "zone!=b|a", "zone=A", "missing=x",
-		"missing>=0", "rack>3", "rack=03", "zone>=1", "note=two", "model=H100,zone=b" };
+		"share-by=mps", "share-by!=green", "share-by!=mps|throttle", "memory>=80.1GiB",
+		"memory<80GiB", "memory>80GiB", "memory=79GiB|81GiB", "capability>=9.1",
+		"capability!=9.0", "units>132", "cuda>=12.5", "cuda>12.4", "cuda!=12.4",
+		"server=rack2", "server=rack", "server=ack1", "server=rack1*1", "server!=rack*",
+		"zone=b", "zone!=a", "zone!=b|a", "zone=A", "missing=x", "missing>=0", "rack>3",
+		"rack=03", "zone>=1", "note=two", "model=H100,zone=b" };
 
 	for (unsigned i = 0; i < ob_count(yes); i++)
 		CHECK(selects(yes[i]));

@@ -43,7 +43,8 @@ TEST(texts_of_limits)
 	CHECK_INT(limits.strictest, OBP_THROTTLE_ENDED);
 	CHECK_INT(obs_limits_share_by(&limits, 0), OBP_SHARE_BY_THROTTLE);
 	CHECK_INT(obs_limits_share_by(&limits, 1), OBP_SHARE_BY_NONE);
-	CHECK_INT(obs_limits_option(&limits, "share-by", "mps,green,throttle", &cause), OB_ERR_NONE);
+	CHECK_INT(
+		obs_limits_option(&limits, "share-by", "mps,green,throttle", &cause), OB_ERR_NONE);
 	CHECK_INT(obs_limits_share_by(&limits, 0), OBP_SHARE_BY_MPS);
 	CHECK_INT(obs_limits_share_by(&limits, 1), OBP_SHARE_BY_GREEN);
 	CHECK_INT(obs_limits_share_by(&limits, 2), OBP_SHARE_BY_THROTTLE);
