@@ -185,7 +185,7 @@ struct obf_backend {
 	 */
 	CUresult (*green_split)(const struct obf_split *split, struct obf_split_made *ret);
 	/* Its primary context is active. stream_open creates its streams (obf_stream.green). */
-	CUresult (*green_create)(const struct obf_green *green, const struct obf_sm_share *share);
+	CUresult (*green_create)(struct obf_green *green, const struct obf_sm_share *share);
 	/* All its streams are closed. */
 	void (*green_destroy)(const struct obf_green *green);
 

@@ -34,6 +34,7 @@ struct obf_green {
 	struct obf_stream *stream; /* its default stream */
 	struct obf_stream *gate;   /* as that of a context */
 	struct obf_sms sms;
+	void *backend;          /* the backend's, set by its green_create */
 	_Atomic bool converted; /* by cuCtxFromGreenCtx */
 };
 

@@ -35,11 +35,12 @@ struct obl_device {
 	uint16_t busy;             /* per mille of its time in use, as reported */
 	uint16_t celsius;          /* 0: not known */
 	uint8_t kind;              /* enum obl_kind */
-	bool mig_mode;             /* a GPU that is divided into instances */
-	bool held;                 /* in exclusive use */
-	bool faulty;               /* an Xid error, or the server says so */
-	bool withdrawn;            /* by an operator */
-	const char *model;         /* its name; the caller's; NULL: "" */
+	uint8_t share_by;  /* how shares are kept: bit 1 << enum obp_share_by; 0: not known */
+	bool mig_mode;     /* a GPU that is divided into instances */
+	bool held;         /* in exclusive use */
+	bool faulty;       /* an Xid error, or the server says so */
+	bool withdrawn;    /* by an operator */
+	const char *model; /* its name; the caller's; NULL: "" */
 };
 
 struct obl_server {

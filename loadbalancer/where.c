@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "loadbalancer/device.h"
+#include "protocol/load.h"
 
 #define PLACE_MAX 24 /* bytes of the selector that a message shows */
 
@@ -17,6 +18,7 @@ static const char *const key_names[] = { [OBL_WHERE_MODEL] = "model",
 	[OBL_WHERE_MEMORY] = "memory",
 	[OBL_WHERE_CAPABILITY] = "capability",
 	[OBL_WHERE_UNITS] = "units",
+	[OBL_WHERE_SHARE_BY] = "share-by",
 	[OBL_WHERE_CUDA] = "cuda",
 	[OBL_WHERE_SERVER] = "server" };
 
@@ -128,6 +130,13 @@ static const char *value_convert(
 				return NULL;
 			}
 		return "expected gpu, mig or software";
+	case OBL_WHERE_SHARE_BY:
+		for (unsigned by = OBP_SHARE_BY_THROTTLE; by < OBP_SHARE_BY_COUNT; by++)
+			if (strcmp(text, obp_share_by_name(by)) == 0) {
+				value->number = by;
+				return NULL;
+			}
+		return "expected throttle, green or mps";
 	case OBL_WHERE_MEMORY:
 		return ob_text_parse_size(text, &value->number) ? NULL
 								: "expected a size such as 40GiB";
@@ -157,7 +166,8 @@ static enum obl_where_key key_find(const char *name)
 
 static bool has_order(enum obl_where_key key)
 {
-	return key != OBL_WHERE_MODEL && key != OBL_WHERE_KIND && key != OBL_WHERE_SERVER;
+	return key != OBL_WHERE_MODEL && key != OBL_WHERE_KIND && key != OBL_WHERE_SHARE_BY &&
+		key != OBL_WHERE_SERVER;
 }
 
 static enum ob_err operator_read(struct reader *r, struct obl_where_term *term)
@@ -394,6 +404,17 @@ bool obl_where_server(const struct obl_where *where, const char *name, uint32_t 
 	return true;
 }
 
+/* Whether the device offers one of the values, or with != none. */
+static bool share_by_holds(
+	const struct obl_where *where, const struct obl_where_term *term, uint32_t offered)
+{
+	bool offers = false;
+
+	for (uint32_t i = 0; i < term->n; i++)
+		offers |= offered >> where->values[term->first + i].number & 1;
+	return offers == (term->compare == OBL_WHERE_EQUAL);
+}
+
 static bool device_holds(const struct obl_where *where, const struct obl_where_term *term,
 	const struct obl_device *device)
 {
@@ -408,6 +429,8 @@ static bool device_holds(const struct obl_where *where, const struct obl_where_t
 		return number_holds(where, term, device->capability);
 	case OBL_WHERE_UNITS:
 		return number_holds(where, term, device->units);
+	case OBL_WHERE_SHARE_BY:
+		return share_by_holds(where, term, device->share_by);
 	default:
 		return true;
 	}

@@ -19,6 +19,7 @@
  *   memory      the device's whole memory: a size, 40GiB or 40G          all
  *   capability  the device's compute capability: 9.0                     all
  *   units       the device's multiprocessors                             all
+ *   share-by    throttle, green or mps: how shares are kept there        = !=
  *   cuda        the CUDA version of the server's driver: 12.4            all
  *   server      the server's name; one "*" stands for any text           = !=
  *
@@ -53,6 +54,7 @@ enum obl_where_key {
 	OBL_WHERE_MEMORY,
 	OBL_WHERE_CAPABILITY,
 	OBL_WHERE_UNITS,
+	OBL_WHERE_SHARE_BY,
 	OBL_WHERE_CUDA,
 	OBL_WHERE_SERVER,
 	OBL_WHERE_LABEL
@@ -77,7 +79,8 @@ struct obl_where_term {
 struct obl_where_value {
 	uint16_t at;     /* offset in `text` of the value, which ends with a NUL there */
 	bool is_number;  /* LABEL: the value is a decimal whole number */
-	uint64_t number; /* bytes; capability times 10; CUDA version times 1000; a kind's number */
+	uint64_t number; /* bytes; capability times 10; CUDA version times 1000; the number
+	                  * of a kind or of enum obp_share_by */
 };
 
 /* A selector. All zero: no condition. */
@@ -118,7 +121,10 @@ const char *obl_label_text(const struct obl_labels *labels, const char *key);
  */
 bool obl_where_server(const struct obl_where *where, const char *name, uint32_t cuda,
 	const struct obl_labels *labels);
-/* Whether the device satisfies the terms about devices (model, kind, memory, capability, units). */
+/*
+ * Whether the device satisfies the terms about devices (model, kind, memory, capability, units,
+ * share-by).
+ */
 bool obl_where_device(const struct obl_where *where, const struct obl_device *device);
 
 #endif

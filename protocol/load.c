@@ -22,7 +22,7 @@
 #define DEVICE_NUMBERS(X)                                                                                          \
 	X("total", total, UINT64_MAX) X("used", used, UINT64_MAX) X("units", units, UINT32_MAX)                      \
 	X("clock", clock_khz, UINT32_MAX) X("capability", capability, UINT32_MAX) X("sharers", sharers, UINT32_MAX)  \
-	X("ptx_only", ptx_only, 1)
+	X("ptx_only", ptx_only, 1) X("share_by", share_by, (2u << OBP_SHARE_BY_MAX) - 1)
 /* clang-format on */
 /* clang-format off */
 #define SESSION_NUMBERS(X)                                                                                         \
@@ -31,7 +31,7 @@
 	X("calls", calls, UINT64_MAX) X("replies", replies, UINT64_MAX) X("in", bytes_in, UINT64_MAX)                \
 	X("out", bytes_out, UINT64_MAX) X("device", device_ns, UINT64_MAX) X("throttled", throttled_ns, UINT64_MAX)  \
 	X("refusals", refusals, UINT64_MAX) X("share", share, OBP_SHARE_ALL) X("priority", priority, 2)              \
-	X("conduct", throttle, OBP_THROTTLE_COUNT - 1)
+	X("conduct", throttle, OBP_THROTTLE_COUNT - 1) X("share_by", share_by, OBP_SHARE_BY_MAX)
 /* clang-format on */
 
 #define COUNT_ONE(key, field, max) +1
@@ -281,4 +281,11 @@ const char *obp_throttle_name(uint32_t throttle)
 		"suspended", "ended" };
 
 	return throttle < OBP_THROTTLE_COUNT ? names[throttle] : "?";
+}
+
+const char *obp_share_by_name(uint32_t share_by)
+{
+	static const char *const names[OBP_SHARE_BY_COUNT] = { "none", "throttle", "green", "mps" };
+
+	return share_by < OBP_SHARE_BY_COUNT ? names[share_by] : "?";
 }

@@ -43,6 +43,16 @@ enum obp_throttle {
 	OBP_THROTTLE_COUNT
 };
 
+/* How the server keeps a session within its share of a device's time. */
+enum obp_share_by {
+	OBP_SHARE_BY_NONE,     /* the session may have all of it; or an older server */
+	OBP_SHARE_BY_THROTTLE, /* its launches are held back */
+	OBP_SHARE_BY_GREEN,    /* a green context with a part of the multiprocessors */
+	OBP_SHARE_BY_MPS,      /* NVIDIA's Multi-Process Service */
+	OBP_SHARE_BY_COUNT,
+	OBP_SHARE_BY_MAX = 15 /* of later versions, which may have more */
+};
+
 struct obp_load_device {
 	char name[OBP_LOAD_NAME_MAX];
 	uint8_t uuid[16];
@@ -51,6 +61,7 @@ struct obp_load_device {
 	uint32_t capability;       /* 90 for 9.0 */
 	uint32_t sharers;          /* sessions that hold memory on it */
 	bool ptx_only;
+	uint32_t share_by;      /* what it offers: bit 1 << enum obp_share_by */
 	struct obp_facts facts; /* none unless asked for */
 };
 
@@ -65,6 +76,7 @@ struct obp_load_session {
 	uint64_t refusals;        /* calls refused by a limit */
 	uint32_t share, priority; /* millionths; 0 low, 1 normal, 2 high */
 	uint32_t throttle;        /* enum obp_throttle */
+	uint32_t share_by;        /* enum obp_share_by */
 	char program[OBP_LOAD_NAME_MAX], client[OBP_LOAD_NAME_MAX];
 	uint64_t used[OBP_DEVICE_MAX]; /* bytes on each device */
 };
@@ -95,5 +107,7 @@ enum ob_err obp_load_decode(const void *map, size_t size, struct obp_load *ret);
 void obp_load_fini(struct obp_load *load);
 /* "warned"; "?" for a value that is not in the list. */
 const char *obp_throttle_name(uint32_t throttle);
+/* "none", "throttle", "green", "mps"; "?" for a value that is not in the list. */
+const char *obp_share_by_name(uint32_t share_by);
 
 #endif

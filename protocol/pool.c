@@ -44,7 +44,8 @@
 	NUMBER("number", number, UINT64_MAX) NUMBER("healthy", healthy, 1) TEXT("health", health)
 #define HELD_FIELDS(NUMBER, TEXT, BYTES)                                                          \
 	BYTES("id", id) NUMBER("fence", fence, UINT64_MAX) NUMBER("state", state, OBP_POOL_VOID)  \
-	NUMBER("sessions", sessions, UINT32_MAX) NUMBER("used", used, UINT64_MAX)
+	NUMBER("sessions", sessions, UINT32_MAX) NUMBER("used", used, UINT64_MAX)                   \
+	NUMBER("share_by", share_by, OBP_SHARE_BY_MAX)
 #define ORDER_FIELDS(NUMBER, TEXT, BYTES)                                                         \
 	NUMBER("kind", kind, OBP_POOL_ORDER_KILL_SESSION) BYTES("id", id)                         \
 	NUMBER("number", number, UINT64_MAX) TEXT("text", text)

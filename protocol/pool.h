@@ -182,6 +182,7 @@ struct obp_pool_held {
 	uint32_t state;    /* enum obp_pool_state */
 	uint32_t sessions; /* of it, now */
 	uint64_t used;     /* bytes of device memory, now */
+	uint32_t share_by; /* enum obp_share_by of its youngest session */
 };
 
 /*

@@ -2,8 +2,12 @@
 /* Copyright The Outboard Authors */
 #include "softdevice/green.h"
 
+#include <pthread.h>
+
 #include "base/check.h"
 #include "front/green.h"
+#include "softdevice/core/program.h"
+#include "softdevice/module.h"
 
 /* Parts that ignore which multiprocessors belong together. */
 #define ALONE_LEAST 2u
@@ -49,14 +53,55 @@ CUresult obd_green_split(const struct obf_split *split, struct obf_split_made *r
 	return CUDA_SUCCESS;
 }
 
-CUresult obd_green_create(const struct obf_green *green, const struct obf_sm_share *share)
+/* Kernels may run on when their green context has ended, so the limits are never freed. */
+static struct {
+	pthread_mutex_t lock;
+	const struct obf_green *owners[OBF_GREEN_MAX];
+	struct obd_limit limits[OBF_GREEN_MAX];
+} table = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* The owner's place in the table, or for NULL a free one. */
+static unsigned place_of(const struct obf_green *owner)
 {
-	(void)green;
-	(void)share;
-	return CUDA_SUCCESS; /* the front end has the object */
+	unsigned i = 0;
+
+	while (i < OBF_GREEN_MAX - 1 && table.owners[i] != owner)
+		i++;
+	return i;
+}
+
+static unsigned threads_of(const struct obf_sm_share *share)
+{
+	unsigned all = obd_pool_threads(obd_module_pool());
+	uint32_t of = (uint32_t)obf_device_at(share->split.device)
+			      ->attr[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
+
+	return ob_max((unsigned)(((uint64_t)all * share->sms.count + of / 2) / of), 1);
+}
+
+CUresult obd_green_create(struct obf_green *green, const struct obf_sm_share *share)
+{
+	unsigned i;
+
+	green->backend = NULL;
+	if (!obd_module_pool()) /* a dry run: nothing is executed */
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&table.lock);
+	i = place_of(NULL); /* there are as many as green contexts */
+	table.owners[i] = green;
+	atomic_store_explicit(&table.limits[i].most, threads_of(share), memory_order_relaxed);
+	pthread_mutex_unlock(&table.lock);
+	green->backend = &table.limits[i];
+	return CUDA_SUCCESS;
 }
 
 void obd_green_destroy(const struct obf_green *green)
 {
-	(void)green;
+	unsigned i;
+
+	pthread_mutex_lock(&table.lock);
+	i = place_of(green);
+	if (table.owners[i] == green)
+		table.owners[i] = NULL;
+	pthread_mutex_unlock(&table.lock);
 }

@@ -2,16 +2,26 @@
 /* Copyright The Outboard Authors */
 /*
  * Green contexts of the software device: it splits its multiprocessors by CUDA's documented rules.
- * Its multiprocessors are threads of one pool, and a green context limits nothing. For struct
- * obf_backend. No state; any thread.
+ * The multiprocessors are threads of one pool: kernels and graphs in a green context's streams run
+ * on that part of the threads that its multiprocessors are of the device's, rounded to the nearest
+ * number and at least one. For struct obf_backend. Any thread.
  */
 #ifndef OBD_GREEN_H
 #define OBD_GREEN_H
 
 #include "front/backend.h"
+#include "front/green_view.h"
+
+struct obd_limit;
 
 CUresult obd_green_split(const struct obf_split *split, struct obf_split_made *ret);
-CUresult obd_green_create(const struct obf_green *green, const struct obf_sm_share *share);
+CUresult obd_green_create(struct obf_green *green, const struct obf_sm_share *share);
 void obd_green_destroy(const struct obf_green *green);
+
+/* The limit of the threads that run its kernels, valid for ever; NULL: none. */
+static inline struct obd_limit *obd_green_limit(const struct obf_green *green)
+{
+	return green ? green->backend : NULL;
+}
 
 #endif

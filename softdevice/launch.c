@@ -37,7 +37,10 @@ static void grid_run(struct obd_ctx *ctx, const struct obd_grid *grid)
 
 static void kernel_run(struct obd_op *op)
 {
-	grid_run(op->ctx, &((struct kernel_op *)op)->grid);
+	struct obd_grid *grid = &((struct kernel_op *)op)->grid;
+
+	grid->limit = op->limit;
+	grid_run(op->ctx, grid);
 }
 
 static void kernel_fini(struct obd_op *op)
@@ -55,6 +58,7 @@ void obd_grid_run_in(struct obd_op *op, const struct obd_grid *grid)
 	}
 	now.grid_id = atomic_fetch_add_explicit(&op->ctx->grids, 1, memory_order_relaxed) + 1;
 	now.abort = &op->ctx->abort;
+	now.limit = op->limit;
 	grid_run(op->ctx, &now);
 }
 

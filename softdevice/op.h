@@ -18,6 +18,7 @@
 #define OBD_OP_DONE 1u
 
 struct obd_ctx;
+struct obd_limit;
 struct obd_stream;
 
 enum obd_op_kind {
@@ -61,7 +62,8 @@ struct obd_op {
 	struct obd_op **after;          /* ops that depend on it */
 	struct obd_op *after_inline[2]; /* storage of `after` while two entries are enough */
 	struct obd_stream *stream;
-	struct obd_op *next; /* link in the ready queue, or in the list of running ops */
+	struct obd_limit *limit; /* of the threads that run its kernels; NULL: none */
+	struct obd_op *next;     /* link in the ready queue, or in the list of running ops */
 };
 
 /*

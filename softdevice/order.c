@@ -8,6 +8,7 @@
 #include "base/opt.h"
 #include "softdevice/context.h"
 #include "softdevice/dry_clock.h"
+#include "softdevice/green.h"
 #include "softdevice/sched_inside.h"
 
 #define SPIN_NS 5000u /* time that a waiter spins before it sleeps */
@@ -89,6 +90,7 @@ static bool op_append(struct obd_op *op, struct obd_stream *stream, struct obd_o
 		op->ready_ns = ready_dry(stream, event);
 	depend_all(stream, event, op);
 	op->stream = stream;
+	op->limit = obd_green_limit(stream->base.green);
 	op->number = ++obd_sched.submitted;
 	op->priority = ob_max(ob_min(stream->base.priority, 0), OBD_PRIORITY_GREATEST);
 	if (stream->last) {

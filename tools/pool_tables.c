@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "protocol/load.h"
 
 /* A column of a row's member; one that a function makes. */
 #define FIELD(title_text, key_text, cell, rank_number)                             \
@@ -145,6 +146,12 @@ static void print_heat(const json_t *row, const json_t *document, char ret[OBX_C
 		snprintf(ret, OBX_CELL_MAX, "%llu C", obx_json_number(row, "celsius"));
 }
 
+static void print_share_by(const json_t *row, const json_t *document, char ret[OBX_CELL_MAX])
+{
+	(void)document;
+	words(json_object_get(row, "share_by"), ret);
+}
+
 const struct obx_column obx_gpus_columns[] = {
 	FIELD("SERVER", "server", TEXT, 0),
 	FIELD("#", "index", NUMBER, 0),
@@ -156,6 +163,7 @@ const struct obx_column obx_gpus_columns[] = {
 	FIELD("PROGRAMS", "reservations", NUMBER, 3),
 	FIELD("BUSY", "busy_per_mille", PER_MILLE, 4),
 	FIELD("SHARE", "share_millionths", MILLIONTHS, 6),
+	MADE("SHARE BY", print_share_by, 10),
 	MADE("TEMP", print_heat, 5),
 	MADE("POWER", print_power, 7),
 	FIELD("CC", "capability", TEXT, 8),
@@ -252,6 +260,26 @@ static void print_memory(const json_t *row, const json_t *document, char ret[OBX
 	append(ret, " of ", text);
 }
 
+/* "0.25 by green": the share of each GPU's time, and how its servers keep it. */
+static void print_share(const json_t *row, const json_t *document, char ret[OBX_CELL_MAX])
+{
+	unsigned long long share = obx_json_number(row, "share_millionths");
+	char by[OBX_CELL_MAX];
+	const json_t *part;
+	size_t i;
+
+	(void)document;
+	if (!share || share >= OBP_SHARE_ALL)
+		return;
+	snprintf(ret, OBX_CELL_MAX, "%.2f", (double)share / OBP_SHARE_ALL);
+	json_array_foreach(json_object_get(row, "parts"), i, part)
+	{
+		obx_json_text(part, "share_by", by);
+		if (by[0] && !strstr(ret, by))
+			append(ret, strstr(ret, " by ") ? ", " : " by ", by);
+	}
+}
+
 const struct obx_column obx_sessions_columns[] = {
 	MADE("ID", print_id, 0),
 	FIELD("TENANT", "tenant", TEXT, 3),
@@ -263,6 +291,7 @@ const struct obx_column obx_sessions_columns[] = {
 	MADE("MEMORY", print_memory, 2),
 	MADE("AGE", print_age, 5),
 	FIELD("PRIORITY", "priority", TEXT, 6),
+	MADE("SHARE", print_share, 7),
 	{ .title = NULL },
 };
 
@@ -275,7 +304,7 @@ const struct obx_column obx_session_details[] = {
 	FIELD("process", "pid", NUMBER, 0),
 	MADE("age", print_age, 0),
 	FIELD("priority", "priority", TEXT, 0),
-	FIELD("share", "share_millionths", MILLIONTHS, 0),
+	MADE("share", print_share, 0),
 	FIELD("hold", "hold_s", SECONDS, 0),
 	MADE("memory", print_memory, 0),
 	{ .title = NULL },

@@ -157,8 +157,11 @@ static void state_print(const struct obp_load_session *s, char *ret, size_t size
 		: s->idle_ns > 2 * OB_SECOND ? "idle"
 					     : "",
 		   *priority = priorities[s->priority];
+	int n = snprintf(ret, size, "%s%s%s", state, *state && *priority ? ", " : "", priority);
 
-	snprintf(ret, size, "%s%s%s", state, *state && *priority ? ", " : "", priority);
+	if (s->share_by > OBP_SHARE_BY_THROTTLE && n >= 0 && (size_t)n < size)
+		snprintf(ret + n, size - (size_t)n, "%sshare by %s", n ? ", " : "",
+			obp_share_by_name(s->share_by));
 }
 
 static void text_print(const struct top *top)
@@ -228,6 +231,7 @@ static void json_session(
 	ob_json_fixed(json, "device_seconds", (double)s->device_ns / 1e9, 6);
 	ob_json_fixed(json, "throttled_seconds", (double)s->throttled_ns / 1e9, 6);
 	ob_json_fixed(json, "share", s->share / (double)OBP_SHARE_ALL, 6);
+	ob_json_text(json, "share_by", obp_share_by_name(s->share_by));
 	ob_json_uint(json, "priority", s->priority);
 	ob_json_uint(json, "refusals", s->refusals);
 	ob_json_end(json);

@@ -32,7 +32,7 @@ CUresult obc_green_split(const struct obf_split *split, struct obf_split_made *r
 	return result;
 }
 
-CUresult obc_green_create(const struct obf_green *green, const struct obf_sm_share *share)
+CUresult obc_green_create(struct obf_green *green, const struct obf_sm_share *share)
 {
 	const struct obf_split *split = &share->split;
 

@@ -10,7 +10,7 @@
 #include "front/backend.h"
 
 CUresult obc_green_split(const struct obf_split *split, struct obf_split_made *ret);
-CUresult obc_green_create(const struct obf_green *green, const struct obf_sm_share *share);
+CUresult obc_green_create(struct obf_green *green, const struct obf_sm_share *share);
 void obc_green_destroy(const struct obf_green *green);
 
 #endif

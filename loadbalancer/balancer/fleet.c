@@ -29,6 +29,7 @@ static void device_load(
 	uint64_t value;
 
 	ret->clock_mhz = load->clock_khz / 1000;
+	ret->share_by = (uint8_t)(load->share_by & UINT8_MAX);
 	/* Sessions that the ledger does not know, without a ticket for example. */
 	ret->reserved = ob_max(ret->reserved, ob_min(load->used, ret->total));
 	ret->busy = (uint16_t)ob_min(member->load.busy, 1000u);

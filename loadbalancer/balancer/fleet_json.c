@@ -151,6 +151,11 @@ static void gpu_write(struct document *d, uint32_t i, uint32_t n)
 	ob_json_uint(json, "reservations", device->sharers);
 	ob_json_uint(json, "sessions", load ? load->sharers : 0);
 	ob_json_uint(json, "share_millionths", device->share);
+	ob_json_array(json, "share_by");
+	for (uint32_t by = OBP_SHARE_BY_THROTTLE; load && by < OBP_SHARE_BY_COUNT; by++)
+		if (load->share_by >> by & 1)
+			ob_json_text(json, NULL, obp_share_by_name(by));
+	ob_json_end(json);
 	ob_json_bool(json, "exclusive", device->held);
 	ob_json_bool(json, "faulty", device->faulty);
 	ob_json_uint(json, "busy_per_mille", device->busy);
@@ -192,6 +197,10 @@ static void part_write(struct document *d, const struct obl_reservation *r, uint
 	ob_json_uint(json, "memory_bytes", part->memory);
 	ob_json_uint(json, "used_bytes", held ? held->used : 0);
 	ob_json_uint(json, "sessions", held ? held->sessions : 0);
+	if (held && held->sessions)
+		ob_json_text(json, "share_by", obp_share_by_name(held->share_by));
+	else
+		ob_json_null(json, "share_by");
 	ob_json_text(json, "state",
 		!m                                        ? "unknown"
 			: !held                           ? "granted"

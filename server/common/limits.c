@@ -42,6 +42,39 @@ static void take_allowed(struct obs_limits *l, const struct obt_allow *allow)
 		value[OBT_ALLOW_PRIORITY] ? (uint32_t)value[OBT_ALLOW_PRIORITY] - 1 : l->priority;
 }
 
+enum obp_share_by obs_limits_share_by(const struct obs_limits *limits, unsigned i)
+{
+	uint32_t choice = i < OBS_SHARE_BY_CHOICES ? limits->share_by >> 4 * i & 15 : 0;
+
+	return choice < OBP_SHARE_BY_COUNT ? (enum obp_share_by)choice : OBP_SHARE_BY_NONE;
+}
+
+/* "green,throttle". False: an unknown word, a word twice, none. */
+static bool share_by_read(const char *text, uint32_t *ret)
+{
+	uint32_t choices = 0, seen = 0;
+
+	for (unsigned n = 0; n < OBS_SHARE_BY_CHOICES; n++) {
+		size_t size = strcspn(text, ",");
+		uint32_t by = OBP_SHARE_BY_THROTTLE;
+
+		while (by < OBP_SHARE_BY_COUNT &&
+			(strlen(obp_share_by_name(by)) != size ||
+				strncmp(obp_share_by_name(by), text, size) != 0))
+			by++;
+		if (by == OBP_SHARE_BY_COUNT || seen & 1u << by)
+			return false;
+		seen |= 1u << by;
+		choices |= by << 4 * n;
+		if (!text[size]) {
+			*ret = choices;
+			return true;
+		}
+		text += size + 1;
+	}
+	return false;
+}
+
 enum ob_err obs_limits_option(
 	struct obs_limits *l, const char *name, const char *text, struct ob_cause *ret_cause)
 {
@@ -62,6 +95,9 @@ enum ob_err obs_limits_option(
 	} else if (strcmp(name, "on-excess") == 0) {
 		if (!one_of(reactions, OBP_THROTTLE_WARNED, text, &l->strictest))
 			wants = "warn, limit, suspend or terminate";
+	} else if (strcmp(name, "share-by") == 0) {
+		if (!share_by_read(text, &l->share_by))
+			wants = "throttle, green or mps, or several of them with commas";
 	} else if (strcmp(name, "measure") == 0) {
 		if (!one_of(answers, 0, text, &flag))
 			wants = "yes or no";
@@ -77,10 +113,10 @@ enum ob_err obs_limits_option(
 
 void obs_limits_print(const struct obs_limits *l, char ret_text[OBS_LIMITS_TEXT_MAX])
 {
-	snprintf(ret_text, OBS_LIMITS_TEXT_MAX, "%llu:%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u:%u",
+	snprintf(ret_text, OBS_LIMITS_TEXT_MAX, "%llu:%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u:%u:%u",
 		(unsigned long long)l->memory, (unsigned long long)l->host_memory,
 		(unsigned long long)l->outstanding, l->handles, l->modules, l->lanes, l->idle_s,
-		l->share, l->priority, l->strictest, l->measure, l->stripes);
+		l->share, l->priority, l->strictest, l->measure, l->stripes, l->share_by);
 }
 
 enum ob_err obs_limits_parse(const char *text, struct obs_limits *ret)
@@ -89,9 +125,10 @@ enum ob_err obs_limits_parse(const char *text, struct obs_limits *ret)
 	struct obs_limits limits = *ret;
 	unsigned measure;
 
-	if (sscanf(text, "%llu:%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u:%u", &memory, &host, &outstanding,
-		    &limits.handles, &limits.modules, &limits.lanes, &limits.idle_s, &limits.share,
-		    &limits.priority, &limits.strictest, &measure, &limits.stripes) != 12)
+	if (sscanf(text, "%llu:%llu:%llu:%u:%u:%u:%u:%u:%u:%u:%u:%u:%u", &memory, &host,
+		    &outstanding, &limits.handles, &limits.modules, &limits.lanes, &limits.idle_s,
+		    &limits.share, &limits.priority, &limits.strictest, &measure, &limits.stripes,
+		    &limits.share_by) != 13)
 		return OB_ERR_ARGUMENT;
 	limits.memory = memory;
 	limits.host_memory = host;

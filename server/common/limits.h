@@ -20,6 +20,7 @@
 #define OBS_HANDLES_MAX         (1u << 20) /* live handles of one kind */
 #define OBS_OUTSTANDING_MAX     (32ull << 20)
 #define OBS_STRIPES_DEFAULT     8u
+#define OBS_SHARE_BY_CHOICES    3u /* of how a share is kept */
 #define OBS_ASIDE_MAX           8u /* calls on threads of their own at a time */
 /* of a thread that answers in the executor's place; RLIMIT_DATA counts it in full */
 #define OBS_THREAD_STACK        ((size_t)2 << 20)
@@ -51,6 +52,8 @@ struct obs_limits {
 	uint32_t idle_s;  /* seconds without a call; 0: no limit */
 	/* of the device's time, in millionths; OBP_SHARE_ALL: not limited */
 	uint32_t share;
+	/* how the share is kept: enum obp_share_by, the first choice in the lowest 4 bits */
+	uint32_t share_by;
 	uint32_t priority;  /* the highest a client may ask for: 0 low, 1 normal, 2 high */
 	uint32_t strictest; /* enum obp_throttle: the most severe reaction to misbehaviour */
 	bool measure;       /* measure device time also without a share */
@@ -62,7 +65,7 @@ struct obs_limits {
 		.host_memory = OBS_HOST_MEMORY_DEFAULT, .outstanding = OBS_OUTSTANDING_MAX,    \
 		.handles = OBS_HANDLES_MAX, .modules = OBS_HANDLES_MAX, .lanes = OBP_LANE_MAX, \
 		.stripes = OBS_STRIPES_DEFAULT, .share = OBP_SHARE_ALL, .priority = 1,         \
-		.strictest = OBP_THROTTLE_LIMITED                                              \
+		.share_by = OBP_SHARE_BY_THROTTLE, .strictest = OBP_THROTTLE_LIMITED           \
 	}
 extern const struct obs_limits obs_limits_default;
 /* Worker: the limits in force. They may be lowered until the first record is executed. */
@@ -78,6 +81,8 @@ enum ob_err obs_limits_option(
 void obs_limits_print(const struct obs_limits *limits, char ret_text[OBS_LIMITS_TEXT_MAX]);
 /* OB_ERR_ARGUMENT: malformed text. */
 enum ob_err obs_limits_parse(const char *text, struct obs_limits *ret);
+/* Choice i of how the share is kept, 0 the first; OBP_SHARE_BY_NONE: there is no further one. */
+enum obp_share_by obs_limits_share_by(const struct obs_limits *limits, unsigned i);
 /* Lowers the limits to those of the client's token; never raises them. */
 void obs_limits_allow(struct obs_limits *limits, const struct obt_allow *allow);
 /* Lowers the limits to what the client asks for; never raises them. */

@@ -229,6 +229,12 @@ const struct ob_option obs_option_table[] = {
 		.help = "seconds without a call after which a session ends" },
 	{ LIMIT("share", "F"), .fallback = "1",
 		.help = "share of the device's time, 0.01 to 1; launches are held back" },
+	{ LIMIT("share-by", "LIST"), .fallback = "throttle",
+		.help = "how a share is kept, in order of preference, for example green,throttle. "
+			"throttle: launches are held back. green: a green context with a part of "
+			"the multiprocessors, if the driver has them. mps: NVIDIA's Multi-Process "
+			"Service, if its control daemon answers, for the share of --share alone. "
+			"If none is possible, throttle" },
 	{ LIMIT("max-priority", "WHICH"), .words = "low|normal|high", .fallback = "normal",
 		.help = "the highest priority that a client may ask for: low, normal or high" },
 	{ LIMIT("on-excess", "WHICH"), .words = "warn|limit|suspend|terminate", .fallback = "limit",

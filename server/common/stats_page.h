@@ -30,6 +30,7 @@ struct obs_stats_page_device {
 	uint8_t uuid[16];
 	uint64_t total;
 	uint32_t units, clock_khz, capability, ptx_only;
+	uint32_t share_by;      /* what it offers, as in struct obp_load_device */
 	struct obp_facts facts; /* as the driver's attributes tell */
 };
 
@@ -43,6 +44,7 @@ struct obs_stats_page {
 	char program[OBP_LOAD_NAME_MAX];
 	_Atomic uint64_t pid, memory_limit;
 	_Atomic uint32_t share, priority;
+	_Atomic uint32_t share_by; /* enum obp_share_by; green may turn into throttle later */
 	_Atomic uint32_t introduced;
 	/* Independent counters, relaxed. */
 	_Atomic uint64_t calls, replies, bytes_in, bytes_out, refusals;

@@ -29,6 +29,7 @@
 struct pair {
 	CUevent start, end;
 	CUcontext ctx; /* where they live; NULL: not made */
+	bool held;     /* the time is charged to the share */
 };
 
 static struct share {
@@ -66,7 +67,8 @@ static void charge(struct pair *pair)
 	if (share.next->cuEventElapsedTime_v2(&ms, pair->start, pair->end) != CUDA_SUCCESS ||
 		!(ms >= 0))
 		return;
-	share.tokens -= (double)ms * OB_MS;
+	if (pair->held)
+		share.tokens -= (double)ms * OB_MS;
 	share.mean += ((double)ms * OB_MS - share.mean) / 8;
 	atomic_fetch_add_explicit(
 		&obs_stats_page->device_ns, (uint64_t)((double)ms * OB_MS), memory_order_relaxed);
@@ -146,7 +148,7 @@ static bool pair_ready(struct pair *pair)
 	return true;
 }
 
-void obs_share_wait(CUstream stream)
+void obs_share_wait(CUstream stream, bool held)
 {
 	uint64_t began = ob_clock_ns(), waited;
 	struct pair *pair;
@@ -154,7 +156,7 @@ void obs_share_wait(CUstream stream)
 	if (ob_unlikely(atomic_load_explicit(&obs_stats_page->yield, memory_order_relaxed)))
 		yield_wait();
 	pthread_mutex_lock(&share.lock);
-	if (share.rate < 1)
+	if (held && share.rate < 1)
 		turn_await();
 	else
 		while (reap(false), share.count == PAIRS)
@@ -164,6 +166,7 @@ void obs_share_wait(CUstream stream)
 		atomic_fetch_add_explicit(
 			&obs_stats_page->throttled_ns, waited, memory_order_relaxed);
 	pair = &share.pairs[(share.first + share.count) % PAIRS];
+	pair->held = held;
 	share.open =
 		pair_ready(pair) && share.next->cuEventRecord(pair->start, stream) == CUDA_SUCCESS
 		? pair

@@ -7,6 +7,7 @@
 #ifndef OBS_SHARE_H
 #define OBS_SHARE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/cuda_types.h"
@@ -19,10 +20,11 @@ struct obs_driver;
 /* The functions below call `next` only. */
 void obs_share_open(const struct obs_driver *next, uint32_t share);
 /*
- * Blocks until the session may launch. Call obs_share_launched with the result of the launch
+ * Blocks until the session may launch. held: the share holds it back, and it is charged; otherwise
+ * it only yields to sessions of higher priority, and is measured. Call obs_share_launched with the result of the launch
  * afterwards.
  */
-void obs_share_wait(CUstream stream);
+void obs_share_wait(CUstream stream, bool held);
 void obs_share_launched(CUstream stream, CUresult result);
 /* A context is about to be destroyed, and its events with it. */
 void obs_share_forget(void);

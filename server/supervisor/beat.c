@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "server/supervisor/sense.h"
 #include "server/supervisor/status.h"
 
@@ -48,6 +49,16 @@ static uint64_t used_by(const struct obs_super *super, const struct obs_reservat
 	return used;
 }
 
+static uint32_t share_by(const struct obs_super *super, const struct obs_reservation *reservation)
+{
+	for (const struct obs_proc *p = super->procs; p; p = p->next)
+		if (p->reservation == reservation &&
+			atomic_load_explicit(&p->page->introduced, memory_order_acquire))
+			return ob_min(obs_stats_page_read_word(&p->page->share_by),
+				(uint32_t)OBP_SHARE_BY_COUNT - 1);
+	return OBP_SHARE_BY_NONE;
+}
+
 static void held_fill(const struct obs_super *super, struct obp_pool_beat *beat)
 {
 	const struct obs_reservations *table = &super->membership.reservations;
@@ -61,7 +72,8 @@ static void held_fill(const struct obs_super *super, struct obp_pool_beat *beat)
 		*to = (struct obp_pool_held){ .fence = r->fence,
 			.state = r->state,
 			.sessions = r->sessions,
-			.used = used_by(super, r) };
+			.used = used_by(super, r),
+			.share_by = share_by(super, r) };
 		memcpy(to->id, r->id, sizeof to->id);
 		beat->n_held++;
 	}

@@ -74,6 +74,7 @@ static void session_fill(const struct obs_proc *proc, struct obp_load_session *t
 	to->memory_limit = obs_stats_page_read(&page->memory_limit);
 	to->share = word_take(&page->share, OBP_SHARE_ALL);
 	to->priority = priority_of(proc);
+	to->share_by = word_take(&page->share_by, OBP_SHARE_BY_COUNT - 1);
 	text_take(to->program, page->program);
 }
 
@@ -99,7 +100,8 @@ static void devices_fill(const struct obs_super *super, struct obp_load *ret)
 			.units = from->units,
 			.clock_khz = from->clock_khz,
 			.capability = from->capability,
-			.ptx_only = from->ptx_only };
+			.ptx_only = from->ptx_only,
+			.share_by = from->share_by };
 		memcpy(to->name, from->name, sizeof to->name);
 		memcpy(to->uuid, from->uuid, sizeof to->uuid);
 		for (const struct obs_proc *p = super->procs; p; p = p->next)
@@ -304,6 +306,7 @@ void obs_status_worker_ready(struct obs_proc *proc)
 	for (uint32_t i = 0; i < super->n_devices; i++) {
 		text_take(super->devices[i].name, proc->page->devices[i].name);
 		obp_facts_check(&super->devices[i].facts);
+		super->devices[i].share_by &= (1u << OBP_SHARE_BY_COUNT) - 1;
 	}
 	super->cuda_version = obs_stats_page_read_word(&proc->page->cuda_version);
 	if (!super->sandbox_told)

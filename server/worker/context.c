@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "server/layers/keep.h"
+
 struct obs_context *obs_context_find(struct obs_session *session, uint64_t id)
 {
 	if (id == 0)
@@ -14,15 +16,27 @@ struct obs_context *obs_context_find(struct obs_session *session, uint64_t id)
 	return NULL;
 }
 
+/* Gives the context its part of the device, if the session's share is kept so. */
+static void part_make(struct obs_session *session, struct obs_context *context)
+{
+	struct ob_cause cause;
+
+	if (!context->driver || !context->primary || context->part.green ||
+		obs_keep_by() != OBP_SHARE_BY_GREEN)
+		return;
+	if (obs_partition_make(session->drv, (CUdevice)context->device, obs_limits_now.share,
+		    &context->part, &cause))
+		obs_keep_fall_back(&cause);
+}
+
 CUresult obs_context_ready(struct obs_session *session, struct obs_context *context)
 {
 	if (context == &session->refused)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (context->driver)
-		return CUDA_SUCCESS;
-	if (context->primary)
+	if (context->primary && !context->driver)
 		context->error = session->drv->cuDevicePrimaryCtxRetain(
 			&context->driver, (CUdevice)context->device);
+	part_make(session, context);
 	return context->driver   ? CUDA_SUCCESS
 		: context->error ? context->error
 				 : CUDA_ERROR_INVALID_CONTEXT;

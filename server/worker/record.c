@@ -121,6 +121,8 @@ bool obs_stream_get(struct obs_exec *x, const struct obp_record *rec, uint64_t i
 		if (x->executor && x->context)
 			x->context->legacy_busy = true;
 		*ret = id ? CU_STREAM_LEGACY : NULL;
+		if (x->context && x->context->part.stream)
+			*ret = x->context->part.stream;
 		return true;
 	}
 	if (!obs_handle_use(x, rec, &x->session->streams, id, &handle))

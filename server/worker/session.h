@@ -39,6 +39,7 @@
 #include "server/common/options.h"
 #include "server/common/place.h"
 #include "server/layers/driver.h"
+#include "server/layers/partition.h"
 #include "server/worker/handles.h"
 #include "server/worker/images.h"
 #include "server/worker/retransmit.h"
@@ -60,6 +61,8 @@ struct obs_context {
 	CUresult error;
 	uint32_t device, flags;
 	bool primary;
+	/* of a primary one whose session's share is kept by a green context, else all zero */
+	struct obs_partition part;
 	bool legacy_busy; /* the legacy stream may have unfinished work; executor */
 	/* a stream was destroyed before its work was complete, or could not be noted; executor */
 	bool orphans;

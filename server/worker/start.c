@@ -20,6 +20,8 @@
 #include "server/common/sandbox.h"
 #include "server/layers/throttle.h"
 #include "server/layers/hold.h"
+#include "server/layers/keep.h"
+#include "server/layers/mps.h"
 #include "server/layers/quota.h"
 #include "server/worker/context.h"
 #include "server/worker/end.h"
@@ -143,6 +145,7 @@ static void page_describe(const struct obs_session *session)
 		to->ptx_only = from->ptx_only;
 		facts_describe(from, &to->facts);
 		peers_describe(session, i, &to->facts);
+		to->share_by = obs_keep_offered(&session->lib.bare, i, &session->options->limits);
 	}
 	obs_stats_page->cuda_version = (uint32_t)ob_max(session->lib.version, 0);
 	obs_stats_page->n_devices = (uint32_t)session->n_devices;
@@ -169,6 +172,28 @@ static const char *sandbox_file(const struct obs_session *session)
 	return session->lib.soft || session->lib.null ? NULL : session->lib.name;
 }
 
+/* MPS is settled before the driver is loaded, so with the share of the server's settings. */
+static void mps_begin(const struct obs_options *options)
+{
+	const struct obs_limits *limits = &options->limits;
+	struct ob_cause cause;
+	bool wanted = false;
+	enum ob_err err;
+
+	for (unsigned i = 0; i < OBS_SHARE_BY_CHOICES; i++)
+		wanted |= obs_limits_share_by(limits, i) == OBP_SHARE_BY_MPS;
+	if (!wanted || limits->share >= OBP_SHARE_ALL)
+		return;
+	if (strcmp(options->driver, "soft") == 0 || strcmp(options->driver, "null") == 0 ||
+		strcmp(options->driver, OBS_DRIVER_DRYRUN) == 0)
+		err = ob_cause_set(&cause, OB_ERR_DRIVER, "--driver %s is not a GPU's driver",
+			options->driver);
+	else
+		err = obs_mps_begin(limits->share, limits->memory, &cause);
+	if (err)
+		ob_warn("MPS is not used: %s", cause.text);
+}
+
 enum ob_err obs_session_init(
 	struct obs_session *session, const struct obs_options *options, struct ob_cause *ret_cause)
 {
@@ -181,6 +206,7 @@ enum ob_err obs_session_init(
 	session->welcome = calloc(1, sizeof *session->welcome);
 	if (!session->welcome || obp_conn_init(&session->conn, OBP_ACCEPT_CONTROL) != OB_ERR_NONE)
 		return ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory");
+	mps_begin(options);
 	err = obs_driver_load(options->driver, &session->lib, ret_cause);
 	if (err)
 		return err;
@@ -564,6 +590,8 @@ bool obs_session_greet(struct obs_session *session, const void *hello, size_t si
 		goto out;
 	obs_quota_hello(&session->lib.table, &session->welcome->welcome, &message->hello,
 		session->options->limits.priority);
+	if (session->warm_context) /* it may get a part of its device */
+		obs_context_ready(session, session->warm_context);
 	limited = session;
 	obs_throttle_open(limited_end);
 	atomic_store(&session->idle_s, obs_limits_now.idle_s);

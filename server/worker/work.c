@@ -55,9 +55,11 @@ uint32_t obs_work_each(struct obs_exec *x, bool (*fn)(void *user, CUstream strea
 	bool more = true;
 
 	if (x->context->legacy_busy) {
-		x->context->legacy_busy = x->drv->cuStreamQuery(NULL) == CUDA_ERROR_NOT_READY;
+		CUstream legacy = x->context->part.stream; /* NULL: the context's own */
+
+		x->context->legacy_busy = x->drv->cuStreamQuery(legacy) == CUDA_ERROR_NOT_READY;
 		if (x->context->legacy_busy) {
-			more = fn(user, NULL);
+			more = fn(user, legacy);
 			found++;
 		}
 	}

@@ -140,6 +140,16 @@ const struct obd_global *obd_program_global(const struct obd_program *p, const c
 /* The handle of a variable of type .texref or .surfref (texture.h). 0: there is none. */
 uint64_t obd_program_ref(const struct obd_program *p, const char *name);
 
+/*
+ * Grids that name the same limit run on at most `most` threads of the pool together, and one of
+ * them runs on the thread that called obd_grid_run. Such a call waits while all are taken. The
+ * owner sets `most` (at least 1) before a grid names it; the memory must outlive the grids.
+ */
+struct obd_limit {
+	_Atomic unsigned most;
+	unsigned running, waiting; /* the pool's lock */
+};
+
 struct obd_grid {
 	struct obd_program *program;
 	const struct obd_kernel *kernel;
@@ -157,6 +167,7 @@ struct obd_grid {
 	 * result is then 702.
 	 */
 	_Atomic int *abort;
+	struct obd_limit *limit; /* NULL: all threads of the pool */
 };
 
 /* Why a grid failed. obd_grid_run fills it in when it returns an error. */

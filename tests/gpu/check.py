@@ -21,7 +21,7 @@ PROGRAMS = ['server/outboard-server', 'tools/outboard', 'tests/gpu/gpu-facts', '
             'tests/compute/kernels/test_kernels_twins', 'tests/compute/kernels/test_kernels_rqa_gpu', 'tests/compute/engine/test_service_gpu',
             'tests/compute/kernels/test_kernels_kzg_gpu', 'tests/compute/kernels/obk-cells-bench',
             'tests/unit/softapi/test-softapi-streams', 'tests/unit/softapi/test-softapi-events', 'tests/unit/softapi/test-softapi-errors',
-            'tests/unit/softapi/test-softapi-link', 'tests/gpu/gpu-sort', 'tests/compute/kernels/obk-gpu-bench', 'compute/rqa/obk-rqa-bench']
+            'tests/unit/softapi/test-softapi-link', 'tests/gpu/gpu-sort', 'tests/e2e/e2e_partition', 'tests/compute/kernels/obk-gpu-bench', 'compute/rqa/obk-rqa-bench']
 LIBRARIES = ['client-shim/libcuda.so.1', 'client-shim/libnvidia-ml.so.1', 'client-shim/liboutboard-files.so', 'client-shim/liboutboard-buffers.so',
              'softdevice/' + SOFT, 'tests/gpu/libdriver-log.so']
 FILES = ['tests/compute/kernels/twin.ptx']

@@ -86,10 +86,13 @@ def ended(place, folder, number):
 
 with tempfile.TemporaryDirectory(prefix='gpu check ') as name:
     place = pathlib.Path(name)
-    code, text, rows = gpu_check(place, '-l', SOFT, '--small', '--stages', 'machine,tests,commands,facts', '--only', 'ptx', '--only', 'self',
+    code, text, rows = gpu_check(place, '-l', SOFT, '--small', '--stages', 'machine,tests,commands,facts,green,mps', '--only', 'green', '--only', 'ptx', '--only', 'self',
                                  '--only', 'slot', '--only', 'streams', '--only', 'errors', '--only', 'msm bench')
     check('all is well', code == 0, text)
-    check('every stage says how long it took', [r['stage'] for r in rows if r['name'] == 'the stage'] == ['machine', 'tests', 'commands', 'facts'], rows)
+    check('every stage says how long it took', [r['stage'] for r in rows if r['name'] == 'the stage'] == ['machine', 'tests', 'commands', 'facts', 'green', 'mps'], rows)
+    kept = [r for r in rows if r['name'] == 'green: 0.25 beside 0.75, default']
+    check('shares are measured', [r['ok'] for r in kept] == [True] and 'kept by green, green' in kept[0]['text'] and 'ratio' in kept[0]['text'], kept)
+    check('a stage that cannot run here says why', [r['text'] for r in rows if r['name'] == 'mps'] == ['the software device does not use MPS'], rows)
     check('nothing is told twice', len([r for r in rows if r['name'] == 'ptx: carry']) == 1, rows)
     check('a test ran on the device', any(r['name'] == 'ptx: carry' and r['ok'] and r['seconds'] > 0 for r in rows), rows)
     check('the self-test is compared', 'self-test 13002: 0, ' in text and 'NOT as computed' not in text, text)

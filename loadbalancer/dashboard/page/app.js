@@ -664,17 +664,24 @@ function openGpu(uuid) {
 		if (!g) { facts([['State', 'no longer registered']]); return; }
 		$('detail-title').textContent = `${g.server} · GPU ${g.index}`;
 		const sessions = state.sessions.filter((s) => s.parts.some((part) => part.gpus.includes(uuid)));
-		facts([['Model', g.name], ['UUID', g.uuid], ['Memory', `${size(g.used_bytes)} in use, ${size(g.reserved_bytes)} reserved, ${size(g.memory_bytes)} in all`], ['Reservations', g.reservations],
+		facts([['Model', g.name], ['UUID', g.uuid], ['Memory', `${size(g.used_bytes)} in use, ${size(g.reserved_bytes)} reserved, ${size(g.memory_bytes)} in all`], ['Reservations', g.reservations], ['Shares kept by', g.share_by?.join(', ') || '–'],
 			['Sessions', sessions.map((s) => `${s.program} (${s.tenant})`).join('; ') || '–']]);
 		charts($('detail-charts'), state.history.get(uuid) ?? {}, g, false);
 		askHistory([uuid]);
 	});
+}
+/** The share of each GPU, and how it is kept: "25 % by green". */
+function shareOf(s) {
+	if (!s.share_millionths || s.share_millionths >= 1e6) return 'all';
+	const by = [...new Set(s.parts.map((part) => part.share_by).filter(Boolean))];
+	return `${Math.round(s.share_millionths / 1e4)} %${by.length ? ` by ${by.join(', ')}` : ''}`;
 }
 function openSession(id) {
 	openDetail('Session', () => {
 		const s = state.sessions.find((row) => row.id === id);
 		if (!s) { facts([['State', 'ended']]); return; }
 		facts([['Program', s.program], ['Tenant', s.tenant], ['User', `${s.user}@${s.host}`], ['State', s.state], ['Age', span(Date.now() / 1000 - s.since)],
+			['Share', shareOf(s)],
 			...s.parts.map((part) => [part.server, `${counted(part.gpus.length, 'GPU')} with ${size(part.memory_bytes)} each, ${size(part.used_bytes)} in use`]), ['Reservation', s.id]]);
 	}, [button('Kill', 'danger', () => askKill(id))]);
 }

@@ -190,6 +190,7 @@ void obs_op_ctx_destroy(
 	obs_graphs_forget(x, context);
 	context_forget(session, context);
 	if (context->driver && context->primary) {
+		obs_partition_end(x->drv, &context->part);
 		result = x->drv->cuDevicePrimaryCtxReset_v2((CUdevice)context->device);
 	} else if (context->driver) {
 		result = x->drv->cuCtxDestroy_v2(context->driver);

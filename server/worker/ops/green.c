@@ -20,9 +20,17 @@ static CUresult whole_get(struct obs_exec *x, const struct obp_record *rec, uint
 
 	if (device >= (uint32_t)x->session->n_devices)
 		obs_violation(x, rec, "there is no such device");
-	if (!base)
-		return x->drv->cuDeviceGetDevResource(
-			(CUdevice)device, ret, CU_DEV_RESOURCE_TYPE_SM);
+	if (!base) {
+		/* A session that has a part of the device has nothing else to divide. */
+		const struct obs_context *primary =
+			obs_context_find(x->session, OBP_CTX_PRIMARY + (uint64_t)device);
+
+		return primary && primary->part.green
+			? x->drv->cuGreenCtxGetDevResource(
+				  primary->part.green, ret, CU_DEV_RESOURCE_TYPE_SM)
+			: x->drv->cuDeviceGetDevResource(
+				  (CUdevice)device, ret, CU_DEV_RESOURCE_TYPE_SM);
+	}
 	/* It may have ended when the client's record was on its way. */
 	if (!handle || !handle->driver)
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;

@@ -10,6 +10,21 @@
 
 /* ---- streams ---- */
 
+static CUresult stream_make(
+	const struct obs_exec *x, const struct obp_stream_create_req *req, CUstream *ret)
+{
+	if (x->context && x->context->part.green)
+		return obs_partition_stream(
+			x->drv, &x->context->part, req->flags, req->priority, ret);
+	return x->drv->cuStreamCreateWithPriority(ret, req->flags, req->priority);
+}
+
+/* Whether the driver's stream is this handle's alone. */
+static bool stream_own(const struct obs_handle *handle)
+{
+	return !handle->context || handle->driver != handle->context->part.stream;
+}
+
 void obs_op_stream_create(
 	struct obs_exec *x, const struct obp_record *rec, const struct obp_stream_create_req *req)
 {
@@ -19,7 +34,7 @@ void obs_op_stream_create(
 	CUresult result = obs_handle_room(x);
 
 	if (result == CUDA_SUCCESS)
-		result = x->drv->cuStreamCreateWithPriority(&stream, req->flags, req->priority);
+		result = stream_make(x, req, &stream);
 	handle.driver = result == CUDA_SUCCESS ? stream : NULL;
 	if (req->stream <= 1 || !obs_handles_put(&x->session->streams, req->stream, &handle))
 		obs_violation(x, rec, "the stream's id is in use or out of range");
@@ -38,7 +53,8 @@ void obs_op_stream_destroy(
 	if (!obs_handles_remove(&x->session->streams, req->stream, &handle) || !handle.driver)
 		return;
 	obs_work_orphan(x, &handle);
-	obs_async_result(x, rec, x->drv->cuStreamDestroy_v2(handle.driver));
+	if (stream_own(&handle))
+		obs_async_result(x, rec, x->drv->cuStreamDestroy_v2(handle.driver));
 }
 
 void obs_op_stream_wait(

@@ -7,7 +7,7 @@
 #include "softdevice/core/engine/pool.h"
 #include "softdevice/core/engine/rt_launch.h"
 
-CUresult obd_grid_run(
+static CUresult grid_run(
 	struct obd_pool *pool, const struct obd_grid *grid, struct obd_fault *ret_fault)
 {
 	struct obd_family *f;
@@ -37,4 +37,15 @@ CUresult obd_grid_run(
 	f->root->l.runtime = obd_rt_launch_call;
 	obd_family_node_init(f->root);
 	return obd_family_run(f, ret_fault);
+}
+
+CUresult obd_grid_run(
+	struct obd_pool *pool, const struct obd_grid *grid, struct obd_fault *ret_fault)
+{
+	CUresult result;
+
+	obd_limit_enter(pool, grid->limit);
+	result = grid_run(pool, grid, ret_fault);
+	obd_limit_leave(pool, grid->limit);
+	return result;
 }

@@ -109,6 +109,47 @@ bool obd_pool_is_over(struct obd_launch *l)
 	return l->pool_refs == 0 && !has_work(l);
 }
 
+/* ---- limits ---- */
+
+static bool limit_full(const struct obd_limit *limit)
+{
+	return limit && limit->running >= atomic_load_explicit(&limit->most, memory_order_relaxed);
+}
+
+static void limit_give(struct obd_pool *pool, struct obd_limit *limit)
+{
+	if (!limit)
+		return;
+	limit->running--;
+	if (limit->waiting)
+		pthread_cond_broadcast(&pool->left);
+	pthread_cond_signal(&pool->work);
+}
+
+void obd_limit_enter(struct obd_pool *pool, struct obd_limit *limit)
+{
+	if (!limit)
+		return;
+	pthread_mutex_lock(&pool->lock);
+	limit->waiting++;
+	while (limit_full(limit))
+		pthread_cond_wait(&pool->left, &pool->lock);
+	limit->waiting--;
+	limit->running++;
+	pthread_mutex_unlock(&pool->lock);
+}
+
+void obd_limit_leave(struct obd_pool *pool, struct obd_limit *limit)
+{
+	if (!limit)
+		return;
+	pthread_mutex_lock(&pool->lock);
+	limit_give(pool, limit);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- helpers ---- */
+
 static void *helper(void *arg)
 {
 	struct obd_pool *pool = arg;
@@ -116,18 +157,26 @@ static void *helper(void *arg)
 	pthread_mutex_lock(&pool->lock);
 	while (!pool->ending) {
 		struct obd_launch *l = pool->launches;
+		struct obd_limit *limit;
 
-		while (l && !has_work(l))
+		/* A limit that others wait for is left to them: their grids have not begun. */
+		while (l &&
+			!(has_work(l) && !limit_full(l->grid->limit) &&
+				!(l->grid->limit && l->grid->limit->waiting)))
 			l = l->next;
 		if (!l) {
 			pthread_cond_wait(&pool->work, &pool->lock);
 			continue;
 		}
+		limit = l->grid->limit; /* the launch may be gone when this thread has left it */
+		if (limit)
+			limit->running++;
 		obd_pool_join(l);
 		pthread_mutex_unlock(&pool->lock);
 		obd_worker_run(l);
 		pthread_mutex_lock(&pool->lock);
 		obd_pool_leave(pool, l);
+		limit_give(pool, limit);
 	}
 	pthread_mutex_unlock(&pool->lock);
 	return NULL;

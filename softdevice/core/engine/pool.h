@@ -35,6 +35,9 @@ struct obd_launch *obd_pool_find(struct obd_pool *pool,
 /* A worker enters a launch, and has left it; locked. */
 void obd_pool_join(struct obd_launch *l);
 void obd_pool_leave(struct obd_pool *pool, struct obd_launch *l);
+/* Waits for one of the limit's threads, for the calling one, and gives it back. NULL: nothing. */
+void obd_limit_enter(struct obd_pool *pool, struct obd_limit *limit);
+void obd_limit_leave(struct obd_pool *pool, struct obd_limit *limit);
 /* True: all blocks have run, or the launch was stopped, and no worker is in it; locked. */
 bool obd_pool_is_over(struct obd_launch *l);
 

@@ -74,7 +74,9 @@ static uint32_t buffer(const struct call *c, uint64_t *ret)
 {
 	const struct obd_launch *l = c->w->cta->launch;
 	const struct obd_entry *entry = entry_of(l->program, wide(c, 0));
-	struct obd_grid grid = { .program = l->program, .abort = l->grid->abort };
+	struct obd_grid grid = {
+		.program = l->program, .abort = l->grid->abort, .limit = l->grid->limit
+	};
 	CUresult result;
 	char what[110];
 

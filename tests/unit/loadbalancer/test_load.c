@@ -27,7 +27,8 @@ static struct obp_load sample(struct obp_load_session *sessions, uint32_t n)
 		.used = 7,
 		.units = 132,
 		.sharers = 2,
-		.ptx_only = true };
+		.ptx_only = true,
+		.share_by = (2u << OBP_SHARE_BY_MAX) - 1 };
 	for (unsigned i = 0; i < OBP_FACT_COUNT; i++)
 		if (i != OBP_FACT_POWER)
 			obp_fact_set(&load.devices[1].facts, i, obp_fact_max(i));
@@ -36,6 +37,7 @@ static struct obp_load sample(struct obp_load_session *sessions, uint32_t n)
 			.memory = 1ull << 33,
 			.share = OBP_SHARE_ALL,
 			.throttle = OBP_THROTTLE_LIMITED,
+			.share_by = OBP_SHARE_BY_MAX,
 			.priority = 2,
 			.program = "train",
 			.client = "10.0.0.1:5",
@@ -79,10 +81,12 @@ TEST(there_and_back)
 	CHECK_INT(back.n_devices, 2);
 	CHECK_STR(back.devices[1].name, "H200");
 	CHECK(back.devices[1].total == 1ull << 40 && back.devices[1].ptx_only &&
-		back.devices[1].units == 132);
+		back.devices[1].units == 132 &&
+		back.devices[1].share_by == (2u << OBP_SHARE_BY_MAX) - 1);
 	CHECK_INT(back.n_sessions, OBP_LOAD_SESSIONS_MAX);
 	CHECK_STR(back.listed[255].client, "10.0.0.1:5");
-	CHECK(back.listed[255].id == 256 && back.listed[255].throttle == OBP_THROTTLE_LIMITED);
+	CHECK(back.listed[255].id == 256 && back.listed[255].throttle == OBP_THROTTLE_LIMITED &&
+		back.listed[255].share_by == OBP_SHARE_BY_MAX);
 	obp_load_fini(&back);
 	ob_buf_fini(&frame);
 }

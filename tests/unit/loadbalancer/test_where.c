@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "loadbalancer/device.h"
 #include "loadbalancer/where.h"
+#include "protocol/load.h"
 #include "tests/test.h"
 
 #define GIB    (1ull << 30)
@@ -13,6 +14,7 @@ static const struct obl_device h100 = { .total = 80 * GIB,
 	.units = 132,
 	.capability = 90,
 	.kind = OBL_GPU,
+	.share_by = 1 << OBP_SHARE_BY_THROTTLE | 1 << OBP_SHARE_BY_GREEN,
 	.model = "NVIDIA H100 PCIe" };
 
 static struct obl_where parsed(const char *text)
@@ -40,20 +42,22 @@ TEST(what_is_selected)
 {
 	static const char *const yes[] = { "", " ", "model=H100", "model=h100", "model=L4|H100",
 		"model!=L4|A100", "model=H100 PCIe", "kind=gpu", "kind!=software|mig",
-		"memory>=80GiB", "memory=80G", "memory<81G", "memory>79GiB", "memory<=80GiB",
-		"memory!=40GiB|48GiB", "capability>=9.0", "capability=8.6|9.0", "capability>8.9",
-		"capability<10", "units=132", "units>=100", "cuda>=12.4", "cuda>=12", "cuda<13",
-		"cuda=12.4", "server=rack1", "server=rack*", "server=*1", "server=*", "server=r*1",
+		"share-by=green", "share-by=mps|throttle", "share-by!=mps", "memory>=80GiB",
+		"memory=80G", "memory<81G", "memory>79GiB", "memory<=80GiB", "memory!=40GiB|48GiB",
+		"capability>=9.0", "capability=8.6|9.0", "capability>8.9", "capability<10",
+		"units=132", "units>=100", "cuda>=12.4", "cuda>=12", "cuda<13", "cuda=12.4",
+		"server=rack1", "server=rack*", "server=*1", "server=*", "server=r*1",
 		"server=rack2|rack1", "server!=rack2", "zone=a", "zone=a|b", "zone!=b",
 		"missing!=x", "rack>=3", "rack<4", "rack=3", "rack!=2|4", "note=two words",
 		" zone = a , rack > 2 ",
 		"model=H100,zone!=b,memory>=40GiB,capability>=9.0,server=rack1|rack2" };
 	static const char *const no[] = { "model=A100", "model!=h100", "kind=mig", "kind!=gpu",
-		"memory>=80.1GiB", "memory<80GiB", "memory>80GiB", "memory=79GiB|81GiB",
-		"capability>=9.1", "capability!=9.0", "units>132", "cuda>=12.5", "cuda>12.4",
-		"cuda!=12.4", "server=rack2", "server=rack", "server=ack1", "server=rack1*1",
-		"server!=rack*", "zone=b", "zone!=a", "zone!=b|a", "zone=A", "missing=x",
-		"missing>=0", "rack>3", "rack=03", "zone>=1", "note=two", "model=H100,zone=b" };
+		"share-by=mps", "share-by!=green", "share-by!=mps|throttle", "memory>=80.1GiB",
+		"memory<80GiB", "memory>80GiB", "memory=79GiB|81GiB", "capability>=9.1",
+		"capability!=9.0", "units>132", "cuda>=12.5", "cuda>12.4", "cuda!=12.4",
+		"server=rack2", "server=rack", "server=ack1", "server=rack1*1", "server!=rack*",
+		"zone=b", "zone!=a", "zone!=b|a", "zone=A", "missing=x", "missing>=0", "rack>3",
+		"rack=03", "zone>=1", "note=two", "model=H100,zone=b" };
 
 	for (unsigned i = 0; i < ob_count(yes); i++)
 		CHECK(selects(yes[i]));
@@ -95,6 +99,9 @@ TEST(what_is_wrong)
 		{ "model>=H100", "at '>=H100': this name can be used with = and != only" },
 		{ "kind<gpu", "at '<gpu': this name can be used with = and != only" },
 		{ "server>rack", "at '>rack': this name can be used with = and != only" },
+		{ "share-by=half", "at 'half': expected throttle, green or mps" },
+		{ "share-by=none", "at 'none': expected throttle, green or mps" },
+		{ "share-by>=green", "at '>=green': this name can be used with = and != only" },
 		{ "kind=cpu", "at 'cpu': expected gpu, mig or software" },
 		{ "memory>=40X", "at '40X': expected a size such as 40GiB" },
 		{ "memory>=lots,zone=a", "at 'lots,zone=a': expected a size such as 40GiB" },

@@ -85,6 +85,7 @@ static void beat_fill(struct obp_pool_beat *beat)
 		held[i].fence = next();
 		held[i].state = 1 + (uint32_t)next() % OBP_POOL_VOID;
 		held[i].used = next();
+		held[i].share_by = (uint32_t)next() % (OBP_SHARE_BY_MAX + 1);
 	}
 }
 

@@ -115,6 +115,8 @@ TEST(what_a_board_says_is_bounded_and_clean)
 	CHECK_INT(load.listed[0].priority, 2);
 	CHECK_INT(load.listed[0].share, OBP_SHARE_ALL);
 	CHECK_INT(load.listed[0].throttle, OBP_THROTTLE_COUNT - 1);
+	CHECK_INT(load.listed[0].share_by, OBP_SHARE_BY_COUNT - 1);
+	CHECK_INT(load.devices[0].share_by, (1u << OBP_SHARE_BY_COUNT) - 1);
 	CHECK_INT(load.devices[0].ptx_only, 1);
 	obp_load_fini(&load);
 	/* what is above its maximum is no fact; what has none is at it */

@@ -41,6 +41,19 @@ TEST(texts_of_limits)
 	CHECK_INT(obs_limits_option(&limits, "max-priority", "higher", &cause), OB_ERR_ARGUMENT);
 	CHECK_INT(obs_limits_option(&limits, "on-excess", "terminate", &cause), OB_ERR_NONE);
 	CHECK_INT(limits.strictest, OBP_THROTTLE_ENDED);
+	CHECK_INT(obs_limits_share_by(&limits, 0), OBP_SHARE_BY_THROTTLE);
+	CHECK_INT(obs_limits_share_by(&limits, 1), OBP_SHARE_BY_NONE);
+	CHECK_INT(
+		obs_limits_option(&limits, "share-by", "mps,green,throttle", &cause), OB_ERR_NONE);
+	CHECK_INT(obs_limits_share_by(&limits, 0), OBP_SHARE_BY_MPS);
+	CHECK_INT(obs_limits_share_by(&limits, 1), OBP_SHARE_BY_GREEN);
+	CHECK_INT(obs_limits_share_by(&limits, 2), OBP_SHARE_BY_THROTTLE);
+	CHECK_INT(obs_limits_share_by(&limits, 3), OBP_SHARE_BY_NONE);
+	static const char *const bad_lists[] = { "", ",", "none", "mps,", ",mps", "mps,mps",
+		"mps,green,throttle,mps", "Green", "green throttle" };
+	for (size_t i = 0; i < ob_count(bad_lists); i++)
+		CHECK_INT(obs_limits_option(&limits, "share-by", bad_lists[i], &cause),
+			OB_ERR_ARGUMENT);
 	CHECK_INT(obs_limits_option(&limits, "warm", "1", &cause), OB_ERR_NOT_FOUND);
 	obs_limits_print(&limits, text);
 	CHECK(!obs_limits_parse(text, &back));
