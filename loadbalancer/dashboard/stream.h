@@ -16,6 +16,7 @@
 #include "loadbalancer/dashboard/documents.h"
 
 #define OBL_STREAMS_MAX    64u
+#define OBL_STREAMS_ADDRESS 16u /* of one address of another machine */
 #define OBL_STREAM_BEAT_S  15u
 #define OBL_STREAM_SLOW_S  20u
 #define OBL_STREAM_CHECK_S 15u /* how often its token is checked again */
@@ -30,15 +31,18 @@ struct obl_streams {
 	struct obl_stream *first;
 	unsigned n;
 	bool closing;
+	bool limits_local; /* OBL_STREAMS_ADDRESS holds for addresses of this machine too */
 };
 
 void obl_streams_init(struct obl_streams *streams, const struct obl_source *source,
 	struct obl_documents *documents);
 /*
- * Queues the response. token: "" if none was sent. Refuses with 503 beyond OBL_STREAMS_MAX.
+ * Queues the response. token: "" if none was sent. last_id: the last event that the reader has, of
+ * its Last-Event-ID; 0: none. Refuses with 503 beyond OBL_STREAMS_MAX, and OBL_STREAMS_ADDRESS of
+ * one address.
  */
 enum MHD_Result obl_stream_open(struct obl_streams *streams, struct MHD_Connection *connection,
-	const struct obl_caller *caller, const char *token);
+	const struct obl_caller *caller, const char *token, uint64_t last_id);
 /* Gives each stream what it should have; true: the library must run. */
 bool obl_streams_tick(struct obl_streams *streams, uint64_t now_ns);
 /* Ends all streams; they are freed when the library runs. */
