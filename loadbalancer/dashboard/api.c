@@ -262,19 +262,6 @@ static enum MHD_Result caller_reply(
 	return result;
 }
 
-static enum MHD_Result stream_reply(struct obl_api *api, struct MHD_Connection *connection,
-	const struct obl_caller *caller, const char *token)
-{
-	const char *text = header(connection, "Last-Event-ID");
-	uint64_t last = 0;
-
-	if (text && !ob_text_parse_number(text, 0, UINT64_MAX, &last))
-		return obl_reply_error(connection, MHD_HTTP_BAD_REQUEST,
-			"'Last-Event-ID' is not a whole number",
-			"send the id of the last event, or leave the header out", NULL);
-	return obl_stream_open(&api->streams, connection, caller, token, last);
-}
-
 static enum MHD_Result api_get(
 	struct obl_api *api, struct MHD_Connection *connection, const char *what)
 {
@@ -287,7 +274,8 @@ static enum MHD_Result api_get(
 	if (!caller_find(api, connection, &caller, &token, &result))
 		return result;
 	if (strcmp(what, "stream") == 0)
-		return stream_reply(api, connection, &caller, token);
+		return obl_stream_open(&api->streams, connection, &caller, token,
+			header(connection, "Last-Event-ID"));
 	if (strcmp(what, "history") == 0)
 		return history_reply(api, connection);
 	if (strcmp(what, "caller") == 0)

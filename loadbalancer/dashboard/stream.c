@@ -2,20 +2,25 @@
 /* Copyright The Outboard Authors */
 #include "loadbalancer/dashboard/stream.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "loadbalancer/dashboard/peers.h"
 #include "loadbalancer/dashboard/reply.h"
 
 #define BLOCK      65536u
 #define FIRST_KIND 1u /* "fleet" is all of the others in one */
 #define ITEMS_MAX  (OBL_DOCUMENT_KINDS + 1)
-#define HEAD_MAX   64u
+#define HEAD_MAX   80u
+#define ID_FORMAT  "%016" PRIx64 "-%" PRIu64 /* start, number of an event */
+#define ID_START   17u                       /* bytes of the start and '-' */
 
 /* One event or comment: head, the blob, an empty line. */
 struct item {
@@ -44,6 +49,8 @@ void obl_streams_init(struct obl_streams *streams, const struct obl_source *sour
 	struct obl_documents *documents)
 {
 	*streams = (struct obl_streams){ .source = source, .documents = documents };
+	if (getrandom(&streams->start, sizeof streams->start, 0) != sizeof streams->start)
+		streams->start = ob_clock_ns();
 }
 
 /* ---- reading ---- */
@@ -139,8 +146,8 @@ static void document_add(struct obl_stream *stream, unsigned kind, uint64_t sinc
 	if (kind == OBL_DOCUMENT_EVENTS) {
 		stream->greeted = true;
 		stream->last_event = blob->last_event;
-		snprintf(head, sizeof head, "event: %s\nid: %llu\ndata: ",
-			obl_document_names[kind], (unsigned long long)blob->last_event);
+		snprintf(head, sizeof head, "event: %s\nid: " ID_FORMAT "\ndata: ",
+			obl_document_names[kind], stream->of->start, blob->last_event);
 	} else {
 		snprintf(head, sizeof head, "event: %s\ndata: ", obl_document_names[kind]);
 	}
@@ -246,6 +253,20 @@ void obl_streams_close(struct obl_streams *streams)
 
 /* ---- opening ---- */
 
+/* The number of the event; 0: the id is not of this start. */
+static uint64_t id_read(const struct obl_streams *streams, const char *id)
+{
+	char own[ID_START + 1];
+	uint64_t number;
+
+	snprintf(own, sizeof own, "%016" PRIx64 "-", streams->start);
+	if (!id || strncmp(id, own, ID_START) != 0 ||
+		!ob_text_parse_number(id + ID_START, 0,
+			streams->source->last_event(streams->source->user), &number))
+		return 0;
+	return number;
+}
+
 static bool address_full(const struct obl_streams *streams, const struct obl_peer_key *key)
 {
 	unsigned n = 0;
@@ -256,7 +277,7 @@ static bool address_full(const struct obl_streams *streams, const struct obl_pee
 }
 
 enum MHD_Result obl_stream_open(struct obl_streams *streams, struct MHD_Connection *connection,
-	const struct obl_caller *caller, const char *token, uint64_t last_id)
+	const struct obl_caller *caller, const char *token, const char *last_id)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -276,9 +297,7 @@ enum MHD_Result obl_stream_open(struct obl_streams *streams, struct MHD_Connecti
 	stream->connection = connection;
 	stream->key = key;
 	stream->caller = *caller;
-	/* A larger number is of another registry: the reader gets all events. */
-	if (last_id <= streams->source->last_event(streams->source->user))
-		stream->last_event = last_id;
+	stream->last_event = id_read(streams, last_id);
 	snprintf(stream->token, sizeof stream->token, "%s", token);
 	stream->checked_ns = stream->sent_ns = ob_clock_ns();
 	stream->next = streams->first;

@@ -150,20 +150,21 @@ def resumed(pool):
     first.until('events', lambda doc: True)
     seen = first.id
     first.close()
-    check('events have an id', seen == max(e['number'] for e in ask(port, '/api/v1/events', token='look-token').json()['events']), seen)
+    start, _, number = seen.partition('-')
+    number = int(number)
+    check('events have an id', number == max(e['number'] for e in ask(port, '/api/v1/events', token='look-token').json()['events']), seen)
     pool.say('silent node-2')
     waiting.until(lambda: state_of(port, 'node-2') == 'silent')
     pool.say('beats node-2')
-    again = Stream(port, Last_Event_ID=str(seen))
+    again = Stream(port, Last_Event_ID=seen)
     missed = again.until('events', lambda doc: True)['events']
-    check('a stream that is opened again begins behind that event', [(e['kind'], e['number']) for e in missed] == [('silent', seen + 1)] and again.id == seen + 1, missed)
+    check('a stream that is opened again begins behind that event', [(e['kind'], e['number']) for e in missed] == [('silent', number + 1)] and again.id == f'{start}-{number + 1}', missed)
     again.close()
-    other = Stream(port, Last_Event_ID='99999999')
-    every = other.until('events', lambda doc: True)['events']
-    check('an id of another registry: all events', len(every) == len(ask(port, '/api/v1/events', token='look-token').json()['events']), every)
-    other.close()
-    for wrong in 'x', '-1', '1' * 30:
-        check(f'the id {wrong}', ask(port, '/api/v1/stream', token='look-token', Last_Event_ID=wrong).status == 400)
+    for what, foreign in {'of another start': f'{"0" * 16}-{number}', 'that is larger': f'{start}-{number + 2}', 'without a number': f'{start}-', 'with a sign': f'{start}--1', 'no id': 'x' * 3000}.items():
+        other = Stream(port, Last_Event_ID=foreign)
+        every = other.until('events', lambda doc: True)['events']
+        check(f'an id {what}: all events', len(every) == number + 1, every)
+        other.close()
 
 
 def shared(program):

@@ -134,7 +134,7 @@ class Stream:
             name, data = block.split(b'\n', 1)
             if data.startswith(b'id: '):
                 number, data = data.split(b'\n', 1)
-                self.id = int(number.removeprefix(b'id: '))
+                self.id = number.removeprefix(b'id: ').decode()
             return name.removeprefix(b'event: ').decode(), json.loads(data.removeprefix(b'data: '))
 
     def until(self, name, condition):
