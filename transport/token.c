@@ -174,8 +174,7 @@ static enum ob_err lock_try(const char *path, bool make, int *ret_fd, struct ob_
 
 	*ret_fd = -1;
 	if (fd < 0 || fstat(fd, &opened) != 0) {
-		enum ob_err err =
-			ob_cause_set_system(ret_cause, OB_ERR_IO, errno, "%.180s", path);
+		enum ob_err err = ob_cause_set_system(ret_cause, OB_ERR_IO, errno, "%.180s", path);
 
 		if (fd >= 0)
 			close(fd);
@@ -271,8 +270,9 @@ enum ob_err obt_tokens_write(
 		err = owner_keep(fd, target, ret_cause);
 	if (fd >= 0 && !err)
 		file = fdopen(fd, "w");
-	if (!err && !(file && tokens_print(file, tokens) && fflush(file) == 0 && fsync(fd) == 0 &&
-			    rename(temporary, target) == 0))
+	if (!err &&
+		!(file && tokens_print(file, tokens) && fflush(file) == 0 && fsync(fd) == 0 &&
+			rename(temporary, target) == 0))
 		err = ob_cause_set_system(ret_cause, OB_ERR_IO, errno, "%.180s", path);
 	if (err && fd >= 0)
 		unlink(temporary);

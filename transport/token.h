@@ -22,10 +22,10 @@
 #include "transport/digest.h"
 #include "transport/stream.h"
 
-#define OBT_TOKEN_ID   9u     /* bytes of an id, NUL included */
-#define OBT_TOKEN_TEXT 80u    /* bytes of a token's text, NUL included */
-#define OBT_TOKEN_NAME 64u    /* bytes of a name, NUL included */
-#define OBT_TOKENS_MAX 10000u /* in one file */
+#define OBT_TOKEN_ID      9u     /* bytes of an id, NUL included */
+#define OBT_TOKEN_TEXT    80u    /* bytes of a token's text, NUL included */
+#define OBT_TOKEN_NAME    64u    /* bytes of a name, NUL included */
+#define OBT_TOKENS_MAX    10000u /* in one file */
 #define OBT_TOKENS_LOCK_S 10u
 
 /*

@@ -107,8 +107,8 @@ static void server_write(struct document *d, uint32_t i)
 		beats ? m->load.max_sessions : 0);
 	reading_write(json, "busy_per_mille", beats, server->busy);
 	reading_write(json, "uptime_s", beats, beats ? m->load.uptime_ns / OB_SECOND : 0);
-	reading_write(json, "heartbeat_age_ms", beats,
-		beats ? (ob_clock_ns() - m->beat_ns) / OB_MS : 0);
+	reading_write(
+		json, "heartbeat_age_ms", beats, beats ? (ob_clock_ns() - m->beat_ns) / OB_MS : 0);
 	ob_json_end(json);
 }
 

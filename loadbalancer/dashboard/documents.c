@@ -110,8 +110,8 @@ static bool personal(unsigned kind)
 }
 
 /* Callers who see the same get the same document. */
-static bool same(const struct obl_kept *kept, const struct obl_caller *caller, unsigned kind,
-	uint64_t since)
+static bool same(
+	const struct obl_kept *kept, const struct obl_caller *caller, unsigned kind, uint64_t since)
 {
 	if (!kept->blob || kept->kind != kind || kept->since != since)
 		return false;

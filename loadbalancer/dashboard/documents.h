@@ -18,7 +18,7 @@
 
 struct obl_blob {
 	unsigned refs;
-	uint64_t hash; /* of the bytes without "time_ms" at their beginning */
+	uint64_t hash;       /* of the bytes without "time_ms" at their beginning */
 	uint64_t last_event; /* when it was made */
 	size_t size;
 	char *data;

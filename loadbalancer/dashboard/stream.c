@@ -146,8 +146,9 @@ static void document_add(struct obl_stream *stream, unsigned kind, uint64_t sinc
 	if (kind == OBL_DOCUMENT_EVENTS) {
 		stream->greeted = true;
 		stream->last_event = blob->last_event;
-		snprintf(head, sizeof head, "event: %s\nid: " ID_FORMAT "\ndata: ",
-			obl_document_names[kind], stream->of->start, blob->last_event);
+		snprintf(head, sizeof head,
+			"event: %s\nid: " ID_FORMAT "\ndata: ", obl_document_names[kind],
+			stream->of->start, blob->last_event);
 	} else {
 		snprintf(head, sizeof head, "event: %s\ndata: ", obl_document_names[kind]);
 	}
@@ -287,8 +288,9 @@ enum MHD_Result obl_stream_open(struct obl_streams *streams, struct MHD_Connecti
 
 	if (streams->n >= OBL_STREAMS_MAX || streams->closing || address_full(streams, &key))
 		return obl_reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-			streams->n >= OBL_STREAMS_MAX ? "too many streams are open"
-						      : "too many streams are open from this address",
+			streams->n >= OBL_STREAMS_MAX
+				? "too many streams are open"
+				: "too many streams are open from this address",
 			"close other dashboards, or ask for single documents", NULL);
 	stream = calloc(1, sizeof *stream);
 	if (!stream)

@@ -15,13 +15,13 @@
 
 #include "loadbalancer/dashboard/documents.h"
 
-#define OBL_STREAMS_MAX    64u
+#define OBL_STREAMS_MAX     64u
 #define OBL_STREAMS_ADDRESS 16u /* of one address of another machine */
-#define OBL_STREAM_BEAT_S  15u
-#define OBL_STREAM_SLOW_S  20u
-#define OBL_STREAM_CHECK_S 15u /* how often its token is checked again */
-#define OBL_STREAM_RATE    (2u << 20)
-#define OBL_TOKEN_MAX      256u /* bytes of a token, NUL included */
+#define OBL_STREAM_BEAT_S   15u
+#define OBL_STREAM_SLOW_S   20u
+#define OBL_STREAM_CHECK_S  15u /* how often its token is checked again */
+#define OBL_STREAM_RATE     (2u << 20)
+#define OBL_TOKEN_MAX       256u /* bytes of a token, NUL included */
 
 struct obl_stream;
 
@@ -31,7 +31,8 @@ struct obl_streams {
 	struct obl_stream *first;
 	unsigned n;
 	bool closing;
-	uint64_t start;    /* random: ids of an earlier start, perhaps of another registry, are foreign */
+	uint64_t
+		start; /* random: ids of an earlier start, perhaps of another registry, are foreign */
 	bool limits_local; /* OBL_STREAMS_ADDRESS holds for addresses of this machine too */
 };
 
