@@ -75,6 +75,8 @@ static void print_address(const json_t *row, const json_t *document, char ret[OB
 static void print_of_most(
 	const json_t *row, const char *used, const char *most, char ret[OBX_CELL_MAX])
 {
+	if (!json_is_integer(json_object_get(row, used)))
+		return;
 	if (json_is_integer(json_object_get(row, most)))
 		snprintf(ret, OBX_CELL_MAX, "%llu of %llu", obx_json_number(row, used),
 			obx_json_number(row, most));

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -209,12 +210,50 @@ static int take_back(const struct settings *s, struct obt_tokens *tokens)
 	return 0;
 }
 
+/* Reads the file and does what the action says. Returns the exit code. */
+static int act(const struct settings *s)
+{
+	struct obt_tokens tokens;
+	struct ob_cause cause;
+	int code;
+
+	if (obt_tokens_read(s->file, &tokens, &cause)) {
+		fprintf(stderr, "outboard token: %s\n", cause.text);
+		return OBX_EXIT_UNWELL;
+	}
+	if (strcmp(s->action, "create") == 0)
+		code = create(s, &tokens);
+	else if (strcmp(s->action, "list") == 0)
+		code = list(&tokens);
+	else
+		code = take_back(s, &tokens);
+	obt_tokens_fini(&tokens);
+	return code;
+}
+
+/* Two changes at a time would lose one of them. */
+static int act_locked(const struct settings *s)
+{
+	bool made = access(s->file, F_OK) != 0;
+	struct ob_cause cause;
+	struct stat st;
+	int fd, code;
+
+	if (obt_tokens_lock(s->file, strcmp(s->action, "create") == 0, &fd, &cause)) {
+		fprintf(stderr, "outboard token: %s\n", cause.text);
+		return OBX_EXIT_UNWELL;
+	}
+	code = act(s);
+	if (code && made && fstat(fd, &st) == 0 && st.st_size == 0)
+		unlink(s->file);
+	close(fd);
+	return code;
+}
+
 static int token_main(int argc, char **argv)
 {
 	struct settings s = { .name = "-", .scope = OBT_SCOPE_USE, .days = DAYS_DEFAULT };
 	int code = ob_options_parse(&obx_token_command, &s, argc, argv);
-	struct obt_tokens tokens;
-	struct ob_cause cause;
 
 	if (code != OB_OPTIONS_GO)
 		return code;
@@ -228,18 +267,7 @@ static int token_main(int argc, char **argv)
 			s.file, strerror(errno), s.file);
 		return OBX_EXIT_UNWELL;
 	}
-	if (obt_tokens_read(s.file, &tokens, &cause)) {
-		fprintf(stderr, "outboard token: %s\n", cause.text);
-		return OBX_EXIT_UNWELL;
-	}
-	if (strcmp(s.action, "create") == 0)
-		code = create(&s, &tokens);
-	else if (strcmp(s.action, "list") == 0)
-		code = list(&tokens);
-	else
-		code = take_back(&s, &tokens);
-	obt_tokens_fini(&tokens);
-	return code;
+	return strcmp(s.action, "list") == 0 ? act(&s) : act_locked(&s);
 }
 
 const struct ob_command obx_token_command = {

@@ -74,6 +74,17 @@ static int no_passphrase(char *text, int size, int writes, void *user)
 	return -1;
 }
 
+/*
+ * A key belongs to its process alone. Root's may be read by a group: so a service that is not root
+ * gets its files from an operator, or from a Secret of Kubernetes.
+ */
+static mode_t not_allowed(const struct stat *status)
+{
+	if (status->st_uid == 0 && geteuid() != 0)
+		return S_IWGRP | S_IXGRP | S_IRWXO;
+	return S_IRWXG | S_IRWXO;
+}
+
 static struct obt_sign_key *key_read(int fd, const char *path, struct ob_cause *ret_cause)
 {
 	struct obt_sign_key *key = NULL;
@@ -86,9 +97,11 @@ static struct obt_sign_key *key_read(int fd, const char *path, struct ob_cause *
 		file ? (void)fclose(file) : (void)close(fd);
 		return NULL;
 	}
-	if (status.st_mode & (S_IRWXG | S_IRWXO)) {
+	if (status.st_mode & not_allowed(&status)) {
 		ob_cause_set(ret_cause, OB_ERR_IO,
-			"%s: others can read or write this private key: chmod 600 %s", path, path);
+			"%s: others can read or write this private key: chmod 600 %s (or 640, if "
+			"it is root's and this process reads it by its group)",
+			path, path);
 		fclose(file);
 		return NULL;
 	}

@@ -24,7 +24,8 @@ struct obt_sign_key; /* a private key with its public key */
 
 /*
  * Reads a private key (PEM, PKCS #8). If the file does not exist, makes a key and writes it,
- * readable by its owner only. NULL: *ret_cause says what to do.
+ * readable by its owner only. A file that others can read is refused, except root's by a group, for a
+ * process that is not root. NULL: *ret_cause says what to do.
  */
 struct obt_sign_key *obt_sign_key_open(const char *path, struct ob_cause *ret_cause);
 /* Makes a key that is stored nowhere. NULL: OpenSSL failed, *ret_cause. */

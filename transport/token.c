@@ -4,14 +4,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "transport/path.h"
 
@@ -19,6 +23,7 @@
 #define PREFIX       "obt_"
 #define ID_DIGITS    (OBT_TOKEN_ID - 1)
 #define LINE_BYTES   1024u
+#define LOCK_LOOK_NS (20 * OB_MS)
 
 static const char *const scope_names[] = { [OBT_SCOPE_USE] = "use",
 	[OBT_SCOPE_LOOK] = "look",
@@ -158,20 +163,84 @@ enum ob_err obt_tokens_read_fd(
 	return err;
 }
 
-enum ob_err obt_tokens_write(
-	const char *path, const struct obt_tokens *tokens, struct ob_cause *ret_cause)
+/* ---- the file ---- */
+
+/* Opens the file and tries to lock it once. *ret_fd -1 without an error: try again. */
+static enum ob_err lock_try(const char *path, bool make, int *ret_fd, struct ob_cause *ret_cause)
 {
-	char temporary[4096], hash[2 * OBT_SHA256_BYTES + 1], limits[OBT_ALLOW_TEXT];
-	enum ob_err err = OB_ERR_NONE;
-	FILE *file = NULL;
-	bool ok;
+	int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (make ? O_CREAT : 0);
+	struct stat opened, now;
+	int fd = open(path, flags, 0600);
+
+	*ret_fd = -1;
+	if (fd < 0 || fstat(fd, &opened) != 0) {
+		enum ob_err err = ob_cause_set_system(ret_cause, OB_ERR_IO, errno, "%.180s", path);
+
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	if (!S_ISREG(opened.st_mode)) {
+		close(fd);
+		return ob_cause_set(ret_cause, OB_ERR_IO,
+			"%.180s is not a regular file; name the file that --tokens names", path);
+	}
+	/* Whoever had the lock before may have replaced the file: lock what is there now. */
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0 && stat(path, &now) == 0 &&
+		now.st_ino == opened.st_ino && now.st_dev == opened.st_dev)
+		*ret_fd = fd;
+	else
+		close(fd);
+	return OB_ERR_NONE;
+}
+
+enum ob_err obt_tokens_lock(const char *path, bool make, int *ret_fd, struct ob_cause *ret_cause)
+{
+	const struct timespec pause = { .tv_nsec = LOCK_LOOK_NS };
+	uint64_t end = ob_clock_ns() + OBT_TOKENS_LOCK_S * OB_SECOND;
+	enum ob_err err;
 	int fd;
 
-	snprintf(temporary, sizeof temporary, "%.4000s.%d", path, (int)getpid());
-	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd >= 0)
-		file = fdopen(fd, "w");
-	ok = file != NULL;
+	for (;;) {
+		err = lock_try(path, make, &fd, ret_cause);
+		if (err)
+			return err;
+		if (fd >= 0)
+			break;
+		if (ob_clock_ns() >= end)
+			return ob_cause_set(ret_cause, OB_ERR_IO,
+				"%.180s: another process has locked it for %u s; it may be "
+				"another 'outboard token' that hangs (fuser shows it)",
+				path, OBT_TOKENS_LOCK_S);
+		nanosleep(&pause, NULL);
+	}
+	*ret_fd = fd;
+	return OB_ERR_NONE;
+}
+
+/* Gives a new file the owner, group and mode of the one that it replaces. */
+static enum ob_err owner_keep(int fd, const char *path, struct ob_cause *ret_cause)
+{
+	struct stat old, fresh;
+
+	if (stat(path, &old) != 0)
+		return OB_ERR_NONE; /* the first one: readable by its owner only */
+	if (fstat(fd, &fresh) == 0 &&
+		((old.st_uid == fresh.st_uid && old.st_gid == fresh.st_gid) ||
+			fchown(fd, old.st_uid, old.st_gid) == 0) &&
+		fchmod(fd, old.st_mode & 0777) == 0)
+		return OB_ERR_NONE;
+	return ob_cause_set_system(ret_cause, OB_ERR_DENIED, errno,
+		"%.180s is not changed, because its owner cannot be kept; run this as root or as "
+		"the file's owner",
+		path);
+}
+
+static bool tokens_print(FILE *file, const struct obt_tokens *tokens)
+{
+	char hash[2 * OBT_SHA256_BYTES + 1], limits[OBT_ALLOW_TEXT];
+	bool ok = true;
+
 	for (size_t i = 0; ok && i < tokens->n; i++) {
 		const struct obt_token *t = &tokens->list[i];
 
@@ -181,14 +250,32 @@ enum ob_err obt_tokens_write(
 			     obt_scope_name(t->scope), (unsigned long long)t->expiry,
 			     limits[0] ? "[" : "", limits, limits[0] ? "] " : "", t->name) > 0;
 	}
-	if (file)
-		ok = fflush(file) == 0 && fsync(fd) == 0 && ok;
-	ok = ok && rename(temporary, path) == 0;
-	if (!ok) {
+	return ok;
+}
+
+enum ob_err obt_tokens_write(
+	const char *path, const struct obt_tokens *tokens, struct ob_cause *ret_cause)
+{
+	char temporary[PATH_MAX + 16], target[PATH_MAX];
+	enum ob_err err = OB_ERR_NONE;
+	FILE *file = NULL;
+	int fd;
+
+	/* A link stays one: what it names is replaced. */
+	if (!realpath(path, target))
+		snprintf(target, sizeof target, "%s", path);
+	snprintf(temporary, sizeof temporary, "%s.%d", target, (int)getpid());
+	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		err = owner_keep(fd, target, ret_cause);
+	if (fd >= 0 && !err)
+		file = fdopen(fd, "w");
+	if (!err &&
+		!(file && tokens_print(file, tokens) && fflush(file) == 0 && fsync(fd) == 0 &&
+			rename(temporary, target) == 0))
 		err = ob_cause_set_system(ret_cause, OB_ERR_IO, errno, "%.180s", path);
-		if (fd >= 0)
-			unlink(temporary);
-	}
+	if (err && fd >= 0)
+		unlink(temporary);
 	if (file)
 		fclose(file);
 	else if (fd >= 0)

@@ -22,10 +22,11 @@
 #include "transport/digest.h"
 #include "transport/stream.h"
 
-#define OBT_TOKEN_ID   9u     /* bytes of an id, NUL included */
-#define OBT_TOKEN_TEXT 80u    /* bytes of a token's text, NUL included */
-#define OBT_TOKEN_NAME 64u    /* bytes of a name, NUL included */
-#define OBT_TOKENS_MAX 10000u /* in one file */
+#define OBT_TOKEN_ID      9u     /* bytes of an id, NUL included */
+#define OBT_TOKEN_TEXT    80u    /* bytes of a token's text, NUL included */
+#define OBT_TOKEN_NAME    64u    /* bytes of a name, NUL included */
+#define OBT_TOKENS_MAX    10000u /* in one file */
+#define OBT_TOKENS_LOCK_S 10u
 
 /*
  * USE: run programs. LOOK: see the devices only. To a balancer also SERVE: register a server, and
@@ -55,7 +56,15 @@ enum ob_err obt_tokens_read(const char *path, struct obt_tokens *ret, struct ob_
 /* The same for an open file; closes it. `name` is for ret_cause. */
 enum ob_err obt_tokens_read_fd(
 	int fd, const char *name, struct obt_tokens *ret, struct ob_cause *ret_cause);
-/* Replaces the file, readable by its owner only. OB_ERR_IO. */
+/*
+ * Locks the file for a change: read, write, then close *ret_fd. With `make` one that does not exist
+ * is made, empty and readable by its owner only. Waits for OBT_TOKENS_LOCK_S at most. OB_ERR_IO.
+ */
+enum ob_err obt_tokens_lock(const char *path, bool make, int *ret_fd, struct ob_cause *ret_cause);
+/*
+ * Replaces the file in one step; owner, group and mode stay. A new file is readable by its owner
+ * only. OB_ERR_IO; OB_ERR_DENIED: this user cannot keep its owner.
+ */
 enum ob_err obt_tokens_write(
 	const char *path, const struct obt_tokens *tokens, struct ob_cause *ret_cause);
 void obt_tokens_fini(struct obt_tokens *tokens);

@@ -70,12 +70,22 @@ static void urls_write(struct ob_json *json, const char *urls)
 	ob_json_end(json);
 }
 
+/* null: not known, or no limit. */
+static void reading_write(struct ob_json *json, const char *key, bool known, uint64_t value)
+{
+	if (known)
+		ob_json_uint(json, key, value);
+	else
+		ob_json_null(json, key);
+}
+
 static void server_write(struct document *d, uint32_t i)
 {
 	const struct obl_server *server = &d->line->fleet->servers[i];
 	const struct obl_fleet_row *row = &d->line->fleet->rows[i];
 	const struct obl_known_server *known = row->known->value.server;
 	const struct obl_member *m = row->member;
+	bool beats = m && m->beat_ns;
 	struct ob_json *json = &d->json;
 
 	ob_json_object(json, NULL);
@@ -92,14 +102,13 @@ static void server_write(struct document *d, uint32_t i)
 	ob_json_uint(json, "cuda", known->cuda);
 	ob_json_text(json, "driver", m ? m->load.driver : "");
 	ob_json_uint(json, "devices", known->n_devices);
-	ob_json_uint(json, "sessions", m ? m->load.sessions : 0);
-	ob_json_uint(json, "max_sessions", m ? m->load.max_sessions : 0);
-	ob_json_uint(json, "busy_per_mille", server->busy);
-	ob_json_uint(json, "uptime_s", m ? m->load.uptime_ns / OB_SECOND : 0);
-	if (m && m->beat_ns)
-		ob_json_uint(json, "heartbeat_age_ms", (ob_clock_ns() - m->beat_ns) / OB_MS);
-	else
-		ob_json_null(json, "heartbeat_age_ms");
+	reading_write(json, "sessions", beats, beats ? m->load.sessions : 0);
+	reading_write(json, "max_sessions", beats && m->load.max_sessions,
+		beats ? m->load.max_sessions : 0);
+	reading_write(json, "busy_per_mille", beats, server->busy);
+	reading_write(json, "uptime_s", beats, beats ? m->load.uptime_ns / OB_SECOND : 0);
+	reading_write(
+		json, "heartbeat_age_ms", beats, beats ? (ob_clock_ns() - m->beat_ns) / OB_MS : 0);
 	ob_json_end(json);
 }
 
@@ -115,12 +124,10 @@ static void servers_write(struct document *d)
 static void fact_write(
 	struct ob_json *json, const char *key, const struct obp_facts *facts, enum obp_fact fact)
 {
-	uint64_t value;
+	uint64_t value = 0;
+	bool known = obp_fact_get(facts, fact, &value);
 
-	if (obp_fact_get(facts, fact, &value))
-		ob_json_uint(json, key, value);
-	else
-		ob_json_null(json, key);
+	reading_write(json, key, known, value);
 }
 
 static void gpu_write(struct document *d, uint32_t i, uint32_t n)
@@ -147,9 +154,9 @@ static void gpu_write(struct document *d, uint32_t i, uint32_t n)
 	ob_json_uint(json, "multiprocessors", known->units);
 	ob_json_uint(json, "memory_bytes", known->total);
 	ob_json_uint(json, "reserved_bytes", book ? book->reserved : 0);
-	ob_json_uint(json, "used_bytes", load ? load->used : 0);
+	reading_write(json, "used_bytes", load, load ? load->used : 0);
 	ob_json_uint(json, "reservations", device->sharers);
-	ob_json_uint(json, "sessions", load ? load->sharers : 0);
+	reading_write(json, "sessions", load, load ? load->sharers : 0);
 	ob_json_uint(json, "share_millionths", device->share);
 	ob_json_array(json, "share_by");
 	for (uint32_t by = OBP_SHARE_BY_THROTTLE; load && by < OBP_SHARE_BY_COUNT; by++)
@@ -158,7 +165,7 @@ static void gpu_write(struct document *d, uint32_t i, uint32_t n)
 	ob_json_end(json);
 	ob_json_bool(json, "exclusive", device->held);
 	ob_json_bool(json, "faulty", device->faulty);
-	ob_json_uint(json, "busy_per_mille", device->busy);
+	reading_write(json, "busy_per_mille", load, device->busy);
 	fact_write(json, "celsius", facts, OBP_FACT_TEMPERATURE);
 	fact_write(json, "milliwatts", facts, OBP_FACT_POWER);
 	fact_write(json, "milliwatts_limit", facts, OBP_FACT_POWER_LIMIT);

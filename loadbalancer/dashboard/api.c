@@ -274,7 +274,8 @@ static enum MHD_Result api_get(
 	if (!caller_find(api, connection, &caller, &token, &result))
 		return result;
 	if (strcmp(what, "stream") == 0)
-		return obl_stream_open(&api->streams, connection, &caller, token);
+		return obl_stream_open(&api->streams, connection, &caller, token,
+			header(connection, "Last-Event-ID"));
 	if (strcmp(what, "history") == 0)
 		return history_reply(api, connection);
 	if (strcmp(what, "caller") == 0)

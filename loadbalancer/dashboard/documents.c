@@ -87,43 +87,74 @@ void obl_documents_fini(struct obl_documents *documents)
 static struct obl_blob *document_make(const struct obl_source *source,
 	const struct obl_caller *caller, unsigned kind, uint64_t since)
 {
+	uint64_t last = source->last_event(source->user);
+	struct obl_blob *blob;
 	char *data = NULL;
 	size_t size = 0;
 
 	if (!source->document(source->user, caller, obl_document_names[kind], since, &data, &size))
 		return NULL;
-	return obl_blob_new(data, size);
+	blob = obl_blob_new(data, size);
+	if (blob)
+		blob->last_event = last;
+	return blob;
+}
+
+/* Documents in which each tenant sees something else. */
+static bool personal(unsigned kind)
+{
+	const char *name = obl_document_names[kind];
+
+	return strcmp(name, "info") != 0 && strcmp(name, "servers") != 0 &&
+		strcmp(name, "gpus") != 0;
 }
 
 /* Callers who see the same get the same document. */
-static bool same(const struct obl_kept *kept, const struct obl_caller *caller, unsigned kind)
+static bool same(
+	const struct obl_kept *kept, const struct obl_caller *caller, unsigned kind, uint64_t since)
 {
-	return kept->blob && kept->kind == kind && kept->all == caller->all &&
-		(caller->all || strcmp(kept->tenant, caller->tenant) == 0);
+	if (!kept->blob || kept->kind != kind || kept->since != since)
+		return false;
+	return !personal(kind) ||
+		(kept->all == caller->all &&
+			(caller->all || strcmp(kept->tenant, caller->tenant) == 0));
+}
+
+/* True if its place is better taken than the other one's: the documents of all stay longest. */
+static bool poorer(const struct obl_kept *kept, const struct obl_kept *other)
+{
+	if (!kept->blob || !other->blob)
+		return other->blob != NULL;
+	if (personal(kept->kind) != personal(other->kind))
+		return personal(kept->kind);
+	return kept->made_ns < other->made_ns;
 }
 
 struct obl_blob *obl_documents_get(struct obl_documents *documents, const struct obl_caller *caller,
 	unsigned kind, uint64_t since, uint64_t now_ns)
 {
-	struct obl_kept *place = &documents->kept[0];
+	/* Numbers that a reader makes up replace each other only. */
+	unsigned first = since ? OBL_DOCUMENTS_KEPT - OBL_DOCUMENTS_SINCE : 0;
+	unsigned end = since ? OBL_DOCUMENTS_KEPT : OBL_DOCUMENTS_KEPT - OBL_DOCUMENTS_SINCE;
+	struct obl_kept *place = &documents->kept[first];
 
-	if (since)
-		return document_make(documents->source, caller, kind, since);
-	for (unsigned i = 0; i < OBL_DOCUMENTS_KEPT; i++) {
+	for (unsigned i = first; i < end; i++) {
 		struct obl_kept *kept = &documents->kept[i];
 
-		if (same(kept, caller, kind)) {
+		if (same(kept, caller, kind, since)) {
 			if (now_ns - kept->made_ns < OBL_DOCUMENT_MS * OB_MS)
 				return obl_blob_ref(kept->blob);
 			place = kept;
 			break;
 		}
-		if (place->blob && (!kept->blob || kept->made_ns < place->made_ns))
+		if (poorer(kept, place))
 			place = kept;
 	}
 	obl_blob_unref(place->blob);
-	*place = (struct obl_kept){ .kind = kind, .all = caller->all, .made_ns = now_ns };
+	*place = (struct obl_kept){
+		.kind = kind, .since = since, .all = caller->all, .made_ns = now_ns
+	};
 	memcpy(place->tenant, caller->tenant, sizeof place->tenant);
-	place->blob = document_make(documents->source, caller, kind, 0);
+	place->blob = document_make(documents->source, caller, kind, since);
 	return place->blob ? obl_blob_ref(place->blob) : NULL;
 }

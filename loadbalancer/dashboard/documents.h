@@ -13,11 +13,13 @@
 #define OBL_DOCUMENT_KINDS  8u
 #define OBL_DOCUMENT_EVENTS 7u  /* the last kind */
 #define OBL_DOCUMENTS_KEPT  32u /* documents; further ones replace the oldest */
+#define OBL_DOCUMENTS_SINCE 8u  /* of these, events after some number */
 #define OBL_DOCUMENT_MS     900u
 
 struct obl_blob {
 	unsigned refs;
-	uint64_t hash; /* of the bytes without "time_ms" at their beginning */
+	uint64_t hash;       /* of the bytes without "time_ms" at their beginning */
+	uint64_t last_event; /* when it was made */
 	size_t size;
 	char *data;
 };
@@ -26,7 +28,7 @@ struct obl_documents {
 	const struct obl_source *source;
 	struct obl_kept {
 		struct obl_blob *blob; /* NULL: free */
-		uint64_t made_ns;
+		uint64_t made_ns, since;
 		unsigned kind;
 		bool all;
 		char tenant[OBP_POOL_NAME_MAX];
@@ -42,7 +44,8 @@ void obl_documents_init(struct obl_documents *documents, const struct obl_source
 void obl_documents_fini(struct obl_documents *documents);
 /*
  * Returns a reference that the caller gives back by obl_blob_unref; NULL: out of memory. At most
- * OBL_DOCUMENT_MS old; with `since` not 0 (events) always new.
+ * OBL_DOCUMENT_MS old. since: events only, those with a higher number; 0: all. Readers who wait for
+ * the same events share them.
  */
 struct obl_blob *obl_documents_get(struct obl_documents *documents, const struct obl_caller *caller,
 	unsigned kind, uint64_t since, uint64_t now_ns);

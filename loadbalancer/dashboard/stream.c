@@ -2,22 +2,29 @@
 /* Copyright The Outboard Authors */
 #include "loadbalancer/dashboard/stream.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
 #include "base/clock.h"
+#include "base/text.h"
+#include "loadbalancer/dashboard/peers.h"
 #include "loadbalancer/dashboard/reply.h"
 
 #define BLOCK      65536u
 #define FIRST_KIND 1u /* "fleet" is all of the others in one */
 #define ITEMS_MAX  (OBL_DOCUMENT_KINDS + 1)
+#define HEAD_MAX   80u
+#define ID_FORMAT  "%016" PRIx64 "-%" PRIu64 /* start, number of an event */
+#define ID_START   17u                       /* bytes of the start and '-' */
 
 /* One event or comment: head, the blob, an empty line. */
 struct item {
-	char head[48];
+	char head[HEAD_MAX];
 	struct obl_blob *blob; /* NULL: a comment */
 };
 
@@ -26,6 +33,7 @@ struct obl_stream {
 	struct obl_stream *next, **link;
 	struct MHD_Connection *connection;
 	bool suspended, ended;
+	struct obl_peer_key key;
 	struct obl_caller caller;
 	char token[OBL_TOKEN_MAX];
 	uint64_t hash[OBL_DOCUMENT_KINDS]; /* of what was sent last */
@@ -41,6 +49,8 @@ void obl_streams_init(struct obl_streams *streams, const struct obl_source *sour
 	struct obl_documents *documents)
 {
 	*streams = (struct obl_streams){ .source = source, .documents = documents };
+	if (getrandom(&streams->start, sizeof streams->start, 0) != sizeof streams->start)
+		streams->start = ob_clock_ns();
 }
 
 /* ---- reading ---- */
@@ -124,7 +134,7 @@ static void document_add(struct obl_stream *stream, unsigned kind, uint64_t sinc
 {
 	struct obl_blob *blob =
 		obl_documents_get(stream->of->documents, &stream->caller, kind, since, now);
-	char head[48];
+	char head[HEAD_MAX];
 
 	if (!blob)
 		return; /* no memory: at the next tick */
@@ -133,7 +143,15 @@ static void document_add(struct obl_stream *stream, unsigned kind, uint64_t sinc
 		return;
 	}
 	stream->hash[kind] = blob->hash;
-	snprintf(head, sizeof head, "event: %s\ndata: ", obl_document_names[kind]);
+	if (kind == OBL_DOCUMENT_EVENTS) {
+		stream->greeted = true;
+		stream->last_event = blob->last_event;
+		snprintf(head, sizeof head,
+			"event: %s\nid: " ID_FORMAT "\ndata: ", obl_document_names[kind],
+			stream->of->start, blob->last_event);
+	} else {
+		snprintf(head, sizeof head, "event: %s\ndata: ", obl_document_names[kind]);
+	}
 	item_add(stream, head, blob);
 }
 
@@ -147,10 +165,7 @@ static void stream_fill(struct obl_stream *stream, uint64_t now)
 	for (unsigned kind = FIRST_KIND; kind < OBL_DOCUMENT_EVENTS; kind++)
 		document_add(stream, kind, 0, now);
 	if (!stream->greeted || last != stream->last_event)
-		document_add(
-			stream, OBL_DOCUMENT_EVENTS, stream->greeted ? stream->last_event : 0, now);
-	stream->greeted = true;
-	stream->last_event = last;
+		document_add(stream, OBL_DOCUMENT_EVENTS, stream->last_event, now);
 	for (unsigned i = 0; i < stream->n; i++)
 		bytes += item_size(&stream->items[i]);
 	pause = bytes * OB_SECOND / OBL_STREAM_RATE;
@@ -239,22 +254,52 @@ void obl_streams_close(struct obl_streams *streams)
 
 /* ---- opening ---- */
 
-enum MHD_Result obl_stream_open(struct obl_streams *streams, struct MHD_Connection *connection,
-	const struct obl_caller *caller, const char *token)
+/* The number of the event; 0: the id is not of this start. */
+static uint64_t id_read(const struct obl_streams *streams, const char *id)
 {
+	char own[ID_START + 1];
+	uint64_t number;
+
+	snprintf(own, sizeof own, "%016" PRIx64 "-", streams->start);
+	if (!id || strncmp(id, own, ID_START) != 0 ||
+		!ob_text_parse_number(id + ID_START, 0,
+			streams->source->last_event(streams->source->user), &number))
+		return 0;
+	return number;
+}
+
+static bool address_full(const struct obl_streams *streams, const struct obl_peer_key *key)
+{
+	unsigned n = 0;
+
+	for (const struct obl_stream *stream = streams->first; stream; stream = stream->next)
+		n += obl_peer_key_same(&stream->key, key);
+	return n >= OBL_STREAMS_ADDRESS && (!key->local || streams->limits_local);
+}
+
+enum MHD_Result obl_stream_open(struct obl_streams *streams, struct MHD_Connection *connection,
+	const struct obl_caller *caller, const char *token, const char *last_id)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct obl_peer_key key = obl_peer_key_of(info ? info->connect_fd : -1);
 	struct MHD_Response *response;
 	struct obl_stream *stream;
 
-	if (streams->n >= OBL_STREAMS_MAX || streams->closing)
+	if (streams->n >= OBL_STREAMS_MAX || streams->closing || address_full(streams, &key))
 		return obl_reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-			"too many streams are open",
+			streams->n >= OBL_STREAMS_MAX
+				? "too many streams are open"
+				: "too many streams are open from this address",
 			"close other dashboards, or ask for single documents", NULL);
 	stream = calloc(1, sizeof *stream);
 	if (!stream)
 		return MHD_NO;
 	stream->of = streams;
 	stream->connection = connection;
+	stream->key = key;
 	stream->caller = *caller;
+	stream->last_event = id_read(streams, last_id);
 	snprintf(stream->token, sizeof stream->token, "%s", token);
 	stream->checked_ns = stream->sent_ns = ob_clock_ns();
 	stream->next = streams->first;

@@ -15,12 +15,13 @@
 
 #include "loadbalancer/dashboard/documents.h"
 
-#define OBL_STREAMS_MAX    64u
-#define OBL_STREAM_BEAT_S  15u
-#define OBL_STREAM_SLOW_S  20u
-#define OBL_STREAM_CHECK_S 15u /* how often its token is checked again */
-#define OBL_STREAM_RATE    (2u << 20)
-#define OBL_TOKEN_MAX      256u /* bytes of a token, NUL included */
+#define OBL_STREAMS_MAX     64u
+#define OBL_STREAMS_ADDRESS 16u /* of one address of another machine */
+#define OBL_STREAM_BEAT_S   15u
+#define OBL_STREAM_SLOW_S   20u
+#define OBL_STREAM_CHECK_S  15u /* how often its token is checked again */
+#define OBL_STREAM_RATE     (2u << 20)
+#define OBL_TOKEN_MAX       256u /* bytes of a token, NUL included */
 
 struct obl_stream;
 
@@ -30,15 +31,20 @@ struct obl_streams {
 	struct obl_stream *first;
 	unsigned n;
 	bool closing;
+	uint64_t
+		start; /* random: ids of an earlier start, perhaps of another registry, are foreign */
+	bool limits_local; /* OBL_STREAMS_ADDRESS holds for addresses of this machine too */
 };
 
 void obl_streams_init(struct obl_streams *streams, const struct obl_source *source,
 	struct obl_documents *documents);
 /*
- * Queues the response. token: "" if none was sent. Refuses with 503 beyond OBL_STREAMS_MAX.
+ * Queues the response. token: "" if none was sent. last_id: the id of the last event that the
+ * reader has; NULL, or one of another balancer or start: it gets all. Refuses with 503 beyond OBL_STREAMS_MAX, and OBL_STREAMS_ADDRESS of
+ * one address.
  */
 enum MHD_Result obl_stream_open(struct obl_streams *streams, struct MHD_Connection *connection,
-	const struct obl_caller *caller, const char *token);
+	const struct obl_caller *caller, const char *token, const char *last_id);
 /* Gives each stream what it should have; true: the library must run. */
 bool obl_streams_tick(struct obl_streams *streams, uint64_t now_ns);
 /* Ends all streams; they are freed when the library runs. */

@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "loadbalancer/dashboard/api.h"
+#include "loadbalancer/dashboard/peers.h"
 #include "transport/connect.h"
 
 #define LOOK_AGAIN_MS 50u /* while connections are open */
@@ -24,17 +25,10 @@
 #define PEM_MAX       (256u << 10)
 #define HEADERS_MAX   16384u /* memory of one connection: request line and headers */
 
-/* A connection. */
-struct peer {
-	struct peer *newer, *older;
-	int fd; /* -1: closed by the server, or a stream */
-};
-
 struct obl_web {
 	struct obl_api api;
 	struct MHD_Daemon *daemon;
-	struct peer *newest, *oldest;
-	unsigned n_open; /* peers with a descriptor */
+	struct obl_peers peers;
 	uv_poll_t poll;
 	uv_timer_t timer, tick; /* the library's next time-out; streams, history */
 	uint64_t look_ns;       /* when the history looks next */
@@ -48,54 +42,19 @@ struct obl_web {
 
 /* ---- connections ---- */
 
-/*
- * Makes room: shuts down the oldest connections beyond OBL_WEB_FULL. Streams are not counted: they
- * have a limit of their own. A browser that is disconnected connects again.
- */
-static void oldest_evict(struct obl_web *web)
-{
-	for (struct peer *peer = web->oldest; peer && web->n_open >= OBL_WEB_FULL;
-		peer = peer->newer) {
-		if (peer->fd < 0)
-			continue;
-		shutdown(peer->fd, SHUT_RDWR);
-		peer->fd = -1;
-		web->n_open--;
-	}
-}
-
-static void peer_remove(struct obl_web *web, struct peer *peer)
-{
-	*(peer->newer ? &peer->newer->older : &web->newest) = peer->older;
-	*(peer->older ? &peer->older->newer : &web->oldest) = peer->newer;
-	web->n_open -= peer->fd >= 0;
-	free(peer);
-}
-
 static void connection_changed(void *user, struct MHD_Connection *connection, void **state,
 	enum MHD_ConnectionNotificationCode what)
 {
 	const union MHD_ConnectionInfo *info;
 	struct obl_web *web = user;
-	struct peer *peer = *state;
 
 	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-		if (peer)
-			peer_remove(web, peer);
+		obl_peer_leave(&web->peers, *state);
 		*state = NULL;
 		return;
 	}
-	peer = calloc(1, sizeof *peer);
-	if (!peer)
-		return;
 	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-	oldest_evict(web);
-	peer->fd = info ? info->connect_fd : -1;
-	peer->older = web->newest;
-	*(web->newest ? &web->newest->newer : &web->oldest) = peer;
-	web->newest = peer;
-	web->n_open += peer->fd >= 0;
-	*state = peer;
+	*state = obl_peer_enter(&web->peers, info ? info->connect_fd : -1);
 }
 
 static enum MHD_Result answer(void *user, struct MHD_Connection *connection, const char *url,
@@ -104,18 +63,13 @@ static enum MHD_Result answer(void *user, struct MHD_Connection *connection, con
 	struct obl_web *web = user;
 	unsigned streams = web->api.streams.n;
 	const union MHD_ConnectionInfo *info;
-	struct peer *peer;
 	enum MHD_Result result =
 		obl_api_answer(&web->api, connection, url, method, version, data, size, state);
 
 	if (web->api.streams.n <= streams)
 		return result;
 	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-	peer = info ? info->socket_context : NULL;
-	if (peer && peer->fd >= 0) {
-		peer->fd = -1;
-		web->n_open--;
-	}
+	obl_peer_streams(&web->peers, info ? info->socket_context : NULL);
 	return result;
 }
 
@@ -318,6 +272,7 @@ enum ob_err obl_web_open(uv_loop_t *loop, const struct obl_web_options *options,
 		return ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory for the HTTP server");
 	web->fd = -1;
 	obl_api_init(&web->api, source, options->look_ms, wake, web);
+	web->peers.limits_local = web->api.streams.limits_local = options->limits_local;
 	err = listen_at(web, options, &secure, ret_url, url_size, ret_cause);
 	if (!err && secure)
 		err = pem_read(options->cert, "a certificate (--tls-cert)", &web->cert, ret_cause);

@@ -13,10 +13,8 @@
 
 #include "loadbalancer/dashboard/source.h"
 
-#define OBL_WEB_PORT        14980 /* in texts; an address names its port */
-#define OBL_WEB_CONNECTIONS 512u  /* in all; beyond FULL the oldest that is no stream is closed */
-#define OBL_WEB_FULL        384u
-#define OBL_WEB_TIMEOUT_S   10u
+#define OBL_WEB_PORT      14980 /* in texts; an address names its port */
+#define OBL_WEB_TIMEOUT_S 10u
 
 struct obl_web;
 
@@ -25,6 +23,7 @@ struct obl_web_options {
 	const char *cert, *key; /* PEM files, for tls:// */
 	bool tokens;            /* callers need one: other machines may connect */
 	bool insecure;          /* allow what the next line refuses */
+	bool limits_local;      /* limits by address hold for this machine's too; for tests */
 	uint32_t look_ms;       /* interval of the history's looks; 0: 5 s */
 };
 

@@ -9,8 +9,9 @@ set -eu
 folder=$(cd "$1" && pwd)
 work=$(mktemp -d)
 server=
+balancer=
 end() {
-	[ -z "$server" ] || kill "$server" 2>/dev/null || true
+	for process in $server $balancer; do kill "$process" 2>/dev/null || true; done
 	rm -rf "$work"
 }
 trap end EXIT
@@ -44,8 +45,12 @@ done
 install systemd-standalone-sysusers systemd-standalone-tmpfiles
 files >"$work/before"
 
-# The client alone: no server, no pictures.
+# The client alone: no server, no pictures. The first of the three steps of a user.
+now() { date +%s%N; }
+seconds() { awk -v ns=$(($2 - $1)) 'BEGIN { printf "%.1f", ns / 1e9 }'; }
+begun=$(now)
 install "$folder"/outboard_*.deb
+installed=$(seconds "$begun" "$(now)")
 outboard --version | grep -q '^outboard [0-9]' || fail "outboard --version"
 [ ! -e /usr/bin/outboard-server ] || fail "the client brings the server"
 status=0
@@ -67,18 +72,61 @@ grep -q '^outboard-server:' /etc/passwd || fail "there is no user outboard-serve
 outboard config check /etc/outboard/server.ini || fail "the settings of the package"
 ok "the server, with $(grep -c '^Unpacking' "$work/apt.log") packages"
 
+# await FILE EXPRESSION PROCESS: what sed finds in a log, as soon as it is there
+await() {
+	for _ in $(seq 600); do
+		found=$(sed -n "s/$2/\\1/p" "$1" | head -1)
+		[ -z "$found" ] || break
+		kill -0 "$3" 2>/dev/null || break
+		sleep 0.1
+	done
+	[ -n "$found" ] || { cat "$1" >&2; fail "not in $1: $2"; }
+	echo "$found"
+}
+
+# A pool by the settings of the packages; then what a user does: apt install, outboard login, outboard run.
+if [ -f /etc/outboard/balancer.ini ]; then
+	outboard-balancer --check-config /etc/outboard/balancer.ini || fail "the settings of the balancer"
+	outboard cert --cert /etc/outboard/balancer.crt --key /etc/outboard/balancer.key --names localhost >"$work/pin"
+	outboard token create --file /etc/outboard/balancer.tokens --name rack --scope serve >"$work/serve.token"
+	mkdir -p /var/lib/outboard-balancer
+	sed 's,0.0.0.0:14900$,127.0.0.1:0,; s,^http = .*,,' /etc/outboard/balancer.ini >"$work/balancer.ini"
+	outboard-balancer --config "$work/balancer.ini" 2>"$work/balancer.log" &
+	balancer=$!
+	pool=$(await "$work/balancer.log" '.*listening on \(tls:[^ ,;]*\).*' $balancer)
+	outboard cert --cert "$work/server.crt" --key "$work/server.key" --names localhost >/dev/null
+	OUTBOARD_LOG=info OUTBOARD_TLS_PIN=$(cat "$work/pin") outboard-server --listen tls://127.0.0.1:0 --tls-cert "$work/server.crt" --tls-key "$work/server.key" --driver soft \
+		--pool "$pool" --pool-name gpu-1 --pool-token-file "$work/serve.token" 2>"$work/log" &
+	server=$!
+	await "$work/log" '.*pool: registered as \(gpu-1\) .*' $server >/dev/null
+	text=$(outboard token create --file /etc/outboard/balancer.tokens --name alice --pool "$pool" --cert /etc/outboard/balancer.crt)
+	mkdir "$work/home"
+	begun=$(now)
+	HOME=$work/home outboard login "$text" >"$work/out" 2>&1 || { cat "$work/out" "$work/balancer.log" >&2; fail "outboard login"; }
+	logged_in=$(seconds "$begun" "$(now)")
+	for _ in $(seq 600); do
+		! HOME=$work/home outboard server list | grep -q '^gpu-1 *ready' || break
+		sleep 0.1
+	done
+	begun=$(now)
+	HOME=$work/home outboard run -- "$folder/saxpy_driver" >"$work/out" 2>&1 || { cat "$work/out" "$work/log" "$work/balancer.log" >&2; fail "outboard run in the pool"; }
+	ran=$(seconds "$begun" "$(now)")
+	grep -q 'all right' "$work/out" || { cat "$work/out" >&2; fail "outboard run in the pool: wrong output"; }
+	kill $server
+	wait $server || fail "the server of the pool ended with exit status $?"
+	kill $balancer
+	wait $balancer || fail "the balancer ended with exit status $?"
+	server=
+	balancer=
+	rm -rf /etc/outboard/balancer.crt /etc/outboard/balancer.key /etc/outboard/balancer.tokens /var/lib/outboard-balancer/*
+	ok "a user's three steps: apt install $installed s, outboard login $logged_in s, outboard run $ran s"
+fi
+
 # Other programs of this machine may have the ports.
 sed 's/:14800$/:0/; s/:9464$/:0/' /etc/outboard/server.ini >"$work/server.ini"
 outboard-server --config "$work/server.ini" 2>"$work/log" &
 server=$!
-url=
-for _ in $(seq 300); do
-	url=$(sed -n 's/.*listening on \(tcp:[^ ]*\).*/\1/p' "$work/log" | head -1)
-	[ -z "$url" ] || break
-	kill -0 $server 2>/dev/null || break
-	sleep 0.1
-done
-[ -n "$url" ] || { cat "$work/log" >&2; fail "the server did not start"; }
+url=$(await "$work/log" '.*listening on \(tcp:[^ ]*\).*' $server)
 for address in "$url" unix:/run/outboard/server.sock shm:/run/outboard/server.sock; do
 	OUTBOARD_SERVER=$address outboard run -- "$folder/saxpy_driver" >"$work/out" 2>&1 || { cat "$work/out" "$work/log" >&2; fail "a program over $address"; }
 	grep -q 'all right' "$work/out" || { cat "$work/out" >&2; fail "a program over $address: wrong output"; }

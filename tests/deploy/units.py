@@ -2,7 +2,7 @@
 # Copyright The Outboard Authors
 """systemd accepts the units of deploy/, and they agree with the settings and the files of the packages.
 
-    units.py ROOT OUTBOARD
+    units.py ROOT OUTBOARD [BALANCER]
 """
 import configparser
 import pathlib
@@ -61,6 +61,29 @@ def files_of_the_package():
     check('an installation enables nothing, an upgrade ends no session', re.search(r'^\tdh_installsystemd --no-enable --no-restart-after-upgrade --no-stop-on-upgrade$', rules, re.MULTILINE))
 
 
+def balancer_settings(program):
+    """The settings of the package are right, also with each commented one, and fit the unit."""
+    text = (DEPLOY / 'balancer.ini').read_text(encoding='utf-8')
+    every = re.sub(r'^;(?=[a-z-]+ = )', '', text, flags=re.MULTILINE)
+    known = set(re.findall(r'^ +--([a-z-]+)', subprocess.run([program, '--help'], capture_output=True, text=True, env=ENV, timeout=20, check=True).stdout, re.MULTILINE))
+    keys = set(re.findall(r'^([a-z-]+) = ', every, re.MULTILINE))
+    check('the settings name options only, commented ones too', keys <= known and len(keys) > 15, keys - known)
+    for what, settings in ('as they are', text), ('with all that is commented', every):
+        with tempfile.NamedTemporaryFile('w', suffix='.ini', encoding='utf-8') as file:
+            file.write(settings)
+            file.flush()
+            done = subprocess.run([program, '--check-config', file.name], capture_output=True, text=True, env=ENV, timeout=20, check=False)
+        check(f"the balancer's settings {what} have no errors", done.returncode == 0 and 'no errors' in done.stdout, done.stdout + done.stderr)
+    service = unit('outboard-balancer.service')['Service']
+    for parent, key in ('/var/lib', 'StateDirectory'), ('/run', 'RuntimeDirectory'):
+        used = set(re.findall(rf'{parent}/([\w-]+)/', every))
+        check(f'what the balancer writes is below its {key}', used == {service[key]}, used)
+    open_to_all = re.findall(r'^(?:listen|http) = (?!tls://|unix:|tcp://127\.0\.0\.1:).*', every, re.MULTILINE)
+    check('other machines reach it by TLS and with tokens only', not open_to_all and re.search(r'^tokens = /etc/outboard/', text, re.MULTILINE) and 'insecure' not in text, open_to_all)
+    rules = (DEPLOY / 'debian/rules').read_text(encoding='utf-8')
+    check('the package has them where the unit reads them', ' deploy/balancer.ini debian/outboard-balancer' + service['ExecStart'].split()[-1] in rules)
+
+
 def verified():
     """systemd-analyze needs the programs to exist; their names are replaced by one that does."""
     with tempfile.TemporaryDirectory() as folder:
@@ -80,6 +103,8 @@ check('the balancer reads its settings', unit('outboard-balancer.service')['Serv
 balancer = unit('outboard-balancer.service')['Service']['User']
 check('the package makes the user of the balancer', re.search(rf'^u {balancer} ', (DEPLOY / 'debian/outboard-balancer.sysusers').read_text(encoding='utf-8'), re.MULTILINE))
 files_of_the_package()
+if len(sys.argv) > 3:
+    balancer_settings(sys.argv[3])
 if shutil.which('systemd-analyze'):
     verified()
 else:

@@ -8,6 +8,7 @@ of other sites; hostile HTTP: slow, huge, many, pipelined, wrong. An invented po
 import contextlib
 import pathlib
 import re
+import select
 import socket
 import subprocess
 import sys
@@ -142,6 +143,75 @@ def streams(pool):
     check('there is room again when they are gone', waiting.until(free))
 
 
+def resumed(pool):
+    """A stream goes on after the event that its reader has seen last, and misses none."""
+    port = pool.port
+    first = Stream(port)
+    first.until('events', lambda doc: True)
+    seen = first.id
+    first.close()
+    start, _, number = seen.partition('-')
+    number = int(number)
+    check('events have an id', number == max(e['number'] for e in ask(port, '/api/v1/events', token='look-token').json()['events']), seen)
+    pool.say('silent node-2')
+    waiting.until(lambda: state_of(port, 'node-2') == 'silent')
+    pool.say('beats node-2')
+    again = Stream(port, Last_Event_ID=seen)
+    missed = again.until('events', lambda doc: True)['events']
+    check('a stream that is opened again begins behind that event', [(e['kind'], e['number']) for e in missed] == [('silent', number + 1)] and again.id == f'{start}-{number + 1}', missed)
+    again.close()
+    for what, foreign in {'of another start': f'{"0" * 16}-{number}', 'that is larger': f'{start}-{number + 2}', 'without a number': f'{start}-', 'with a sign': f'{start}--1', 'no id': 'x' * 3000}.items():
+        other = Stream(port, Last_Event_ID=foreign)
+        every = other.until('events', lambda doc: True)['events']
+        check(f'an id {what}: all events', len(every) == number + 1, every)
+        other.close()
+
+
+def shared(program):
+    """A stream that begins with a document which others have got already misses no event that came since."""
+    with Pool(program) as pool:
+        for turn in range(4):
+            ask(pool.port, '/api/v1/events', token='look-token')
+            pool.say('silent node-1')
+            waiting.until(lambda: state_of(pool.port, 'node-1') == 'silent')
+            stream, numbers, kinds = Stream(pool.port), [], []
+
+            def arrives():
+                name, doc = stream.next()
+                if name == 'events':
+                    numbers.extend(e['number'] for e in doc['events'])
+                    kinds.extend(e['kind'] for e in doc['events'])
+                return kinds.count('silent') > turn
+            check('no event is lost to a document that readers share', waiting.until(arrives) and numbers == list(range(numbers[0], numbers[-1] + 1)), numbers)
+            stream.close()
+            pool.say('beats node-1')
+            waiting.until(lambda: state_of(pool.port, 'node-1') == 'ready')
+
+
+def addresses_limited(program):
+    """What one address may have open; here the limits hold for this machine too."""
+    with Pool(program, env={'LIMITS': '1'}) as pool:
+        streams = [Stream(pool.port) for _ in range(16)]
+        check('16 streams of an address', all(s.status == 200 for s in streams), [s.status for s in streams])
+        more = ask(pool.port, '/api/v1/stream', token='look-token')
+        check('and no more', more.status == 503 and 'from this address' in more.error(), more.body)
+        held = [connect(pool.port) for _ in range(96)]
+        for one in held:
+            one.sendall(request_text('/healthz'))
+            with one.makefile('rb') as file:
+                check('a connection of many', read_answer(file).status == 200)
+        check('other requests are answered', served(pool.port))
+        check('the oldest connection made room', waiting.until(lambda: ended(held[0])))
+        check('streams are no part of these', streams[0].next() and served(pool.port))
+        for one in held + streams:
+            one.close()
+    check('all is freed', pool.code == 0, pool.code)
+
+
+def ended(connection):
+    return bool(select.select([connection], [], [], 0)[0]) and connection.recv(1, socket.MSG_PEEK) == b''
+
+
 def history(pool):
     uuid = ask(pool.port, '/api/v1/gpus', token='look-token').json()['gpus'][0]['uuid']
 
@@ -263,11 +333,11 @@ def addresses(program, folder):
 
 
 def main():
-    waits = [threading.Thread(target=test, args=(PROGRAM,)) for test in (late_command, unread)]  # time-outs
+    waits = [threading.Thread(target=test, args=(PROGRAM,)) for test in (late_command, unread, shared, addresses_limited)]  # time-outs
     for one in waits:
         one.start()
     with Pool(PROGRAM) as pool:
-        for test in documents, tokens, commands, other_sites, streams, history, metrics, hostile:
+        for test in documents, tokens, commands, other_sites, streams, resumed, history, metrics, hostile:
             test(pool)
         last = Stream(pool.port)
     check('an orderly end with a stream open', pool.code == 0, pool.code)

@@ -33,6 +33,7 @@ class Warm(Member):
 
     def load(self):
         load = super().load()
+        load['max_sessions'] = 0 if self.name == 'gpu-b' else 64
         for i, device in enumerate(load['devices']):
             device['used'] = self.memory // 4
             device['facts'] = {'temperature': 60 if i else 91, 'power': 350000, 'use_gpu': 70}
@@ -100,6 +101,20 @@ def commands(port, tokens, members, reservation, owner):
     killed = command(port, f'sessions/{reservation.hex()}/kill', tokens['admin'])
     check('kill', killed.status == 200 and waiting.until(lambda: owner.got(KILL, reservation)), (killed.body, owner.orders))
     stream.close()
+
+
+def unknown(port, tokens, member):
+    """What nobody tells is null, not 0."""
+    def rows(what):
+        return [row for row in ask(port, f'/api/v1/{what}', token=tokens['look']).json()[what] if row.get('server', row['name']) == member.name]
+    there, = rows('servers')
+    check('what a server reports is a number', there['sessions'] is not None and rows('gpus')[0]['used_bytes'] is not None, there)
+    check('no limit of sessions is null too', there['max_sessions'] is None, there)
+    member.close()
+    check('it is lost', waiting.until(lambda: rows('servers')[0]['state'] == 'lost'), rows('servers'))
+    gone, = rows('servers')
+    check('what a lost server would report is null', [gone[key] for key in ('sessions', 'max_sessions', 'busy_per_mille', 'uptime_s', 'heartbeat_age_ms')] == [None] * 5, gone)
+    check('and of its GPUs', all([gpu[key] for key in ('used_bytes', 'busy_per_mille', 'sessions', 'celsius', 'milliwatts')] == [None] * 5 and gpu['memory_bytes'] > 0 for gpu in rows('gpus')), rows('gpus'))
 
 
 def exported(port, tokens):
@@ -207,6 +222,7 @@ def main():
             promtool(folder)
             prometheus(folder, port, tokens)
             commands(port, tokens, members, reservation, owner)
+            unknown(port, tokens, members.pop())
             last = Stream(port, tokens['look'])
             wrong = [ask(port, '/api/v1/info', token='obt_00000000_' + '0' * 64) for _ in range(8)]
             check('guessing tokens gets slower', wrong[0].status == 401 and wrong[-1].status == 429 and 'too many wrong tokens from this address' in wrong[-1].error(), wrong[-1].body)

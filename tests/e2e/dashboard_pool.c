@@ -10,6 +10,8 @@
  * OPEN set, none is needed. Prints the address to stderr. Lines on stdin change the pool:
  *
  *     silent NAME | beats NAME     heartbeats stop, go on
+ *     faulty NAME                  its GPU 0 is faulty
+ *     mute NAME                    its GPUs report nothing
  *     hot NAME                     its GPU 0 has 91 degrees and its GPU 1 97 % of memory in use
  *     registry 0|1                 usable
  *     hold 0|1                     commands do not end before the program
@@ -38,7 +40,7 @@ struct node {
 	char name[32];
 	enum obl_seen_state state;
 	uint64_t beat_ns;
-	bool hot;
+	bool hot, faulty, mute;
 };
 
 struct event {
@@ -130,6 +132,9 @@ static struct obl_seen_gpu gpu_make(uint32_t node, uint32_t index)
 	gpu.uuid[15] = (uint8_t)index;
 	if (pool.nodes[node].hot && index == 0)
 		gpu.celsius = 91;
+	gpu.faulty = pool.nodes[node].faulty && index == 0;
+	if (pool.nodes[node].mute)
+		gpu.known = 0;
 	if (pool.nodes[node].hot && index == 1)
 		gpu.used = total / 100 * 97;
 	return gpu;
@@ -167,6 +172,15 @@ static void servers_write(struct ob_json *json)
 	ob_json_end(json);
 }
 
+static void reading_write(struct ob_json *json, const struct obl_seen_gpu *gpu,
+	enum obl_reading reading, const char *key, uint64_t value)
+{
+	if (gpu->known & 1u << reading)
+		ob_json_uint(json, key, value);
+	else
+		ob_json_null(json, key);
+}
+
 static void gpu_write(struct ob_json *json, uint32_t node, uint32_t index)
 {
 	struct obl_seen_gpu gpu = gpu_make(node, index);
@@ -183,15 +197,15 @@ static void gpu_write(struct ob_json *json, uint32_t node, uint32_t index)
 	ob_json_uint(json, "multiprocessors", 132);
 	ob_json_uint(json, "memory_bytes", gpu.total);
 	ob_json_uint(json, "reserved_bytes", gpu.reserved);
-	ob_json_uint(json, "used_bytes", gpu.used);
+	reading_write(json, &gpu, OBL_READ_USED, "used_bytes", gpu.used);
 	ob_json_uint(json, "reservations", gpu.sharers);
 	ob_json_uint(json, "sessions", gpu.sharers);
 	ob_json_uint(json, "share_millionths", 0);
 	ob_json_bool(json, "exclusive", false);
-	ob_json_bool(json, "faulty", false);
-	ob_json_uint(json, "busy_per_mille", gpu.busy);
-	ob_json_uint(json, "celsius", gpu.celsius);
-	ob_json_uint(json, "milliwatts", gpu.milliwatts);
+	ob_json_bool(json, "faulty", gpu.faulty);
+	reading_write(json, &gpu, OBL_READ_BUSY, "busy_per_mille", gpu.busy);
+	reading_write(json, &gpu, OBL_READ_CELSIUS, "celsius", gpu.celsius);
+	reading_write(json, &gpu, OBL_READ_POWER, "milliwatts", gpu.milliwatts);
 	ob_json_uint(json, "milliwatts_limit", 700000);
 	ob_json_end(json);
 }
@@ -561,6 +575,10 @@ static void line_obey(char *line)
 		pool.hold = *argument == '1';
 	else if (strcmp(line, "hot") == 0 && node)
 		node->hot = true;
+	else if (strcmp(line, "faulty") == 0 && node)
+		node->faulty = true;
+	else if (strcmp(line, "mute") == 0 && node)
+		node->mute = true;
 	else if (strcmp(line, "beats") == 0 && node)
 		node->state = OBL_SEEN_READY;
 	else if (strcmp(line, "silent") == 0 && node) {
@@ -632,6 +650,7 @@ int main(int argc, char **argv)
 	options.look_ms = (uint32_t)look;
 	options.tokens = !getenv("OPEN");
 	options.insecure = !getenv("SECURE");
+	options.limits_local = getenv("LIMITS");
 	options.cert = argc > 6 ? argv[5] : NULL;
 	options.key = argc > 6 ? argv[6] : NULL;
 	pool_fill((uint32_t)n, (uint32_t)each);

@@ -105,11 +105,12 @@ def command(port, path, token='admin-token', body='', **headers):
 
 
 class Stream:
-    """Server-sent events of /api/v1/stream; next() returns (name, document)."""
+    """Server-sent events of /api/v1/stream; next() returns (name, document). `id` is that of the last one."""
 
-    def __init__(self, port, token='look-token'):
+    def __init__(self, port, token='look-token', **headers):
+        self.id = None
         self.connection = connect(port)
-        self.connection.sendall(request_text('/api/v1/stream', token=token))
+        self.connection.sendall(request_text('/api/v1/stream', token=token, **headers))
         self.file = self.connection.makefile('rb')
         self.status = int(self.file.readline().split()[1])
         while self.file.readline() not in (b'\r\n', b''):
@@ -131,6 +132,9 @@ class Stream:
             if block.startswith(b':'):
                 return None, None
             name, data = block.split(b'\n', 1)
+            if data.startswith(b'id: '):
+                number, data = data.split(b'\n', 1)
+                self.id = number.removeprefix(b'id: ').decode()
             return name.removeprefix(b'event: ').decode(), json.loads(data.removeprefix(b'data: '))
 
     def until(self, name, condition):

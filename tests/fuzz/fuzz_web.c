@@ -156,7 +156,8 @@ static void peer_send(int fd)
 		"Authorization: Bearer u\r\n", "Authorization: Bearer x\r\n",
 		"Content-Type: application/json\r\n", "Content-Length: ", "0\r\n\r\n", "16\r\n\r\n",
 		"99999\r\n", "{\"grace_s\": 123}", "Transfer-Encoding: chunked\r\n", "ffff\r\n",
-		"If-None-Match: \"1\"\r\n", "Connection: close\r\n", request,
+		"If-None-Match: \"1\"\r\n", "Last-Event-ID: 0000000000000000-1\r\n",
+		"Connection: close\r\n", request,
 		"GET /api/v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n", cordon, drain };
 	static char many[20000];
 	uint8_t data[64];
@@ -232,7 +233,8 @@ static void server_closed(void *user)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct obl_web_options options = { .url = "tcp://127.0.0.1:0" };
+	static const struct obl_web_options options = { .url = "tcp://127.0.0.1:0",
+		.limits_local = true };
 	socklen_t length = sizeof here;
 	bool gone = false;
 	unsigned before;

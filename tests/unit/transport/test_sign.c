@@ -79,6 +79,19 @@ TEST(a_key_is_kept_in_a_file)
 	obt_sign_key_free(read);
 	CHECK(chmod(path, 0644) == 0);
 	CHECK(!obt_sign_key_open(path, &cause) && strstr(cause.text, "chmod 600"));
+	CHECK(chmod(path, 0640) == 0);
+	CHECK(!obt_sign_key_open(path, &cause) && strstr(cause.text, "chmod 600"));
+	if (geteuid() == 0) { /* root's key, read by the group of a process that is not root */
+		CHECK(chown(path, 0, 4321) == 0 && chmod(folder, 0755) == 0);
+		CHECK(setegid(4321) == 0 && seteuid(4321) == 0);
+		read = obt_sign_key_open(path, &cause);
+		CHECK(seteuid(0) == 0 && setegid(0) == 0);
+		CHECK(read);
+		obt_sign_key_free(read);
+		CHECK(chmod(path, 0660) == 0 && setegid(4321) == 0 && seteuid(4321) == 0);
+		CHECK(!obt_sign_key_open(path, &cause) && strstr(cause.text, "chmod 600"));
+		CHECK(seteuid(0) == 0 && setegid(0) == 0);
+	}
 	CHECK(chmod(path, 0600) == 0);
 	file = fopen(path, "w");
 	fputs("nothing", file);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
+#include <sys/stat.h>
+#include <sys/wait.h>
+
 #include "tests/test.h"
 #include "transport/token.h"
 
@@ -18,7 +21,7 @@ static void directory_remove(void)
 {
 	unlink(path);
 	*strrchr(path, '/') = '\0';
-	rmdir(path);
+	CHECK(rmdir(path) == 0); /* no temporary file is left */
 }
 
 TEST(made_written_read_and_checked)
@@ -189,6 +192,96 @@ TEST(files_that_are_wrong)
 	snprintf(path, sizeof path, "/nonexistent/tokens");
 	tokens = (struct obt_tokens){ 0 };
 	CHECK(obt_tokens_write(path, &tokens, &cause));
+}
+
+TEST(owner_mode_and_link_are_kept)
+{
+	struct obt_tokens tokens = { 0 };
+	char text[OBT_TOKEN_TEXT], link[sizeof path + 8];
+	bool root = geteuid() == 0;
+	struct stat st;
+
+	directory();
+	umask(0);
+	CHECK(!obt_tokens_add(&tokens, "a", OBT_SCOPE_USE, 0, NULL, text));
+	CHECK(!obt_tokens_write(path, &tokens, &cause));
+	CHECK(stat(path, &st) == 0);
+	CHECK_INT(st.st_mode & 0777, 0600);
+	CHECK(chmod(path, 0640) == 0 && (!root || chown(path, 1234, 5678) == 0));
+	snprintf(link, sizeof link, "%s.link", path);
+	CHECK(symlink(path, link) == 0);
+	CHECK(!obt_tokens_write(link, &tokens, &cause));
+	CHECK(lstat(link, &st) == 0 && S_ISLNK(st.st_mode) && stat(path, &st) == 0);
+	CHECK_INT(st.st_mode & 0777, 0640);
+	CHECK(!root || (st.st_uid == 1234 && st.st_gid == 5678));
+	unlink(link);
+	obt_tokens_fini(&tokens);
+	directory_remove();
+}
+
+TEST(an_owner_that_cannot_be_kept_is_an_error)
+{
+	struct obt_tokens tokens = { 0 };
+	struct stat st;
+
+	if (geteuid() != 0)
+		return;
+	directory();
+	CHECK(!obt_tokens_write(path, &tokens, &cause) && chown(path, 1234, 5678) == 0);
+	*strrchr(path, '/') = '\0';
+	CHECK(chown(path, 4321, 4321) == 0 && setegid(4321) == 0 && seteuid(4321) == 0);
+	path[strlen(path)] = '/';
+	CHECK_INT(obt_tokens_write(path, &tokens, &cause), OB_ERR_DENIED);
+	CHECK(strstr(cause.text, "its owner cannot be kept"));
+	CHECK(seteuid(0) == 0 && setegid(0) == 0 && stat(path, &st) == 0 && st.st_uid == 1234);
+	directory_remove();
+}
+
+/* Eight writers add a token each, many times: with a lock none is lost. */
+TEST(writers_do_not_lose_each_others_changes)
+{
+	enum { WRITERS = 8, TIMES = 10 };
+	struct obt_tokens tokens;
+	int status;
+
+	directory();
+	for (int i = 0; i < WRITERS; i++) {
+		pid_t child = fork();
+
+		CHECK(child >= 0);
+		for (int n = 0; child == 0 && n < TIMES; n++) {
+			char text[OBT_TOKEN_TEXT];
+			int fd;
+
+			if (obt_tokens_lock(path, true, &fd, &cause) ||
+				obt_tokens_read(path, &tokens, &cause) ||
+				obt_tokens_add(&tokens, "a", OBT_SCOPE_USE, 0, NULL, text) ||
+				obt_tokens_write(path, &tokens, &cause))
+				_exit(1);
+			obt_tokens_fini(&tokens);
+			close(fd);
+		}
+		if (child == 0)
+			_exit(0);
+	}
+	for (int i = 0; i < WRITERS; i++)
+		CHECK(wait(&status) > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	CHECK(!obt_tokens_read(path, &tokens, &cause));
+	CHECK_INT(tokens.n, WRITERS * TIMES);
+	obt_tokens_fini(&tokens);
+	directory_remove();
+}
+
+TEST(what_is_no_file_is_not_locked)
+{
+	int fd;
+
+	directory();
+	CHECK_INT(obt_tokens_lock(path, false, &fd, &cause), OB_ERR_IO);
+	CHECK(mkfifo(path, 0600) == 0);
+	CHECK_INT(obt_tokens_lock(path, true, &fd, &cause), OB_ERR_IO);
+	CHECK(strstr(cause.text, "not a regular file"));
+	directory_remove();
 }
 
 int main(int argc, char **argv)
