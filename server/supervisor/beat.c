@@ -61,7 +61,8 @@ static void held_fill(const struct obs_super *super, struct obp_pool_beat *beat)
 		*to = (struct obp_pool_held){ .fence = r->fence,
 			.state = r->state,
 			.sessions = r->sessions,
-			.used = used_by(super, r) };
+			.used = used_by(super, r),
+			.busy = obs_status_busy(super, r) };
 		memcpy(to->id, r->id, sizeof to->id);
 		beat->n_held++;
 	}
