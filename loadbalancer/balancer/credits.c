@@ -131,7 +131,7 @@ static bool part_credit(struct obl_core *core, const struct obl_item *item, uint
 	snprintf(core->credit.tenant, sizeof core->credit.tenant, "%s", rest.tenant);
 	snprintf(core->credit.program, sizeof core->credit.program, "%s", rest.program);
 	core->credit.to[0] = '\0';
-	if (successor && successor->n_parts)
+	if (successor && obl_in_use(core, successor))
 		snprintf(core->credit.to, sizeof core->credit.to, "%s", successor->parts[0].server);
 	snprintf(core->credit.from, sizeof core->credit.from, "%s", part.server);
 	if (rest.n_parts == 0)

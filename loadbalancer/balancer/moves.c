@@ -256,14 +256,14 @@ bool obl_moves_start(struct obl_core *core)
 
 /* ---- the end of the old one ---- */
 
-/* A server that is connected here reports that the reservation is in use. */
-static bool in_use(const struct obl_core *core, const struct obl_reservation *r)
+const struct obp_pool_held *obl_in_use(
+	const struct obl_core *core, const struct obl_reservation *r)
 {
 	const struct obl_member *member =
 		r->n_parts ? obl_member_find(core, r->parts[0].server) : NULL;
 	const struct obp_pool_held *held = member ? obl_member_held(member, r->id) : NULL;
 
-	return held && held->state == OBP_POOL_CLAIMED && held->sessions > 0;
+	return held && held->state == OBP_POOL_CLAIMED && held->sessions > 0 ? held : NULL;
 }
 
 void obl_moves_sweep(struct obl_core *core)
@@ -277,7 +277,7 @@ void obl_moves_sweep(struct obl_core *core)
 		const struct obl_reservation *r = item->value.reservation,
 					     *next = obl_successor(core, r);
 		struct obl_member *member =
-			next && in_use(core, next) ? obl_member_find(core, r->parts[0].server) : NULL;
+			next && obl_in_use(core, next) ? obl_member_find(core, r->parts[0].server) : NULL;
 
 		if (!member || member->incarnation != r->parts[0].incarnation)
 			continue;

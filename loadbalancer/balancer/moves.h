@@ -17,13 +17,16 @@
 #ifndef OBL_MOVES_H
 #define OBL_MOVES_H
 
-#include "loadbalancer/balancer/core.h"
+#include "loadbalancer/balancer/members.h"
 
 #define OBL_MOVE_TRIES_MAX 8u   /* conflicts with other balancers */
 #define OBL_LAPSED_REST_S  600u /* after an offer that nobody took, before the next one */
 
 /* The reservation that was made in its place and exists; NULL: none. */
 const struct obl_reservation *obl_successor(
+	const struct obl_core *core, const struct obl_reservation *r);
+/* What the server of its first part reports, if the reservation is in use there; NULL: it is not. */
+const struct obp_pool_held *obl_in_use(
 	const struct obl_core *core, const struct obl_reservation *r);
 /*
  * Puts the transaction of a move together. server: where to; "": the least loaded one that fits,

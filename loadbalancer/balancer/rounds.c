@@ -84,18 +84,6 @@ static uint32_t node_of(const struct round *r, const struct obl_holding *part, u
 
 /* ---- reservations ---- */
 
-/* What its server reports of the reservation, if it is in use; NULL: it is not. */
-static const struct obp_pool_held *held_of(
-	const struct round *r, const struct obl_reservation *reservation)
-{
-	const struct obl_member *member =
-		obl_member_find(r->core, reservation->parts[0].server);
-	const struct obp_pool_held *held =
-		member ? obl_member_held(member, reservation->id) : NULL;
-
-	return held && held->state == OBP_POOL_CLAIMED && held->sessions > 0 ? held : NULL;
-}
-
 /* One device of one server: others are not moved by rounds. */
 static bool is_single(const struct obl_reservation *reservation)
 {
@@ -109,7 +97,7 @@ static void used_sum(struct round *r)
 			obl_mirror_first(&r->core->mirror, OBL_ITEM_RESERVATION);
 		item; item = obl_mirror_next(item)) {
 		const struct obl_reservation *v = item->value.reservation;
-		const struct obp_pool_held *held = v->n_parts ? held_of(r, v) : NULL;
+		const struct obp_pool_held *held = obl_in_use(r->core, v);
 
 		for (uint32_t d = 0; held && d < v->parts[0].n_devices; d++) {
 			uint32_t node = node_of(r, &v->parts[0], d);
@@ -191,7 +179,7 @@ static void reservation_look(struct round *r, const struct obl_reservation *v, c
 
 	if (node == UINT32_MAX)
 		return;
-	held = held_of(r, v);
+	held = obl_in_use(r->core, v);
 	load = load_of(r, held, node, busy[node]);
 	if (obl_successor(r->core, v)) {
 		r->nodes[node].load -= ob_min(r->nodes[node].load, load);

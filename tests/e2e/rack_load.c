@@ -8,7 +8,7 @@
  *
  * A step is work of WORK_MS (0: one short call) and a pause. It ends after STEPS of them (0: never).
  * With FILE, the number of steps that were done is kept there, so that a program that is started
- * again goes on where it was. Prints "step N of STEPS on SERVER" at its start, and "done" at the
+ * again goes on where it was; it also ends when there is FILE.stop. Prints "step N of STEPS on SERVER" at its start, and "done" at the
  * end. stubborn: SIGTERM is ignored. Exit code 0: all was done; 3: a call failed.
  */
 #include <dlfcn.h>
@@ -64,6 +64,16 @@ static unsigned long steps_read(const char *path)
 	return steps;
 }
 
+static int stops(const char *path)
+{
+	char other[4096];
+
+	if (!path)
+		return 0;
+	snprintf(other, sizeof other, "%s.stop", path);
+	return access(other, F_OK) == 0;
+}
+
 /* Replaces the file, so that it is whole whenever the process is killed. */
 static void steps_write(const char *path, unsigned long steps)
 {
@@ -112,7 +122,7 @@ int main(int argc, char **argv)
 	must("cuMemAlloc", alloc(&memory, BYTES));
 	printf("step %lu of %lu on %s\n", step, steps, server ? server : "none");
 	fflush(stdout);
-	while (steps == 0 || step < steps) {
+	while ((steps == 0 || step < steps) && !stops(path)) {
 		double end = now_ms() + work_ms;
 
 		do {
