@@ -209,8 +209,7 @@ static int kill_main(int argc, char **argv)
 	int code = begin(&obx_session_kill_command, &s, &way, argc, argv);
 
 	if (code == OB_OPTIONS_GO)
-		code = session_look(
-			&obx_session_kill_command, &s, &way, id, about, sizeof about);
+		code = session_look(&obx_session_kill_command, &s, &way, id, about, sizeof about);
 	if (code != OB_OPTIONS_GO)
 		return code;
 	/* what is not in the list may be the number of one session: the balancer decides */
@@ -252,16 +251,14 @@ static int move_main(int argc, char **argv)
 	int code = begin(&obx_session_move_command, &s, &way, argc, argv);
 
 	if (code == OB_OPTIONS_GO)
-		code = session_look(
-			&obx_session_move_command, &s, &way, id, about, sizeof about);
+		code = session_look(&obx_session_move_command, &s, &way, id, about, sizeof about);
 	if (code != OB_OPTIONS_GO)
 		return code;
-	snprintf(question, sizeof question, "End session %s and start its program again%s%s?", about,
-		s.to ? " on " : " elsewhere", s.to ? s.to : "");
+	snprintf(question, sizeof question, "End session %s and start its program again%s%s?",
+		about, s.to ? " on " : " elsewhere", s.to ? s.to : "");
 	if (!is_sure(&s, question))
 		return OBX_EXIT_UNWELL;
-	return obx_pool_command(
-		&obx_session_move_command, way.pool, "move", id, s.to ? s.to : "");
+	return obx_pool_command(&obx_session_move_command, way.pool, "move", id, s.to ? s.to : "");
 }
 
 const struct ob_command obx_session_move_command = {
@@ -299,6 +296,6 @@ const struct ob_command obx_session_command = {
 	.group = OBX_GROUP_POOL,
 	.summary = "the programs that have reserved GPUs: list, info, kill, move",
 	.commands = (const struct ob_command *const[]){ &obx_session_list_command,
-		&obx_session_info_command, &obx_session_kill_command,
-		&obx_session_move_command, NULL },
+		&obx_session_info_command, &obx_session_kill_command, &obx_session_move_command,
+		NULL },
 };

@@ -245,7 +245,7 @@ static void program_wait(struct run *run, uint32_t number)
 		if (late)
 			children_kill(SIGKILL);
 		poll(fds, ob_count(fds),
-			late               ? AGAIN_MS
+			late                 ? AGAIN_MS
 				: run->moved ? (int)((run->kill_ns - now) / OB_MS) + 1
 					     : -1);
 		if (fds[0].revents)
@@ -271,14 +271,16 @@ static int next_reserve(struct run *run, struct obx_reservation *reservation)
 	code = obx_reserve_again(restart->way, restart->wish, restart->program,
 		fresh ? run->follower.moved.successor : NULL, reservation);
 	if (code)
-		fprintf(stderr, VERB "the program was ended to be moved and is not started again: "
-				     "run it once more\n");
+		fprintf(stderr,
+			VERB "the program was ended to be moved and is not started again: "
+			     "run it once more\n");
 	return code;
 }
 
 static bool signals_open(struct run *run)
 {
-	static const int numbers[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+	static const int numbers[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1,
+		SIGUSR2 };
 	sigset_t set;
 
 	sigemptyset(&set);

@@ -17,9 +17,9 @@
 
 #include "tools/reserve.h"
 
-#define OBX_RESTARTS         16u   /* times that a program is started again, unless told otherwise */
-#define OBX_RESTARTS_MAX     1000u
-#define OBX_RESTART_GRACE    10u   /* s from SIGTERM to SIGKILL, unless told otherwise */
+#define OBX_RESTARTS          16u /* times that a program is started again, unless told otherwise */
+#define OBX_RESTARTS_MAX      1000u
+#define OBX_RESTART_GRACE     10u /* s from SIGTERM to SIGKILL, unless told otherwise */
 /* so that the new place, which is kept for OBP_POOL_TICKET_S, is still there afterwards */
 #define OBX_RESTART_GRACE_MAX 40u
 

@@ -432,10 +432,9 @@ static int run_main(int argc, char **argv)
 	struct obx_way way = { .pool = NULL };
 	struct obx_reservation reservation = { .servers = NULL };
 	struct begin what = { &s, &way, &reservation };
-	struct obx_restart restart = { .way = &way,
-		.wish = &s.wish,
-		.begin = begin,
-		.user = &what };
+	struct obx_restart restart = {
+		.way = &way, .wish = &s.wish, .begin = begin, .user = &what
+	};
 	int code = ob_options_parse(&obx_run_command, &s, argc, argv);
 
 	if (code == OB_OPTIONS_GO)

@@ -249,15 +249,15 @@ static void made(
 	finish(core, command, 0, kinds[command->verb]);
 }
 
-/* Puts the transaction together. NULL, or why the command cannot be carried out. */
-static const char *plan_of(
-	struct obl_core *core, struct obl_command *command, char ret_key[OBL_KEY_MAX])
+/* Puts the transaction together. OB_ERR_REFUSED: the command cannot be carried out. */
+static enum ob_err plan_of(struct obl_core *core, struct obl_command *command,
+	char ret_key[OBL_KEY_MAX], struct ob_cause *ret_cause)
 {
 	struct obl_plan *plan;
 
 	if (command->verb == MOVE)
 		return obl_move_plan(core, command->target, command->wanted, NULL, 0, ret_key,
-			command->to);
+			command->to, ret_cause);
 	plan = obl_work_plan(core);
 	if (command->verb == QUOTA)
 		quota_plan(core, command, plan, ret_key);
@@ -265,22 +265,21 @@ static const char *plan_of(
 		forget_plan(core, command, plan, ret_key);
 	else
 		operator_plan(core, command, plan, ret_key);
-	return NULL;
+	return OB_ERR_NONE;
 }
 
 bool obl_commands_start(struct obl_core *core)
 {
 	struct obl_command *c = core->commands;
 	char key[OBL_KEY_MAX];
-	const char *wrong;
+	struct ob_cause cause;
 
 	while (c && (c->verb == KILL || c->making))
 		c = c->next;
 	if (!c)
 		return false;
-	wrong = plan_of(core, c, key);
-	if (wrong) {
-		finish(core, c, OBP_POOL_LATER, wrong);
+	if (plan_of(core, c, key, &cause)) {
+		finish(core, c, OBP_POOL_LATER, cause.text);
 		return obl_commands_start(core);
 	}
 	c->making = obl_work_make(core, key, made, c);
@@ -318,8 +317,7 @@ static bool is_connected(const struct obl_core *core, const char *name)
 	return obl_member_find(core, name) != NULL;
 }
 
-static const char *move_read(
-	struct obl_core *core, struct obl_command *command, const char *server)
+static const char *move_read(struct obl_core *core, struct obl_command *command, const char *server)
 {
 	if (!obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, command->target))
 		return "there is no such reservation";

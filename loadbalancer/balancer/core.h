@@ -90,7 +90,7 @@ struct obl_moves {
 	uint64_t next_ns; /* of the next round */
 	struct obl_decided list[OBL_REBALANCE_MOVES_MAX];
 	uint32_t n, tries;
-	bool making;               /* the transaction of the first is under way */
+	bool making; /* the transaction of the first is under way */
 };
 
 /* What differs from the sum of the reservations (audit.h). */
@@ -130,7 +130,7 @@ struct obl_core {
 	struct obl_command *commands; /* a list, the oldest first */
 	struct obl_follow *follows;   /* a list */
 	struct obl_moves moves;
-	uint64_t numbers;             /* of requests in the queue */
+	uint64_t numbers; /* of requests in the queue */
 	struct obl_credit credit;
 	struct obl_audit audit;
 	bool orphans;      /* a server has registered: parts of its old incarnation may be left */

@@ -37,8 +37,8 @@ const struct obl_reservation *obl_successor(
 /* ---- where to ---- */
 
 /* Leaves only what the move may use: no device of the present server, or only the named ones. */
-static void fleet_narrow(struct obl_fleet *fleet, const char *from, const char *server,
-	const uint8_t *uuid)
+static void fleet_narrow(
+	struct obl_fleet *fleet, const char *from, const char *server, const uint8_t *uuid)
 {
 	for (uint32_t i = 0; i < fleet->n; i++) {
 		struct obl_server *s = &fleet->servers[i];
@@ -111,8 +111,8 @@ static bool successor_fill(const struct obl_core *core, const struct obl_reserva
 
 		if (ret->exclusive)
 			holding->memory = i ? ob_min(holding->memory, total) : total;
-		memcpy(holding->devices[i], row->known->value.server->devices[part->devices[i]].uuid,
-			16);
+		memcpy(holding->devices[i],
+			row->known->value.server->devices[part->devices[i]].uuid, 16);
 	}
 	return true;
 }
@@ -172,9 +172,9 @@ static const char *unmovable(const struct obl_core *core, const struct obl_reser
 	return NULL;
 }
 
-const char *obl_move_plan(struct obl_core *core, const char *id, const char *server,
+enum ob_err obl_move_plan(struct obl_core *core, const char *id, const char *server,
 	const uint8_t *uuid, uint32_t load, char ret_key[OBL_KEY_MAX],
-	char ret_server[OBP_POOL_NAME_MAX])
+	char ret_server[OBP_POOL_NAME_MAX], struct ob_cause *ret_cause)
 {
 	const struct obl_item *item = obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, id);
 	const struct obl_reservation *old = item ? item->value.reservation : NULL;
@@ -187,16 +187,17 @@ const char *obl_move_plan(struct obl_core *core, const char *id, const char *ser
 		wrong = "it is on this server already";
 	if (!wrong)
 		wrong = place_find(core, old, server, uuid, &choice);
+	if (!wrong && !successor_fill(core, old, &choice, load, &successor))
+		wrong = "the server has no ledger in the registry, or there are no random bytes";
 	if (wrong)
-		return wrong;
-	if (!successor_fill(core, old, &choice, load, &successor))
-		return "the server has no ledger in the registry, or there are no random bytes";
+		return ob_cause_set(ret_cause, OB_ERR_REFUSED, "%s", wrong);
 	book = *core->line->fleet->rows[choice.parts[0].server].ledger->value.ledger;
 	if (!obl_ledger_add(&book, &successor, &successor.parts[0]))
-		return "the server's ledger has no room for it";
+		return ob_cause_set(
+			ret_cause, OB_ERR_REFUSED, "the server's ledger has no room for it");
 	plan_fill(core, old, &successor, &book, ret_key);
 	snprintf(ret_server, OBP_POOL_NAME_MAX, "%s", successor.parts[0].server);
-	return NULL;
+	return OB_ERR_NONE;
 }
 
 void obl_move_note(struct obl_core *core, const char *id, const char *to, const char *why)
@@ -205,8 +206,9 @@ void obl_move_note(struct obl_core *core, const char *id, const char *to, const 
 	const struct obl_reservation *r = item ? item->value.reservation : NULL;
 
 	core->counts.moves_offered++;
-	obl_event_add(core, "moving", r ? r->tenant : "", "reservation %.8s of %s from %s to %s, %s",
-		id, r && r->program[0] ? r->program : "a program", r ? r->parts[0].server : "?", to,
+	obl_event_add(core, "moving", r ? r->tenant : "",
+		"reservation %.8s of %s from %s to %s, %s", id,
+		r && r->program[0] ? r->program : "a program", r ? r->parts[0].server : "?", to,
 		why);
 }
 
@@ -244,20 +246,20 @@ bool obl_moves_start(struct obl_core *core)
 	while (moves->n && !moves->making) {
 		const struct obl_decided *d = &moves->list[0];
 
-		if (!obl_move_plan(core, d->id, d->server, d->uuid, d->load, key, server) &&
+		if (!obl_move_plan(core, d->id, d->server, d->uuid, d->load, key, server, NULL) &&
 			obl_work_make(core, key, made, NULL)) {
 			moves->making = true;
 			return true;
 		}
-		drop_first(moves); /* what it was decided on has changed; a later round looks again */
+		drop_first(
+			moves); /* what it was decided on has changed; a later round looks again */
 	}
 	return false;
 }
 
 /* ---- the end of the old one ---- */
 
-const struct obp_pool_held *obl_in_use(
-	const struct obl_core *core, const struct obl_reservation *r)
+const struct obp_pool_held *obl_in_use(const struct obl_core *core, const struct obl_reservation *r)
 {
 	const struct obl_member *member =
 		r->n_parts ? obl_member_find(core, r->parts[0].server) : NULL;
@@ -276,8 +278,9 @@ void obl_moves_sweep(struct obl_core *core)
 		item; item = obl_mirror_next(item)) {
 		const struct obl_reservation *r = item->value.reservation,
 					     *next = obl_successor(core, r);
-		struct obl_member *member =
-			next && obl_in_use(core, next) ? obl_member_find(core, r->parts[0].server) : NULL;
+		struct obl_member *member = next && obl_in_use(core, next)
+			? obl_member_find(core, r->parts[0].server)
+			: NULL;
 
 		if (!member || member->incarnation != r->parts[0].incarnation)
 			continue;

@@ -31,12 +31,12 @@ const struct obp_pool_held *obl_in_use(
 /*
  * Puts the transaction of a move together. server: where to; "": the least loaded one that fits,
  * another one than now. uuid: the device there; NULL: any. load: what the program adds to its
- * device, per mille; 0: not known. NULL: *ret_key is the successor's key for obl_work_make, and
- * ret_server its server. Else why it cannot be moved.
+ * device, per mille; 0: not known. OB_ERR_NONE: *ret_key is the successor's key for obl_work_make,
+ * and ret_server its server. OB_ERR_REFUSED: it cannot be moved, *ret_cause says why.
  */
-const char *obl_move_plan(struct obl_core *core, const char *id, const char *server,
+enum ob_err obl_move_plan(struct obl_core *core, const char *id, const char *server,
 	const uint8_t *uuid, uint32_t load, char ret_key[OBL_KEY_MAX],
-	char ret_server[OBP_POOL_NAME_MAX]);
+	char ret_server[OBP_POOL_NAME_MAX], struct ob_cause *ret_cause);
 /* Adds the event of an offer. why: "by rebalancing", "by token 01ab23cd alice". */
 void obl_move_note(struct obl_core *core, const char *id, const char *to, const char *why);
 

@@ -56,13 +56,14 @@ static void nodes_fill(struct round *r)
 		const struct obl_server *s = &r->fleet->servers[i];
 
 		r->first[i] = r->n_nodes;
-		for (uint32_t d = 0; d < s->n_devices && r->n_nodes < OBL_REBALANCE_NODES_MAX; d++) {
+		for (uint32_t d = 0; d < s->n_devices && r->n_nodes < OBL_REBALANCE_NODES_MAX;
+			d++) {
 			const struct obl_device *device = &s->devices[d];
 
 			r->nodes[r->n_nodes++] = (struct obl_node){ .load = device->busy,
 				.room = obl_device_free(device),
-				.closed = server_closed(s) || device->faulty ||
-					device->withdrawn || device->mig_mode };
+				.closed = server_closed(s) || device->faulty || device->withdrawn ||
+					device->mig_mode };
 		}
 	}
 }
@@ -93,8 +94,7 @@ static bool is_single(const struct obl_reservation *reservation)
 
 static void used_sum(struct round *r)
 {
-	for (const struct obl_item *item =
-			obl_mirror_first(&r->core->mirror, OBL_ITEM_RESERVATION);
+	for (const struct obl_item *item = obl_mirror_first(&r->core->mirror, OBL_ITEM_RESERVATION);
 		item; item = obl_mirror_next(item)) {
 		const struct obl_reservation *v = item->value.reservation;
 		const struct obp_pool_held *held = obl_in_use(r->core, v);
@@ -112,8 +112,8 @@ static void used_sum(struct round *r)
  * What the reservation adds to its device: programs that want more than the device has get equal
  * parts of it. busy: what the device's server reported.
  */
-static uint32_t load_of(const struct round *r, const struct obp_pool_held *held, uint32_t node,
-	uint32_t busy)
+static uint32_t load_of(
+	const struct round *r, const struct obp_pool_held *held, uint32_t node, uint32_t busy)
 {
 	uint32_t sum = r->used[node];
 
@@ -130,8 +130,8 @@ static bool rests(const struct round *r, const struct obl_reservation *v)
 }
 
 /* The nodes that the reservation's wishes admit. */
-static void allowed_fill(struct round *r, const struct obl_reservation *v, uint32_t node,
-	uint64_t *ret)
+static void allowed_fill(
+	struct round *r, const struct obl_reservation *v, uint32_t node, uint64_t *ret)
 {
 	struct obl_where where;
 	uint64_t apart[OBL_SERVERS_MAX / 64];
@@ -166,7 +166,8 @@ static void allowed_fill(struct round *r, const struct obl_reservation *v, uint3
 		for (uint32_t d = 0; d < s->n_devices && r->first[i] + d < r->n_nodes; d++)
 			if (s->devices[d].kind == kind &&
 				obl_device_reason(&search, &s->devices[d], false) == OBL_FITS)
-				ret[(r->first[i] + d) / 64] |= UINT64_C(1) << (r->first[i] + d) % 64;
+				ret[(r->first[i] + d) / 64] |= UINT64_C(1)
+					<< (r->first[i] + d) % 64;
 	}
 }
 
@@ -204,8 +205,7 @@ static void reservation_look(struct round *r, const struct obl_reservation *v, c
 
 static void reservations_look(struct round *r, const uint16_t *busy)
 {
-	for (const struct obl_item *item =
-			obl_mirror_first(&r->core->mirror, OBL_ITEM_RESERVATION);
+	for (const struct obl_item *item = obl_mirror_first(&r->core->mirror, OBL_ITEM_RESERVATION);
 		item; item = obl_mirror_next(item))
 		reservation_look(r, item->value.reservation, busy);
 }

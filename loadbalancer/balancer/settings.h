@@ -29,8 +29,8 @@ struct obl_settings {
 	uint64_t default_memory; /* of a request that names none; 0: an eighth of the device */
 	uint32_t max_waiting;
 	uint32_t rebalance_s; /* between rounds of rebalancing; 0: off */
-	uint32_t log_level; /* enum ob_log_level */
-	bool done;          /* --help, --version or --check-config was answered */
+	uint32_t log_level;   /* enum ob_log_level */
+	bool done;            /* --help, --version or --check-config was answered */
 };
 
 extern const struct ob_option obl_settings_table[];
