@@ -119,7 +119,7 @@ enum ob_err obl_pool_follow(const struct obl_pool *pool, const uint8_t id[OBP_RE
 		uint64_t began = ob_clock_ns();
 
 		obl_balancers_shuffle(&f->list);
-		for (uint32_t i = 0; i < f->list.n; i++) {
+		for (uint32_t i = 0; i < f->list.n && !is_cancelled(f); i++) {
 			err = follow_at(f, &f->list.list[i], ret, ret_cause);
 			if (is_final(err))
 				return err;

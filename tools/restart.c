@@ -25,10 +25,12 @@
 #include "loadbalancer/pool_follow.h"
 #include "tools/command.h"
 
-#define VERB     "outboard run: "
-#define AGAIN_MS 100 /* between looks for processes that are to be killed */
+#define VERB      "outboard run: "
+/* for connecting to one balancer: the end of the program waits for it at most that long */
+#define FOLLOW_NS (5 * OB_SECOND)
+#define AGAIN_MS  100 /* between looks for processes that are to be killed */
 /* A place that was offered so long ago is about to be taken back. */
-#define OFFER_NS ((OBP_POOL_TICKET_S - 8) * OB_SECOND)
+#define OFFER_NS  ((OBP_POOL_TICKET_S - 8) * OB_SECOND)
 
 extern char **environ;
 
@@ -91,7 +93,7 @@ static void follower_start(
 	struct follower *f, const struct obx_restart *restart, const struct obx_reservation *of)
 {
 	*f = (struct follower){ .pool = { .balancers = restart->way->pool,
-					.timeout_ns = obl_pool_timeout_ns(),
+					.timeout_ns = ob_min(obl_pool_timeout_ns(), FOLLOW_NS),
 					.cancelled = is_stopped,
 					.context = f },
 		.event = eventfd(0, EFD_CLOEXEC) };

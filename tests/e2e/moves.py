@@ -14,7 +14,7 @@ sys.path.append(sys.path[0] + '/../lib')
 import waiting
 from moving import Rack
 from outboard_test import check, children, finish
-from pool_peers import CANCEL, FOLLOW, GIB, GRANT, INVALID, MOVED, QUEUED, REFUSED, Balancer, Client, Member, looked, ordered
+from pool_peers import CANCEL, FOLLOW, GIB, GRANT, INVALID, LATER, MOVED, QUEUED, REFUSED, Balancer, Client, Member, looked, ordered
 
 OUTBOARD, SERVER, BALANCER, LOAD = sys.argv[1:5]
 
@@ -147,6 +147,11 @@ def offers():
             other.send(type=CANCEL, id=moved['successor'], token='')
             other.receive()
         check('given back, the old one stays', waiting.until(lambda: [r['id'] for r in looked(b.url, 'sessions')['reservations']] == [old.hex()]), looked(b.url, 'sessions'))
+        with Client(b.url) as other:
+            second = other.grant(restartable=1, memory=3 * GIB)
+            told = ordered(b.url, 'move', second['id'].hex())
+            check('where there is no room nothing is offered', told['code'] == LATER and 'free memory' in told['text'] and len(looked(b.url, 'sessions')['reservations']) == 2, told)
+            check('nothing is promised twice', all(g['reserved_bytes'] <= g['memory_bytes'] for g in looked(b.url, 'gpus')['gpus']))
         with Client(b.url) as other:
             other.send(type=FOLLOW, id=os.urandom(16), token='')
             answer = other.receive()
