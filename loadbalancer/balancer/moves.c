@@ -30,8 +30,14 @@ static const struct obl_reservation *reservation_find(
 const struct obl_reservation *obl_successor(
 	const struct obl_core *core, const struct obl_reservation *r)
 {
-	return memcmp(r->successor, none, sizeof none) == 0 ? NULL
-							    : reservation_find(core, r->successor);
+	const struct obl_reservation *successor;
+
+	/* whoever can write to the registry can write anything */
+	if (memcmp(r->successor, none, sizeof none) == 0 ||
+		memcmp(r->successor, r->id, sizeof r->id) == 0)
+		return NULL;
+	successor = reservation_find(core, r->successor);
+	return successor && strcmp(successor->tenant, r->tenant) == 0 ? successor : NULL;
 }
 
 /* ---- where to ---- */

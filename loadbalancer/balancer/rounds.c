@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "loadbalancer/balancer/line.h"
 #include "loadbalancer/balancer/moves.h"
@@ -20,6 +21,7 @@ struct round {
 	uint64_t now_s;
 	uint32_t n_nodes, n_movables, words;
 	uint32_t first[OBL_SERVERS_MAX]; /* node of a server's first device */
+	uint64_t hash[OBL_SERVERS_MAX];  /* of its name */
 	struct obl_node *nodes;
 	uint32_t *used; /* for each node: the sum of its reservations' loads, as reported */
 	struct obl_movable *movables;
@@ -56,6 +58,7 @@ static void nodes_fill(struct round *r)
 		const struct obl_server *s = &r->fleet->servers[i];
 
 		r->first[i] = r->n_nodes;
+		r->hash[i] = ob_hash(OB_HASH_START, s->name, strlen(s->name));
 		for (uint32_t d = 0; d < s->n_devices && r->n_nodes < OBL_REBALANCE_NODES_MAX;
 			d++) {
 			const struct obl_device *device = &s->devices[d];
@@ -71,10 +74,12 @@ static void nodes_fill(struct round *r)
 /* The node of a device of a reservation; UINT32_MAX: not in the pool as it is now. */
 static uint32_t node_of(const struct round *r, const struct obl_holding *part, uint32_t device)
 {
+	uint64_t hash = ob_hash(OB_HASH_START, part->server, strlen(part->server));
+
 	for (uint32_t i = 0; i < r->fleet->n; i++) {
 		const struct obl_known_server *known = r->fleet->rows[i].known->value.server;
 
-		if (strcmp(r->fleet->servers[i].name, part->server) != 0)
+		if (r->hash[i] != hash || strcmp(r->fleet->servers[i].name, part->server) != 0)
 			continue;
 		for (uint32_t d = 0; d < known->n_devices && r->first[i] + d < r->n_nodes; d++)
 			if (memcmp(known->devices[d].uuid, part->devices[device], 16) == 0)
