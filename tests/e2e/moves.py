@@ -30,7 +30,7 @@ def other_of(r, name):
 def busy_as_it_is(r):
     """A program with a short call now and then is not busy; one that always works is."""
     idle = r.start(0, 50, options=())
-    check('forty short calls', waiting.until(lambda: idle.steps() >= 40), idle.steps())
+    check('a hundred short calls', waiting.until(lambda: idle.steps() >= 100), idle.steps())
     at, busy = idle.server(), r.busy()
     check('leave the device idle', busy[at] < 500, busy)
     idle.end()
