@@ -37,6 +37,9 @@ struct obl_counts {
 	struct ob_histogram placing; /* from request to answer, of those that did not wait */
 	struct ob_histogram waiting; /* in the queue, of those that were placed from it */
 	uint64_t conflicts;          /* transactions repeated because a ledger had changed */
+	uint64_t moves_offered;      /* by rounds and operators */
+	uint64_t moves;              /* that have come to an end: the program runs elsewhere */
+	uint32_t imbalance;          /* per mille, at this balancer's last round */
 };
 
 /* A request was placed after so long; queued: it waited in the queue. */

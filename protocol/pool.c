@@ -29,6 +29,9 @@
 #define REFUSED_FIELDS(NUMBER, TEXT, BYTES)                                                       \
 	NUMBER("code", code, OBP_POOL_FAULT) NUMBER("retry", retry_ms, UINT64_MAX) TEXT("text", text)
 #define CANCEL_FIELDS(NUMBER, TEXT, BYTES) BYTES("id", id) TEXT("token", token)
+#define FOLLOW_FIELDS(NUMBER, TEXT, BYTES) BYTES("id", id) TEXT("token", token)
+#define MOVED_FIELDS(NUMBER, TEXT, BYTES)                                                         \
+	BYTES("id", id) BYTES("successor", successor) TEXT("server", server) TEXT("text", text)
 #define QUERY_FIELDS(NUMBER, TEXT, BYTES)                                                         \
 	TEXT("what", what) TEXT("target", target) NUMBER("since", since, UINT64_MAX)              \
 	TEXT("token", token)
@@ -44,8 +47,8 @@
 	NUMBER("number", number, UINT64_MAX) NUMBER("healthy", healthy, 1) TEXT("health", health)
 #define HELD_FIELDS(NUMBER, TEXT, BYTES)                                                          \
 	BYTES("id", id) NUMBER("fence", fence, UINT64_MAX) NUMBER("state", state, OBP_POOL_VOID)  \
-	NUMBER("sessions", sessions, UINT32_MAX) NUMBER("used", used, UINT64_MAX)                   \
-	NUMBER("share_by", share_by, OBP_SHARE_BY_MAX)
+	NUMBER("sessions", sessions, UINT32_MAX) NUMBER("used", used, UINT64_MAX)         \
+	NUMBER("share_by", share_by, OBP_SHARE_BY_MAX) NUMBER("busy", busy, 1000)
 #define ORDER_FIELDS(NUMBER, TEXT, BYTES)                                                         \
 	NUMBER("kind", kind, OBP_POOL_ORDER_KILL_SESSION) BYTES("id", id)                         \
 	NUMBER("number", number, UINT64_MAX) TEXT("text", text)
@@ -90,6 +93,8 @@ PLAIN_PUT(ask, ask, ASK_FIELDS)
 PLAIN_PUT(queued, queued, QUEUED_FIELDS)
 PLAIN_PUT(refused, refused, REFUSED_FIELDS)
 PLAIN_PUT(cancel, cancel, CANCEL_FIELDS)
+PLAIN_PUT(follow, follow, FOLLOW_FIELDS)
+PLAIN_PUT(moved, moved, MOVED_FIELDS)
 PLAIN_PUT(query, query, QUERY_FIELDS)
 PLAIN_PUT(command, command, COMMAND_FIELDS)
 PLAIN_PUT(register, register, REGISTER_FIELDS)
@@ -153,6 +158,8 @@ static void put_message(msgpack_packer *p, const struct obp_pool_message *m)
 		[OBP_POOL_BEAT] = COUNT(BEAT_FIELDS) + 2,
 		[OBP_POOL_ORDER] = COUNT(ORDER_FIELDS),
 		[OBP_POOL_OBEYED] = COUNT(OBEYED_FIELDS),
+		[OBP_POOL_FOLLOW] = COUNT(FOLLOW_FIELDS),
+		[OBP_POOL_MOVED] = COUNT(MOVED_FIELDS),
 	};
 
 	msgpack_pack_map(p, 1u + counts[m->type]);
@@ -185,6 +192,10 @@ static void put_message(msgpack_packer *p, const struct obp_pool_message *m)
 		return put_order(p, &m->u.order);
 	case OBP_POOL_OBEYED:
 		return put_obeyed(p, &m->u.obeyed);
+	case OBP_POOL_FOLLOW:
+		return put_follow(p, &m->u.follow);
+	case OBP_POOL_MOVED:
+		return put_moved(p, &m->u.moved);
 	}
 }
 
@@ -213,6 +224,8 @@ PLAIN_GET(ask, ask, ASK_FIELDS)
 PLAIN_GET(queued, queued, QUEUED_FIELDS)
 PLAIN_GET(refused, refused, REFUSED_FIELDS)
 PLAIN_GET(cancel, cancel, CANCEL_FIELDS)
+PLAIN_GET(follow, follow, FOLLOW_FIELDS)
+PLAIN_GET(moved, moved, MOVED_FIELDS)
 PLAIN_GET(query, query, QUERY_FIELDS)
 PLAIN_GET(command, command, COMMAND_FIELDS)
 PLAIN_GET(register, register, REGISTER_FIELDS)
@@ -331,6 +344,10 @@ static bool get_key(
 		return get_order(key, value, &to->u.order);
 	case OBP_POOL_OBEYED:
 		return get_obeyed(key, value, &to->u.obeyed);
+	case OBP_POOL_FOLLOW:
+		return get_follow(key, value, &to->u.follow);
+	case OBP_POOL_MOVED:
+		return get_moved(key, value, &to->u.moved);
 	}
 	return false;
 }

@@ -15,6 +15,8 @@
  *                    ◄──────────      ANSWER ...
  *     COMMAND        ──────────►
  *                    ◄──────────      DONE
+ *     FOLLOW         ──────────►
+ *                    ◄──────────      MOVED | REFUSED
  */
 #ifndef OBP_POOL_H
 #define OBP_POOL_H
@@ -60,7 +62,9 @@ enum obp_pool_type {
 	OBP_POOL_BEAT,
 	OBP_POOL_ORDER,
 	OBP_POOL_OBEYED,
-	OBP_POOL_LAST = OBP_POOL_OBEYED
+	OBP_POOL_FOLLOW,
+	OBP_POOL_MOVED,
+	OBP_POOL_LAST = OBP_POOL_MOVED
 };
 
 /*
@@ -133,6 +137,26 @@ struct obp_pool_cancel {
 	char token[OBP_TOKEN_MAX];
 };
 
+/*
+ * Asks to be told when the reservation is to move (docs/adr/0050-rebalancing.md). The answer is one
+ * MOVED, whenever that is, or REFUSED when the reservation has ended. One on each connection: a
+ * second one replaces the first.
+ */
+struct obp_pool_follow {
+	uint8_t id[OBP_RESERVATION_BYTES];
+	char token[OBP_TOKEN_MAX];
+};
+
+/*
+ * Reservation `successor` was made in place of `id`. A client that wants it asks for it within the
+ * life of its ticket, else it is taken back and the old one stays.
+ */
+struct obp_pool_moved {
+	uint8_t id[OBP_RESERVATION_BYTES], successor[OBP_RESERVATION_BYTES];
+	char server[OBP_POOL_NAME_MAX]; /* where the successor is */
+	char text[OBP_POOL_TEXT_MAX];   /* why */
+};
+
 struct obp_pool_query {
 	/* "fleet", "servers", "gpus", "sessions", "queue", "quota", "events", "info" */
 	char what[32];
@@ -149,7 +173,10 @@ struct obp_pool_answer {
 };
 
 struct obp_pool_command {
-	/* "cordon", "uncordon", "drain", "forget", "kill" (target: session or reservation), "quota" */
+	/*
+	 * "cordon", "uncordon", "drain", "forget", "kill" (target: session or reservation), "quota",
+	 * "move" (target: reservation; argument: a server, or "")
+	 */
 	char verb[32];
 	char target[OBP_POOL_NAME_MAX];
 	char argument[OBP_POOL_WHERE_MAX];
@@ -183,6 +210,7 @@ struct obp_pool_held {
 	uint32_t sessions; /* of it, now */
 	uint64_t used;     /* bytes of device memory, now */
 	uint32_t share_by; /* enum obp_share_by of its youngest session */
+	uint32_t busy;     /* per mille of the last second in which its sessions were executing */
 };
 
 /*
@@ -231,6 +259,8 @@ struct obp_pool_message {
 		struct obp_pool_grant grant;
 		struct obp_pool_refused refused; /* REFUSED and DONE */
 		struct obp_pool_cancel cancel;
+		struct obp_pool_follow follow;
+		struct obp_pool_moved moved;
 		struct obp_pool_query query;
 		struct obp_pool_answer answer;
 		struct obp_pool_command command;

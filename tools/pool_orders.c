@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
-/* The commands of a pool's operator: cordon, uncordon, drain, forget a server; kill a session. */
+/* The commands of a pool's operator: cordon, uncordon, drain, forget a server; kill, move a session. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "tools/pool_verbs.h"
 
 struct settings {
-	const char *pool, *name;
+	const char *pool, *name, *to;
 	uint32_t grace_s;
 	bool yes;
 };
@@ -167,40 +167,53 @@ static const struct ob_operand session_operand[] = {
 	{ 0 },
 };
 
-static int kill_main(int argc, char **argv)
+/*
+ * The id of the session that is meant by its beginning, and words about it. Returns OB_OPTIONS_GO or
+ * the exit code.
+ */
+static int session_look(const struct ob_command *command, const struct settings *s,
+	const struct obx_way *way, char ret_id[OBX_CELL_MAX], char *ret_about, size_t size)
 {
-	struct settings s = { .name = NULL };
-	char id[OBX_CELL_MAX], program[OBX_CELL_MAX] = "", user[OBX_CELL_MAX] = "",
-			       question[4 * OBX_CELL_MAX];
-	struct obx_way way;
+	char program[OBX_CELL_MAX] = "", user[OBX_CELL_MAX] = "";
 	json_t *document = NULL;
 	const json_t *row;
 	size_t n;
-	int code = begin(&obx_session_kill_command, &s, &way, argc, argv);
+	int code = obx_document_get(command, way->pool, "sessions", "", &document);
 
-	if (code != OB_OPTIONS_GO)
-		return code;
-	code = obx_document_get(&obx_session_kill_command, way.pool, "sessions", "", &document);
 	if (code)
 		return code;
-	snprintf(id, sizeof id, "%s", s.name);
-	row = obx_session_find(document, s.name, &n);
+	snprintf(ret_id, OBX_CELL_MAX, "%s", s->name);
+	row = obx_session_find(document, s->name, &n);
 	if (n == 1) {
-		obx_json_text(row, "id", id);
+		obx_json_text(row, "id", ret_id);
 		obx_json_text(row, "program", program);
 		obx_json_text(row, "user", user);
 	}
 	json_decref(document);
 	if (n > 1) {
 		fprintf(stderr,
-			"outboard session kill: %zu sessions have an id that begins with '%s'; "
-			"write more of it\n",
-			n, s.name);
+			"%s: %zu sessions have an id that begins with '%s'; write more of it\n",
+			command->name, n, s->name);
 		return OBX_EXIT_UNWELL;
 	}
+	snprintf(ret_about, size, "%s%s%s%s%s", ret_id, program[0] ? ", " : "", program,
+		user[0] ? " of " : "", user);
+	return OB_OPTIONS_GO;
+}
+
+static int kill_main(int argc, char **argv)
+{
+	struct settings s = { .name = NULL };
+	char id[OBX_CELL_MAX], about[3 * OBX_CELL_MAX + 8], question[4 * OBX_CELL_MAX];
+	struct obx_way way;
+	int code = begin(&obx_session_kill_command, &s, &way, argc, argv);
+
+	if (code == OB_OPTIONS_GO)
+		code = session_look(&obx_session_kill_command, &s, &way, id, about, sizeof about);
+	if (code != OB_OPTIONS_GO)
+		return code;
 	/* what is not in the list may be the number of one session: the balancer decides */
-	snprintf(question, sizeof question, "End session %s%s%s%s%s?", id, program[0] ? ", " : "",
-		program, user[0] ? " of " : "", user);
+	snprintf(question, sizeof question, "End session %s?", about);
 	if (!is_sure(&s, question))
 		return OBX_EXIT_UNWELL;
 	return obx_pool_command(&obx_session_kill_command, way.pool, "kill", id, "");
@@ -214,6 +227,50 @@ const struct ob_command obx_session_kill_command = {
 	.options = sure_options,
 	.operands = session_operand,
 	.main = kill_main,
+};
+
+/* ---- session move ---- */
+
+static const struct ob_operand move_operands[] = {
+	{ .name = "ID",
+		.offset = offsetof(struct settings, name),
+		.help = "the session's id, or its beginning",
+		.missing = "name a session" },
+	{ .name = "SERVER",
+		.kind = OB_OPERAND_OPTIONAL,
+		.offset = offsetof(struct settings, to),
+		.help = "the server that it should go to; else the least loaded one that fits" },
+	{ 0 },
+};
+
+static int move_main(int argc, char **argv)
+{
+	struct settings s = { .name = NULL };
+	char id[OBX_CELL_MAX], about[3 * OBX_CELL_MAX + 8], question[4 * OBX_CELL_MAX];
+	struct obx_way way;
+	int code = begin(&obx_session_move_command, &s, &way, argc, argv);
+
+	if (code == OB_OPTIONS_GO)
+		code = session_look(&obx_session_move_command, &s, &way, id, about, sizeof about);
+	if (code != OB_OPTIONS_GO)
+		return code;
+	snprintf(question, sizeof question, "End session %s and start its program again%s%s?",
+		about, s.to ? " on " : " elsewhere", s.to ? s.to : "");
+	if (!is_sure(&s, question))
+		return OBX_EXIT_UNWELL;
+	return obx_pool_command(&obx_session_move_command, way.pool, "move", id, s.to ? s.to : "");
+}
+
+const struct ob_command obx_session_move_command = {
+	.name = "outboard session move",
+	.summary = "start a program again on another server",
+	.about = "Reserves a place on another server and tells the program's 'outboard run "
+		 "--restartable', which ends the program and starts it again there. If it does not "
+		 "answer within a minute, everything stays as it was. It needs a token of scope "
+		 "admin.",
+	.options = sure_options,
+	.operands = move_operands,
+	.main = move_main,
 };
 
 /* ---- the words above these verbs ---- */
@@ -237,7 +294,8 @@ const struct ob_command obx_gpu_command = {
 const struct ob_command obx_session_command = {
 	.name = "outboard session",
 	.group = OBX_GROUP_POOL,
-	.summary = "the programs that have reserved GPUs: list, info, kill",
+	.summary = "the programs that have reserved GPUs: list, info, kill, move",
 	.commands = (const struct ob_command *const[]){ &obx_session_list_command,
-		&obx_session_info_command, &obx_session_kill_command, NULL },
+		&obx_session_info_command, &obx_session_kill_command, &obx_session_move_command,
+		NULL },
 };

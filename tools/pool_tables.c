@@ -307,6 +307,7 @@ const struct obx_column obx_session_details[] = {
 	MADE("age", print_age, 0),
 	FIELD("priority", "priority", TEXT, 0),
 	MADE("share", print_share, 0),
+	FIELD("moving to", "moving_to", TEXT, 0),
 	FIELD("hold", "hold_s", SECONDS, 0),
 	MADE("memory", print_memory, 0),
 	{ .title = NULL },

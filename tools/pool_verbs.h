@@ -20,7 +20,7 @@
 extern const struct ob_command obx_server_list_command, obx_server_info_command,
 	obx_server_cordon_command, obx_server_uncordon_command, obx_server_drain_command,
 	obx_server_forget_command, obx_gpu_list_command, obx_session_list_command,
-	obx_session_info_command, obx_session_kill_command;
+	obx_session_info_command, obx_session_kill_command, obx_session_move_command;
 
 /*
  * Finds the reservation whose id begins with `start` in a document "sessions"; *ret_n: how many

@@ -44,7 +44,12 @@ static void signals_catch(void)
 /* Ends the process as the signal would have ended it. */
 static void signal_obey(void)
 {
+	sigset_t set;
+
 	signal(interrupted, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, interrupted);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	raise(interrupted);
 }
 
@@ -164,6 +169,7 @@ static bool ask_fill(struct obp_pool_ask *ask, const struct obx_wish *wish, cons
 	ask->linger_s = wish->hold_s;
 	ask->exclusive = wish->exclusive;
 	ask->one_server = wish->one_server;
+	ask->restartable = wish->restartable;
 	ask->priority = (uint32_t)(priority + 1);
 	if (wish->vram)
 		ob_text_parse_size(wish->vram, &ask->memory); /* checked by the option */
@@ -286,8 +292,9 @@ static int granted(const struct obx_way *way, const struct obx_wish *wish,
 	return 0;
 }
 
-int obx_reserve(const struct obx_way *way, const struct obx_wish *wish, const char *program,
-	struct obx_reservation *ret)
+/* id: of a reservation that was offered; NULL: a new one. */
+static int reserve(const struct obx_way *way, const struct obx_wish *wish, const char *program,
+	const uint8_t *id, struct obx_reservation *ret)
 {
 	const char *kind = getenv("TERM");
 	struct status status = { .terminal = isatty(STDERR_FILENO) &&
@@ -307,6 +314,8 @@ int obx_reserve(const struct obx_way *way, const struct obx_wish *wish, const ch
 
 	if (!ask_fill(&ask, wish, program))
 		return obp_pool_exit_code(OBP_POOL_INVALID);
+	if (id)
+		memcpy(ask.id, id, sizeof ask.id);
 	signals_catch();
 	err = obl_pool_ask(&pool, &ask, &grant, &refused, &cause);
 	status_clear(&status);
@@ -321,6 +330,36 @@ int obx_reserve(const struct obx_way *way, const struct obx_wish *wish, const ch
 	code = granted(way, wish, &grant, ret);
 	free(grant.parts);
 	return code;
+}
+
+int obx_reserve(const struct obx_way *way, const struct obx_wish *wish, const char *program,
+	struct obx_reservation *ret)
+{
+	return reserve(way, wish, program, NULL, ret);
+}
+
+int obx_reserve_again(const struct obx_way *way, const struct obx_wish *wish, const char *program,
+	const uint8_t *id, struct obx_reservation *ret)
+{
+	struct obx_wish patient = *wish;
+	uint64_t until, pause_s = 1;
+	int code;
+
+	patient.wait_s = ob_max(patient.wait_s, OBX_AGAIN_WAIT_S);
+	until = ob_clock_ns() + patient.wait_s * OB_SECOND;
+	for (;;) {
+		uint64_t now;
+
+		code = reserve(way, &patient, program, id, ret);
+		now = ob_clock_ns();
+		if (code != obp_pool_exit_code(OBP_POOL_LATER) || now + pause_s * OB_SECOND > until)
+			return code;
+		patient.wait_s = (uint32_t)((until - now) / OB_SECOND);
+		sleep((unsigned)pause_s);
+		if (interrupted)
+			signal_obey();
+		pause_s = ob_min(2 * pause_s, 30u);
+	}
 }
 
 void obx_reserve_back(const struct obx_reservation *reservation)

@@ -13,14 +13,15 @@
 #include "protocol/pool.h"
 #include "tools/way.h"
 
-#define OBX_WAIT_MAX OBP_POOL_LINGER_MAX_S
+#define OBX_WAIT_MAX     OBP_POOL_LINGER_MAX_S
+#define OBX_AGAIN_WAIT_S 300u
 
 /* The wishes of the options, as texts where the client library reads the same texts. */
 struct obx_wish {
 	uint32_t gpus, wait_s, hold_s;
 	const char *vram, *share, *priority, *policy; /* NULL: none */
 	const char *where, *apart;
-	bool exclusive, one_server;
+	bool exclusive, one_server, restartable;
 };
 
 /* What was granted; for obx_reserve_back. */
@@ -37,6 +38,13 @@ struct obx_reservation {
  */
 int obx_reserve(const struct obx_way *way, const struct obx_wish *wish, const char *program,
 	struct obx_reservation *ret);
+/*
+ * The same for a program that runs already or did: keeps asking for OBX_AGAIN_WAIT_S, or as long as
+ * the wish says, when there is no place now or no balancer answers. id: of a reservation that was
+ * offered; NULL: none.
+ */
+int obx_reserve_again(const struct obx_way *way, const struct obx_wish *wish, const char *program,
+	const uint8_t *id, struct obx_reservation *ret);
 /* The program could not be started: gives the reservation back. */
 void obx_reserve_back(const struct obx_reservation *reservation);
 

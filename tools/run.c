@@ -14,6 +14,7 @@
 #include "tools/loader.h"
 #include "tools/program.h"
 #include "tools/reserve.h"
+#include "tools/restart.h"
 #include "tools/servers.h"
 #include "tools/way.h"
 
@@ -25,6 +26,7 @@ struct settings {
 	const char *server, *pool, *trace, *timeline;
 	const char *driver;
 	bool direct, stats, sync;
+	uint32_t restarts, grace_s;
 	struct obx_wish wish;
 	struct ob_words command;
 };
@@ -105,6 +107,16 @@ static const struct ob_option options[] = {
 		.max = OBX_WAIT_MAX, .environment = "OUTBOARD_HOLD", .fallback = OB_VALUE_TEXT(10),
 		.help = "with a pool: how long the reservation lasts while no process of the "
 			"program uses it" },
+	{ OB_OPTION("restartable", OB_FLAG, struct settings, wish.restartable),
+		.help = "with a pool: the program may be ended and started again on another "
+			"server, if the pool's load should be balanced" },
+	{ OB_OPTION("restarts", OB_NUMBER, struct settings, restarts), .arg = "N", .min = 1,
+		.max = OBX_RESTARTS_MAX, .fallback = OB_VALUE_TEXT(16),
+		.help = "with --restartable: how often it is started again at most" },
+	{ OB_OPTION("grace", OB_NUMBER, struct settings, grace_s), .arg = "SECONDS", .min = 1,
+		.max = OBX_RESTART_GRACE_MAX, .fallback = OB_VALUE_TEXT(10),
+		.help = "with --restartable: how long it may take to end after SIGTERM, before it "
+			"is killed" },
 	{ OB_OPTION("direct", OB_FLAG, struct settings, direct),
 		.help = "use no server, but the software device inside the program's own process" },
 	{ OB_OPTION("driver", OB_WORD, struct settings, driver), .arg = "WHICH",
@@ -316,12 +328,13 @@ static const char *pool_only(const struct obx_wish *wish)
 		{ wish->one_server, "--one-server", "OUTBOARD_ONE_SERVER" },
 		{ wish->apart != NULL, "--apart", "OUTBOARD_APART" },
 		{ wish->hold_s > 0, "--hold", "OUTBOARD_HOLD" },
+		{ wish->restartable, "--restartable", NULL },
 		{ wish->gpus > 0, "--gpus", "OUTBOARD_GPUS" },
 		{ wish->where != NULL, "--where", "OUTBOARD_WHERE" },
 		{ wish->wait_s > 0, "--wait-for", "OUTBOARD_WAIT" } };
 
 	for (size_t i = 0; i < ob_count(wishes); i++)
-		if (wishes[i].given && !getenv(wishes[i].variable))
+		if (wishes[i].given && !(wishes[i].variable && getenv(wishes[i].variable)))
 			return wishes[i].option;
 	return NULL;
 }
@@ -335,6 +348,10 @@ static int settings_check(const struct settings *s)
 		return ob_usage_error(&obx_run_command,
 			"--timeline shows client and server, and --direct uses no server: leave "
 			"one of the two out");
+	if (!s->wish.restartable && (s->restarts || s->grace_s))
+		return ob_usage_error(&obx_run_command,
+			"%s is for programs that may be started again: add --restartable",
+			s->restarts ? "--restarts" : "--grace");
 	if (!s->direct && s->driver)
 		return ob_usage_error(&obx_run_command,
 			"--driver is for --direct; a server has its own: outboard-server --driver "
@@ -409,11 +426,37 @@ static int start(char **command)
 	return code;
 }
 
+/* What is needed for starting the command. */
+struct begin {
+	const struct settings *settings;
+	const struct obx_way *way;
+	const struct obx_reservation *reservation;
+};
+
+/* Sets the environment and replaces this process. Returns the exit code if that is not possible. */
+static int begin(void *user)
+{
+	const struct begin *b = user;
+	const struct settings *s = b->settings;
+
+	settings_pass(s, b->way);
+	if (!prepare(s->command.list[0], s->direct ? "liboutboard-softdevice.so" : LIBRARY,
+		    obx_compilers_ptx(b->way->pool ? b->reservation->servers : b->way->server)))
+		return OBX_EXIT_UNWELL;
+	if (b->way->pool && !s->wish.restartable)
+		obx_reserve_interrupted(b->reservation);
+	return start(s->command.list);
+}
+
 static int run_main(int argc, char **argv)
 {
 	struct settings s = { 0 };
 	struct obx_way way = { .pool = NULL };
 	struct obx_reservation reservation = { .servers = NULL };
+	struct begin what = { &s, &way, &reservation };
+	struct obx_restart restart = {
+		.way = &way, .wish = &s.wish, .begin = begin, .user = &what
+	};
 	int code = ob_options_parse(&obx_run_command, &s, argc, argv);
 
 	if (code == OB_OPTIONS_GO)
@@ -424,20 +467,22 @@ static int run_main(int argc, char **argv)
 		return code;
 	if (s.timeline && !timeline_ready(s.timeline))
 		return OBX_EXIT_UNWELL;
+	if (way.pool && s.wish.restartable) {
+		restart.program = s.command.list[0];
+		restart.restarts = s.restarts ? s.restarts : OBX_RESTARTS;
+		restart.grace_s = s.grace_s ? s.grace_s : OBX_RESTART_GRACE;
+		restart.environment = obx_environment_save();
+		if (!restart.environment)
+			return OBX_EXIT_UNWELL;
+	}
 	if (way.pool) {
 		code = obx_reserve(&way, &s.wish, s.command.list[0], &reservation);
 		if (code)
 			return code;
 	}
-	settings_pass(&s, &way);
-	if (!prepare(s.command.list[0], s.direct ? "liboutboard-softdevice.so" : LIBRARY,
-		    obx_compilers_ptx(way.pool ? reservation.servers : way.server))) {
-		code = OBX_EXIT_UNWELL;
-	} else {
-		if (way.pool)
-			obx_reserve_interrupted(&reservation);
-		code = start(s.command.list);
-	}
+	if (way.pool && s.wish.restartable)
+		return obx_restart_run(&restart, &reservation);
+	code = begin(&what);
 	if (way.pool)
 		obx_reserve_back(&reservation);
 	return code;

@@ -18,10 +18,13 @@
 #include "loadbalancer/balancer/commands.h"
 #include "loadbalancer/balancer/credits.h"
 #include "loadbalancer/balancer/events.h"
+#include "loadbalancer/balancer/follows.h"
 #include "loadbalancer/balancer/line.h"
 #include "loadbalancer/balancer/members.h"
+#include "loadbalancer/balancer/moves.h"
 #include "loadbalancer/balancer/pages.h"
 #include "loadbalancer/balancer/queries.h"
+#include "loadbalancer/balancer/rounds.h"
 #include "loadbalancer/balancer/state_folder.h"
 #include "loadbalancer/balancer/tenants.h"
 #include "loadbalancer/balancer/work.h"
@@ -66,8 +69,8 @@ static void rested(uv_timer_t *timer)
 static void turn(uv_async_t *async)
 {
 	static bool (*const sources[])(struct obl_core * core) = { obl_members_start,
-		obl_commands_start, obl_credits_start, obl_asks_start, obl_audit_start,
-		obl_events_start };
+		obl_commands_start, obl_credits_start, obl_asks_start, obl_moves_start,
+		obl_audit_start, obl_events_start };
 	static unsigned next;
 	struct obl_core *core = &balancer.core;
 	uint64_t now = ob_clock_ns();
@@ -227,6 +230,9 @@ static void link_message(void *user, struct obl_link *link, struct obp_pool_mess
 	case OBP_POOL_CANCEL:
 		obl_ask_cancel(core, link, &message->u.cancel);
 		break;
+	case OBP_POOL_FOLLOW:
+		obl_follow(core, link, &message->u.follow);
+		break;
 	case OBP_POOL_QUERY:
 		obl_query(core, link, &message->u.query);
 		break;
@@ -254,6 +260,7 @@ static void link_ended(void *user, struct obl_link *link)
 
 	link->user = NULL;
 	obl_commands_link_gone(core, link);
+	obl_follows_link_gone(core, link);
 	if (!owner)
 		return;
 	if (link->member)
@@ -272,6 +279,8 @@ static void every_second(uv_timer_t *timer)
 	obl_members_sweep(core);
 	obl_credits_sweep(core);
 	obl_commands_sweep(core);
+	obl_moves_sweep(core);
+	obl_rounds_sweep(core);
 	obl_audit_sweep(core);
 	obl_mirror_prune(&core->mirror);
 	core->orphans |= ++balancer.seconds % ORPHANS_EVERY_S == 0;
@@ -283,6 +292,7 @@ static void asks_due(uv_timer_t *timer)
 {
 	(void)timer;
 	obl_asks_sweep(&balancer.core);
+	obl_follows_sweep(&balancer.core);
 }
 
 /* ---- the end ---- */

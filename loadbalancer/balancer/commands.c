@@ -10,13 +10,14 @@
 #include "base/text.h"
 #include "loadbalancer/balancer/events.h"
 #include "loadbalancer/balancer/ledger.h"
+#include "loadbalancer/balancer/moves.h"
 #include "loadbalancer/balancer/tenants.h"
 #include "loadbalancer/balancer/work.h"
 
-enum verb { CORDON, UNCORDON, DRAIN, KILL, QUOTA, FORGET, VERBS };
+enum verb { CORDON, UNCORDON, DRAIN, KILL, QUOTA, FORGET, MOVE, VERBS };
 
-static const char *const verbs[VERBS] = { "cordon", "uncordon", "drain", "kill", "quota",
-	"forget" };
+static const char *const verbs[VERBS] = { "cordon", "uncordon", "drain", "kill", "quota", "forget",
+	"move" };
 
 struct obl_command {
 	struct obl_command *next;
@@ -28,6 +29,8 @@ struct obl_command {
 	struct obl_quota quota; /* QUOTA */
 	bool no_quota;          /* QUOTA: it is removed */
 	uint64_t grace_ms;      /* DRAIN */
+	/* MOVE: the server that was named, "": none; the one that was chosen */
+	char wanted[OBP_POOL_NAME_MAX], to[OBP_POOL_NAME_MAX];
 	uint64_t deadline;
 	bool making; /* its transaction is under way */
 	/* KILL: the order, and how many servers have not answered */
@@ -233,11 +236,22 @@ static void forget_plan(
 	obl_plan_delete(plan, &core->mirror, key);
 }
 
+static void move_made(struct obl_core *core, struct obl_command *command)
+{
+	char text[2 * OBP_POOL_NAME_MAX], who[OBL_WHO_MAX + 4];
+
+	snprintf(who, sizeof who, "by %s", command->who);
+	obl_move_note(core, command->target, command->to, who);
+	snprintf(text, sizeof text, "it is offered a place on %s", command->to);
+	core->asks_changed = true;
+	finish(core, command, 0, text);
+}
+
 static void made(
 	struct obl_core *core, void *user, enum obl_outcome outcome, const struct ob_cause *cause)
 {
 	static const char *const kinds[VERBS] = { "cordoned", "uncordoned", "drained", "killed",
-		"quota", "forgotten" };
+		"quota", "forgotten", "moving" };
 	struct obl_command *command = user;
 
 	command->making = false;
@@ -245,6 +259,10 @@ static void made(
 		return; /* the next turn tries again, with fresh values */
 	if (outcome == OBL_FAILED) {
 		finish(core, command, OBP_POOL_LATER, cause->text);
+		return;
+	}
+	if (command->verb == MOVE) {
+		move_made(core, command);
 		return;
 	}
 	obl_event_add(core, kinds[command->verb], command->target, "by %s", command->who);
@@ -255,23 +273,39 @@ static void made(
 	finish(core, command, 0, kinds[command->verb]);
 }
 
+/* Puts the transaction together. OB_ERR_REFUSED: the command cannot be carried out. */
+static enum ob_err plan_of(struct obl_core *core, struct obl_command *command,
+	char ret_key[OBL_KEY_MAX], struct ob_cause *ret_cause)
+{
+	struct obl_plan *plan;
+
+	if (command->verb == MOVE)
+		return obl_move_plan(core, command->target, command->wanted, NULL, 0, ret_key,
+			command->to, ret_cause);
+	plan = obl_work_plan(core);
+	if (command->verb == QUOTA)
+		quota_plan(core, command, plan, ret_key);
+	else if (command->verb == FORGET)
+		forget_plan(core, command, plan, ret_key);
+	else
+		operator_plan(core, command, plan, ret_key);
+	return OB_ERR_NONE;
+}
+
 bool obl_commands_start(struct obl_core *core)
 {
 	struct obl_command *c = core->commands;
 	char key[OBL_KEY_MAX];
-	struct obl_plan *plan;
+	struct ob_cause cause;
 
 	while (c && (c->verb == KILL || c->making))
 		c = c->next;
 	if (!c)
 		return false;
-	plan = obl_work_plan(core);
-	if (c->verb == QUOTA)
-		quota_plan(core, c, plan, key);
-	else if (c->verb == FORGET)
-		forget_plan(core, c, plan, key);
-	else
-		operator_plan(core, c, plan, key);
+	if (plan_of(core, c, key, &cause)) {
+		finish(core, c, OBP_POOL_LATER, cause.text);
+		return obl_commands_start(core);
+	}
 	c->making = obl_work_make(core, key, made, c);
 	if (!c->making)
 		finish(core, c, OBP_POOL_FAULT, "the balancer has no memory");
@@ -307,6 +341,16 @@ static bool is_connected(const struct obl_core *core, const char *name)
 	return obl_member_find(core, name) != NULL;
 }
 
+static const char *move_read(struct obl_core *core, struct obl_command *command, const char *server)
+{
+	if (!obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, command->target))
+		return "there is no such reservation";
+	if (*server && !obl_mirror_find(&core->mirror, OBL_ITEM_SERVER, server))
+		return "there is no server of this name in the pool";
+	snprintf(command->wanted, sizeof command->wanted, "%.63s", server);
+	return NULL;
+}
+
 /* NULL: the command is good. */
 static const char *arguments_read(struct obl_core *core, struct obl_command *command,
 	const struct obp_pool_command *message, struct ob_cause *cause)
@@ -317,6 +361,8 @@ static const char *arguments_read(struct obl_core *core, struct obl_command *com
 	snprintf(command->target, sizeof command->target, "%s", message->target);
 	if (command->verb == KILL)
 		return NULL;
+	if (command->verb == MOVE)
+		return move_read(core, command, message->argument);
 	if (!obl_name_valid(message->target))
 		return "name a server or a tenant";
 	if (command->verb == QUOTA) {
@@ -413,7 +459,7 @@ static enum verb verb_find(const char *name)
 
 static const char too_many[] = "too many commands at once; try again";
 static const char unknown[] = "this balancer does not know the command; it knows cordon, uncordon, "
-			      "drain, kill, quota and forget";
+			      "drain, kill, quota, forget and move";
 
 void obl_command_run(struct obl_core *core, const struct obp_pool_command *message, const char *who,
 	void (*told)(void *user, uint32_t code, const char *text), void *user)

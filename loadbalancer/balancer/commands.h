@@ -10,6 +10,7 @@
  *   kill RESERVATION | SESSION    ends its sessions
  *   quota TENANT LIMITS           as quota.h writes them; "" removes the quota
  *   forget NAME                   a server that will not come back, with all that it holds
+ *   move RESERVATION [SERVER]     offers its program another place (moves.h)
  */
 #ifndef OBL_COMMANDS_H
 #define OBL_COMMANDS_H

@@ -8,6 +8,8 @@
  *   members   the servers that are connected to this balancer     (members.h)
  *   asks      the clients that wait for an answer here            (asks.h)
  *   events    what happened                                       (events.h)
+ *   moves     what the last round has decided                     (moves.h)
+ *   follows   the clients that want to know of moves              (follows.h)
  *
  * What has to be done is always derived from this state, never remembered beside it. `wake` asks
  * for a turn: each part in `sources` is asked whether it has a transaction to make, until one has.
@@ -24,6 +26,7 @@
 #include "loadbalancer/balancer/settings.h"
 #include "loadbalancer/counts.h"
 #include "loadbalancer/queue.h"
+#include "loadbalancer/rebalance.h"
 #include "transport/sign.h"
 
 #define OBL_EVENTS_WAITING_MAX 256u
@@ -32,6 +35,7 @@ struct obl_core;
 struct obl_member;
 struct obl_asker;
 struct obl_command; /* of an operator (commands.h) */
+struct obl_follow;  /* of a client (follows.h) */
 struct obl_line;    /* the queue as placement sees it (line.h) */
 struct obl_tenants; /* the file of quotas (tenants.h) */
 
@@ -70,6 +74,23 @@ struct obl_credit {
 	char id[OBL_ID_TEXT], tenant[OBP_POOL_NAME_MAX], program[OBP_NAME_MAX];
 	uint32_t devices;
 	bool whole; /* the reservation ends with it */
+	/* its program was moved; "": it was not */
+	char from[OBP_POOL_NAME_MAX], to[OBP_POOL_NAME_MAX];
+};
+
+/* A move that a round has decided and that is not made yet. */
+struct obl_decided {
+	char id[OBL_ID_TEXT], server[OBP_POOL_NAME_MAX];
+	uint8_t uuid[16];
+	uint32_t load; /* per mille that it takes with it */
+};
+
+struct obl_moves {
+	struct obl_rebalance rule;
+	uint64_t next_ns; /* of the next round */
+	struct obl_decided list[OBL_REBALANCE_MOVES_MAX];
+	uint32_t n, tries;
+	bool making; /* the transaction of the first is under way */
 };
 
 /* What differs from the sum of the reservations (audit.h). */
@@ -108,7 +129,9 @@ struct obl_core {
 	uint32_t n_askers;
 	struct obl_line *line;
 	struct obl_command *commands; /* a list, the oldest first */
-	uint64_t numbers;             /* of requests in the queue */
+	struct obl_follow *follows;   /* a list */
+	struct obl_moves moves;
+	uint64_t numbers; /* of requests in the queue */
 	struct obl_credit credit;
 	struct obl_audit audit;
 	bool orphans;      /* a server has registered: parts of its old incarnation may be left */

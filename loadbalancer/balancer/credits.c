@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "loadbalancer/balancer/events.h"
 #include "loadbalancer/balancer/ledger.h"
+#include "loadbalancer/balancer/moves.h"
 #include "loadbalancer/balancer/work.h"
 
 #define CREDITED_EVERY_MS 1000u
@@ -73,6 +74,13 @@ static void credited(
 	if (!credit->whole)
 		return;
 	core->ended++;
+	if (credit->to[0]) {
+		core->counts.moves++;
+		obl_event_add(core, "moved", credit->tenant, "reservation %.8s of %s from %s to %s",
+			credit->id, credit->program[0] ? credit->program : "a program",
+			credit->from, credit->to);
+		return;
+	}
 	obl_event_add(core, "ended", credit->tenant, "reservation %.8s of %s", credit->id,
 		credit->program[0] ? credit->program : "a program");
 }
@@ -99,6 +107,7 @@ static bool part_credit(struct obl_core *core, const struct obl_item *item, uint
 	struct obl_holding part = rest.parts[index];
 	const struct obl_item *ledger =
 		obl_mirror_find(&core->mirror, OBL_ITEM_LEDGER, part.server);
+	const struct obl_reservation *successor = obl_successor(core, &rest);
 	struct obl_usage less = obl_usage_of_part(&rest, &part, rest.n_parts == 1);
 	struct obl_plan *plan = obl_work_plan(core);
 	char key[OBL_KEY_MAX], ledger_key[OBL_KEY_MAX];
@@ -121,6 +130,10 @@ static bool part_credit(struct obl_core *core, const struct obl_item *item, uint
 	obl_id_print(rest.id, core->credit.id);
 	snprintf(core->credit.tenant, sizeof core->credit.tenant, "%s", rest.tenant);
 	snprintf(core->credit.program, sizeof core->credit.program, "%s", rest.program);
+	core->credit.to[0] = '\0';
+	if (successor && obl_in_use(core, successor))
+		snprintf(core->credit.to, sizeof core->credit.to, "%s", successor->parts[0].server);
+	snprintf(core->credit.from, sizeof core->credit.from, "%s", part.server);
 	if (rest.n_parts == 0)
 		obl_plan_delete(plan, &core->mirror, key);
 	else

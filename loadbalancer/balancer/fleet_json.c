@@ -11,6 +11,7 @@
 #include "base/uuid.h"
 #include "loadbalancer/balancer/ledger.h"
 #include "loadbalancer/balancer/line.h"
+#include "loadbalancer/balancer/moves.h"
 #include "loadbalancer/balancer/tenants.h"
 
 /* What a document is made of, and for whom. */
@@ -218,6 +219,7 @@ static void part_write(struct document *d, const struct obl_reservation *r, uint
 
 static void reservation_write(struct document *d, const struct obl_reservation *r)
 {
+	const struct obl_reservation *successor = obl_successor(d->core, r);
 	struct ob_json *json = &d->json;
 	char id[OBL_ID_TEXT];
 
@@ -234,6 +236,8 @@ static void reservation_write(struct document *d, const struct obl_reservation *
 	ob_json_uint(json, "share_millionths", r->share);
 	ob_json_bool(json, "exclusive", r->exclusive);
 	ob_json_bool(json, "restartable", r->restartable);
+	ob_json_uint(json, "moves", r->moves);
+	ob_json_text(json, "moving_to", successor ? successor->parts[0].server : NULL);
 	ob_json_uint(json, "hold_s", r->linger_s);
 	ob_json_array(json, "parts");
 	for (uint32_t i = 0; i < r->n_parts; i++)
@@ -457,6 +461,8 @@ static void info_write(struct document *d)
 	ob_json_uint(json, "ended_total", core->ended);
 	ob_json_uint(json, "transactions_total", core->work.made);
 	ob_json_uint(json, "conflicts_total", core->work.conflicts);
+	ob_json_uint(json, "moves_offered_total", core->counts.moves_offered);
+	ob_json_uint(json, "moves_total", core->counts.moves);
 	ob_json_uint(json, "registry_failures_total", core->work.failures);
 	ob_json_array(json, "balancers");
 	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_BALANCER); item;

@@ -84,6 +84,10 @@ static bool reservation_fill(struct obl_core *core, struct obl_line *line,
 	snprintf(ret->host, sizeof ret->host, "%s", ask->host);
 	snprintf(ret->user, sizeof ret->user, "%s", ask->user);
 	snprintf(ret->apart, sizeof ret->apart, "%s", ask->apart);
+	if (ask->restartable) {
+		snprintf(ret->where, sizeof ret->where, "%s", ask->where);
+		ret->cuda = ask->cuda;
+	}
 	for (uint32_t p = 0; p < choice->n_parts; p++) {
 		const struct obl_part *part = &choice->parts[p];
 		const struct obl_fleet_row *row = &line->fleet->rows[part->server];

@@ -8,6 +8,7 @@
 #include "base/command_line.h"
 #include "base/config_file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "loadbalancer/balancer/values.h"
 #include "loadbalancer/place.h"
 #include "loadbalancer/queue.h"
@@ -42,6 +43,21 @@ static enum ob_err take_config(
 				"a file without errors (this one has %d error%s, see above)",
 				errors, errors == 1 ? "" : "s")
 		      : OB_ERR_NONE;
+}
+
+/* The target is the number of seconds. */
+static enum ob_err take_rebalance(
+	void *target, const struct ob_option *option, const char *text, struct ob_cause *ret_cause)
+{
+	uint64_t seconds = 0;
+
+	(void)option;
+	(void)ret_cause;
+	if (strcmp(text, "off") != 0 &&
+		!ob_text_parse_number(text, 1, OBL_REBALANCE_MAX_S, &seconds))
+		return OB_ERR_ARGUMENT;
+	*(uint32_t *)target = (uint32_t)seconds;
+	return OB_ERR_NONE;
 }
 
 #define OPTION(option_name, option_kind, field) \
@@ -122,6 +138,10 @@ const struct ob_option obl_settings_table[] = {
 	{ OPTION("tenants", OB_FILE, tenants), .arg = "FILE", .takes = "a file",
 		.help = "quotas: lines such as 'alice gpus=4,memory=320GiB,weight=2'; the name * "
 			"is for all others" },
+	{ OPTION("rebalance", OB_PARSED, rebalance_s), .arg = "SECONDS", .take = take_rebalance,
+		.takes = "off, or a number of seconds from 1 to 3600", .fallback = "off",
+		.help = "off, or how often the balancer that leads looks for busy devices whose "
+			"restartable programs should move to idle ones" },
 	{ .name = "Configuration and log", .kind = OB_HEADING },
 	{ CONFIG("config"),
 		.help = "read options from a file; options behind it on the command line override "

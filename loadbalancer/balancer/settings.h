@@ -12,6 +12,7 @@
 #define OBL_ADDRESS_CONNECTIONS_DEFAULT 256
 #define OBL_WAITING_DEFAULT             1024 /* OBL_QUEUE_MAX */
 #define OBL_SHARERS_MAX                 10000
+#define OBL_REBALANCE_MAX_S             3600
 
 struct obl_settings {
 	struct obl_gate_options gate;
@@ -27,8 +28,9 @@ struct obl_settings {
 	uint32_t max_sharers;    /* of one device; 0: no limit */
 	uint64_t default_memory; /* of a request that names none; 0: an eighth of the device */
 	uint32_t max_waiting;
-	uint32_t log_level; /* enum ob_log_level */
-	bool done;          /* --help, --version or --check-config was answered */
+	uint32_t rebalance_s; /* between rounds of rebalancing; 0: off */
+	uint32_t log_level;   /* enum ob_log_level */
+	bool done;            /* --help, --version or --check-config was answered */
 };
 
 extern const struct ob_option obl_settings_table[];

@@ -144,6 +144,18 @@ static bool holding_fill(const json_t *o, struct obl_holding *ret)
 	return true;
 }
 
+/* Balancers of earlier versions did not write it. */
+static bool again_fill(const json_t *o, struct obl_reservation *ret)
+{
+	return !o ||
+		(obl_get_text(o, "where", ret->where, sizeof ret->where) &&
+			obl_get_small(o, "cuda", 1000000, &ret->cuda) &&
+			obl_get_small(o, "moves", UINT32_MAX, &ret->moves) &&
+			obl_get_small(o, "load", OBL_LOAD_MAX, &ret->load) &&
+			obl_get_number(o, "moved", INT64_MAX / 1000, &ret->moved) &&
+			obl_get_id(o, "successor", ret->successor));
+}
+
 static bool reservation_fill(const json_t *o, void *out)
 {
 	struct obl_reservation *ret = out;
@@ -166,10 +178,25 @@ static bool reservation_fill(const json_t *o, void *out)
 		!(list = obl_get_list(o, "parts", OBP_POOL_PARTS_MAX, &ret->n_parts)) ||
 		ret->granted < ret->n_parts)
 		return false;
+	if (ret->restartable && !again_fill(json_object_get(o, "again"), ret))
+		return false;
 	for (uint32_t i = 0; i < ret->n_parts; i++)
 		if (!holding_fill(json_array_get(list, i), &ret->parts[i]))
 			return false;
 	return true;
+}
+
+static json_t *again_write(const struct obl_reservation *r)
+{
+	json_t *o = json_object();
+
+	obl_put_text(o, "where", r->where);
+	obl_put_number(o, "cuda", r->cuda);
+	obl_put_number(o, "moves", r->moves);
+	obl_put_number(o, "load", r->load);
+	obl_put_number(o, "moved", r->moved);
+	obl_put_id(o, "successor", r->successor);
+	return o;
 }
 
 bool obl_reservation_read(const char *text, struct obl_reservation *ret)
@@ -212,6 +239,8 @@ char *obl_reservation_text(const struct obl_reservation *r)
 	obl_put_number(o, "linger", r->linger_s);
 	obl_put_flag(o, "exclusive", r->exclusive);
 	obl_put_flag(o, "restartable", r->restartable);
+	if (r->restartable)
+		json_object_set_new(o, "again", again_write(r));
 	obl_put_number(o, "granted", r->granted);
 	for (uint32_t i = 0; i < r->n_parts; i++)
 		json_array_append_new(list, holding_write(&r->parts[i]));

@@ -21,6 +21,7 @@
 #define OBL_URLS_TEXT  (OBP_POOL_URLS_MAX * OBP_POOL_URL_MAX)
 #define OBL_MEMORY_MAX (UINT64_C(1) << 50) /* bytes of one device: more is not believed */
 #define OBL_COUNT_MAX  1000000u            /* of sharers, GPUs, reservations */
+#define OBL_LOAD_MAX   1000000u            /* per mille of a device */
 #define OBL_EVENT_TEXT 256u
 #define OBL_EVENT_KIND 24u
 
@@ -80,6 +81,14 @@ struct obl_reservation {
 	uint32_t priority;        /* 1 low, 2 normal, 3 high */
 	uint32_t linger_s;
 	bool exclusive, restartable;
+	/* ---- of a restartable one (moves.h) ---- */
+	char where[OBP_POOL_WHERE_MAX]; /* what any place of it must fulfil */
+	uint32_t cuda;                  /* the same */
+	uint32_t moves;                 /* how often its program was moved */
+	uint32_t load;  /* what it should add to its device, per mille; 0: unknown */
+	uint64_t moved; /* seconds since 1970: when a move concerned it last; 0: never */
+	uint8_t successor[OBP_RESERVATION_BYTES]; /* made in its place; zeros: none */
+	/* ---- */
 	uint32_t granted; /* parts at first; n_parts: those that are not credited yet */
 	uint32_t n_parts;
 	struct obl_holding parts[OBP_POOL_PARTS_MAX];

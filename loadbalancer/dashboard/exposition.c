@@ -219,6 +219,14 @@ static void placed_write(const struct obl_counts *counts, struct ob_buf *out)
 	ob_metrics_counter(out, "pool_cas_conflicts_total",
 		"Transactions repeated because another balancer had changed a ledger.",
 		counts->conflicts);
+	ob_metrics_head(out, "pool_moves_total", "counter",
+		"Places offered to restartable programs, and programs that run there now.");
+	ob_metrics_count(out, "pool_moves_total", "state=\"offered\"", counts->moves_offered);
+	ob_metrics_count(out, "pool_moves_total", "state=\"made\"", counts->moves);
+	ob_metrics_head(out, "pool_imbalance_ratio", "gauge",
+		"Busiest less idlest device at the last round of rebalancing; 0 where none is "
+		"made.");
+	ob_metrics_sample(out, "pool_imbalance_ratio", "", counts->imbalance / 1000.0);
 }
 
 void obl_exposition_write(const struct obl_source *source, struct ob_buf *out)

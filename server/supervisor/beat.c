@@ -73,7 +73,8 @@ static void held_fill(const struct obs_super *super, struct obp_pool_beat *beat)
 			.state = r->state,
 			.sessions = r->sessions,
 			.used = used_by(super, r),
-			.share_by = share_by(super, r) };
+			.share_by = share_by(super, r),
+			.busy = obs_status_busy(super, r) };
 		memcpy(to->id, r->id, sizeof to->id);
 		beat->n_held++;
 	}

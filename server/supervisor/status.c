@@ -211,22 +211,44 @@ bool obs_status_answer(struct obs_super *super, int fd, uint64_t want)
 
 /* ---- while sessions run ---- */
 
-/*
- * True if a call is being executed, or was a moment ago: a session with many short calls counts as
- * working all the time.
- */
-static bool works(struct obs_proc *proc)
+/* True if a call is being executed at this moment. */
+static bool executes(const struct obs_proc *proc)
 {
 	const struct obs_stats_page *page = proc->page;
-	uint64_t calls = obs_stats_page_read(&page->calls);
-	bool moved = calls != proc->seen_calls;
 
-	if (atomic_load_explicit(&page->introduced, memory_order_acquire))
-		moved = moved || !obs_stats_page_read_word(&page->waiting) ||
-			obs_stats_page_read_word(&page->blocked);
+	return atomic_load_explicit(&page->introduced, memory_order_acquire) &&
+		(!obs_stats_page_read_word(&page->waiting) ||
+			obs_stats_page_read_word(&page->blocked));
+}
+
+/*
+ * For priorities: true if a call is being executed, or was a moment ago. A session with many short
+ * calls counts as working all the time, so that others do not slip in between them.
+ */
+static bool works(struct obs_proc *proc, bool now)
+{
+	uint64_t calls = obs_stats_page_read(&proc->page->calls);
+	bool moved = now || calls != proc->seen_calls;
+
 	proc->seen_calls = calls;
 	proc->active_ticks = moved ? 4 : proc->active_ticks - (proc->active_ticks > 0);
 	return proc->active_ticks > 0;
+}
+
+/* One more sample: the average over OBS_BUSY_TICKS of them. */
+static uint32_t busy_next(uint32_t busy, bool now)
+{
+	return (busy * (OBS_BUSY_TICKS - 1) + (now ? 1000u : 0u)) / OBS_BUSY_TICKS;
+}
+
+uint32_t obs_status_busy(const struct obs_super *super, const struct obs_reservation *reservation)
+{
+	uint32_t busy = 0;
+
+	for (const struct obs_proc *p = super->procs; p; p = p->next)
+		if (p->state == OBS_PROC_BUSY && p->reservation == reservation)
+			busy += p->busy;
+	return ob_min(busy, 1000u);
 }
 
 static void sweep(uv_work_t *work)
@@ -262,20 +284,23 @@ static void tick(uv_timer_t *timer)
 	uint32_t highest = 0;
 	bool any = false;
 
-	for (struct obs_proc *p = super->procs; p; p = p->next)
-		if (p->state == OBS_PROC_BUSY && works(p)) {
+	for (struct obs_proc *p = super->procs; p; p = p->next) {
+		bool now = p->state == OBS_PROC_BUSY && executes(p);
+
+		any |= now;
+		p->busy = p->state == OBS_PROC_BUSY ? busy_next(p->busy, now) : 0;
+		if (p->state == OBS_PROC_BUSY && works(p, now)) {
 			uint32_t own = priority_of(p);
 
-			any = true;
 			highest = ob_max(highest, own);
 		}
+	}
 	for (struct obs_proc *p = super->procs; p; p = p->next)
 		if (p->state == OBS_PROC_BUSY)
 			atomic_store_explicit(
 				&p->page->yield, priority_of(p) < highest, memory_order_relaxed);
 	cache_tend(super);
-	super->busy = (uint32_t)((super->busy * (OBS_BUSY_TICKS - 1) + (any ? 1000u : 0u)) /
-		OBS_BUSY_TICKS);
+	super->busy = busy_next(super->busy, any);
 	if (super->n_busy == 0 && super->busy < OBS_BUSY_TICKS) {
 		super->busy = 0;
 		uv_timer_stop(timer);
@@ -289,6 +314,7 @@ void obs_status_session_began(struct obs_proc *proc, int fd)
 	obs_asker_print(fd, proc->client, sizeof proc->client);
 	proc->seen_calls = 0;
 	proc->active_ticks = 0;
+	proc->busy = 0;
 	uv_timer_start(&super->status, tick, OBS_STATUS_TICK_MS, OBS_STATUS_TICK_MS);
 }
 

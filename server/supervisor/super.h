@@ -96,6 +96,7 @@ struct obs_proc {
 	char client[OBP_LOAD_NAME_MAX];      /* of its session */
 	uint64_t seen_calls;                 /* at the last tick */
 	unsigned active_ticks;               /* ticks for which it still counts as working */
+	uint32_t busy;                       /* as obp_load's, of this session */
 	struct obs_place place;              /* of its session's ticket */
 	struct obs_reservation *reservation; /* held by its session; NULL: it has no ticket */
 	uint64_t kill_ns;                    /* it was told to end and is killed then; 0: not */

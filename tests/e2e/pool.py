@@ -17,7 +17,8 @@ sys.path.append(sys.path[0] + '/../lib')
 import waiting
 from frames import Frame, pack
 from outboard_test import ENV, Server, check, finish
-from pool_peers import (CAPACITY, CLAIMED, CORDON, CREDITED, DENIED, DONE, DRAIN, ENDED, GIB, GRANT, INVALID, KILL, LATER, QUEUED, REFUSED, VOID, VOIDED, Balancer, Client, Link, Member, asked,
+from pool_peers import (CAPACITY, CLAIMED, CORDON, CREDITED, DENIED, DONE, DRAIN, ENDED, FOLLOW, GIB, GRANT, INVALID, KILL, LATER, MOVED, QUEUED, REFUSED, VOID, VOIDED, Balancer, Client, Link,
+                        Member, asked,
                         connect, looked, nothing_reserved, ordered, preface, raw_refusal, receive_all, reserved, ticket_of)
 
 BALANCER, OUTBOARD = sys.argv[1:3]
@@ -324,6 +325,43 @@ def unreadable():
         check('a file of quotas that cannot be read', done.returncode == 1 and 'Is a directory' in done.stderr, done.stderr)
 
 
+def followers():
+    """Who is told that a reservation moves, and who may order it."""
+    def follow(url, reservation, token):
+        client = Client(url, token)
+        client.send(type=FOLLOW, id=reservation, token=token)
+        return client
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        alice, bob, serve, admin = (token(folder, *words) for words in (('alice', 'use'), ('bob', 'use'), ('rack', 'serve'), ('root', 'admin')))
+        (folder / 'tenants').write_text('alice gpus=1\n')
+        with Balancer(BALANCER, 'one', '--tokens', folder / 'tokens', '--tenants', folder / 'tenants') as b, Member('gpu1', b.url, token=serve) as one, Member('gpu2', b.url, token=serve) as two:
+            one.ready(b.url, alice), two.ready(b.url, alice)
+            fixed, free = asked(b.url, bob)['id'], asked(b.url, alice, restartable=1)['id']
+            check('a program that may not be started again stays', LATER == ordered(b.url, 'move', fixed.hex(), token=admin)['code'])
+            check('a user is no operator of moves', ordered(b.url, 'move', free.hex(), token=alice)['code'] == DENIED)
+            check('nor a nobody a follower', refused(follow(b.url, free, '').receive(), DENIED, 'OUTBOARD_TOKEN'))
+            check("nor another tenant", refused(follow(b.url, free, bob).receive(), INVALID, 'no such reservation'))
+            with follow(b.url, free, alice) as early, follow(b.url, fixed, bob):
+                check('a tenant at its quota can be moved', ordered(b.url, 'move', free.hex(), token=admin)['code'] == 0)
+                told = early.receive()
+                check('the follower is told', told['type'] == MOVED and told['id'] == free, told)
+            with follow(b.url, free, alice) as late:
+                check('one that comes later too', late.receive() == told)
+            check('but gets nothing else meanwhile', refused(asked(b.url, alice), LATER, 'alice'))
+            new = asked(b.url, alice, reservation=told['successor'])
+            check('the offer is granted', new['type'] == GRANT and new['parts'][0]['server'] == told['server'], new)
+            servers = {'gpu1': one, 'gpu2': two}
+            to = servers.pop(told['server'])
+            was, = servers.values()
+            was.claim(free)
+            to.claim(told['successor'])
+            check('the old one is ended when the new one is in use', waiting.until(lambda: was.got(KILL, free)))
+            check('and is gone', waiting.until(lambda: [r['id'] for r in looked(b.url, 'sessions', alice)['reservations']] == [told['successor'].hex()]))
+            check('its quota is free again', refused(asked(b.url, alice), LATER, 'alice') and looked(b.url, 'quota', alice)['tenants'][0]['gpus'] == 1)
+
+
 def peers():
     """Those that are no clients of a balancer."""
     with Balancer(BALANCER, 'one') as b:
@@ -428,6 +466,6 @@ def tls():
             m.close()
 
 
-for test in life, incarnations, several, silent, operators, drains, tokens, token_limits, state_folder, unreadable, peers, crowds, restarts, tls:
+for test in life, incarnations, several, silent, operators, drains, tokens, token_limits, state_folder, unreadable, followers, peers, crowds, restarts, tls:
     test()
 finish()

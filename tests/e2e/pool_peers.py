@@ -14,7 +14,7 @@ import waiting
 from frames import CONTROL, Frame, pack, receive, unpack
 from outboard_test import Server
 
-ASK, QUEUED, GRANT, REFUSED, CANCEL, QUERY, ANSWER, COMMAND, DONE, REGISTER, REGISTERED, BEAT, ORDER, OBEYED = range(64, 78)
+ASK, QUEUED, GRANT, REFUSED, CANCEL, QUERY, ANSWER, COMMAND, DONE, REGISTER, REGISTERED, BEAT, ORDER, OBEYED, FOLLOW, MOVED = range(64, 80)
 CAPACITY, LATER, DENIED, INVALID, FAULT = range(1, 6)
 VOID, CREDITED, CORDON, DRAIN, KILL, KILL_SESSION = range(1, 7)
 CLAIMED, ENDED, VOIDED = 1, 2, 3
@@ -151,6 +151,7 @@ class Member:
         self.uuids = [os.urandom(16) for _ in range(gpus)]
         self.memory, self.soft, self.model, self.uptime, self.cuda = memory, soft, model, uptime, cuda
         self.held, self.orders, self.registered, self.refused = {}, [], {}, []
+        self.busy = 0  # per mille
         self.ca, self.void_answer, self.healthy, self.health, self.listed = ca, VOIDED, 1, '', []
         self.lock = threading.Lock()
         self.links, self.stop = {}, threading.Event()
@@ -167,7 +168,7 @@ class Member:
     def load(self):
         devices = [{'name': self.model, 'uuid': uuid, 'total': self.memory, 'used': 0, 'units': 114, 'clock': 1755000, 'capability': 90, 'sharers': 0,
                     'ptx_only': self.soft, 'facts': {}} for uuid in self.uuids]
-        return {'type': 32, 'version': '0.1.0', 'driver': 'gpu', 'nvidia': '', 'draining': 0, 'sessions': 0, 'max_sessions': 64, 'warm': 1, 'starting': 0, 'busy': 0,
+        return {'type': 32, 'version': '0.1.0', 'driver': 'gpu', 'nvidia': '', 'draining': 0, 'sessions': 0, 'max_sessions': 64, 'warm': 1, 'starting': 0, 'busy': self.busy,
                 'uptime': self.uptime * 10**9, 'sessions_total': 0, 'refused_total': 0, 'deaths_total': 0, 'cuda': self.cuda, 'memory_limit': 0, 'devices': devices, 'listed': self.listed}
 
     def beat(self, link):

@@ -126,6 +126,26 @@ def drains(rack):
     check('until it is uncordoned', rack.admin('server', 'uncordon', name).returncode == 0 and rack.ready() and rack.run('--where', f'server={name}', '--vram', '64MiB')[0] == 0)
 
 
+def moves(rack):
+    """With TLS and tokens: the follower has what its program has."""
+    def place():
+        return [(r['id'], part['server']) for r in rack.look('session', 'list').get('reservations', []) for part in r['parts']
+                if r['pid'] == program.pid and part['state'] == 'running' and not r['moving_to']]
+
+    program = rack.start('--restartable', '--vram', '64MiB', seconds=600)
+    rack.running(program)
+    (reservation, first), = place()
+    done = rack.tool('session', 'move', '--yes', reservation)
+    check('a user does not move programs', done.returncode == 77, (done.returncode, done.stderr))
+    done = rack.admin('session', 'move', '--yes', reservation[:8])
+    check('an operator does', done.returncode == 0, (done.returncode, done.stderr))
+    check('it is on the other server', waiting.until(lambda: [server for _, server in place()] == [other for other in rack.servers if other != first]), rack.look('session', 'list'))
+    program.send_signal(signal.SIGTERM)
+    out, err = program.communicate(timeout=waiting.LONG)
+    check('and ends as it is told', program.returncode == -signal.SIGTERM and 'started again there, restart 1 of 16' in err, (program.returncode, out, err))
+    check('nothing stays reserved for it', rack.nothing_reserved(), rack.reserved())
+
+
 def losses(rack):
     on_both = rack.start('--gpus', '2', '--vram', '64MiB', '--wait-for', '60', seconds=8)
     rack.running(on_both)
@@ -160,6 +180,7 @@ def main():
         check('two servers are ready', rack.ready(), rack.look('server', 'list'))
         users(rack)
         drains(rack)
+        moves(rack)
         losses(rack)
         for server in [*rack.servers.values(), rack.balancer]:
             stack.enter_context(server)

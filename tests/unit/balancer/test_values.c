@@ -58,6 +58,37 @@ TEST(reservations)
 	free(text);
 }
 
+TEST(restartable_reservations)
+{
+	struct obl_reservation r = largest_reservation(), back;
+	char *text, *again, *end;
+
+	r.restartable = true;
+	memset(r.where, 'w', sizeof r.where - 1);
+	r.cuda = 1000000;
+	r.moves = UINT32_MAX;
+	r.load = OBL_LOAD_MAX;
+	r.moved = INT64_MAX / 1000;
+	fill(r.successor, sizeof r.successor, 9);
+	text = obl_reservation_text(&r);
+	CHECK(text && strlen(text) < OBL_VALUE_MAX);
+	memset(&back, 0, sizeof back);
+	CHECK(obl_reservation_read(text, &back));
+	CHECK(!memcmp(&back, &r, sizeof r));
+	free(text);
+	r.load++;
+	text = obl_reservation_text(&r);
+	CHECK(text && !obl_reservation_read(text, &back));
+	/* as an earlier version wrote it */
+	again = strstr(text, "\"again\":");
+	end = again ? strstr(again, "},") : NULL;
+	CHECK(again && end);
+	memmove(again, end + 2, strlen(end + 2) + 1);
+	memset(&back, 0, sizeof back);
+	CHECK(obl_reservation_read(text, &back) && back.restartable && back.moves == 0);
+	free(text);
+}
+
 TEST(servers_and_ledgers)
 {
 	struct obl_known_server server = { .incarnation = UINT64_MAX,

@@ -86,6 +86,7 @@ static void beat_fill(struct obp_pool_beat *beat)
 		held[i].state = 1 + (uint32_t)next() % OBP_POOL_VOID;
 		held[i].used = next();
 		held[i].share_by = (uint32_t)next() % (OBP_SHARE_BY_MAX + 1);
+		held[i].busy = (uint32_t)next() % 1001;
 	}
 }
 
@@ -105,6 +106,16 @@ static void others_fill(struct obp_pool_message *m)
 	case OBP_POOL_CANCEL:
 		bytes(m->u.cancel.id, sizeof m->u.cancel.id);
 		text(m->u.cancel.token, sizeof m->u.cancel.token);
+		break;
+	case OBP_POOL_FOLLOW:
+		bytes(m->u.follow.id, sizeof m->u.follow.id);
+		text(m->u.follow.token, sizeof m->u.follow.token);
+		break;
+	case OBP_POOL_MOVED:
+		bytes(m->u.moved.id, sizeof m->u.moved.id);
+		bytes(m->u.moved.successor, sizeof m->u.moved.successor);
+		text(m->u.moved.server, sizeof m->u.moved.server);
+		text(m->u.moved.text, sizeof m->u.moved.text);
 		break;
 	case OBP_POOL_QUERY:
 		text(m->u.query.what, sizeof m->u.query.what);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+/*
+ * Moves of reservations whose programs may be started again elsewhere (docs/adr/0050-rebalancing.md).
+ *
+ *   old    claimed ──────────────────► names its successor ───► ended by order ──► credited
+ *                                        │ one transaction        │ as soon as
+ *   successor                          granted ──────────────► claimed
+ *                                        └──► void, if nobody has claimed it: the old one stays
+ *
+ * A move is an offer: one transaction makes the successor and writes its id into the old
+ * reservation. Both hold their memory from then on, so nothing is promised twice, and whoever dies at
+ * whatever moment leaves the old one, the successor or both. All that follows is derived from the
+ * two by every balancer: followers are told (follows.h), and the old one is ended when the successor
+ * is in use. Loop's thread only.
+ */
+#ifndef OBL_MOVES_H
+#define OBL_MOVES_H
+
+#include "loadbalancer/balancer/members.h"
+
+#define OBL_MOVE_TRIES_MAX 8u   /* conflicts with other balancers */
+#define OBL_LAPSED_REST_S  600u /* after an offer that nobody took, before the next one */
+
+/* The reservation that was made in its place and exists; NULL: none. */
+const struct obl_reservation *obl_successor(
+	const struct obl_core *core, const struct obl_reservation *r);
+/* What the server of its first part reports, if the reservation is in use there; NULL: it is not. */
+const struct obp_pool_held *obl_in_use(
+	const struct obl_core *core, const struct obl_reservation *r);
+/*
+ * Puts the transaction of a move together. server: where to; "": the least loaded one that fits,
+ * another one than now. uuid: the device there; NULL: any. load: what the program adds to its
+ * device, per mille; 0: not known. OB_ERR_NONE: *ret_key is the successor's key for obl_work_make,
+ * and ret_server its server. OB_ERR_REFUSED: it cannot be moved, *ret_cause says why.
+ */
+enum ob_err obl_move_plan(struct obl_core *core, const char *id, const char *server,
+	const uint8_t *uuid, uint32_t load, char ret_key[OBL_KEY_MAX],
+	char ret_server[OBP_POOL_NAME_MAX], struct ob_cause *ret_cause);
+/* Adds the event of an offer. why: "by rebalancing", "by token 01ab23cd alice". */
+void obl_move_note(struct obl_core *core, const char *id, const char *to, const char *why);
+
+/* The next move that a round has decided. True: a transaction was begun. */
+bool obl_moves_start(struct obl_core *core);
+/* Every second: ends what was moved. */
+void obl_moves_sweep(struct obl_core *core);
+
+#endif
