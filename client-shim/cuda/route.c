@@ -166,9 +166,8 @@ OBC_IN_CONTEXT(CUresult, texref_param, (const struct obf_texref *ref, const stru
 
 OBC_ROUTE_AT(CUresult, green_split, (const struct obf_split *split, struct obf_split_made *ret),
 	obc_device_server(split->device), obc_green_split, split, ret)
-OBC_IN_CONTEXT(CUresult, green_create,
-	(struct obf_green * green, const struct obf_sm_share *share), obf_green_ctx(green),
-	obc_green_create, green, share)
+OBC_IN_CONTEXT(CUresult, green_create, (struct obf_green * green, const struct obf_sm_share *share),
+	obf_green_ctx(green), obc_green_create, green, share)
 OBC_IN_CONTEXT(void, green_destroy, (const struct obf_green *green), obf_green_ctx(green),
 	obc_green_destroy, green)
 
