@@ -142,6 +142,7 @@ static struct {
 	struct obl_seen_gpu gpu[3];
 	unsigned n;
 	unsigned documents; /* made */
+	uint64_t last_event;
 } pool;
 
 static void gpus(void *user, void (*each)(void *to, const struct obl_seen_gpu *gpu), void *to)
@@ -198,7 +199,14 @@ static bool document(void *user, const struct obl_caller *caller, const char *wh
 	return true;
 }
 
+static uint64_t last_event(void *user)
+{
+	(void)user;
+	return pool.last_event;
+}
+
 static const struct obl_source source = { .document = document,
+	.last_event = last_event,
 	.seen = seen,
 	.refresh = refresh,
 	.servers = servers,
@@ -326,25 +334,33 @@ TEST(documents_are_shared_by_those_who_see_the_same)
 
 	pool.documents = 0;
 	obl_documents_init(&documents, &source);
-	a = get(&documents, &one, "gpus", 0, 1);
-	b = get(&documents, &one, "gpus", 0, 2);
+	a = get(&documents, &one, "sessions", 0, 1);
+	b = get(&documents, &one, "sessions", 0, 2);
 	CHECK(a == b);
-	c = get(&documents, &two, "gpus", 0, 2);
+	c = get(&documents, &two, "sessions", 0, 2);
 	CHECK(c != a && pool.documents == 2);
 	obl_blob_unref(c);
-	c = get(&documents, &all, "gpus", 0, 2);
+	c = get(&documents, &all, "sessions", 0, 2);
 	CHECK(c != a && pool.documents == 3);
 	obl_blob_unref(c);
-	c = get(&documents, &one, "gpus", 0, later);
+	c = get(&documents, &one, "sessions", 0, later);
 	/* another document, with the same hash although its time is another */
 	CHECK(c != a && c->hash == a->hash && strcmp(c->data, a->data) != 0 && pool.documents == 4);
 	obl_blob_unref(c);
+	pool.last_event = 7;
 	c = get(&documents, &one, "events", 5, later);
+	CHECK(c->last_event == 7 && a->last_event == 0);
 	CHECK(strstr(c->data, "\"events one 0 5\""));
+	obl_blob_unref(c);
+	/* the same for all tenants */
+	obl_blob_unref(b);
+	b = get(&documents, &one, "gpus", 0, later);
+	c = get(&documents, &two, "gpus", 0, later);
+	CHECK(b == c);
 	obl_blob_unref(c);
 	obl_documents_forget(&documents);
 	/* still the readers' */
-	CHECK(strstr(a->data, "\"gpus one 0 0\""));
+	CHECK(strstr(a->data, "\"sessions one 0 0\""));
 	obl_blob_unref(a);
 	obl_blob_unref(b);
 	obl_documents_fini(&documents);
@@ -358,10 +374,10 @@ TEST(more_documents_than_are_kept)
 	obl_documents_init(&documents, &source);
 	for (unsigned i = 0; i < 3 * OBL_DOCUMENTS_KEPT; i++) {
 		snprintf(caller.tenant, sizeof caller.tenant, "t%u", i);
-		obl_blob_unref(get(&documents, &caller, "info", 0, 1 + i));
+		obl_blob_unref(get(&documents, &caller, "sessions", 0, 1 + i));
 	}
 	pool.documents = 0;
-	obl_blob_unref(get(&documents, &caller, "info", 0, 100));
+	obl_blob_unref(get(&documents, &caller, "sessions", 0, 100));
 	CHECK_INT(pool.documents, 0);
 	obl_documents_fini(&documents);
 	CHECK_INT(obl_document_kind("nothing"), OBL_DOCUMENT_KINDS);
