@@ -148,20 +148,29 @@ class FakeEtcd:
             if missed:
                 self.send(connection, {'result': {'header': self.header(), 'events': [{'kv': self.kv(key)} for _, key in missed]}})
             self.streams.append(connection)
-        connection.recv(1)
+        with contextlib.suppress(OSError):
+            connection.recv(1)  # until the client ends it
+        with self.lock, contextlib.suppress(ValueError):
+            self.streams.remove(connection)
 
     def send(self, connection, message):
         data = message if isinstance(message, bytes) else json.dumps(message).encode() + b'\n'
         connection.sendall(b'%x\r\n' % len(data) + data + b'\r\n')
 
     def tell(self, message):
-        """Writes bytes, or a message, into every stream."""
+        """Writes bytes, or a message, into every stream. Returns those that took it."""
         with self.lock:
             for connection in list(self.streams):
                 try:
                     self.send(connection, message)
                 except OSError:
                     self.streams.remove(connection)
+            return list(self.streams)
+
+    def replaced(self, streams):
+        """Whether the client has ended these and has another one."""
+        with self.lock:
+            return bool(self.streams) and not set(streams) & set(self.streams)
 
     def changed(self, events):
         if not self.deaf:
