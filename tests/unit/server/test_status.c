@@ -7,10 +7,13 @@
  */
 #include "server/supervisor/status.h"
 
-#include <sys/socket.h>
+#include <pthread.h>
+#include <sched.h>
 
+#include "protocol/obs_driver.h"
 #include "server/common/handoff.h"
 #include "server/common/stats_page.h"
+#include "server/layers/share.h"
 #include "server/supervisor/member.h"
 #include "tests/test.h"
 
@@ -83,6 +86,39 @@ TEST(a_share_counts_as_what_it_gives)
 		sum += i >= 500 ? procs[0].busy : 0;
 	}
 	CHECK(sum / 500 > 50 && sum / 500 < 150);
+}
+
+static _Atomic bool launched;
+
+static CUresult no_context(CUcontext *ret)
+{
+	(void)ret;
+	return CUDA_ERROR_INVALID_CONTEXT;
+}
+
+static void *launch(void *unused)
+{
+	static const struct obs_driver driver = { .cuCtxGetCurrent = no_context };
+
+	(void)unused;
+	obs_share_open(&driver, OBP_SHARE_ALL);
+	while (!atomic_load(&launched))
+		obs_share_wait(NULL, false);
+	return NULL;
+}
+
+TEST(a_launch_that_is_held_back_says_so)
+{
+	pthread_t thread;
+
+	atomic_store(&obs_stats_page->yield, true);
+	CHECK_INT(pthread_create(&thread, NULL, launch, NULL), 0);
+	while (!obs_stats_page_read_word(&obs_stats_page->held_back))
+		sched_yield();
+	atomic_store(&launched, true);
+	atomic_store(&obs_stats_page->yield, false);
+	pthread_join(thread, NULL);
+	CHECK_INT(obs_stats_page_read_word(&obs_stats_page->held_back), 0);
 }
 
 TEST(each_device_has_its_own)
