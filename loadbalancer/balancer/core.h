@@ -70,7 +70,7 @@ struct obl_events {
 	uint64_t dropped;
 };
 
-/* The part that is being credited. */
+/* The part that is being credited; the move whose end is being noted. */
 struct obl_credit {
 	char id[OBL_ID_TEXT], tenant[OBP_POOL_NAME_MAX], program[OBP_NAME_MAX];
 	uint32_t devices;
@@ -78,6 +78,7 @@ struct obl_credit {
 	char server[OBP_POOL_NAME_MAX];
 	char from[OBP_POOL_NAME_MAX]; /* it was moved from there, and nobody has said so; "": no */
 	bool moved;                   /* its program has another reservation */
+	uint64_t moved_s;             /* of an arrival: what is written */
 };
 
 /* A move that a round has decided and that is not made yet. */

@@ -236,10 +236,17 @@ void obl_move_arrived(struct obl_core *core, const struct obl_credit *credit)
 static void arrived(
 	struct obl_core *core, void *user, enum obl_outcome outcome, const struct ob_cause *cause)
 {
+	const struct obl_credit *arrival = &core->moves.arrival;
+	const struct obl_item *item =
+		obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, arrival->id);
+
 	(void)user;
 	(void)cause;
-	if (outcome == OBL_MADE)
-		obl_move_arrived(core, &core->moves.arrival);
+	/* the answer may have been lost: its own change tells */
+	if (outcome == OBL_MADE ||
+		(outcome == OBL_STALE && item && !item->value.reservation->from[0] &&
+			item->value.reservation->moved == arrival->moved_s))
+		obl_move_arrived(core, arrival);
 }
 
 /* It rests from now on, and counts as busy as it was until it shows how busy it is. */
@@ -255,7 +262,7 @@ static bool arrival_note(struct obl_core *core, const struct obl_reservation *r)
 	snprintf(arrival->from, sizeof arrival->from, "%s", r->from);
 	snprintf(arrival->server, sizeof arrival->server, "%s", r->parts[0].server);
 	changed.from[0] = '\0';
-	changed.moved = obl_time_ms() / 1000;
+	changed.moved = arrival->moved_s = obl_time_ms() / 1000;
 	obl_key_print(OBL_ITEM_RESERVATION, arrival->id, key);
 	obl_plan_put(obl_work_plan(core), &core->mirror, key, obl_reservation_text(&changed), false);
 	return obl_work_make(core, key, arrived, NULL);

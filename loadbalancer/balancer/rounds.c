@@ -18,6 +18,8 @@
 #define SLOTS (2 * OBL_SERVERS_MAX)
 #define WORDS (OBL_REBALANCE_NODES_MAX / 64)
 
+struct seen;
+
 struct round {
 	struct obl_core *core;
 	struct obl_fleet *fleet;
@@ -31,16 +33,22 @@ struct round {
 	uint32_t used[OBL_REBALANCE_NODES_MAX];
 	bool summed[OBL_REBALANCE_NODES_MAX]; /* nothing is measured but the reservations */
 	bool whole[OBL_REBALANCE_NODES_MAX];  /* all that works on the node has a reservation */
+	/* reservations are large: each is read once */
+	struct seen *seen;
+	uint32_t n_seen, seen_room;
 	struct obl_movable movables[OBL_MOVABLES_MAX];
 	const struct obl_reservation *reservations[OBL_MOVABLES_MAX]; /* of the movables */
 	uint64_t allowed[OBL_MOVABLES_MAX][WORDS];
 };
 
-/* What a round knows of a reservation on one device. */
+/* What a round knows of a part of a reservation. */
 struct seen {
-	uint32_t node;
-	uint32_t load;
+	const struct obl_reservation *reservation;
 	const struct obp_pool_held *held; /* NULL: it is not in use */
+	uint64_t apart;                   /* hash of the word; 0: none */
+	uint32_t server;
+	uint32_t node; /* of its device; UINT32_MAX: it is not of one device alone */
+	bool moves;    /* is moved, or was: see under_way */
 };
 
 /* ---- devices ---- */
@@ -160,61 +168,76 @@ static uint32_t weight_of(const struct obp_pool_held *held)
 	return ob_min(ob_max(held->busy, 1u), 1000u);
 }
 
-static void used_add(struct round *r, const struct obl_reservation *v)
+static bool seen_add(struct round *r, struct seen seen)
 {
-	for (uint32_t p = 0; p < v->n_parts; p++) {
-		uint32_t server;
-		const struct obp_pool_held *held = part_find(r, v, &v->parts[p], &server);
+	static const uint8_t none[OBP_RESERVATION_BYTES];
+	const struct obl_reservation *v = seen.reservation;
+	struct seen *larger = r->seen;
 
-		for (uint32_t d = 0; held && d < v->parts[p].n_devices; d++) {
-			uint32_t node = node_of(r, server, &v->parts[p], d);
-
-			if (node != UINT32_MAX)
-				r->used[node] += weight_of(held);
-		}
+	if (r->n_seen == r->seen_room) {
+		r->seen_room = r->seen_room ? 2 * r->seen_room : 1024;
+		larger = realloc(r->seen, r->seen_room * sizeof *larger);
+		if (!larger)
+			return false;
+		r->seen = larger;
 	}
+	seen.apart = v->apart[0] ? ob_hash(OB_HASH_START, v->apart, strlen(v->apart)) : 0;
+	seen.moves = v->moves || memcmp(v->successor, none, sizeof none) != 0;
+	r->seen[r->n_seen++] = seen;
+	return true;
 }
 
-static void loads_fill(struct round *r)
+/* False: no memory. */
+static bool reservation_read(struct round *r, const struct obl_reservation *v)
+{
+	for (uint32_t p = 0; p < v->n_parts; p++) {
+		struct seen seen = { .reservation = v, .node = UINT32_MAX };
+
+		seen.held = part_find(r, v, &v->parts[p], &seen.server);
+		if (seen.server == UINT32_MAX)
+			continue;
+		for (uint32_t d = 0; d < v->parts[p].n_devices; d++) {
+			uint32_t node = node_of(r, seen.server, &v->parts[p], d);
+
+			if (node != UINT32_MAX && seen.held)
+				r->used[node] += weight_of(seen.held);
+			if (is_single(v))
+				seen.node = node;
+		}
+		if (!seen_add(r, seen))
+			return false;
+	}
+	return true;
+}
+
+/* False: no memory. */
+static bool loads_fill(struct round *r)
 {
 	for (const struct obl_item *item = obl_mirror_first(&r->core->mirror, OBL_ITEM_RESERVATION);
 		item; item = obl_mirror_next(item))
-		used_add(r, item->value.reservation);
+		if (!reservation_read(r, item->value.reservation))
+			return false;
 	for (uint32_t i = 0; i < r->n_nodes; i++) {
 		if (r->summed[i])
 			r->nodes[i].load = ob_min(r->used[i], 1000u);
 		r->busy[i] = (uint16_t)r->nodes[i].load;
 	}
+	return true;
 }
 
 /*
  * What a reservation adds to its device. Programs that want more than the device has get equal parts
  * of it; what the device does and nobody is seen to do is divided among them.
  */
-static uint32_t load_of(const struct round *r, const struct obp_pool_held *held, uint32_t node)
+static uint32_t load_of(const struct round *r, const struct seen *seen)
 {
-	uint32_t sum = r->used[node], busy = r->busy[node];
+	uint32_t sum = r->used[seen->node], busy = r->busy[seen->node];
 
-	if (!held)
+	if (!seen->held)
 		return 0;
-	if (sum > busy || (sum < busy && r->whole[node]))
-		return (uint32_t)((uint64_t)busy * weight_of(held) / sum);
-	return ob_min(held->busy, 1000u);
-}
-
-/* False: it is not on one device of the pool. */
-static bool look(const struct round *r, const struct obl_reservation *v, struct seen *ret)
-{
-	uint32_t server;
-
-	if (!is_single(v))
-		return false;
-	ret->held = part_find(r, v, &v->parts[0], &server);
-	ret->node = server == UINT32_MAX ? UINT32_MAX : node_of(r, server, &v->parts[0], 0);
-	if (ret->node == UINT32_MAX)
-		return false;
-	ret->load = load_of(r, ret->held, ret->node);
-	return true;
+	if (sum > busy || (sum < busy && r->whole[seen->node]))
+		return (uint32_t)((uint64_t)busy * weight_of(seen->held) / sum);
+	return ob_min(seen->held->busy, 1000u);
 }
 
 uint64_t obl_moved_s(const struct obl_reservation *v, uint64_t now_s)
@@ -231,16 +254,15 @@ static bool settles(const struct round *r, const struct obl_reservation *v, uint
 }
 
 /* What is under way counts where it goes to. */
-static void under_way(struct round *r, const struct obl_reservation *v)
+static void under_way(struct round *r, const struct seen *seen)
 {
-	struct seen seen;
+	const struct obl_reservation *v = seen->reservation;
+	uint32_t load = load_of(r, seen), *node = &r->nodes[seen->node].load;
 
-	if (!look(r, v, &seen))
-		return;
 	if (obl_successor(r->core, v))
-		r->nodes[seen.node].load -= ob_min(r->nodes[seen.node].load, seen.load);
-	else if (settles(r, v, seen.load))
-		r->nodes[seen.node].load += v->load - seen.load;
+		*node -= ob_min(*node, load);
+	else if (settles(r, v, load))
+		*node += v->load - load;
 }
 
 static bool rests(const struct round *r, const struct obl_reservation *v)
@@ -252,11 +274,14 @@ static bool rests(const struct round *r, const struct obl_reservation *v)
 		r->now_s < obl_moved_s(v, r->now_s) + OBL_LAPSED_REST_S;
 }
 
-static bool may_move(const struct round *r, const struct obl_reservation *v, struct seen *ret)
+static bool may_move(const struct round *r, const struct seen *seen)
 {
-	return v->restartable && look(r, v, ret) && ret->held &&
-		r->busy[ret->node] > OBL_REBALANCE_HOT && !rests(r, v) &&
-		!obl_successor(r->core, v) && !settles(r, v, ret->load);
+	const struct obl_reservation *v = seen->reservation;
+
+	return seen->held && seen->node != UINT32_MAX && r->busy[seen->node] > OBL_REBALANCE_HOT && v->restartable &&
+		!(seen->moves &&
+			(rests(r, v) || obl_successor(r->core, v) ||
+				settles(r, v, load_of(r, seen))));
 }
 
 /* ---- where they may go ---- */
@@ -275,10 +300,21 @@ static bool is_target(const struct obl_node *node)
 	return !node->closed && node->load < OBL_REBALANCE_COLD;
 }
 
-/* The nodes that the reservation's wishes admit, of those that can be targets. */
-static void allowed_fill(
-	const struct round *r, const struct obl_reservation *v, uint32_t node, uint64_t ret[WORDS])
+/* As obl_fleet_apart. */
+static void apart_fill(
+	const struct round *r, const struct seen *seen, uint64_t ret_bits[OBL_SERVERS_MAX / 64])
 {
+	memset(ret_bits, 0, OBL_SERVERS_MAX / 8);
+	for (uint32_t i = 0; i < r->n_seen; i++)
+		if (r->seen[i].apart == seen->apart &&
+			strcmp(r->seen[i].reservation->apart, seen->reservation->apart) == 0)
+			ret_bits[r->seen[i].server / 64] |= UINT64_C(1) << r->seen[i].server % 64;
+}
+
+/* The nodes that the reservation's wishes admit, of those that can be targets. */
+static void allowed_fill(const struct round *r, const struct seen *seen, uint64_t ret[WORDS])
+{
+	const struct obl_reservation *v = seen->reservation;
 	struct obl_where where;
 	uint64_t apart[OBL_SERVERS_MAX / 64];
 	struct obl_request request = { .gpus = 1,
@@ -289,13 +325,13 @@ static void allowed_fill(
 		.cuda = v->cuda,
 		.max_sharers = r->core->settings->max_sharers };
 	struct obl_search search;
-	unsigned kind = kind_of(r, node);
+	unsigned kind = kind_of(r, seen->node);
 
 	if (obl_where_parse(v->where, &where, NULL))
 		return;
 	request.where = where.n_terms ? &where : NULL;
 	if (v->apart[0]) {
-		obl_fleet_apart(r->core, r->fleet, v->apart, apart);
+		apart_fill(r, seen, apart);
 		request.apart = apart;
 	}
 	search = obl_search_of(
@@ -315,42 +351,38 @@ static void allowed_fill(
 	}
 }
 
-static void movable_add(
-	struct round *r, const struct obl_reservation *v, const struct seen *seen)
+static void movable_add(struct round *r, const struct seen *seen)
 {
+	const struct obl_reservation *v = seen->reservation;
 	uint32_t n = r->n_movables++;
 
 	r->movables[n] = (struct obl_movable){ .node = seen->node,
-		.load = seen->load,
+		.load = load_of(r, seen),
 		.memory = v->exclusive ? 0 : v->parts[0].memory,
 		.moved_ms = obl_moved_s(v, r->now_s) * 1000,
 		.moves = v->moves,
 		.allowed = r->allowed[n] };
-	allowed_fill(r, v, seen->node, r->allowed[n]);
+	allowed_fill(r, seen, r->allowed[n]);
 	r->reservations[n] = v;
 }
 
 /* More than one round takes are looked at in turn. */
 static void movables_fill(struct round *r)
 {
-	const struct obl_mirror *mirror = &r->core->mirror;
 	struct obl_moves *moves = &r->core->moves;
 	uint32_t n = 0, skip;
-	struct seen seen;
 
-	for (const struct obl_item *item = obl_mirror_first(mirror, OBL_ITEM_RESERVATION); item;
-		item = obl_mirror_next(item))
-		n += may_move(r, item->value.reservation, &seen);
+	for (uint32_t i = 0; i < r->n_seen; i++)
+		n += may_move(r, &r->seen[i]);
 	skip = n > OBL_MOVABLES_MAX ? moves->turn % n : 0;
 	moves->turn = n > OBL_MOVABLES_MAX ? skip + OBL_MOVABLES_MAX : 0;
-	for (const struct obl_item *item = obl_mirror_first(mirror, OBL_ITEM_RESERVATION);
-		item && r->n_movables < OBL_MOVABLES_MAX; item = obl_mirror_next(item)) {
-		if (!may_move(r, item->value.reservation, &seen))
+	for (uint32_t i = 0; i < r->n_seen && r->n_movables < OBL_MOVABLES_MAX; i++) {
+		if (!may_move(r, &r->seen[i]))
 			continue;
 		if (skip)
 			skip--;
 		else
-			movable_add(r, item->value.reservation, &seen);
+			movable_add(r, &r->seen[i]);
 	}
 }
 
@@ -383,10 +415,11 @@ static void decide(struct round *r)
 	uint32_t n = 0;
 
 	nodes_fill(r);
-	loads_fill(r);
-	for (const struct obl_item *item = obl_mirror_first(&r->core->mirror, OBL_ITEM_RESERVATION);
-		item; item = obl_mirror_next(item))
-		under_way(r, item->value.reservation);
+	if (!loads_fill(r))
+		return;
+	for (uint32_t i = 0; i < r->n_seen; i++)
+		if (r->seen[i].moves && r->seen[i].node != UINT32_MAX)
+			under_way(r, &r->seen[i]);
 	idle_spare(r);
 	r->core->counts.imbalance = obl_imbalance(r->nodes, r->n_nodes);
 	if (obl_rebalance_active(&moves->rule, r->core->counts.imbalance)) {
@@ -411,6 +444,7 @@ void obl_round(struct obl_core *core, uint64_t now_ms)
 	r->now_s = now_ms / 1000;
 	obl_fleet_fill(core, r->fleet);
 	decide(r);
+	free(r->seen);
 	free(r);
 }
 

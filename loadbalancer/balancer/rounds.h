@@ -19,7 +19,7 @@
 #include "loadbalancer/balancer/core.h"
 
 #define OBL_SETTLE_S     30u
-#define OBL_MOVABLES_MAX 256u /* reservations that one round looks at; the next one begins after them */
+#define OBL_MOVABLES_MAX 32u /* reservations that one round looks at; the next goes on after them */
 
 /* One round at this time (ms since 1970), if no move is waiting. */
 void obl_round(struct obl_core *core, uint64_t now_ms);
