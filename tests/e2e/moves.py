@@ -31,8 +31,8 @@ def busy_as_it_is(r):
     """A program with a short call now and then is not busy; one that always works is."""
     idle = r.start(0, 50, options=())
     check('a hundred short calls', waiting.until(lambda: idle.steps() >= 100), idle.steps())
-    at, busy = idle.server(), r.busy()
-    check('leave the device idle', busy[at] < 500, busy)
+    at = idle.server()
+    check('leave the device idle', waiting.until(lambda: r.busy()[at] < 500), r.busy())
     idle.end()
     works = r.start(1000, 0, options=())
     check('a device that works all the time', waiting.until(lambda: r.busy().get(works.server() or '', 0) > 800), r.busy())
