@@ -38,7 +38,7 @@
 struct obl_node {
 	uint32_t load; /* per mille of its capacity; may exceed 1000 when work waits for it */
 	uint64_t room; /* bytes: the largest reservation that fits */
-	bool closed;   /* takes and gives nothing: cordoned, silent, or others empty it (rounds.h) */
+	bool closed; /* takes and gives nothing: cordoned, silent, or others empty it (rounds.h) */
 };
 
 struct obl_movable {

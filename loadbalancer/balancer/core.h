@@ -96,6 +96,7 @@ struct obl_moves {
 	uint64_t next_ns; /* of the next round */
 	/* where the next round begins: of what can be moved, and of what must leave its server */
 	uint32_t turn, leaving_turn;
+	bool left; /* the last second was for what must leave its server */
 	struct obl_decided list[OBL_REBALANCE_MOVES_MAX];
 	uint32_t n, tries;
 	bool making;                /* the transaction of the first is under way */
@@ -134,7 +135,7 @@ struct obl_core {
 	uint64_t namesake_ns; /* since when it is another balancer's; 0: it is not */
 	bool check_alive;     /* alive/ may have keys of servers that have gone */
 
-	struct obl_member *members; /* a list */
+	struct obl_member *members;                            /* a list */
 	struct obl_member *member_buckets[OBL_MEMBER_BUCKETS]; /* the same by name */
 	uint32_t n_members;
 	struct obl_asker *askers, *last_asker; /* a list, the oldest first */

@@ -47,13 +47,11 @@ static bool room_for(const struct obl_core *core, const struct obl_address *addr
 	const struct obl_gate_options *gate = &core->settings->gate;
 
 	return count(core, NULL) < (gate->connections + 1) / 2 &&
-		(address->local ||
-			count(core, address) < (gate->address_connections + 1) / 2);
+		(address->local || count(core, address) < (gate->address_connections + 1) / 2);
 }
 
 /* Another connection of the tenant that follows the reservation: NULL: none. */
-static struct obl_follow *same_find(
-	const struct obl_core *core, const char *id, const char *tenant)
+static struct obl_follow *same_find(const struct obl_core *core, const char *id, const char *tenant)
 {
 	struct obl_follow *f = core->follows;
 
@@ -63,8 +61,8 @@ static struct obl_follow *same_find(
 }
 
 /* The follower is told, and waits for nothing more. */
-static void refuse(struct obl_core *core, struct obl_link *link, enum obp_pool_refusal code,
-	const char *text)
+static void refuse(
+	struct obl_core *core, struct obl_link *link, enum obp_pool_refusal code, const char *text)
 {
 	obl_follows_link_gone(core, link);
 	obl_link_refuse(link, code, code == OBP_POOL_LATER ? OBL_FOLLOW_RETRY_MS : 0, text);

@@ -14,8 +14,8 @@
 
 #define OBL_FOLLOW_UNKNOWN_S 10u /* a reservation that is not known for so long has ended */
 
-#define OBL_FOLLOW_BLIND_S   5u  /* a registry that cannot be read for so long is lost */
-#define OBL_FOLLOW_RETRY_MS  5000u
+#define OBL_FOLLOW_BLIND_S  5u /* a registry that cannot be read for so long is lost */
+#define OBL_FOLLOW_RETRY_MS 5000u
 
 /* The token in the message is erased. */
 void obl_follow(struct obl_core *core, struct obl_link *link, struct obp_pool_follow *message);

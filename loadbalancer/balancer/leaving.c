@@ -8,7 +8,6 @@
 
 #include "base/check.h"
 #include "loadbalancer/balancer/moves.h"
-#include "loadbalancer/balancer/rounds.h"
 
 enum leaving { STAYS, DRAINED, UNWELL };
 
@@ -48,7 +47,7 @@ static void servers_find(const struct obl_core *core, struct servers *ret)
 		server_add(ret, item->name, item->value.operated->draining ? DRAINED : STAYS);
 	for (const struct obl_member *m = core->members; m; m = m->next)
 		server_add(ret, m->name,
-			m->load.draining                                   ? DRAINED
+			m->load.draining                                     ? DRAINED
 				: core->settings->rebalance_s && !m->healthy ? UNWELL
 									     : STAYS);
 	qsort(ret->list, ret->n, sizeof ret->list[0], by_name);
@@ -57,8 +56,7 @@ static void servers_find(const struct obl_core *core, struct servers *ret)
 static enum leaving server_leaving(const struct servers *servers, const char *name)
 {
 	struct server key = { .name = name };
-	const struct server *found =
-		bsearch(&key, servers->list, servers->n, sizeof key, by_name);
+	const struct server *found = bsearch(&key, servers->list, servers->n, sizeof key, by_name);
 
 	return found ? found->leaving : STAYS;
 }

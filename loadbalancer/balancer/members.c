@@ -50,8 +50,7 @@ void obl_member_enter(struct obl_member *member)
 static void leave(struct obl_member *member)
 {
 	struct obl_core *core = member->core;
-	struct obl_member **bucket =
-		&core->member_buckets[member->name_hash % OBL_MEMBER_BUCKETS];
+	struct obl_member **bucket = &core->member_buckets[member->name_hash % OBL_MEMBER_BUCKETS];
 
 	while (*bucket != member)
 		bucket = &(*bucket)->bucket;

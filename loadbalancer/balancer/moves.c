@@ -40,6 +40,11 @@ const struct obl_reservation *obl_successor(
 	return successor && strcmp(successor->tenant, r->tenant) == 0 ? successor : NULL;
 }
 
+uint64_t obl_moved_s(const struct obl_reservation *r, uint64_t now_s)
+{
+	return r->moved > now_s + OBP_TICKET_SKEW_S ? 0 : ob_min(r->moved, now_s);
+}
+
 /* ---- where to ---- */
 
 /* Leaves only what the move may use: no device of the present server, or only the named ones. */
@@ -166,7 +171,8 @@ static void plan_fill(struct obl_core *core, const struct obl_reservation *old,
 }
 
 /* Why the reservation can never be moved there; NULL: it can. */
-static const char *unmovable(const struct obl_reservation *r, const char *server, const uint8_t *uuid)
+static const char *unmovable(
+	const struct obl_reservation *r, const char *server, const uint8_t *uuid)
 {
 	if (!r)
 		return "there is no such reservation";
@@ -264,7 +270,8 @@ static bool arrival_note(struct obl_core *core, const struct obl_reservation *r)
 	changed.from[0] = '\0';
 	changed.moved = arrival->moved_s = obl_time_ms() / 1000;
 	obl_key_print(OBL_ITEM_RESERVATION, arrival->id, key);
-	obl_plan_put(obl_work_plan(core), &core->mirror, key, obl_reservation_text(&changed), false);
+	obl_plan_put(
+		obl_work_plan(core), &core->mirror, key, obl_reservation_text(&changed), false);
 	return obl_work_make(core, key, arrived, NULL);
 }
 
@@ -313,22 +320,26 @@ static void made(
 bool obl_moves_start(struct obl_core *core)
 {
 	struct obl_moves *moves = &core->moves;
+	const struct obl_decided *d;
 	char key[OBL_KEY_MAX];
 
 	if (arrival_start(core))
 		return true;
-	while (moves->n && !moves->making) {
-		const struct obl_decided *d = &moves->list[0];
-
-		if (!obl_move_plan(core, d->id, d->server, d->any_device ? NULL : d->uuid, d->load,
-			    key, moves->to, NULL) &&
-			obl_work_make(core, key, made, NULL)) {
-			moves->making = true;
-			return true;
-		}
-		drop_first(
-			moves); /* what it was decided on has changed; a later round looks again */
+	if (!moves->n || moves->making)
+		return false;
+	d = &moves->list[0];
+	if (!obl_move_plan(core, d->id, d->server, d->any_device ? NULL : d->uuid, d->load, key,
+		    moves->to, NULL) &&
+		obl_work_make(core, key, made, NULL)) {
+		moves->making = true;
+		return true;
 	}
+	/*
+	 * What it was decided on has changed; a later round looks again. The next one has a turn of
+	 * its own, because looking for a place in a large pool takes a while.
+	 */
+	drop_first(moves);
+	core->wake(core);
 	return false;
 }
 

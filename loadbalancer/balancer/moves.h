@@ -31,6 +31,11 @@ const struct obl_reservation *obl_successor(
 const struct obp_pool_held *obl_in_use(
 	const struct obl_core *core, const struct obl_reservation *r);
 /*
+ * When a move concerned the reservation last, seconds since 1970; 0: never, or a clock that was ahead
+ * says later than now.
+ */
+uint64_t obl_moved_s(const struct obl_reservation *r, uint64_t now_s);
+/*
  * Puts the transaction of a move together. server: where to; "": the least loaded one that fits,
  * another one than now. uuid: the device there; NULL: any. load: what the program adds to its
  * device, per mille; 0: as busy as it is reported. OB_ERR_NONE: *ret_key is the successor's key for

@@ -112,8 +112,7 @@ static uint32_t slot_of(const struct round *r, const char *name)
 {
 	uint32_t slot = (uint32_t)(ob_hash(OB_HASH_START, name, strlen(name)) % SLOTS);
 
-	while (r->slots[slot] &&
-		strcmp(r->fleet->servers[r->slots[slot] - 1].name, name) != 0)
+	while (r->slots[slot] && strcmp(r->fleet->servers[r->slots[slot] - 1].name, name) != 0)
 		slot = (slot + 1) % SLOTS;
 	return slot;
 }
@@ -147,8 +146,8 @@ static uint32_t node_of(
 }
 
 /* What the part's server reports of it, as obl_in_use; *ret_server: UINT32_MAX: not known. */
-static const struct obp_pool_held *part_find(const struct round *r,
-	const struct obl_reservation *v, const struct obl_holding *part, uint32_t *ret_server)
+static const struct obp_pool_held *part_find(const struct round *r, const struct obl_reservation *v,
+	const struct obl_holding *part, uint32_t *ret_server)
 {
 	uint32_t slot = slot_of(r, part->server);
 	const struct obl_member *member;
@@ -240,11 +239,6 @@ static uint32_t load_of(const struct round *r, const struct seen *seen)
 	return ob_min(seen->held->busy, 1000u);
 }
 
-uint64_t obl_moved_s(const struct obl_reservation *v, uint64_t now_s)
-{
-	return v->moved > now_s + OBP_TICKET_SKEW_S ? 0 : ob_min(v->moved, now_s);
-}
-
 /* It was moved and does not work as much as it did, because it has just begun. */
 static bool settles(const struct round *r, const struct obl_reservation *v, uint32_t load)
 {
@@ -278,7 +272,8 @@ static bool may_move(const struct round *r, const struct seen *seen)
 {
 	const struct obl_reservation *v = seen->reservation;
 
-	return seen->held && seen->node != UINT32_MAX && r->busy[seen->node] > OBL_REBALANCE_HOT && v->restartable &&
+	return seen->held && seen->node != UINT32_MAX && r->busy[seen->node] > OBL_REBALANCE_HOT &&
+		v->restartable &&
 		!(seen->moves &&
 			(rests(r, v) || obl_successor(r->core, v) ||
 				settles(r, v, load_of(r, seen))));
@@ -448,11 +443,15 @@ void obl_round(struct obl_core *core, uint64_t now_ms)
 	free(r);
 }
 
-/* What must leave a server goes first: its time is limited. */
+/*
+ * What must leave a server goes first, because its time is limited; but in turn with rounds, because
+ * it may find no place for as long as the server is drained.
+ */
 void obl_rounds_sweep(struct obl_core *core)
 {
 	struct obl_moves *moves = &core->moves;
 	uint64_t now = ob_clock_ns();
+	bool due = core->settings->rebalance_s && now >= moves->next_ns;
 
 	if (!core->synced || !core->usable || core->stopping ||
 		!core->registry->ops->leads(core->registry)) {
@@ -462,8 +461,10 @@ void obl_rounds_sweep(struct obl_core *core)
 	}
 	if (moves->n)
 		return;
-	obl_leaving_decide(core, obl_time_ms() / 1000);
-	if (core->settings->rebalance_s && !moves->n && now >= moves->next_ns) {
+	if (!due || !moves->left)
+		obl_leaving_decide(core, obl_time_ms() / 1000);
+	moves->left = moves->n > 0;
+	if (due && !moves->n) {
 		moves->next_ns = now + core->settings->rebalance_s * OB_SECOND - OB_SECOND / 2;
 		obl_round(core, obl_time_ms());
 	}

@@ -23,12 +23,6 @@
 
 /* One round at this time (ms since 1970), if no move is waiting. */
 void obl_round(struct obl_core *core, uint64_t now_ms);
-/*
- * When a move concerned the reservation last, seconds; 0: never, or a clock that was ahead says
- * later than now.
- */
-uint64_t obl_moved_s(const struct obl_reservation *reservation, uint64_t now_s);
-
 /* Every second: a round, if it is time and this balancer leads. */
 void obl_rounds_sweep(struct obl_core *core);
 

@@ -294,8 +294,8 @@ void obs_pending_refuse_killed(struct obs_super *super)
 {
 	for (struct obs_pending *c = super->pending; c; c = c->next)
 		if (c->state == OBS_PENDING_WAITING && c->reservation && c->reservation->killed)
-			pending_refuse(c, OB_ERR_REFUSED,
-				obs_reservation_killed_text(c->reservation));
+			pending_refuse(
+				c, OB_ERR_REFUSED, obs_reservation_killed_text(c->reservation));
 }
 
 void obs_pending_close_all(struct obs_super *super)

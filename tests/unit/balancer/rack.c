@@ -27,7 +27,8 @@ static bool leads(const struct obl_registry *registry)
 static obl_txn_done *answer;
 static void *answer_user;
 
-static void txn(struct obl_registry *unused, const struct obl_txn *asked, obl_txn_done *done, void *user)
+static void txn(
+	struct obl_registry *unused, const struct obl_txn *asked, obl_txn_done *done, void *user)
 {
 	(void)unused;
 	(void)asked;
@@ -102,7 +103,8 @@ static void uuid_of(const char *server, uint32_t device, uint8_t ret[16])
 	ret[15] = (uint8_t)(device + 1);
 }
 
-struct obl_member *rack_server(const char *name, uint32_t n, const uint32_t *busy, const char *labels)
+struct obl_member *rack_server(
+	const char *name, uint32_t n, const uint32_t *busy, const char *labels)
 {
 	struct obl_known_server known = { .incarnation = 1, .cuda = 13000, .n_devices = n };
 	struct obl_member *m = calloc(1, sizeof *m);
@@ -128,8 +130,7 @@ struct obl_member *rack_server(const char *name, uint32_t n, const uint32_t *bus
 		snprintf(device->name, sizeof device->name, "NVIDIA H100");
 		device->total = RACK_MEMORY;
 		if (busy[d] != RACK_UNKNOWN)
-			obp_fact_set(
-				&m->load.devices[d].facts, OBP_FACT_USE_GPU, busy[d] / 10);
+			obp_fact_set(&m->load.devices[d].facts, OBP_FACT_USE_GPU, busy[d] / 10);
 		m->load.busy = ob_max(m->load.busy, busy[d] == RACK_UNKNOWN ? 0 : busy[d]);
 	}
 	obl_member_enter(m);

@@ -36,7 +36,8 @@ extern struct obl_settings rack_settings;
 void rack_begin(void);
 void rack_end(void);
 /* A server with so many devices; busy: of each; RACK_UNKNOWN: no fact. */
-struct obl_member *rack_server(const char *name, uint32_t n, const uint32_t *busy, const char *labels);
+struct obl_member *rack_server(
+	const char *name, uint32_t n, const uint32_t *busy, const char *labels);
 /* What an operator has ordered. */
 void rack_operate(const char *name, bool cordoned, bool draining);
 /* Adds or replaces the reservation with this number, from 1. */

@@ -60,7 +60,7 @@ TEST(only_restartable_ones_and_only_once)
 	CHECK(!follow(1, 2));
 	CHECK(follow(2, 1));
 	CHECK(!links[0].follows && links[2].follows); /* the newest */
-	CHECK(follow(3, 7)); /* it may be known here in a moment */
+	CHECK(follow(3, 7));                          /* it may be known here in a moment */
 	rack_reserve(7, &(struct rack_reservation){ .server = "gpu1", .fixed = true });
 	obl_follows_sweep(&rack, ob_clock_ns());
 	CHECK(!links[3].follows);

@@ -13,9 +13,17 @@
 #include "tests/test.h"
 #include "tests/unit/balancer/rack.h"
 
-#define IDLE (const uint32_t[]){ 0 }
-#define HOT  (const uint32_t[]){ 1000 }
-#define NOW  UINT64_C(1000000)
+#define IDLE               \
+	(const uint32_t[]) \
+	{                  \
+		0          \
+	}
+#define HOT                \
+	(const uint32_t[]) \
+	{                  \
+		1000       \
+	}
+#define NOW UINT64_C(1000000)
 
 static char key[OBL_KEY_MAX], server[OBP_POOL_NAME_MAX];
 
@@ -80,12 +88,14 @@ TEST(what_will_never_be_moved_is_told_from_what_cannot_now)
 	CHECK_INT(plan(1, "", &cause), OB_ERR_REFUSED);
 	CHECK_INT(plan(1, "gpu2", &cause), OB_ERR_REFUSED);
 	rack_operate("gpu2", false, false);
-	rack_reserve(2, &(struct rack_reservation){ .server = "gpu2", .idle = true, .from = "gpu1" });
+	rack_reserve(
+		2, &(struct rack_reservation){ .server = "gpu2", .idle = true, .from = "gpu1" });
 	rack_reserve(
 		1, &(struct rack_reservation){ .server = "gpu1", .busy = 1000, .successor = 2 });
 	CHECK_INT(plan(1, "", &cause), OB_ERR_REFUSED);
 	CHECK(strstr(cause.text, "being moved already"));
-	rack_reserve(1, &(struct rack_reservation){ .server = "gpu1", .busy = 1000, .fixed = true });
+	rack_reserve(
+		1, &(struct rack_reservation){ .server = "gpu1", .busy = 1000, .fixed = true });
 	CHECK_INT(plan(1, "", &cause), OB_ERR_ARGUMENT);
 	CHECK(strstr(cause.text, "--restartable"));
 	rack_end();
@@ -267,8 +277,7 @@ TEST(a_server_that_is_not_well)
 	rack_settings.rebalance_s = 60;
 	CHECK_INT(leaving_at(NOW), 1);
 	CHECK_STR(rack.moves.list[0].why, "because gpu1 is not well");
-	rack_reserve(1,
-		&(struct rack_reservation){ .server = "gpu1", .moves = 2, .moved = NOW });
+	rack_reserve(1, &(struct rack_reservation){ .server = "gpu1", .moves = 2, .moved = NOW });
 	CHECK_INT(leaving_at(NOW + 119), 0);
 	CHECK_INT(leaving_at(NOW + 120), 1);
 	obl_member_find(&rack, "gpu1")->healthy = true;
@@ -293,6 +302,30 @@ TEST(a_drained_program_is_offered_the_other_server)
 	CHECK(strstr(event->text, "from gpu1 to gpu2, because gpu1 is drained"));
 	CHECK(obl_successor(&rack, rack_look(1)) && obl_successor(&rack, rack_look(2)));
 	CHECK_INT(leaving_at(obl_time_ms() / 1000), 0);
+	rack_end();
+}
+
+/* A program that finds no place for as long as the server is drained. */
+TEST(rounds_go_on_beside_a_drain)
+{
+	rack_begin();
+	rack_server("gpu1", 1, IDLE, "");
+	rack_server("gpu2", 1, HOT, "");
+	rack_server("gpu3", 1, IDLE, "");
+	rack_operate("gpu1", true, true);
+	rack_reserve(1, &(struct rack_reservation){ .server = "gpu1", .where = "server=gpu1" });
+	rack_reserve(2, &(struct rack_reservation){ .server = "gpu2", .busy = 1000 });
+	rack_reserve(3, &(struct rack_reservation){ .server = "gpu2", .busy = 1000 });
+	obl_rounds_sweep(&rack);
+	CHECK_INT(rack.moves.n, 1);
+	CHECK(rack_decided(1));
+	CHECK(!obl_moves_start(&rack) && rack.moves.n == 0);
+	obl_rounds_sweep(&rack);
+	CHECK_INT(rack.moves.n, 1);
+	CHECK(!rack_decided(1));
+	rack_forget();
+	obl_rounds_sweep(&rack);
+	CHECK(rack_decided(1));
 	rack_end();
 }
 

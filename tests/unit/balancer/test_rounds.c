@@ -13,9 +13,17 @@
 #include "tests/test.h"
 #include "tests/unit/balancer/rack.h"
 
-#define NOW  UINT64_C(1000000) /* s */
-#define IDLE (const uint32_t[]){ 0 }
-#define HOT  (const uint32_t[]){ 1000 }
+#define NOW UINT64_C(1000000) /* s */
+#define IDLE               \
+	(const uint32_t[]) \
+	{                  \
+		0          \
+	}
+#define HOT                \
+	(const uint32_t[]) \
+	{                  \
+		1000       \
+	}
 
 static void round_at(uint64_t s)
 {
@@ -70,7 +78,8 @@ TEST(what_the_device_does_is_divided)
 TEST(devices_of_a_server_that_tells_one_number)
 {
 	rack_begin();
-	rack_server("gpu1", 2, (const uint32_t[]){ RACK_UNKNOWN, RACK_UNKNOWN }, "")->load.busy = 980;
+	rack_server("gpu1", 2, (const uint32_t[]){ RACK_UNKNOWN, RACK_UNKNOWN }, "")->load.busy =
+		980;
 	rack_reserve(1, &(struct rack_reservation){ .server = "gpu1", .busy = 600 });
 	rack_reserve(2, &(struct rack_reservation){ .server = "gpu1", .busy = 380 });
 	rack_reserve(3, &(struct rack_reservation){ .server = "gpu1", .busy = 100, .fixed = true });
@@ -123,7 +132,8 @@ TEST(a_move_under_way_counts_where_it_goes_to)
 			.expires = NOW + 60,
 			.from = "gpu1" });
 	rack_reserve(1,
-		&(struct rack_reservation){ .server = "gpu1", .busy = 1000, .moved = NOW, .successor = 3 });
+		&(struct rack_reservation){
+			.server = "gpu1", .busy = 1000, .moved = NOW, .successor = 3 });
 	round_at(NOW + 1);
 	CHECK_INT(rack.counts.imbalance, 0);
 	/* a slow start: the old one is gone, and its program has not come yet */
@@ -153,8 +163,10 @@ TEST(what_was_moved_rests_longer_each_time)
 		two_on_one();
 		for (uint32_t i = 1; i <= 2; i++)
 			rack_reserve(i,
-				&(struct rack_reservation){
-					.server = "gpu1", .busy = 1000, .moves = moves, .moved = NOW });
+				&(struct rack_reservation){ .server = "gpu1",
+					.busy = 1000,
+					.moves = moves,
+					.moved = NOW });
 		round_at(NOW + rest[moves] - 1);
 		CHECK_INT(rack.moves.n, 0);
 		round_at(NOW + rest[moves]);
@@ -270,8 +282,7 @@ static void many(uint32_t hot, uint32_t idle, uint32_t programs)
 	}
 	for (uint32_t i = 0; i < programs; i++) {
 		snprintf(name, sizeof name, "gpu%u", i % hot);
-		rack_reserve(
-			i + 1, &(struct rack_reservation){ .server = name, .busy = 1000 });
+		rack_reserve(i + 1, &(struct rack_reservation){ .server = name, .busy = 1000 });
 	}
 }
 

@@ -19,7 +19,7 @@
 
 #define SESSIONS 3
 /* the average of a device that always works; integers are cut */
-#define ALWAYS 980u
+#define ALWAYS   980u
 
 static struct obs_super super;
 static struct obs_options options;
@@ -132,9 +132,8 @@ TEST(each_device_has_its_own)
 	CHECK(super.busy >= ALWAYS);
 	CHECK(super.device_busy[2] >= ALWAYS && super.device_busy[3] >= ALWAYS);
 	CHECK(super.device_busy[0] == 0 && super.device_busy[1] == 0);
-	procs[2].place = (struct obs_place){
-		.reserved = true, .n_devices = 2, .devices = { 1, 0 }
-	};
+	procs[2].place =
+		(struct obs_place){ .reserved = true, .n_devices = 2, .devices = { 1, 0 } };
 	pages[2].used[1] = 1; /* its second, the server's first */
 	pages[2].waiting = pages[0].held_back = 0;
 	pages[1].waiting = 1;
