@@ -23,6 +23,12 @@ uint32_t obl_imbalance(const struct obl_node *nodes, uint32_t n)
 
 /* ---- one round ---- */
 
+uint64_t obl_rebalance_rest_ms(uint32_t moves)
+{
+	return (uint64_t)OBL_REBALANCE_REST_MS
+		<< (moves ? ob_min(moves - 1, OBL_REBALANCE_DOUBLINGS) : 0);
+}
+
 struct round {
 	struct obl_node *nodes;
 	const struct obl_movable *movables;
@@ -39,7 +45,8 @@ static bool bit(const uint64_t *words, uint32_t i)
 
 static bool rests(const struct round *r, const struct obl_movable *m)
 {
-	return m->moved_ms && r->now_ms - ob_min(m->moved_ms, r->now_ms) < OBL_REBALANCE_REST_MS;
+	return m->moved_ms &&
+		r->now_ms - ob_min(m->moved_ms, r->now_ms) < obl_rebalance_rest_ms(m->moves);
 }
 
 static bool chosen(const struct round *r, uint32_t movable)
@@ -136,6 +143,15 @@ static bool source_relieve(struct round *r, uint32_t source)
 	return true;
 }
 
+bool obl_rebalance_active(struct obl_rebalance *state, uint32_t imbalance)
+{
+	if (imbalance <= OBL_REBALANCE_END)
+		state->active = false;
+	else if (imbalance > OBL_REBALANCE_BEGIN)
+		state->active = true;
+	return state->active;
+}
+
 uint32_t obl_rebalance(struct obl_rebalance *state, struct obl_node *nodes, uint32_t n_nodes,
 	const struct obl_movable *movables, uint32_t n_movables, uint64_t now_ms,
 	struct obl_move *ret_moves)
@@ -146,13 +162,9 @@ uint32_t obl_rebalance(struct obl_rebalance *state, struct obl_node *nodes, uint
 		.n_movables = n_movables,
 		.now_ms = now_ms,
 		.moves = ret_moves };
-	uint32_t imbalance = obl_imbalance(nodes, r.n_nodes), source;
+	uint32_t source;
 
-	if (imbalance <= OBL_REBALANCE_END)
-		state->active = false;
-	else if (imbalance > OBL_REBALANCE_BEGIN)
-		state->active = true;
-	if (!state->active ||
+	if (!obl_rebalance_active(state, obl_imbalance(nodes, r.n_nodes)) ||
 		(state->last_ms && now_ms < state->last_ms + OBL_REBALANCE_INTERVAL_MS))
 		return 0;
 	state->resting += sources_mark(&r);

@@ -15,7 +15,7 @@
  *   a move    must leave the target OBL_REBALANCE_MARGIN below what the source had. So each move
  *             lowers the sum of the squares of the loads, and moves cannot go round in a circle.
  *   limits    at least 1 s between two rounds, at most 10 moves in one, and a reservation that has
- *             been moved rests for 60 s
+ *             been moved rests for 60 s, twice as long after each further move
  */
 #ifndef OBL_REBALANCE_H
 #define OBL_REBALANCE_H
@@ -32,12 +32,13 @@
 #define OBL_REBALANCE_MOVES_MAX   10u
 #define OBL_REBALANCE_INTERVAL_MS 1000u
 #define OBL_REBALANCE_REST_MS     60000u
+#define OBL_REBALANCE_DOUBLINGS   6u     /* of the rest: at most 64 min */
 #define OBL_REBALANCE_NODES_MAX   16384u /* devices of a whole pool */
 
 struct obl_node {
 	uint32_t load; /* per mille of its capacity; may exceed 1000 when work waits for it */
 	uint64_t room; /* bytes: the largest reservation that fits */
-	bool closed;   /* takes and gives nothing: draining, cordoned, unhealthy, silent */
+	bool closed; /* takes and gives nothing: cordoned, silent, or others empty it (rounds.h) */
 };
 
 struct obl_movable {
@@ -45,6 +46,7 @@ struct obl_movable {
 	uint32_t load;     /* per mille of a node: what it adds */
 	uint64_t memory;   /* bytes that it needs */
 	uint64_t moved_ms; /* when it was moved last; 0: never */
+	uint32_t moves;    /* how often it was moved: obl_rebalance_rest_ms */
 	/* where it may go: bit i % 64 of word i / 64 is node i; NULL: anywhere */
 	const uint64_t *allowed;
 };
@@ -62,6 +64,13 @@ struct obl_rebalance {
 
 /* Imbalance in per mille: nodes that are closed do not count. 0 with fewer than two nodes. */
 uint32_t obl_imbalance(const struct obl_node *nodes, uint32_t n);
+/* How long a reservation rests that was moved so often. */
+uint64_t obl_rebalance_rest_ms(uint32_t moves);
+/*
+ * Begins or ends by hysteresis. False: a round would move nothing, so the caller need not look for
+ * what could be moved.
+ */
+bool obl_rebalance_active(struct obl_rebalance *state, uint32_t imbalance);
 /*
  * One round. nodes: changed to the state after the moves (load and room). ret_moves has
  * OBL_REBALANCE_MOVES_MAX entries; the result is their number. now_ms: any clock above 0.

@@ -292,7 +292,7 @@ static void asks_due(uv_timer_t *timer)
 {
 	(void)timer;
 	obl_asks_sweep(&balancer.core);
-	obl_follows_sweep(&balancer.core);
+	obl_follows_sweep(&balancer.core, ob_clock_ns());
 }
 
 /* ---- the end ---- */

@@ -253,12 +253,16 @@ static void made(
 	static const char *const kinds[VERBS] = { "cordoned", "uncordoned", "drained", "killed",
 		"quota", "forgotten", "moving" };
 	struct obl_command *command = user;
+	char text[OBP_POOL_TEXT_MAX];
 
 	command->making = false;
 	if (outcome == OBL_STALE)
 		return; /* the next turn tries again, with fresh values */
 	if (outcome == OBL_FAILED) {
-		finish(core, command, OBP_POOL_LATER, cause->text);
+		snprintf(text, sizeof text,
+			"it is not known whether it was done, look before you try again: %.900s",
+			cause->text);
+		finish(core, command, OBP_POOL_LATER, text);
 		return;
 	}
 	if (command->verb == MOVE) {
@@ -273,7 +277,7 @@ static void made(
 	finish(core, command, 0, kinds[command->verb]);
 }
 
-/* Puts the transaction together. OB_ERR_REFUSED: the command cannot be carried out. */
+/* Puts the transaction together. The errors are obl_move_plan's. */
 static enum ob_err plan_of(struct obl_core *core, struct obl_command *command,
 	char ret_key[OBL_KEY_MAX], struct ob_cause *ret_cause)
 {
@@ -297,13 +301,16 @@ bool obl_commands_start(struct obl_core *core)
 	struct obl_command *c = core->commands;
 	char key[OBL_KEY_MAX];
 	struct ob_cause cause;
+	enum ob_err err;
 
 	while (c && (c->verb == KILL || c->making))
 		c = c->next;
 	if (!c)
 		return false;
-	if (plan_of(core, c, key, &cause)) {
-		finish(core, c, OBP_POOL_LATER, cause.text);
+	err = plan_of(core, c, key, &cause);
+	if (err) {
+		finish(core, c, err == OB_ERR_REFUSED ? OBP_POOL_LATER : OBP_POOL_INVALID,
+			cause.text);
 		return obl_commands_start(core);
 	}
 	c->making = obl_work_make(core, key, made, c);

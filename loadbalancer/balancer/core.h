@@ -30,6 +30,7 @@
 #include "transport/sign.h"
 
 #define OBL_EVENTS_WAITING_MAX 256u
+#define OBL_MEMBER_BUCKETS     1024u
 
 struct obl_core;
 struct obl_member;
@@ -69,28 +70,39 @@ struct obl_events {
 	uint64_t dropped;
 };
 
-/* The part that is being credited. */
+/* The part that is being credited; the move whose end is being noted. */
 struct obl_credit {
 	char id[OBL_ID_TEXT], tenant[OBP_POOL_NAME_MAX], program[OBP_NAME_MAX];
 	uint32_t devices;
 	bool whole; /* the reservation ends with it */
-	/* its program was moved; "": it was not */
-	char from[OBP_POOL_NAME_MAX], to[OBP_POOL_NAME_MAX];
+	char server[OBP_POOL_NAME_MAX];
+	char from[OBP_POOL_NAME_MAX]; /* it was moved from there, and nobody has said so; "": no */
+	bool moved;                   /* its program has another reservation */
+	uint64_t moved_s;             /* of an arrival: what is written */
 };
 
 /* A move that a round has decided and that is not made yet. */
 struct obl_decided {
-	char id[OBL_ID_TEXT], server[OBP_POOL_NAME_MAX];
+	char id[OBL_ID_TEXT];
+	char server[OBP_POOL_NAME_MAX]; /* "": any other one than now */
+	bool any_device;
 	uint8_t uuid[16];
 	uint32_t load; /* per mille that it takes with it */
+	char why[2 * OBP_POOL_NAME_MAX];
 };
 
 struct obl_moves {
 	struct obl_rebalance rule;
 	uint64_t next_ns; /* of the next round */
+	/* where the next round begins: of what can be moved, and of what must leave its server */
+	uint32_t turn, leaving_turn;
+	bool left; /* the last second was for what must leave its server */
 	struct obl_decided list[OBL_REBALANCE_MOVES_MAX];
 	uint32_t n, tries;
-	bool making; /* the transaction of the first is under way */
+	bool making;                /* the transaction of the first is under way */
+	char to[OBP_POOL_NAME_MAX]; /* its server */
+	bool arrivals;              /* successors are in use, which is to be noted */
+	struct obl_credit arrival;  /* the one that is being noted */
 };
 
 /* What differs from the sum of the reservations (audit.h). */
@@ -123,7 +135,8 @@ struct obl_core {
 	uint64_t namesake_ns; /* since when it is another balancer's; 0: it is not */
 	bool check_alive;     /* alive/ may have keys of servers that have gone */
 
-	struct obl_member *members; /* a list */
+	struct obl_member *members;                            /* a list */
+	struct obl_member *member_buckets[OBL_MEMBER_BUCKETS]; /* the same by name */
 	uint32_t n_members;
 	struct obl_asker *askers, *last_asker; /* a list, the oldest first */
 	uint32_t n_askers;

@@ -74,13 +74,10 @@ static void credited(
 	if (!credit->whole)
 		return;
 	core->ended++;
-	if (credit->to[0]) {
-		core->counts.moves++;
-		obl_event_add(core, "moved", credit->tenant, "reservation %.8s of %s from %s to %s",
-			credit->id, credit->program[0] ? credit->program : "a program",
-			credit->from, credit->to);
-		return;
-	}
+	if (credit->from[0])
+		obl_move_arrived(core, credit);
+	if (credit->moved)
+		return; /* the program goes on, with another reservation */
 	obl_event_add(core, "ended", credit->tenant, "reservation %.8s of %s", credit->id,
 		credit->program[0] ? credit->program : "a program");
 }
@@ -101,13 +98,14 @@ static void plan_usage(struct obl_core *core, struct obl_plan *plan, const char 
 	obl_plan_put(plan, &core->mirror, key, obl_usage_text(&usage), false);
 }
 
-static bool part_credit(struct obl_core *core, const struct obl_item *item, uint32_t index)
+/* used: a session has used it. */
+static bool part_credit(
+	struct obl_core *core, const struct obl_item *item, uint32_t index, bool used)
 {
 	struct obl_reservation rest = *item->value.reservation;
 	struct obl_holding part = rest.parts[index];
 	const struct obl_item *ledger =
 		obl_mirror_find(&core->mirror, OBL_ITEM_LEDGER, part.server);
-	const struct obl_reservation *successor = obl_successor(core, &rest);
 	struct obl_usage less = obl_usage_of_part(&rest, &part, rest.n_parts == 1);
 	struct obl_plan *plan = obl_work_plan(core);
 	char key[OBL_KEY_MAX], ledger_key[OBL_KEY_MAX];
@@ -130,10 +128,9 @@ static bool part_credit(struct obl_core *core, const struct obl_item *item, uint
 	obl_id_print(rest.id, core->credit.id);
 	snprintf(core->credit.tenant, sizeof core->credit.tenant, "%s", rest.tenant);
 	snprintf(core->credit.program, sizeof core->credit.program, "%s", rest.program);
-	core->credit.to[0] = '\0';
-	if (successor && obl_in_use(core, successor))
-		snprintf(core->credit.to, sizeof core->credit.to, "%s", successor->parts[0].server);
-	snprintf(core->credit.from, sizeof core->credit.from, "%s", part.server);
+	core->credit.moved = obl_successor(core, &rest) != NULL;
+	snprintf(core->credit.from, sizeof core->credit.from, "%s", used ? rest.from : "");
+	snprintf(core->credit.server, sizeof core->credit.server, "%s", part.server);
 	if (rest.n_parts == 0)
 		obl_plan_delete(plan, &core->mirror, key);
 	else
@@ -155,7 +152,7 @@ static bool orphans_start(struct obl_core *core)
 				obl_mirror_find(&core->mirror, OBL_ITEM_LEDGER, r->parts[i].server);
 
 			if (ledger && ledger->value.ledger->incarnation != r->parts[i].incarnation)
-				return part_credit(core, item, i);
+				return part_credit(core, item, i, false);
 		}
 	}
 	core->orphans = false;
@@ -174,7 +171,8 @@ bool obl_credits_start(struct obl_core *core)
 			item = reservation_find(core, m->held[i].id);
 			part = item ? part_ended(item->value.reservation, m, &m->held[i]) : -1;
 			if (part >= 0)
-				return part_credit(core, item, (uint32_t)part);
+				return part_credit(core, item, (uint32_t)part,
+					m->held[i].state == OBP_POOL_ENDED);
 		}
 	return orphans_start(core);
 }

@@ -13,7 +13,8 @@ struct obl_follow {
 	struct obl_follow *next;
 	struct obl_link *link;
 	char id[OBL_ID_TEXT], tenant[OBP_POOL_NAME_MAX];
-	uint64_t seen_ns; /* when the reservation was known last */
+	uint64_t seen_ns; /* when the reservation was known last, or the registry was not */
+	uint64_t read_ns; /* when the registry could be read last */
 };
 
 void obl_follows_link_gone(struct obl_core *core, const struct obl_link *link)
@@ -26,13 +27,63 @@ void obl_follows_link_gone(struct obl_core *core, const struct obl_link *link)
 	if (!gone)
 		return;
 	*at = gone->next;
+	gone->link->follows = false;
 	free(gone);
+}
+
+/* How many connections of the address follow; NULL: of all. */
+static uint32_t count(const struct obl_core *core, const struct obl_address *address)
+{
+	uint32_t n = 0;
+
+	for (const struct obl_follow *f = core->follows; f; f = f->next)
+		n += !address || f->link->address == address;
+	return n;
+}
+
+/* Half of the connections is for others, at least one for a follower. */
+static bool room_for(const struct obl_core *core, const struct obl_address *address)
+{
+	const struct obl_gate_options *gate = &core->settings->gate;
+
+	return count(core, NULL) < (gate->connections + 1) / 2 &&
+		(address->local || count(core, address) < (gate->address_connections + 1) / 2);
+}
+
+/* Another connection of the tenant that follows the reservation: NULL: none. */
+static struct obl_follow *same_find(const struct obl_core *core, const char *id, const char *tenant)
+{
+	struct obl_follow *f = core->follows;
+
+	while (f && (strcmp(f->id, id) != 0 || strcmp(f->tenant, tenant) != 0))
+		f = f->next;
+	return f;
+}
+
+/* The follower is told, and waits for nothing more. */
+static void refuse(
+	struct obl_core *core, struct obl_link *link, enum obp_pool_refusal code, const char *text)
+{
+	obl_follows_link_gone(core, link);
+	obl_link_refuse(link, code, code == OBP_POOL_LATER ? OBL_FOLLOW_RETRY_MS : 0, text);
+	obl_link_rest(link);
+}
+
+/* The one of before is a connection that its client has lost, or a second client. */
+static void replace(struct obl_core *core, const char *id, const char *tenant)
+{
+	struct obl_follow *old = same_find(core, id, tenant);
+
+	if (old)
+		refuse(core, old->link, OBP_POOL_LATER,
+			"another connection follows this reservation now");
 }
 
 void obl_follow(struct obl_core *core, struct obl_link *link, struct obp_pool_follow *message)
 {
 	struct obl_identity identity;
 	struct obl_follow *follow;
+	char id[OBL_ID_TEXT];
 	struct ob_cause cause;
 	enum ob_err err = obl_auth_check(
 		core->auth, link->address, message->token, OBL_RIGHT_ASK, &identity, &cause);
@@ -43,18 +94,26 @@ void obl_follow(struct obl_core *core, struct obl_link *link, struct obp_pool_fo
 		return;
 	}
 	obl_follows_link_gone(core, link);
+	obl_id_print(message->id, id);
+	replace(core, id, identity.tenant);
+	if (!room_for(core, link->address)) {
+		refuse(core, link, OBP_POOL_LATER,
+			"as many programs follow their reservations at this balancer as half of "
+			"--connections, or of --address-connections, allows; ask another one");
+		return;
+	}
 	follow = calloc(1, sizeof *follow);
 	if (!follow) {
 		obl_link_refuse(link, OBP_POOL_FAULT, 0, "the balancer has no memory");
 		return;
 	}
 	follow->link = link;
-	follow->seen_ns = ob_clock_ns();
-	obl_id_print(message->id, follow->id);
+	follow->seen_ns = follow->read_ns = ob_clock_ns();
+	snprintf(follow->id, sizeof follow->id, "%s", id);
 	snprintf(follow->tenant, sizeof follow->tenant, "%s", identity.tenant);
 	follow->next = core->follows;
 	core->follows = follow;
-	link->patient = true;
+	link->patient = link->follows = true;
 }
 
 static void told(struct obl_link *link, const struct obl_reservation *r,
@@ -73,41 +132,50 @@ static void told(struct obl_link *link, const struct obl_reservation *r,
 	obl_link_send(link, &message);
 }
 
-/* True: the follower was answered. */
-static bool answer(struct obl_core *core, struct obl_follow *follow, uint64_t now)
+/* Removes the follower if it is answered. */
+static void follow_look(struct obl_core *core, struct obl_follow *follow, uint64_t now)
 {
 	const struct obl_item *item =
 		obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, follow->id);
 	const struct obl_reservation *r = item ? item->value.reservation : NULL, *successor;
+	struct obl_link *link = follow->link;
 
+	follow->read_ns = now;
 	if (!r && now < follow->seen_ns + OBL_FOLLOW_UNKNOWN_S * OB_SECOND)
-		return false;
+		return;
 	if (!r || strcmp(r->tenant, follow->tenant) != 0) {
-		obl_link_refuse(follow->link, OBP_POOL_INVALID, 0, "there is no such reservation");
-		return true;
+		refuse(core, link, OBP_POOL_INVALID, "there is no such reservation");
+		return;
+	}
+	if (!r->restartable) {
+		refuse(core, link, OBP_POOL_INVALID,
+			"its program may not be started again: it was not run with --restartable");
+		return;
 	}
 	follow->seen_ns = now;
 	successor = obl_successor(core, r);
-	if (successor)
-		told(follow->link, r, successor);
-	return successor != NULL;
+	if (!successor)
+		return;
+	obl_follows_link_gone(core, link);
+	told(link, r, successor);
+	obl_link_rest(link);
 }
 
-void obl_follows_sweep(struct obl_core *core)
+void obl_follows_sweep(struct obl_core *core, uint64_t now_ns)
 {
 	bool known = core->usable && core->synced;
-	uint64_t now = ob_clock_ns();
 	struct obl_follow *next;
 
 	for (struct obl_follow *f = core->follows; f; f = next) {
 		next = f->next;
-		if (!known) {
-			f->seen_ns = now;
-		} else if (answer(core, f, now)) {
-			struct obl_link *link = f->link;
-
-			obl_follows_link_gone(core, link);
-			obl_link_rest(link);
+		if (known) {
+			follow_look(core, f, now_ns);
+			continue;
 		}
+		f->seen_ns = now_ns;
+		if (now_ns >= f->read_ns + OBL_FOLLOW_BLIND_S * OB_SECOND)
+			refuse(core, f->link, OBP_POOL_LATER,
+				"this balancer has lost the registry and does not hear of moves; "
+				"ask another one");
 	}
 }

@@ -99,33 +99,40 @@ static enum ob_err listener_open(const struct obl_gate_options *options, const c
 
 /* ---- accepting ---- */
 
-static struct obl_link *silent_one(struct obl_links *links, const struct obl_address *address)
+/* Who gives way to a new link, of this address or, with NULL, of all; NULL: nobody. */
+static struct obl_link *least_needed(
+	struct obl_links *links, const struct obl_address *address, const struct obl_link *newest)
 {
-	struct obl_link *oldest = NULL; /* the list begins with the newest */
+	struct obl_link *silent = NULL, *follower = NULL; /* the list begins with the newest */
 
-	for (struct obl_link *link = links->first; link; link = link->next)
-		if (link->state == OBL_LINK_PREFACE && (!address || link->address == address))
-			oldest = link;
-	return oldest;
+	for (struct obl_link *link = links->first; link; link = link->next) {
+		if (link == newest || (address && link->address != address))
+			continue;
+		if (link->state == OBL_LINK_PREFACE)
+			silent = link;
+		else if (link->follows)
+			follower = link;
+	}
+	return silent ? silent : follower;
 }
 
 /* False: no room for this connection. */
 static bool room_for(struct obl_gate *gate, struct obl_link *link)
 {
 	const struct obl_gate_options *options = gate->options;
-	struct obl_link *oldest;
+	struct obl_link *other;
 
 	if (!link->address->local && link->address->connections > options->address_connections) {
-		oldest = silent_one(&gate->links, link->address);
-		if (oldest == link)
+		other = least_needed(&gate->links, link->address, link);
+		if (!other)
 			return false;
-		obl_link_evict(oldest);
+		obl_link_evict(other);
 	}
 	if (gate->links.n > options->connections) {
-		oldest = silent_one(&gate->links, NULL);
-		if (oldest == link)
+		other = least_needed(&gate->links, NULL, link);
+		if (!other)
 			return false;
-		obl_link_evict(oldest);
+		obl_link_evict(other);
 	}
 	return true;
 }

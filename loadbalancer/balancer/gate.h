@@ -2,8 +2,9 @@
 /* Copyright The Outboard Authors */
 /*
  * The listening sockets of the balancer, and the limits of connections: in all and of one address.
- * When all are in use, the oldest connection that has sent nothing yet gives way, else the new one
- * is closed. Loop's thread only. Owner: the balancer.
+ * When all are in use, the oldest connection that has sent nothing yet gives way, else the oldest
+ * that follows a reservation, whose program loses nothing by that; else the new one is closed. Loop's
+ * thread only. Owner: the balancer.
  */
 #ifndef OBL_GATE_H
 #define OBL_GATE_H

@@ -89,6 +89,7 @@ struct obl_link {
 	/* ---- of the receiver of messages ---- */
 	bool member;  /* a server: longer messages, heartbeats instead of the idle time-out */
 	bool patient; /* it waits for an answer: no idle time-out */
+	bool follows; /* it waits for news of a reservation: it gives way when there is no room */
 	void *user;   /* the member, or the request that waits */
 	bool granted; /* a client: the reservation `id` was granted on this connection */
 	uint8_t id[OBP_RESERVATION_BYTES];

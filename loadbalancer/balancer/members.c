@@ -24,11 +24,41 @@ static bool recent(const struct obl_member *member, uint64_t now)
 struct obl_member *obl_member_find(const struct obl_core *core, const char *name)
 {
 	uint64_t hash = ob_hash(OB_HASH_START, name, strlen(name));
+	struct obl_member *m = core->member_buckets[hash % OBL_MEMBER_BUCKETS];
 
-	for (struct obl_member *m = core->members; m; m = m->next)
-		if (m->name_hash == hash && strcmp(m->name, name) == 0)
-			return m;
-	return NULL;
+	while (m && strcmp(m->name, name) != 0)
+		m = m->bucket;
+	return m;
+}
+
+void obl_member_enter(struct obl_member *member)
+{
+	struct obl_core *core = member->core;
+	struct obl_member **bucket;
+
+	member->name_hash = ob_hash(OB_HASH_START, member->name, strlen(member->name));
+	bucket = &core->member_buckets[member->name_hash % OBL_MEMBER_BUCKETS];
+	member->bucket = *bucket;
+	*bucket = member;
+	member->next = core->members;
+	if (core->members)
+		core->members->previous = member;
+	core->members = member;
+	core->n_members++;
+}
+
+static void leave(struct obl_member *member)
+{
+	struct obl_core *core = member->core;
+	struct obl_member **bucket = &core->member_buckets[member->name_hash % OBL_MEMBER_BUCKETS];
+
+	while (*bucket != member)
+		bucket = &(*bucket)->bucket;
+	*bucket = member->bucket;
+	*(member->previous ? &member->previous->next : &core->members) = member->next;
+	if (member->next)
+		member->next->previous = member->previous;
+	core->n_members--;
 }
 
 bool obl_member_alive(const struct obl_member *member, uint64_t now_ns)
@@ -252,15 +282,10 @@ void obl_member_register(
 	snprintf(member->urls, sizeof member->urls, "%s", join->urls);
 	snprintf(member->pin, sizeof member->pin, "%s", join->pin);
 	snprintf(member->labels_text, sizeof member->labels_text, "%s", join->labels);
-	member->name_hash = ob_hash(OB_HASH_START, member->name, strlen(member->name));
 	member->incarnation = join->incarnation;
 	member->joined_ns = ob_clock_ns();
 	member->healthy = true;
-	member->next = core->members;
-	if (core->members)
-		core->members->previous = member;
-	core->members = member;
-	core->n_members++;
+	obl_member_enter(member);
 	link->user = member;
 	obl_link_trust(link);
 	registered_send(member);
@@ -273,10 +298,7 @@ void obl_member_gone(struct obl_member *member)
 	if (member->joined && !core->stopping)
 		obl_event_add(core, "lost", member->name, "its connection to balancer %s has ended",
 			core->name);
-	*(member->previous ? &member->previous->next : &core->members) = member->next;
-	if (member->next)
-		member->next->previous = member->previous;
-	core->n_members--;
+	leave(member);
 	obp_load_fini(&member->load);
 	free(member->held);
 	free(member);

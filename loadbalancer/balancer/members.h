@@ -25,7 +25,7 @@ struct obl_void_order {
 
 struct obl_member {
 	struct obl_core *core;
-	struct obl_member *next, *previous;
+	struct obl_member *next, *previous, *bucket;
 	struct obl_link *link;
 	char name[OBP_POOL_NAME_MAX], version[32], pin[65];
 	uint64_t name_hash;
@@ -60,6 +60,8 @@ void obl_member_beat(struct obl_member *member, struct obp_pool_beat *beat);
 /* The connection has ended: frees the member. */
 void obl_member_gone(struct obl_member *member);
 
+/* Adds a new member, whose name and core are set, to the core's lists. */
+void obl_member_enter(struct obl_member *member);
 /* NULL: no such server is connected. */
 struct obl_member *obl_member_find(const struct obl_core *core, const char *name);
 /* It had a heartbeat within OBP_POOL_SILENT_MS, and the registry has this incarnation. */

@@ -40,6 +40,11 @@ const struct obl_reservation *obl_successor(
 	return successor && strcmp(successor->tenant, r->tenant) == 0 ? successor : NULL;
 }
 
+uint64_t obl_moved_s(const struct obl_reservation *r, uint64_t now_s)
+{
+	return r->moved > now_s + OBP_TICKET_SKEW_S ? 0 : ob_min(r->moved, now_s);
+}
+
 /* ---- where to ---- */
 
 /* Leaves only what the move may use: no device of the present server, or only the named ones. */
@@ -105,6 +110,7 @@ static bool successor_fill(const struct obl_core *core, const struct obl_reserva
 	if (getrandom(ret->id, sizeof ret->id, 0) != sizeof ret->id || !row->ledger)
 		return false;
 	memset(ret->successor, 0, sizeof ret->successor);
+	snprintf(ret->from, sizeof ret->from, "%s", old->parts[0].server);
 	ret->issued = ret->moved = obl_time_ms() / 1000;
 	ret->expires = ret->issued + OBP_POOL_TICKET_S;
 	ret->moves++;
@@ -164,8 +170,9 @@ static void plan_fill(struct obl_core *core, const struct obl_reservation *old,
 	obl_plan_put_plainly(plan, ret_key, obl_reservation_text(successor), false);
 }
 
-/* Why the reservation cannot be moved; NULL: it can. */
-static const char *unmovable(const struct obl_core *core, const struct obl_reservation *r)
+/* Why the reservation can never be moved there; NULL: it can. */
+static const char *unmovable(
+	const struct obl_reservation *r, const char *server, const uint8_t *uuid)
 {
 	if (!r)
 		return "there is no such reservation";
@@ -173,8 +180,8 @@ static const char *unmovable(const struct obl_core *core, const struct obl_reser
 		return "its program may not be started again: it was not run with --restartable";
 	if (r->n_parts != 1 || r->granted != 1)
 		return "it is on several servers, and only those on one can be moved";
-	if (obl_successor(core, r))
-		return "it is being moved already";
+	if (strcmp(server, r->parts[0].server) == 0 && !uuid)
+		return "it is on this server already";
 	return NULL;
 }
 
@@ -184,15 +191,19 @@ enum ob_err obl_move_plan(struct obl_core *core, const char *id, const char *ser
 {
 	const struct obl_item *item = obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, id);
 	const struct obl_reservation *old = item ? item->value.reservation : NULL;
-	const char *wrong = unmovable(core, old);
+	const char *wrong = unmovable(old, server, uuid);
+	const struct obp_pool_held *held;
 	struct obl_reservation successor;
 	struct obl_choice choice;
 	struct obl_ledger book;
 
-	if (!wrong && strcmp(server, old->parts[0].server) == 0 && !uuid)
-		wrong = "it is on this server already";
-	if (!wrong)
-		wrong = place_find(core, old, server, uuid, &choice);
+	if (wrong)
+		return ob_cause_set(ret_cause, OB_ERR_ARGUMENT, "%s", wrong);
+	held = obl_in_use(core, old);
+	if (!load && held)
+		load = ob_min(held->busy, 1000u);
+	wrong = obl_successor(core, old) ? "it is being moved already"
+					 : place_find(core, old, server, uuid, &choice);
 	if (!wrong && !successor_fill(core, old, &choice, load, &successor))
 		wrong = "the server has no ledger in the registry, or there are no random bytes";
 	if (wrong)
@@ -218,6 +229,68 @@ void obl_move_note(struct obl_core *core, const char *id, const char *to, const 
 		why);
 }
 
+/* ---- the end of a move ---- */
+
+void obl_move_arrived(struct obl_core *core, const struct obl_credit *credit)
+{
+	core->counts.moves++;
+	obl_event_add(core, "moved", credit->tenant, "reservation %.8s of %s from %s to %s",
+		credit->id, credit->program[0] ? credit->program : "a program", credit->from,
+		credit->server);
+}
+
+static void arrived(
+	struct obl_core *core, void *user, enum obl_outcome outcome, const struct ob_cause *cause)
+{
+	const struct obl_credit *arrival = &core->moves.arrival;
+	const struct obl_item *item =
+		obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, arrival->id);
+
+	(void)user;
+	(void)cause;
+	/* the answer may have been lost: its own change tells */
+	if (outcome == OBL_MADE ||
+		(outcome == OBL_STALE && item && !item->value.reservation->from[0] &&
+			item->value.reservation->moved == arrival->moved_s))
+		obl_move_arrived(core, arrival);
+}
+
+/* It rests from now on, and counts as busy as it was until it shows how busy it is. */
+static bool arrival_note(struct obl_core *core, const struct obl_reservation *r)
+{
+	struct obl_credit *arrival = &core->moves.arrival;
+	struct obl_reservation changed = *r;
+	char key[OBL_KEY_MAX];
+
+	obl_id_print(r->id, arrival->id);
+	snprintf(arrival->tenant, sizeof arrival->tenant, "%s", r->tenant);
+	snprintf(arrival->program, sizeof arrival->program, "%s", r->program);
+	snprintf(arrival->from, sizeof arrival->from, "%s", r->from);
+	snprintf(arrival->server, sizeof arrival->server, "%s", r->parts[0].server);
+	changed.from[0] = '\0';
+	changed.moved = arrival->moved_s = obl_time_ms() / 1000;
+	obl_key_print(OBL_ITEM_RESERVATION, arrival->id, key);
+	obl_plan_put(
+		obl_work_plan(core), &core->mirror, key, obl_reservation_text(&changed), false);
+	return obl_work_make(core, key, arrived, NULL);
+}
+
+/* True: a transaction was begun. */
+static bool arrival_start(struct obl_core *core)
+{
+	const struct obl_item *item;
+
+	/* one balancer, so that one clock says when */
+	if (!core->moves.arrivals || !core->registry->ops->leads(core->registry))
+		return false;
+	for (item = obl_mirror_first(&core->mirror, OBL_ITEM_RESERVATION); item;
+		item = obl_mirror_next(item))
+		if (item->value.reservation->from[0] && obl_in_use(core, item->value.reservation))
+			return arrival_note(core, item->value.reservation);
+	core->moves.arrivals = false;
+	return false;
+}
+
 /* ---- what a round has decided ---- */
 
 static void drop_first(struct obl_moves *moves)
@@ -238,7 +311,7 @@ static void made(
 	if (outcome == OBL_STALE && ++moves->tries < OBL_MOVE_TRIES_MAX)
 		return; /* the next turn decides on fresh values */
 	if (outcome == OBL_MADE) {
-		obl_move_note(core, d->id, d->server, "by rebalancing");
+		obl_move_note(core, d->id, moves->to, d->why);
 		core->asks_changed = true;
 	}
 	drop_first(moves);
@@ -247,19 +320,26 @@ static void made(
 bool obl_moves_start(struct obl_core *core)
 {
 	struct obl_moves *moves = &core->moves;
-	char key[OBL_KEY_MAX], server[OBP_POOL_NAME_MAX];
+	const struct obl_decided *d;
+	char key[OBL_KEY_MAX];
 
-	while (moves->n && !moves->making) {
-		const struct obl_decided *d = &moves->list[0];
-
-		if (!obl_move_plan(core, d->id, d->server, d->uuid, d->load, key, server, NULL) &&
-			obl_work_make(core, key, made, NULL)) {
-			moves->making = true;
-			return true;
-		}
-		drop_first(
-			moves); /* what it was decided on has changed; a later round looks again */
+	if (arrival_start(core))
+		return true;
+	if (!moves->n || moves->making)
+		return false;
+	d = &moves->list[0];
+	if (!obl_move_plan(core, d->id, d->server, d->any_device ? NULL : d->uuid, d->load, key,
+		    moves->to, NULL) &&
+		obl_work_make(core, key, made, NULL)) {
+		moves->making = true;
+		return true;
 	}
+	/*
+	 * What it was decided on has changed; a later round looks again. The next one has a turn of
+	 * its own, because looking for a place in a large pool takes a while.
+	 */
+	drop_first(moves);
+	core->wake(core);
 	return false;
 }
 
@@ -288,6 +368,7 @@ void obl_moves_sweep(struct obl_core *core)
 			? obl_member_find(core, r->parts[0].server)
 			: NULL;
 
+		core->moves.arrivals |= r->from[0] != '\0';
 		if (!member || member->incarnation != r->parts[0].incarnation)
 			continue;
 		snprintf(text, sizeof text, "its program was moved to %s", next->parts[0].server);

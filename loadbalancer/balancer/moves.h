@@ -12,7 +12,9 @@
  * reservation. Both hold their memory from then on, so nothing is promised twice, and whoever dies at
  * whatever moment leaves the old one, the successor or both. All that follows is derived from the
  * two by every balancer: followers are told (follows.h), and the old one is ended when the successor
- * is in use. Loop's thread only.
+ * is in use. The successor names the server that its program comes from until the balancer that leads
+ * has seen it in use: taking the name out is the move's end, which is noted once, however long the
+ * program takes and whenever the old one ends. Loop's thread only.
  */
 #ifndef OBL_MOVES_H
 #define OBL_MOVES_H
@@ -29,10 +31,16 @@ const struct obl_reservation *obl_successor(
 const struct obp_pool_held *obl_in_use(
 	const struct obl_core *core, const struct obl_reservation *r);
 /*
+ * When a move concerned the reservation last, seconds since 1970; 0: never, or a clock that was ahead
+ * says later than now.
+ */
+uint64_t obl_moved_s(const struct obl_reservation *r, uint64_t now_s);
+/*
  * Puts the transaction of a move together. server: where to; "": the least loaded one that fits,
  * another one than now. uuid: the device there; NULL: any. load: what the program adds to its
- * device, per mille; 0: not known. OB_ERR_NONE: *ret_key is the successor's key for obl_work_make,
- * and ret_server its server. OB_ERR_REFUSED: it cannot be moved, *ret_cause says why.
+ * device, per mille; 0: as busy as it is reported. OB_ERR_NONE: *ret_key is the successor's key for
+ * obl_work_make, and ret_server its server. OB_ERR_REFUSED: it cannot be moved now, OB_ERR_ARGUMENT:
+ * never; *ret_cause says why.
  */
 enum ob_err obl_move_plan(struct obl_core *core, const char *id, const char *server,
 	const uint8_t *uuid, uint32_t load, char ret_key[OBL_KEY_MAX],
@@ -40,9 +48,12 @@ enum ob_err obl_move_plan(struct obl_core *core, const char *id, const char *ser
 /* Adds the event of an offer. why: "by rebalancing", "by token 01ab23cd alice". */
 void obl_move_note(struct obl_core *core, const char *id, const char *to, const char *why);
 
-/* The next move that a round has decided. True: a transaction was begun. */
+/* Counts the end of a move and adds its event. credit->from: where it comes from. */
+void obl_move_arrived(struct obl_core *core, const struct obl_credit *credit);
+
+/* Notes a successor's first use, or makes the next decided move. True: a transaction was begun. */
 bool obl_moves_start(struct obl_core *core);
-/* Every second: ends what was moved. */
+/* Every second: ends what was moved, and looks for successors whose first use is not noted. */
 void obl_moves_sweep(struct obl_core *core);
 
 #endif

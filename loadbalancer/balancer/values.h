@@ -87,6 +87,8 @@ struct obl_reservation {
 	uint32_t moves;                 /* how often its program was moved */
 	uint32_t load;  /* what it should add to its device, per mille; 0: unknown */
 	uint64_t moved; /* seconds since 1970: when a move concerned it last; 0: never */
+	char from
+		[OBP_POOL_NAME_MAX]; /* the server it was moved from, until it is in use; else "" */
 	uint8_t successor[OBP_RESERVATION_BYTES]; /* made in its place; zeros: none */
 	/* ---- */
 	uint32_t granted; /* parts at first; n_parts: those that are not credited yet */

@@ -64,6 +64,11 @@ struct obs_stats_page {
 	/* calls that wait for the device on other threads than the executor's */
 	_Atomic uint32_t blocked;
 	/*
+	 * How many of these threads wait for no device: for the session's share, for sessions of
+	 * higher priority, as a penalty, or until the client reads
+	 */
+	_Atomic uint32_t held_back;
+	/*
 	 * Written by the supervisor: hold launches back, a session of higher priority is working.
 	 */
 	_Atomic bool yield;
@@ -84,6 +89,17 @@ void obs_stats_page_free(struct obs_stats_page *page);
 static inline uint64_t obs_stats_page_read(const _Atomic uint64_t *counter)
 {
 	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* Worker: this thread, which executes a call, waits for no device until the end. */
+static inline void obs_stats_page_hold_begin(void)
+{
+	atomic_fetch_add_explicit(&obs_stats_page->held_back, 1, memory_order_relaxed);
+}
+
+static inline void obs_stats_page_hold_end(void)
+{
+	atomic_fetch_sub_explicit(&obs_stats_page->held_back, 1, memory_order_relaxed);
 }
 
 static inline uint32_t obs_stats_page_read_word(const _Atomic uint32_t *word)

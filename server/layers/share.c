@@ -98,13 +98,21 @@ static bool too_much_under_way(void)
 		(share.count >= 2 && share.count * share.mean > OUTSTANDING_NS);
 }
 
+/* The session could use the device now and is not let: it is not busy meanwhile. */
+static void nap(uint64_t ns)
+{
+	obs_stats_page_hold_begin();
+	usleep((unsigned)(ns / 1000 + 1));
+	obs_stats_page_hold_end();
+}
+
 static void yield_wait(void)
 {
 	uint64_t until = ob_clock_ns() + OBS_YIELD_MAX_MS * OB_MS;
 
 	while (atomic_load_explicit(&obs_stats_page->yield, memory_order_relaxed) &&
 		ob_clock_ns() < until)
-		usleep(NAP_NS / 1000);
+		nap(NAP_NS);
 }
 
 /* Under the lock. */
@@ -115,7 +123,7 @@ static void turn_await(void)
 	for (fill(); share.tokens < 0; reap(false), fill()) {
 		uint64_t need = (uint64_t)(-share.tokens / share.rate);
 
-		usleep((unsigned)(ob_min(need, NAP_NS) / 1000 + 1));
+		nap(ob_min(need, NAP_NS));
 	}
 }
 

@@ -38,6 +38,13 @@ static uint32_t degree_of(uint32_t n)
 	return ob_min(degree, obs_limits_now.strictest);
 }
 
+static void penalty(unsigned ms)
+{
+	obs_stats_page_hold_begin();
+	usleep(ms * 1000);
+	obs_stats_page_hold_end();
+}
+
 /* Applies the degree to the thread that made the call. */
 static void react(uint32_t degree, uint32_t n, const char *what)
 {
@@ -45,11 +52,11 @@ static void react(uint32_t degree, uint32_t n, const char *what)
 
 	switch (degree) {
 	case OBP_THROTTLE_LIMITED:
-		usleep(OBS_LIMIT_PAUSE_MS * 1000);
+		penalty(OBS_LIMIT_PAUSE_MS);
 		break;
 	case OBP_THROTTLE_SUSPENDED:
 		atomic_fetch_add(&suspensions, 1);
-		usleep(OBS_SUSPEND_MS * 1000);
+		penalty(OBS_SUSPEND_MS);
 		atomic_store(&points, OBS_SUSPEND_POINTS / 2);
 		break;
 	case OBP_THROTTLE_ENDED:

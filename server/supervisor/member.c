@@ -115,10 +115,16 @@ static uint32_t drain(struct obs_super *super, uint64_t ms)
 	return 1;
 }
 
+/* By a command; any other text than "by WHO" is the pool's own reason. */
+static bool is_operators(const struct obp_pool_order *order)
+{
+	return !order->text[0] || strncmp(order->text, "by ", 3) == 0;
+}
+
 static const char *kill_text(const struct obp_pool_order *order, char *ret, size_t size)
 {
-	snprintf(ret, size, "ended by the pool's operator%s%.200s", order->text[0] ? ": " : "",
-		order->text);
+	snprintf(ret, size, "ended%s%s%.200s", is_operators(order) ? " by the pool's operator" : "",
+		order->text[0] ? ": " : "", order->text);
 	return ret;
 }
 
@@ -134,6 +140,7 @@ static uint32_t reservation_kill(struct obs_super *super, const struct obp_pool_
 		if (p->reservation == r)
 			obs_pool_end(p, kill_text(order, text, sizeof text));
 	r->ordered = true;
+	r->moved = !is_operators(order);
 	obs_reservations_kill(table, r);
 	obs_pending_refuse_killed(super);
 	return 1;

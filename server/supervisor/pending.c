@@ -266,7 +266,7 @@ void obs_pending_serve_waiting(struct obs_super *super)
 			return;
 		if (oldest->reservation && oldest->reservation->killed) {
 			pending_refuse(oldest, OB_ERR_REFUSED,
-				"the reservation was ended by the pool's operator");
+				obs_reservation_killed_text(oldest->reservation));
 			continue;
 		}
 		/* Not counted as waiting meanwhile: the pool would start a worker for it. */
@@ -294,8 +294,8 @@ void obs_pending_refuse_killed(struct obs_super *super)
 {
 	for (struct obs_pending *c = super->pending; c; c = c->next)
 		if (c->state == OBS_PENDING_WAITING && c->reservation && c->reservation->killed)
-			pending_refuse(c, OB_ERR_REFUSED,
-				"the reservation was ended by the pool's operator");
+			pending_refuse(
+				c, OB_ERR_REFUSED, obs_reservation_killed_text(c->reservation));
 }
 
 void obs_pending_close_all(struct obs_super *super)

@@ -203,6 +203,12 @@ static bool same_ticket(
 		strcmp(r->tenant, ticket->tenant) == 0;
 }
 
+const char *obs_reservation_killed_text(const struct obs_reservation *r)
+{
+	return r->moved ? "the reservation has ended: its program was moved to another server"
+			: "the reservation was ended by the pool's operator";
+}
+
 enum ob_err obs_reservations_enter(struct obs_reservations *table, const struct obp_ticket *ticket,
 	const uint8_t *devices, int64_t ahead_s, struct obs_reservation_time now,
 	const char *closed, struct obs_reservation **ret, enum obs_ticket_refusal *ret_why,
@@ -216,8 +222,7 @@ enum ob_err obs_reservations_enter(struct obs_reservations *table, const struct 
 			"the pool has taken the reservation back before it was "
 			"used; " OBP_POOL_ASK_AGAIN);
 	if (r && r->ordered)
-		return refuse(OBS_TICKET_ENDED, ret_why, ret_cause,
-			"the reservation was ended by the pool's operator");
+		return refuse(OBS_TICKET_ENDED, ret_why, ret_cause, obs_reservation_killed_text(r));
 	if (r && (r->state == OBP_POOL_ENDED || r->killed))
 		return refuse(OBS_TICKET_ENDED, ret_why, ret_cause,
 			"the reservation has ended; " OBP_POOL_ASK_AGAIN);

@@ -40,6 +40,7 @@ struct obs_reservation {
 	uint64_t memory;   /* bytes on each device; 0: as much as a session may use */
 	bool exclusive, killed, credited;
 	bool ordered; /* killed by an order that named it: its program does not ask for another one */
+	bool moved;   /* the same, because its program runs elsewhere */
 	uint32_t n_devices;
 	uint8_t devices[OBP_DEVICE_MAX]; /* the server's numbers */
 	uint32_t linger_s;
@@ -82,6 +83,8 @@ void obs_reservations_leave(struct obs_reservations *table, struct obs_reservati
 	const uint64_t *used, struct obs_reservation_time now);
 /* Ends the reservation as soon as it has no session; it takes no further one. */
 void obs_reservations_kill(struct obs_reservations *table, struct obs_reservation *reservation);
+/* For programs: why a reservation was killed. */
+const char *obs_reservation_killed_text(const struct obs_reservation *reservation);
 /* Ends what has lingered, forgets what need not be kept. Call it every second or more often. */
 void obs_reservations_tick(struct obs_reservations *table, struct obs_reservation_time now);
 /*

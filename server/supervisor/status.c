@@ -115,20 +115,17 @@ static void devices_fill(const struct obs_super *super, struct obp_load *ret)
 }
 
 /*
- * What the driver's attributes and the sensors tell. The software device and its dry runs have no
- * sensors: their use is the part of the last second in which a session was executing, if it is the
- * only device.
+ * What the driver's attributes and the sensors tell. Where sensors tell no use (software devices, dry
+ * runs, MIG instances, --nvml none), it is the part of the last second in which a session was
+ * executing there.
  */
 static void facts_fill(const struct obs_super *super, struct obp_load *ret)
 {
-	bool dry = super->driver && strcmp(super->driver, OBS_DRIVER_DRYRUN) == 0;
-
 	for (uint32_t i = 0; i < super->n_devices; i++) {
 		struct obp_facts *facts = &ret->devices[i].facts;
 
 		*facts = super->devices[i].facts;
-		if (super->n_devices == 1 && (super->devices[i].ptx_only || dry))
-			obp_fact_set(facts, OBP_FACT_USE_GPU, super->busy / 10);
+		obp_fact_set(facts, OBP_FACT_USE_GPU, super->device_busy[i] / 10);
 		obs_sense_merge(super, super->devices[i].uuid, facts, ret->nvidia_version);
 	}
 }
@@ -211,24 +208,31 @@ bool obs_status_answer(struct obs_super *super, int fd, uint64_t want)
 
 /* ---- while sessions run ---- */
 
-/* True if a call is being executed at this moment. */
-static bool executes(const struct obs_proc *proc)
+/* How many threads of the session are in a call at this moment. */
+static uint64_t threads_in_calls(const struct obs_proc *proc)
 {
 	const struct obs_stats_page *page = proc->page;
 
-	return atomic_load_explicit(&page->introduced, memory_order_acquire) &&
-		(!obs_stats_page_read_word(&page->waiting) ||
-			obs_stats_page_read_word(&page->blocked));
+	if (!atomic_load_explicit(&page->introduced, memory_order_acquire))
+		return 0;
+	return (uint64_t)obs_stats_page_read_word(&page->blocked) +
+		!obs_stats_page_read_word(&page->waiting);
+}
+
+/* True if a call is being executed at this moment: not one that is held back. */
+static bool executes(const struct obs_proc *proc)
+{
+	return threads_in_calls(proc) > obs_stats_page_read_word(&proc->page->held_back);
 }
 
 /*
- * For priorities: true if a call is being executed, or was a moment ago. A session with many short
- * calls counts as working all the time, so that others do not slip in between them.
+ * For priorities: true if a call was begun, or was a moment ago. A session with many short calls
+ * counts as working all the time, so that others do not slip in between them.
  */
-static bool works(struct obs_proc *proc, bool now)
+static bool works(struct obs_proc *proc)
 {
 	uint64_t calls = obs_stats_page_read(&proc->page->calls);
-	bool moved = now || calls != proc->seen_calls;
+	bool moved = threads_in_calls(proc) || calls != proc->seen_calls;
 
 	proc->seen_calls = calls;
 	proc->active_ticks = moved ? 4 : proc->active_ticks - (proc->active_ticks > 0);
@@ -278,18 +282,43 @@ static void cache_tend(struct obs_super *super)
 	super->sweeping = uv_queue_work(&super->loop, &super->sweep, sweep, swept) == 0;
 }
 
-static void tick(uv_timer_t *timer)
+/* The devices that the session works on if it executes: its only one, or where it has memory. */
+static uint32_t devices_of(const struct obs_super *super, const struct obs_proc *proc)
 {
-	struct obs_super *super = timer->data;
-	uint32_t highest = 0;
+	bool single = super->n_devices == 1 || (proc->place.reserved && proc->place.n_devices == 1);
+	uint32_t mask = 0, own;
+
+	for (uint32_t i = 0; i < super->n_devices; i++)
+		if (single ? obs_place_to_session(&proc->place, i, &own) : used_on(proc, i) != 0)
+			mask |= 1u << i;
+	return mask;
+}
+
+void obs_status_sample(struct obs_super *super)
+{
+	uint32_t working = 0;
 	bool any = false;
 
 	for (struct obs_proc *p = super->procs; p; p = p->next) {
 		bool now = p->state == OBS_PROC_BUSY && executes(p);
 
 		any |= now;
+		working |= now ? devices_of(super, p) : 0;
 		p->busy = p->state == OBS_PROC_BUSY ? busy_next(p->busy, now) : 0;
-		if (p->state == OBS_PROC_BUSY && works(p, now)) {
+	}
+	super->busy = busy_next(super->busy, any);
+	for (uint32_t i = 0; i < super->n_devices; i++)
+		super->device_busy[i] = busy_next(super->device_busy[i], working >> i & 1);
+}
+
+static void tick(uv_timer_t *timer)
+{
+	struct obs_super *super = timer->data;
+	uint32_t highest = 0;
+
+	obs_status_sample(super);
+	for (struct obs_proc *p = super->procs; p; p = p->next) {
+		if (p->state == OBS_PROC_BUSY && works(p)) {
 			uint32_t own = priority_of(p);
 
 			highest = ob_max(highest, own);
@@ -300,9 +329,9 @@ static void tick(uv_timer_t *timer)
 			atomic_store_explicit(
 				&p->page->yield, priority_of(p) < highest, memory_order_relaxed);
 	cache_tend(super);
-	super->busy = busy_next(super->busy, any);
 	if (super->n_busy == 0 && super->busy < OBS_BUSY_TICKS) {
 		super->busy = 0;
+		memset(super->device_busy, 0, sizeof super->device_busy);
 		uv_timer_stop(timer);
 	}
 }

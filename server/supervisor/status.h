@@ -26,6 +26,11 @@ void obs_status_fill(struct obs_super *super, unsigned want, const struct obs_as
 	struct obp_load *ret);
 /* Per mille of the last second in which sessions of the reservation were executing, at most 1000. */
 uint32_t obs_status_busy(const struct obs_super *super, const struct obs_reservation *reservation);
+/*
+ * Samples who executes at this moment, for the averages of sessions, devices and the server. Called
+ * every OBS_STATUS_TICK_MS.
+ */
+void obs_status_sample(struct obs_super *super);
 void obs_status_totals(const struct obs_super *super, struct obs_totals *ret);
 /*
  * Answers a preface of intent OBP_INTENT_LOAD with one message. All sessions are listed

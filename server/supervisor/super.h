@@ -191,8 +191,9 @@ struct obs_super {
 	bool retrying; /* the last start failed; the retry timer runs */
 	bool draining, killing, done;
 	uint64_t sessions_total, refused_total, deaths_total, since_ns;
-	uint32_t busy;          /* per mille of the last second */
-	struct obs_cache cache; /* of no tenant: for counting, and for making room */
+	uint32_t busy;                        /* per mille of the last second */
+	uint32_t device_busy[OBP_DEVICE_MAX]; /* the same of each device */
+	struct obs_cache cache;               /* of no tenant: for counting, and for making room */
 	uv_work_t sweep;
 	bool sweeping;
 	bool sandbox_told;       /* logged once */

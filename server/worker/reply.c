@@ -64,9 +64,11 @@ static void send_all(struct obs_session *session, struct iovec *iov, int n, size
 			err = OB_ERR_CLOSED;
 		if (done > 0)
 			obt_iov_advance(iov, n, (size_t)done);
+		obs_stats_page_hold_begin();
 		if (!err)
 			err = obt_stream_send_all(
 				stream, iov, n, ob_clock_ns() + OBS_SEND_TIMEOUT_S * OB_SECOND);
+		obs_stats_page_hold_end();
 		if (err)
 			obs_link_broken_locked(session);
 	}
@@ -256,8 +258,11 @@ static void reply_queued(
 		 * No time-out: either an acknowledgement comes, or the loop ends the process
 		 * because the client is gone.
 		 */
-		if (!entry)
+		if (!entry) {
+			obs_stats_page_hold_begin();
 			pthread_cond_wait(&replies->room, &replies->lock);
+			obs_stats_page_hold_end();
+		}
 		atomic_fetch_sub(&replies->waiting, 1);
 	}
 	obp_frame_fill(&frame, OBP_FRAME_REPLIES, head->size, 1, replies->retransmit.next - 1,

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
-"""Moves with two balancers on one etcd, of which one is killed: after the offer was made, before the
-client has heard of it; while it leads the rounds; and the client itself.
+"""Moves with two balancers on one etcd, of which one is killed: while the registry has its transaction;
+after the offer was made, before the client has heard of it; while it leads the rounds; and the client
+itself. And a follower at a balancer that has lost the registry.
 
     moves_deaths.py OUTBOARD SERVER BALANCER RACK_LOAD
 """
@@ -15,7 +16,7 @@ import etcd
 import waiting
 from moving import Rack
 from outboard_test import check, finish
-from pool_peers import looked
+from pool_peers import FOLLOW, GIB, LATER, MOVED, REFUSED, Balancer, Client, Member, looked, ordered
 
 OUTBOARD, SERVER, BALANCER, LOAD = sys.argv[1:5]
 
@@ -27,6 +28,44 @@ def kill(balancer):
 
 def leads(balancer):
     return balancer.process.poll() is None and looked(balancer.url, 'info')['info']['leads']
+
+
+def in_the_transaction(cluster):
+    """The registry answers nobody; the balancer that has sent it the move dies before it does."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        with Rack(folder, OUTBOARD, SERVER, BALANCER, LOAD, ('gpu1', 'gpu2'), ('one', 'two'), cluster.url, ('--registry-prefix', 'middle/')) as r:
+            check('two servers at two balancers', r.ready(), r.look('server', 'list'))
+            p = r.start(10, 20)
+            check('a program works', p.works(), p.err.read_text())
+            name = p.id()
+            cluster.pause(0)
+            done = r.tool('session', 'move', '--yes', name, pool=r.balancers['one'].url)
+            check('the operator is told that it is not known', done.returncode == 75 and ('not known' in done.stderr or 'registry' in done.stderr), (done.returncode, done.stderr))
+            kill(r.balancers['one'])
+            cluster.resume(0)
+            cluster.wait()
+            check('the program works on, where it was or at its new place', p.works() and waiting.until(lambda: sum(r.where().values()) == 1) and p.works(), (r.sessions(), p.err.read_text()))
+            check('one place is left', waiting.until(lambda: len(r.sessions()) == 1), r.sessions())
+            check('and it ends well', p.end() == 0 and p.out.read_text().count('done\n') == 1 and r.empty(), (p.process.returncode, r.look('gpu', 'list')))
+
+
+def blind():
+    """One balancer loses the registry, another has it: who follows at the first is sent on, and hears of the move."""
+    with etcd.Cluster(3) as cluster, \
+            Balancer(BALANCER, 'one', registry=f'etcd:{cluster.clients[0]}') as one, Balancer(BALANCER, 'two', registry=f'etcd:{cluster.clients[1]},{cluster.clients[2]}') as two, \
+            Member('gpu1', one.url, two.url) as a, Member('gpu2', one.url, two.url) as b, Client(one.url) as client:
+        check('two servers at two balancers', all(m.ready(url) for m in (a, b) for url in (one.url, two.url)))
+        grant = client.grant(restartable=1, memory=GIB)
+        (a if grant['parts'][0]['server'] == 'gpu1' else b).claim(grant['id'])
+        client.send(type=FOLLOW, id=grant['id'], token='')
+        cluster.kill(0)
+        told = client.receive()
+        check('the follower is sent to another balancer', told['type'] == REFUSED and told['code'] == LATER and 'lost the registry' in told['text'], told)
+        with Client(two.url) as follower:
+            follower.send(type=FOLLOW, id=grant['id'], token='')
+            check('which makes a move', waiting.until(lambda: ordered(two.url, 'move', grant['id'].hex())['code'] == 0))
+            check('and tells of it', follower.receive()['type'] == MOVED)
 
 
 def after_the_offer(r):
@@ -89,6 +128,8 @@ def main():
                 client_in_the_middle(r)
         with tempfile.TemporaryDirectory() as folder:
             leader(folder, cluster)
+        in_the_transaction(cluster)
+    blind()
 
 
 main()

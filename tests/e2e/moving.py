@@ -55,6 +55,10 @@ class Rack:
     def events(self, kind):
         return [e for e in self.look('events').get('events', []) if e['kind'] == kind]
 
+    def count(self, kind):
+        """Events of one kind and subject that come together are stored as one."""
+        return sum(e['count'] for e in self.events(kind))
+
     def empty(self):
         return waiting.until(lambda: (gpus := self.look('gpu', 'list').get('gpus')) and not any(g['reserved_bytes'] for g in gpus))
 

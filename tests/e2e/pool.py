@@ -339,7 +339,7 @@ def followers():
         with Balancer(BALANCER, 'one', '--tokens', folder / 'tokens', '--tenants', folder / 'tenants') as b, Member('gpu1', b.url, token=serve) as one, Member('gpu2', b.url, token=serve) as two:
             one.ready(b.url, alice), two.ready(b.url, alice)
             fixed, free = asked(b.url, bob)['id'], asked(b.url, alice, restartable=1)['id']
-            check('a program that may not be started again stays', LATER == ordered(b.url, 'move', fixed.hex(), token=admin)['code'])
+            check('a program that may not be started again stays', INVALID == ordered(b.url, 'move', fixed.hex(), token=admin)['code'])
             check('a user is no operator of moves', ordered(b.url, 'move', free.hex(), token=alice)['code'] == DENIED)
             check('nor a nobody a follower', refused(follow(b.url, free, '').receive(), DENIED, 'OUTBOARD_TOKEN'))
             check("nor another tenant", refused(follow(b.url, free, bob).receive(), INVALID, 'no such reservation'))

@@ -70,10 +70,21 @@ TEST(restartable_reservations)
 	r.load = OBL_LOAD_MAX;
 	r.moved = INT64_MAX / 1000;
 	fill(r.successor, sizeof r.successor, 9);
+	memset(r.from, 'f', sizeof r.from - 1);
 	text = obl_reservation_text(&r);
 	CHECK(text && strlen(text) < OBL_VALUE_MAX);
 	memset(&back, 0, sizeof back);
 	CHECK(obl_reservation_read(text, &back));
+	CHECK(!memcmp(&back, &r, sizeof r));
+	free(text);
+	snprintf(r.from, sizeof r.from, "no name");
+	text = obl_reservation_text(&r);
+	CHECK(text && !obl_reservation_read(text, &back));
+	free(text);
+	memset(r.from, 0, sizeof r.from); /* it is in use: the field is not written */
+	text = obl_reservation_text(&r);
+	memset(&back, 0, sizeof back);
+	CHECK(text && !strstr(text, "\"from\"") && obl_reservation_read(text, &back));
 	CHECK(!memcmp(&back, &r, sizeof r));
 	free(text);
 	r.load++;
