@@ -153,7 +153,8 @@ static bool again_fill(const json_t *o, struct obl_reservation *ret)
 			obl_get_small(o, "moves", UINT32_MAX, &ret->moves) &&
 			obl_get_small(o, "load", OBL_LOAD_MAX, &ret->load) &&
 			obl_get_number(o, "moved", INT64_MAX / 1000, &ret->moved) &&
-			obl_get_id(o, "successor", ret->successor));
+			obl_get_id(o, "successor", ret->successor) &&
+			(!json_object_get(o, "killed") || obl_get_flag(o, "killed", &ret->killed)));
 }
 
 static bool reservation_fill(const json_t *o, void *out)
@@ -196,6 +197,8 @@ static json_t *again_write(const struct obl_reservation *r)
 	obl_put_number(o, "load", r->load);
 	obl_put_number(o, "moved", r->moved);
 	obl_put_id(o, "successor", r->successor);
+	if (r->killed)
+		obl_put_flag(o, "killed", r->killed);
 	return o;
 }
 

@@ -88,6 +88,7 @@ struct obl_reservation {
 	uint32_t load;  /* what it should add to its device, per mille; 0: unknown */
 	uint64_t moved; /* seconds since 1970: when a move concerned it last; 0: never */
 	uint8_t successor[OBP_RESERVATION_BYTES]; /* made in its place; zeros: none */
+	bool killed; /* ended by command before its program was there */
 	/* ---- */
 	uint32_t granted; /* parts at first; n_parts: those that are not credited yet */
 	uint32_t n_parts;
