@@ -61,6 +61,18 @@ static void closedirp(DIR **folder)
 		closedir(*folder);
 }
 
+void obx_earlier_add(struct obx_earlier *earlier, pid_t pid)
+{
+	pid_t *list = reallocarray(earlier->list, earlier->n + 1, sizeof *list);
+
+	if (!list) {
+		earlier->known = false; /* rather none is ended than a wrong one */
+		return;
+	}
+	earlier->list = list;
+	list[earlier->n++] = pid;
+}
+
 void obx_earlier_note(struct obx_earlier *earlier)
 {
 	OB_CLEANUP(closedirp) DIR *folder = proc_usable() ? opendir("/proc") : NULL;
@@ -68,16 +80,8 @@ void obx_earlier_note(struct obx_earlier *earlier)
 
 	*earlier = (struct obx_earlier){ .known = folder != NULL };
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	while (folder && (pid = next_child(folder))) {
-		pid_t *list = reallocarray(earlier->list, earlier->n + 1, sizeof *list);
-
-		if (!list) {
-			earlier->known = false;
-			return;
-		}
-		earlier->list = list;
-		list[earlier->n++] = pid;
-	}
+	while (folder && (pid = next_child(folder)))
+		obx_earlier_add(earlier, pid);
 }
 
 static bool is_earlier(const struct obx_earlier *earlier, pid_t pid)

@@ -24,6 +24,8 @@ struct obx_earlier {
  * left behind.
  */
 void obx_earlier_note(struct obx_earlier *earlier);
+/* A child that is not the program's either. */
+void obx_earlier_add(struct obx_earlier *earlier, pid_t pid);
 /* A child was reaped: its number may be that of another process soon. */
 void obx_earlier_drop(struct obx_earlier *earlier, pid_t pid);
 /* Sends a signal to all children but the earlier ones; 0: none. Returns how many there are. */

@@ -20,6 +20,7 @@
 #include "tools/command.h"
 #include "tools/follower.h"
 #include "tools/leftover.h"
+#include "tools/witness.h"
 
 #define VERB     "outboard run: "
 #define AGAIN_MS 100 /* between looks for processes that are to be killed */
@@ -59,6 +60,7 @@ struct run {
 	sigset_t before; /* the signal mask */
 	int signals;     /* a signalfd; -1: not open yet */
 	bool blind;      /* SIGCHLD was ignored at the start: it stays so for the program */
+	struct obx_witness witness;
 	struct obx_earlier earlier;
 	struct obx_follower follower;
 	bool told;       /* the follower's event was seen */
@@ -111,6 +113,8 @@ static void children_reap(struct run *run)
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		obx_earlier_drop(&run->earlier, pid);
+		if (pid == run->witness.pid)
+			run->witness.pid = 0;
 		if (pid != run->pid || run->ended)
 			continue;
 		run->ended = true;
@@ -122,9 +126,23 @@ static void children_reap(struct run *run)
 	}
 }
 
+/* The witness may be another process afterwards: it is none of the program's. */
+static bool witness_saw(struct run *run, int number)
+{
+	pid_t before = run->witness.pid;
+	bool saw = obx_witness_saw(&run->witness, number);
+
+	if (run->witness.pid != before) {
+		obx_earlier_drop(&run->earlier, before);
+		obx_earlier_add(&run->earlier, run->witness.pid);
+	}
+	return saw;
+}
+
 static void signal_take(struct run *run)
 {
 	struct signalfd_siginfo info;
+	bool group;
 
 	if (read(run->signals, &info, sizeof info) != sizeof info || info.ssi_signo == SIGCHLD)
 		return;
@@ -132,8 +150,9 @@ static void signal_take(struct run *run)
 		run->quit_ns = ob_clock_ns() + grace_ns(run);
 		run->quits |= run->ended;
 	}
-	/* what the terminal sends goes to the program too */
-	if (info.ssi_code != SI_KERNEL && !run->ended)
+	group = witness_saw(run, (int)info.ssi_signo);
+	/* what the terminal or the group gets goes to the program too */
+	if (info.ssi_code != SI_KERNEL && !group && !run->ended)
 		kill(run->pid, (int)info.ssi_signo);
 }
 
@@ -298,6 +317,11 @@ int obx_restart_run(const struct obx_restart *restart, struct obx_reservation *r
 	int code;
 
 	obx_earlier_note(&run.earlier);
+	signals_open(&run);
+	if (run.earlier.known) {
+		obx_witness_start(&run.witness);
+		obx_earlier_add(&run.earlier, run.witness.pid);
+	}
 	for (;; run.number++) {
 		bool open = signals_open(&run);
 
@@ -311,6 +335,7 @@ int obx_restart_run(const struct obx_restart *restart, struct obx_reservation *r
 		obx_follower_stop(&run.follower);
 		if (!run.moved || run.quits) {
 			rest_give_back(&run);
+			obx_witness_stop(&run.witness);
 			return end_like(&run);
 		}
 		code = next_reserve(&run, reservation);

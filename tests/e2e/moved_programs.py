@@ -17,7 +17,8 @@ import time
 sys.path.append(sys.path[0] + '/../lib')
 import waiting
 from listening import Listener, Nobody
-from outboard_test import ENV, check, children, finish
+from moving import programs_of
+from outboard_test import ENV, check, finish
 from pool_peers import DENIED, FOLLOW, GRANT, INVALID, KILL, MOVED, REFUSED, VOID, Balancer, Client, Member, looked, ordered, ticket_of
 
 OUTBOARD, BALANCER = sys.argv[1:3]
@@ -81,14 +82,14 @@ class Pool:
 class Program:
     """`outboard run --restartable` of a shell's script. before: what the shell does that becomes it."""
 
-    def __init__(self, pool, script, *options, before='', **more):
+    def __init__(self, pool, script, *options, before='', echo='', **more):
         pool.programs += 1
         self.log, self.err = pool.folder / f'log{pool.programs}', pool.folder / f'err{pool.programs}'
         command = [OUTBOARD, 'run', '--pool', pool.balancer.url, '--vram', '64MiB', '--restartable', *options, '--', 'sh', '-c', script]
         if before:
             command = ['sh', '-c', before + '; exec "$@"', 'sh', *command]
         with open(self.err, 'w') as err:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=err, stderr=err, env={**ENV, 'LOG': str(self.log), 'OUTBOARD_LOG': 'info'}, **more)
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=err, stderr=err, env={**ENV, 'LOG': str(self.log), 'ECHO': echo, 'OUTBOARD_LOG': 'info'}, **more)
         self.pid = self.process.pid
 
     def begins(self, n):
@@ -123,15 +124,19 @@ def other(name):
 def refused_offer(pool):
     """The place is lost before the client has asked for it: the program stays as it is."""
     p, reservation, name = started(pool, PLAIN)
-    program, = children(p.pid)
+    program, = programs_of(p.pid)
     p.signal(signal.SIGSTOP)
     check('a place is offered', pool.move(reservation)['code'] == 0)
+    with Client(pool.balancer.url) as c:
+        c.send(type=FOLLOW, id=bytes.fromhex(reservation), token='')
+        check('all followers are told', c.receive()['type'] == MOVED)
     pool.restart(other(name))
     p.signal(signal.SIGCONT)
+    check('it cannot be had', p.said('the program stays'), p.err.read_text())
+    check('the program works on', p.count() == 1 and programs_of(p.pid) == [program] and 'is ended' not in p.err.read_text(), p.err.read_text())
     check('what was offered is gone', waiting.until(lambda: len(pool.reservations(p)) == 1), pool.reservations(p))
     check('another offer', waiting.until(lambda: pool.move(reservation)['code'] == 0))
-    check('is taken', p.begins(2), p.err.read_text())
-    check('the first one was not', p.err.read_text().count('is ended') == 1 and not os.path.exists(f'/proc/{program}'), p.err.read_text())
+    check('is taken', p.begins(2) and not os.path.exists(f'/proc/{program}'), p.err.read_text())
     check('it ends well', p.end() == 0)
 
 
@@ -170,13 +175,34 @@ def quits(pool):
     check('it is not started again', p.end() == 5 and p.count() == 1, (p.process.returncode, p.err.read_text()))
 
 
+def groups(pool):
+    """A signal to the whole process group reaches the program once, one to `outboard run` too."""
+    p, _, _ = started(pool, BEGIN + f'exec {sys.executable} -c "$ECHO"', start_new_session=True, echo='''
+import os, signal
+numbers = signal.SIGUSR1, signal.SIGUSR2
+signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+with open(os.environ['LOG'] + '.told', 'w') as file:
+    while True:
+        print('ready', file=file, flush=True) if not file.tell() else print(signal.sigwait(numbers).name, file=file, flush=True)
+''')
+    told = lambda: pathlib.Path(f'{p.log}.told').read_text().split()
+    check('it waits for signals', waiting.until(lambda: pathlib.Path(f'{p.log}.told').exists() and told() == ['ready']))
+    for n in range(1, 11):
+        os.killpg(p.pid, signal.SIGUSR1)
+        p.signal(signal.SIGUSR2)
+        waiting.until(lambda: told().count('SIGUSR2') == n)
+    check('each signal came once', sorted(told()) == ['SIGUSR1'] * 10 + ['SIGUSR2'] * 10 + ['ready'], told())
+    os.killpg(p.pid, signal.SIGTERM)
+    check('it ends with its group', p.process.wait(waiting.LONG) == -signal.SIGTERM, p.process.returncode)
+
+
 def neighbours(pool):
     """Children that are not the program's stay; those that it has left behind do not."""
     p, reservation, _ = started(pool, 'setsid sleep 600 & echo $! > "$LOG.left"; ' + PLAIN, before=f'sleep 600 & echo $! > "{pool.folder}/beside"')
     beside, left = (int(pathlib.Path(f).read_text()) for f in (f'{pool.folder}/beside', f'{p.log}.left'))
-    check('both are children', beside in children(p.pid) and os.path.exists(f'/proc/{left}'))
+    check('both are children', beside in programs_of(p.pid) and os.path.exists(f'/proc/{left}'))
     check('it is moved', pool.move(reservation)['code'] == 0 and p.begins(2), p.err.read_text())
-    check('what was there before lives', beside in children(p.pid), children(p.pid))
+    check('what was there before lives', beside in programs_of(p.pid), programs_of(p.pid))
     check('what it has left behind does not', not os.path.exists(f'/proc/{left}'))
     check('it ends well', p.end() == 0)
     os.kill(beside, signal.SIGKILL)
@@ -191,7 +217,7 @@ def early_signal(folder):
         check('its start asks the server', waiting.until(lambda: asked))
         p.signal(signal.SIGTERM)
         check('the signal is obeyed', p.process.wait(waiting.AT_ONCE) == -signal.SIGTERM, p.process.returncode)
-        check('by the program too', waiting.until(lambda: not children(p.pid)))
+        check('by the program too', waiting.until(lambda: not programs_of(p.pid)))
     silent.close()
 
 
@@ -286,7 +312,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         early_signal(folder)
-        for case in refused_offer, lost_place, ignored_signals, quits, neighbours, killed, killed_late, environment, renewed:
+        for case in refused_offer, lost_place, ignored_signals, quits, groups, neighbours, killed, killed_late, environment, renewed:
             with Pool(folder) as pool:
                 pool.programs = 10 * (1 + len(list(folder.glob('log*'))))
                 print(f'-- {case.__name__}', flush=True)

@@ -69,12 +69,19 @@ TEST(restartable_reservations)
 	r.moves = UINT32_MAX;
 	r.load = OBL_LOAD_MAX;
 	r.moved = INT64_MAX / 1000;
+	r.killed = true;
 	fill(r.successor, sizeof r.successor, 9);
 	text = obl_reservation_text(&r);
 	CHECK(text && strlen(text) < OBL_VALUE_MAX);
 	memset(&back, 0, sizeof back);
 	CHECK(obl_reservation_read(text, &back));
 	CHECK(!memcmp(&back, &r, sizeof r));
+	free(text);
+	r.killed = false; /* and not written, as by an earlier version */
+	text = obl_reservation_text(&r);
+	memset(&back, 0, sizeof back);
+	CHECK(text && !strstr(text, "killed"));
+	CHECK(obl_reservation_read(text, &back) && !back.killed);
 	free(text);
 	r.load++;
 	text = obl_reservation_text(&r);
