@@ -52,46 +52,53 @@ static void renewed(
 		obl_asker_free(asker);
 }
 
-/* Whether the ticket is to be renewed. *ret_why: NULL, or why the place is not kept any more. */
-static bool renewal_due(const struct obl_core *core, const struct obl_reservation *r,
-	uint64_t now_s, const char **ret_why)
+enum offer {
+	KEPT,
+	DUE, /* kept, and its ticket is to be renewed */
+	OVER /* its server may have made the ticket void */
+};
+
+static enum offer offer_look(
+	const struct obl_core *core, const struct obl_reservation *r, uint64_t now_s)
 {
-	*ret_why = NULL;
 	if (obl_in_use(core, r) || r->expires >= now_s + OBP_POOL_OFFER_S)
-		return false;
-	/* its server may have made the ticket void */
-	if (r->expires <= now_s || now_s + OBP_POOL_OFFER_S > r->issued + OBL_OFFER_MAX_S) {
-		*ret_why = "the place was not taken in time: ask again with a new id";
-		return false;
-	}
-	return true;
+		return KEPT;
+	return r->expires > now_s && now_s + OBP_POOL_OFFER_S <= r->issued + OBL_OFFER_MAX_S ? DUE
+											     : OVER;
+}
+
+/* True: a transaction was begun. */
+static bool renew(struct obl_asker *asker, const struct obl_item *item, uint64_t now_s)
+{
+	struct obl_reservation changed = *item->value.reservation;
+
+	changed.expires = ob_min(now_s + OBP_POOL_TICKET_S, changed.issued + OBL_OFFER_MAX_S);
+	asker->placing = reservation_put(asker->core, item, &changed, renewed, asker);
+	if (asker->placing)
+		return true;
+	obl_asker_refuse(asker, OBP_POOL_FAULT, "the balancer has no memory");
+	return false;
 }
 
 /* True: a transaction was begun. */
 static bool asker_look(struct obl_asker *asker, const struct obl_item *item)
 {
-	struct obl_core *core = asker->core;
-	struct obl_reservation changed = *item->value.reservation;
+	const struct obl_reservation *r = item->value.reservation;
 	uint64_t now_s = obl_time_ms() / 1000;
-	const char *why;
+	enum offer offer = offer_look(asker->core, r, now_s);
 
-	if (strcmp(changed.tenant, asker->entry.tenant) == 0 && changed.killed) {
+	if (strcmp(r->tenant, asker->entry.tenant) != 0)
+		obl_asker_answer(asker, r); /* which refuses it */
+	else if (r->killed)
 		obl_asker_refuse(asker, OBP_POOL_DENIED, OBL_KILLED_TEXT);
-		return false;
-	}
-	if (strcmp(changed.tenant, asker->entry.tenant) != 0 ||
-		!renewal_due(core, &changed, now_s, &why)) {
-		if (why)
-			obl_asker_refuse(asker, OBP_POOL_INVALID, why);
-		else
-			obl_asker_answer(asker, item->value.reservation);
-		return false;
-	}
-	changed.expires = ob_min(now_s + OBP_POOL_TICKET_S, changed.issued + OBL_OFFER_MAX_S);
-	asker->placing = reservation_put(core, item, &changed, renewed, asker);
-	if (!asker->placing)
-		obl_asker_refuse(asker, OBP_POOL_FAULT, "the balancer has no memory");
-	return core->work.busy;
+	else if (offer == DUE)
+		return renew(asker, item, now_s);
+	else if (offer == OVER)
+		obl_asker_refuse(asker, OBP_POOL_INVALID,
+			"the place was not taken in time: ask again with a new id");
+	else
+		obl_asker_answer(asker, r);
+	return false;
 }
 
 static bool askers_start(struct obl_core *core)
