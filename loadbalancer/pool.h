@@ -21,8 +21,7 @@
 #include "base/cause.h"
 #include "protocol/pool.h"
 
-#define OBL_POOL_TIMEOUT_NS   5000000000ull /* unless the caller says otherwise */
-#define OBL_POOL_LOOK_NS      100000000ull  /* interval at which a wait asks `cancelled` */
+#define OBL_POOL_TIMEOUT_NS   5000000000ull              /* unless the caller says otherwise */
 #define OBL_POOL_EXPLAIN_MAX  (OBP_POOL_TEXT_MAX + 256u) /* bytes of an explanation */
 #define OBL_POOL_RETRY_MIN_NS 1000000000ull /* pause before all balancers are asked again */
 #define OBL_POOL_RETRY_MAX_NS 30000000000ull

@@ -11,12 +11,15 @@
 #include "loadbalancer/pool.h"
 
 /*
- * Waits until the reservation has a successor. A balancer that is lost is replaced by the next one,
- * after pauses from OBL_POOL_RETRY_MIN_NS to OBL_POOL_RETRY_MAX_NS. pool->cancelled must be set.
- * OB_ERR_NONE: *ret. OB_ERR_REFUSED: it has ended, or it may not be followed: *ret_cause.
- * OB_ERR_CANCELLED, OB_ERR_NO_MEMORY, OB_ERR_URL.
+ * Waits until the reservation has a successor that the pool keeps, and takes the offer: the place is
+ * kept for OBP_POOL_OFFER_S from then on. What is not kept any more is no offer; it follows on. A
+ * balancer that is lost is replaced by the next one, after pauses from OBL_POOL_RETRY_MIN_NS to
+ * OBL_POOL_RETRY_MAX_NS. pool->cancelled must be set. fixed: the program cannot be started again any
+ * more; waits until the pool has noted it. OB_ERR_NONE: *ret. OB_ERR_REFUSED: the reservation has
+ * ended, or it may not be followed or moved: *ret_cause. OB_ERR_CANCELLED, OB_ERR_NO_MEMORY,
+ * OB_ERR_URL.
  */
 enum ob_err obl_pool_follow(const struct obl_pool *pool, const uint8_t id[OBP_RESERVATION_BYTES],
-	struct obp_pool_moved *ret, struct ob_cause *ret_cause);
+	bool fixed, struct obp_pool_moved *ret, struct ob_cause *ret_cause);
 
 #endif

@@ -2,12 +2,16 @@
 /* Copyright The Outboard Authors */
 #include "loadbalancer/pool_link.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/check.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/terminal.h"
 #include "protocol/control.h"
 #include "protocol/format.h"
@@ -176,13 +180,69 @@ enum ob_err obl_pool_link_send(struct obl_pool_link *link, const struct obp_pool
 	return err && err != OB_ERR_CLOSED ? failed(link, err, NULL, ret_cause) : OB_ERR_NONE;
 }
 
+/* How long a message is waited for. */
+struct patience {
+	uint64_t deadline;                /* NEVER: until its first byte is there */
+	uint64_t timeout_ns;              /* from then on */
+	bool (*cancelled)(void *context); /* NULL: never */
+	void *context;
+};
+
+#define NEVER UINT64_MAX
+
+/* Nothing can be received now. OB_ERR_NONE: try again. */
+static enum ob_err wait_some(struct obt_stream *stream, const struct patience *patience)
+{
+	uint64_t now = ob_clock_ns(), until = patience->deadline;
+
+	if (patience->cancelled) {
+		if (patience->cancelled(patience->context))
+			return OB_ERR_CANCELLED;
+		until = ob_min(until, now + OBL_POOL_LOOK_NS);
+	}
+	if (now >= patience->deadline)
+		return OB_ERR_TIMEOUT;
+	return obt_stream_wait(stream, POLLIN, until) < 0 ? OB_ERR_IO : OB_ERR_NONE;
+}
+
+/*
+ * Receives everything. A socket that is readable may have no byte of a message, but TLS's own
+ * messages, as a ticket for a later session: so the deadline begins with the first byte itself.
+ */
+static enum ob_err bytes_receive(
+	struct obt_stream *stream, void *data, size_t size, struct patience *patience)
+{
+	char *p = data;
+	enum ob_err err;
+
+	while (size) {
+		ssize_t n = stream->ops->recv(stream, p, size, false);
+
+		if (n == 0)
+			return OB_ERR_CLOSED;
+		if (n < 0 && errno != EAGAIN)
+			return errno == ECONNRESET ? OB_ERR_CLOSED : OB_ERR_IO;
+		if (n < 0) {
+			err = wait_some(stream, patience);
+			if (err)
+				return err;
+			continue;
+		}
+		if (patience->deadline == NEVER)
+			patience->deadline = ob_clock_ns() + patience->timeout_ns;
+		p += n;
+		size -= (size_t)n;
+	}
+	return OB_ERR_NONE;
+}
+
 /* Receives one frame of control; *ret_map is the caller's. */
 static enum ob_err frame_receive(
-	struct obt_stream *stream, uint64_t deadline, uint8_t **ret_map, size_t *ret_size)
+	struct obt_stream *stream, struct patience *patience, uint8_t **ret_map, size_t *ret_size)
 {
 	OB_CLEANUP(ob_freep) uint8_t *map = NULL;
 	struct obp_frame frame;
-	enum ob_err err = obt_stream_recv_all(stream, &frame, sizeof frame, deadline);
+	enum ob_err err = bytes_receive(stream, &frame, sizeof frame, patience);
 
 	if (err)
 		return err;
@@ -196,7 +256,7 @@ static enum ob_err frame_receive(
 	map = malloc(frame.size + 1);
 	if (!map)
 		return OB_ERR_NO_MEMORY;
-	err = obt_stream_recv_all(stream, map, frame.size, deadline);
+	err = bytes_receive(stream, map, frame.size, patience);
 	if (err)
 		return err;
 	*ret_map = ob_steal(map);
@@ -221,8 +281,8 @@ static enum ob_err other_answer(
 	return err;
 }
 
-enum ob_err obl_pool_link_receive(
-	struct obl_pool_link *link, uint64_t deadline, struct ob_cause *ret_cause)
+static enum ob_err receive(
+	struct obl_pool_link *link, struct patience *patience, struct ob_cause *ret_cause)
 {
 	struct ob_cause cause = { .code = OB_ERR_NONE };
 	size_t size = 0;
@@ -231,7 +291,9 @@ enum ob_err obl_pool_link_receive(
 	if (link->map)
 		obp_pool_fini(&link->message);
 	free(ob_steal(link->map));
-	err = frame_receive(&link->stream, deadline, &link->map, &size);
+	err = frame_receive(&link->stream, patience, &link->map, &size);
+	if (err == OB_ERR_CANCELLED)
+		return err;
 	if (err)
 		return failed(link, err, NULL, ret_cause);
 	err = obp_pool_decode(link->map, size, &link->message);
@@ -246,4 +308,20 @@ enum ob_err obl_pool_link_receive(
 		err = other_answer(link->map, size, err, &cause);
 	free(ob_steal(link->map));
 	return failed(link, err, &cause, ret_cause);
+}
+
+enum ob_err obl_pool_link_receive(
+	struct obl_pool_link *link, uint64_t deadline, struct ob_cause *ret_cause)
+{
+	struct patience patience = { .deadline = deadline };
+
+	return receive(link, &patience, ret_cause);
+}
+
+enum ob_err obl_pool_link_await(struct obl_pool_link *link, uint64_t timeout_ns,
+	bool (*cancelled)(void *context), void *context, struct ob_cause *ret_cause)
+{
+	struct patience patience = { NEVER, timeout_ns, cancelled, context };
+
+	return receive(link, &patience, ret_cause);
 }

@@ -13,7 +13,8 @@
 #include "transport/token.h"
 #include "transport/url.h"
 
-#define OBL_BALANCERS_MAX 8u /* in one list */
+#define OBL_BALANCERS_MAX 8u           /* in one list */
+#define OBL_POOL_LOOK_NS  100000000ull /* interval at which a wait asks `cancelled` */
 
 struct obl_balancers {
 	uint32_t n;
@@ -52,5 +53,11 @@ enum ob_err obl_pool_link_send(struct obl_pool_link *link, const struct obp_pool
  */
 enum ob_err obl_pool_link_receive(
 	struct obl_pool_link *link, uint64_t deadline, struct ob_cause *ret_cause);
+/*
+ * The same for a message that may come at any time; from its first byte on it has timeout_ns.
+ * OB_ERR_CANCELLED: cancelled(context) was true, which is asked every OBL_POOL_LOOK_NS.
+ */
+enum ob_err obl_pool_link_await(struct obl_pool_link *link, uint64_t timeout_ns,
+	bool (*cancelled)(void *context), void *context, struct ob_cause *ret_cause);
 
 #endif

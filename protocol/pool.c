@@ -19,7 +19,7 @@
 	NUMBER("policy", policy, 255) NUMBER("wait", wait_s, UINT32_MAX)                          \
 	NUMBER("linger", linger_s, UINT32_MAX) NUMBER("cuda", cuda, UINT32_MAX)                   \
 	NUMBER("restartable", restartable, 1) NUMBER("pid", pid, UINT64_MAX)                      \
-	TEXT("where", where) TEXT("apart", apart) TEXT("program", program) TEXT("host", host)     \
+	NUMBER("offered", offered, 1) TEXT("where", where) TEXT("apart", apart) TEXT("program", program) TEXT("host", host)     \
 	TEXT("user", user) TEXT("token", token)
 #define QUEUED_FIELDS(NUMBER, TEXT, BYTES)                                                        \
 	NUMBER("position", position, UINT32_MAX) NUMBER("length", length, UINT32_MAX)             \
@@ -29,9 +29,11 @@
 #define REFUSED_FIELDS(NUMBER, TEXT, BYTES)                                                       \
 	NUMBER("code", code, OBP_POOL_FAULT) NUMBER("retry", retry_ms, UINT64_MAX) TEXT("text", text)
 #define CANCEL_FIELDS(NUMBER, TEXT, BYTES) BYTES("id", id) TEXT("token", token)
-#define FOLLOW_FIELDS(NUMBER, TEXT, BYTES) BYTES("id", id) TEXT("token", token)
+#define FOLLOW_FIELDS(NUMBER, TEXT, BYTES)                                                        \
+	BYTES("id", id) TEXT("token", token) NUMBER("fixed", fixed, 1)
 #define MOVED_FIELDS(NUMBER, TEXT, BYTES)                                                         \
-	BYTES("id", id) BYTES("successor", successor) TEXT("server", server) TEXT("text", text)
+	BYTES("id", id) BYTES("successor", successor) TEXT("server", server) TEXT("text", text)   \
+	NUMBER("left", left_s, UINT32_MAX)
 #define QUERY_FIELDS(NUMBER, TEXT, BYTES)                                                         \
 	TEXT("what", what) TEXT("target", target) NUMBER("since", since, UINT64_MAX)              \
 	TEXT("token", token)

@@ -43,7 +43,9 @@
 #define OBP_POOL_BEAT_MAX     256u   /* reservations in one BEAT */
 #define OBP_POOL_BEAT_MS      1000u  /* interval of heartbeats */
 #define OBP_POOL_SILENT_MS    5000u /* a server without a heartbeat for so long gets no new sessions */
-#define OBP_POOL_TICKET_S     60u    /* a ticket that is not used for so long expires */
+#define OBP_POOL_TICKET_S     60u /* a ticket that is not used for so long expires */
+/* A place that was offered and is asked for is kept at least so long from then on. */
+#define OBP_POOL_OFFER_S      50u
 #define OBP_POOL_LINGER_S     10u    /* unless the request says otherwise */
 #define OBP_POOL_LINGER_MAX_S 86400u /* longest linger time, and longest wait in the queue */
 
@@ -92,6 +94,7 @@ struct obp_pool_ask {
 	uint32_t linger_s;    /* 0: OBP_POOL_LINGER_S */
 	uint32_t cuda;        /* CUDA version that the driver must have, 13000; 0: any */
 	uint32_t restartable; /* 1: the program may be ended and started again elsewhere */
+	uint32_t offered;     /* 1: the successor that MOVED named, and nothing else */
 	uint64_t pid;
 	char where[OBP_POOL_WHERE_MAX]; /* selector, "model=H100,zone!=b" */
 	char apart
@@ -139,22 +142,24 @@ struct obp_pool_cancel {
 
 /*
  * Asks to be told when the reservation is to move (docs/adr/0050-rebalancing.md). The answer is one
- * MOVED, whenever that is, or REFUSED when the reservation has ended. One on each connection: a
- * second one replaces the first.
+ * MOVED, whenever that is, or REFUSED when the reservation has ended or cannot be moved. One on each
+ * connection: a second one replaces the first.
  */
 struct obp_pool_follow {
 	uint8_t id[OBP_RESERVATION_BYTES];
 	char token[OBP_TOKEN_MAX];
+	uint32_t fixed; /* 1: the program cannot be started again any more; REFUSED confirms it */
 };
 
 /*
- * Reservation `successor` was made in place of `id`. A client that wants it asks for it within the
- * life of its ticket, else it is taken back and the old one stays.
+ * Reservation `successor` was made in place of `id`. A client that wants it asks for it, with
+ * `offered`, while it is kept; else it is taken back and the old one stays.
  */
 struct obp_pool_moved {
 	uint8_t id[OBP_RESERVATION_BYTES], successor[OBP_RESERVATION_BYTES];
 	char server[OBP_POOL_NAME_MAX]; /* where the successor is */
 	char text[OBP_POOL_TEXT_MAX];   /* why */
+	uint32_t left_s;                /* how long it is still kept, unless it is asked for */
 };
 
 struct obp_pool_query {

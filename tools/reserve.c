@@ -30,15 +30,25 @@ static void on_signal(int number)
 	interrupted = number;
 }
 
+static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+
 static void signals_catch(void)
 {
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction action = { .sa_handler = on_signal }, old;
 
 	for (size_t i = 0; i < ob_count(numbers); i++)
 		/* a signal that is ignored, as by nohup, stays so */
 		if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
 			sigaction(numbers[i], &action, NULL);
+}
+
+void obx_reserve_signals_default(void)
+{
+	struct sigaction old;
+
+	for (size_t i = 0; i < ob_count(numbers); i++)
+		if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == on_signal)
+			signal(numbers[i], SIG_DFL);
 }
 
 /* Ends the process as the signal would have ended it. */
@@ -165,7 +175,6 @@ static bool ask_fill(struct obp_pool_ask *ask, const struct obx_wish *wish, cons
 		return false;
 	}
 	ask->gpus = wish->gpus ? wish->gpus : 1;
-	ask->wait_s = wish->wait_s;
 	ask->linger_s = wish->hold_s;
 	ask->exclusive = wish->exclusive;
 	ask->one_server = wish->one_server;
@@ -292,9 +301,11 @@ static int granted(const struct obx_way *way, const struct obx_wish *wish,
 	return 0;
 }
 
-/* id: of a reservation that was offered; NULL: a new one. */
+/*
+ * Asks once. wait_s: how long the request may wait. id: of the place that was offered; NULL: any.
+ */
 static int reserve(const struct obx_way *way, const struct obx_wish *wish, const char *program,
-	const uint8_t *id, struct obx_reservation *ret)
+	uint32_t wait_s, const uint8_t *id, struct obx_reservation *ret)
 {
 	const char *kind = getenv("TERM");
 	struct status status = { .terminal = isatty(STDERR_FILENO) &&
@@ -314,6 +325,8 @@ static int reserve(const struct obx_way *way, const struct obx_wish *wish, const
 
 	if (!ask_fill(&ask, wish, program))
 		return obp_pool_exit_code(OBP_POOL_INVALID);
+	ask.wait_s = wait_s;
+	ask.offered = id != NULL;
 	if (id)
 		memcpy(ask.id, id, sizeof ask.id);
 	signals_catch();
@@ -324,7 +337,7 @@ static int reserve(const struct obx_way *way, const struct obx_wish *wish, const
 		signal_obey();
 	}
 	if (err == OB_ERR_REFUSED)
-		return refused_print(&refused, wish->wait_s);
+		return refused_print(&refused, wait_s);
 	if (err)
 		return obx_pool_failed("outboard run", err, &cause);
 	code = granted(way, wish, &grant, ret);
@@ -335,29 +348,52 @@ static int reserve(const struct obx_way *way, const struct obx_wish *wish, const
 int obx_reserve(const struct obx_way *way, const struct obx_wish *wish, const char *program,
 	struct obx_reservation *ret)
 {
-	return reserve(way, wish, program, NULL, ret);
+	return reserve(way, wish, program, wish->wait_s, NULL, ret);
+}
+
+/* Sleeps; an interrupt ends the process. */
+static void pause_for(uint64_t seconds)
+{
+	sleep((unsigned)seconds);
+	if (interrupted)
+		signal_obey();
+}
+
+/* Asks for the offered place while it is kept. */
+static int reserve_offered(const struct obx_way *way, const struct obx_wish *wish,
+	const char *program, const uint8_t *id, uint64_t until_ns, struct obx_reservation *ret)
+{
+	for (;;) {
+		int code = reserve(way, wish, program, 0, id, ret);
+
+		if (code != obp_pool_exit_code(OBP_POOL_LATER) ||
+			ob_clock_ns() + OB_SECOND > until_ns)
+			return code;
+		pause_for(1);
+	}
 }
 
 int obx_reserve_again(const struct obx_way *way, const struct obx_wish *wish, const char *program,
-	const uint8_t *id, struct obx_reservation *ret)
+	const uint8_t id[OBP_RESERVATION_BYTES], uint64_t until_ns, struct obx_reservation *ret)
 {
-	struct obx_wish patient = *wish;
-	uint64_t until, pause_s = 1;
-	int code;
+	uint64_t end = ob_clock_ns() + ob_max(wish->wait_s, OBX_AGAIN_WAIT_S) * OB_SECOND;
+	uint64_t pause_s = 1, now;
+	int code = reserve_offered(way, wish, program, id, until_ns, ret);
 
-	patient.wait_s = ob_max(patient.wait_s, OBX_AGAIN_WAIT_S);
-	until = ob_clock_ns() + patient.wait_s * OB_SECOND;
+	if (code == 0 || code == obp_pool_exit_code(OBP_POOL_DENIED))
+		return code;
+	fprintf(stderr, VERB "the place that was offered cannot be had; asking for another one\n");
 	for (;;) {
-		uint64_t now;
-
-		code = reserve(way, &patient, program, id, ret);
 		now = ob_clock_ns();
-		if (code != obp_pool_exit_code(OBP_POOL_LATER) || now + pause_s * OB_SECOND > until)
+		code = reserve(way, wish, program,
+			(uint32_t)(now < end ? (end - now) / OB_SECOND : 0), NULL, ret);
+		now = ob_clock_ns();
+		/* what no server can fulfil now, one that is being restarted can in a minute */
+		if ((code != obp_pool_exit_code(OBP_POOL_LATER) &&
+			    code != obp_pool_exit_code(OBP_POOL_CAPACITY)) ||
+			now + pause_s * OB_SECOND > end)
 			return code;
-		patient.wait_s = (uint32_t)((until - now) / OB_SECOND);
-		sleep((unsigned)pause_s);
-		if (interrupted)
-			signal_obey();
+		pause_for(pause_s);
 		pause_s = ob_min(2 * pause_s, 30u);
 	}
 }

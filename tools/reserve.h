@@ -39,17 +39,23 @@ struct obx_reservation {
 int obx_reserve(const struct obx_way *way, const struct obx_wish *wish, const char *program,
 	struct obx_reservation *ret);
 /*
- * The same for a program that runs already or did: keeps asking for OBX_AGAIN_WAIT_S, or as long as
- * the wish says, when there is no place now or no balancer answers. id: of a reservation that was
- * offered; NULL: none.
+ * The same for a program that was ended to be moved. Asks for the place that was offered, id, as
+ * long as that is kept, until_ns (ob_clock_ns); if it cannot be had, for any other one, for
+ * OBX_AGAIN_WAIT_S or as long as the wish says. 77 for the offered place is final: the program was
+ * ended by command.
  */
 int obx_reserve_again(const struct obx_way *way, const struct obx_wish *wish, const char *program,
-	const uint8_t *id, struct obx_reservation *ret);
+	const uint8_t id[OBP_RESERVATION_BYTES], uint64_t until_ns, struct obx_reservation *ret);
 /* The program could not be started: gives the reservation back. */
 void obx_reserve_back(const struct obx_reservation *reservation);
 
 /* If an interrupt came since obx_reserve: gives the reservation back and ends the process. */
 void obx_reserve_interrupted(const struct obx_reservation *reservation);
+/*
+ * In the child after a fork: signals end it again, as they do before obx_reserve. Those that were
+ * ignored then stay so.
+ */
+void obx_reserve_signals_default(void);
 /* Prints why no balancer could be asked. Returns the exit code. verb: "outboard run". */
 int obx_pool_failed(const char *verb, enum ob_err err, const struct ob_cause *cause);
 

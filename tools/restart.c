@@ -2,16 +2,12 @@
 /* Copyright The Outboard Authors */
 #include "tools/restart.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -21,16 +17,15 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/thread.h"
-#include "loadbalancer/pool_follow.h"
 #include "tools/command.h"
+#include "tools/follower.h"
+#include "tools/leftover.h"
+#include "tools/witness.h"
 
-#define VERB      "outboard run: "
-/* for connecting to one balancer: the end of the program waits for it at most that long */
-#define FOLLOW_NS (5 * OB_SECOND)
-#define AGAIN_MS  100 /* between looks for processes that are to be killed */
-/* A place that was offered so long ago is about to be taken back. */
-#define OFFER_NS  ((OBP_POOL_TICKET_S - 8) * OB_SECOND)
+#define VERB     "outboard run: "
+#define AGAIN_MS 100 /* between looks for processes that are to be killed */
+/* after SIGKILL, before a process that was left behind is given up */
+#define LEFT_NS  (5 * OB_SECOND)
 
 extern char **environ;
 
@@ -57,118 +52,41 @@ static void environment_restore(char **saved)
 		putenv(*saved);
 }
 
-/* ---- following the reservation ---- */
-
-struct follower {
-	struct obl_pool pool;
-	uint8_t id[OBP_RESERVATION_BYTES];
-	_Atomic bool stop;
-	int event; /* readable when `err` and `moved` are set */
-	enum ob_err err;
-	struct obp_pool_moved moved;
-	pthread_t thread;
-	bool runs;
-};
-
-static bool is_stopped(void *context)
-{
-	struct follower *f = context;
-
-	return atomic_load(&f->stop);
-}
-
-static void *follower_main(void *argument)
-{
-	struct follower *f = argument;
-	struct ob_cause cause = { .text = "" };
-
-	f->err = obl_pool_follow(&f->pool, f->id, &f->moved, &cause);
-	if (f->err && f->err != OB_ERR_CANCELLED)
-		ob_info("the program is not moved any more: %s", cause.text);
-	eventfd_write(f->event, 1);
-	return NULL;
-}
-
-static void follower_start(
-	struct follower *f, const struct obx_restart *restart, const struct obx_reservation *of)
-{
-	*f = (struct follower){ .pool = { .balancers = restart->way->pool,
-					.timeout_ns = ob_min(obl_pool_timeout_ns(), FOLLOW_NS),
-					.cancelled = is_stopped,
-					.context = f },
-		.event = eventfd(0, EFD_CLOEXEC) };
-	memcpy(f->id, of->id, sizeof f->id);
-	f->runs = f->event >= 0 && ob_thread_start(follower_main, f, 0, &f->thread);
-	if (!f->runs)
-		ob_warn("the program cannot be moved: the system gives no thread");
-}
-
-static void follower_stop(struct follower *f)
-{
-	atomic_store(&f->stop, true);
-	if (f->runs)
-		pthread_join(f->thread, NULL);
-	if (f->event >= 0)
-		close(f->event);
-}
-
-/* ---- processes ---- */
-
-static pid_t parent_of(const char *pid)
-{
-	char path[64], text[512];
-	const char *after;
-	size_t n;
-	FILE *file;
-	int parent = 0;
-
-	snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
-	file = fopen(path, "re");
-	if (!file)
-		return 0;
-	n = fread(text, 1, sizeof text - 1, file);
-	fclose(file);
-	text[n] = '\0';
-	after = strrchr(text, ')'); /* the name before it may contain anything */
-	return after && sscanf(after + 1, " %*c %d", &parent) == 1 ? parent : 0;
-}
-
-/* Sends a signal to all children: the program, and what it has left behind. */
-static void children_kill(int number)
-{
-	DIR *folder = opendir("/proc");
-	const struct dirent *entry;
-
-	while (folder && (entry = readdir(folder)))
-		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-			parent_of(entry->d_name) == getpid())
-			kill((pid_t)atol(entry->d_name), number);
-	if (folder)
-		closedir(folder);
-}
-
 /* ---- one start of the program ---- */
 
 struct run {
 	const struct obx_restart *restart;
+	const struct obx_reservation *reservation;
 	sigset_t before; /* the signal mask */
-	int signals;     /* a signalfd */
-	struct follower follower;
+	int signals;     /* a signalfd; -1: not open yet */
+	bool blind;      /* SIGCHLD was ignored at the start: it stays so for the program */
+	struct obx_witness witness;
+	struct obx_earlier earlier;
+	struct obx_follower follower;
+	bool told;       /* the follower's event was seen */
+	uint32_t number; /* how often it was started again */
 	pid_t pid;
 	int status;
-	bool ended;    /* the program has: `status` */
-	bool alone;    /* no child is left */
-	bool moved;    /* it is being ended, to be started elsewhere */
-	bool quitting; /* somebody wants it to end: it is not started again */
-	uint64_t moved_ns, kill_ns;
+	bool ended; /* the program has: `status` */
+	bool moved; /* it is being ended, to be started elsewhere */
+	bool quits; /* it has ended because somebody wants that: it is not started again */
+	/* a program that ends before this time does so because of the last signal; 0: none */
+	uint64_t quit_ns;
+	uint64_t kill_ns; /* moved: SIGKILL */
 };
+
+static uint64_t grace_ns(const struct run *run)
+{
+	return run->restart->grace_s * OB_SECOND;
+}
 
 static bool program_start(struct run *run)
 {
 	pid_t parent = getpid();
 
 	fflush(NULL);
-	run->ended = run->alone = run->moved = false;
+	run->ended = run->moved = run->quits = false;
+	run->quit_ns = 0;
 	run->pid = fork();
 	if (run->pid < 0) {
 		fprintf(stderr, VERB "no process can be started: %s\n", strerror(errno));
@@ -180,6 +98,10 @@ static bool program_start(struct run *run)
 	if (getppid() != parent)
 		_exit(OBX_EXIT_UNWELL);
 	close(run->signals);
+	/* before the program is there, nothing else obeys a signal */
+	obx_reserve_signals_default();
+	if (run->blind)
+		signal(SIGCHLD, SIG_IGN);
 	sigprocmask(SIG_SETMASK, &run->before, NULL);
 	_exit(run->restart->begin(run->restart->user));
 }
@@ -189,73 +111,128 @@ static void children_reap(struct run *run)
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		if (pid == run->pid && !run->ended) {
-			run->ended = true;
-			run->status = status;
-			/* they were its business as long as it lived */
-			if (run->moved)
-				children_kill(SIGTERM);
-		}
-	run->alone = pid < 0 && errno == ECHILD;
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		obx_earlier_drop(&run->earlier, pid);
+		if (pid == run->witness.pid)
+			run->witness.pid = 0;
+		if (pid != run->pid || run->ended)
+			continue;
+		run->ended = true;
+		run->status = status;
+		run->quits = ob_clock_ns() < run->quit_ns;
+		/* they were its business as long as it lived */
+		if (run->moved && !run->quits)
+			obx_leftover_kill(&run->earlier, SIGTERM);
+	}
+}
+
+/* The witness may be another process afterwards: it is none of the program's. */
+static bool witness_saw(struct run *run, int number)
+{
+	pid_t before = run->witness.pid;
+	bool saw = obx_witness_saw(&run->witness, number);
+
+	if (run->witness.pid != before) {
+		obx_earlier_drop(&run->earlier, before);
+		obx_earlier_add(&run->earlier, run->witness.pid);
+	}
+	return saw;
 }
 
 static void signal_take(struct run *run)
 {
 	struct signalfd_siginfo info;
+	bool group;
 
 	if (read(run->signals, &info, sizeof info) != sizeof info || info.ssi_signo == SIGCHLD)
 		return;
-	if (info.ssi_signo != SIGUSR1 && info.ssi_signo != SIGUSR2)
-		run->quitting = true;
-	/* what the terminal sends goes to the program too */
-	if (info.ssi_code != SI_KERNEL && !run->ended)
+	if (info.ssi_signo != SIGUSR1 && info.ssi_signo != SIGUSR2) {
+		run->quit_ns = ob_clock_ns() + grace_ns(run);
+		run->quits |= run->ended;
+	}
+	group = witness_saw(run, (int)info.ssi_signo);
+	/* what the terminal or the group gets goes to the program too */
+	if (info.ssi_code != SI_KERNEL && !group && !run->ended)
 		kill(run->pid, (int)info.ssi_signo);
 }
 
-static void move_take(struct run *run, uint32_t number)
-{
-	const struct follower *f = &run->follower;
+/* ---- the offer ---- */
 
-	if (f->err || run->quitting)
-		return;
+static void follow(struct run *run)
+{
+	run->told = false;
+	obx_follower_start(&run->follower, run->restart->way->pool, run->reservation->id,
+		run->number >= run->restart->restarts);
+}
+
+static void move_begin(struct run *run, uint64_t now)
+{
 	run->moved = true;
-	run->moved_ns = ob_clock_ns();
-	run->kill_ns = run->moved_ns + run->restart->grace_s * OB_SECOND;
+	run->kill_ns = now + grace_ns(run);
 	fprintf(stderr,
 		VERB "%s: the program is ended (SIGTERM, SIGKILL after %u s) and started again "
 		     "there, restart %u of %u\n",
-		f->moved.text, run->restart->grace_s, number + 1, run->restart->restarts);
-	if (!run->ended)
-		kill(run->pid, SIGTERM);
+		run->follower.moved.text, run->restart->grace_s, run->number + 1,
+		run->restart->restarts);
+	kill(run->pid, SIGTERM);
+}
+
+/* Takes an offer, unless somebody has just told the program to end. */
+static void offer_look(struct run *run, uint64_t now)
+{
+	if (!run->told || run->ended || run->moved || now < run->quit_ns ||
+		!obx_follower_offers(&run->follower))
+		return;
+	if (now + grace_ns(run) <= run->follower.until_ns) {
+		move_begin(run, now);
+		return;
+	}
+	obx_follower_stop(&run->follower); /* it has come too long ago */
+	follow(run);
+}
+
+/* ---- until it has ended ---- */
+
+/* Whether processes that the moved program has left behind are still to be waited for. */
+static bool left_behind(const struct run *run, uint64_t now)
+{
+	size_t n = obx_leftover_kill(&run->earlier, now < run->kill_ns ? 0 : SIGKILL);
+
+	if (n && now >= run->kill_ns + LEFT_NS) {
+		ob_warn("%zu process%s that the program has left behind cannot be ended; it is "
+			"started beside them",
+			n, n == 1 ? "" : "es");
+		return false;
+	}
+	return n > 0;
+}
+
+static int wait_ms(const struct run *run, uint64_t now)
+{
+	if (run->moved)
+		return now < run->kill_ns ? (int)((run->kill_ns - now) / OB_MS) + 1 : AGAIN_MS;
+	/* an offer that waits until it is known what a signal has done */
+	return run->told && now < run->quit_ns ? (int)((run->quit_ns - now) / OB_MS) + 1 : -1;
 }
 
 /* Waits until the program has ended; if it is moved, all that it has left behind too. */
-static void program_wait(struct run *run, uint32_t number)
+static void program_wait(struct run *run)
 {
-	bool following = run->follower.runs;
-
 	for (;;) {
 		struct pollfd fds[] = { { .fd = run->signals, .events = POLLIN },
-			{ .fd = following ? run->follower.event : -1, .events = POLLIN } };
+			{ .fd = run->told ? -1 : run->follower.event, .events = POLLIN } };
 		uint64_t now = ob_clock_ns();
-		bool late = run->moved && now >= run->kill_ns;
 
 		children_reap(run);
-		if (run->ended && (!run->moved || run->alone || run->quitting))
+		if (run->ended && (!run->moved || run->quits || !left_behind(run, now)))
 			return;
-		if (late)
-			children_kill(SIGKILL);
-		poll(fds, ob_count(fds),
-			late                 ? AGAIN_MS
-				: run->moved ? (int)((run->kill_ns - now) / OB_MS) + 1
-					     : -1);
+		if (run->moved && !run->ended && now >= run->kill_ns)
+			kill(run->pid, SIGKILL);
+		offer_look(run, now);
+		poll(fds, ob_count(fds), wait_ms(run, now));
 		if (fds[0].revents)
 			signal_take(run);
-		children_reap(run);
-		if (fds[1].revents && !run->ended)
-			move_take(run, number);
-		following = following && !fds[1].revents;
+		run->told |= fds[1].revents != 0;
 	}
 }
 
@@ -265,13 +242,12 @@ static void program_wait(struct run *run, uint32_t number)
 static int next_reserve(struct run *run, struct obx_reservation *reservation)
 {
 	const struct obx_restart *restart = run->restart;
-	bool fresh = ob_clock_ns() < run->moved_ns + OFFER_NS;
 	int code;
 
 	environment_restore(restart->environment);
 	sigprocmask(SIG_SETMASK, &run->before, NULL);
 	code = obx_reserve_again(restart->way, restart->wish, restart->program,
-		fresh ? run->follower.moved.successor : NULL, reservation);
+		run->follower.moved.successor, run->follower.until_ns, reservation);
 	if (code)
 		fprintf(stderr,
 			VERB "the program was ended to be moved and is not started again: "
@@ -279,17 +255,27 @@ static int next_reserve(struct run *run, struct obx_reservation *reservation)
 	return code;
 }
 
+/*
+ * Blocks the signals that this process looks at itself. One that is ignored, as by nohup, would be
+ * received all the same: it is left out. Once only: `before` is the mask without them.
+ */
 static bool signals_open(struct run *run)
 {
 	static const int numbers[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1,
 		SIGUSR2 };
+	bool first = run->signals < 0;
+	struct sigaction action;
 	sigset_t set;
 
+	if (first)
+		/* children of a process that ignores it cannot be waited for */
+		run->blind = signal(SIGCHLD, SIG_DFL) == SIG_IGN;
 	sigemptyset(&set);
 	for (size_t i = 0; i < ob_count(numbers); i++)
-		sigaddset(&set, numbers[i]);
-	sigprocmask(SIG_BLOCK, &set, run->pid ? NULL : &run->before);
-	if (run->signals < 0)
+		if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+			sigaddset(&set, numbers[i]);
+	sigprocmask(SIG_BLOCK, &set, first ? &run->before : NULL);
+	if (first)
 		run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return run->signals >= 0;
 }
@@ -312,14 +298,14 @@ static int end_like(const struct run *run)
 }
 
 /* A place that the program does not use: it was not started, or has ended meanwhile. */
-static void rest_give_back(const struct run *run, const struct obx_reservation *reservation)
+static void rest_give_back(const struct run *run)
 {
-	struct obx_reservation offered = *reservation;
+	struct obx_reservation offered = *run->reservation;
 	int code = WIFEXITED(run->status) ? WEXITSTATUS(run->status) : 0;
 
 	if (code == OBX_EXIT_UNWELL || code == 126 || code == 127)
-		obx_reserve_back(reservation);
-	if (!run->follower.runs || run->follower.err)
+		obx_reserve_back(run->reservation);
+	if (run->follower.err)
 		return;
 	memcpy(offered.id, run->follower.moved.successor, sizeof offered.id);
 	obx_reserve_back(&offered);
@@ -327,11 +313,16 @@ static void rest_give_back(const struct run *run, const struct obx_reservation *
 
 int obx_restart_run(const struct obx_restart *restart, struct obx_reservation *reservation)
 {
-	struct run run = { .restart = restart, .signals = -1 };
+	struct run run = { .restart = restart, .reservation = reservation, .signals = -1 };
 	int code;
 
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	for (uint32_t number = 0;; number++) {
+	obx_earlier_note(&run.earlier);
+	signals_open(&run);
+	if (run.earlier.known) {
+		obx_witness_start(&run.witness);
+		obx_earlier_add(&run.earlier, run.witness.pid);
+	}
+	for (;; run.number++) {
 		bool open = signals_open(&run);
 
 		obx_reserve_interrupted(reservation);
@@ -339,13 +330,12 @@ int obx_restart_run(const struct obx_restart *restart, struct obx_reservation *r
 			obx_reserve_back(reservation);
 			return OBX_EXIT_UNWELL;
 		}
-		run.follower = (struct follower){ .event = -1, .err = OB_ERR_CANCELLED };
-		if (number < restart->restarts)
-			follower_start(&run.follower, restart, reservation);
-		program_wait(&run, number);
-		follower_stop(&run.follower);
-		if (!run.moved || run.quitting) {
-			rest_give_back(&run, reservation);
+		follow(&run);
+		program_wait(&run);
+		obx_follower_stop(&run.follower);
+		if (!run.moved || run.quits) {
+			rest_give_back(&run);
+			obx_witness_stop(&run.witness);
 			return end_like(&run);
 		}
 		code = next_reserve(&run, reservation);

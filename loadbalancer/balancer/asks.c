@@ -55,10 +55,13 @@ static const char *ask_wrong(
 		return "no device has so much memory (--vram)";
 	if (ask->share > OBP_SHARE_ALL || ask->priority > OBL_HIGH ||
 		ask->policy > OBL_POLICY_COUNT || ask->exclusive > 1 || ask->one_server > 1 ||
-		ask->restartable > 1 || ask->cuda > 1000000 || ask->pid > INT64_MAX)
+		ask->restartable > 1 || ask->offered > 1 || ask->cuda > 1000000 ||
+		ask->pid > INT64_MAX)
 		return "a value of the request is out of range";
 	if (ask->wait_s > OBP_POOL_LINGER_MAX_S || ask->linger_s > OBP_POOL_LINGER_MAX_S)
 		return "a request can wait, and be held, for a day at most (--wait-for, --hold)";
+	if (ask->offered && ask->wait_s)
+		return "a place that was offered needs no waiting";
 	if (obl_where_parse(ask->where, where, cause))
 		return cause->text;
 	return NULL;

@@ -24,6 +24,8 @@ void obl_ask_cancel(
 	struct obl_core *core, struct obl_link *link, const struct obp_pool_cancel *cancel);
 /* The connection has ended. */
 void obl_asker_gone(struct obl_asker *asker);
+/* The request has a reservation, made just now or by an earlier request with the same id. */
+void obl_asker_answer(struct obl_asker *asker, const struct obl_reservation *r);
 /* Places the next request. True: a transaction was begun. */
 bool obl_asks_start(struct obl_core *core);
 /* Four times a second: time-outs, and QUEUED to those that wait. */

@@ -22,6 +22,7 @@
 #include "loadbalancer/balancer/line.h"
 #include "loadbalancer/balancer/members.h"
 #include "loadbalancer/balancer/moves.h"
+#include "loadbalancer/balancer/offers.h"
 #include "loadbalancer/balancer/pages.h"
 #include "loadbalancer/balancer/queries.h"
 #include "loadbalancer/balancer/rounds.h"
@@ -69,8 +70,8 @@ static void rested(uv_timer_t *timer)
 static void turn(uv_async_t *async)
 {
 	static bool (*const sources[])(struct obl_core * core) = { obl_members_start,
-		obl_commands_start, obl_credits_start, obl_asks_start, obl_moves_start,
-		obl_audit_start, obl_events_start };
+		obl_commands_start, obl_credits_start, obl_offers_start, obl_asks_start,
+		obl_moves_start, obl_audit_start, obl_events_start };
 	static unsigned next;
 	struct obl_core *core = &balancer.core;
 	uint64_t now = ob_clock_ns();
@@ -291,6 +292,7 @@ static void every_second(uv_timer_t *timer)
 static void asks_due(uv_timer_t *timer)
 {
 	(void)timer;
+	obl_offers_sweep(&balancer.core);
 	obl_asks_sweep(&balancer.core);
 	obl_follows_sweep(&balancer.core, ob_clock_ns());
 }

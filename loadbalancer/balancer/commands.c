@@ -36,6 +36,9 @@ struct obl_command {
 	/* KILL: the order, and how many servers have not answered */
 	enum obp_pool_order_kind kind;
 	uint8_t id[OBP_RESERVATION_BYTES];
+	/* of a program that is being moved: its new place, which is marked first; zeros: none */
+	uint8_t successor[OBP_RESERVATION_BYTES];
+	bool marked;
 	uint64_t number;
 	uint32_t unanswered, done;
 };
@@ -82,34 +85,62 @@ void obl_commands_link_gone(struct obl_core *core, const struct obl_link *link)
 
 /* ---- ending sessions ---- */
 
-static void kill_send(struct obl_command *command, struct obl_member *member)
+static const uint8_t none[OBP_RESERVATION_BYTES];
+
+static void kill_send(struct obl_command *command, struct obl_member *member,
+	const uint8_t id[OBP_RESERVATION_BYTES])
 {
 	char text[OBP_POOL_TEXT_MAX];
 
 	snprintf(text, sizeof text, "by %s", command->who);
-	if (obl_member_order(member, command->kind, command->id, command->number, text))
+	if (obl_member_order(member, command->kind, id, command->number, text))
 		command->unanswered++;
 }
 
-/* NULL: orders were sent. */
+/* Orders the end of one reservation at its servers. */
+static void reservation_end(struct obl_core *core, struct obl_command *command, const uint8_t *id)
+{
+	const struct obl_item *item;
+	char name[OBL_ID_TEXT];
+
+	obl_id_print(id, name);
+	item = obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, name);
+	for (uint32_t i = 0; item && i < item->value.reservation->n_parts; i++) {
+		const struct obl_holding *part = &item->value.reservation->parts[i];
+		struct obl_member *member = obl_member_find(core, part->server);
+
+		if (member && member->incarnation == part->incarnation)
+			kill_send(command, member, id);
+	}
+}
+
+/* The new place first: the program would be started there when it ends. NULL: orders were sent. */
+static const char *kill_both(struct obl_core *core, struct obl_command *command)
+{
+	if (memcmp(command->successor, none, sizeof none) != 0)
+		reservation_end(core, command, command->successor);
+	reservation_end(core, command, command->id);
+	return command->unanswered ? NULL
+				   : "its server is not connected to this balancer; ask another";
+}
+
+/* A program that is being moved has two reservations. NULL: orders were sent, or will be. */
 static const char *kill_reservation(struct obl_core *core, struct obl_command *command)
 {
 	const struct obl_item *item =
 		obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, command->target);
-	const struct obl_reservation *r = item ? item->value.reservation : NULL;
+	const struct obl_reservation *r = item ? item->value.reservation : NULL, *old, *next;
 
 	if (!r)
 		return "there is no such reservation";
+	old = obl_predecessor(core, r);
+	next = old ? r : obl_successor(core, r);
 	command->kind = OBP_POOL_ORDER_KILL;
-	memcpy(command->id, r->id, sizeof command->id);
-	for (uint32_t i = 0; i < r->n_parts; i++) {
-		struct obl_member *member = obl_member_find(core, r->parts[i].server);
-
-		if (member && member->incarnation == r->parts[i].incarnation)
-			kill_send(command, member);
-	}
-	return command->unanswered ? NULL
-				   : "its server is not connected to this balancer; ask another";
+	memcpy(command->id, old ? old->id : r->id, sizeof command->id);
+	if (!next)
+		return kill_both(core, command);
+	memcpy(command->successor, next->id, sizeof command->successor);
+	return NULL;
 }
 
 static const char *kill_session(struct obl_core *core, struct obl_command *command)
@@ -124,7 +155,7 @@ static const char *kill_session(struct obl_core *core, struct obl_command *comma
 	for (struct obl_member *m = core->members; m; m = m->next)
 		for (uint32_t i = 0; i < m->load.n_sessions; i++)
 			if (m->load.listed[i].id == number)
-				kill_send(command, m);
+				kill_send(command, m, command->id);
 	return command->unanswered ? NULL : "there is no such session on a server of this balancer";
 }
 
@@ -133,7 +164,9 @@ static bool is_answer(const struct obl_command *c, const struct obp_pool_obeyed 
 	return c->verb == KILL && c->unanswered &&
 		(c->kind == obeyed->kind ||
 			(c->kind == OBP_POOL_ORDER_KILL && obeyed->kind == OBP_POOL_ORDER_VOID)) &&
-		c->number == obeyed->number && memcmp(c->id, obeyed->id, sizeof c->id) == 0;
+		c->number == obeyed->number &&
+		(memcmp(c->id, obeyed->id, sizeof c->id) == 0 ||
+			memcmp(c->successor, obeyed->id, sizeof c->successor) == 0);
 }
 
 /*
@@ -247,6 +280,16 @@ static void move_made(struct obl_core *core, struct obl_command *command)
 	finish(core, command, 0, text);
 }
 
+/* Its client knows now that the program is not to be started at its new place. */
+static void kill_marked(struct obl_core *core, struct obl_command *command)
+{
+	const char *wrong = kill_both(core, command);
+
+	command->marked = true;
+	if (wrong)
+		finish(core, command, OBP_POOL_INVALID, wrong);
+}
+
 static void made(
 	struct obl_core *core, void *user, enum obl_outcome outcome, const struct ob_cause *cause)
 {
@@ -267,6 +310,10 @@ static void made(
 	}
 	if (command->verb == MOVE) {
 		move_made(core, command);
+		return;
+	}
+	if (command->verb == KILL) {
+		kill_marked(core, command);
 		return;
 	}
 	obl_event_add(core, kinds[command->verb], command->target, "by %s", command->who);
@@ -296,6 +343,11 @@ static enum ob_err plan_of(struct obl_core *core, struct obl_command *command,
 	return OB_ERR_NONE;
 }
 
+static bool needs_transaction(const struct obl_command *c)
+{
+	return c->verb != KILL || (!c->marked && memcmp(c->successor, none, sizeof none) != 0);
+}
+
 bool obl_commands_start(struct obl_core *core)
 {
 	struct obl_command *c = core->commands;
@@ -303,11 +355,15 @@ bool obl_commands_start(struct obl_core *core)
 	struct ob_cause cause;
 	enum ob_err err;
 
-	while (c && (c->verb == KILL || c->making))
+	while (c && (!needs_transaction(c) || c->making))
 		c = c->next;
 	if (!c)
 		return false;
-	err = plan_of(core, c, key, &cause);
+	if (c->verb == KILL && !obl_move_kill_plan(core, c->successor, key)) {
+		kill_marked(core, c); /* the new place has ended meanwhile */
+		return obl_commands_start(core);
+	}
+	err = c->verb == KILL ? OB_ERR_NONE : plan_of(core, c, key, &cause);
 	if (err) {
 		finish(core, c, err == OB_ERR_REFUSED ? OBP_POOL_LATER : OBP_POOL_INVALID,
 			cause.text);

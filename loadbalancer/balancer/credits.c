@@ -159,6 +159,15 @@ static bool orphans_start(struct obl_core *core)
 	return false;
 }
 
+/*
+ * A place that was offered and then ended by command is kept until the offer is over, so that its
+ * client learns that its program is not to be started again.
+ */
+static bool is_kept(const struct obl_reservation *r, const struct obp_pool_held *held)
+{
+	return r->killed && held->state == OBP_POOL_VOID && obl_time_ms() / 1000 <= r->expires;
+}
+
 bool obl_credits_start(struct obl_core *core)
 {
 	for (struct obl_member *m = core->members; m; m = m->next)
@@ -169,6 +178,8 @@ bool obl_credits_start(struct obl_core *core)
 			if (!has_ended(&m->held[i]))
 				continue;
 			item = reservation_find(core, m->held[i].id);
+			if (item && is_kept(item->value.reservation, &m->held[i]))
+				continue;
 			part = item ? part_ended(item->value.reservation, m, &m->held[i]) : -1;
 			if (part >= 0)
 				return part_credit(core, item, (uint32_t)part,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "loadbalancer/balancer/moves.h"
 
@@ -13,6 +14,7 @@ struct obl_follow {
 	struct obl_follow *next;
 	struct obl_link *link;
 	char id[OBL_ID_TEXT], tenant[OBP_POOL_NAME_MAX];
+	bool fixed;       /* its program cannot be started again */
 	uint64_t seen_ns; /* when the reservation was known last, or the registry was not */
 	uint64_t read_ns; /* when the registry could be read last */
 };
@@ -109,11 +111,13 @@ void obl_follow(struct obl_core *core, struct obl_link *link, struct obp_pool_fo
 	}
 	follow->link = link;
 	follow->seen_ns = follow->read_ns = ob_clock_ns();
+	follow->fixed = message->fixed;
 	snprintf(follow->id, sizeof follow->id, "%s", id);
 	snprintf(follow->tenant, sizeof follow->tenant, "%s", identity.tenant);
 	follow->next = core->follows;
 	core->follows = follow;
 	link->patient = link->follows = true;
+	core->wake(core);
 }
 
 static void told(struct obl_link *link, const struct obl_reservation *r,
@@ -121,6 +125,7 @@ static void told(struct obl_link *link, const struct obl_reservation *r,
 {
 	static struct obp_pool_message message;
 	struct obp_pool_moved *moved = &message.u.moved;
+	uint64_t now_s = obl_time_ms() / 1000;
 
 	message.type = OBP_POOL_MOVED;
 	*moved = (struct obp_pool_moved){ .id = { 0 } };
@@ -129,7 +134,24 @@ static void told(struct obl_link *link, const struct obl_reservation *r,
 	snprintf(moved->server, sizeof moved->server, "%s", successor->parts[0].server);
 	snprintf(moved->text, sizeof moved->text, "the pool moves it from %s to %s",
 		r->parts[0].server, successor->parts[0].server);
+	moved->left_s = successor->expires > now_s
+		? (uint32_t)ob_min(successor->expires - now_s, OBP_POOL_TICKET_S)
+		: 0;
 	obl_link_send(link, &message);
+}
+
+const struct obl_item *obl_follows_fixed(const struct obl_core *core)
+{
+	for (const struct obl_follow *f = core->follows; f; f = f->next) {
+		const struct obl_item *item = f->fixed
+			? obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, f->id)
+			: NULL;
+
+		if (item && item->value.reservation->restartable &&
+			strcmp(item->value.reservation->tenant, f->tenant) == 0)
+			return item;
+	}
+	return NULL;
 }
 
 /* Removes the follower if it is answered. */
@@ -154,7 +176,11 @@ static void follow_look(struct obl_core *core, struct obl_follow *follow, uint64
 	}
 	follow->seen_ns = now;
 	successor = obl_successor(core, r);
-	if (!successor)
+	if (successor && successor->killed) {
+		refuse(core, link, OBP_POOL_INVALID, OBL_KILLED_TEXT);
+		return;
+	}
+	if (follow->fixed || !successor)
 		return;
 	obl_follows_link_gone(core, link);
 	told(link, r, successor);

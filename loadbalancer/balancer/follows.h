@@ -19,6 +19,8 @@
 
 /* The token in the message is erased. */
 void obl_follow(struct obl_core *core, struct obl_link *link, struct obp_pool_follow *message);
+/* The next reservation whose follower says that it cannot be started again; NULL: none. */
+const struct obl_item *obl_follows_fixed(const struct obl_core *core);
 void obl_follows_link_gone(struct obl_core *core, const struct obl_link *link);
 /* Four times a second: tells those whose reservation has a successor, or has ended. */
 void obl_follows_sweep(struct obl_core *core, uint64_t now_ns);

@@ -132,7 +132,7 @@ static void add(struct obl_core *core, struct obl_line *line, const struct obl_q
 static void add_own(struct obl_core *core, struct obl_line *line)
 {
 	for (struct obl_asker *a = core->askers; a && line->n < OBL_QUEUE_MAX; a = a->next) {
-		if (a->placing || !a->link)
+		if (a->placing || !a->link || a->entry.ask.offered)
 			continue;
 		obl_request_of(core, line->fleet, &a->entry.ask, &a->where, &a->request);
 		if (a->most_memory)

@@ -45,6 +45,17 @@ uint64_t obl_moved_s(const struct obl_reservation *r, uint64_t now_s)
 	return r->moved > now_s + OBP_TICKET_SKEW_S ? 0 : ob_min(r->moved, now_s);
 }
 
+const struct obl_reservation *obl_predecessor(
+	const struct obl_core *core, const struct obl_reservation *r)
+{
+	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_RESERVATION);
+		item; item = obl_mirror_next(item))
+		if (memcmp(item->value.reservation->successor, r->id, sizeof r->id) == 0 &&
+			obl_successor(core, item->value.reservation) == r)
+			return item->value.reservation;
+	return NULL;
+}
+
 /* ---- where to ---- */
 
 /* Leaves only what the move may use: no device of the present server, or only the named ones. */
@@ -177,7 +188,8 @@ static const char *unmovable(
 	if (!r)
 		return "there is no such reservation";
 	if (!r->restartable)
-		return "its program may not be started again: it was not run with --restartable";
+		return "its program cannot be started again: it was not run with --restartable, "
+		       "has used up its --restarts, or is ending";
 	if (r->n_parts != 1 || r->granted != 1)
 		return "it is on several servers, and only those on one can be moved";
 	if (strcmp(server, r->parts[0].server) == 0 && !uuid)
@@ -215,6 +227,24 @@ enum ob_err obl_move_plan(struct obl_core *core, const char *id, const char *ser
 	plan_fill(core, old, &successor, &book, ret_key);
 	snprintf(ret_server, OBP_POOL_NAME_MAX, "%s", successor.parts[0].server);
 	return OB_ERR_NONE;
+}
+
+bool obl_move_kill_plan(struct obl_core *core, const uint8_t successor[OBP_RESERVATION_BYTES],
+	char ret_key[OBL_KEY_MAX])
+{
+	const struct obl_reservation *r = reservation_find(core, successor);
+	struct obl_reservation changed;
+	char name[OBL_ID_TEXT];
+
+	if (!r)
+		return false;
+	changed = *r;
+	changed.killed = true;
+	obl_id_print(successor, name);
+	obl_key_print(OBL_ITEM_RESERVATION, name, ret_key);
+	obl_plan_put(
+		obl_work_plan(core), &core->mirror, ret_key, obl_reservation_text(&changed), false);
+	return true;
 }
 
 void obl_move_note(struct obl_core *core, const char *id, const char *to, const char *why)

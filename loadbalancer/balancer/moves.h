@@ -21,7 +21,8 @@
 
 #include "loadbalancer/balancer/members.h"
 
-#define OBL_MOVE_TRIES_MAX 8u   /* conflicts with other balancers */
+#define OBL_MOVE_TRIES_MAX 8u /* conflicts with other balancers */
+#define OBL_KILLED_TEXT    "the reservation was ended by the pool's operator, or by its user"
 #define OBL_LAPSED_REST_S  600u /* after an offer that nobody took, before the next one */
 
 /* The reservation that was made in its place and exists; NULL: none. */
@@ -45,6 +46,17 @@ uint64_t obl_moved_s(const struct obl_reservation *r, uint64_t now_s);
 enum ob_err obl_move_plan(struct obl_core *core, const char *id, const char *server,
 	const uint8_t *uuid, uint32_t load, char ret_key[OBL_KEY_MAX],
 	char ret_server[OBP_POOL_NAME_MAX], struct ob_cause *ret_cause);
+/*
+ * The one whose successor this is; NULL: none. A program that is being moved has two reservations.
+ */
+const struct obl_reservation *obl_predecessor(
+	const struct obl_core *core, const struct obl_reservation *r);
+/*
+ * Puts a transaction together that marks a successor as killed: its client is told so for as long
+ * as the place is offered. ret_key: for obl_work_make. False: it has ended.
+ */
+bool obl_move_kill_plan(struct obl_core *core, const uint8_t successor[OBP_RESERVATION_BYTES],
+	char ret_key[OBL_KEY_MAX]);
 /* Adds the event of an offer. why: "by rebalancing", "by token 01ab23cd alice". */
 void obl_move_note(struct obl_core *core, const char *id, const char *to, const char *why);
 

@@ -193,8 +193,7 @@ static void cancel(struct obl_asker *asker, const struct obl_reservation *r)
 	obl_asker_free(asker);
 }
 
-/* The request has a reservation, made just now or by an earlier request with the same id. */
-static void answer(struct obl_asker *asker, const struct obl_reservation *r)
+void obl_asker_answer(struct obl_asker *asker, const struct obl_reservation *r)
 {
 	struct obl_core *core = asker->core;
 	struct ob_cause cause;
@@ -250,7 +249,7 @@ static void placed_one(struct obl_core *core, struct obl_asker *asker, enum obl_
 			&core->counts, asker->told_ns != 0, ob_clock_ns() - asker->begun_ns);
 	}
 	if (item) {
-		answer(asker, item->value.reservation);
+		obl_asker_answer(asker, item->value.reservation);
 		return;
 	}
 	if (!asker->link || asker->cancelled) {
@@ -412,11 +411,12 @@ static void not_now_all(struct obl_core *core, struct obl_line *line)
 static bool answer_known(struct obl_core *core)
 {
 	for (struct obl_asker *a = core->askers; a; a = a->next) {
-		const struct obl_item *item =
-			a->placing ? NULL : reservation_find(core, a->entry.ask.id);
+		const struct obl_item *item = a->placing || a->entry.ask.offered
+			? NULL
+			: reservation_find(core, a->entry.ask.id);
 
 		if (item) {
-			answer(a, item->value.reservation);
+			obl_asker_answer(a, item->value.reservation);
 			return true;
 		}
 	}

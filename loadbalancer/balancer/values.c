@@ -154,6 +154,7 @@ static bool again_fill(const json_t *o, struct obl_reservation *ret)
 			obl_get_small(o, "load", OBL_LOAD_MAX, &ret->load) &&
 			obl_get_number(o, "moved", INT64_MAX / 1000, &ret->moved) &&
 			obl_get_id(o, "successor", ret->successor) &&
+			(!json_object_get(o, "killed") || obl_get_flag(o, "killed", &ret->killed)) &&
 			(!json_object_get(o, "from") || obl_get_name(o, "from", ret->from)));
 }
 
@@ -197,6 +198,8 @@ static json_t *again_write(const struct obl_reservation *r)
 	obl_put_number(o, "load", r->load);
 	obl_put_number(o, "moved", r->moved);
 	obl_put_id(o, "successor", r->successor);
+	if (r->killed)
+		obl_put_flag(o, "killed", r->killed);
 	if (r->from[0])
 		obl_put_text(o, "from", r->from);
 	return o;

@@ -90,6 +90,7 @@ struct obl_reservation {
 	char from
 		[OBP_POOL_NAME_MAX]; /* the server it was moved from, until it is in use; else "" */
 	uint8_t successor[OBP_RESERVATION_BYTES]; /* made in its place; zeros: none */
+	bool killed; /* ended by command before its program was there */
 	/* ---- */
 	uint32_t granted; /* parts at first; n_parts: those that are not credited yet */
 	uint32_t n_parts;

@@ -12,8 +12,8 @@ import tempfile
 
 sys.path.append(sys.path[0] + '/../lib')
 import waiting
-from moving import Rack
-from outboard_test import check, children, finish
+from moving import Rack, programs_of
+from outboard_test import check, finish
 from pool_peers import CANCEL, FOLLOW, GIB, GRANT, INVALID, LATER, MOVED, QUEUED, REFUSED, Balancer, Client, Member, looked, ordered
 
 OUTBOARD, SERVER, BALANCER, LOAD = sys.argv[1:5]
@@ -74,10 +74,10 @@ def hard_to_end(r):
     check('and ends well', p.end() == 0, p.process.returncode)
     p = r.start(10, 20, command=('sh', '-c', '{load}; exit 7'))
     p.works()
-    before = children(p.process.pid)
+    before = programs_of(p.process.pid)
     r.move(p)
     check('a program in a script', waiting.until(lambda: len(p.begins()) == 2 and p.works()), (p.begins(), p.err.read_text()))
-    check('nothing of it is left', len(before) == 1 and not os.path.exists(f'/proc/{before[0]}') and len(children(p.process.pid)) == 1, (before, children(p.process.pid)))
+    check('nothing of it is left', len(before) == 1 and not os.path.exists(f'/proc/{before[0]}') and len(programs_of(p.process.pid)) == 1, (before, programs_of(p.process.pid)))
     check('the exit code is the script\'s', p.end() == 7, p.process.returncode)
 
 
@@ -86,9 +86,9 @@ def ends(r):
     p.works()
     r.move(p)
     waiting.until(lambda: len(p.begins()) == 2 and p.works())
-    done = r.move(p)
-    check('a place is offered once more', done.returncode == 0, done.stderr)
-    check('but not taken', p.works() and len(p.begins()) == 2, p.begins())
+    check('a program that has used up its restarts is known', waiting.until(lambda: (now := p.reservation()) and not now['restartable']), p.reservation())
+    refused = r.move(p)
+    check('and offered nothing', refused.returncode != 0 and 'cannot be started again' in refused.stderr and p.works() and len(p.begins()) == 2, (refused.stderr, p.begins()))
     p.process.send_signal(signal.SIGTERM)
     check('a signal is passed on', p.process.wait(waiting.LONG) == -signal.SIGTERM, p.process.returncode)
     p = r.start(10, 20, options=())
@@ -99,7 +99,7 @@ def ends(r):
     p.process.wait()
     p = r.start(10, 20)
     p.works()
-    child = children(p.process.pid)[0]
+    child = programs_of(p.process.pid)[0]
     p.process.kill()
     p.process.wait()
     check('with the command ends the program', waiting.until(lambda: not os.path.exists(f'/proc/{child}') or b'rack_load' not in open(f'/proc/{child}/cmdline', 'rb').read()))

@@ -2,13 +2,14 @@
 # Copyright The Outboard Authors
 """A rack of real servers with software devices and real balancers, for tests of moves and for
 tools/dev/pool-skew. Programs are tests/e2e/rack_load.c."""
+import contextlib
 import json
 import pathlib
 import re
 import subprocess
 
 import waiting
-from outboard_test import ENV, Server
+from outboard_test import ENV, Server, children
 
 
 class Rack:
@@ -89,6 +90,14 @@ class Rack:
 
     def __exit__(self, *_):
         self.stop()
+
+
+def programs_of(pid):
+    """The children of an `outboard run` but for the one that sees its group's signals."""
+    def name(child):
+        with contextlib.suppress(OSError):
+            return pathlib.Path(f'/proc/{child}/comm').read_text().strip()
+    return [child for child in children(pid) if name(child) != 'outboard-signal']
 
 
 class Program:

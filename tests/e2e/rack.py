@@ -7,12 +7,14 @@ programs that are run by `outboard run`, everything over TLS with tokens.
 """
 import contextlib
 import json
+import os
 import pathlib
 import re
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.append(sys.path[0] + '/../lib')
 import waiting
@@ -132,9 +134,20 @@ def moves(rack):
         return [(r['id'], part['server']) for r in rack.look('session', 'list').get('reservations', []) for part in r['parts']
                 if r['pid'] == program.pid and part['state'] == 'running' and not r['moving_to']]
 
+    def sockets():
+        found = set()
+        for fd in pathlib.Path(f'/proc/{program.pid}/fd').iterdir():
+            with contextlib.suppress(OSError):
+                found.add(os.readlink(fd))
+        return sorted(name for name in found if name.startswith('socket:'))
+
     program = rack.start('--restartable', '--vram', '64MiB', seconds=600)
     rack.running(program)
     (reservation, first), = place()
+    waiting.until(lambda: len(sockets()) == 1)
+    follows, end = sockets(), time.monotonic() + 7
+    check('the follower has a connection', len(follows) == 1, follows)
+    check('that it keeps', waiting.until(lambda: sockets() != follows or time.monotonic() > end) and sockets() == follows, (follows, sockets()))
     done = rack.tool('session', 'move', '--yes', reservation)
     check('a user does not move programs', done.returncode == 77, (done.returncode, done.stderr))
     done = rack.admin('session', 'move', '--yes', reservation[:8])

@@ -69,6 +69,7 @@ TEST(restartable_reservations)
 	r.moves = UINT32_MAX;
 	r.load = OBL_LOAD_MAX;
 	r.moved = INT64_MAX / 1000;
+	r.killed = true;
 	fill(r.successor, sizeof r.successor, 9);
 	memset(r.from, 'f', sizeof r.from - 1);
 	text = obl_reservation_text(&r);
@@ -86,6 +87,12 @@ TEST(restartable_reservations)
 	memset(&back, 0, sizeof back);
 	CHECK(text && !strstr(text, "\"from\"") && obl_reservation_read(text, &back));
 	CHECK(!memcmp(&back, &r, sizeof r));
+	free(text);
+	r.killed = false; /* and not written, as by an earlier version */
+	text = obl_reservation_text(&r);
+	memset(&back, 0, sizeof back);
+	CHECK(text && !strstr(text, "killed"));
+	CHECK(obl_reservation_read(text, &back) && !back.killed);
 	free(text);
 	r.load++;
 	text = obl_reservation_text(&r);

@@ -5,6 +5,9 @@
  * program, tickets of the environment, explanations. Grants are also changed at random: whatever a
  * balancer sends, the result is an error or texts that the readers accept.
  */
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include "base/text.h"
 #include "loadbalancer/access.h"
 #include "loadbalancer/pool.h"
@@ -228,6 +231,59 @@ TEST(explanations)
 	memset(refused.text, 'x', sizeof refused.text - 1);
 	obl_pool_explain(&refused, 1, text);
 	CHECK(strlen(text) < sizeof text);
+}
+
+/* ---- a message that may come at any time ---- */
+
+static unsigned looks; /* that are left */
+
+static bool looked_enough(void *context)
+{
+	(void)context;
+	return looks == 0 || --looks == 0;
+}
+
+static enum ob_err await(struct obl_pool_link *link, uint64_t timeout_ns, unsigned most)
+{
+	looks = most;
+	return obl_pool_link_await(link, timeout_ns, looked_enough, NULL, &cause);
+}
+
+/* However little a peer has sent, the wait for the rest can be ended. */
+TEST(messages_that_are_waited_for)
+{
+	static struct obl_pool_link link;
+	struct obp_pool_message moved = { .type = OBP_POOL_MOVED, .u.moved.left_s = 17 };
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int listener = socket(AF_UNIX, SOCK_STREAM, 0), peer;
+	struct ob_buf frame;
+	char preface[64];
+
+	snprintf(address.sun_path, sizeof address.sun_path, "/tmp/test_pool-%d", (int)getpid());
+	CHECK(bind(listener, (struct sockaddr *)&address, sizeof address) == 0);
+	CHECK(listen(listener, 1) == 0);
+	snprintf(preface, sizeof preface, "unix:%s", address.sun_path);
+	CHECK(!obl_balancers_parse(preface, &list, &cause));
+	CHECK(!obl_pool_link_open(&link, &list.list[0], UINT64_MAX, &cause));
+	peer = accept(listener, NULL, NULL);
+	CHECK(peer >= 0 && unlink(address.sun_path) == 0);
+	CHECK(read(peer, preface, sizeof preface) == sizeof(struct obp_preface));
+	ob_buf_init(&frame, OBP_CONTROL_MAX);
+	CHECK(obp_pool_encode(&moved, &frame));
+
+	CHECK_INT(await(&link, 1, 3), OB_ERR_CANCELLED); /* nothing: no time-out begins */
+	CHECK(write(peer, frame.data, 1) == 1);
+	CHECK_INT(await(&link, UINT64_MAX / 2, 3), OB_ERR_CANCELLED);
+	CHECK(write(peer, frame.data, 1) == 1);
+	CHECK_INT(await(&link, 1, UINT32_MAX), OB_ERR_TIMEOUT);
+	CHECK(write(peer, frame.data, frame.size) == (ssize_t)frame.size);
+	CHECK_INT(await(&link, UINT64_MAX / 2, UINT32_MAX), OB_ERR_NONE);
+	CHECK(link.message.type == OBP_POOL_MOVED && link.message.u.moved.left_s == 17);
+	close(peer);
+	CHECK_INT(await(&link, 1, UINT32_MAX), OB_ERR_CLOSED);
+	obl_pool_link_close(&link);
+	ob_buf_fini(&frame);
+	close(listener);
 }
 
 int main(int argc, char **argv)

@@ -43,6 +43,7 @@ static void ask_fill(struct obp_pool_ask *ask)
 	ask->wait_s = (uint32_t)next();
 	ask->cuda = 13000;
 	ask->restartable = next() & 1;
+	ask->offered = next() & 1;
 	ask->pid = next();
 	text(ask->where, sizeof ask->where);
 	text(ask->apart, sizeof ask->apart);
@@ -110,12 +111,14 @@ static void others_fill(struct obp_pool_message *m)
 	case OBP_POOL_FOLLOW:
 		bytes(m->u.follow.id, sizeof m->u.follow.id);
 		text(m->u.follow.token, sizeof m->u.follow.token);
+		m->u.follow.fixed = 1;
 		break;
 	case OBP_POOL_MOVED:
 		bytes(m->u.moved.id, sizeof m->u.moved.id);
 		bytes(m->u.moved.successor, sizeof m->u.moved.successor);
 		text(m->u.moved.server, sizeof m->u.moved.server);
 		text(m->u.moved.text, sizeof m->u.moved.text);
+		m->u.moved.left_s = 57;
 		break;
 	case OBP_POOL_QUERY:
 		text(m->u.query.what, sizeof m->u.query.what);

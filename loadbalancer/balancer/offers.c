@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright The Outboard Authors */
+#include "loadbalancer/balancer/offers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "loadbalancer/balancer/asks.h"
+#include "loadbalancer/balancer/credits.h"
+#include "loadbalancer/balancer/follows.h"
+#include "loadbalancer/balancer/moves.h"
+#include "loadbalancer/balancer/work.h"
+
+#define FAILURE_MS 200u /* rest after a failed transaction */
+
+static const struct obl_item *reservation_item(
+	const struct obl_core *core, const uint8_t id[OBP_RESERVATION_BYTES])
+{
+	char name[OBL_ID_TEXT];
+
+	obl_id_print(id, name);
+	return obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, name);
+}
+
+/* Puts one reservation. False: no memory. */
+static bool reservation_put(struct obl_core *core, const struct obl_item *item,
+	const struct obl_reservation *changed, obl_work_done *done, void *user)
+{
+	struct obl_plan *plan = obl_work_plan(core);
+	char key[OBL_KEY_MAX];
+
+	snprintf(key, sizeof key, "%s", item->key);
+	obl_plan_put(plan, &core->mirror, key, obl_reservation_text(changed), false);
+	return obl_work_make(core, key, done, user);
+}
+
+/* ---- a place that was offered ---- */
+
+/* The next turn sees whether the ticket is a new one. */
+static void renewed(
+	struct obl_core *core, void *user, enum obl_outcome outcome, const struct ob_cause *cause)
+{
+	struct obl_asker *asker = user;
+
+	(void)cause;
+	asker->placing = false;
+	if (outcome == OBL_FAILED)
+		core->work.rest_until = ob_clock_ns() + FAILURE_MS * OB_MS;
+	if (!asker->link || asker->cancelled)
+		obl_asker_free(asker);
+}
+
+enum offer {
+	KEPT,
+	DUE, /* kept, and its ticket is to be renewed */
+	OVER /* its server may have made the ticket void */
+};
+
+static enum offer offer_look(
+	const struct obl_core *core, const struct obl_reservation *r, uint64_t now_s)
+{
+	if (obl_in_use(core, r) || r->expires >= now_s + OBP_POOL_OFFER_S)
+		return KEPT;
+	return r->expires > now_s && now_s + OBP_POOL_OFFER_S <= r->issued + OBL_OFFER_MAX_S ? DUE
+											     : OVER;
+}
+
+/* True: a transaction was begun. */
+static bool renew(struct obl_asker *asker, const struct obl_item *item, uint64_t now_s)
+{
+	struct obl_reservation changed = *item->value.reservation;
+
+	changed.expires = ob_min(now_s + OBP_POOL_TICKET_S, changed.issued + OBL_OFFER_MAX_S);
+	asker->placing = reservation_put(asker->core, item, &changed, renewed, asker);
+	if (asker->placing)
+		return true;
+	obl_asker_refuse(asker, OBP_POOL_FAULT, "the balancer has no memory");
+	return false;
+}
+
+/* True: a transaction was begun. */
+static bool asker_look(struct obl_asker *asker, const struct obl_item *item)
+{
+	const struct obl_reservation *r = item->value.reservation;
+	uint64_t now_s = obl_time_ms() / 1000;
+	enum offer offer = offer_look(asker->core, r, now_s);
+
+	if (strcmp(r->tenant, asker->entry.tenant) != 0)
+		obl_asker_answer(asker, r); /* which refuses it */
+	else if (r->killed)
+		obl_asker_refuse(asker, OBP_POOL_DENIED, OBL_KILLED_TEXT);
+	else if (offer == DUE)
+		return renew(asker, item, now_s);
+	else if (offer == OVER)
+		obl_asker_refuse(asker, OBP_POOL_INVALID,
+			"the place was not taken in time: ask again with a new id");
+	else
+		obl_asker_answer(asker, r);
+	return false;
+}
+
+static bool askers_start(struct obl_core *core)
+{
+	struct obl_asker *next;
+
+	for (struct obl_asker *a = core->askers; a; a = next) {
+		const struct obl_item *item;
+
+		next = a->next;
+		if (!a->entry.ask.offered || a->placing)
+			continue;
+		item = reservation_item(core, a->entry.ask.id);
+		if (item && asker_look(a, item))
+			return true;
+	}
+	return false;
+}
+
+void obl_offers_sweep(struct obl_core *core)
+{
+	uint64_t now = ob_clock_ns();
+	struct obl_asker *next;
+
+	if (!core->usable || !core->synced)
+		return; /* the sweep of asks.h says so in time */
+	for (struct obl_asker *a = core->askers; a; a = next) {
+		next = a->next;
+		if (a->entry.ask.offered && !a->placing &&
+			now >= a->begun_ns + OBL_OFFER_UNKNOWN_MS * OB_MS &&
+			!reservation_item(core, a->entry.ask.id))
+			obl_asker_refuse(a, OBP_POOL_INVALID,
+				"the place that was offered is not kept any more: ask again with a "
+				"new id");
+	}
+}
+
+/* ---- programs that cannot be started again ---- */
+
+static void fixed(
+	struct obl_core *core, void *user, enum obl_outcome outcome, const struct ob_cause *cause)
+{
+	(void)user;
+	(void)cause;
+	if (outcome == OBL_FAILED)
+		core->work.rest_until = ob_clock_ns() + FAILURE_MS * OB_MS;
+}
+
+static bool fixed_start(struct obl_core *core)
+{
+	const struct obl_item *item = obl_follows_fixed(core);
+	const struct obl_reservation *successor;
+	struct obl_reservation changed;
+
+	if (!item)
+		return false;
+	changed = *item->value.reservation;
+	successor = obl_successor(core, &changed);
+	if (successor)
+		obl_credits_cancel(core, successor->id);
+	changed.restartable = false;
+	return reservation_put(core, item, &changed, fixed, NULL);
+}
+
+bool obl_offers_start(struct obl_core *core)
+{
+	return askers_start(core) || fixed_start(core);
+}

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright The Outboard Authors
+"""`outboard run --restartable` with a real balancer and played servers: what happens to a program, to
+its signals and to other processes when it is moved, and when it cannot be.
+
+    moved_programs.py OUTBOARD BALANCER
+"""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.append(sys.path[0] + '/../lib')
+import waiting
+from listening import Listener, Nobody
+from moving import programs_of
+from outboard_test import ENV, check, finish
+from pool_peers import DENIED, FOLLOW, GRANT, INVALID, KILL, MOVED, REFUSED, VOID, Balancer, Client, Member, looked, ordered, ticket_of
+
+OUTBOARD, BALANCER = sys.argv[1:3]
+NOBODY = Nobody()
+# each start adds a line to $LOG; the loops end with the file $LOG.stop, and their sleeps with them
+BEGIN = 'echo begin >> "$LOG"; '
+LOOP = 'while [ ! -e "$LOG.stop" ]; do sleep 0.05; done'
+PLAIN, STUBBORN = BEGIN + LOOP, 'trap "" TERM; ' + BEGIN + LOOP
+
+
+class Pool:
+    """A balancer and two servers without anything on them."""
+
+    def __init__(self, folder, url=None):
+        self.folder, self.programs, self.at = folder, 0, url or NOBODY.url
+        self.balancer = Balancer(BALANCER, 'one')
+        self.servers = {name: self.member(name) for name in ('gpu1', 'gpu2')}
+
+    def member(self, name):
+        member = Member(name, self.balancer.url, at=self.at)
+        check(f'{name} is ready', member.ready(self.balancer.url), name)
+        return member
+
+    def restart(self, name):
+        """The server comes back as another incarnation."""
+        self.servers[name].close()
+        before, self.servers[name] = self.servers[name].incarnation, Member(name, self.balancer.url, at=self.at)
+        waiting.until(lambda: self.balancer.url in self.servers[name].registered)
+        self.servers[name].ready(self.balancer.url)
+        assert before != self.servers[name].incarnation
+
+    def reservations(self, program=None):
+        return [r for r in looked(self.balancer.url, 'sessions')['reservations'] if program is None or r['pid'] == program.pid]
+
+    def claim(self, program):
+        """Plays the session of a program that was started. Returns its reservation's id and server."""
+        def found():
+            return [r for r in self.reservations(program) if r['parts'][0]['state'] == 'granted']
+        r = waiting.until(found)[-1]
+        name = r['parts'][0]['server']
+        self.servers[name].claim(bytes.fromhex(r['id']))
+        waiting.until(lambda: any(o['id'] == r['id'] and o['parts'][0]['state'] == 'running' for o in self.reservations()))
+        return r['id'], name
+
+    def move(self, reservation):
+        return ordered(self.balancer.url, 'move', reservation)
+
+    def close(self):
+        for member in self.servers.values():
+            member.close()
+        self.balancer.process.kill()
+        self.balancer.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Program:
+    """`outboard run --restartable` of a shell's script. before: what the shell does that becomes it."""
+
+    def __init__(self, pool, script, *options, before='', echo='', **more):
+        pool.programs += 1
+        self.log, self.err = pool.folder / f'log{pool.programs}', pool.folder / f'err{pool.programs}'
+        command = [OUTBOARD, 'run', '--pool', pool.balancer.url, '--vram', '64MiB', '--restartable', *options, '--', 'sh', '-c', script]
+        if before:
+            command = ['sh', '-c', before + '; exec "$@"', 'sh', *command]
+        with open(self.err, 'w') as err:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=err, stderr=err, env={**ENV, 'LOG': str(self.log), 'ECHO': echo, 'OUTBOARD_LOG': 'info'}, **more)
+        self.pid = self.process.pid
+
+    def begins(self, n):
+        """Waits until it was started n times."""
+        return waiting.until(lambda: self.log.exists() and self.log.read_text().count('begin\n') == n)
+
+    def count(self):
+        return self.log.read_text().count('begin\n') if self.log.exists() else 0
+
+    def said(self, words):
+        return waiting.until(lambda: words in self.err.read_text())
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def end(self):
+        """Lets it end by itself. Returns the exit code."""
+        pathlib.Path(f'{self.log}.stop').touch()
+        return self.process.wait(waiting.LONG)
+
+
+def started(pool, script, *options, **more):
+    program = Program(pool, script, *options, **more)
+    check('a program is started', program.begins(1), program.err.read_text())
+    return program, *pool.claim(program)
+
+
+def other(name):
+    return 'gpu2' if name == 'gpu1' else 'gpu1'
+
+
+def refused_offer(pool):
+    """The place is lost before the client has asked for it: the program stays as it is."""
+    p, reservation, name = started(pool, PLAIN)
+    program, = programs_of(p.pid)
+    p.signal(signal.SIGSTOP)
+    check('a place is offered', pool.move(reservation)['code'] == 0)
+    with Client(pool.balancer.url) as c:
+        c.send(type=FOLLOW, id=bytes.fromhex(reservation), token='')
+        check('all followers are told', c.receive()['type'] == MOVED)
+    pool.restart(other(name))
+    p.signal(signal.SIGCONT)
+    check('it cannot be had', p.said('the program stays'), p.err.read_text())
+    check('the program works on', p.count() == 1 and programs_of(p.pid) == [program] and 'is ended' not in p.err.read_text(), p.err.read_text())
+    check('what was offered is gone', waiting.until(lambda: len(pool.reservations(p)) == 1), pool.reservations(p))
+    check('another offer', waiting.until(lambda: pool.move(reservation)['code'] == 0))
+    check('is taken', p.begins(2) and not os.path.exists(f'/proc/{program}'), p.err.read_text())
+    check('it ends well', p.end() == 0)
+
+
+def lost_place(pool):
+    """The place is lost after the program was told to end: it is started at another one."""
+    p, reservation, name = started(pool, STUBBORN, '--grace', '3')
+    check('a place is offered', pool.move(reservation)['code'] == 0)
+    check('the program is being ended', p.said('is ended (SIGTERM'))
+    pool.restart(other(name))
+    check('it is started all the same', p.begins(2), p.err.read_text())
+    check('its user is told why', 'cannot be had; asking for another one' in p.err.read_text(), p.err.read_text())
+    pool.claim(p)
+    check('it ends well', p.end() == 0)
+
+
+def ignored_signals(pool):
+    """A signal that is ignored, or that the program survives, does not mean that it is to end."""
+    p, reservation, _ = started(pool, PLAIN, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    p.signal(signal.SIGHUP)
+    check('after an ignored SIGHUP it is moved', pool.move(reservation)['code'] == 0 and p.begins(2), p.err.read_text())
+    check('and ends well', p.end() == 0)
+    p, reservation, _ = started(pool, 'trap "echo told >> $LOG.told" INT; ' + PLAIN, '--grace', '1')
+    p.signal(signal.SIGINT)
+    check('an interrupt is passed on', waiting.until(pathlib.Path(f'{p.log}.told').exists))
+    check('a program that goes on is moved', pool.move(reservation)['code'] == 0 and p.begins(2), p.err.read_text())
+    check('and ends well', p.end() == 0)
+
+
+def quits(pool):
+    """Who tells a program to end while it is being moved is obeyed."""
+    p, reservation, _ = started(pool, 'trap "echo told >> $LOG.told; ' + LOOP + '; exit 5" TERM; ' + PLAIN, '--grace', '30')
+    check('a place is offered', pool.move(reservation)['code'] == 0)
+    check('the program is being ended', waiting.until(pathlib.Path(f'{p.log}.told').exists))
+    p.signal(signal.SIGTERM)
+    waiting.until(lambda: p.process.poll() is not None or b'\0' in pathlib.Path(f'/proc/{p.pid}/cmdline').read_bytes())
+    check('it is not started again', p.end() == 5 and p.count() == 1, (p.process.returncode, p.err.read_text()))
+
+
+def groups(pool):
+    """A signal to the whole process group reaches the program once, one to `outboard run` too."""
+    p, _, _ = started(pool, BEGIN + f'exec {sys.executable} -c "$ECHO"', start_new_session=True, echo='''
+import os, signal
+numbers = signal.SIGUSR1, signal.SIGUSR2
+signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+with open(os.environ['LOG'] + '.told', 'w') as file:
+    while True:
+        print('ready', file=file, flush=True) if not file.tell() else print(signal.sigwait(numbers).name, file=file, flush=True)
+''')
+    told = lambda: pathlib.Path(f'{p.log}.told').read_text().split()
+    check('it waits for signals', waiting.until(lambda: pathlib.Path(f'{p.log}.told').exists() and told() == ['ready']))
+    for n in range(1, 11):
+        os.killpg(p.pid, signal.SIGUSR1)
+        p.signal(signal.SIGUSR2)
+        waiting.until(lambda: told().count('SIGUSR2') == n)
+    check('each signal came once', sorted(told()) == ['SIGUSR1'] * 10 + ['SIGUSR2'] * 10 + ['ready'], told())
+    os.killpg(p.pid, signal.SIGTERM)
+    check('it ends with its group', p.process.wait(waiting.LONG) == -signal.SIGTERM, p.process.returncode)
+
+
+def neighbours(pool):
+    """Children that are not the program's stay; those that it has left behind do not."""
+    p, reservation, _ = started(pool, 'setsid sleep 600 & echo $! > "$LOG.left"; ' + PLAIN, before=f'sleep 600 & echo $! > "{pool.folder}/beside"')
+    beside, left = (int(pathlib.Path(f).read_text()) for f in (f'{pool.folder}/beside', f'{p.log}.left'))
+    check('both are children', beside in programs_of(p.pid) and os.path.exists(f'/proc/{left}'))
+    check('it is moved', pool.move(reservation)['code'] == 0 and p.begins(2), p.err.read_text())
+    check('what was there before lives', beside in programs_of(p.pid), programs_of(p.pid))
+    check('what it has left behind does not', not os.path.exists(f'/proc/{left}'))
+    check('it ends well', p.end() == 0)
+    os.kill(beside, signal.SIGKILL)
+
+
+def early_signal(folder):
+    """A signal before the program is there: while its start waits for the server's answer."""
+    asked = []
+    silent = Listener(asked.append)
+    with Pool(folder, f'tcp:{silent.address}') as pool:
+        p = Program(pool, PLAIN)
+        check('its start asks the server', waiting.until(lambda: asked))
+        p.signal(signal.SIGTERM)
+        check('the signal is obeyed', p.process.wait(waiting.AT_ONCE) == -signal.SIGTERM, p.process.returncode)
+        check('by the program too', waiting.until(lambda: not programs_of(p.pid)))
+    silent.close()
+
+
+def killed(pool):
+    """To end a program in the middle of a move is final."""
+    p, reservation, name = started(pool, PLAIN)
+    p.signal(signal.SIGSTOP)
+    check('a place is offered', pool.move(reservation)['code'] == 0)
+    both = {r['id'] for r in pool.reservations(p)}
+    successor = bytes.fromhex(*(both - {reservation}))
+    done = ordered(pool.balancer.url, 'kill', reservation)
+    check('the reservation is ended', done['code'] == 0, done)
+    check('at both places', pool.servers[name].got(KILL, bytes.fromhex(reservation)) and waiting.until(lambda: pool.servers[other(name)].got(VOID, successor)), pool.servers[other(name)].orders)
+    with Client(pool.balancer.url) as c:
+        answer = c.grant(successor, offered=1)
+        check('the offer is over', answer['type'] == REFUSED and answer['code'] == DENIED and 'was ended by' in answer['text'], answer)
+    p.signal(signal.SIGCONT)
+    check('the program is left to the end of its session', p.said('is not moved any more') and p.count() == 1, p.err.read_text())
+    check('it ends with its own exit code', p.end() == 0)
+
+
+def killed_late(pool):
+    """The same after the program was told to end."""
+    p, reservation, _ = started(pool, STUBBORN, '--grace', '3')
+    check('a place is offered', pool.move(reservation)['code'] == 0)
+    check('the program is being ended', p.said('is ended (SIGTERM'))
+    new = next(r['id'] for r in pool.reservations(p) if r['id'] != reservation)
+    check('its user ends the new one', ordered(pool.balancer.url, 'kill', new)['code'] == 0)
+    check('it is not started again', p.process.wait(waiting.LONG) == 77 and p.count() == 1, (p.process.returncode, p.err.read_text()))
+    check('and its user is told', 'was ended by' in p.err.read_text(), p.err.read_text())
+
+
+def environment(pool):
+    """Each start has the environment of the first one, but for the place."""
+    p, reservation, _ = started(pool, 'env | sort > "$LOG.env$(wc -l < "$LOG" 2> /dev/null)"; ' + PLAIN)
+    check('it is moved', pool.move(reservation)['code'] == 0 and p.begins(2), p.err.read_text())
+    first, second = (re.sub(r'(?m)^(OUTBOARD_(SERVER|TICKET|TLS_PIN)|_|PPID)=.*\n', '', pathlib.Path(f'{p.log}.env{n}').read_text()) for n in ('', '1'))
+    check('in the same environment', first == second and 'OUTBOARD_POOL=' in first, set(first.split('\n')) ^ set(second.split('\n')))
+    check('it ends well', p.end() == 0)
+
+
+def renewed(pool):
+    """A place that is asked for lasts longer than the offer."""
+    with Client(pool.balancer.url) as c, Client(pool.balancer.url) as d:
+        grant = c.grant(restartable=1)
+        old = grant['id']
+        name = grant['parts'][0]['server']
+        pool.servers[name].claim(old)
+        check('a move', waiting.until(lambda: pool.move(old.hex())['code'] == 0))
+        d.send(type=FOLLOW, id=old, token='')
+        moved = d.receive()
+        check('the follower is told how long the offer lasts', moved['type'] == MOVED and 0 < moved['left'] <= 60, moved)
+        with Client(pool.balancer.url) as e:
+            issued = ticket_of(e.grant(moved['successor'], offered=1)['parts'][0])['issued']
+        check('time passes', waiting.until(lambda: time.time() > issued + 12))
+        d.send(type=FOLLOW, id=old, token='')
+        check('less is left', (late := d.receive())['left'] <= moved['left'] - 10, late)
+        ticket = ticket_of(c.grant(moved['successor'], offered=1)['parts'][0])
+        check('what is asked for is renewed', issued + 60 < ticket['expires'] <= time.time() + 61, (issued, ticket['expires']))
+        d.send(type=FOLLOW, id=old, token='')
+        check('for all who ask', (again := d.receive())['left'] > late['left'], (late, again))
+        answer = c.grant(os.urandom(16), offered=1)
+        check('nothing else is placed for it', answer['type'] == REFUSED and answer['code'] == INVALID and 'not kept any more' in answer['text'], answer)
+        answer = c.grant(moved['successor'], offered=1, wait=5)
+        check('nor does it wait', answer['type'] == REFUSED and 'needs no waiting' in answer['text'], answer)
+        pool.servers[name].end(old)
+        check('the place stays when the old one has ended', waiting.until(lambda: len(pool.reservations()) == 1) and c.grant(moved['successor'], offered=1)['type'] == GRANT)
+
+
+def fixed():
+    """A client says that its program cannot be started again any more."""
+    with Balancer(BALANCER, 'one') as b, Member('gpu1', b.url) as one, Member('gpu2', b.url) as two, Client(b.url) as c, Client(b.url) as d:
+        servers = {'gpu1': one, 'gpu2': two}
+        one.ready(b.url), two.ready(b.url)
+        grant = c.grant(restartable=1)
+        old, name = grant['id'], grant['parts'][0]['server']
+        servers[name].claim(old)
+        check('a move', ordered(b.url, 'move', old.hex())['code'] == 0)
+        d.send(type=FOLLOW, id=old, token='', fixed=1)
+        answer = d.receive()
+        check('it is noted', answer['type'] == REFUSED and answer['code'] == INVALID and 'cannot be moved' in answer['text'], answer)
+        check('what was offered is void', waiting.until(lambda: [r['id'] for r in looked(b.url, 'sessions')['reservations']] == [old.hex()]), looked(b.url, 'sessions'))
+        told = ordered(b.url, 'move', old.hex())
+        check('no more offers', told['code'] != 0 and 'cannot be started again' in told['text'], told)
+        check('it runs on', not servers[name].got(KILL, old) and looked(b.url, 'sessions')['reservations'][0]['parts'][0]['state'] == 'running')
+        d.send(type=FOLLOW, id=old, token='', fixed=2)
+        check('a value out of range is refused', d.receive()['type'] == REFUSED)
+
+
+def main():
+    fixed()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        early_signal(folder)
+        for case in refused_offer, lost_place, ignored_signals, quits, groups, neighbours, killed, killed_late, environment, renewed:
+            with Pool(folder) as pool:
+                pool.programs = 10 * (1 + len(list(folder.glob('log*'))))
+                print(f'-- {case.__name__}', flush=True)
+                case(pool)
+
+
+main()
+finish()
