@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "loadbalancer/dashboard/api.h"
 #include "loadbalancer/dashboard/peers.h"
+#include "loadbalancer/dashboard/reply.h"
 #include "transport/connect.h"
 
 #define LOOK_AGAIN_MS 50u /* while connections are open */
@@ -272,6 +273,9 @@ enum ob_err obl_web_open(uv_loop_t *loop, const struct obl_web_options *options,
 		return ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory for the HTTP server");
 	web->fd = -1;
 	obl_api_init(&web->api, source, options->look_ms, wake, web);
+	web->api.reply_s = options->reply_s ? options->reply_s : OBL_REPLY_S;
+	if (options->documents_bytes)
+		web->api.documents.bytes_max = options->documents_bytes;
 	web->peers.limits_local = web->api.streams.limits_local = options->limits_local;
 	err = listen_at(web, options, &secure, ret_url, url_size, ret_cause);
 	if (!err && secure)
