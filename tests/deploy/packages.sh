@@ -47,7 +47,7 @@ files >"$work/before"
 
 # The client alone: no server, no pictures. The first of the three steps of a user.
 now() { date +%s%N; }
-seconds() { awk -v ns=$(($2 - $1)) 'BEGIN { printf "%.1f", ns / 1e9 }'; }
+seconds() { awk -v ns=$(($2 - $1)) 'BEGIN { printf "%.2f", ns / 1e9 }'; }
 begun=$(now)
 install "$folder"/outboard_*.deb
 installed=$(seconds "$begun" "$(now)")

@@ -25,7 +25,7 @@ function openDetail(title, render, actions = []) {
 }
 $('detail').addEventListener('close', () => { if (!$('detail').open) state.detail = null; }); // it comes late: another one may be open
 $('detail-close').addEventListener('click', () => $('detail').close());
-const button = (text, className, onclick) => h('button', { type: 'button', textContent: text, className, onclick });
+const button = (text, className, onclick) => h('button', { type: 'button', textContent: text, className, onclick, 'aria-haspopup': 'dialog' });
 
 export function openServer(name) {
 	openDetail(name, () => {
@@ -149,7 +149,7 @@ function askMove(id) {
 	if (!s) return;
 	const here = new Set(s.parts.map((part) => part.server));
 	const places = state.servers.filter((server) => server.state === 'ready' && !here.has(server.name)).map((server) => [server.name, `${server.name}, ${percent(serverLoad(server).busy)} busy, ${percent(serverLoad(server).reserved)} reserved`]);
-	confirmCommand({ title: `Move ${s.program || id}?`, verb: 'Move', danger: true, choices: [['', 'anywhere: the least loaded server that fits'], ...places],
+	confirmCommand({ title: `Move ${s.program || id}?`, verb: 'Move', danger: true, choices: [['', 'anywhere (the least loaded)'], ...places],
 		text: `The program of ${s.user} (tenant ${s.tenant}) is ended on ${s.servers}, and started again on the other server. What it has not saved is lost. If its 'outboard run' does not answer within a minute, everything stays as it was.`,
 		run: () => command(`sessions/${encodeURIComponent(id)}/move`, $('target').value ? { server: $('target').value } : null) });
 }

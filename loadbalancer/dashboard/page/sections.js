@@ -36,7 +36,7 @@ const tables = {
 		{ title: 'Tenant', className: 'p2', value: (r) => r.tenant, text: (r) => r.tenant },
 		{ title: 'User', className: 'p3', value: (r) => r.user, text: (r) => `${r.user}@${r.host}` },
 		{ title: 'State', width: '9.8rem', value: (r) => r.shown, fill: (c, r) => pill(c, r.shown) },
-		{ title: 'GPUs', className: 'n', width: '4.2rem', value: (r) => r.gpus, text: (r) => r.gpus },
+		{ title: 'GPUs', className: 'n p2', width: '4.2rem', value: (r) => r.gpus, text: (r) => r.gpus },
 		{ title: 'Reserved', className: 'n p2', width: '6.5rem', value: (r) => r.memory, text: (r) => size(r.memory) },
 		{ title: 'Servers', className: 'p3', value: (r) => r.servers, text: (r) => r.servers },
 		{ title: 'Moves', className: 'n p3', width: '5rem', value: (r) => r.moves, text: (r) => r.moves || '–' },
@@ -45,7 +45,7 @@ const tables = {
 	queue: new Table(document.querySelector('[data-table=queue]'), 'Requests that wait', [
 		{ title: '#', className: 'n', width: '3rem', value: (r) => r.position, text: (r) => r.position },
 		{ title: 'Program', value: (r) => r.program, fill: (c, r) => opener(c, r.program || '–', () => openWaiting(r)) },
-		{ title: 'Tenant', value: (r) => r.tenant, text: (r) => r.tenant },
+		{ title: 'Tenant', className: 'p2', value: (r) => r.tenant, text: (r) => r.tenant },
 		{ title: 'GPUs', className: 'n', width: '4.2rem', value: (r) => r.gpus, text: (r) => r.gpus },
 		{ title: 'Memory each', className: 'n p2', width: '7.5rem', value: (r) => r.memory_bytes, text: (r) => size(r.memory_bytes) },
 		{ title: 'Priority', className: 'p3', width: '6rem', value: (r) => r.priority, text: (r) => r.priority },
