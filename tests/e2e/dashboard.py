@@ -299,6 +299,8 @@ def addresses_limited(program):
         check('streams are no part of these', streams[0].next() and served(pool.port))
         for one in held + streams:
             one.close()
+        check('connections that come too fast are refused', waiting.until(lambda: not all(served(pool.port) for _ in range(300))))
+        check('but not for long', waiting.until(lambda: served(pool.port)))
     check('all is freed', pool.code == 0, pool.code)
 
 

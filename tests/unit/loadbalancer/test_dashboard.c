@@ -4,11 +4,14 @@
  * The parts of the dashboard's HTTP server that need no socket: checks of requests, history,
  * documents, metrics.
  */
+#include <arpa/inet.h>
+
 #include "base/clock.h"
 #include "loadbalancer/dashboard/documents.h"
 #include "loadbalancer/dashboard/exposition.h"
 #include "loadbalancer/dashboard/history.h"
 #include "loadbalancer/dashboard/headers.h"
+#include "loadbalancer/dashboard/peers.h"
 #include "tests/test.h"
 
 /* ---- requests ---- */
@@ -186,6 +189,46 @@ TEST(lists_of_gpus)
 	CHECK_INT(obl_web_gpus_read(list, uuids, 2), 3);
 	CHECK_INT(obl_web_gpus_read("GPU-0", uuids, 2), 3);
 	CHECK_INT(obl_web_gpus_read(",", uuids, 2), 3);
+}
+
+/* ---- connections ---- */
+
+static struct obl_peer_key key_of(const char *address)
+{
+	struct sockaddr_in6 peer = { .sin6_family = AF_INET6 };
+
+	CHECK(inet_pton(AF_INET6, address, &peer.sin6_addr) == 1);
+	return obl_peer_key_from((const struct sockaddr *)&peer);
+}
+
+static unsigned taken(struct obl_peers *peers, const char *address, uint64_t now, unsigned tries)
+{
+	struct obl_peer_key key = key_of(address);
+	unsigned n = 0;
+
+	while (tries--)
+		n += obl_peers_take(peers, &key, now);
+	return n;
+}
+
+TEST(an_address_begins_so_many_connections)
+{
+	static struct obl_peers peers;
+	uint64_t now = 1000 * OB_SECOND;
+
+	obl_peers_init(&peers);
+	CHECK_INT(taken(&peers, "2001:db8::1", now, OBL_WEB_BURST), OBL_WEB_BURST);
+	CHECK_INT(taken(&peers, "2001:db8::1", now, 1), 0);
+	CHECK_INT(taken(&peers, "2001:db8::2", now, 1), 0); /* the same /64 */
+	CHECK_INT(taken(&peers, "2001:db8::1", now + OB_SECOND, 100), OBL_WEB_RATE);
+	CHECK_INT(taken(&peers, "2001:db8::1", now + 3000 * OB_SECOND, 1000), OBL_WEB_BURST);
+	/* this machine's have no limit */
+	CHECK_INT(taken(&peers, "::1", now, 1000), 1000);
+	CHECK_INT(taken(&peers, "::ffff:127.0.0.1", now, 1000), 1000);
+	obl_peers_init(&peers);
+	CHECK_INT(taken(&peers, "::ffff:10.0.0.1", now, 1000), OBL_WEB_BURST);
+	peers.limits_local = true;
+	CHECK_INT(taken(&peers, "::1", now, 1000), OBL_WEB_BURST);
 }
 
 /* ---- a source of one or more GPUs ---- */
