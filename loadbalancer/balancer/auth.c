@@ -149,7 +149,7 @@ static enum ob_err token_check(struct obl_auth *auth, struct obl_address *addres
 	if (tokens_load(auth, &cause)) {
 		/* for the operator; the peer gets less detail */
 		ob_error("tokens: %s", cause.text);
-		return ob_cause_set(ret_cause, OB_ERR_DENIED,
+		return ob_cause_set(ret_cause, OB_ERR_IO,
 			"the balancer cannot read its tokens; tell its operator");
 	}
 	err = obt_tokens_check(&auth->tokens, text, (uint64_t)time(NULL), &token, ret_cause);

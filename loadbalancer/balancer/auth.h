@@ -38,8 +38,8 @@ struct obl_auth; /* the token file, read again when it has changed */
 enum ob_err obl_auth_open(const char *file, struct obl_auth **ret, struct ob_cause *ret_cause);
 void obl_auth_close(struct obl_auth *auth);
 /*
- * Checks the token of a message. OB_ERR_DENIED: *ret_cause tells its bearer what is needed. Wrong
- * tokens make the address wait.
+ * Checks the token of a message. OB_ERR_DENIED, OB_ERR_IO (the tokens cannot be read): *ret_cause
+ * tells its bearer what is needed. Wrong tokens make the address wait.
  */
 enum ob_err obl_auth_check(struct obl_auth *auth, struct obl_address *address, const char *token,
 	enum obl_right right, struct obl_identity *ret, struct ob_cause *ret_cause);

@@ -7,31 +7,11 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/uuid.h"
+#include "loadbalancer/balancer/document.h"
 #include "loadbalancer/balancer/ledger.h"
 #include "loadbalancer/balancer/line.h"
 #include "loadbalancer/balancer/moves.h"
-#include "loadbalancer/balancer/tenants.h"
-
-/* What a document is made of, and for whom. */
-struct document {
-	struct obl_core *core;
-	struct obl_line *line; /* filled in */
-	const struct obp_pool_query *query;
-	const char *tenant; /* NULL: all */
-	struct ob_json json;
-};
-
-static bool wanted(const struct document *d, const char *name)
-{
-	return !d->query->target[0] || strcmp(d->query->target, name) == 0;
-}
-
-static bool shown(const struct document *d, const char *tenant)
-{
-	return !d->tenant || strcmp(d->tenant, tenant) == 0;
-}
 
 /* ---- servers and devices ---- */
 
@@ -80,7 +60,7 @@ static void reading_write(struct ob_json *json, const char *key, bool known, uin
 		ob_json_null(json, key);
 }
 
-static void server_write(struct document *d, uint32_t i)
+static void server_write(struct obl_document *d, uint32_t i)
 {
 	const struct obl_server *server = &d->line->fleet->servers[i];
 	const struct obl_fleet_row *row = &d->line->fleet->rows[i];
@@ -113,11 +93,11 @@ static void server_write(struct document *d, uint32_t i)
 	ob_json_end(json);
 }
 
-static void servers_write(struct document *d)
+static void servers_write(struct obl_document *d)
 {
 	ob_json_array(&d->json, "servers");
 	for (uint32_t i = 0; i < d->line->fleet->n; i++)
-		if (wanted(d, d->line->fleet->rows[i].known->name))
+		if (obl_document_wants(d, d->line->fleet->rows[i].known->name))
 			server_write(d, i);
 	ob_json_end(&d->json);
 }
@@ -131,7 +111,7 @@ static void fact_write(
 	reading_write(json, key, known, value);
 }
 
-static void gpu_write(struct document *d, uint32_t i, uint32_t n)
+static void gpu_write(struct obl_document *d, uint32_t i, uint32_t n)
 {
 	static const struct obp_facts no_facts;
 	const struct obl_device *device = &d->line->fleet->servers[i].devices[n];
@@ -173,19 +153,19 @@ static void gpu_write(struct document *d, uint32_t i, uint32_t n)
 	ob_json_end(json);
 }
 
-static void gpus_write(struct document *d)
+static void gpus_write(struct obl_document *d)
 {
 	ob_json_array(&d->json, "gpus");
 	for (uint32_t i = 0; i < d->line->fleet->n; i++)
 		for (uint32_t n = 0; n < d->line->fleet->servers[i].n_devices; n++)
-			if (wanted(d, d->line->fleet->rows[i].known->name))
+			if (obl_document_wants(d, d->line->fleet->rows[i].known->name))
 				gpu_write(d, i, n);
 	ob_json_end(&d->json);
 }
 
 /* ---- reservations ---- */
 
-static void part_write(struct document *d, const struct obl_reservation *r, uint32_t i)
+static void part_write(struct obl_document *d, const struct obl_reservation *r, uint32_t i)
 {
 	const struct obl_holding *part = &r->parts[i];
 	const struct obl_member *m = obl_member_find(d->core, part->server);
@@ -217,7 +197,7 @@ static void part_write(struct document *d, const struct obl_reservation *r, uint
 	ob_json_end(json);
 }
 
-static void reservation_write(struct document *d, const struct obl_reservation *r)
+static void reservation_write(struct obl_document *d, const struct obl_reservation *r)
 {
 	const struct obl_reservation *successor = obl_successor(d->core, r);
 	struct ob_json *json = &d->json;
@@ -246,7 +226,7 @@ static void reservation_write(struct document *d, const struct obl_reservation *
 	ob_json_end(json);
 }
 
-static void sessions_write(struct document *d)
+static void sessions_write(struct obl_document *d)
 {
 	uint64_t others = 0;
 	char id[OBL_ID_TEXT];
@@ -257,172 +237,13 @@ static void sessions_write(struct document *d)
 		const struct obl_reservation *r = item->value.reservation;
 
 		obl_id_print(r->id, id);
-		if (!shown(d, r->tenant))
+		if (!obl_document_shows(d, r->tenant))
 			others++;
-		else if (wanted(d, id) || wanted(d, r->tenant))
+		else if (obl_document_wants(d, id) || obl_document_wants(d, r->tenant))
 			reservation_write(d, r);
 	}
 	ob_json_end(&d->json);
 	ob_json_uint(&d->json, "other_reservations", others);
-}
-
-/* ---- the queue ---- */
-
-static void queued_write(
-	struct document *d, const struct obl_queued *entry, uint32_t place, uint64_t estimate_ms)
-{
-	struct ob_json *json = &d->json;
-	uint64_t now = obl_time_ms();
-	char id[OBL_ID_TEXT];
-
-	obl_id_print(entry->ask.id, id);
-	ob_json_object(json, NULL);
-	ob_json_uint(json, "position", place + 1);
-	ob_json_text(json, "id", id);
-	ob_json_text(json, "tenant", entry->tenant);
-	ob_json_text(json, "balancer", entry->balancer);
-	ob_json_text(json, "program", entry->ask.program);
-	ob_json_text(json, "host", entry->ask.host);
-	ob_json_text(json, "user", entry->ask.user);
-	ob_json_uint(json, "gpus", entry->ask.gpus);
-	ob_json_uint(json, "memory_bytes", entry->ask.memory);
-	ob_json_text(json, "priority", obl_priority_name(entry->ask.priority));
-	ob_json_text(json, "where", entry->ask.where);
-	ob_json_uint(json, "waited_ms", now > entry->since ? now - entry->since : 0);
-	if (estimate_ms)
-		ob_json_uint(json, "estimate_ms", estimate_ms);
-	else
-		ob_json_null(json, "estimate_ms");
-	ob_json_end(json);
-}
-
-static void queue_write(struct document *d)
-{
-	struct obl_line *line = d->line;
-	uint64_t others = 0;
-
-	ob_json_array(&d->json, "queue");
-	for (uint32_t place = 0; place < line->n; place++) {
-		const struct obl_queued *entry = line->entries[line->order[place]];
-
-		if (!shown(d, entry->tenant)) {
-			others++;
-			continue;
-		}
-		queued_write(d, entry, place,
-			obl_queue_estimate(line->waiting, line->order, place, &d->core->releases,
-				obl_time_ms()));
-	}
-	ob_json_end(&d->json);
-	ob_json_uint(&d->json, "queue_length", line->n);
-	ob_json_uint(&d->json, "other_requests", others);
-}
-
-/* ---- quotas ---- */
-
-static void limit_write(struct ob_json *json, const char *key, uint64_t limit)
-{
-	if (limit)
-		ob_json_uint(json, key, limit);
-	else
-		ob_json_null(json, key);
-}
-
-static void tenant_write(struct document *d, const char *tenant)
-{
-	struct obl_usage usage = obl_tenant_usage(d->core, tenant);
-	struct ob_json *json = &d->json;
-	struct obl_quota quota = { 0 };
-	bool limited = obl_tenant_quota(d->core, tenant, &quota);
-
-	if (!shown(d, tenant) || !wanted(d, tenant))
-		return;
-	ob_json_object(json, NULL);
-	ob_json_text(json, "tenant", tenant);
-	ob_json_bool(json, "limited", limited);
-	ob_json_uint(json, "gpus", usage.gpus);
-	limit_write(json, "gpus_limit", quota.gpus);
-	ob_json_uint(json, "memory_bytes", usage.memory);
-	limit_write(json, "memory_limit_bytes", quota.memory);
-	ob_json_uint(json, "share_millionths", usage.share);
-	limit_write(json, "share_limit_millionths", quota.share);
-	ob_json_uint(json, "reservations", usage.sessions);
-	limit_write(json, "reservations_limit", quota.sessions);
-	ob_json_uint(json, "weight", quota.weight ? quota.weight : 1);
-	ob_json_text(json, "max_priority",
-		obl_priority_name(quota.max_priority ? quota.max_priority : OBL_HIGH));
-	ob_json_end(json);
-}
-
-#define TENANTS_SHOWN 1024u
-
-static void note_tenant(const char **names, uint32_t *n, const char *name)
-{
-	for (uint32_t i = 0; i < *n; i++)
-		if (strcmp(names[i], name) == 0)
-			return;
-	if (*n < TENANTS_SHOWN && strcmp(name, "*") != 0)
-		names[(*n)++] = name;
-}
-
-static void quota_write(struct document *d)
-{
-	const char *names[TENANTS_SHOWN], *name;
-	struct obl_quota quota;
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; obl_tenants_nth(d->core, i, &name, &quota); i++)
-		note_tenant(names, &n, name);
-	for (const struct obl_item *item = obl_mirror_first(&d->core->mirror, OBL_ITEM_QUOTA); item;
-		item = obl_mirror_next(item))
-		note_tenant(names, &n, item->name);
-	for (const struct obl_item *item = obl_mirror_first(&d->core->mirror, OBL_ITEM_RESERVATION);
-		item; item = obl_mirror_next(item))
-		note_tenant(names, &n, item->value.reservation->tenant);
-	ob_json_array(&d->json, "tenants");
-	for (uint32_t i = 0; i < n; i++)
-		tenant_write(d, names[i]);
-	ob_json_end(&d->json);
-}
-
-/* ---- events ---- */
-
-/* Events that concern no tenant. */
-static bool is_public(const char *kind)
-{
-	static const char *const kinds[] = { "joined", "lost", "silent", "back", "unwell", "well",
-		"cordoned", "uncordoned", "drained", "forgotten", "balancer", "registry-lost",
-		"registry-back" };
-
-	for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-		if (strcmp(kind, kinds[i]) == 0)
-			return true;
-	return false;
-}
-
-static void events_write(struct document *d)
-{
-	struct ob_json *json = &d->json;
-
-	ob_json_array(json, "events");
-	for (const struct obl_item *item = obl_mirror_first(&d->core->mirror, OBL_ITEM_EVENT); item;
-		item = obl_mirror_next(item)) {
-		const struct obl_event *event = item->value.event;
-		uint64_t number = strtoull(item->name, NULL, 10);
-
-		if (number <= d->query->since ||
-			!(is_public(event->kind) || shown(d, event->subject)))
-			continue;
-		ob_json_object(json, NULL);
-		ob_json_uint(json, "number", number);
-		ob_json_uint(json, "time_ms", event->time_ms);
-		ob_json_text(json, "kind", event->kind);
-		ob_json_text(json, "subject", event->subject);
-		ob_json_text(json, "text", event->text);
-		ob_json_uint(json, "count", event->count);
-		ob_json_end(json);
-	}
-	ob_json_end(json);
 }
 
 /* ---- this balancer ---- */
@@ -437,7 +258,7 @@ static uint64_t count_of(const struct obl_core *core, enum obl_item_kind kind)
 	return n;
 }
 
-static void info_write(struct document *d)
+static void info_write(struct obl_document *d)
 {
 	struct obl_core *core = d->core;
 	struct ob_json *json = &d->json;
@@ -476,15 +297,15 @@ static void info_write(struct document *d)
 
 static const struct {
 	const char *what;
-	void (*write)(struct document *d);
+	void (*write)(struct obl_document *d);
 } documents[] = {
 	{ "info", info_write },
 	{ "servers", servers_write },
 	{ "gpus", gpus_write },
 	{ "sessions", sessions_write },
-	{ "queue", queue_write },
-	{ "quota", quota_write },
-	{ "events", events_write },
+	{ "queue", obl_document_queue },
+	{ "quota", obl_document_quota },
+	{ "events", obl_document_events },
 };
 
 bool obl_document_known(const char *what)
@@ -498,7 +319,9 @@ bool obl_document_known(const char *what)
 bool obl_document(struct obl_core *core, const struct obp_pool_query *query, const char *tenant,
 	char **ret_text, size_t *ret_size)
 {
-	struct document d = { .core = core, .line = core->line, .query = query, .tenant = tenant };
+	struct obl_document d = {
+		.core = core, .line = core->line, .query = query, .tenant = tenant
+	};
 	FILE *out = open_memstream(ret_text, ret_size);
 
 	if (!out)

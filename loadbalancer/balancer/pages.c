@@ -59,13 +59,16 @@ static enum ob_err caller_find(
 {
 	struct obl_core *core = user;
 	struct obl_addresses *addresses = &core->gate.links.addresses;
-	struct obl_address *address = obl_address_enter(addresses, fd);
+	struct obl_address *address, nobody = { .next = NULL };
 	uint32_t wait_s;
 	enum ob_err err;
 
 	/* Also on a unix socket, whose callers may be those of a proxy. */
 	if (!token && core->settings->tokens)
 		return ob_cause_set(ret_cause, OB_ERR_DENIED, "this balancer wants a token");
+	if (fd < 0)
+		return identity_find(core, &nobody, token ? token : "", ret, ret_cause);
+	address = obl_address_enter(addresses, fd);
 	if (!address)
 		return ob_cause_set(ret_cause, OB_ERR_LIMIT,
 			"too many addresses have shown wrong tokens; try again");

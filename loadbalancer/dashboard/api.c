@@ -9,10 +9,10 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "base/text.h"
-#include "loadbalancer/dashboard/exposition.h"
-#include "loadbalancer/dashboard/reply.h"
 #include "loadbalancer/dashboard/headers.h"
+#include "loadbalancer/dashboard/reply.h"
 
 #define API         "/api/v1/"
 #define GET_METHODS "GET, HEAD"
@@ -95,7 +95,6 @@ static enum MHD_Result command_reply(
 	static const unsigned statuses[] = { MHD_HTTP_OK, MHD_HTTP_CONFLICT,
 		MHD_HTTP_SERVICE_UNAVAILABLE, MHD_HTTP_FORBIDDEN, MHD_HTTP_BAD_REQUEST,
 		MHD_HTTP_INTERNAL_SERVER_ERROR };
-	static const char done[] = "{\"schema\":1,\"done\":true}\n";
 	unsigned known = sizeof statuses / sizeof *statuses;
 
 	if (!command->done)
@@ -103,7 +102,7 @@ static enum MHD_Result command_reply(
 			"the command has not ended in time",
 			"it may still take effect: look at the list before you repeat it", NULL);
 	if (command->code == 0)
-		return obl_reply_text(connection, OBL_TYPE_JSON, done, sizeof done - 1);
+		return obl_reply_done(connection, command->text);
 	return obl_reply_error(connection,
 		command->code < known ? statuses[command->code] : MHD_HTTP_INTERNAL_SERVER_ERROR,
 		command->text[0] ? command->text : "the command was refused",
@@ -175,6 +174,11 @@ static bool caller_find(struct obl_api *api, struct MHD_Connection *connection,
 			"wait, and check the token", NULL);
 		return false;
 	}
+	if (err == OB_ERR_IO) {
+		*ret_result = obl_reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE, cause.text,
+			"try again; the balancer's log has the reason", NULL);
+		return false;
+	}
 	if (err) {
 		*ret_result = obl_reply_error(connection, MHD_HTTP_UNAUTHORIZED,
 			token ? cause.text : "this balancer wants a token",
@@ -202,22 +206,14 @@ static enum MHD_Result metrics_reply(struct obl_api *api, struct MHD_Connection 
 	struct obl_caller caller;
 	enum MHD_Result result;
 	const char *token;
-	struct ob_buf text;
 
 	if (!caller_find(api, connection, &caller, &token, &result))
 		return result;
 	if (!caller.all)
 		return obl_reply_error(connection, MHD_HTTP_FORBIDDEN, "metrics are of all tenants",
 			"use a token of scope look ('outboard token create --scope look')", NULL);
-	ob_buf_init(&text, OBL_EXPOSITION_MAX);
-	obl_exposition_write(api->source, &text);
-	if (text.failed)
-		result = obl_reply_error(connection, MHD_HTTP_INTERNAL_SERVER_ERROR,
-			"the metrics do not fit into memory", "see the balancer's log", NULL);
-	else
-		result = obl_reply_text(connection, OB_METRICS_TYPE, text.data, text.size);
-	ob_buf_fini(&text);
-	return result;
+	return obl_reply_blob(connection, OB_METRICS_TYPE,
+		obl_documents_metrics(&api->documents, ob_clock_ns()), api->reply_s);
 }
 
 static enum MHD_Result history_reply(struct obl_api *api, struct MHD_Connection *connection)
@@ -234,7 +230,8 @@ static enum MHD_Result history_reply(struct obl_api *api, struct MHD_Connection 
 			"write gpu=GPU-...,GPU-..., or leave it out for the whole pool", NULL);
 	if (!obl_history_document(&api->history, uuids, n, &text, &size))
 		text = NULL;
-	return obl_reply_blob(connection, obl_blob_new(text, size));
+	return obl_reply_blob(
+		connection, OBL_TYPE_JSON, obl_blob_new(&api->documents, text, size), api->reply_s);
 }
 
 /* Who the caller is, for the page. */
@@ -291,8 +288,9 @@ static enum MHD_Result api_get(
 		!ob_text_parse_number(text, 0, UINT64_MAX, &since))
 		return obl_reply_error(connection, MHD_HTTP_BAD_REQUEST,
 			"'since' is not a whole number", "write the number of an event", NULL);
-	return obl_reply_blob(connection,
-		obl_documents_get(&api->documents, &caller, kind, since, ob_clock_ns()));
+	return obl_reply_blob(connection, OBL_TYPE_JSON,
+		obl_documents_get(&api->documents, &caller, kind, since, ob_clock_ns()),
+		api->reply_s);
 }
 
 static enum MHD_Result get(struct obl_api *api, struct MHD_Connection *connection, const char *path)
@@ -326,7 +324,7 @@ static enum MHD_Result post(struct obl_api *api, struct MHD_Connection *connecti
 		return obl_reply_error(connection, MHD_HTTP_NOT_FOUND,
 			"there is no such command, or the name in it is malformed",
 			"POST to /api/v1/servers/NAME/cordon, uncordon or drain, or to "
-			"/api/v1/sessions/ID/kill",
+			"/api/v1/sessions/ID/kill or move",
 			NULL);
 	/* Neither can be sent by a form or script of another site without its being asked first. */
 	if (!type || strncmp(type, json, sizeof json - 1) != 0)
@@ -345,7 +343,9 @@ static enum MHD_Result post(struct obl_api *api, struct MHD_Connection *connecti
 			"use a token of scope admin ('outboard token create --scope admin')", NULL);
 	if (obl_web_body_read(request->body, request->size, &order, &cause))
 		return obl_reply_error(connection, MHD_HTTP_BAD_REQUEST, cause.text,
-			"drain takes {\"grace_s\": SECONDS}; the others take no body", NULL);
+			"drain takes {\"grace_s\": SECONDS}, move {\"server\": NAME}; the others "
+			"take no body",
+			NULL);
 	return command_start(api, connection, &caller, &order, request);
 }
 
@@ -366,10 +366,24 @@ static enum MHD_Result too_large(struct MHD_Connection *connection)
 		"the body of a request is at most 4 KiB", "send less", NULL);
 }
 
-/* The first call for a request: its headers are there, its body is not. */
-static enum MHD_Result begin(
-	struct MHD_Connection *connection, const char *path, bool reads, bool posts, void **state)
+static enum MHD_Result header_count(
+	void *user, enum MHD_ValueKind kind, const char *name, const char *value)
 {
+	(void)kind;
+	obl_web_framing_add(user, name, value);
+	return MHD_YES;
+}
+
+/* The first call for a request: its headers are there, its body is not. */
+static enum MHD_Result begin(struct MHD_Connection *connection, const char *path,
+	const char *version, bool reads, bool posts, void **state)
+{
+	struct obl_web_framing framing = { 0 };
+	struct ob_cause cause;
+
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, header_count, &framing);
+	if (obl_web_framing_check(&framing, version, &cause))
+		return obl_reply_doubtful(connection, cause.text);
 	if (!reads && !posts)
 		return obl_reply_error(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
 			"this method is not supported", "use GET, or POST for commands",
@@ -389,9 +403,8 @@ enum MHD_Result obl_api_answer(void *user, struct MHD_Connection *connection, co
 		strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
 	struct request *request = *state;
 
-	(void)version;
 	if (!request)
-		return begin(connection, url, reads, posts, state);
+		return begin(connection, url, version, reads, posts, state);
 	if (*size) {
 		if (!posts || *size > OBL_BODY_MAX - request->size)
 			request->too_long = true;

@@ -28,6 +28,7 @@ struct obl_api {
 	struct obl_history history;
 	struct obl_web_command *commands; /* whose connections wait */
 	unsigned n_commands;
+	uint32_t reply_s; /* until a document must have been read */
 	/* called when a command has ended and the library must run */
 	void (*wake)(void *user);
 	void *wake_user;

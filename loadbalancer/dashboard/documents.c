@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "loadbalancer/dashboard/exposition.h"
 
 const char *const obl_document_names[OBL_DOCUMENT_KINDS] = { "fleet", "info", "servers", "gpus",
 	"sessions", "queue", "quota", "events" };
@@ -35,17 +36,40 @@ static uint64_t hash_of(const char *data, size_t size)
 	return ob_hash_words(OB_HASH_START, data + skip, size - skip);
 }
 
-struct obl_blob *obl_blob_new(char *data, size_t size)
+/* Gives up a document that nobody reads. */
+static void drop_unread(struct obl_blob **kept)
 {
-	struct obl_blob *blob = data ? malloc(sizeof *blob) : NULL;
+	if (!*kept || (*kept)->refs > 1)
+		return;
+	obl_blob_unref(*kept);
+	*kept = NULL;
+}
+
+/* Whether the bytes of blobs that somebody reads have reached their limit. */
+static bool full(struct obl_documents *documents)
+{
+	if (documents->bytes < documents->bytes_max)
+		return false;
+	for (unsigned i = 0; i < OBL_DOCUMENTS_KEPT; i++)
+		drop_unread(&documents->kept[i].blob);
+	drop_unread(&documents->metrics);
+	return documents->bytes >= documents->bytes_max;
+}
+
+struct obl_blob *obl_blob_new(struct obl_documents *documents, char *data, size_t size)
+{
+	struct obl_blob *blob = data && !full(documents) ? malloc(sizeof *blob) : NULL;
 
 	if (!blob) {
 		free(data);
 		return NULL;
 	}
-	*blob = (struct obl_blob){
-		.refs = 1, .hash = hash_of(data, size), .size = size, .data = data
-	};
+	*blob = (struct obl_blob){ .refs = 1,
+		.bytes = &documents->bytes,
+		.hash = hash_of(data, size),
+		.size = size,
+		.data = data };
+	documents->bytes += size;
 	return blob;
 }
 
@@ -59,6 +83,7 @@ void obl_blob_unref(struct obl_blob *blob)
 {
 	if (!blob || --blob->refs)
 		return;
+	*blob->bytes -= blob->size;
 	free(blob->data);
 	free(blob);
 }
@@ -69,6 +94,7 @@ void obl_documents_init(struct obl_documents *documents, const struct obl_source
 {
 	memset(documents, 0, sizeof *documents);
 	documents->source = source;
+	documents->bytes_max = OBL_DOCUMENTS_BYTES;
 }
 
 void obl_documents_forget(struct obl_documents *documents)
@@ -77,6 +103,8 @@ void obl_documents_forget(struct obl_documents *documents)
 		obl_blob_unref(documents->kept[i].blob);
 		documents->kept[i].blob = NULL;
 	}
+	obl_blob_unref(documents->metrics);
+	documents->metrics = NULL;
 }
 
 void obl_documents_fini(struct obl_documents *documents)
@@ -84,17 +112,20 @@ void obl_documents_fini(struct obl_documents *documents)
 	obl_documents_forget(documents);
 }
 
-static struct obl_blob *document_make(const struct obl_source *source,
+static struct obl_blob *document_make(struct obl_documents *documents,
 	const struct obl_caller *caller, unsigned kind, uint64_t since)
 {
+	const struct obl_source *source = documents->source;
 	uint64_t last = source->last_event(source->user);
 	struct obl_blob *blob;
 	char *data = NULL;
 	size_t size = 0;
 
-	if (!source->document(source->user, caller, obl_document_names[kind], since, &data, &size))
+	if (full(documents) ||
+		!source->document(
+			source->user, caller, obl_document_names[kind], since, &data, &size))
 		return NULL;
-	blob = obl_blob_new(data, size);
+	blob = obl_blob_new(documents, data, size);
 	if (blob)
 		blob->last_event = last;
 	return blob;
@@ -142,7 +173,9 @@ struct obl_blob *obl_documents_get(struct obl_documents *documents, const struct
 		struct obl_kept *kept = &documents->kept[i];
 
 		if (same(kept, caller, kind, since)) {
-			if (now_ns - kept->made_ns < OBL_DOCUMENT_MS * OB_MS)
+			bool young = now_ns - kept->made_ns < OBL_DOCUMENT_MS * OB_MS;
+
+			if (young || (full(documents) && kept->blob))
 				return obl_blob_ref(kept->blob);
 			place = kept;
 			break;
@@ -155,6 +188,27 @@ struct obl_blob *obl_documents_get(struct obl_documents *documents, const struct
 		.kind = kind, .since = since, .all = caller->all, .made_ns = now_ns
 	};
 	memcpy(place->tenant, caller->tenant, sizeof place->tenant);
-	place->blob = document_make(documents->source, caller, kind, since);
+	place->blob = document_make(documents, caller, kind, since);
 	return place->blob ? obl_blob_ref(place->blob) : NULL;
+}
+
+struct obl_blob *obl_documents_metrics(struct obl_documents *documents, uint64_t now_ns)
+{
+	struct ob_buf text;
+	bool young = now_ns - documents->metrics_ns < OBL_DOCUMENT_MS * OB_MS;
+
+	if (documents->metrics && (young || (full(documents) && documents->metrics)))
+		return obl_blob_ref(documents->metrics);
+	obl_blob_unref(documents->metrics);
+	documents->metrics = NULL;
+	documents->metrics_ns = now_ns;
+	ob_buf_init(&text, OBL_EXPOSITION_MAX);
+	if (!full(documents))
+		obl_exposition_write(documents->source, &text);
+	if (text.failed || !text.data) {
+		ob_buf_fini(&text);
+		return NULL;
+	}
+	documents->metrics = obl_blob_new(documents, (char *)text.data, text.size);
+	return documents->metrics ? obl_blob_ref(documents->metrics) : NULL;
 }

@@ -15,6 +15,59 @@
 #define HOST_MAX    256u
 #define GRACE_MAX_S 86400
 
+/* ---- where a request ends ---- */
+
+/* A token of RFC 9110, section 5.6.2. */
+static bool is_token(const char *name)
+{
+	static const char characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					 "0123456789!#$%&'*+-.^_`|~";
+
+	return *name && !name[strspn(name, characters)];
+}
+
+/*
+ * The header's own name, or one that begins with it: libmicrohttpd 0.9.75 joins a name and a value on
+ * the next line.
+ */
+static unsigned named(const char *name, const char *wanted, bool *ret_doubtful)
+{
+	size_t n = strlen(wanted);
+
+	if (strncasecmp(name, wanted, n) != 0)
+		return 0;
+	*ret_doubtful |= name[n] != 0;
+	return 1;
+}
+
+void obl_web_framing_add(struct obl_web_framing *framing, const char *name, const char *value)
+{
+	unsigned coding = named(name, "Transfer-Encoding", &framing->doubtful);
+
+	framing->codings += coding;
+	framing->lengths += named(name, "Content-Length", &framing->doubtful);
+	framing->hosts += strcasecmp(name, "Host") == 0;
+	framing->doubtful |= !is_token(name) || (value && strpbrk(value, "\r\n")) ||
+		(coding && (!value || strcasecmp(value, "chunked") != 0));
+}
+
+enum ob_err obl_web_framing_check(
+	const struct obl_web_framing *framing, const char *version, struct ob_cause *ret_cause)
+{
+	bool new = strcmp(version, "HTTP/1.1") == 0;
+	const char *why = NULL;
+
+	if (framing->doubtful)
+		why = "a header is malformed, or Transfer-Encoding is not 'chunked'";
+	else if (framing->lengths + framing->codings > 1)
+		why = "there are several Content-Length or Transfer-Encoding headers";
+	else if (framing->codings && !new)
+		why = "Transfer-Encoding needs HTTP/1.1";
+	else if (framing->hosts > 1 || (new && !framing->hosts))
+		why = "there must be one Host header";
+	return why ? ob_cause_set(ret_cause, OB_ERR_ARGUMENT, "%s", why) : OB_ERR_NONE;
+}
+
 /* ---- headers ---- */
 
 const char *obl_web_token_text(const char *authorization)
@@ -81,7 +134,7 @@ bool obl_web_order_find(const char *path, struct obl_web_order *ret)
 	static const struct {
 		const char *list, *verb;
 	} verbs[] = { { "servers/", "cordon" }, { "servers/", "uncordon" }, { "servers/", "drain" },
-		{ "sessions/", "kill" } };
+		{ "sessions/", "kill" }, { "sessions/", "move" } };
 	const char *end;
 
 	memset(ret, 0, sizeof *ret);
@@ -104,6 +157,15 @@ bool obl_web_order_find(const char *path, struct obl_web_order *ret)
 
 static bool member_take(const char *key, const json_t *value, struct obl_web_order *order)
 {
+	char server[OBP_POOL_NAME_MAX];
+
+	if (strcmp(key, "server") == 0 && strcmp(order->verb, "move") == 0) {
+		if (!json_is_string(value) ||
+			!name_copy(json_string_value(value), json_string_length(value), server))
+			return false;
+		snprintf(order->argument, sizeof order->argument, "%s", server);
+		return true;
+	}
 	if (strcmp(key, "grace_s") == 0 && strcmp(order->verb, "drain") == 0) {
 		json_int_t seconds = json_is_integer(value) ? json_integer_value(value) : -1;
 

@@ -21,6 +21,20 @@ struct obl_web_order {
 };
 
 /*
+ * The headers of a request that decide where it ends and whom it is for. Programs between browser
+ * and balancer may read doubtful ones in another way, and then take one peer's answer for another's.
+ */
+struct obl_web_framing {
+	unsigned lengths, codings, hosts;
+	bool doubtful; /* a malformed name or value */
+};
+
+/* Counts a header in. */
+void obl_web_framing_add(struct obl_web_framing *framing, const char *name, const char *value);
+/* version: "HTTP/1.1". OB_ERR_ARGUMENT: there is doubt; *ret_cause says which. */
+enum ob_err obl_web_framing_check(
+	const struct obl_web_framing *framing, const char *version, struct ob_cause *ret_cause);
+/*
  * The token of "Bearer TOKEN" (RFC 6750), or NULL: another scheme, or nothing. Points into the
  * header.
  */
@@ -33,13 +47,14 @@ bool obl_web_host_own(const char *host);
 /* True if an Origin header (NULL: none) is that of the page of this host. */
 bool obl_web_origin_own(const char *origin, const char *host);
 /*
- * Splits "/api/v1/servers/NAME/VERB" and "/api/v1/sessions/ID/kill". False: another path, or a name
+ * Splits "/api/v1/servers/NAME/VERB" and "/api/v1/sessions/ID/VERB". False: another path, or a name
  * with other characters than letters, digits, '.', '_' and '-'.
  */
 bool obl_web_order_find(const char *path, struct obl_web_order *ret);
 /*
  * Reads the body of a command: empty, or an object, which for "drain" may have the member "grace_s"
- * (whole seconds, at most a day). OB_ERR_ARGUMENT: anything else; *ret_cause.
+ * (whole seconds, at most a day), and for "move" the member "server" (a name). OB_ERR_ARGUMENT:
+ * anything else; *ret_cause.
  */
 enum ob_err obl_web_body_read(
 	const char *body, size_t size, struct obl_web_order *order, struct ob_cause *ret_cause);

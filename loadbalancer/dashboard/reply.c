@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 
 #define BLOCK 65536u /* bytes that the library asks of a blob at a time */
@@ -49,6 +50,27 @@ enum MHD_Result obl_reply_text(
 	return obl_reply_send(connection, MHD_HTTP_OK, response);
 }
 
+enum MHD_Result obl_reply_done(struct MHD_Connection *connection, const char *said)
+{
+	enum MHD_Result result;
+	struct ob_json json;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *file = open_memstream(&text, &size);
+
+	if (!file)
+		return MHD_NO;
+	ob_json_begin(&json, file, OB_JSON_COMPACT);
+	ob_json_object(&json, NULL);
+	ob_json_uint(&json, "schema", 1);
+	ob_json_bool(&json, "done", true);
+	ob_json_text(&json, "text", said);
+	ob_json_end(&json);
+	result = fclose(file) == 0 ? obl_reply_text(connection, OBL_TYPE_JSON, text, size) : MHD_NO;
+	free(text);
+	return result;
+}
+
 /* ---- errors ---- */
 
 static struct MHD_Response *error_make(unsigned status, const char *text, const char *hint)
@@ -74,7 +96,21 @@ static struct MHD_Response *error_make(unsigned status, const char *text, const 
 	if (fclose(file) == 0)
 		response = MHD_create_response_from_buffer(size, body, MHD_RESPMEM_MUST_COPY);
 	free(body);
+	if (response) {
+		MHD_add_response_header(response, "Content-Type", OBL_TYPE_JSON);
+		MHD_add_response_header(response, "Cache-Control", "no-store");
+	}
 	return response;
+}
+
+enum MHD_Result obl_reply_doubtful(struct MHD_Connection *connection, const char *text)
+{
+	struct MHD_Response *response = error_make(MHD_HTTP_BAD_REQUEST, text,
+		"send each of these headers once, as RFC 9112 has them");
+
+	if (response)
+		MHD_add_response_header(response, "Connection", "close");
+	return obl_reply_send(connection, MHD_HTTP_BAD_REQUEST, response);
 }
 
 enum MHD_Result obl_reply_error(struct MHD_Connection *connection, unsigned status,
@@ -84,8 +120,6 @@ enum MHD_Result obl_reply_error(struct MHD_Connection *connection, unsigned stat
 
 	if (!response)
 		return MHD_NO;
-	MHD_add_response_header(response, "Content-Type", OBL_TYPE_JSON);
-	MHD_add_response_header(response, "Cache-Control", "no-store");
 	if (allow)
 		MHD_add_response_header(response, "Allow", allow);
 	if (status == MHD_HTTP_UNAUTHORIZED)
@@ -105,13 +139,22 @@ static bool unchanged(struct MHD_Connection *connection, const char *tag)
 	return known && strcmp(known, tag) == 0;
 }
 
+/* A document that a peer reads. */
+struct reading {
+	struct obl_blob *blob;
+	uint64_t deadline_ns;
+};
+
 static ssize_t blob_read(void *user, uint64_t at, char *to, size_t max)
 {
-	const struct obl_blob *blob = user;
+	const struct reading *reading = user;
+	const struct obl_blob *blob = reading->blob;
 	size_t n;
 
 	if (at >= blob->size)
 		return MHD_CONTENT_READER_END_OF_STREAM;
+	if (ob_clock_ns() > reading->deadline_ns)
+		return MHD_CONTENT_READER_END_WITH_ERROR;
 	n = blob->size - (size_t)at < max ? blob->size - (size_t)at : max;
 	memcpy(to, blob->data + at, n);
 	return (ssize_t)n;
@@ -119,31 +162,53 @@ static ssize_t blob_read(void *user, uint64_t at, char *to, size_t max)
 
 static void blob_done(void *user)
 {
-	obl_blob_unref(user);
+	struct reading *reading = user;
+
+	obl_blob_unref(reading->blob);
+	free(reading);
 }
 
-enum MHD_Result obl_reply_blob(struct MHD_Connection *connection, struct obl_blob *blob)
+/* Takes over the reference. NULL: no memory. */
+static struct MHD_Response *blob_response(struct obl_blob *blob, uint32_t reply_s)
+{
+	struct reading *reading = malloc(sizeof *reading);
+	struct MHD_Response *response;
+
+	if (!reading) {
+		obl_blob_unref(blob);
+		return NULL;
+	}
+	*reading = (struct reading){ .blob = blob,
+		.deadline_ns = ob_clock_ns() + reply_s * OB_SECOND };
+	response =
+		MHD_create_response_from_callback(blob->size, BLOCK, blob_read, reading, blob_done);
+	if (!response)
+		blob_done(reading);
+	return response;
+}
+
+enum MHD_Result obl_reply_blob(struct MHD_Connection *connection, const char *type,
+	struct obl_blob *blob, uint32_t reply_s)
 {
 	struct MHD_Response *response;
 	unsigned status = MHD_HTTP_OK;
 	char tag[24];
 
 	if (!blob)
-		return obl_reply_error(connection, MHD_HTTP_INTERNAL_SERVER_ERROR,
-			"the balancer is out of memory", "try again; see the balancer's log", NULL);
+		return obl_reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+			"there is no memory for the document, or peers hold too much of it and do "
+			"not read",
+			"try again", NULL);
 	snprintf(tag, sizeof tag, "\"%016llx\"", (unsigned long long)blob->hash);
 	if (unchanged(connection, tag)) {
 		obl_blob_unref(blob);
 		status = MHD_HTTP_NOT_MODIFIED;
 		response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
 	} else {
-		response = MHD_create_response_from_callback(
-			blob->size, BLOCK, blob_read, blob, blob_done);
-		if (!response)
-			obl_blob_unref(blob);
+		response = blob_response(blob, reply_s);
 	}
 	if (response) {
-		MHD_add_response_header(response, "Content-Type", OBL_TYPE_JSON);
+		MHD_add_response_header(response, "Content-Type", type);
 		MHD_add_response_header(response, "Cache-Control", "private, no-cache");
 		MHD_add_response_header(response, "ETag", tag);
 	}

@@ -13,6 +13,7 @@
 #include "loadbalancer/dashboard/documents.h"
 
 #define OBL_TYPE_JSON "application/json; charset=utf-8"
+#define OBL_REPLY_S   120u /* until a reader must have read a document */
 
 /* A file of the page, embedded in the program. */
 struct obl_asset {
@@ -30,15 +31,20 @@ extern const struct obl_asset obl_assets[];
  */
 enum MHD_Result obl_reply_error(struct MHD_Connection *connection, unsigned status,
 	const char *text, const char *hint, const char *allow);
+/* The same for a request whose end is in doubt: 400, and the connection is closed. */
+enum MHD_Result obl_reply_doubtful(struct MHD_Connection *connection, const char *text);
 /*
- * Queues a JSON document, or 304 if the request names its ETag. Takes over the reference; a blob
- * that is NULL becomes an error.
+ * Queues a document, or 304 if the request names its ETag. Takes over the reference; a blob that is
+ * NULL becomes an error. A reader that takes longer than reply_s is disconnected.
  */
-enum MHD_Result obl_reply_blob(struct MHD_Connection *connection, struct obl_blob *blob);
+enum MHD_Result obl_reply_blob(struct MHD_Connection *connection, const char *type,
+	struct obl_blob *blob, uint32_t reply_s);
 enum MHD_Result obl_reply_asset(struct MHD_Connection *connection, const struct obl_asset *asset);
 /* Queues a copy of the bytes. */
 enum MHD_Result obl_reply_text(
 	struct MHD_Connection *connection, const char *type, const void *text, size_t size);
+/* Queues {"schema": 1, "done": true, "text": ...}; said: what was done, in words. */
+enum MHD_Result obl_reply_done(struct MHD_Connection *connection, const char *said);
 /* Adds the headers, queues the response and gives it up. NULL: closes the connection. */
 enum MHD_Result obl_reply_send(
 	struct MHD_Connection *connection, unsigned status, struct MHD_Response *response);

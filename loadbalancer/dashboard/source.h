@@ -84,8 +84,10 @@ typedef void obl_web_done(void *user, uint32_t code, const char *text);
 struct obl_source {
 	void *user;
 	/*
-	 * Who bears this token; NULL: none was sent. fd: the connection, for its peer's address.
-	 * OB_ERR_DENIED, OB_ERR_LIMIT (too many wrong ones; later): *ret_cause is for the bearer.
+	 * Who bears this token; NULL: none was sent. fd: the connection, for its peer's address;
+	 * -1: a token that was right is checked again, and wrong ones of its address do not matter.
+	 * OB_ERR_DENIED, OB_ERR_LIMIT (too many wrong ones; later), OB_ERR_IO (tokens cannot be
+	 * read; later): *ret_cause is for the bearer.
 	 */
 	enum ob_err (*caller)(void *user, int fd, const char *token, struct obl_caller *ret,
 		struct ob_cause *ret_cause);

@@ -177,19 +177,12 @@ static bool still_allowed(struct obl_stream *stream, uint64_t now)
 {
 	const struct obl_source *source = stream->of->source;
 	const char *token = stream->token[0] ? stream->token : NULL;
-	const union MHD_ConnectionInfo *info;
-	struct obl_caller caller;
 	struct ob_cause cause;
-	enum ob_err err;
 
 	if (now - stream->checked_ns < OBL_STREAM_CHECK_S * OB_SECOND)
 		return true;
 	stream->checked_ns = now;
-	info = MHD_get_connection_info(stream->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-	err = source->caller(source->user, info ? info->connect_fd : -1, token, &caller, &cause);
-	if (!err)
-		stream->caller = caller;
-	return !err || err == OB_ERR_LIMIT; /* somebody else's wrong tokens */
+	return source->caller(source->user, -1, token, &stream->caller, &cause) == OB_ERR_NONE;
 }
 
 static bool stream_resume(struct obl_stream *stream)

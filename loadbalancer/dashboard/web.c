@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "loadbalancer/dashboard/api.h"
 #include "loadbalancer/dashboard/peers.h"
+#include "loadbalancer/dashboard/reply.h"
 #include "transport/connect.h"
 
 #define LOOK_AGAIN_MS 50u /* while connections are open */
@@ -55,6 +56,15 @@ static void connection_changed(void *user, struct MHD_Connection *connection, vo
 	}
 	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	*state = obl_peer_enter(&web->peers, info ? info->connect_fd : -1);
+}
+
+static enum MHD_Result accepted(void *user, const struct sockaddr *address, socklen_t length)
+{
+	struct obl_web *web = user;
+	struct obl_peer_key key = obl_peer_key_from(address);
+
+	(void)length;
+	return obl_peers_take(&web->peers, &key, ob_clock_ns()) ? MHD_YES : MHD_NO;
 }
 
 static enum MHD_Result answer(void *user, struct MHD_Connection *connection, const char *url,
@@ -200,8 +210,8 @@ static enum ob_err daemon_start(
 	if (secure && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
 		return ob_cause_set(ret_cause, OB_ERR_TLS,
 			"cannot serve HTTPS: this libmicrohttpd was built without TLS");
-	web->daemon = MHD_start_daemon(flags, 0, NULL, NULL, answer, web, MHD_OPTION_LISTEN_SOCKET,
-		web->fd, MHD_OPTION_CONNECTION_LIMIT, OBL_WEB_CONNECTIONS,
+	web->daemon = MHD_start_daemon(flags, 0, accepted, web, answer, web,
+		MHD_OPTION_LISTEN_SOCKET, web->fd, MHD_OPTION_CONNECTION_LIMIT, OBL_WEB_CONNECTIONS,
 		MHD_OPTION_CONNECTION_TIMEOUT, OBL_WEB_TIMEOUT_S,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MAX,
 		MHD_OPTION_NOTIFY_CONNECTION, connection_changed, web, MHD_OPTION_NOTIFY_COMPLETED,
@@ -271,7 +281,11 @@ enum ob_err obl_web_open(uv_loop_t *loop, const struct obl_web_options *options,
 	if (!web)
 		return ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory for the HTTP server");
 	web->fd = -1;
+	obl_peers_init(&web->peers);
 	obl_api_init(&web->api, source, options->look_ms, wake, web);
+	web->api.reply_s = options->reply_s ? options->reply_s : OBL_REPLY_S;
+	if (options->documents_bytes)
+		web->api.documents.bytes_max = options->documents_bytes;
 	web->peers.limits_local = web->api.streams.limits_local = options->limits_local;
 	err = listen_at(web, options, &secure, ret_url, url_size, ret_cause);
 	if (!err && secure)

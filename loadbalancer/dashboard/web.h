@@ -23,8 +23,10 @@ struct obl_web_options {
 	const char *cert, *key; /* PEM files, for tls:// */
 	bool tokens;            /* callers need one: other machines may connect */
 	bool insecure;          /* allow what the next line refuses */
-	bool limits_local;      /* limits by address hold for this machine's too; for tests */
-	uint32_t look_ms;       /* interval of the history's looks; 0: 5 s */
+	/* for tests: limits by address hold for this machine's too; 0: the usual ones */
+	bool limits_local;
+	uint32_t reply_s, documents_bytes; /* OBL_REPLY_S, OBL_DOCUMENTS_BYTES */
+	uint32_t look_ms;                  /* interval of the history's looks; 0: 5 s */
 };
 
 /*

@@ -201,13 +201,16 @@ def starts(documents):
     """The commands of the page make what balancer and server need; the balancer starts with it."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix='outboard-manifests-'))
     block = DEPLOYING[DEPLOYING.index('## Kubernetes'):DEPLOYING.index('## Slurm')]
-    lines = [line for line in block.splitlines() if re.match(r'(outboard|openssl) ', line)]
-    check('the page has commands', len(lines) == 5, lines)
+    lines = [line for line in block.splitlines() if re.match(r'(umask|outboard|openssl|printf) ', line)]
+    check('the page has commands', len(lines) == 6, lines)
+    check('no command shows a token to other users of the machine', not re.search(r'--from-literal=(token|pool)', block))
     path = {**ENV, 'PATH': f'{pathlib.Path(OUTBOARD).parent}:{ENV["PATH"]}'}
     try:
-        for line in lines:
-            done = subprocess.run(['sh', '-c', line], cwd=folder, env=path, capture_output=True, text=True, timeout=60, check=False)
-            check(f'the command {line.split(" >")[0]}', done.returncode == 0, done.stderr)
+        done = subprocess.run(['sh', '-exc', '\n'.join(['umask 022', *lines])], cwd=folder, env=path, capture_output=True, text=True, timeout=120, check=False)
+        check('the commands make files', done.returncode == 0 and len(list(folder.iterdir())) == 9, done.stderr)
+        modes = {file.name: oct(file.stat().st_mode) for file in folder.iterdir() if file.stat().st_mode & 0o077}
+        check('which others cannot read', not modes, modes)
+        check("a pod's token has no line end", re.fullmatch(r'obt_\w+', (folder / 'alice.token').read_text()))
         settings = settings_of(documents, 'outboard-balancer').replace('/etc/outboard/secret', str(folder)).replace('0.0.0.0:14900', '127.0.0.1:0').replace('0.0.0.0:14980', '127.0.0.1:0')
         file = folder / 'balancer.ini'
         file.write_text(re.sub(r'^registry = .*$', 'registry = memory', settings, flags=re.MULTILINE))

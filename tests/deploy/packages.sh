@@ -47,7 +47,7 @@ files >"$work/before"
 
 # The client alone: no server, no pictures. The first of the three steps of a user.
 now() { date +%s%N; }
-seconds() { awk -v ns=$(($2 - $1)) 'BEGIN { printf "%.1f", ns / 1e9 }'; }
+seconds() { awk -v ns=$(($2 - $1)) 'BEGIN { printf "%.2f", ns / 1e9 }'; }
 begun=$(now)
 install "$folder"/outboard_*.deb
 installed=$(seconds "$begun" "$(now)")
@@ -75,7 +75,7 @@ ok "the server, with $(grep -c '^Unpacking' "$work/apt.log") packages"
 # await FILE EXPRESSION PROCESS: what sed finds in a log, as soon as it is there
 await() {
 	for _ in $(seq 600); do
-		found=$(sed -n "s/$2/\\1/p" "$1" | head -1)
+		found=$(sed -n "s/$2/\\1/p" "$1" 2>/dev/null | head -1) # the process may not have opened it yet
 		[ -z "$found" ] || break
 		kill -0 "$3" 2>/dev/null || break
 		sleep 0.1

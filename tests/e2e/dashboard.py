@@ -93,6 +93,95 @@ def commands(pool):
     command(port, 'servers/node-1/uncordon')
 
 
+def sessions_of(port):
+    return {s['program']: s for s in ask(port, '/api/v1/sessions', token='look-token').json()['reservations']}
+
+
+def moves(pool):
+    port = pool.port
+    session = sessions_of(port)['python finetune.py']
+    path = f'sessions/{session["id"]}/move'
+    check('look-token may not move', command(port, path, 'look-token').status == 403)
+    done = command(port, path)
+    check('a move is offered, and the answer says where', done.status == 200 and done.json() == {'schema': 1, 'done': True, 'text': 'it is offered a place on node-2'}, done.body)
+    check('the document too', sessions_of(port)['python finetune.py']['moving_to'] == 'node-2')
+    pool.say('arrive')
+    check('it has arrived', waiting.until(lambda: sessions_of(port)['python finetune.py']['moves'] == 1))
+    done = command(port, path, body='{"server": "node-0"}')
+    check('to a server that is named', done.status == 200 and 'node-0' in done.json()['text'], done.body)
+    pool.say('arrive')
+    check('no such server', 'no server of this name' in command(port, path, body='{"server": "nowhere"}').error())
+    check('a strange server', command(port, path, body='{"server": "a/b"}').status == 400)
+    check('a program that may not be moved', '--restartable' in command(port, f'sessions/{sessions_of(port)["lbm3d"]["id"]}/move').error())
+    check('a server is not moved', command(port, 'servers/node-1/move').status == 404)
+
+
+def doubtful(pool):
+    """Requests whose end a proxy may see elsewhere: refused, and nothing of them is taken for the next one."""
+    inside = request_text('/healthz')
+    length = f'Content-Length: {len(inside)}\r\n'.encode()
+    for what, headers in {'two lengths': b'Content-Length: 0\r\n' + length, 'a length and chunks': length + b'Transfer-Encoding: chunked\r\n', 'a name with a blank': length.replace(b':', b' :'),
+                          'a folded length': length.replace(b': ', b':\r\n '), 'folded chunks': b'Transfer-Encoding:\r\n chunked\r\n', 'other codings': b'Transfer-Encoding: gzip, chunked\r\n',
+                          'a bare CR': b'X: a\r' + length, 'two hosts': b'Host: b\r\n'}.items():
+        with connect(pool.port) as connection:
+            connection.sendall(b'POST /nothing HTTP/1.1\r\nHost: a\r\n' + headers + b'\r\n' + inside)
+            connection.shutdown(socket.SHUT_WR)
+            with connection.makefile('rb') as file:
+                got = file.read()
+            check(f'{what}: refused, and the connection is closed', got.startswith(b'HTTP/1.1 400 ') and got.count(b'HTTP/1.1 ') == 1 and b'once' in got, got)
+    with connect(pool.port) as connection:
+        connection.sendall(b'GET /healthz HTTP/1.1\r\n\r\n')
+        with connection.makefile('rb') as file:
+            check('no host', read_answer(file).status == 400)
+
+
+def revoked(program):
+    """Whoever sends wrong tokens from the same address does not keep a stream open whose token is revoked."""
+    with Pool(program) as pool:
+        stream, other = Stream(pool.port), Stream(pool.port, 'admin-token')
+        pool.say('revoke look-token')
+        pool.say('limited 1')
+
+        def ends():
+            with contextlib.suppress(EOFError):
+                return not stream.next()
+            return True
+        check('a stream ends when its token is revoked', waiting.until(ends))
+        check('others go on', other.next() and other.next())
+        for one in stream, other:
+            one.close()
+
+
+def held(program):
+    """Documents that peers do not read: their number is bounded, and so is the time."""
+    with Pool(program, 1000, 16, env={'DOCUMENTS_BYTES': '6000000', 'REPLY_S': '3'}) as pool:  # more than the kernel takes
+        def slow_reader():
+            slow = socket.socket()
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.connect(('127.0.0.1', pool.port))
+            slow.sendall(request_text('/api/v1/gpus', token='look-token'))
+            return slow
+
+        def time_of(path):
+            got = ask(pool.port, path, token='look-token')
+            return got.json()['time_ms'] if got.status == 200 else got.status
+        with slow_reader() as slow:
+            slow.recv(1)
+            first = time_of('/api/v1/gpus')
+            waiting.let_pass(1.5, 'the document is too old to be shared')
+            check('no other one is made while peers hold too much', time_of('/api/v1/gpus') == first)
+            check('of another kind none', time_of('/api/v1/servers') == 503 and ask(pool.port, '/metrics', token='look-token').status == 503)
+            end = []
+
+            def cut():
+                with contextlib.suppress(BlockingIOError):
+                    for _ in range(4):  # some 300 KB/s: enough not to count as idle
+                        end.append(slow.recv(8000, socket.MSG_DONTWAIT))
+                return end and not end[-1]
+            check('a reader that is slow is disconnected before it has all', waiting.until(cut) and sum(map(len, end)) < 6500000, sum(map(len, end)))
+        check('then there is room again', waiting.until(lambda: time_of('/api/v1/gpus') > first) and time_of('/api/v1/servers') != 503)
+
+
 def other_sites(pool):
     port = pool.port
     check('a form of another site', ask(port, '/api/v1/servers/node-1/cordon', 'POST', 'admin-token', '', Content_Type='text/plain').status == 415)
@@ -136,17 +225,23 @@ def streams(pool):
     for one in many:
         one.close()
 
+    again = opened(pool.port)
+    check('there is room again when they are gone', again)
+    again.close()
+
+
+def opened(port, **headers):
+    """A stream. Those that were just closed are counted until the server notices."""
     def free():
-        got = Stream(pool.port)
-        got.close()
-        return got.status == 200
-    check('there is room again when they are gone', waiting.until(free))
+        stream = Stream(port, **headers)
+        return stream.status == 200 and stream
+    return waiting.until(free)
 
 
 def resumed(pool):
     """A stream goes on after the event that its reader has seen last, and misses none."""
     port = pool.port
-    first = Stream(port)
+    first = opened(port)
     first.until('events', lambda doc: True)
     seen = first.id
     first.close()
@@ -156,12 +251,12 @@ def resumed(pool):
     pool.say('silent node-2')
     waiting.until(lambda: state_of(port, 'node-2') == 'silent')
     pool.say('beats node-2')
-    again = Stream(port, Last_Event_ID=seen)
+    again = opened(port, Last_Event_ID=seen)
     missed = again.until('events', lambda doc: True)['events']
     check('a stream that is opened again begins behind that event', [(e['kind'], e['number']) for e in missed] == [('silent', number + 1)] and again.id == f'{start}-{number + 1}', missed)
     again.close()
     for what, foreign in {'of another start': f'{"0" * 16}-{number}', 'that is larger': f'{start}-{number + 2}', 'without a number': f'{start}-', 'with a sign': f'{start}--1', 'no id': 'x' * 3000}.items():
-        other = Stream(port, Last_Event_ID=foreign)
+        other = opened(port, Last_Event_ID=foreign)
         every = other.until('events', lambda doc: True)['events']
         check(f'an id {what}: all events', len(every) == number + 1, every)
         other.close()
@@ -205,6 +300,8 @@ def addresses_limited(program):
         check('streams are no part of these', streams[0].next() and served(pool.port))
         for one in held + streams:
             one.close()
+        check('connections that come too fast are refused', waiting.until(lambda: not all(served(pool.port) for _ in range(300))))
+        check('but not for long', waiting.until(lambda: served(pool.port)))
     check('all is freed', pool.code == 0, pool.code)
 
 
@@ -333,11 +430,11 @@ def addresses(program, folder):
 
 
 def main():
-    waits = [threading.Thread(target=test, args=(PROGRAM,)) for test in (late_command, unread, shared, addresses_limited)]  # time-outs
+    waits = [threading.Thread(target=test, args=(PROGRAM,)) for test in (late_command, unread, shared, addresses_limited, revoked, held)]  # time-outs
     for one in waits:
         one.start()
     with Pool(PROGRAM) as pool:
-        for test in documents, tokens, commands, other_sites, streams, resumed, history, metrics, hostile:
+        for test in documents, tokens, commands, moves, other_sites, doubtful, streams, resumed, history, metrics, hostile:
             test(pool)
         last = Stream(pool.port)
     check('an orderly end with a stream open', pool.code == 0, pool.code)

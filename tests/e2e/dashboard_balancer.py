@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import urllib.request
 
 sys.path.append(sys.path[0] + '/../lib')
@@ -101,6 +102,66 @@ def commands(port, tokens, members, reservation, owner):
     killed = command(port, f'sessions/{reservation.hex()}/kill', tokens['admin'])
     check('kill', killed.status == 200 and waiting.until(lambda: owner.got(KILL, reservation)), (killed.body, owner.orders))
     stream.close()
+
+
+def moves(port, url, tokens, members):
+    """As by 'outboard session move', and by operators only."""
+    a, b = members
+    with Client(url, tokens['use']) as client:
+        grant = client.grant(restartable=1, memory=4 * GIB)
+        at = grant['parts'][0]['server']
+        here, there = (a, b) if at == a.name else (b, a)
+        here.claim(grant['id'])
+        path = f'sessions/{grant["id"].hex()}/move'
+
+        def listed():
+            rows = ask(port, '/api/v1/sessions', token=tokens['use']).json()['reservations']
+            return next((r for r in rows if r['id'] == grant['id'].hex()), None)
+        waiting.until(lambda: listed() and listed()['parts'][0]['state'] == 'running')
+        check('its own tenant may not move it', command(port, path, tokens['use']).status == 403)
+        check('there must be such a server', 'no server of this name' in command(port, path, tokens['admin'], '{"server": "gpu-x"}').error())
+        check('another one than now', 'on this server already' in command(port, path, tokens['admin'], json.dumps({'server': at})).error())
+        done = command(port, path, tokens['admin'], json.dumps({'server': there.name}))
+        check('a move is offered', done.status == 200 and done.json()['text'] == f'it is offered a place on {there.name}', done.body)
+        check('the document says where to', listed()['restartable'] and listed()['moving_to'] == there.name, listed())
+        check('once at a time', 'already' in command(port, path, tokens['admin']).error())
+
+
+def stays_out(folder, port, tokens, stream):
+    """A revoked token's stream ends, also while wrong tokens come from the same address."""
+    known = subprocess.run([OUTBOARD, 'token', 'list', '--file', f'{folder}/tokens'], capture_output=True, text=True, check=True).stdout
+    number = next(line.split()[0] for line in known.splitlines() if line.endswith(' leaver'))
+    stop = threading.Event()
+
+    def guess():
+        while not stop.wait(0.05):
+            with contextlib.suppress(OSError, EOFError):
+                ask(port, '/api/v1/info', token='obt_00000000_' + '0' * 64)
+    guesses = threading.Thread(target=guess)
+    guesses.start()
+    try:
+        check('the address waits', waiting.until(lambda: ask(port, '/api/v1/info', token=tokens['look']).status == 429))
+        subprocess.run([OUTBOARD, 'token', 'revoke', '--file', f'{folder}/tokens', number], check=True)
+
+        def ends():
+            with contextlib.suppress(EOFError):
+                return not stream.next()
+            return True
+        check('a stream whose token is revoked ends', waiting.until(ends))
+    finally:
+        stop.set()
+        guesses.join()
+
+
+def unreadable(folder, port, tokens):
+    """A token file with an error says nothing about the tokens."""
+    path = pathlib.Path(folder, 'tokens')
+    good = path.read_text()
+    path.write_text('no token\n')
+    got = ask(port, '/api/v1/info', token=tokens['look'])
+    check('tokens that cannot be read: later, not "wrong"', got.status == 503 and 'cannot read its tokens' in got.error(), (got.status, got.body))
+    path.write_text(good)
+    check('and then as before', waiting.until(lambda: ask(port, '/api/v1/info', token=tokens['look']).status == 200))
 
 
 def unknown(port, tokens, member):
@@ -212,7 +273,7 @@ def prometheus(folder, port, tokens):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        tokens = {key: token(folder, name, scope) for key, name, scope in (('admin', 'operator/desk', 'admin'), ('look', 'wall', 'look'), ('use', 'vision/maria', 'use'), ('other', 'physics', 'use'), ('serve', 'rack', 'serve'))}
+        tokens = {key: token(folder, name, scope) for key, name, scope in (('admin', 'operator/desk', 'admin'), ('look', 'wall', 'look'), ('use', 'vision/maria', 'use'), ('other', 'physics', 'use'), ('leaver', 'leaver', 'look'), ('serve', 'rack', 'serve'))}
         with Balancer(BALANCER, 'b1', '--tokens', f'{folder}/tokens', '--http', 'tcp://127.0.0.1:0') as balancer:
             port = int(balancer.line(r'dashboard and metrics at http://127\.0\.0\.1:(\d+)/').group(1))
             members = [Warm(name, balancer.url, gpus=3, token=tokens['serve']) for name in ('gpu-a', 'gpu-b')]
@@ -222,10 +283,13 @@ def main():
             promtool(folder)
             prometheus(folder, port, tokens)
             commands(port, tokens, members, reservation, owner)
+            moves(port, balancer.url, tokens, members)
+            unreadable(folder, port, tokens)
             unknown(port, tokens, members.pop())
-            last = Stream(port, tokens['look'])
+            last, leaver = Stream(port, tokens['look']), Stream(port, tokens['leaver'])
             wrong = [ask(port, '/api/v1/info', token='obt_00000000_' + '0' * 64) for _ in range(8)]
             check('guessing tokens gets slower', wrong[0].status == 401 and wrong[-1].status == 429 and 'too many wrong tokens from this address' in wrong[-1].error(), wrong[-1].body)
+            stays_out(folder, port, tokens, leaver)
             for member in members:
                 member.close()
         last.close()

@@ -138,6 +138,11 @@ def open_server(page, name):
     page.wait('document.getElementById("detail").open')
 
 
+def open_session(page, program):
+    page.run(f'[...document.querySelectorAll("#sessions button.name")].find((b) => b.textContent === {program!r}).click()')
+    page.wait('document.getElementById("detail").open')
+
+
 def commands(page, pool):
     page.section('servers')
     open_server(page, 'node-2')
@@ -163,7 +168,7 @@ def commands(page, pool):
     check('drained with its time', True)
     page.section('sessions')
     page.run('[...document.querySelectorAll("#sessions button.name")].find((b) => b.textContent === "lbm3d").click()')
-    page.click('#detail-actions button')
+    page.click('#do-kill')
     check('killing says what is lost', 'tenant physics' in page.text('#confirm-text') and '4 GPUs are free' in page.text('#confirm-text'), page.text('#confirm-text'))
     page.click('#confirm-yes')
     page.wait('!document.querySelector("#sessions tbody").textContent.includes("lbm3d")')
@@ -178,6 +183,77 @@ def commands(page, pool):
     pool.say('hold 0')
     page.click('#confirm-no')
     page.click('#detail-close')
+
+
+def moving(page, pool):
+    """A session that is restartable is moved, anywhere or to a server; another one cannot be."""
+    page.section('sessions')
+    open_session(page, 'python eval.py')
+    check('what was started without --restartable has no button to move', page.run('document.getElementById("do-move").hidden') and 'without --restartable' in page.text('#detail-facts'), page.text('#detail-facts'))
+    page.click('#detail-close')
+    open_session(page, 'python train.py --model resnet50')
+    check('a restartable one has, and tells its moves', not page.run('document.getElementById("do-move").hidden') and 'moved 2 times' in page.text('#detail-facts') and page.text('#detail-title').endswith('train.py --model resnet50'), page.text('#detail-facts'))
+    page.picture('session')
+    page.click('#do-move')
+    page.wait('document.getElementById("confirm").open')
+    places = page.run('[...document.getElementById("target").options].map((o) => o.value)')
+    check('where to: anywhere, or a server that is ready, but not where it is', places[0] == '' and 'node-1' in places and not {'node-0', 'node-3'} & set(places), places)
+    check('the confirmation says what is lost, and Cancel has the focus', 'not saved is lost' in page.text('#confirm-text') and 'on node-0' in page.text('#confirm-text') and page.run('document.activeElement.id') == 'confirm-no', page.text('#confirm-text'))
+    check('the list has a label', page.run('document.getElementById("target").labels[0].textContent').startswith('To'))
+    page.picture('move')
+    page.run('document.getElementById("target").value = "node-5"')
+    page.click('#confirm-yes')
+    page.wait('!document.getElementById("confirm").open && document.getElementById("detail-facts").textContent.includes("moving to node-5")')
+    check('the answer is told', page.text('#said').endswith('it is offered a place on node-5'), page.text('#said'))
+    check('while it is moved there is no other move', page.run('document.getElementById("do-move").hidden'))
+    page.click('#detail-close')
+    row = '[...document.querySelectorAll("#sessions tbody tr")].find((r) => r.textContent.startsWith("python train.py"))'
+    check('the row says it too', page.run(f'{row}.querySelector(".pill").textContent') == 'moving to node-5')
+    page.picture('moving')
+    pool.say('arrive')
+    page.wait(f'{row}.querySelector(".pill").textContent === "running" && [...{row}.children].some((c) => c.textContent === "3")')
+    check('it has arrived, by its third move', 'node-5' in page.run(f'{row}.textContent'), page.run(f'{row}.textContent'))
+    open_session(page, 'python train.py --model resnet50')
+    page.click('#do-move')
+    page.wait('document.getElementById("confirm").open')
+    check('anywhere is the first choice', page.run('document.getElementById("target").value') == '')
+    page.click('#confirm-yes')
+    page.wait('!document.getElementById("confirm").open && document.getElementById("detail-facts").textContent.includes("moving to node-6")')
+    pool.say('arrive')
+    page.click('#detail-close')
+
+
+def late(page, pool):
+    """A command that ends after its dialog was closed changes no other dialog."""
+    page.section('servers')
+    pool.say('hold 1')
+    open_server(page, 'node-8')
+    page.click('#do-cordon')
+    page.click('#confirm-yes')
+    page.wait('document.getElementById("confirm-yes").disabled')
+    page.click('#confirm-no')
+    page.click('#do-drain')
+    page.wait('document.getElementById("confirm").open')
+    page.wait('document.getElementById("said").textContent.includes("has not ended in time")')
+    check('the next confirmation stays', page.run('document.getElementById("confirm").open') and page.text('#confirm-title') == 'Drain node-8?' and page.text('#confirm-error') == '', page.text('#confirm-error'))
+    check('and can be used', not page.run('document.getElementById("confirm-yes").disabled'))
+    page.click('#confirm-no')
+    page.click('#detail-close')
+    pool.say('hold 0')
+
+
+def names(page, pool):
+    """Names that programs choose are text, and turn no other text round."""
+    page.section('sessions')
+    pool.say('program <img src=x onerror=alert(1)>\u202egpj.exe')
+    shown = '<img src=x onerror=alert(1)>\ufffdgpj.exe'
+    page.wait(f'[...document.querySelectorAll("#sessions button.name")].some((b) => b.textContent === {shown!r})')
+    open_session(page, shown)
+    page.click('#do-kill')
+    check('a hostile name is text', page.text('#confirm-title') == f'Kill {shown}?' and page.run('document.querySelectorAll("main img, dialog img").length') == 0, page.text('#confirm-title'))
+    page.click('#confirm-no')
+    page.click('#detail-close')
+    pool.say('program python eval.py')
 
 
 def keyboard(page):
@@ -202,7 +278,7 @@ def looks(page):
     """Phone and desktop, light and dark: no horizontal scrolling, and enough contrast."""
     for dark in False, True:
         page.dark(dark)
-        for width in 1280, 360:
+        for width in 1280, 390, 360:
             page.size(width)
             for name in SECTIONS:
                 page.section(name)
@@ -212,17 +288,24 @@ def looks(page):
                 check(f'contrast: {where}', poor == [], poor)
                 page.picture(f'{name}-{width}-{"dark" if dark else "light"}')
         check(f'{"dark" if dark else "light"}', page.run('getComputedStyle(document.body).backgroundColor') == ('rgb(20, 24, 29)' if dark else 'rgb(246, 247, 248)'))
-    page.size(360)
-    page.section('servers')
-    open_server(page, 'node-0')
-    check('a dialog fits a phone', page.run('document.getElementById("detail").getBoundingClientRect().right <= 360'))
-    page.click('#detail-close')
+    for width in 390, 360:
+        page.size(width)
+        page.section('sessions')
+        check(f'the state of a session is shown at {width} px', page.run('document.querySelector("#sessions tbody .pill").getBoundingClientRect().right') <= width)
+        open_session(page, 'python train.py --model resnet50')
+        page.click('#do-move')
+        page.wait('document.getElementById("confirm").open')
+        check(f'dialogs fit {width} px', page.run('["detail", "confirm"].every((id) => document.getElementById(id).getBoundingClientRect().right <= innerWidth && document.getElementById(id).scrollWidth <= document.getElementById(id).clientWidth)'))
+        page.picture(f'move-{width}')
+        page.click('#confirm-no')
+        page.picture(f'session-{width}')
+        page.click('#detail-close')
     page.size(1280)
     page.dark(False)
 
 
 def accessible(page):
-    check('fields have labels', page.run('[...document.querySelectorAll("input, select")].filter((e) => !e.labels.length && e.id !== "gpu-filter").map((e) => e.id)') == [])
+    check('fields have labels', page.run('[...document.querySelectorAll("input, select")].filter((e) => !e.labels.length).map((e) => e.id)') == [])
     check('tables have captions and headers', page.run('[...document.querySelectorAll("table")].every((t) => t.caption.textContent && [...t.querySelectorAll("th")].every((h) => h.scope === "col"))'))
     outside = page.run('performance.getEntriesByType("resource").map((e) => e.name).filter((n) => !n.startsWith(location.origin) && !n.startsWith("data:"))')
     check('nothing is loaded from elsewhere', outside == [], outside)
@@ -240,8 +323,35 @@ def scopes(page, pool):
     page.click('#leave')
     page.wait('!document.getElementById("login").hidden')
     page.run('new Promise((done) => setTimeout(done, 300))')  # the stream has ended by then
+    left = page.run('document.body.textContent')
+    check('signed out: nothing of the pool is left in the page', not any(words in left for words in ('node-', 'maria', 'train.py', 'invented')), left)
     check('signed out: the token is forgotten', page.run('sessionStorage.getItem("outboard-token")') is None and page.text('#link') == 'signed out' and page.run('document.getElementById("stale").hidden'),
           page.text('#link'))
+
+
+def next_caller(page, pool):
+    """Who signs in after an admin sees nothing of the admin's, also while there is no stream; and there is one stream."""
+    page.open(pool.url + '#sessions')
+    page.sign_in('a\u2026b')
+    page.wait('document.getElementById("login-error").textContent.startsWith("That is no token")')
+    page.sign_in('admin-token')
+    page.live()
+    page.wait('document.querySelector("#sessions tbody").textContent.includes("finetune.py")')
+    page.run('globalThis.realFetch = fetch; globalThis.streams = 0; globalThis.fetch = (path, ...more) => { if (path.endsWith("/stream")) { streams++; return Promise.reject(new TypeError("no")); } return realFetch(path, ...more); }')
+    page.click('#leave')
+    page.sign_in('use-token')
+    page.wait('streams > 0 && !document.getElementById("own").hidden')
+    page.run('dispatchEvent(new Event("resize")); new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
+    check("the next caller sees nothing of the admin's", 'finetune.py' not in page.text('#sessions') and page.text('[data-count=sessions]') == '', page.text('#sessions'))
+    for _ in range(3):  # each while the loop before waits to connect again
+        page.click('#leave')
+        page.sign_in('use-token')
+        page.wait('document.getElementById("login").hidden')
+    page.run('globalThis.open = 0; globalThis.fetch = async (path, options) => { const answer = await realFetch(path, options); if (path.endsWith("/stream")) { open++; options.signal.addEventListener("abort", () => open--); } return answer; }')
+    page.wait('open > 0 && document.getElementById("link").textContent === "live"')
+    waiting.let_pass(5, 'loops of earlier sign-ins would connect now')
+    check('one stream for one caller', page.run('open') == 1, page.run('open'))
+    page.click('#leave')
 
 
 def lost(page):
@@ -329,11 +439,12 @@ def main():
             return
         with Pool(PROGRAM, 12, 8) as pool:
             signing_in(page, pool)
-            for test in sections, commands:
+            for test in sections, commands, moving, late, names:
                 test(page, pool)
             for test in keyboard, looks, accessible:
                 test(page)
             scopes(page, pool)
+            next_caller(page, pool)
         lost(page)
         page.run('sessionStorage.clear()')
         empty(page)

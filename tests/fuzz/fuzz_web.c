@@ -79,7 +79,8 @@ static void command(void *user, const struct obl_caller *who, const char *verb, 
 {
 	(void)user;
 	if (!who->admin || !*verb || !*target || strpbrk(target, "/ \r\n\"") ||
-		strspn(argument, "0123456789") != strlen(argument))
+		strpbrk(argument, "/ \r\n\"") ||
+		(strcmp(verb, "move") != 0 && strspn(argument, "0123456789") != strlen(argument)))
 		abort();
 	if (events % 2 || n_held == HELD_MAX) {
 		done(done_user, (uint32_t)(events % 7), "text");
@@ -150,12 +151,13 @@ static void peer_send(int fd)
 		"/api/v1/stream", "/api/v1/fleet",
 		"/api/v1/history?gpu=", "GPU-01234567-89ab-cdef-0123-456789abcdef", ",",
 		"/api/v1/events?since=", "/api/v1/servers/", "node-1", "/cordon", "/drain",
-		"/api/v1/sessions/", "/kill", "/metrics", "/healthz", "/app.js", " HTTP/1.1\r\n",
-		" HTTP/1.0\r\n", "\r\n", "Host: localhost\r\n", "Host: evil\r\n",
+		"/api/v1/sessions/", "/kill", "/move", "/metrics", "/healthz", "/app.js",
+		" HTTP/1.1\r\n", " HTTP/1.0\r\n", "\r\n", "Host: localhost\r\n", "Host: evil\r\n",
 		"Origin: http://evil\r\n", "Authorization: Bearer a\r\n",
 		"Authorization: Bearer u\r\n", "Authorization: Bearer x\r\n",
 		"Content-Type: application/json\r\n", "Content-Length: ", "0\r\n\r\n", "16\r\n\r\n",
-		"99999\r\n", "{\"grace_s\": 123}", "Transfer-Encoding: chunked\r\n", "ffff\r\n",
+		"99999\r\n", "{\"grace_s\": 123}", "{\"server\": \"node-1\"}",
+		"Transfer-Encoding: chunked\r\n", "Transfer-Encoding : chunked\r\n", "ffff\r\n",
 		"If-None-Match: \"1\"\r\n", "Last-Event-ID: 0000000000000000-1\r\n",
 		"Connection: close\r\n", request,
 		"GET /api/v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n", cordon, drain };

@@ -5,13 +5,16 @@
 // documents that arrive (data.js), and draws the section in sight (sections.js).
 import { $, draw, drawBy, state } from './base.js';
 import { call, follow, token, unfollow } from './data.js';
-import { draws } from './sections.js';
+import { clear, draws } from './sections.js';
 
 // ---- signing in ----
 
 function askToken(why) {
 	state.caller = null;
-	unfollow(true);
+	unfollow();
+	clear();
+	for (const count of document.querySelectorAll('[data-count]')) count.textContent = '';
+	$('where').textContent = '';
 	sessionStorage.removeItem('outboard-token');
 	for (const section of document.querySelectorAll('section')) section.hidden = true;
 	for (const dialog of document.querySelectorAll('dialog')) dialog.close();
@@ -54,8 +57,13 @@ async function begin() {
 
 $('login').addEventListener('submit', (event) => {
 	event.preventDefault();
-	sessionStorage.setItem('outboard-token', $('token').value.trim());
+	const given = $('token').value.trim();
 	$('token').value = '';
+	if (!/^[!-~]+$/.test(given)) { // it could not be sent as a header
+		$('login-error').textContent = 'That is no token: it has letters, digits and underscores only.';
+		return;
+	}
+	sessionStorage.setItem('outboard-token', given);
 	$('login-error').textContent = '';
 	begin();
 });

@@ -33,6 +33,9 @@ export function span(seconds) {
 	return `${Math.floor(s / 86400)} d ${Math.floor(s / 3600) % 24} h`;
 }
 
+/** Names that programs and their users choose: without characters that turn the text around them, or none at all. */
+export const plain = (text) => String(text ?? '').replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, '\ufffd');
+
 /** Makes an element; strings and elements become its children. */
 export function h(tag, properties = {}, ...children) {
 	const element = document.createElement(tag);

@@ -115,6 +115,10 @@ export function drawHeat() {
 	});
 	Object.assign(heat, { cell, columns });
 }
+export function clearHeat() {
+	heat.canvas.width = heat.canvas.height = 1;
+	heat.canvas.title = '';
+}
 function heatGpu(event) {
 	const box = heat.canvas.getBoundingClientRect();
 	return state.gpus[Math.floor((event.clientY - box.top) / heat.cell) * heat.columns + Math.floor((event.clientX - box.left) / heat.cell)];

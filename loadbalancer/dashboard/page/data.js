@@ -2,7 +2,7 @@
 // Copyright The Outboard Authors
 //
 // The API of the balancer (docs/DASHBOARD.md), its documents, and the stream that brings them.
-import { $, byName, byUuid, clock, collator, draw, FULL, HOT, ranks, state } from './base.js';
+import { $, byName, byUuid, clock, collator, draw, FULL, HOT, plain, ranks, state } from './base.js';
 
 const SILENCE_MS = 20000; // the stream sends something every 15 s at least
 const HISTORY_MS = 30000, HISTORY_ASK = 64;
@@ -30,6 +30,7 @@ const adopt = {
 		state.servers = doc.servers;
 		byName.clear();
 		for (const server of doc.servers) {
+			server.health = plain(server.health);
 			server.words = Object.entries(server.labels).map(([key, value]) => `${key}=${value}`).join(', ');
 			byName.set(server.name, server);
 		}
@@ -42,6 +43,7 @@ const adopt = {
 		state.gpus = doc.gpus;
 		byUuid.clear();
 		for (const gpu of doc.gpus) {
+			gpu.name = plain(gpu.name);
 			gpu.utilization = ratio(gpu.busy_per_mille, 1000);
 			gpu.power = ratio(gpu.milliwatts, 1000);
 			gpu.part = ratio(gpu.used_bytes, gpu.memory_bytes);
@@ -53,16 +55,22 @@ const adopt = {
 	sessions(doc) {
 		state.sessions = doc.reservations;
 		for (const session of doc.reservations) {
+			for (const name of ['program', 'user', 'host']) session[name] = plain(session[name]);
 			session.gpus = session.parts.reduce((n, part) => n + part.gpus.length, 0);
 			session.memory = session.parts.reduce((n, part) => n + part.gpus.length * part.memory_bytes, 0);
 			session.servers = session.parts.map((part) => part.server).join(', ');
 			session.state = session.parts.some((part) => part.state === 'running') ? 'running' : session.parts[0]?.state ?? 'ended';
+			session.shown = session.moving_to ? `moving to ${session.moving_to}` : session.state;
 		}
 	},
-	queue(doc) { state.queue = doc.queue; },
+	queue(doc) {
+		state.queue = doc.queue;
+		for (const request of doc.queue) for (const name of ['program', 'user', 'host', 'where']) request[name] = plain(request[name]);
+	},
 	quota(doc) { state.quota = doc.tenants; },
 	events(doc) {
 		const last = state.events.length ? state.events[0].number : 0;
+		for (const event of doc.events) for (const name of ['subject', 'text']) event[name] = plain(event[name]);
 		state.events = [...doc.events.filter((event) => event.number > last).reverse(), ...state.events].slice(0, EVENTS_KEPT);
 	},
 };
@@ -123,7 +131,7 @@ async function readStream(signal) {
 	let rest = '';
 	for (;;) {
 		const { value, done } = await reader.read();
-		if (done) return;
+		if (done || signal.aborted) return;
 		state.arrived = Date.now();
 		const blocks = (rest + value).split('\n\n');
 		rest = blocks.pop();
@@ -144,26 +152,30 @@ async function readStream(signal) {
 	}
 }
 
-let streaming = null;
-/** Ends the stream; `forget`: what it has brought is not for the next caller. */
-export function unfollow(forget) {
-	if (streaming) streaming.abort();
-	if (!forget) return;
+let streaming = null, following = 0; // the latter counts: a loop that is not the last one ends
+/** Ends the stream and forgets what it has brought: it is not for the next caller. */
+export function unfollow() {
+	following++;
+	streaming?.abort();
 	lastId = '';
-	state.events = [];
+	for (const rows of ['servers', 'gpus', 'sessions', 'queue', 'quota', 'events']) state[rows] = [];
+	for (const kept of [byName, byUuid, ranks, state.history]) kept.clear();
+	Object.assign(state, { info: {}, at: null, poolHistory: null, connected: false });
 }
 /** Reads the stream and opens it again when it ends. refused(why): the token is not accepted any more. */
 export async function follow(refused) {
-	for (let wait = 1000; ; wait = Math.min(wait * 2, 10000)) {
+	const run = ++following;
+	streaming?.abort();
+	for (let wait = 1000; run === following; wait = Math.min(wait * 2, 10000)) {
 		streaming = new AbortController();
 		const began = Date.now();
 		try {
 			state.arrived = began;
 			await readStream(streaming.signal);
 		} catch (error) {
-			if (error.status === 401) { refused(token() ? error.message : ''); return; }
+			if (run === following && error.status === 401) { refused(token() ? error.message : ''); return; }
 		}
-		if (!state.caller) return; // signed out
+		if (run !== following) return; // signed out
 		setConnected(false);
 		if (Date.now() - began > 15000) wait = 1000;
 		await new Promise((resolve) => { setTimeout(resolve, wait); });

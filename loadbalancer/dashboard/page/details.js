@@ -23,9 +23,9 @@ function openDetail(title, render, actions = []) {
 	render();
 	if (!$('detail').open) $('detail').showModal();
 }
-$('detail').addEventListener('close', () => { state.detail = null; });
+$('detail').addEventListener('close', () => { if (!$('detail').open) state.detail = null; }); // it comes late: another one may be open
 $('detail-close').addEventListener('click', () => $('detail').close());
-const button = (text, className, onclick) => h('button', { type: 'button', textContent: text, className, onclick });
+const button = (text, className, onclick) => h('button', { type: 'button', textContent: text, className, onclick, 'aria-haspopup': 'dialog' });
 
 export function openServer(name) {
 	openDetail(name, () => {
@@ -60,14 +60,26 @@ function shareOf(s) {
 	const by = [...new Set(s.parts.map((part) => part.share_by).filter(Boolean))];
 	return `${Math.round(s.share_millionths / 1e4)} %${by.length ? ` by ${by.join(', ')}` : ''}`;
 }
+/** Whether a session may be moved, and how often it was. */
+function movesOf(s) {
+	const often = s.moves ? `; moved ${s.moves === 1 ? 'once' : `${s.moves} times`}` : '';
+	return `${s.restartable ? 'yes: it can be moved to another server' : 'no: it was started without --restartable'}${often}`;
+}
 export function openSession(id) {
+	const move = button('Move …', '', () => askMove(id)), kill = button('Kill …', 'danger', () => askKill(id));
+	move.id = 'do-move';
+	kill.id = 'do-kill';
 	openDetail('Session', () => {
 		const s = state.sessions.find((row) => row.id === id);
+		move.hidden = !s?.restartable || Boolean(s.moving_to);
+		kill.hidden = !s;
 		if (!s) { facts([['State', 'ended']]); return; }
-		facts([['Program', s.program], ['Tenant', s.tenant], ['User', `${s.user}@${s.host}`], ['State', s.state], ['Age', span(Date.now() / 1000 - s.since)],
-			['Share', shareOf(s)],
+		const faulty = s.parts.flatMap((part) => part.gpus).filter((uuid) => byUuid.get(uuid)?.faulty).length;
+		$('detail-title').textContent = `Session: ${s.program || s.id}`;
+		facts([['Program', s.program], ['Tenant', s.tenant], ['User', `${s.user}@${s.host}`], ['State', s.shown], ['Restartable', movesOf(s)], ['Age', span(Date.now() / 1000 - s.since)],
+			['Share', shareOf(s)], ...(faulty ? [['Faulty GPUs', faulty]] : []),
 			...s.parts.map((part) => [part.server, `${counted(part.gpus.length, 'GPU')} with ${size(part.memory_bytes)} each, ${size(part.used_bytes)} in use`]), ['Reservation', s.id]]);
-	}, [button('Kill', 'danger', () => askKill(id))]);
+	}, [move, kill]);
 }
 
 export function openEvent(e) {
@@ -85,7 +97,9 @@ const WORDS = {
 	uncordon: ['Uncordon', () => 'It gets new sessions again.'],
 	drain: ['Drain', (s) => `It gets no new sessions, and ${counted(s.sessions, 'running session')} ${s.sessions === 1 ? 'is' : 'are'} ended when the time below has passed. What they have not saved is lost.`],
 };
-function confirmCommand({ title, text, verb, danger, grace, run }) {
+/** choices: values and words of the list; run() returns the answer's document. */
+function confirmCommand({ title, text, verb, danger, grace, choices, run }) {
+	const turn = confirmCommand.turn = (confirmCommand.turn ?? 0) + 1; // a command that ends later is not this dialog's
 	$('confirm-title').textContent = title;
 	$('confirm-text').textContent = text;
 	$('confirm-yes').textContent = verb;
@@ -93,14 +107,21 @@ function confirmCommand({ title, text, verb, danger, grace, run }) {
 	$('confirm-yes').disabled = false;
 	$('confirm-error').textContent = '';
 	$('grace-label').hidden = !grace;
+	$('grace').disabled = !grace;
+	$('target-label').hidden = !choices;
+	$('target').replaceChildren(...(choices ?? []).map(([value, words]) => h('option', { value, textContent: words })));
 	$('confirm-form').onsubmit = async (event) => {
 		event.preventDefault();
 		$('confirm-yes').disabled = true;
 		try {
-			await run();
-			$('confirm').close();
-			say(`${title.replace(/\?$/, '')}: done`);
+			const answer = await (await run()).json();
+			say(`${title.replace(/\?$/, '')}: ${verb === 'Move' && answer.text || 'done'}`);
+			if (turn === confirmCommand.turn) $('confirm').close();
 		} catch (error) {
+			if (turn !== confirmCommand.turn || !$('confirm').open) {
+				say(`${title.replace(/\?$/, '')}: ${error.message}`);
+				return;
+			}
 			$('confirm-error').textContent = `${error.message}${error.hint ? `: ${error.hint}` : ''}`;
 			$('confirm-yes').disabled = false;
 		}
@@ -122,4 +143,13 @@ function askKill(id) {
 	confirmCommand({ title: `Kill ${s.program || id}?`, verb: 'Kill', danger: true,
 		text: `The session of ${s.user} (tenant ${s.tenant}) on ${s.servers} ends at once, and its ${counted(s.gpus, 'GPU')} ${s.gpus === 1 ? 'is' : 'are'} free for others. What the program has not saved is lost.`,
 		run: () => command(`sessions/${encodeURIComponent(id)}/kill`) });
+}
+function askMove(id) {
+	const s = state.sessions.find((row) => row.id === id);
+	if (!s) return;
+	const here = new Set(s.parts.map((part) => part.server));
+	const places = state.servers.filter((server) => server.state === 'ready' && !here.has(server.name)).map((server) => [server.name, `${server.name}, ${percent(serverLoad(server).busy)} busy, ${percent(serverLoad(server).reserved)} reserved`]);
+	confirmCommand({ title: `Move ${s.program || id}?`, verb: 'Move', danger: true, choices: [['', 'anywhere (the least loaded)'], ...places],
+		text: `The program of ${s.user} (tenant ${s.tenant}) is ended on ${s.servers}, and started again on the other server. What it has not saved is lost. If its 'outboard run' does not answer within a minute, everything stays as it was.`,
+		run: () => command(`sessions/${encodeURIComponent(id)}/move`, $('target').value ? { server: $('target').value } : null) });
 }

@@ -3,7 +3,7 @@
 //
 // The sections of the page and their tables.
 import { $, byName, clock, counted, degrees, draw, h, HOT, percent, ranks, size, span, state, watts } from './base.js';
-import { charts, drawHeat, onHeat, poolNow, spark } from './charts.js';
+import { charts, clearHeat, drawHeat, onHeat, poolNow, spark } from './charts.js';
 import { askHistory, askPoolHistory, away, serverLoad } from './data.js';
 import { openEvent, openGpu, openServer, openSession, openWaiting, replaceText } from './details.js';
 import { marked, meter, opener, pill, Table } from './table.js';
@@ -32,19 +32,20 @@ const tables = {
 		{ title: 'Sharers', className: 'n p3', width: '5.5rem', value: (r) => r.reservations, text: (r) => r.reservations },
 	], { key: (r) => r.uuid, empty: 'The pool has no GPU.', quiet: (r) => away(byName.get(r.server)), sort: 0 }),
 	sessions: new Table(document.querySelector('[data-table=sessions]'), 'Sessions', [
-		{ title: 'Program', width: '31%', value: (r) => r.program, fill: (c, r) => opener(c, r.program || r.id, () => openSession(r.id)) },
-		{ title: 'Tenant', value: (r) => r.tenant, text: (r) => r.tenant },
+		{ title: 'Program', width: '28%', value: (r) => r.program, fill: (c, r) => opener(c, r.program || r.id, () => openSession(r.id)) },
+		{ title: 'Tenant', className: 'p2', value: (r) => r.tenant, text: (r) => r.tenant },
 		{ title: 'User', className: 'p3', value: (r) => r.user, text: (r) => `${r.user}@${r.host}` },
-		{ title: 'State', className: 'p2', width: '7rem', value: (r) => r.state, fill: (c, r) => pill(c, r.state) },
-		{ title: 'GPUs', className: 'n', width: '4.2rem', value: (r) => r.gpus, text: (r) => r.gpus },
+		{ title: 'State', width: '9.8rem', value: (r) => r.shown, fill: (c, r) => pill(c, r.shown) },
+		{ title: 'GPUs', className: 'n p2', width: '4.2rem', value: (r) => r.gpus, text: (r) => r.gpus },
 		{ title: 'Reserved', className: 'n p2', width: '6.5rem', value: (r) => r.memory, text: (r) => size(r.memory) },
 		{ title: 'Servers', className: 'p3', value: (r) => r.servers, text: (r) => r.servers },
+		{ title: 'Moves', className: 'n p3', width: '5rem', value: (r) => r.moves, text: (r) => r.moves || '–' },
 		{ title: 'Age', className: 'n p2', width: '7rem', value: (r) => -r.since, text: (r) => span(Date.now() / 1000 - r.since) },
-	], { key: (r) => r.id, empty: 'No session is running.', sort: 7 }),
+	], { key: (r) => r.id, empty: 'No session is running.', sort: 8 }),
 	queue: new Table(document.querySelector('[data-table=queue]'), 'Requests that wait', [
 		{ title: '#', className: 'n', width: '3rem', value: (r) => r.position, text: (r) => r.position },
 		{ title: 'Program', value: (r) => r.program, fill: (c, r) => opener(c, r.program || '–', () => openWaiting(r)) },
-		{ title: 'Tenant', value: (r) => r.tenant, text: (r) => r.tenant },
+		{ title: 'Tenant', className: 'p2', value: (r) => r.tenant, text: (r) => r.tenant },
 		{ title: 'GPUs', className: 'n', width: '4.2rem', value: (r) => r.gpus, text: (r) => r.gpus },
 		{ title: 'Memory each', className: 'n p2', width: '7.5rem', value: (r) => r.memory_bytes, text: (r) => size(r.memory_bytes) },
 		{ title: 'Priority', className: 'p3', width: '6rem', value: (r) => r.priority, text: (r) => r.priority },
@@ -73,7 +74,6 @@ for (const input of document.querySelectorAll('[data-find]')) {
 $('gpu-filter').addEventListener('change', () => draw());
 
 // ---- sections ----
-
 
 function problems() {
 	const found = [], list = (names) => (names.length > 6 ? `${names.slice(0, 6).join(', ')} and ${names.length - 6} more` : names.join(', '));
@@ -125,6 +125,16 @@ export const draws = {
 	tenants() { tables.quota.set(state.quota); },
 	events() { tables.events.set(state.events); },
 };
+/** Removes what was drawn, when the caller signs out. */
+export function clear() {
+	for (const table of Object.values(tables)) {
+		table.set([]);
+		table.lines = [];
+		table.body.replaceChildren();
+	}
+	for (const id of ['tiles', 'problems', 'pool-charts', 'detail-title', 'detail-facts', 'detail-charts', 'detail-actions', 'confirm-title', 'confirm-text', 'said']) $(id).replaceChildren();
+	clearHeat();
+}
 // Rows that scroll into sight want their history too.
 document.querySelector('[data-table=gpus] .scroll').addEventListener('scrollend', () => draw());
 onHeat(openGpu);

@@ -110,11 +110,12 @@ export function meter(cell, ratio, bad) {
 	cell.lastChild.textContent = percent(ratio);
 	cell.lastChild.className = bad ? 'bad' : '';
 }
-const STATES = { ready: 'good', running: 'good', cordoned: 'warn', draining: 'warn', granted: 'warn', unknown: 'warn', joining: 'warn', silent: 'bad', lost: 'bad', unwell: 'bad' };
+const STATES = { ready: 'good', running: 'good', cordoned: 'warn', draining: 'warn', granted: 'warn', unknown: 'warn', moving: 'warn', joining: 'warn', silent: 'bad', lost: 'bad', unwell: 'bad' };
 export function pill(cell, text) {
 	if (!cell.firstChild) cell.append(h('span'));
 	cell.firstChild.textContent = text;
-	cell.firstChild.className = `pill ${STATES[text] ?? ''}`;
+	cell.firstChild.title = text;
+	cell.firstChild.className = `pill ${STATES[text.split(' ')[0]] ?? ''}`;
 }
 export function marked(cell, text, bad) {
 	cell.textContent = text;

@@ -4,11 +4,14 @@
  * The parts of the dashboard's HTTP server that need no socket: checks of requests, history,
  * documents, metrics.
  */
+#include <arpa/inet.h>
+
 #include "base/clock.h"
 #include "loadbalancer/dashboard/documents.h"
 #include "loadbalancer/dashboard/exposition.h"
 #include "loadbalancer/dashboard/history.h"
 #include "loadbalancer/dashboard/headers.h"
+#include "loadbalancer/dashboard/peers.h"
 #include "tests/test.h"
 
 /* ---- requests ---- */
@@ -22,6 +25,45 @@ TEST(a_token_is_taken_from_a_bearer_header_only)
 	CHECK(!obl_web_token_text("Bearer"));
 	CHECK(!obl_web_token_text("Bearer "));
 	CHECK(!obl_web_token_text("Basic abc"));
+}
+
+/* headers: "name: value" each, NULL at the end */
+static bool framed(const char *version, const char *const *headers)
+{
+	struct obl_web_framing framing = { 0 };
+	char name[64];
+
+	for (; *headers; headers++) {
+		size_t n = strcspn(*headers, ":");
+
+		snprintf(name, sizeof name, "%.*s", (int)n, *headers);
+		obl_web_framing_add(&framing, name, *headers + n + 1);
+	}
+	return !obl_web_framing_check(&framing, version, NULL);
+}
+
+#define FRAMED(version, ...) framed(version, (const char *const[]){ __VA_ARGS__, NULL })
+
+TEST(the_end_of_a_request_is_not_in_doubt)
+{
+	CHECK(FRAMED("HTTP/1.1", "Host:a", "Accept:*/*"));
+	CHECK(FRAMED("HTTP/1.1", "Host:a", "Content-Length:5"));
+	CHECK(FRAMED("HTTP/1.1", "Host:a", "transfer-encoding:Chunked"));
+	CHECK(FRAMED("HTTP/1.0", "Accept:*/*"));
+	CHECK(!FRAMED("HTTP/1.1", "Accept:*/*"));
+	CHECK(!FRAMED("HTTP/1.1", "Host:a", "host:a"));
+	CHECK(!FRAMED("HTTP/1.1", "Host:a", "Content-Length:5", "Content-Length:5"));
+	CHECK(!FRAMED("HTTP/1.1", "Host:a", "Content-Length:5", "Transfer-Encoding:chunked"));
+	CHECK(!FRAMED(
+		"HTTP/1.1", "Host:a", "Transfer-Encoding:chunked", "Transfer-Encoding:chunked"));
+	CHECK(!FRAMED("HTTP/1.0", "Host:a", "Transfer-Encoding:chunked"));
+	CHECK(!FRAMED("HTTP/1.1", "Host:a", "Transfer-Encoding:gzip, chunked"));
+	CHECK(!FRAMED("HTTP/1.1", "Host:a", "Transfer-Encoding:"));
+	CHECK(!FRAMED("HTTP/1.1", "Host:a", "Transfer-Encodingchunked:"));
+	CHECK(!FRAMED("HTTP/1.1", "Host:a", "Content-Length :5"));
+	CHECK(!FRAMED("HTTP/1.1", "Host:a", " X:b"));
+	CHECK(!FRAMED("HTTP/1.1", "Host:a", "X:b\rContent-Length: 5"));
+	CHECK(!FRAMED("HTTP/1.1", "Host:a", ":b"));
 }
 
 TEST(hosts_of_this_machine)
@@ -68,6 +110,9 @@ TEST(commands_of_paths)
 	CHECK_STR(order.verb, "uncordon");
 	CHECK(obl_web_order_find("/api/v1/sessions/0a1b/kill", &order));
 	CHECK_STR(order.verb, "kill");
+	CHECK(obl_web_order_find("/api/v1/sessions/0a1b/move", &order));
+	CHECK_STR(order.verb, "move");
+	CHECK(!obl_web_order_find("/api/v1/servers/a/move", &order));
 	CHECK(!obl_web_order_find("/api/v1/servers//cordon", &order));
 	CHECK(!obl_web_order_find("/api/v1/servers/cordon", &order));
 	CHECK(!obl_web_order_find("/api/v1/servers/a/kill", &order));
@@ -111,6 +156,16 @@ TEST(bodies_of_commands)
 	CHECK(!body("drain", "{\"grace_s\": 1.5}", &order));
 	CHECK(!body("drain", "{\"grace_s\": \"1\"}", &order));
 	CHECK(!body("drain", "{\"grace_s\": 1, \"grace_s\": 2}", &order));
+	CHECK(body("move", "", &order));
+	CHECK_STR(order.argument, "");
+	CHECK(body("move", "{\"server\": \"node-1.b_2\"}", &order));
+	CHECK_STR(order.argument, "node-1.b_2");
+	CHECK(!body("move", "{\"server\": \"\"}", &order));
+	CHECK(!body("move", "{\"server\": \"a b\"}", &order));
+	CHECK(!body("move", "{\"server\": \"a\\u0000b\"}", &order));
+	CHECK(!body("move", "{\"server\": 1}", &order));
+	CHECK(!body("move", "{\"server\": null}", &order));
+	CHECK(!body("kill", "{\"server\": \"a\"}", &order));
 	CHECK(!body("cordon", "{\"grace_s\": 1}", &order));
 	CHECK(!body("cordon", "{\"x\": 1}", &order));
 	CHECK(!body("cordon", "[]", &order));
@@ -134,6 +189,46 @@ TEST(lists_of_gpus)
 	CHECK_INT(obl_web_gpus_read(list, uuids, 2), 3);
 	CHECK_INT(obl_web_gpus_read("GPU-0", uuids, 2), 3);
 	CHECK_INT(obl_web_gpus_read(",", uuids, 2), 3);
+}
+
+/* ---- connections ---- */
+
+static struct obl_peer_key key_of(const char *address)
+{
+	struct sockaddr_in6 peer = { .sin6_family = AF_INET6 };
+
+	CHECK(inet_pton(AF_INET6, address, &peer.sin6_addr) == 1);
+	return obl_peer_key_from((const struct sockaddr *)&peer);
+}
+
+static unsigned taken(struct obl_peers *peers, const char *address, uint64_t now, unsigned tries)
+{
+	struct obl_peer_key key = key_of(address);
+	unsigned n = 0;
+
+	while (tries--)
+		n += obl_peers_take(peers, &key, now);
+	return n;
+}
+
+TEST(an_address_begins_so_many_connections)
+{
+	static struct obl_peers peers;
+	uint64_t now = 1000 * OB_SECOND;
+
+	obl_peers_init(&peers);
+	CHECK_INT(taken(&peers, "2001:db8::1", now, OBL_WEB_BURST), OBL_WEB_BURST);
+	CHECK_INT(taken(&peers, "2001:db8::1", now, 1), 0);
+	CHECK_INT(taken(&peers, "2001:db8::2", now, 1), 0); /* the same /64 */
+	CHECK_INT(taken(&peers, "2001:db8::1", now + OB_SECOND, 100), OBL_WEB_RATE);
+	CHECK_INT(taken(&peers, "2001:db8::1", now + 3000 * OB_SECOND, 1000), OBL_WEB_BURST);
+	/* this machine's have no limit */
+	CHECK_INT(taken(&peers, "::1", now, 1000), 1000);
+	CHECK_INT(taken(&peers, "::ffff:127.0.0.1", now, 1000), 1000);
+	obl_peers_init(&peers);
+	CHECK_INT(taken(&peers, "::ffff:10.0.0.1", now, 1000), OBL_WEB_BURST);
+	peers.limits_local = true;
+	CHECK_INT(taken(&peers, "::1", now, 1000), OBL_WEB_BURST);
 }
 
 /* ---- a source of one or more GPUs ---- */
@@ -381,6 +476,57 @@ TEST(more_documents_than_are_kept)
 	CHECK_INT(pool.documents, 0);
 	obl_documents_fini(&documents);
 	CHECK_INT(obl_document_kind("nothing"), OBL_DOCUMENT_KINDS);
+}
+
+TEST(documents_that_are_not_read_are_bounded)
+{
+	const uint64_t later = 2 * OB_SECOND;
+	struct obl_documents documents;
+	struct obl_blob *a, *b, *m;
+
+	obl_documents_init(&documents, &source);
+	a = get(&documents, &one, "sessions", 0, 1);
+	CHECK(documents.bytes == a->size);
+	documents.bytes_max = a->size;
+	/* the last one that was made, and no other */
+	b = get(&documents, &one, "sessions", 0, later);
+	CHECK(a == b);
+	CHECK(!obl_documents_get(&documents, &two, obl_document_kind("sessions"), 0, later));
+	CHECK(!obl_documents_metrics(&documents, later));
+	documents.bytes_max = a->size + 1;
+	m = obl_documents_metrics(&documents, later);
+	CHECK(m && documents.bytes == a->size + m->size);
+	obl_blob_unref(m);
+	m = obl_documents_metrics(&documents, 2 * later);
+	CHECK(m && m->refs == 2);
+	obl_blob_unref(m);
+	obl_documents_forget(&documents);
+	obl_blob_unref(a);
+	CHECK(documents.bytes == b->size);
+	obl_blob_unref(b);
+	CHECK_INT(documents.bytes, 0);
+	b = get(&documents, &two, "sessions", 0, later);
+	obl_blob_unref(b);
+	obl_documents_fini(&documents);
+}
+
+TEST(metrics_are_shared_for_a_second)
+{
+	struct obl_documents documents;
+	struct obl_blob *a, *b;
+
+	pool_fill();
+	obl_documents_init(&documents, &source);
+	a = obl_documents_metrics(&documents, OB_SECOND);
+	b = obl_documents_metrics(&documents, OB_SECOND + 800 * OB_MS);
+	CHECK(a && a == b);
+	obl_blob_unref(b);
+	pool.gpu[0].celsius++;
+	b = obl_documents_metrics(&documents, 2 * OB_SECOND);
+	CHECK(b && a != b && a->hash != b->hash);
+	obl_blob_unref(a);
+	obl_blob_unref(b);
+	obl_documents_fini(&documents);
 }
 
 /* ---- metrics ---- */
