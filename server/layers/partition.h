@@ -28,10 +28,11 @@ struct obs_partition {
 
 /*
  * Whether the driver can give a session this share of the device, in millionths, without giving it
- * the whole device. Makes nothing and needs no context. OB_ERR_DRIVER: *ret_cause says why not.
+ * the whole device. *ret_units: the multiprocessors that it would get; may be NULL. Makes nothing and
+ * needs no context. OB_ERR_DRIVER: *ret_cause says why not.
  */
-enum ob_err obs_partition_check(
-	const struct obs_driver *drv, CUdevice device, uint32_t share, struct ob_cause *ret_cause);
+enum ob_err obs_partition_check(const struct obs_driver *drv, CUdevice device, uint32_t share,
+	uint32_t *ret_units, struct ob_cause *ret_cause);
 /* Makes it; the primary context is active. OB_ERR_DRIVER: *ret_cause says why not. */
 enum ob_err obs_partition_make(const struct obs_driver *drv, CUdevice device, uint32_t share,
 	struct obs_partition *ret, struct ob_cause *ret_cause);
