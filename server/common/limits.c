@@ -50,8 +50,8 @@ enum obp_share_by obs_limits_share_by(const struct obs_limits *limits, unsigned 
 }
 
 /*
- * "green,throttle". False: an unknown word, a word twice, none, or one after throttle, which is always
- * possible.
+ * "green,throttle". False: an unknown word, a word twice, none, or one after throttle, which is
+ * always possible.
  */
 static bool share_by_read(const char *text, uint32_t *ret)
 {

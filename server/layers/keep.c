@@ -65,7 +65,7 @@ void obs_keep_choose(
 				units_tell(welcome, units);
 			return;
 		}
-		/* Not a warning: that is how the list is meant, and the supervisor tells it once. */
+		/* no warning: the supervisor warns once, and of the server as a whole */
 		ob_info("the session's share is not kept by %s: %s", obp_share_by_name(choice),
 			cause.text);
 	}

@@ -3,10 +3,10 @@
 /*
  * Chooses how the session is kept within its share of a device: by MPS (mps.h), by a green context
  * (partition.h), or by holding its launches back (share.h), in the order that the server's
- * --share-by says. Holding back is always possible. It also bounds what a session of the other methods
- * launches outside its part of the device: with a green context those are graphs, whose kernels run where
- * they were recorded, and contexts of the program's own. One session per process, so one state, which
- * the stats page shows. Chosen by the main thread; any thread then.
+ * --share-by says. Holding back is always possible. It also bounds what a session of the other
+ * methods launches outside its part of the device: with a green context those are graphs, whose
+ * kernels run where they were recorded, and contexts of the program's own. One session per process,
+ * so one state, which the stats page shows. Chosen by the main thread; any thread then.
  */
 #ifndef OBS_KEEP_H
 #define OBS_KEEP_H

@@ -3,8 +3,8 @@
 /*
  * NVIDIA's Multi-Process Service: a driver that is loaded while MPS's control daemon runs becomes a
  * client of it, with a percentage of each device's threads. That is a setting of the environment
- * that the driver reads when it starts, so it is that of the whole process, and cannot follow what a
- * client asks for later. One session per process, so one state. Main thread, in the order below;
+ * that the driver reads when it starts, so it is that of the whole process, and cannot follow what
+ * a client asks for later. One session per process, so one state. Main thread, in the order below;
  * obs_mps_check: any thread then.
  */
 #ifndef OBS_MPS_H
@@ -22,8 +22,8 @@ struct obs_driver;
 #define OBS_MPS_PERCENT_UNIT 10000u /* millionths in a percent */
 
 /*
- * Before the driver is loaded. If a control daemon answers, sets CUDA_MPS_ACTIVE_THREAD_PERCENTAGE to
- * `share` (millionths), rounded up to whole percents. A lower value that is set stays.
+ * Before the driver is loaded. If a control daemon answers, sets CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
+ * to `share` (millionths), rounded up to whole percents. A lower value that is set stays.
  * OB_ERR_DRIVER: nothing is set, and *ret_cause says why.
  */
 enum ob_err obs_mps_begin(uint32_t share, struct ob_cause *ret_cause);

@@ -5,17 +5,17 @@
  * the clock. Each launch that has ended takes out the time that the device worked on it, measured
  * by a pair of events around it. A launch waits while the balance is negative.
  *
- * Outside the session's part, a launch has the whole device, and costs its full time. Launches that have
- * not ended are not measured yet, so few of them are allowed: at most OUTSTANDING_NS by the mean of
- * earlier launches, but always two, which keep a device busy. Kernels of several streams that run
- * in parallel are each charged their own time.
+ * Outside the session's part, a launch has the whole device, and costs its full time. Launches that
+ * have not ended are not measured yet, so few of them are allowed: at most OUTSTANDING_NS by the
+ * mean of earlier launches, but always two, which keep a device busy. Kernels of several streams
+ * that run in parallel are each charged their own time.
  *
- * Inside it, a launch has no more than the share at any moment, so its time costs the share of it, and
- * all launches inside together at most the share of the clock: as many tokens as are added
+ * Inside it, a launch has no more than the part at any moment, so its time costs the share of it,
+ * and all launches inside together at most the share of the clock: as many tokens as are added
  * meanwhile. A session that only works inside is therefore never held back; one that also works
  * outside pays for both.
  *
- *      tokens  +rate x clock, at most BURST x rate; what is above that goes to `lost` while inside > 0
+ *      tokens  +rate x clock, at most BURST x rate; while inside > 0 the rest goes to `lost`
  *      outside -time
  *      inside  -rate x min(time, what is left of the clock since inside was 0); `lost` pays first
  */

@@ -61,6 +61,8 @@ def beside(measure):
             waiting.until(lambda: all(w.done() >= b + (8 if measure else 1) for w, b in zip(both, before)) or any(w.process.poll() is not None for w in both))
             did = [w.done() - b for w, b in zip(both, before)]
             told, text = listed(s), top(s)
+            offered = [device['share_by'] for device in json.loads(top(s, '--json'))['devices']]
+            check('every device tells what it offers', offered == [['throttle', 'green']] * 2, offered)
             said = [w.end() for w in both]
             if measure:
                 print(f'    {where}: a quarter did {did[0]}, three quarters did {did[1]}: {did[1] / max(did[0], 1):.2f} times as much')

@@ -5,13 +5,13 @@
  *
  *     partition order | units [DEVICE] | cooperative | waits | reset | work FILE WHERE [STEPS]
  *
- * units divides the device before it has a context, and prints its multiprocessors, by resource before
- * and after, and by attribute. cooperative launches as many blocks as fit, and one more. waits needs two
- * blocking streams at the same time: in a green context it waits for ever.
+ * units divides the device before it has a context, and prints its multiprocessors, by resource
+ * before and after, and by attribute. cooperative launches as many blocks as fit, and one more.
+ * waits needs two blocking streams at the same time: in a green context it waits for ever.
  *
  * work launches one grid after the other until the second number of FILE is not 0; the first one is
- * how many have ended. WHERE: default (stream), apart (a non-blocking stream), further (a context of
- * cuCtxCreate), graph.
+ * how many have ended. WHERE: default (stream), apart (a non-blocking stream), further (a context
+ * of cuCtxCreate), graph, both (a graph beside a launch, in two streams).
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -250,6 +250,7 @@ static void work(const char *path, const char *where, uint32_t n)
 {
 	int fd = open(path, O_RDWR);
 	_Atomic uint64_t *shared = mmap(NULL, 16, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	bool both = strcmp(where, "both") == 0, graph = both || strcmp(where, "graph") == 0;
 	CUstream stream = NULL;
 	CUgraphExec exec = NULL;
 	CUcontext context;
@@ -262,17 +263,19 @@ static void work(const char *path, const char *where, uint32_t n)
 		NEED(cuCtxCreate_v2, &context, 0, 0);
 		context_enter(context);
 	}
-	if (strcmp(where, "apart") == 0 || strcmp(where, "graph") == 0)
+	if (strcmp(where, "apart") == 0 || graph)
 		NEED(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
-	if (strcmp(where, "graph") == 0)
+	if (graph)
 		exec = recorded(stream, n);
 	while (!shared[1]) {
 		if (exec)
 			NEED(cuGraphLaunch, exec, stream);
-		else
-			put_late(p, 1, n, BLOCKS, stream);
+		if (!exec || both)
+			put_late(q, 1, n, BLOCKS, both ? NULL : stream);
 		NEED(cuStreamSynchronize, stream);
-		shared[0]++;
+		if (both)
+			NEED(cuStreamSynchronize, NULL);
+		shared[0] += both ? 2 : 1;
 	}
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * What launches cost: a device that takes a known time for each of them, with any number of streams.
- * The bounds hold however late the test is scheduled: what was charged can only have taken longer.
+ * What launches cost: a device that takes a known time for each of them, with any number of
+ * streams. The bounds hold however late the test is scheduled: what was charged can only have taken
+ * longer.
  */
 #include <stdatomic.h>
 
@@ -18,7 +19,7 @@
 #define STREAMS   3u
 #define SHARE     250000u
 #define RATE      0.25
-/* what a session may have saved, and launches that are under way: 2 of LAUNCH_NS and a further one */
+/* what a session may have saved, and three launches that are not charged yet */
 #define LAUNCH_NS (4 * OB_MS)
 #define SAVED_NS  (100 * RATE * OB_MS + 3 * (double)LAUNCH_NS)
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright The Outboard Authors */
 /*
- * Limits of the threads that run grids: the blocks that run at once are counted by the kernel itself, so
- * no result depends on how the processors are shared.
+ * Limits of the threads that run grids: the blocks that run at once are counted by the kernel
+ * itself, so no result depends on how the processors are shared.
  */
 #include <pthread.h>
 
@@ -13,8 +13,8 @@
 #define GRIDS   4u
 
 /*
- * at[0]: blocks that run; at[1]: the most at once; at[2]: all that ran. `hold` steps in between, so that
- * threads meet. Another kernel runs until at[3] is set.
+ * at[0]: blocks that run; at[1]: the most at once; at[2]: all that ran. `hold` steps in between, so
+ * that threads meet. Another kernel runs until at[3] is set.
  */
 static const char text[] =
 	HEAD ".visible .entry k(.param .u64 at, .param .u32 hold) {\n"
@@ -157,8 +157,8 @@ TEST(limits_do_not_wait_for_each_other)
 }
 
 /*
- * A place whose first owner has ended, while a grid of it still runs, gets a new number: the old grid
- * counts, and ends as any other.
+ * A place whose first owner has ended, while a grid of it still runs, gets a new number: the old
+ * grid counts, and ends as any other.
  */
 TEST(a_new_owner_while_an_old_grid_runs)
 {
