@@ -4,11 +4,12 @@
 contexts limit the threads that run kernels. With `ratio`, a measurement: how much work a quarter and
 three quarters get done beside each other, which depends on how the processors are shared.
 
-    kept_shares.py OUTBOARD SERVER PARTITION_PROGRAM SOFTWARE_DEVICE_FOLDER [ratio]
+    kept_shares.py OUTBOARD SERVER PARTITION_PROGRAM SOFTWARE_DEVICE_FOLDER DRIVER_DOUBLE [ratio]
 """
 import json
 import mmap
 import os
+import socket
 import struct
 import subprocess
 import sys
@@ -18,7 +19,7 @@ sys.path.append(sys.path[0] + '/../lib')
 import waiting
 from outboard_test import ENV, Server, check, finish, run
 
-OUTBOARD, SERVER, PROGRAM, SOFT = sys.argv[1:5]
+OUTBOARD, SERVER, PROGRAM, SOFT, DOUBLE = sys.argv[1:6]
 # 64 multiprocessors, in parts of 8, are 8 threads
 DEVICE = {'OUTBOARD_SOFT_SMS': '64', 'OUTBOARD_SOFT_THREADS': '8', 'OUTBOARD_SOFT_DEVICES': '2'}
 
@@ -121,6 +122,19 @@ def right():
         check('throttle: two blocking streams may wait for each other', out == 'queued\nwaits: ok\n', out + done.stderr)
 
 
+def mps_denied():
+    """Something listens where MPS's daemon would, and the driver knows nothing of it."""
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as control:
+        control.bind(f'{folder}/control')
+        control.listen()
+        env = {'CUDA_MPS_PIPE_DIRECTORY': folder}
+        with Server(SERVER, '--driver', DOUBLE, '--share', '0.5', '--share-by', 'mps', env=env) as s:
+            check('MPS that the driver does not confirm is not used', s.line('shares are not kept by mps: .*MPS on device 0'), s.lines)
+            check('and not offered', [d['share_by'] for d in json.loads(top(s, '--json'))['devices']] == [['throttle']], top(s, '--json'))
+        with Server(SERVER, '--driver', DOUBLE, '--share-by', 'mps', env=env) as s:
+            check('MPS needs a share of the server', s.line("shares are not kept by mps: it keeps the share of the server's --share, which is not below 1"), s.lines)
+
+
 def others():
     """The next method of the list, and why; what a server refuses."""
     small = {'OUTBOARD_SOFT_SMS': '8', 'OUTBOARD_SOFT_THREADS': '8'}
@@ -141,12 +155,13 @@ def others():
             waiting.until(lambda: work.done() or work.process.poll() is not None)
             work.end()
             check(f'{options}: it warns once', sum('warn: ' in line and 'not kept by' in line for line in s.lines) == bool(words and words.startswith('warn')), s.lines)
+    mps_denied()
     for text in '', 'half', 'green,', 'green,green', 'throttle,green,mps,throttle', 'throttle,green', 'none':
         done = subprocess.run([SERVER, '--listen', 'tcp://127.0.0.1:0', '--share-by', text], capture_output=True, text=True, env=ENV, timeout=waiting.LONG)
         check(f'--share-by {text!r} is refused', done.returncode == 2 and 'throttle, green or mps' in done.stderr and 'throttle last' in done.stderr, done.stderr)
 
 
-if len(sys.argv) > 5:
+if len(sys.argv) > 6:
     beside(True)
 else:
     right()
