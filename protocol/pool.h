@@ -214,7 +214,7 @@ struct obp_pool_held {
 	uint32_t state;    /* enum obp_pool_state */
 	uint32_t sessions; /* of it, now */
 	uint64_t used;     /* bytes of device memory, now */
-	uint32_t share_by; /* enum obp_share_by of its youngest session */
+	uint32_t share_by; /* enum obp_share_by: throttle if one of its sessions is kept so */
 	uint32_t busy;     /* per mille of the last second in which its sessions were executing */
 };
 

@@ -76,7 +76,7 @@ static unsigned threads_of(const struct obf_sm_share *share)
 	uint32_t of = (uint32_t)obf_device_at(share->split.device)
 			      ->attr[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
 
-	return ob_max((unsigned)(((uint64_t)all * share->sms.count + of / 2) / of), 1);
+	return (unsigned)(((uint64_t)all * share->sms.count + of - 1) / of);
 }
 
 CUresult obd_green_create(struct obf_green *green, const struct obf_sm_share *share)

@@ -2,9 +2,9 @@
 /* Copyright The Outboard Authors */
 /*
  * Green contexts of the software device: it splits its multiprocessors by CUDA's documented rules.
- * The multiprocessors are threads of one pool: kernels and graphs in a green context's streams run
- * on that part of the threads that its multiprocessors are of the device's, rounded to the nearest
- * number and at least one. For struct obf_backend. Any thread.
+ * The multiprocessors are threads of one pool: kernels in a green context's streams run on that
+ * part of the threads that its multiprocessors are of the device's, rounded up. Graphs run on all
+ * of them, as graphs of a device run where they were recorded. For struct obf_backend. Any thread.
  */
 #ifndef OBD_GREEN_H
 #define OBD_GREEN_H

@@ -58,7 +58,6 @@ void obd_grid_run_in(struct obd_op *op, const struct obd_grid *grid)
 	}
 	now.grid_id = atomic_fetch_add_explicit(&op->ctx->grids, 1, memory_order_relaxed) + 1;
 	now.abort = &op->ctx->abort;
-	now.limit = op->limit;
 	grid_run(op->ctx, &now);
 }
 

@@ -159,7 +159,8 @@ static void state_print(const struct obp_load_session *s, char *ret, size_t size
 		   *priority = priorities[s->priority];
 	int n = snprintf(ret, size, "%s%s%s", state, *state && *priority ? ", " : "", priority);
 
-	if (s->share_by > OBP_SHARE_BY_THROTTLE && n >= 0 && (size_t)n < size)
+	if (s->share_by > OBP_SHARE_BY_THROTTLE && s->share_by < OBP_SHARE_BY_COUNT && n >= 0 &&
+		(size_t)n < size)
 		snprintf(ret + n, size - (size_t)n, "%sshare by %s", n ? ", " : "",
 			obp_share_by_name(s->share_by));
 }
@@ -231,7 +232,10 @@ static void json_session(
 	ob_json_fixed(json, "device_seconds", (double)s->device_ns / 1e9, 6);
 	ob_json_fixed(json, "throttled_seconds", (double)s->throttled_ns / 1e9, 6);
 	ob_json_fixed(json, "share", s->share / (double)OBP_SHARE_ALL, 6);
-	ob_json_text(json, "share_by", obp_share_by_name(s->share_by));
+	if (s->share_by < OBP_SHARE_BY_COUNT)
+		ob_json_text(json, "share_by", obp_share_by_name(s->share_by));
+	else
+		ob_json_null(json, "share_by");
 	ob_json_uint(json, "priority", s->priority);
 	ob_json_uint(json, "refusals", s->refusals);
 	ob_json_end(json);
@@ -247,6 +251,11 @@ static void json_device(struct ob_json *json, const struct obp_load_device *d)
 	ob_json_uint(json, "sharers", d->sharers);
 	ob_json_uint(json, "units", d->units);
 	ob_json_uint(json, "capability", d->capability);
+	ob_json_array(json, "share_by");
+	for (uint32_t by = OBP_SHARE_BY_THROTTLE; by < OBP_SHARE_BY_COUNT; by++)
+		if (d->share_by >> by & 1)
+			ob_json_text(json, NULL, obp_share_by_name(by));
+	ob_json_end(json);
 	ob_json_end(json);
 }
 

@@ -185,7 +185,8 @@ static void part_write(struct obl_document *d, const struct obl_reservation *r, 
 	ob_json_uint(json, "memory_bytes", part->memory);
 	ob_json_uint(json, "used_bytes", held ? held->used : 0);
 	ob_json_uint(json, "sessions", held ? held->sessions : 0);
-	if (held && held->sessions)
+	/* a newer server may have more methods */
+	if (held && held->sessions && held->share_by < OBP_SHARE_BY_COUNT)
 		ob_json_text(json, "share_by", obp_share_by_name(held->share_by));
 	else
 		ob_json_null(json, "share_by");

@@ -49,7 +49,10 @@ enum obp_share_by obs_limits_share_by(const struct obs_limits *limits, unsigned 
 	return choice < OBP_SHARE_BY_COUNT ? (enum obp_share_by)choice : OBP_SHARE_BY_NONE;
 }
 
-/* "green,throttle". False: an unknown word, a word twice, none. */
+/*
+ * "green,throttle". False: an unknown word, a word twice, none, or one after throttle, which is
+ * always possible.
+ */
 static bool share_by_read(const char *text, uint32_t *ret)
 {
 	uint32_t choices = 0, seen = 0;
@@ -62,7 +65,8 @@ static bool share_by_read(const char *text, uint32_t *ret)
 			(strlen(obp_share_by_name(by)) != size ||
 				strncmp(obp_share_by_name(by), text, size) != 0))
 			by++;
-		if (by == OBP_SHARE_BY_COUNT || seen & 1u << by)
+		if (by == OBP_SHARE_BY_COUNT || (seen & 1u << by) ||
+			(seen & 1u << OBP_SHARE_BY_THROTTLE))
 			return false;
 		seen |= 1u << by;
 		choices |= by << 4 * n;
@@ -97,7 +101,9 @@ enum ob_err obs_limits_option(
 			wants = "warn, limit, suspend or terminate";
 	} else if (strcmp(name, "share-by") == 0) {
 		if (!share_by_read(text, &l->share_by))
-			wants = "throttle, green or mps, or several of them with commas";
+			wants = "throttle, green or mps, or several of them with commas, throttle "
+				"last, since it "
+				"is always possible";
 	} else if (strcmp(name, "measure") == 0) {
 		if (!one_of(answers, 0, text, &flag))
 			wants = "yes or no";

@@ -233,8 +233,9 @@ const struct ob_option obs_option_table[] = {
 		.help = "how a share is kept, in order of preference, for example green,throttle. "
 			"throttle: launches are held back. green: a green context with a part of "
 			"the multiprocessors, if the driver has them. mps: NVIDIA's Multi-Process "
-			"Service, if its control daemon answers, for the share of --share alone. "
-			"If none is possible, throttle" },
+			"Service, if its control daemon answers, for the share of --share alone, "
+			"which must be below 1. If none is possible, throttle, which is the last "
+			"of a list" },
 	{ LIMIT("max-priority", "WHICH"), .words = "low|normal|high", .fallback = "normal",
 		.help = "the highest priority that a client may ask for: low, normal or high" },
 	{ LIMIT("on-excess", "WHICH"), .words = "warn|limit|suspend|terminate", .fallback = "limit",

@@ -24,6 +24,7 @@
 #include "server/common/limits.h"
 
 #define OBS_STATS_PAGE_FD 4
+#define OBS_SHARE_WHY_MAX 256u
 
 struct obs_stats_page_device {
 	char name[OBP_LOAD_NAME_MAX];
@@ -40,6 +41,8 @@ struct obs_stats_page {
 	_Atomic uint32_t cuda_version; /* of the driver */
 	struct obs_stats_page_device devices[OBP_DEVICE_MAX];
 	char sandbox[OBP_SANDBOX_MAX]; /* before there is a client */
+	/* why a device does not offer the first method of --share-by; empty: all do */
+	char share_why[OBS_SHARE_WHY_MAX];
 	/* Written once after the hello, before `introduced` (release). */
 	char program[OBP_LOAD_NAME_MAX];
 	_Atomic uint64_t pid, memory_limit;

@@ -4,13 +4,16 @@
 
 #include <stdatomic.h>
 
+#include "base/check.h"
 #include "base/log.h"
+#include "protocol/control.h"
 #include "server/common/stats_page.h"
 #include "server/layers/mps.h"
 #include "server/layers/partition.h"
 
 static _Atomic uint32_t by; /* enum obp_share_by */
-static _Atomic bool further;
+/* The primary contexts that have parts. NULL: none; written by the thread that makes the parts. */
+static _Atomic(CUcontext) parts[OBP_DEVICE_MAX];
 
 static void settle(enum obp_share_by choice)
 {
@@ -18,37 +21,34 @@ static void settle(enum obp_share_by choice)
 	atomic_store_explicit(&obs_stats_page->share_by, (uint32_t)choice, memory_order_relaxed);
 }
 
-static enum ob_err mps_check(const struct obs_limits *limits, struct ob_cause *ret_cause)
-{
-	if (!obs_mps_share())
-		return ob_cause_set(
-			ret_cause, OB_ERR_DRIVER, "this worker's driver is not a client of MPS");
-	if (obs_mps_share() != limits->share)
-		return ob_cause_set(ret_cause, OB_ERR_DRIVER,
-			"MPS keeps the share of the server's --share, which is %u millionths, and "
-			"this session's is %u",
-			obs_mps_share(), limits->share);
-	return OB_ERR_NONE;
-}
-
+/* Puts each device's part into ret_units. */
 static enum ob_err green_check(const struct obs_driver *drv, uint32_t n_devices,
-	const struct obs_limits *limits, struct ob_cause *ret_cause)
+	const struct obs_limits *limits, uint32_t ret_units[OBP_DEVICE_MAX],
+	struct ob_cause *ret_cause)
 {
 	enum ob_err err = OB_ERR_NONE;
 
 	for (uint32_t i = 0; i < n_devices && !err; i++)
-		err = obs_partition_check(drv, (CUdevice)i, limits->share, ret_cause);
+		err = obs_partition_check(
+			drv, (CUdevice)i, limits->share, &ret_units[i], ret_cause);
 	return err;
 }
 
-void obs_keep_choose(
-	const struct obs_driver *drv, uint32_t n_devices, const struct obs_limits *limits)
+static void units_tell(struct obp_welcome *welcome, const uint32_t units[OBP_DEVICE_MAX])
 {
+	for (uint32_t i = 0; i < welcome->n_devices; i++)
+		welcome->devices[i].attr[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] =
+			(int32_t)units[i];
+}
+
+void obs_keep_choose(
+	const struct obs_driver *drv, struct obp_welcome *welcome, const struct obs_limits *limits)
+{
+	uint32_t units[OBP_DEVICE_MAX] = { 0 };
 	enum obp_share_by choice;
 	struct ob_cause cause;
 	enum ob_err err;
 
-	atomic_store(&further, false);
 	if (limits->share >= OBP_SHARE_ALL) {
 		settle(OBP_SHARE_BY_NONE);
 		return;
@@ -56,14 +56,17 @@ void obs_keep_choose(
 	for (unsigned i = 0; (choice = obs_limits_share_by(limits, i)) != OBP_SHARE_BY_NONE; i++) {
 		err = OB_ERR_NONE;
 		if (choice == OBP_SHARE_BY_MPS)
-			err = mps_check(limits, &cause);
+			err = obs_mps_check(limits->share, &cause);
 		else if (choice == OBP_SHARE_BY_GREEN)
-			err = green_check(drv, n_devices, limits, &cause);
+			err = green_check(drv, welcome->n_devices, limits, units, &cause);
 		if (!err) {
 			settle(choice);
+			if (choice == OBP_SHARE_BY_GREEN)
+				units_tell(welcome, units);
 			return;
 		}
-		ob_warn("the session's share is not kept by %s: %s", obp_share_by_name(choice),
+		/* no warning: the supervisor warns once, and of the server as a whole */
+		ob_info("the session's share is not kept by %s: %s", obp_share_by_name(choice),
 			cause.text);
 	}
 	settle(OBP_SHARE_BY_THROTTLE);
@@ -74,17 +77,47 @@ enum obp_share_by obs_keep_by(void)
 	return (enum obp_share_by)atomic_load_explicit(&by, memory_order_relaxed);
 }
 
-uint32_t obs_keep_offered(const struct obs_driver *drv, int device, const struct obs_limits *limits)
+uint32_t obs_keep_offered(const struct obs_driver *drv, int device, const struct obs_limits *limits,
+	struct ob_cause *ret_cause)
 {
 	uint32_t offered = 1u << OBP_SHARE_BY_THROTTLE;
 	enum obp_share_by choice;
+	struct ob_cause cause;
+	enum ob_err err;
 
-	for (unsigned i = 0; (choice = obs_limits_share_by(limits, i)) != OBP_SHARE_BY_NONE; i++)
-		/* the smallest share: a device that cannot be divided does not offer it */
-		if (choice == OBP_SHARE_BY_GREEN ? !obs_partition_check(drv, device, 1, NULL)
-						 : obs_mps_share() != 0)
+	for (unsigned i = 0; (choice = obs_limits_share_by(limits, i)) != OBP_SHARE_BY_NONE; i++) {
+		err = OB_ERR_NONE;
+		if (choice == OBP_SHARE_BY_MPS)
+			err = obs_mps_check(limits->share, &cause);
+		else if (choice == OBP_SHARE_BY_GREEN)
+			/* the smallest share: a device that cannot be divided does not offer it */
+			err = obs_partition_check(drv, device, 1, NULL, &cause);
+		if (!err)
 			offered |= 1u << choice;
+		else if (i == 0)
+			*ret_cause = cause;
+	}
 	return offered;
+}
+
+/* Replaces the first entry that is `old`. */
+static void part_put(CUcontext old, CUcontext ctx)
+{
+	for (unsigned i = 0; i < ob_count(parts); i++)
+		if (atomic_load_explicit(&parts[i], memory_order_relaxed) == old) {
+			atomic_store_explicit(&parts[i], ctx, memory_order_relaxed);
+			return;
+		}
+}
+
+void obs_keep_part_made(CUcontext ctx)
+{
+	part_put(NULL, ctx);
+}
+
+void obs_keep_part_ended(CUcontext ctx)
+{
+	part_put(ctx, NULL);
 }
 
 void obs_keep_fall_back(const struct ob_cause *cause)
@@ -94,19 +127,14 @@ void obs_keep_fall_back(const struct ob_cause *cause)
 	settle(OBP_SHARE_BY_THROTTLE);
 }
 
-void obs_keep_further_context(void)
+bool obs_keep_inside(CUcontext ctx, bool graph)
 {
-	atomic_store_explicit(&further, true, memory_order_relaxed);
-}
-
-bool obs_keep_holds(bool graph)
-{
-	switch (obs_keep_by()) {
-	case OBP_SHARE_BY_THROTTLE:
+	if (obs_keep_by() == OBP_SHARE_BY_MPS)
 		return true;
-	case OBP_SHARE_BY_GREEN:
-		return graph || atomic_load_explicit(&further, memory_order_relaxed);
-	default:
+	if (graph || !ctx)
 		return false;
-	}
+	for (unsigned i = 0; i < ob_count(parts); i++)
+		if (atomic_load_explicit(&parts[i], memory_order_relaxed) == ctx)
+			return true;
+	return false;
 }

@@ -2,7 +2,6 @@
 /* Copyright The Outboard Authors */
 #include "server/layers/mps.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,18 +11,17 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/check.h"
 #include "base/cleanup.h"
+#include "protocol/load.h"
+#include "protocol/obs_driver.h"
 
-#define MEMORY_TEXT (OBS_MPS_DEVICES_MAX * 32u)
-#define MIB         (1ull << 20)
+#define PERCENT_VARIABLE "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 
-static uint32_t used;
-
-uint32_t obs_mps_share(void)
-{
-	return used;
-}
+static struct {
+	uint32_t share;      /* of this process, in millionths; 0: MPS is not used */
+	bool confirmed;      /* the driver said so */
+	struct ob_cause why; /* it is not used */
+} mps;
 
 /* The daemon listens on the Unix socket `control`; nothing is sent to it. */
 static enum ob_err ask(const char *directory, struct ob_cause *ret_cause)
@@ -48,32 +46,28 @@ static enum ob_err ask(const char *directory, struct ob_cause *ret_cause)
 		address.sun_path);
 }
 
-/* NVIDIA's kernel driver has a folder for each GPU; 1 if it says nothing. */
-static unsigned devices_count(void)
+/* An operator's own value may be lower than the share, and must not be higher. */
+static enum ob_err percent_put(uint32_t share, struct ob_cause *ret_cause)
 {
-	DIR *folder = opendir("/proc/driver/nvidia/gpus");
-	unsigned n = 0;
+	uint32_t percent = (share + OBS_MPS_PERCENT_UNIT - 1) / OBS_MPS_PERCENT_UNIT;
+	const char *set = getenv(PERCENT_VARIABLE);
+	char text[16], *end;
+	double value;
 
-	for (const struct dirent *entry; folder && (entry = readdir(folder));)
-		n += entry->d_name[0] != '.';
-	if (folder)
-		closedir(folder);
-	return ob_min(ob_max(n, 1u), OBS_MPS_DEVICES_MAX);
-}
-
-static bool settings_put(uint32_t share, uint64_t memory)
-{
-	char percent[16], limits[MEMORY_TEXT] = "";
-	unsigned devices = devices_count();
-	size_t n = 0;
-
-	snprintf(percent, sizeof percent, "%u",
-		(share + OBS_MPS_PERCENT_UNIT - 1) / OBS_MPS_PERCENT_UNIT);
-	for (unsigned i = 0; memory && i < devices && n < sizeof limits; i++)
-		n += (size_t)snprintf(limits + n, sizeof limits - n, "%s%u=%lluM", i ? "," : "", i,
-			(unsigned long long)((memory + MIB - 1) / MIB));
-	return setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percent, 1) == 0 &&
-		(!memory || setenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", limits, 1) == 0);
+	if (set && *set) {
+		value = strtod(set, &end);
+		if (*end || !(value > 0 && value <= percent))
+			return ob_cause_set(ret_cause, OB_ERR_DRIVER,
+				PERCENT_VARIABLE
+				" is '%s', which is not a number from 1 to the %u of the server's "
+				"--share: unset it, or lower it",
+				set, percent);
+		return OB_ERR_NONE;
+	}
+	snprintf(text, sizeof text, "%u", percent);
+	return setenv(PERCENT_VARIABLE, text, 1) == 0
+		? OB_ERR_NONE
+		: ob_cause_set(ret_cause, OB_ERR_DRIVER, "no memory for MPS's settings");
 }
 
 /*
@@ -93,16 +87,66 @@ static enum ob_err ask_usual(struct ob_cause *ret_cause)
 	return ask(OBS_MPS_DIRECTORY, ret_cause);
 }
 
-enum ob_err obs_mps_begin(uint32_t share, uint64_t memory, struct ob_cause *ret_cause)
+void obs_mps_refuse(const struct ob_cause *cause)
+{
+	mps.share = 0;
+	mps.why = *cause;
+}
+
+enum ob_err obs_mps_begin(uint32_t share, struct ob_cause *ret_cause)
 {
 	const char *directory = getenv("CUDA_MPS_PIPE_DIRECTORY");
-	enum ob_err err =
-		directory && *directory ? ask(directory, ret_cause) : ask_usual(ret_cause);
+	enum ob_err err;
 
-	if (err)
-		return err;
-	if (!settings_put(share, memory))
-		return ob_cause_set(ret_cause, OB_ERR_DRIVER, "no memory for MPS's settings");
-	used = share;
+	if (share >= OBP_SHARE_ALL)
+		return ob_cause_set(ret_cause, OB_ERR_DRIVER,
+			"it keeps the share of the server's --share, which is not below 1");
+	err = directory && *directory ? ask(directory, ret_cause) : ask_usual(ret_cause);
+	if (!err)
+		err = percent_put(share, ret_cause);
+	if (!err)
+		mps.share = share;
+	return err;
+}
+
+bool obs_mps_begun(void)
+{
+	return mps.share != 0;
+}
+
+enum ob_err obs_mps_confirm(const struct obs_driver *drv, int n_devices, struct ob_cause *ret_cause)
+{
+	for (int i = 0; i < n_devices; i++) {
+		int enabled = 0;
+		CUresult result =
+			drv->cuDeviceGetAttribute(&enabled, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, i);
+
+		if (result != CUDA_SUCCESS)
+			return ob_cause_set(ret_cause, OB_ERR_DRIVER,
+				"the driver does not say whether it uses MPS on device %d (CUDA "
+				"error %d): it may be too old",
+				i, (int)result);
+		if (!enabled)
+			return ob_cause_set(ret_cause, OB_ERR_DRIVER,
+				"a control daemon answers, but the driver does not use MPS on "
+				"device %d: see the daemon's log, and whether this server's user "
+				"may use it",
+				i);
+	}
+	mps.confirmed = true;
+	return OB_ERR_NONE;
+}
+
+enum ob_err obs_mps_check(uint32_t share, struct ob_cause *ret_cause)
+{
+	if (!mps.share || !mps.confirmed) {
+		*ret_cause = mps.why;
+		return OB_ERR_DRIVER;
+	}
+	if (mps.share != share)
+		return ob_cause_set(ret_cause, OB_ERR_DRIVER,
+			"MPS keeps the share of the server's --share, which is %u millionths, and "
+			"this session's is %u",
+			mps.share, share);
 	return OB_ERR_NONE;
 }

@@ -35,13 +35,16 @@ static enum ob_err divide(const struct obs_driver *drv, CUdevice device, uint32_
 	return OB_ERR_NONE;
 }
 
-enum ob_err obs_partition_check(
-	const struct obs_driver *drv, CUdevice device, uint32_t share, struct ob_cause *ret_cause)
+enum ob_err obs_partition_check(const struct obs_driver *drv, CUdevice device, uint32_t share,
+	uint32_t *ret_units, struct ob_cause *ret_cause)
 {
 	CUdevResource part = { 0 };
 	uint32_t of;
+	enum ob_err err = divide(drv, device, share, &part, &of, ret_cause);
 
-	return divide(drv, device, share, &part, &of, ret_cause);
+	if (!err && ret_units)
+		*ret_units = part.sm.smCount;
+	return err;
 }
 
 enum ob_err obs_partition_make(const struct obs_driver *drv, CUdevice device, uint32_t share,

@@ -525,7 +525,7 @@ static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsi
 {
 	CUresult result;
 
-	obs_share_wait(stream, obs_keep_holds(false));
+	obs_share_wait(stream, false);
 	result = next.cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);
 	obs_share_launched(stream, result);
 	return result;
@@ -535,7 +535,7 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
 {
 	CUresult result;
 
-	obs_share_wait(config->hStream, obs_keep_holds(false));
+	obs_share_wait(config->hStream, false);
 	result = next.cuLaunchKernelEx(config, f, params, extra);
 	obs_share_launched(config->hStream, result);
 	return result;
@@ -545,17 +545,10 @@ static CUresult graph_launch(CUgraphExec exec, CUstream stream)
 {
 	CUresult result;
 
-	obs_share_wait(stream, obs_keep_holds(true));
+	obs_share_wait(stream, true);
 	result = next.cuGraphLaunch(exec, stream);
 	obs_share_launched(stream, result);
 	return result;
-}
-
-/* A context of the program's own. */
-static CUresult ctx_create(CUcontext *ctx, unsigned flags, CUdevice device)
-{
-	obs_keep_further_context();
-	return next.cuCtxCreate_v2(ctx, flags, device);
 }
 
 static CUresult ctx_destroy(CUcontext ctx)
@@ -605,7 +598,7 @@ void obs_quota_hello(struct obs_driver *table, struct obp_welcome *welcome,
 		welcome->devices[i].total_mem = capped(welcome->devices[i].total_mem);
 		welcome->devices[i].free_mem = capped(welcome->devices[i].free_mem);
 	}
-	obs_keep_choose(&next, welcome->n_devices, limits);
+	obs_keep_choose(&next, welcome, limits);
 	/*
 	 * A session that may have to yield to others needs the hook too; one of the highest
 	 * priority never yields.
@@ -615,7 +608,6 @@ void obs_quota_hello(struct obs_driver *table, struct obp_welcome *welcome,
 		table->cuLaunchKernel = launch;
 		table->cuLaunchKernelEx = launch_ex;
 		table->cuGraphLaunch = graph_launch;
-		table->cuCtxCreate_v2 = ctx_create;
 		table->cuCtxDestroy_v2 = ctx_destroy;
 		table->cuDevicePrimaryCtxReset_v2 = primary_reset;
 	}

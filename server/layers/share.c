@@ -3,10 +3,21 @@
 /*
  * A token bucket of device time. Tokens are nanoseconds. They are added at the session's share of
  * the clock. Each launch that has ended takes out the time that the device worked on it, measured
- * by a pair of events around it. A launch waits while the balance is negative. Launches that have
- * not ended are not measured yet, so few of them are allowed: at most OUTSTANDING_NS by the mean of
- * earlier launches, but always two, which keep a device busy. Kernels of several streams that run
- * in parallel are each charged their own time.
+ * by a pair of events around it. A launch waits while the balance is negative.
+ *
+ * Outside the session's part, a launch has the whole device, and costs its full time. Launches that
+ * have not ended are not measured yet, so few of them are allowed: at most OUTSTANDING_NS by the
+ * mean of earlier launches, but always two, which keep a device busy. Kernels of several streams
+ * that run in parallel are each charged their own time.
+ *
+ * Inside it, a launch has no more than the part at any moment, so its time costs the share of it,
+ * and all launches inside together at most the share of the clock: as many tokens as are added
+ * meanwhile. A session that only works inside is therefore never held back; one that also works
+ * outside pays for both.
+ *
+ *      tokens  +rate x clock, at most BURST x rate; while inside > 0 the rest goes to `lost`
+ *      outside -time
+ *      inside  -rate x min(time, what is left of the clock since inside was 0); `lost` pays first
  */
 #include "server/layers/share.h"
 
@@ -19,6 +30,7 @@
 #include "base/log.h"
 #include "protocol/obs_driver.h"
 #include "server/common/stats_page.h"
+#include "server/layers/keep.h"
 
 #define PAIRS          32u
 #define OUTSTANDING_NS (20.0 * OB_MS)
@@ -29,17 +41,23 @@
 struct pair {
 	CUevent start, end;
 	CUcontext ctx; /* where they live; NULL: not made */
-	bool held;     /* the time is charged to the share */
+	bool inside;   /* the session's part */
 };
 
 static struct share {
 	pthread_mutex_t lock;
 	const struct obs_driver *next;
 	double rate;         /* tokens per nanosecond */
-	double tokens, mean; /* ns */
+	double tokens, mean; /* ns; mean: of the launches outside */
 	uint64_t filled_ns;
+	/* since launches inside are under way: when it began, their time, tokens above the limit */
+	uint64_t inside_ns;
+	double inside_used, lost;
 	unsigned first, count; /* pending pairs, oldest first */
+	unsigned inside;       /* of them */
 	struct pair *open;     /* the pair of the current launch */
+	bool untimed;          /* the current launch has no pair: */
+	uint64_t began_ns;
 	struct pair pairs[PAIRS];
 } share = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -54,24 +72,46 @@ void obs_share_open(const struct obs_driver *next, uint32_t millionths)
 static void fill(void)
 {
 	uint64_t now = ob_clock_ns();
+	double all = share.tokens + (double)(now - share.filled_ns) * share.rate;
 
-	share.tokens = ob_min(
-		share.tokens + (double)(now - share.filled_ns) * share.rate, BURST_NS * share.rate);
+	share.tokens = ob_min(all, BURST_NS * share.rate);
+	if (share.inside)
+		share.lost += all - share.tokens;
 	share.filled_ns = now;
 }
 
-static void charge(struct pair *pair)
+/* A launch inside has ended and is still counted. */
+static void charge_inside(double ns)
+{
+	double cost, paid;
+
+	fill();
+	ns = ob_min(ns, (double)(share.filled_ns - share.inside_ns) - share.inside_used);
+	share.inside_used += ns;
+	cost = ns * share.rate;
+	paid = ob_min(cost, share.lost);
+	share.lost -= paid;
+	share.tokens -= cost - paid;
+}
+
+static void charge(double ns, bool inside)
+{
+	if (inside) {
+		charge_inside(ns);
+	} else {
+		share.tokens -= ns;
+		share.mean += (ns - share.mean) / 8;
+	}
+	atomic_fetch_add_explicit(&obs_stats_page->device_ns, (uint64_t)ns, memory_order_relaxed);
+}
+
+static void pair_charge(const struct pair *pair)
 {
 	float ms = 0;
 
-	if (share.next->cuEventElapsedTime_v2(&ms, pair->start, pair->end) != CUDA_SUCCESS ||
-		!(ms >= 0))
-		return;
-	if (pair->held)
-		share.tokens -= (double)ms * OB_MS;
-	share.mean += ((double)ms * OB_MS - share.mean) / 8;
-	atomic_fetch_add_explicit(
-		&obs_stats_page->device_ns, (uint64_t)((double)ms * OB_MS), memory_order_relaxed);
+	if (share.next->cuEventElapsedTime_v2(&ms, pair->start, pair->end) == CUDA_SUCCESS &&
+		ms >= 0)
+		charge((double)ms * OB_MS, pair->inside);
 }
 
 /* Charges launches that have ended, oldest first. wait: waits for the oldest. */
@@ -85,17 +125,32 @@ static void reap(bool wait)
 		if (result == CUDA_ERROR_NOT_READY)
 			return;
 		if (result == CUDA_SUCCESS)
-			charge(pair);
+			pair_charge(pair);
 		share.first = (share.first + 1) % PAIRS;
 		share.count--;
+		share.inside -= pair->inside;
 		wait = false;
 	}
 }
 
-static bool too_much_under_way(void)
+static void pair_begin(struct pair *pair)
 {
+	if (pair->inside && share.inside == 0) {
+		fill();
+		share.inside_ns = share.filled_ns;
+		share.inside_used = share.lost = 0;
+	}
+	share.inside += pair->inside;
+	share.count++;
+}
+
+static bool too_much_under_way(bool inside)
+{
+	unsigned outside = share.count - share.inside;
+
 	return share.count >= PAIRS ||
-		(share.count >= 2 && share.count * share.mean > OUTSTANDING_NS);
+		(share.rate < 1 && !inside && outside >= 2 &&
+			outside * share.mean > OUTSTANDING_NS);
 }
 
 /* The session could use the device now and is not let: it is not busy meanwhile. */
@@ -115,16 +170,24 @@ static void yield_wait(void)
 		nap(NAP_NS);
 }
 
-/* Under the lock. */
-static void turn_await(void)
+/* Under the lock. Returns whether the launch had to wait for its share. */
+static bool turn_await(bool inside)
 {
-	while (reap(false), too_much_under_way())
+	bool waited = false;
+
+	while (reap(false), too_much_under_way(inside)) {
+		waited |= !inside;
 		reap(true);
+	}
+	if (share.rate >= 1)
+		return false;
 	for (fill(); share.tokens < 0; reap(false), fill()) {
 		uint64_t need = (uint64_t)(-share.tokens / share.rate);
 
+		waited = true;
 		nap(ob_min(need, NAP_NS));
 	}
+	return waited;
 }
 
 static void pair_drop(struct pair *pair)
@@ -137,11 +200,9 @@ static void pair_drop(struct pair *pair)
 }
 
 /* Events belong to a context: in another context new ones are created. */
-static bool pair_ready(struct pair *pair)
+static bool pair_ready(struct pair *pair, CUcontext ctx)
 {
-	CUcontext ctx = NULL;
-
-	if (share.next->cuCtxGetCurrent(&ctx) != CUDA_SUCCESS || !ctx)
+	if (!ctx)
 		return false;
 	if (pair->ctx == ctx)
 		return true;
@@ -156,38 +217,46 @@ static bool pair_ready(struct pair *pair)
 	return true;
 }
 
-void obs_share_wait(CUstream stream, bool held)
+void obs_share_wait(CUstream stream, bool graph)
 {
-	uint64_t began = ob_clock_ns(), waited;
+	uint64_t began = ob_clock_ns();
+	CUcontext ctx = NULL;
 	struct pair *pair;
+	bool inside, waited;
 
-	if (ob_unlikely(atomic_load_explicit(&obs_stats_page->yield, memory_order_relaxed)))
+	waited = ob_unlikely(atomic_load_explicit(&obs_stats_page->yield, memory_order_relaxed));
+	if (waited)
 		yield_wait();
+	if (share.next->cuCtxGetCurrent(&ctx) != CUDA_SUCCESS)
+		ctx = NULL;
+	inside = obs_keep_inside(ctx, graph);
 	pthread_mutex_lock(&share.lock);
-	if (held && share.rate < 1)
-		turn_await();
-	else
-		while (reap(false), share.count == PAIRS)
-			reap(true);
-	waited = ob_clock_ns() - began;
-	if (waited > OB_MS / 10)
-		atomic_fetch_add_explicit(
-			&obs_stats_page->throttled_ns, waited, memory_order_relaxed);
+	waited |= turn_await(inside);
+	share.began_ns = ob_clock_ns();
+	if (waited)
+		atomic_fetch_add_explicit(&obs_stats_page->throttled_ns, share.began_ns - began,
+			memory_order_relaxed);
 	pair = &share.pairs[(share.first + share.count) % PAIRS];
-	pair->held = held;
-	share.open =
-		pair_ready(pair) && share.next->cuEventRecord(pair->start, stream) == CUDA_SUCCESS
+	pair->inside = inside;
+	share.open = pair_ready(pair, ctx) &&
+			share.next->cuEventRecord(pair->start, stream) == CUDA_SUCCESS
 		? pair
 		: NULL;
+	share.untimed = !share.open;
 	pthread_mutex_unlock(&share.lock);
 }
 
 void obs_share_launched(CUstream stream, CUresult result)
 {
 	pthread_mutex_lock(&share.lock);
-	if (share.open && result == CUDA_SUCCESS &&
-		share.next->cuEventRecord(share.open->end, stream) == CUDA_SUCCESS) {
-		share.count++;
+	if (share.open && result == CUDA_SUCCESS) {
+		share.untimed = share.next->cuEventRecord(share.open->end, stream) != CUDA_SUCCESS;
+		if (!share.untimed)
+			pair_begin(share.open);
+	}
+	if (ob_unlikely(share.untimed) && result == CUDA_SUCCESS && share.rate < 1) {
+		share.next->cuStreamSynchronize(stream);
+		charge((double)(ob_clock_ns() - share.began_ns), false);
 	}
 	share.open = NULL;
 	pthread_mutex_unlock(&share.lock);

@@ -2,7 +2,9 @@
 /* Copyright The Outboard Authors */
 /*
  * Measures launches with pairs of events and holds them back until the session's share of the
- * device's time allows them. One session per process, so one state. Any thread that launches.
+ * device's time allows them. Every launch is charged: outside the session's part of the device
+ * (keep.h) its full time, inside it the share of its time. One session per process, so one state.
+ * Any thread that launches.
  */
 #ifndef OBS_SHARE_H
 #define OBS_SHARE_H
@@ -20,11 +22,11 @@ struct obs_driver;
 /* The functions below call `next` only. */
 void obs_share_open(const struct obs_driver *next, uint32_t share);
 /*
- * Blocks until the session may launch. held: the share holds it back, and it is charged; otherwise
- * it only yields to sessions of higher priority, and is measured. Call obs_share_launched with the result of the launch
- * afterwards.
+ * Blocks until the session may launch. graph: the launch is a graph's. Call obs_share_launched with
+ * the result of the launch afterwards. A launch that events cannot measure is waited for there, and
+ * charged by the clock as one outside the part.
  */
-void obs_share_wait(CUstream stream, bool held);
+void obs_share_wait(CUstream stream, bool graph);
 void obs_share_launched(CUstream stream, CUresult result);
 /* A context is about to be destroyed, and its events with it. */
 void obs_share_forget(void);

@@ -49,14 +49,22 @@ static uint64_t used_by(const struct obs_super *super, const struct obs_reservat
 	return used;
 }
 
+/* Throttle if one of the sessions is kept so, which is what an operator wants to know; else any. */
 static uint32_t share_by(const struct obs_super *super, const struct obs_reservation *reservation)
 {
-	for (const struct obs_proc *p = super->procs; p; p = p->next)
-		if (p->reservation == reservation &&
-			atomic_load_explicit(&p->page->introduced, memory_order_acquire))
-			return ob_min(obs_stats_page_read_word(&p->page->share_by),
-				(uint32_t)OBP_SHARE_BY_COUNT - 1);
-	return OBP_SHARE_BY_NONE;
+	uint32_t found = OBP_SHARE_BY_NONE, by;
+
+	for (const struct obs_proc *p = super->procs; p; p = p->next) {
+		if (p->reservation != reservation ||
+			!atomic_load_explicit(&p->page->introduced, memory_order_acquire))
+			continue;
+		by = ob_min(obs_stats_page_read_word(&p->page->share_by),
+			(uint32_t)OBP_SHARE_BY_COUNT - 1);
+		if (by == OBP_SHARE_BY_THROTTLE)
+			return by;
+		found = ob_max(found, by);
+	}
+	return found;
 }
 
 static void held_fill(const struct obs_super *super, struct obp_pool_beat *beat)

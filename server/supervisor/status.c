@@ -352,6 +352,22 @@ void obs_status_session_ended(struct obs_proc *proc)
 	totals_add(&proc->super->ended, proc->page);
 }
 
+/* Sessions get the next method of the list silently, so it is told here once. */
+static void share_tell(const struct obs_super *super, const struct obs_stats_page *page)
+{
+	const struct obs_limits *limits = &super->options->limits;
+	enum obp_share_by first = obs_limits_share_by(limits, 0);
+	char why[OBS_SHARE_WHY_MAX + 1] = "";
+
+	memcpy(why, page->share_why, OBS_SHARE_WHY_MAX);
+	if (*why)
+		ob_warn("shares are not kept by %s: %s", obp_share_by_name(first), why);
+	else if (first == OBP_SHARE_BY_MPS)
+		ob_warn("--share-by mps: a fault of one session can end the others on the same "
+			"GPU; "
+			"serve one tenant only");
+}
+
 void obs_status_worker_ready(struct obs_proc *proc)
 {
 	struct obs_super *super = proc->super;
@@ -367,5 +383,7 @@ void obs_status_worker_ready(struct obs_proc *proc)
 	if (!super->sandbox_told)
 		ob_info("sandbox of workers: %.*s", (int)sizeof proc->page->sandbox - 1,
 			proc->page->sandbox);
+	if (!super->sandbox_told)
+		share_tell(super, proc->page);
 	super->sandbox_told = true;
 }

@@ -196,7 +196,7 @@ struct obs_super {
 	struct obs_cache cache;               /* of no tenant: for counting, and for making room */
 	uv_work_t sweep;
 	bool sweeping;
-	bool sandbox_told;       /* logged once */
+	bool sandbox_told;       /* logged once, with how shares are kept */
 	struct obs_totals ended; /* of sessions that are over */
 	struct obs_broker broker;
 	struct obs_sense sense;

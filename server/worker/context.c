@@ -27,6 +27,8 @@ static void part_make(struct obs_session *session, struct obs_context *context)
 	if (obs_partition_make(session->drv, (CUdevice)context->device, obs_limits_now.share,
 		    &context->part, &cause))
 		obs_keep_fall_back(&cause);
+	else
+		obs_keep_part_made(context->driver);
 }
 
 CUresult obs_context_ready(struct obs_session *session, struct obs_context *context)

@@ -127,6 +127,8 @@ static void peers_describe(const struct obs_session *session, int device, struct
 /* Describes the devices on the stats page: what the driver has, not what this session may use. */
 static void page_describe(const struct obs_session *session)
 {
+	struct ob_cause why = { .code = OB_ERR_NONE };
+
 	for (int i = 0; i < session->n_devices; i++) {
 		const struct obp_device *from = &session->welcome->welcome.devices[i];
 		struct obs_stats_page_device *to = &obs_stats_page->devices[i];
@@ -145,8 +147,11 @@ static void page_describe(const struct obs_session *session)
 		to->ptx_only = from->ptx_only;
 		facts_describe(from, &to->facts);
 		peers_describe(session, i, &to->facts);
-		to->share_by = obs_keep_offered(&session->lib.bare, i, &session->options->limits);
+		to->share_by =
+			obs_keep_offered(&session->lib.bare, i, &session->options->limits, &why);
 	}
+	snprintf(obs_stats_page->share_why, sizeof obs_stats_page->share_why, "%.*s",
+		(int)OBS_SHARE_WHY_MAX - 1, why.text);
 	obs_stats_page->cuda_version = (uint32_t)ob_max(session->lib.version, 0);
 	obs_stats_page->n_devices = (uint32_t)session->n_devices;
 }
@@ -182,16 +187,25 @@ static void mps_begin(const struct obs_options *options)
 
 	for (unsigned i = 0; i < OBS_SHARE_BY_CHOICES; i++)
 		wanted |= obs_limits_share_by(limits, i) == OBP_SHARE_BY_MPS;
-	if (!wanted || limits->share >= OBP_SHARE_ALL)
+	if (!wanted)
 		return;
 	if (strcmp(options->driver, "soft") == 0 || strcmp(options->driver, "null") == 0 ||
 		strcmp(options->driver, OBS_DRIVER_DRYRUN) == 0)
 		err = ob_cause_set(&cause, OB_ERR_DRIVER, "--driver %s is not a GPU's driver",
 			options->driver);
 	else
-		err = obs_mps_begin(limits->share, limits->memory, &cause);
+		err = obs_mps_begin(limits->share, &cause);
 	if (err)
-		ob_warn("MPS is not used: %s", cause.text);
+		obs_mps_refuse(&cause);
+}
+
+/* A method that was asked for and is not there is told by the supervisor (page_describe). */
+static void mps_confirm(const struct obs_session *session)
+{
+	struct ob_cause cause;
+
+	if (obs_mps_begun() && obs_mps_confirm(&session->lib.bare, session->n_devices, &cause))
+		obs_mps_refuse(&cause);
 }
 
 enum ob_err obs_session_init(
@@ -221,6 +235,7 @@ enum ob_err obs_session_init(
 		return err;
 	session->drv = &session->lib.table;
 	session->n_devices = ob_min(session->lib.n_devices, (int)OBP_DEVICE_MAX);
+	mps_confirm(session);
 	for (int i = 0; i < session->n_devices; i++) {
 		session->contexts[i].device = (uint32_t)i;
 		session->contexts[i].primary = true;

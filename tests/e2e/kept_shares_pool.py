@@ -74,6 +74,22 @@ def mig():
         check('more instances than there are', answer['type'] != GRANT and answer['code'] == CAPACITY, answer)
 
 
+def newer():
+    """A server of a later version keeps a share in a way that this balancer has no name for."""
+    with Balancer(BALANCER, 'one') as b, Member('later', b.url) as later:
+        check('a later server joins', later.ready(b.url))
+        answer = asked(b.url, share=250000)
+        check('it gets a reservation', answer['type'] == GRANT, answer)
+        later.claim(answer['id'])
+        later.held[answer['id']]['share_by'] = 9
+        told = waiting.until(lambda: [p['share_by'] for r in looked(b.url, 'sessions')['reservations'] for p in r['parts'] if p['state'] == 'running'] == [None])
+        check('a method without a name is null', told, looked(b.url, 'sessions'))
+        for verb in ('list',), ('info', answer['id'].hex()):
+            text = tool(b, 'session', *verb)
+            check(f'session {verb[0]} shows the share alone', '0.25' in text and ' by ' not in text, text)
+
+
 shares()
 mig()
+newer()
 finish()

@@ -3,11 +3,15 @@
 /*
  * A program that works in a session with a share of its device.
  *
- *     partition order | units | reset | work FILE WHERE [STEPS]
+ *     partition order | units [DEVICE] | cooperative | waits | reset | work FILE WHERE [STEPS]
+ *
+ * units divides the device before it has a context, and prints its multiprocessors, by resource
+ * before and after, and by attribute. cooperative launches as many blocks as fit, and one more.
+ * waits needs two blocking streams at the same time: in a green context it waits for ever.
  *
  * work launches one grid after the other until the second number of FILE is not 0; the first one is
- * how many have ended. WHERE: default (stream), apart (a non-blocking stream), further (a context of
- * cuCtxCreate), graph.
+ * how many have ended. WHERE: default (stream), apart (a non-blocking stream), further (a context
+ * of cuCtxCreate), graph, both (a graph beside a launch, in two streams).
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -58,6 +62,18 @@ static const char ptx[] =
 	X(cuStreamEndCapture, (CUstream, CUgraph *))                                               \
 	X(cuGraphInstantiateWithFlags, (CUgraphExec *, CUgraph, unsigned long long))               \
 	X(cuGraphLaunch, (CUgraphExec, CUstream))                                                  \
+	X(cuStreamWaitValue32_v2, (CUstream, CUdeviceptr, cuuint32_t, unsigned))                   \
+	X(cuStreamWriteValue32_v2, (CUstream, CUdeviceptr, cuuint32_t, unsigned))                  \
+	X(cuDeviceGetAttribute, (int *, CUdevice_attribute, CUdevice))                             \
+	X(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *, CUfunction, int, size_t))           \
+	X(cuLaunchCooperativeKernel,                                                               \
+		(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
+			CUstream, void **))                                                        \
+	X(cuDevSmResourceSplitByCount,                                                             \
+		(CUdevResource *, unsigned *, const CUdevResource *, CUdevResource *, unsigned,    \
+			unsigned))                                                                 \
+	X(cuDevResourceGenerateDesc, (CUdevResourceDesc *, CUdevResource *, unsigned))             \
+	X(cuGreenCtxCreate, (CUgreenCtx *, CUdevResourceDesc, CUdevice, unsigned))                 \
 	X(cuDeviceGetDevResource, (CUdevice, CUdevResource *, CUdevResourceType))
 
 #define MEMBER(name, args) CUresult(*name) args;
@@ -157,12 +173,62 @@ static void reset(void)
 	}
 }
 
-static void units(void)
+static unsigned resource_of(CUdevice device, CUdevResource *ret)
 {
-	CUdevResource resource;
+	NEED(cuDeviceGetDevResource, device, ret, CU_DEV_RESOURCE_TYPE_SM);
+	return ret->sm.smCount;
+}
 
-	NEED(cuDeviceGetDevResource, 0, &resource, CU_DEV_RESOURCE_TYPE_SM);
-	printf("units %u\n", resource.sm.smCount);
+static void units(CUdevice device)
+{
+	CUdevResource whole, part;
+	CUdevResourceDesc desc;
+	unsigned n = 1, before;
+	CUgreenCtx green;
+	CUcontext context;
+	int attribute;
+
+	NEED(cuDeviceGetAttribute, &attribute, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+	before = resource_of(device, &whole);
+	NEED(cuDevSmResourceSplitByCount, &part, &n, &whole, NULL, 0, whole.sm.smCount);
+	NEED(cuDevResourceGenerateDesc, &desc, &part, 1);
+	NEED(cuGreenCtxCreate, &green, desc, device, CU_GREEN_CTX_DEFAULT_STREAM);
+	NEED(cuDevicePrimaryCtxRetain, &context, device);
+	printf("units %u %u %d\n", before, resource_of(device, &whole), attribute);
+}
+
+/* As many blocks as the program can find out that fit at once, and one more. */
+static void cooperative(void)
+{
+	uint32_t value = 5, n = 1, have;
+	void *params[] = { &p, &value, &n };
+	int each, of;
+
+	NEED(cuDeviceGetAttribute, &of, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
+	NEED(cuOccupancyMaxActiveBlocksPerMultiprocessor, &each, late, 256, 0);
+	NEED(cuLaunchCooperativeKernel, late, (unsigned)(each * of), 1, 1, 256, 1, 1, 0, NULL,
+		params);
+	NEED(cuMemcpyDtoH_v2, &have, p, 4);
+	same("a cooperative grid", have, value);
+	printf("%d blocks; one more: %d\n", each * of,
+		(int)cu.cuLaunchCooperativeKernel(
+			late, (unsigned)(each * of) + 1, 1, 1, 256, 1, 1, 0, NULL, params));
+}
+
+/* One stream waits for a value that is written in another one afterwards. */
+static void waits(void)
+{
+	CUstream first, second;
+
+	NEED(cuStreamCreate, &first, CU_STREAM_DEFAULT);
+	NEED(cuStreamCreate, &second, CU_STREAM_DEFAULT);
+	NEED(cuMemsetD32Async, p, 0, 1, first);
+	NEED(cuStreamSynchronize, first);
+	NEED(cuStreamWaitValue32_v2, first, p, 1, CU_STREAM_WAIT_VALUE_EQ);
+	NEED(cuStreamWriteValue32_v2, second, p, 1, CU_STREAM_WRITE_VALUE_DEFAULT);
+	printf("queued\n");
+	fflush(stdout);
+	NEED(cuStreamSynchronize, first);
 }
 
 static CUgraphExec recorded(CUstream stream, uint32_t n)
@@ -184,6 +250,7 @@ static void work(const char *path, const char *where, uint32_t n)
 {
 	int fd = open(path, O_RDWR);
 	_Atomic uint64_t *shared = mmap(NULL, 16, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	bool both = strcmp(where, "both") == 0, graph = both || strcmp(where, "graph") == 0;
 	CUstream stream = NULL;
 	CUgraphExec exec = NULL;
 	CUcontext context;
@@ -196,17 +263,19 @@ static void work(const char *path, const char *where, uint32_t n)
 		NEED(cuCtxCreate_v2, &context, 0, 0);
 		context_enter(context);
 	}
-	if (strcmp(where, "apart") == 0 || strcmp(where, "graph") == 0)
+	if (strcmp(where, "apart") == 0 || graph)
 		NEED(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
-	if (strcmp(where, "graph") == 0)
+	if (graph)
 		exec = recorded(stream, n);
 	while (!shared[1]) {
 		if (exec)
 			NEED(cuGraphLaunch, exec, stream);
-		else
-			put_late(p, 1, n, BLOCKS, stream);
+		if (!exec || both)
+			put_late(q, 1, n, BLOCKS, both ? NULL : stream);
 		NEED(cuStreamSynchronize, stream);
-		shared[0]++;
+		if (both)
+			NEED(cuStreamSynchronize, NULL);
+		shared[0] += both ? 2 : 1;
 	}
 }
 
@@ -217,11 +286,17 @@ int main(int argc, char **argv)
 
 	CALLS(LOAD)
 	NEED(cuInit, 0);
+	if (strcmp(what, "units") == 0) {
+		units(argc > 2 ? (CUdevice)strtol(argv[2], NULL, 10) : 0);
+		return 0;
+	}
 	primary_enter();
 	if (strcmp(what, "order") == 0)
 		order();
-	else if (strcmp(what, "units") == 0)
-		units();
+	else if (strcmp(what, "cooperative") == 0)
+		cooperative();
+	else if (strcmp(what, "waits") == 0)
+		waits();
 	else if (strcmp(what, "reset") == 0)
 		reset();
 	else if (argc > 3)

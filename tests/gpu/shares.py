@@ -16,6 +16,10 @@ import time
 
 PROGRAM = 'tests/e2e/e2e_partition'
 SPAN = 10  # seconds over which work is counted
+# Bounds of what a GPU must show, wide enough for parts that are rounded up and for sessions that take turns.
+RATIO = (1.8, 5)       # of the work with 0.75 to that with 0.25, beside each other or alone; exact: 3
+QUARTER = (0.1, 0.45)  # of the work with 0.25 to that without a share, both alone; exact: 0.25
+SAME = (0.4, 1.6)      # of the work of another kind to that of plain launches, both with 0.25 alone; exact: 1
 DEVICE = {'OUTBOARD_SOFT_SMS': '64', 'OUTBOARD_SOFT_THREADS': '8'}  # of a trial run without a GPU
 
 
@@ -69,6 +73,23 @@ def command(c, server, share, *words):
     return [c.program('tools/outboard'), 'run', '--server', server.url, *(('--share', share) if share else ()), '--', c.program(PROGRAM), *words]
 
 
+def judged(what, part, whole, bounds):
+    """Returns why the work of two sessions is not as their shares say; '' if it is."""
+    if not part or not whole:
+        return ''  # one was not run, or failed and said so
+    ratio = part / whole
+    return '' if bounds[0] <= ratio <= bounds[1] else f'{what}: {ratio:.2f}, which is not within {bounds[0]} to {bounds[1]}'
+
+
+def judge(c, name, what, part, whole, bounds):
+    """Records whether the ratio is within the bounds. The software device's depends on how the machine's
+    processors are shared, so it is told and not judged."""
+    if not part or not whole or not c.wanted(name):
+        return
+    bad = '' if c.soft else judged(what, part, whole, bounds)
+    c.record(name, not bad, 0, f'{what}: {part / whole:.2f}', bad)
+
+
 def kept_by(c, server):
     done = c.run([c.program('tools/outboard'), 'top', '--once', '--json', '--server', server.url], 20)
     return [one['share_by'] for one in json.loads(done.out)['listed']] if done.ok else []
@@ -95,6 +116,7 @@ def counted(c, name, works, servers, want):
 
 def green(c):
     """Shares by green contexts: the order of streams, the work of sessions alone and side by side."""
+    alone = {}
     with serving(c, '--share-by', 'green') as server:
         for what in 'order', 'reset', 'units':
             if c.wanted(f'green: {what}'):
@@ -102,11 +124,22 @@ def green(c):
                 c.judge(f'green: {what}', done, done.out.splitlines()[0] if done.out else '')
         for share in ('0.25',) if c.small else ('0.125', '0.25', '0.5', '0.75'):
             if c.wanted(f'green: alone with {share}'):
-                counted(c, f'green: alone with {share}', [Work(c, server, share)], [server], 'green')
-        for where in ('default',) if c.small else ('default', 'apart', 'graph', 'further'):
+                alone[share] = counted(c, f'green: alone with {share}', [Work(c, server, share)], [server], 'green')[0]
+        if not c.small:
+            for where in 'apart', 'graph', 'further', 'both':
+                if c.wanted(f'green: alone with 0.25, {where}'):
+                    alone[where] = counted(c, f'green: alone with 0.25, {where}', [Work(c, server, '0.25', where)], [server], 'green')[0]
+            if c.wanted('green: alone without a share'):
+                alone['all'] = counted(c, 'green: alone without a share', [Work(c, server, None)], [server], 'none')[0]
+        judge(c, 'green: three quarters alone to a quarter', '0.75 to 0.25', alone.get('0.75'), alone.get('0.25'), RATIO)
+        judge(c, 'green: a quarter alone to all', '0.25 to all', alone.get('0.25'), alone.get('all'), QUARTER)
+        for where in 'apart', 'graph', 'further', 'both':
+            judge(c, f'green: a quarter alone, {where}', f'{where} to default', alone.get(where), alone.get('0.25'), SAME)
+        for where in ('default',) if c.small else ('default', 'apart', 'graph', 'further', 'both'):
             name = f'green: 0.25 beside 0.75, {where}'
             if c.wanted(name):
-                counted(c, name, [Work(c, server, share, where) for share in ('0.25', '0.75')], [server], 'green')
+                small, large = counted(c, name, [Work(c, server, share, where) for share in ('0.25', '0.75')], [server], 'green')
+                judge(c, f'{name}: the ratio', '0.75 to 0.25', large, small, RATIO)
         text = server.log()
     c.text('\n'.join(line for line in text.splitlines() if 'share' in line))
 
@@ -129,17 +162,22 @@ def daemon(c, control):
 
 def mps(c):
     """Shares by MPS, with a control daemon of its own: the work done by sessions of two servers."""
-    control = shutil.which('nvidia-cuda-mps-control')
+    control, alone = shutil.which('nvidia-cuda-mps-control'), {}
     if c.soft or not control:
         c.record('mps', None, text='the software device does not use MPS' if c.soft else 'no nvidia-cuda-mps-control')
         return
     with daemon(c, control), contextlib.ExitStack() as stack:
         servers = [stack.enter_context(serving(c, '--share-by', 'mps', '--share', share, '--max-memory', '4GiB')) for share in ('0.25', '0.75')]
         for server, share in zip(servers, ('0.25', '0.75')):
+            if c.wanted(f'mps: units with {share}'):
+                done = c.run(command(c, server, None, 'units'), 60)
+                c.judge(f'mps: units with {share}', done, done.out.splitlines()[0] if done.out else '')
             if c.wanted(f'mps: alone with {share}'):
-                counted(c, f'mps: alone with {share}', [Work(c, server, None)], [server], 'mps')
+                alone[share] = counted(c, f'mps: alone with {share}', [Work(c, server, None)], [server], 'mps')[0]
+        judge(c, 'mps: three quarters alone to a quarter', '0.75 to 0.25', alone.get('0.75'), alone.get('0.25'), RATIO)
         if c.wanted('mps: 0.25 beside 0.75'):
-            counted(c, 'mps: 0.25 beside 0.75', [Work(c, server, None) for server in servers], servers, 'mps')
+            small, large = counted(c, 'mps: 0.25 beside 0.75', [Work(c, server, None) for server in servers], servers, 'mps')
+            judge(c, 'mps: 0.25 beside 0.75: the ratio', '0.75 to 0.25', large, small, RATIO)
         open_server = stack.enter_context(serving(c, '--share-by', 'mps', '--share', '0.25', '--sandbox', 'off'))
         if c.wanted('mps: alone with 0.25, without a sandbox'):
             counted(c, 'mps: alone with 0.25, without a sandbox', [Work(c, open_server, None)], [open_server], 'mps')

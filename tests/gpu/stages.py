@@ -477,5 +477,5 @@ def commands(c):
 # name: (function, time limit in seconds). Without --stages the stages run in this order.
 STAGES = {
     'machine': (machine, 60), 'facts': (facts, 150), 'tests': (tests, 330), 'programs': (programs, 300), 'speed': (speed, 180), 'kernels': (kernels, 420),
-    'commands': (commands, 180), 'frameworks': (frameworks, 300), 'green': (shares.green, 180), 'mps': (shares.mps, 90),
+    'commands': (commands, 180), 'frameworks': (frameworks, 300), 'green': (shares.green, 300), 'mps': (shares.mps, 90),
 }

@@ -17,6 +17,7 @@ import time
 
 sys.path.append(sys.path[0] + '/../lib')
 from outboard_test import check, finish
+from shares import QUARTER, RATIO, SAME, judged
 
 ROOT, BUILD = map(pathlib.Path, sys.argv[1:3])
 SOFT = BUILD / 'softdevice/liboutboard-softdevice.so'
@@ -91,6 +92,9 @@ with tempfile.TemporaryDirectory(prefix='gpu check ') as name:
     check('all is well', code == 0, text)
     check('every stage says how long it took', [r['stage'] for r in rows if r['name'] == 'the stage'] == ['machine', 'tests', 'commands', 'facts', 'green', 'mps'], rows)
     kept = [r for r in rows if r['name'] == 'green: 0.25 beside 0.75, default']
+    check('a ratio that shows no share is no success', judged('x', 1.0, 1.0, RATIO) == 'x: 1.00, which is not within 1.8 to 5' and judged('x', 6, 1, RATIO)
+          and judged('x', 1, 1, QUARTER) and judged('x', 2, 1, SAME) and not judged('x', 3, 1, RATIO) and not judged('x', 0.3, 1, QUARTER) and not judged('x', 1, 1, SAME))
+    check('the ratio is told', any(r['name'] == 'green: 0.25 beside 0.75, default: the ratio' and r['ok'] for r in rows), rows)
     check('shares are measured', [r['ok'] for r in kept] == [True] and 'kept by green, green' in kept[0]['text'] and 'ratio' in kept[0]['text'], kept)
     check('a stage that cannot run here says why', [r['text'] for r in rows if r['name'] == 'mps'] == ['the software device does not use MPS'], rows)
     check('nothing is told twice', len([r for r in rows if r['name'] == 'ptx: carry']) == 1, rows)

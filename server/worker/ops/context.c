@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "server/layers/throttle.h"
 #include "server/layers/hold.h"
+#include "server/layers/keep.h"
 #include "server/layers/quota.h"
 #include "server/worker/completion.h"
 #include "server/worker/device_times.h"
@@ -190,6 +191,8 @@ void obs_op_ctx_destroy(
 	obs_graphs_forget(x, context);
 	context_forget(session, context);
 	if (context->driver && context->primary) {
+		if (context->part.green)
+			obs_keep_part_ended(context->driver);
 		obs_partition_end(x->drv, &context->part);
 		result = x->drv->cuDevicePrimaryCtxReset_v2((CUdevice)context->device);
 	} else if (context->driver) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "server/layers/keep.h"
 #include "server/worker/ops/ops.h"
 
 /* The result of a split. */
@@ -37,6 +38,16 @@ static CUresult whole_get(struct obs_exec *x, const struct obp_record *rec, uint
 	return x->drv->cuGreenCtxGetDevResource(handle->driver, ret, CU_DEV_RESOURCE_TYPE_SM);
 }
 
+static CUresult part_ready(struct obs_exec *x, const struct obp_record *rec, uint32_t device)
+{
+	struct obs_context *primary =
+		obs_context_find(x->session, OBP_CTX_PRIMARY + (uint64_t)device);
+
+	if (device >= (uint32_t)x->session->n_devices || !primary)
+		obs_violation(x, rec, "there is no such device");
+	return obs_context_ready(x->session, primary);
+}
+
 static void sms_put(const CUdevResource *resource, uint32_t ret[3])
 {
 	if (resource->type != CU_DEV_RESOURCE_TYPE_SM)
@@ -51,8 +62,13 @@ void obs_op_green_split(
 {
 	struct obp_green_split_rep rep = { 0 };
 	struct split split = { .n = req->groups };
-	CUresult result = whole_get(x, rec, req->base, req->device, &split.whole);
+	CUresult result = CUDA_SUCCESS;
 
+	/* The program needs no context for it, but what it has to divide is its part. */
+	if (!req->base && obs_keep_by() == OBP_SHARE_BY_GREEN)
+		result = part_ready(x, rec, req->device);
+	if (result == CUDA_SUCCESS)
+		result = whole_get(x, rec, req->base, req->device, &split.whole);
 	if (result == CUDA_SUCCESS && req->least != OBP_GREEN_NO_SPLIT)
 		result = x->drv->cuDevSmResourceSplitByCount(req->groups ? split.groups : NULL,
 			&split.n, &split.whole, &split.rest, req->flags, req->least);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "server/common/member_channel.h"
+#include "server/common/stats_page.h"
 #include "server/member/balancer.h"
 #include "server/supervisor/beat.h"
 #include "server/supervisor/lease.h"
@@ -149,6 +150,53 @@ TEST(a_heartbeat_says_what_is_wrong)
 	CHECK_INT(beat.u.beat.n_held, 2);
 	CHECK_INT(beat.u.beat.held[0].state, OBP_POOL_VOID);
 	obp_pool_fini(&beat);
+	obs_reservations_fini(&super.membership.reservations);
+}
+
+/* Sessions of one reservation, youngest first, are kept in different ways. */
+static uint32_t kept_by(const uint32_t share_by[3])
+{
+	static struct obp_pool_message beat;
+	static struct obs_proc procs[3];
+	uint32_t told;
+
+	for (unsigned i = 0; i < 3; i++) {
+		int fd = -1;
+
+		procs[i] = (struct obs_proc){ .super = &super,
+			.state = OBS_PROC_BUSY,
+			.page = obs_stats_page_new(&fd),
+			.reservation = super.membership.reservations.first,
+			.next = i < 2 ? &procs[i + 1] : NULL };
+		CHECK(procs[i].page != NULL);
+		close(fd);
+		procs[i].page->share_by = share_by[i];
+		procs[i].page->introduced = share_by[i] != OBP_SHARE_BY_NONE;
+	}
+	super.procs = procs;
+	CHECK(obs_beat_fill(&super, &beat));
+	CHECK_INT(beat.u.beat.n_held, 1);
+	told = beat.u.beat.held[0].share_by;
+	obp_pool_fini(&beat);
+	super.procs = NULL;
+	for (unsigned i = 0; i < 3; i++)
+		obs_stats_page_free(procs[i].page);
+	return told;
+}
+
+TEST(a_reservation_tells_the_weakest_way)
+{
+	begin();
+	obs_reservations_void(&super.membership.reservations,
+		(const uint8_t[OBP_RESERVATION_BYTES]){ 1 }, obs_lease_now());
+	CHECK_INT(kept_by((const uint32_t[]){ 0, 0, 0 }), OBP_SHARE_BY_NONE);
+	CHECK_INT(kept_by((const uint32_t[]){ OBP_SHARE_BY_GREEN, OBP_SHARE_BY_GREEN, 0 }),
+		OBP_SHARE_BY_GREEN);
+	CHECK_INT(kept_by((const uint32_t[]){ 0, OBP_SHARE_BY_GREEN, OBP_SHARE_BY_THROTTLE }),
+		OBP_SHARE_BY_THROTTLE);
+	CHECK_INT(kept_by((const uint32_t[]){ OBP_SHARE_BY_THROTTLE, 0, OBP_SHARE_BY_MPS }),
+		OBP_SHARE_BY_THROTTLE);
+	CHECK_INT(kept_by((const uint32_t[]){ OBP_SHARE_BY_MPS, 99, 0 }), OBP_SHARE_BY_MPS);
 	obs_reservations_fini(&super.membership.reservations);
 }
 

@@ -8,6 +8,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/check.h"
+#include "protocol/load.h"
+#include "protocol/obs_driver.h"
 #include "server/layers/mps.h"
 #include "tests/test.h"
 
@@ -41,29 +44,99 @@ static void control_close(int fd)
 	rmdir(folder);
 }
 
+/* What the driver says of MPS: 1 or 0 on each of two devices, or an error. */
+static CUresult attribute_result;
+static int enabled[2];
+
+static CUresult attribute(int *ret, CUdevice_attribute which, CUdevice device)
+{
+	CHECK_INT(which, CU_DEVICE_ATTRIBUTE_MPS_ENABLED);
+	if (attribute_result == CUDA_SUCCESS)
+		*ret = enabled[device];
+	return attribute_result;
+}
+
+static const struct obs_driver driver = { .cuDeviceGetAttribute = attribute };
+
 TEST(a_daemon_that_listens)
 {
 	struct ob_cause cause;
 	int fd = control_bind();
 
 	CHECK(listen(fd, 1) == 0);
-	CHECK_INT(obs_mps_share(), 0);
-	CHECK_INT(obs_mps_begin(250001, (5u << 20) - 1, &cause), OB_ERR_NONE);
-	CHECK_INT(obs_mps_share(), 250001);
+	CHECK(!obs_mps_begun());
+	CHECK_INT(obs_mps_begin(250001, &cause), OB_ERR_NONE);
+	CHECK(obs_mps_begun());
 	CHECK_STR(getenv(PERCENT), "26");
-	CHECK(strncmp(getenv(MEMORY), "0=5M", 4) == 0);
+	CHECK(!getenv(MEMORY)); /* the quota layer keeps it */
+	enabled[0] = enabled[1] = 1;
+	CHECK_INT(obs_mps_confirm(&driver, 2, &cause), OB_ERR_NONE);
+	CHECK_INT(obs_mps_check(250001, &cause), OB_ERR_NONE);
+	CHECK_INT(obs_mps_check(250000, &cause), OB_ERR_DRIVER);
+	CHECK(strstr(cause.text, "250001 millionths, and this session's is 250000") != NULL);
 	control_close(fd);
 }
 
-TEST(without_a_limit_of_memory)
+/* Something listens, and the driver runs without MPS all the same. */
+static void denied(CUresult result, int first, const char *words)
+{
+	struct ob_cause cause;
+
+	CHECK_INT(obs_mps_begin(500000, &cause), OB_ERR_NONE);
+	attribute_result = result;
+	enabled[0] = first;
+	enabled[1] = 0;
+	CHECK_INT(obs_mps_confirm(&driver, 2, &cause), OB_ERR_DRIVER);
+	CHECK(strstr(cause.text, words) != NULL);
+	obs_mps_refuse(&cause);
+	cause.text[0] = '\0';
+	CHECK_INT(obs_mps_check(500000, &cause), OB_ERR_DRIVER);
+	CHECK(strstr(cause.text, words) != NULL);
+}
+
+TEST(a_driver_that_does_not_use_it)
+{
+	int fd = control_bind();
+
+	CHECK(listen(fd, 1) == 0);
+	denied(CUDA_SUCCESS, 0, "does not use MPS on device 0");
+	denied(CUDA_SUCCESS, 1, "does not use MPS on device 1");
+	denied(CUDA_ERROR_INVALID_VALUE, 1, "does not say whether it uses MPS on device 0");
+	control_close(fd);
+}
+
+TEST(what_an_operator_has_set)
+{
+	static const char *const bad[] = { "26", "x", "-1", "0", "nan", "1e3", "20%" };
+	struct ob_cause cause;
+	int fd = control_bind();
+
+	CHECK(listen(fd, 1) == 0);
+	setenv(MEMORY, "0=1G", 1);
+	setenv(PERCENT, "10", 1);
+	CHECK_INT(obs_mps_begin(250000, &cause), OB_ERR_NONE);
+	CHECK_STR(getenv(PERCENT), "10");
+	CHECK_STR(getenv(MEMORY), "0=1G");
+	setenv(PERCENT, "25", 1);
+	CHECK_INT(obs_mps_begin(250000, &cause), OB_ERR_NONE);
+	for (size_t i = 0; i < ob_count(bad); i++) {
+		setenv(PERCENT, bad[i], 1);
+		CHECK_INT(obs_mps_begin(250000, &cause), OB_ERR_DRIVER);
+		CHECK(strstr(cause.text, bad[i]) && strstr(cause.text, "the 25 of"));
+		CHECK_STR(getenv(PERCENT), bad[i]);
+	}
+	control_close(fd);
+}
+
+TEST(a_server_without_a_share)
 {
 	struct ob_cause cause;
 	int fd = control_bind();
 
 	CHECK(listen(fd, 1) == 0);
-	CHECK_INT(obs_mps_begin(10000, 0, &cause), OB_ERR_NONE);
-	CHECK_STR(getenv(PERCENT), "1");
-	CHECK(!getenv(MEMORY));
+	CHECK_INT(obs_mps_begin(OBP_SHARE_ALL, &cause), OB_ERR_DRIVER);
+	CHECK(strstr(cause.text, "the server's --share, which is not below 1") != NULL);
+	CHECK(!obs_mps_begun() && !getenv(PERCENT));
 	control_close(fd);
 }
 
@@ -72,10 +145,10 @@ TEST(a_daemon_that_has_ended)
 	struct ob_cause cause;
 	int fd = control_bind();
 
-	CHECK_INT(obs_mps_begin(500000, 1u << 30, &cause), OB_ERR_DRIVER);
+	CHECK_INT(obs_mps_begin(500000, &cause), OB_ERR_DRIVER);
 	CHECK(strstr(cause.text, "no MPS control daemon answers at") &&
 		strstr(cause.text, folder) && strstr(cause.text, "Connection refused"));
-	CHECK(!obs_mps_share() && !getenv(PERCENT) && !getenv(MEMORY));
+	CHECK(!obs_mps_begun() && !getenv(PERCENT) && !getenv(MEMORY));
 	control_close(fd);
 }
 
@@ -85,14 +158,14 @@ TEST(no_such_directory)
 	struct ob_cause cause;
 
 	setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 1);
-	CHECK_INT(obs_mps_begin(500000, 0, &cause), OB_ERR_DRIVER);
+	CHECK_INT(obs_mps_begin(500000, &cause), OB_ERR_DRIVER);
 	CHECK(strstr(cause.text, "/nonexistent/control") != NULL);
 	memset(name, 'x', sizeof name);
 	name[sizeof name - 1] = '\0';
 	setenv("CUDA_MPS_PIPE_DIRECTORY", name, 1);
-	CHECK_INT(obs_mps_begin(500000, 0, &cause), OB_ERR_DRIVER);
+	CHECK_INT(obs_mps_begin(500000, &cause), OB_ERR_DRIVER);
 	CHECK(strstr(cause.text, "longer than") != NULL);
-	CHECK(!obs_mps_share());
+	CHECK(!obs_mps_begun());
 }
 
 int main(int argc, char **argv)

@@ -50,7 +50,8 @@ TEST(texts_of_limits)
 	CHECK_INT(obs_limits_share_by(&limits, 2), OBP_SHARE_BY_THROTTLE);
 	CHECK_INT(obs_limits_share_by(&limits, 3), OBP_SHARE_BY_NONE);
 	static const char *const bad_lists[] = { "", ",", "none", "mps,", ",mps", "mps,mps",
-		"mps,green,throttle,mps", "Green", "green throttle" };
+		"mps,green,throttle,mps", "Green", "green throttle", "throttle,green",
+		"mps,throttle,green" };
 	for (size_t i = 0; i < ob_count(bad_lists); i++)
 		CHECK_INT(obs_limits_option(&limits, "share-by", bad_lists[i], &cause),
 			OB_ERR_ARGUMENT);
