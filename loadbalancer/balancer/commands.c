@@ -33,11 +33,13 @@ struct obl_command {
 	char wanted[OBP_POOL_NAME_MAX], to[OBP_POOL_NAME_MAX];
 	uint64_t deadline;
 	bool making; /* its transaction is under way */
-	/* KILL: the order, and how many servers have not answered */
+	/* KILL: the order; incarnations of the servers that have not answered; what the others have said */
 	enum obp_pool_order_kind kind;
 	uint8_t id[OBP_RESERVATION_BYTES];
 	uint64_t number;
-	uint32_t unanswered, done;
+	uint64_t asked[OBP_POOL_PARTS_MAX];
+	uint32_t n_asked;
+	bool done, failed;
 };
 
 /* ---- answers ---- */
@@ -87,8 +89,9 @@ static void kill_send(struct obl_command *command, struct obl_member *member)
 	char text[OBP_POOL_TEXT_MAX];
 
 	snprintf(text, sizeof text, "by %s", command->who);
-	if (obl_member_order(member, command->kind, command->id, command->number, text))
-		command->unanswered++;
+	if (command->n_asked < OBP_POOL_PARTS_MAX &&
+		obl_member_order(member, command->kind, command->id, command->number, text))
+		command->asked[command->n_asked++] = member->incarnation;
 }
 
 /* NULL: orders were sent. */
@@ -101,6 +104,7 @@ static const char *kill_reservation(struct obl_core *core, struct obl_command *c
 	if (!r)
 		return "there is no such reservation";
 	command->kind = OBP_POOL_ORDER_KILL;
+	command->number = ++core->kills;
 	memcpy(command->id, r->id, sizeof command->id);
 	for (uint32_t i = 0; i < r->n_parts; i++) {
 		struct obl_member *member = obl_member_find(core, r->parts[i].server);
@@ -108,7 +112,7 @@ static const char *kill_reservation(struct obl_core *core, struct obl_command *c
 		if (member && member->incarnation == r->parts[i].incarnation)
 			kill_send(command, member);
 	}
-	return command->unanswered ? NULL
+	return command->n_asked ? NULL
 				   : "its server is not connected to this balancer; ask another";
 }
 
@@ -125,50 +129,52 @@ static const char *kill_session(struct obl_core *core, struct obl_command *comma
 		for (uint32_t i = 0; i < m->load.n_sessions; i++)
 			if (m->load.listed[i].id == number)
 				kill_send(command, m);
-	return command->unanswered ? NULL : "there is no such session on a server of this balancer";
+	return command->n_asked ? NULL : "there is no such session on a server of this balancer";
 }
 
-static bool is_answer(const struct obl_command *c, const struct obp_pool_obeyed *obeyed)
+/* The place of its order in c->asked; -1: it is not an answer to one of this command's. */
+static int answer_of(const struct obl_command *c, const struct obl_member *member,
+	const struct obp_pool_obeyed *obeyed)
 {
-	return c->verb == KILL && c->unanswered &&
-		(c->kind == obeyed->kind ||
-			(c->kind == OBP_POOL_ORDER_KILL && obeyed->kind == OBP_POOL_ORDER_VOID)) &&
-		c->number == obeyed->number && memcmp(c->id, obeyed->id, sizeof c->id) == 0;
+	if (c->verb != KILL || c->kind != obeyed->kind || c->number != obeyed->number ||
+		memcmp(c->id, obeyed->id, sizeof c->id) != 0)
+		return -1;
+	for (uint32_t i = 0; i < c->n_asked; i++)
+		if (c->asked[i] == member->incarnation)
+			return (int)i;
+	return -1;
 }
 
-/*
- * What a reservation needs next: its ticket is made void if the server has not seen it, and the
- * reservation is ended if the ticket was used just before that. True: nothing more is needed.
- */
-static bool kill_go_on(struct obl_member *member, const struct obp_pool_obeyed *obeyed)
+/* A session is on one server; a reservation must be ended on each of its servers. */
+static void kill_finish(const struct obl_member *member, struct obl_command *c)
 {
-	enum obp_pool_order_kind kind;
-
-	if (obeyed->kind == OBP_POOL_ORDER_KILL && !obeyed->result)
-		kind = OBP_POOL_ORDER_VOID;
-	else if (obeyed->kind == OBP_POOL_ORDER_VOID && obeyed->result == OBP_POOL_CLAIMED)
-		kind = OBP_POOL_ORDER_KILL;
-	else
-		return true;
-	return !obl_member_order(member, kind, obeyed->id, obeyed->number, NULL);
+	if (c->kind == OBP_POOL_ORDER_KILL && c->failed) {
+		finish(member->core, c, OBP_POOL_LATER,
+			"a server has no room to remember the order; try again");
+		return;
+	}
+	if (c->done)
+		obl_event_add(
+			member->core, "killed", member->name, "%s, by %s", c->target, c->who);
+	finish(member->core, c, c->done ? 0 : OBP_POOL_INVALID,
+		c->done ? "ended" : "the server has no such session");
 }
 
 void obl_commands_obeyed(struct obl_member *member, const struct obp_pool_obeyed *obeyed)
 {
-	struct obl_core *core = member->core;
 	struct obl_command *next;
 
-	for (struct obl_command *c = core->commands; c; c = next) {
+	for (struct obl_command *c = member->core->commands; c; c = next) {
+		int at = answer_of(c, member, obeyed);
+
 		next = c->next;
-		if (!is_answer(c, obeyed) || !kill_go_on(member, obeyed))
+		if (at < 0)
 			continue;
-		c->done += obeyed->result != 0;
-		if (--c->unanswered)
-			continue;
-		if (c->done)
-			obl_event_add(core, "killed", member->name, "%s, by %s", c->target, c->who);
-		finish(core, c, c->done ? 0 : OBP_POOL_INVALID,
-			c->done ? "ended" : "the server has no such session");
+		c->asked[at] = c->asked[--c->n_asked];
+		c->done |= obeyed->result != 0;
+		c->failed |= obeyed->result == 0;
+		if (!c->n_asked)
+			kill_finish(member, c);
 	}
 }
 

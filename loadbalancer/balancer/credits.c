@@ -227,8 +227,8 @@ static void unknown_note(struct obl_core *core, struct obl_member *member)
 			n == 1 ? "" : "s");
 }
 
-/* Parts whose ticket has expired and that their server does not run. */
-static void expired_void(struct obl_core *core, const struct obl_reservation *r)
+/* Parts that their server does not run. */
+static void unused_void(struct obl_core *core, const struct obl_reservation *r)
 {
 	for (uint32_t i = 0; i < r->n_parts; i++) {
 		struct obl_member *member = obl_member_find(core, r->parts[i].server);
@@ -241,7 +241,7 @@ static void expired_void(struct obl_core *core, const struct obl_reservation *r)
 
 void obl_credits_sweep(struct obl_core *core)
 {
-	uint64_t now_s = obl_time_ms() / 1000;
+	uint64_t now = ob_clock_ns();
 	struct obl_member *next;
 
 	if (!core->synced || !core->usable)
@@ -253,8 +253,8 @@ void obl_credits_sweep(struct obl_core *core)
 	}
 	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_RESERVATION);
 		item; item = obl_mirror_next(item))
-		if (now_s > item->value.reservation->expires + OBL_EXPIRY_EXTRA_S)
-			expired_void(core, item->value.reservation);
+		if (now > item->came_ns + OBL_UNUSED_NS)
+			unused_void(core, item->value.reservation);
 }
 
 void obl_credits_cancel(struct obl_core *core, const uint8_t id[OBP_RESERVATION_BYTES])

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
 
@@ -230,6 +231,7 @@ void obl_mirror_apply(struct obl_mirror *mirror, const char *key, const char *va
 	free(item->value.any);
 	item->value.any = value_new(kind, value);
 	item->revision = revision;
+	item->came_ns = ob_clock_ns();
 	item->gone = false;
 	item->wrong = !item->value.any;
 	if (item->wrong)
@@ -262,6 +264,13 @@ uint64_t obl_mirror_revision(const struct obl_mirror *mirror, const char *key)
 	const struct obl_item *item = look(mirror, key);
 
 	return item && !item->gone ? item->revision : 0;
+}
+
+uint64_t obl_mirror_as_of(const struct obl_mirror *mirror, const char *key)
+{
+	const struct obl_item *item = look(mirror, key);
+
+	return item && item->revision > mirror->seen ? item->revision : mirror->seen;
 }
 
 static const struct obl_item *skip(const struct obl_item *item)

@@ -32,6 +32,7 @@ struct obl_item {
 	struct obl_item *next, *previous; /* of its kind */
 	enum obl_item_kind kind;
 	uint64_t revision;
+	uint64_t came_ns; /* ob_clock_ns: when its present value came into this mirror */
 	bool gone;  /* deleted; kept until the watch says so too */
 	bool wrong; /* the value could not be read: there is none */
 	union {
@@ -83,6 +84,8 @@ const struct obl_item *obl_mirror_find(
 bool obl_mirror_has_wrong(const struct obl_mirror *mirror, enum obl_item_kind kind);
 /* For a comparison: the key's revision; 0: it does not exist. */
 uint64_t obl_mirror_revision(const struct obl_mirror *mirror, const char *key);
+/* All changes of this key up to the returned revision, at least, are in the mirror. */
+uint64_t obl_mirror_as_of(const struct obl_mirror *mirror, const char *key);
 /* The items of a kind that exist and can be read, in the order of their creation. NULL: the end. */
 const struct obl_item *obl_mirror_first(const struct obl_mirror *mirror, enum obl_item_kind kind);
 const struct obl_item *obl_mirror_next(const struct obl_item *item);

@@ -88,7 +88,7 @@ static void cordon_set(struct obs_super *super, bool on)
 {
 	struct obs_membership *m = &super->membership;
 
-	if (on == m->cordoned && !m->drain_ns && (on || !m->drained))
+	if (on == m->cordoned && !m->drain_ns && !m->drained)
 		return;
 	ob_info("pool: %s%s",
 		on ? "cordoned: no new reservations are taken"
@@ -96,22 +96,42 @@ static void cordon_set(struct obs_super *super, bool on)
 		m->drain_ns ? ", and running ones are not ended" : "");
 	m->cordoned = on;
 	m->drain_ns = 0;
-	m->drained = m->drained && on;
-	m->reservations.changed = true;
+	m->drained = false;
 }
 
-static uint32_t drain(struct obs_super *super, uint64_t ms)
+static void drain(struct obs_super *super, uint64_t ms)
 {
 	struct obs_membership *m = &super->membership;
 
-	/* A balancer that connects again repeats the order. */
-	if (m->drained)
-		return 1;
-	m->drain_ns = ob_clock_ns() + ob_min(ms, DRAIN_MAX_MS) * OB_MS;
 	m->cordoned = true;
-	m->reservations.changed = true;
+	if (m->drained)
+		return;
+	m->drain_ns = ob_clock_ns() + ob_min(ms, DRAIN_MAX_MS) * OB_MS;
 	ob_info("pool: drained: %zu sessions are ended in %llu s", super->n_busy,
 		(unsigned long long)ob_min(ms, DRAIN_MAX_MS) / 1000);
+}
+
+/*
+ * All balancers order what operators want, and repeat it until a heartbeat says that it is so; each
+ * has its own idea of the time that a drain has left. The first order counts.
+ */
+static uint32_t close_or_open(struct obs_super *super, const struct obp_pool_order *order)
+{
+	struct obs_membership *m = &super->membership;
+	bool drains = order->kind == OBP_POOL_ORDER_DRAIN, is_drained = m->drain_ns || m->drained;
+	bool known = order->as_of && order->as_of == m->as_of;
+
+	if (known && drains == is_drained && (drains || (order->number != 0) == m->cordoned))
+		return 1;
+	if (!order->force && order->as_of &&
+		(order->as_of < m->as_of || (known && (drains || order->number))))
+		return 0;
+	m->as_of = order->as_of;
+	m->reservations.changed = true;
+	if (drains)
+		drain(super, order->number);
+	else
+		cordon_set(super, order->number != 0);
 	return 1;
 }
 
@@ -128,8 +148,12 @@ static uint32_t reservation_kill(struct obs_super *super, const struct obp_pool_
 	struct obs_reservation *r = obs_reservations_find(table, order->id);
 	char text[OBP_SANDBOX_MAX];
 
-	if (!r || r->state != OBP_POOL_CLAIMED)
-		return 0;
+	if (!r) {
+		obs_reservations_void(table, order->id, obs_lease_now());
+		r = obs_reservations_find(table, order->id);
+	}
+	if (!r)
+		return 0; /* there is no room to remember it */
 	for (struct obs_proc *p = super->procs; p; p = p->next)
 		if (p->reservation == r)
 			obs_pool_end(p, kill_text(order, text, sizeof text));
@@ -161,10 +185,8 @@ uint32_t obs_member_obey(struct obs_super *super, const struct obp_pool_order *o
 	case OBP_POOL_ORDER_CREDITED:
 		return obs_reservations_credit(table, order->id);
 	case OBP_POOL_ORDER_CORDON:
-		cordon_set(super, order->number != 0);
-		return 1;
 	case OBP_POOL_ORDER_DRAIN:
-		return drain(super, order->number);
+		return close_or_open(super, order);
 	case OBP_POOL_ORDER_KILL:
 		return reservation_kill(super, order);
 	case OBP_POOL_ORDER_KILL_SESSION:
@@ -192,9 +214,9 @@ static void registered(struct obs_member *member, const struct obp_pool_register
 			(unsigned long long)(ahead < 0 ? 0 - (uint64_t)ahead : (uint64_t)ahead),
 			ahead < 0 ? "behind" : "ahead of");
 	memcpy(member->balancer, from->balancer, sizeof member->balancer);
-	/* A drain is ended by an order only: this balancer may not have heard of it. */
-	if (!super->membership.drain_ns)
-		cordon_set(super, from->cordoned != 0);
+	/* That it is open, or not drained any more, must be an order: a balancer may not have heard. */
+	if (from->cordoned && !super->membership.cordoned)
+		cordon_set(super, true);
 	beat_send(super);
 }
 
