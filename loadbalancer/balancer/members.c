@@ -141,7 +141,8 @@ void obl_member_tell(struct obl_member *member)
 	} else if (!member->differs_ns) {
 		member->differs_ns = now;
 	}
-	force = member->differs_ns && now >= member->differs_ns + OBL_FORCE_AFTER_MS * OB_MS;
+	force = member->differs_ns && member->core->mirror.newest < member->is.as_of &&
+		now >= member->differs_ns + OBL_FORCE_AFTER_MS * OB_MS;
 	if (wish.as_of < member->is.as_of && !force)
 		return; /* the mirror may be behind what the server was told */
 	if (!news && now < member->told_ns + OBL_TELL_AGAIN_MS * OB_MS)

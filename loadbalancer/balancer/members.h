@@ -19,8 +19,8 @@
 #define OBL_VOID_AGAIN_MS    5000u /* an order without an answer is sent again after this */
 #define OBL_TELL_AGAIN_MS    3000u /* one that the heartbeats do not confirm is */
 /*
- * A server that obeys an order which is newer than the mirror's, and stays so for so long: the
- * registry was begun anew. Longer than a watch can be behind unnoticed (OBL_WATCH_LATE_NS).
+ * A server obeys an order of a revision that the registry has not reached, for so long: the registry
+ * was begun anew. Longer than a watch can be behind unnoticed (OBL_WATCH_LATE_NS).
  */
 #define OBL_FORCE_AFTER_MS 10000u
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -162,7 +163,7 @@ void obl_mirror_reset(struct obl_mirror *mirror)
 	for (unsigned i = 0; i < OBL_ITEM_KINDS; i++)
 		while (mirror->first[i])
 			item_free(mirror, mirror->first[i]);
-	mirror->seen = 0;
+	mirror->seen = mirror->newest = 0;
 }
 
 void obl_mirror_fini(struct obl_mirror *mirror)
@@ -207,6 +208,7 @@ void obl_mirror_apply(struct obl_mirror *mirror, const char *key, const char *va
 
 	if (kind == OBL_ITEM_KINDS || strlen(key) >= OBL_KEY_MAX)
 		return;
+	mirror->newest = ob_max(mirror->newest, revision);
 	if (watched && value && revision > mirror->seen)
 		mirror->seen = revision;
 	item = look(mirror, key);

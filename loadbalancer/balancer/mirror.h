@@ -55,7 +55,8 @@ struct obl_mirror {
 	struct obl_item **buckets;
 	size_t n_buckets, n;
 	struct obl_item *first[OBL_ITEM_KINDS], *last[OBL_ITEM_KINDS]; /* deleted ones too */
-	uint64_t seen; /* the watch has reported everything up to this revision */
+	uint64_t seen;   /* the watch has reported everything up to this revision */
+	uint64_t newest; /* the registry had this revision: own changes are ahead of the watch */
 	/* Called after an item has changed; `gone` is set, with its last value, when it is deleted. */
 	void (*changed)(void *user, const struct obl_item *item);
 	void *user;

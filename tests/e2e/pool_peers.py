@@ -154,7 +154,7 @@ class Member:
         self.busy = 0  # per mille
         self.cordoned, self.drained, self.as_of = closed  # by the last order
         self.answers, self.deaf = 1, False  # how often an order is answered; orders are lost
-        self.ca, self.void_answer, self.healthy, self.health, self.listed = ca, VOIDED, 1, '', []
+        self.ca, self.void_answers, self.healthy, self.health, self.listed = ca, {}, 1, '', []
         self.lock = threading.Lock()
         self.links, self.stop = {}, threading.Event()
         self.beating = beats
@@ -200,6 +200,7 @@ class Member:
         beats = threading.Thread(target=self.beat_on, args=(link,), daemon=True)
         beats.start()
         while message := link.receive():
+            message['url'] = url
             if message['type'] == ORDER and self.deaf:
                 self.orders.append(message)
             elif message['type'] == ORDER:
@@ -220,7 +221,7 @@ class Member:
         with self.lock:
             result = 1
             if order['kind'] == VOID:
-                state = self.held.setdefault(order['id'], {'fence': 0, 'state': self.void_answer, 'sessions': 0, 'used': 0})
+                state = self.held.setdefault(order['id'], {'fence': 0, 'state': self.void_answers.get(order['id'], VOIDED), 'sessions': 0, 'used': 0})
                 result = state['state']
             elif order['kind'] == CREDITED:
                 result = int(self.held.pop(order['id'], None) is not None)
@@ -263,9 +264,9 @@ class Member:
             return any(s['name'] == self.name and s['state'] == state for s in looked(url, 'servers', token)['servers'])
         return waiting.until(is_so, waiting.AT_ONCE)
 
-    def cut(self):
-        """The connections break, and it connects again."""
-        for link in list(self.links.values()):
+    def cut(self, *urls):
+        """The connections break, all or those to these, and it connects again."""
+        for link in [link for url, link in list(self.links.items()) if not urls or url in urls]:
             with contextlib.suppress(OSError):
                 link.sock.shutdown(socket.SHUT_RDWR)
 
