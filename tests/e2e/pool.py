@@ -8,6 +8,7 @@ their end, the queue, quotas, operators' commands, documents.
 import contextlib
 import os
 import pathlib
+import select
 import socket
 import subprocess
 import sys
@@ -193,6 +194,17 @@ def drains():
             check('both were restarted', told(m, (DRAIN, 500, 600)) and len(m.orders) == 1 and waiting.until(lambda: server_state(b.url) == 'draining', waiting.AT_ONCE), m.orders)
             check('an uncordon ends it', ordered(b.url, 'uncordon', 'gpu1')['code'] == 0 and told(m, (CORDON, 0)) and m.ready(b.url), m.orders)
             check('a grace of more than a day', ordered(b.url, 'drain', 'gpu1', '86401')['code'] == INVALID and ordered(b.url, 'drain', 'gpu1', 'soon')['code'] == INVALID)
+
+
+def joining():
+    """A server that has registered and has not named its devices yet."""
+    with Balancer(BALANCER, 'one') as b, Member('gpu1', b.url, beats=False) as m:
+        check('it is registered', waiting.until(lambda: b.url in m.registered, waiting.AT_ONCE))
+        with Client(b.url) as c:
+            c.ask()
+            check('a request that does not wait is not refused for that', not waiting.until(lambda: select.select([c.sock], [], [], 0)[0], 1))
+            m.beating = True
+            check('and is granted when it has', c.answer()['type'] == GRANT)
 
 
 def killed_twice():
@@ -485,6 +497,6 @@ def tls():
             m.close()
 
 
-for test in life, incarnations, several, silent, operators, killed_twice, drains, tokens, token_limits, state_folder, unreadable, followers, peers, crowds, restarts, tls:
+for test in life, incarnations, several, silent, joining, operators, killed_twice, drains, tokens, token_limits, state_folder, unreadable, followers, peers, crowds, restarts, tls:
     test()
 finish()
