@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/supervisor/advertise.h"
 #include "server/supervisor/beat.h"
 #include "server/supervisor/lease.h"
 #include "server/supervisor/pending.h"
@@ -361,66 +362,6 @@ static void process_start(struct obs_member *member)
 
 /* ---- start and stop ---- */
 
-static bool everywhere(const char *url)
-{
-	return strstr(url, "://0.0.0.0:") || strstr(url, "://[::]:");
-}
-
-static bool is_path(const char *url)
-{
-	return strncmp(url, "unix:", 5) == 0 || strncmp(url, "shm:", 4) == 0;
-}
-
-static enum ob_err nothing_to_advertise(const struct obs_super *super, struct ob_cause *ret_cause)
-{
-	for (size_t i = 0; i < super->n_listeners; i++)
-		if (!is_path(super->listeners[i].url))
-			return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
-				"--pool: clients on other machines cannot be sent to %.100s, which "
-				"only this machine reaches, and the balancer is on another one; "
-				"give an address that others reach with --listen or --advertise",
-				super->listeners[i].url);
-	return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
-		"--pool: the server listens on no tcp:// or tls:// address; add one with --listen, "
-		"or name one with --advertise");
-}
-
-/*
- * What the pool gives to clients: --advertise, else the addresses listened on, tls:// first. A
- * loopback address only if the balancers have such addresses too: it names another machine there.
- */
-static enum ob_err advertised_find(struct obs_super *super, struct ob_cause *ret_cause)
-{
-	char *to = super->membership.advertised;
-	size_t size = sizeof super->membership.advertised, n = 0;
-	uint32_t count = 0;
-
-	if (super->options->advertise) {
-		snprintf(to, size, "%s", super->options->advertise);
-		for (char *c = to; *c; c++)
-			*c = *c == ',' ? ' ' : *c;
-		return OB_ERR_NONE;
-	}
-	for (int secure = 1; secure >= 0; secure--)
-		for (size_t i = 0; i < super->n_listeners; i++) {
-			const struct obs_listener *l = &super->listeners[i];
-
-			if (l->secure != secure || is_path(l->url) || count == OBP_POOL_URLS_MAX ||
-				(!l->reachable && !super->membership.balancers_here))
-				continue;
-			if (everywhere(l->url))
-				return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
-					"--pool: clients cannot be sent to %.100s; name the "
-					"server's address with --advertise, for example "
-					"--advertise %s://%.60s:14800",
-					l->url, secure ? "tls" : "tcp",
-					super->membership.page->server);
-			n += (size_t)snprintf(to + n, size - n, "%s%s", n ? " " : "", l->url);
-			count++;
-		}
-	return count ? OB_ERR_NONE : nothing_to_advertise(super, ret_cause);
-}
-
 static enum ob_err members_list(struct obs_super *super, struct ob_cause *ret_cause)
 {
 	struct obs_membership *m = &super->membership;
@@ -458,7 +399,7 @@ enum ob_err obs_member_start(struct obs_super *super, struct ob_cause *ret_cause
 		return ob_cause_set_system(ret_cause, OB_ERR_NO_MEMORY, errno, "--pool");
 	err = members_list(super, ret_cause);
 	if (!err)
-		err = advertised_find(super, ret_cause);
+		err = obs_advertise_find(super, ret_cause);
 	if (err)
 		return err;
 	uv_timer_init(&super->loop, &m->timer);
