@@ -233,9 +233,9 @@ struct obp_pool_beat {
 enum obp_pool_order_kind {
 	OBP_POOL_ORDER_VOID =
 		1, /* refuse the ticket of reservation `id`; OBEYED says if it was in time */
-	OBP_POOL_ORDER_CREDITED,    /* reservation `id` need not be reported again */
-	OBP_POOL_ORDER_CORDON,      /* number: 1 on, 0 off: refuse new reservations */
-	OBP_POOL_ORDER_DRAIN,       /* number: milliseconds until sessions are ended */
+	OBP_POOL_ORDER_CREDITED, /* reservation `id` need not be reported again */
+	OBP_POOL_ORDER_CORDON,   /* number: 1 on, 0 off: refuse new reservations */
+	OBP_POOL_ORDER_DRAIN,    /* number: milliseconds until sessions are ended */
 	/*
 	 * End all sessions of reservation `id`, and refuse its ticket, used or not; text: why;
 	 * number: for the answer

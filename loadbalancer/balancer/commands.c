@@ -113,7 +113,7 @@ static const char *kill_reservation(struct obl_core *core, struct obl_command *c
 			kill_send(command, member);
 	}
 	return command->n_asked ? NULL
-				   : "its server is not connected to this balancer; ask another";
+				: "its server is not connected to this balancer; ask another";
 }
 
 static const char *kill_session(struct obl_core *core, struct obl_command *command)
@@ -154,8 +154,7 @@ static void kill_finish(const struct obl_member *member, struct obl_command *c)
 		return;
 	}
 	if (c->done)
-		obl_event_add(
-			member->core, "killed", member->name, "%s, by %s", c->target, c->who);
+		obl_event_add(member->core, "killed", member->name, "%s, by %s", c->target, c->who);
 	finish(member->core, c, c->done ? 0 : OBP_POOL_INVALID,
 		c->done ? "ended" : "the server has no such session");
 }

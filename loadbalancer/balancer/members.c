@@ -178,6 +178,32 @@ static bool urls_good(const char *urls, struct ob_cause *ret_cause)
 	return n > 0;
 }
 
+static bool here_only(const char *address)
+{
+	struct obt_url url;
+	struct ob_cause cause;
+
+	return obt_url_parse(address, &url, &cause) == OB_ERR_NONE && obt_url_loopback(&url);
+}
+
+/* Clients of other machines that this balancer serves would look for the server on their own. */
+static void unreachable_warn(const struct obl_core *core, const struct obp_pool_register *join)
+{
+	char copy[OBL_URLS_TEXT], *rest = copy, *word;
+	bool others = false;
+
+	for (size_t i = 0; i < core->gate.n_listeners; i++)
+		others |= !here_only(core->gate.listeners[i].url);
+	snprintf(copy, sizeof copy, "%s", join->urls);
+	while (others && (word = strsep(&rest, " ")))
+		others = !*word || here_only(word);
+	if (others)
+		ob_warn("server %s has loopback addresses only (%.200s), which clients of other "
+			"machines cannot use: start it with --advertise, or with an address that "
+			"others reach",
+			join->name, join->urls);
+}
+
 /* Why a registration is wrong; NULL: it is good. */
 static const char *join_wrong(const struct obp_pool_register *join, struct ob_cause *cause)
 {
@@ -310,6 +336,7 @@ void obl_member_register(
 		core->members->previous = member;
 	core->members = member;
 	core->n_members++;
+	unreachable_warn(core, join);
 	link->user = member;
 	obl_link_trust(link);
 	registered_send(member);
@@ -376,7 +403,9 @@ void obl_member_beat(struct obl_member *member, struct obp_pool_beat *beat)
 	/* Loads alone are looked at once a second (balancer.c). */
 	core->asks_changed |= !member->beat_ns || member->silent || healthy != member->healthy;
 	member->healthy = healthy;
-	member->is.closed = beat->drained ? OBL_WISH_DRAIN : beat->cordoned ? OBL_WISH_CORDON : OBL_WISH_OPEN;
+	member->is.closed = beat->drained ? OBL_WISH_DRAIN
+		: beat->cordoned          ? OBL_WISH_CORDON
+					  : OBL_WISH_OPEN;
 	member->is.as_of = beat->as_of;
 	snprintf(member->health, sizeof member->health, "%s", beat->health);
 	member->beat_ns = ob_clock_ns();

@@ -22,7 +22,7 @@
  * A server obeys an order of a revision that the registry has not reached, for so long: the registry
  * was begun anew. Longer than a watch can be behind unnoticed (OBL_WATCH_LATE_NS).
  */
-#define OBL_FORCE_AFTER_MS 10000u
+#define OBL_FORCE_AFTER_MS   10000u
 
 /* What operators want of a server; each includes those before it. */
 enum obl_closed { OBL_WISH_OPEN, OBL_WISH_CORDON, OBL_WISH_DRAIN };
@@ -64,8 +64,8 @@ struct obl_member {
 	struct obl_wish wanted; /* what they want of it, as obl_member_tell has seen it last */
 	uint64_t differs_ns;    /* since when the two differ and the mirror is usable; 0: not */
 	uint64_t told_ns;       /* when an order was sent last */
-	uint64_t fresh_ns;    /* slow start: the second that `fresh` counts */
-	uint32_t fresh;       /* placements in it */
+	uint64_t fresh_ns;      /* slow start: the second that `fresh` counts */
+	uint32_t fresh;         /* placements in it */
 };
 
 /* Messages of servers. */

@@ -33,8 +33,8 @@ struct obl_item {
 	enum obl_item_kind kind;
 	uint64_t revision;
 	uint64_t came_ns; /* ob_clock_ns: when its present value came into this mirror */
-	bool gone;  /* deleted; kept until the watch says so too */
-	bool wrong; /* the value could not be read: there is none */
+	bool gone;        /* deleted; kept until the watch says so too */
+	bool wrong;       /* the value could not be read: there is none */
 	union {
 		void *any; /* malloc'ed */
 		struct obl_known_server *server;

@@ -17,7 +17,7 @@
 #include "loadbalancer/balancer/work.h"
 
 /* A request waits for the devices of a server that has just registered; less than LOOK_MS (asks.c). */
-#define JOIN_MS 8000u
+#define JOIN_MS     8000u
 #define TRIES_MAX   64u  /* conflicts of one request with other balancers */
 #define ENTRIES_MAX 16u  /* of the queue in one transaction */
 #define OTHERS_MAX  64u  /* requests of other balancers that are passed over in one turn */

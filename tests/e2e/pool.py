@@ -196,6 +196,18 @@ def drains():
             check('a grace of more than a day', ordered(b.url, 'drain', 'gpu1', '86401')['code'] == INVALID and ordered(b.url, 'drain', 'gpu1', 'soon')['code'] == INVALID)
 
 
+def unreachable():
+    """A server that only its own machine reaches, at a balancer that others reach."""
+    words = 'has loopback addresses only'
+    with Balancer(BALANCER, 'one', '--insecure', listen='tcp://0.0.0.0:0') as b:
+        url = b.url.replace('0.0.0.0', '127.0.0.1')
+        with Member('far', url, address='tcp://127.0.0.1:1 tls://10.0.0.5:1'), Member('near', url, address='tcp://127.0.0.1:1 tls://[::1]:1'):
+            check('it is named', b.line(f'server near {words}.*--advertise') and waiting.until(lambda: len(looked(url, 'servers')['servers']) == 2, waiting.AT_ONCE), b.lines)
+            check('not one that has another address', not b.said(f'server far {words}'), b.lines)
+    with Balancer(BALANCER, 'one') as b, Member('near', b.url, address='tcp://127.0.0.1:1') as m:
+        check('nor where the balancer is for this machine alone', m.ready(b.url) and not b.said(words), b.lines)
+
+
 def joining():
     """A server that has registered and has not named its devices yet."""
     with Balancer(BALANCER, 'one') as b, Member('gpu1', b.url, beats=False) as m:
@@ -404,7 +416,7 @@ def peers():
         with Link(b.url) as link:
             link.send(type=74)
             check('a message of the other direction', link.receive()['code'] == INVALID and link.receive() is None)
-    for options, words in (('--listen', 'tcp://0.0.0.0:0'), 'no TLS'), (('--listen', 'shm:/tmp/x'), 'unix:'), (('--listen', 'tcp://127.0.0.1:0', '--name', 'a b'), '--name'), ((), '--listen'), \
+    for options, words in (('--listen', 'tcp://0.0.0.0:0', '--registry', 'memory'), 'no TLS'), (('--listen', 'shm:/tmp/x', '--registry', 'memory'), 'unix:'), (('--listen', 'tcp://127.0.0.1:0', '--name', 'a b'), '--name'), ((), '--listen'), \
             (('--listen', 'tcp://127.0.0.1:0', '--registry', 'zookeeper:x'), 'zookeeper'):
         done = subprocess.run([BALANCER, *options], capture_output=True, text=True, timeout=60, env=ENV)
         check(f'it does not start with {" ".join(options)}', done.returncode in (1, 2) and words in done.stderr, done.stderr)
@@ -497,6 +509,6 @@ def tls():
             m.close()
 
 
-for test in life, incarnations, several, silent, joining, operators, killed_twice, drains, tokens, token_limits, state_folder, unreadable, followers, peers, crowds, restarts, tls:
+for test in life, incarnations, several, silent, joining, unreachable, operators, killed_twice, drains, tokens, token_limits, state_folder, unreadable, followers, peers, crowds, restarts, tls:
     test()
 finish()

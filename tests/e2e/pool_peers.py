@@ -146,9 +146,10 @@ class Member:
     """A GPU server's side: registers, sends heartbeats, obeys orders. It is connected to each of
     `urls`. .held: by id what it reports of a reservation; .orders: those it got."""
 
-    def __init__(self, name, *urls, gpus=1, memory=16 * GIB, incarnation=None, token='', labels='', beats=True, soft=0, model='NVIDIA H100 PCIe', uptime=3600, cuda=12040, ca=None, closed=(0, 0, 0)):
+    def __init__(self, name, *urls, gpus=1, memory=16 * GIB, incarnation=None, token='', labels='', beats=True, soft=0, model='NVIDIA H100 PCIe', uptime=3600, cuda=12040, ca=None, closed=(0, 0, 0), address=None):
         self.name, self.incarnation, self.labels, self.token = name, incarnation or int.from_bytes(os.urandom(7), 'big') | 1, labels, token
         self.uuids = [os.urandom(16) for _ in range(gpus)]
+        self.address = address or f'tcp://{name}.example:14800'
         self.memory, self.soft, self.model, self.uptime, self.cuda = memory, soft, model, uptime, cuda
         self.held, self.orders, self.registered, self.refused = {}, [], {}, []
         self.busy = 0  # per mille
@@ -184,7 +185,7 @@ class Member:
         while not self.stop.is_set():
             with contextlib.suppress(OSError), Link(url, self.ca) as link:
                 link.beats = 0
-                link.send(type=REGISTER, name=self.name, incarnation=self.incarnation, version='0.1.0', urls=f'tcp://{self.name}.example:14800', pin='', labels=self.labels,
+                link.send(type=REGISTER, name=self.name, incarnation=self.incarnation, version='0.1.0', urls=self.address, pin='', labels=self.labels,
                           token=self.token)
                 answer = link.receive()
                 if answer and answer['type'] == REGISTERED:

@@ -91,7 +91,8 @@ TEST(how_new_it_is)
 	obl_mirror_apply(&mirror, "alive/a/b", one, 6, true); /* not the value's first appearance */
 	CHECK_INT(item->came_ns, came);
 	CHECK_INT(obl_mirror_as_of(&mirror, "alive/a/b"), 6);
-	obl_mirror_apply(&mirror, "alive/a/b", NULL, 8, false); /* deleted here: the watch is behind */
+	obl_mirror_apply(
+		&mirror, "alive/a/b", NULL, 8, false); /* deleted here: the watch is behind */
 	CHECK_INT(obl_mirror_as_of(&mirror, "alive/a/b"), 8);
 	CHECK(mirror.newest == 8 && mirror.seen == 6);
 	CHECK_INT(obl_mirror_as_of(&mirror, "alive/x/y"), 6);
