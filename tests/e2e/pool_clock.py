@@ -52,6 +52,7 @@ def wrong_clock(stack, cluster, right, seconds, words):
     check('one that asks the other runs', code == 0 and 'right' in said, (code, said))
     unused(right, wrong)
     drained(right, wrong, server)
+    events_go_on(right, wrong)
     waiting.let_pass(LEASE + 2, 'a lease by the wrong clock would have ended, or never')
     check('its leases live', members(right.url) == members(wrong.url) == ['right', 'wrong'] and ready(right.url, 'gpu1') and ready(wrong.url, 'gpu1'))
     check('the reservation that could not be used is freed', waiting.until(lambda: not looked(right.url, 'sessions')['reservations']), looked(right.url, 'sessions'))
@@ -80,6 +81,14 @@ def unused(right, wrong):
         with Client(right.url) as client:
             client.send(type=CANCEL, id=got, token='')
             check('it is given back', waiting.until(lambda: not looked(right.url, 'sessions')['reservations']))
+
+
+def events_go_on(right, wrong):
+    """Who watches the events sees those of both balancers."""
+    waiting.until(lambda: any(e['kind'] == 'balancer' and e['subject'] == 'wrong' for e in looked(right.url, 'events')['events']))
+    last = max(e['number'] for e in looked(right.url, 'events')['events'])
+    check('an event of the right one', ordered(right.url, 'quota', 'default', '')['code'] == 0)
+    check('comes after those of the wrong one', waiting.until(lambda: any(e['kind'] == 'quota' for e in looked(right.url, 'events', since=last)['events']), waiting.AT_ONCE), last)
 
 
 def drained(right, wrong, server):
