@@ -334,18 +334,6 @@ void obl_commands_sweep(struct obl_core *core)
 
 /* ---- the beginning ---- */
 
-/* Whether a server is connected, to this balancer or to another one. */
-static bool is_connected(const struct obl_core *core, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_ALIVE); item;
-		item = obl_mirror_next(item))
-		if (strncmp(item->name, name, n) == 0 && item->name[n] == '/')
-			return true;
-	return obl_member_find(core, name) != NULL;
-}
-
 static const char *move_read(struct obl_core *core, struct obl_command *command, const char *server)
 {
 	if (!obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, command->target))
@@ -379,7 +367,7 @@ static const char *arguments_read(struct obl_core *core, struct obl_command *com
 		obl_mirror_find(&core->mirror, OBL_ITEM_OPERATOR, message->target);
 	if (!known)
 		return "there is no server of this name in the pool";
-	if (command->verb == FORGET && is_connected(core, message->target))
+	if (command->verb == FORGET && obl_member_anywhere(core, message->target))
 		return "the server is connected: stop it first";
 	if (command->verb == DRAIN && message->argument[0] &&
 		!ob_text_parse_number(message->argument, 0, OBP_POOL_LINGER_MAX_S, &seconds))

@@ -32,6 +32,17 @@ struct obl_member *obl_member_find(const struct obl_core *core, const char *name
 	return NULL;
 }
 
+bool obl_member_anywhere(const struct obl_core *core, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_ALIVE); item;
+		item = obl_mirror_next(item))
+		if (strncmp(item->name, name, n) == 0 && item->name[n] == '/')
+			return true;
+	return obl_member_find(core, name) != NULL;
+}
+
 bool obl_member_alive(const struct obl_member *member, uint64_t now_ns)
 {
 	const struct obl_item *ledger =

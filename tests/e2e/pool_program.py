@@ -31,11 +31,16 @@ class Pool:
 
     def __init__(self, server, n=1, wait=False, refuse=None, **ticket):
         self.server, self.n, self.wait, self.refuse, self.ticket = server, n, wait, refuse, ticket
-        self.granted = []
+        self.granted, self.over = [], False  # over: who follows is told that the reservation has ended
         self.balancer = Balancer(self.answer)
         self.url = self.balancer.url
 
     def answer(self, link, message):
+        if message['type'] == FOLLOW and not waiting.until(lambda: self.over):
+            return
+        if message['type'] == FOLLOW:
+            link.refused(fake_pool.INVALID, 'the reservation has ended')
+            return
         if message['type'] != fake_pool.ASK:
             link.done()
             return
@@ -72,6 +77,7 @@ def ended(message):
 
 
 NAMES = ('id', 'token', 'pid', 'program')  # what names a request
+FOLLOW = 78
 
 
 def again(pool):
@@ -92,6 +98,25 @@ def again(pool):
     ended(second)
 
 
+def restartable(pool):
+    """Its second reservation is not movable, as nobody would start it again, and the user is told."""
+    asked = len(pool.granted)
+    program = subprocess.Popen([OUTBOARD, 'run', '--pool', pool.url, '--vram', '64M', '--restartable', '--', 'sh', '-c', f'read line; {INIT}; read line'], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+    check('the pool is asked for a restartable one', waiting.until(lambda: len(pool.granted) > asked) and pool.granted[-1]['restartable'] == 1)
+    check('which is void', KEEPER.order(NAME, pooling.VOID, pool.granted[-1]['id']) == pooling.VOIDED)
+    program.stdin.write('\n')
+    program.stdin.flush()
+    check('the second one is not restartable', waiting.until(lambda: len(pool.granted) == asked + 2) and pool.granted[-1]['restartable'] == 0)
+    pool.over = True
+    said = ''
+    while 'not moved any more' not in said and (line := program.stderr.readline()):
+        said += line
+    check('the user is told', 'warning: the program is not moved any more' in said or 'warn: the program is not moved any more' in said, said)
+    program.communicate('\n', timeout=waiting.LONG)
+    ended(pool.granted[-1])
+
+
 def reservations(server):
     with Pool(server) as pool:
         done = run(pool, INIT)
@@ -107,6 +132,7 @@ def reservations(server):
               'the reservation has ended' in err and 'asking the pool for another reservation' in err, (out, err, len(pool.granted)))
         ended(pool.granted[-1])
         again(pool)
+        restartable(pool)
     with Pool(server, linger=3) as pool:
         done = run(pool, 'sh', '-c', f'{INIT} & {INIT}; wait')
         check('two processes use one reservation', done.stdout.split() == ['0'] * 4 and len(pool.granted) == 1, done.stdout + done.stderr)
