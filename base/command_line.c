@@ -94,6 +94,9 @@ struct line {
 	bool given[OB_OPTIONS_MAX];       /* as in option */
 };
 
+/* The names of the options of the last command line; NULL ends them. */
+static const char *last_given[OB_OPTIONS_MAX + 1];
+
 static bool has_value(const struct ob_option *o)
 {
 	return o->kind != OB_FLAG && !(o->kind == OB_PARSED && !o->arg);
@@ -251,6 +254,24 @@ static int operands_check(const struct line *l)
 	return operand_missing(l, p);
 }
 
+static void given_note(const struct line *l)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < OB_OPTIONS_MAX && l->option[i]; i++)
+		if (l->given[i])
+			last_given[n++] = l->option[i]->name;
+	last_given[n] = NULL;
+}
+
+bool ob_options_given(const char *name)
+{
+	for (size_t i = 0; last_given[i]; i++)
+		if (strcmp(last_given[i], name) == 0)
+			return true;
+	return false;
+}
+
 /* Sets the options that were not given from their variables. */
 static int environment_take(const struct line *l)
 {
@@ -306,6 +327,7 @@ int ob_options_parse(const struct ob_command *command, void *settings, int argc,
 		code = line_take(&l, c);
 	while (code == OB_OPTIONS_GO && !l.rest && optind < argc) /* behind "--" */
 		code = operand_take(&l, optind++);
+	given_note(&l);
 	if (code == OB_OPTIONS_GO)
 		code = environment_take(&l);
 	return code == OB_OPTIONS_GO ? operands_check(&l) : code;

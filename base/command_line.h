@@ -20,6 +20,11 @@
  */
 int ob_options_parse(const struct ob_command *command, void *settings, int argc, char **argv);
 /*
+ * Whether the command line that ob_options_parse has parsed last had this option. A variable in its
+ * place does not count.
+ */
+bool ob_options_given(const char *name);
+/*
  * Goes down from `top` along argv[1], argv[2]... and calls the main of the command found. Answers
  * --help, --version and unknown commands itself. Returns the exit code.
  */

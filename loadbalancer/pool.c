@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "loadbalancer/pool_link.h"
@@ -70,6 +71,8 @@ struct asking {
 	bool sent;         /* a balancer may have got the request, and has not answered it */
 	bool queued;       /* a balancer has answered that the request waits */
 	bool answered;     /* the same, or it was refused for now */
+	bool away;         /* a balancer could not be reached, and may come back */
+	bool told;         /* that none answers */
 	uint64_t retry_ns; /* the longest pause that a refusal named */
 	struct obp_pool_grant *ret_grant;
 	struct obp_pool_refused *refused; /* the last refusal; code 0: none */
@@ -242,6 +245,8 @@ static bool pass(struct asking *a, struct obl_balancers *list, enum ob_err *ret_
 		enum ob_err err = ask_one(a, &list->list[i]);
 
 		*ret_err = err;
+		a->away |= err == OB_ERR_CONNECT || err == OB_ERR_TIMEOUT || err == OB_ERR_IO ||
+			err == OB_ERR_CLOSED;
 		if (err == OB_ERR_NONE || err == OB_ERR_CANCELLED || err == OB_ERR_NO_MEMORY ||
 			(err == OB_ERR_REFUSED && a->refused->code && is_final(a)))
 			return true;
@@ -270,6 +275,20 @@ static enum ob_err pause_for(const struct obl_pool *pool, uint64_t ns)
 	return OB_ERR_NONE;
 }
 
+/* Whether another pass may have another result, after this pause. */
+static bool may_go_on(struct asking *a, uint64_t pause)
+{
+	uint64_t now = ob_clock_ns();
+
+	if (!(a->answered || a->away) || now + pause > a->until)
+		return false;
+	if (!a->answered && !a->told)
+		ob_warn("no balancer of the pool answers, trying again for %llu s: %s",
+			(unsigned long long)((a->until - now) / OB_SECOND), a->ret_cause->text);
+	a->told = true;
+	return true;
+}
+
 /* Passes until there is a result, or no time is left for another one. */
 static enum ob_err passes(struct asking *a, struct obl_balancers *list)
 {
@@ -281,10 +300,11 @@ static enum ob_err passes(struct asking *a, struct obl_balancers *list)
 
 		a->retry_ns = 0;
 		a->refused->code = 0;
+		a->away = false;
 		if (pass(a, list, &err))
 			return err;
 		pause = ob_max(a->retry_ns, OBL_POOL_RETRY_MIN_NS);
-		if (!a->answered || ob_clock_ns() + pause > a->until) {
+		if (!may_go_on(a, pause)) {
 			if (!a->sent || !once_more)
 				return a->refused->code ? OB_ERR_REFUSED : err;
 			once_more = false;

@@ -52,7 +52,8 @@ enum ob_err obl_pool_check(const char *balancers, struct ob_cause *ret_cause);
 enum ob_err obl_pool_ask_init(struct obp_pool_ask *ask, const char *program);
 
 /*
- * Asks for a reservation and waits for ask->wait_s at most. OB_ERR_NONE: *ret_grant, whose parts
+ * Asks for a reservation and waits for ask->wait_s at most, also for a balancer that answers (and warns
+ * of that once). OB_ERR_NONE: *ret_grant, whose parts
  * the caller frees; its tickets are of this reservation. OB_ERR_REFUSED: *ret_refused.
  * OB_ERR_CANCELLED: the balancer was told. Other errors: no balancer could be asked, *ret_cause.
  * ask->token and ask->wait_s are changed.

@@ -71,8 +71,9 @@ struct obl_view_memory {
 
 /*
  * The terms for these servers with the settings of a session: OUTBOARD_POLICY, OUTBOARD_VRAM,
- * OUTBOARD_TICKET and OUTBOARD_TIMEOUT. A wrong value is left out: the session warns of it. The
- * texts are the caller's and the environment's.
+ * OUTBOARD_TICKET and OUTBOARD_TIMEOUT. A wrong value is left out. Of an unknown policy this warns, in a
+ * program with a session a second time; of a wrong size the session alone does. The texts are the
+ * caller's and the environment's.
  */
 struct obl_view_terms obl_view_terms_read(const char *servers);
 /* Why a question to the view's servers has failed, and what to do, as one line. */

@@ -46,14 +46,17 @@
 	TEXT("balancer", balancer) BYTES("key", key) NUMBER("time", time_s, UINT64_MAX)           \
 	NUMBER("cordoned", cordoned, 1)
 #define BEAT_FIELDS(NUMBER, TEXT, BYTES)                                                          \
-	NUMBER("number", number, UINT64_MAX) NUMBER("healthy", healthy, 1) TEXT("health", health)
+	NUMBER("number", number, UINT64_MAX) NUMBER("healthy", healthy, 1) TEXT("health", health) \
+	NUMBER("cordoned", cordoned, 1) NUMBER("drained", drained, 1)                            \
+	NUMBER("as_of", as_of, UINT64_MAX)
 #define HELD_FIELDS(NUMBER, TEXT, BYTES)                                                          \
 	BYTES("id", id) NUMBER("fence", fence, UINT64_MAX) NUMBER("state", state, OBP_POOL_VOID)  \
 	NUMBER("sessions", sessions, UINT32_MAX) NUMBER("used", used, UINT64_MAX)         \
 	NUMBER("share_by", share_by, OBP_SHARE_BY_MAX) NUMBER("busy", busy, 1000)
 #define ORDER_FIELDS(NUMBER, TEXT, BYTES)                                                         \
 	NUMBER("kind", kind, OBP_POOL_ORDER_KILL_SESSION) BYTES("id", id)                         \
-	NUMBER("number", number, UINT64_MAX) TEXT("text", text)
+	NUMBER("number", number, UINT64_MAX) TEXT("text", text)                                   \
+	NUMBER("as_of", as_of, UINT64_MAX) NUMBER("force", force, 1)
 #define OBEYED_FIELDS(NUMBER, TEXT, BYTES)                                                        \
 	NUMBER("kind", kind, OBP_POOL_ORDER_KILL_SESSION) BYTES("id", id)                         \
 	NUMBER("number", number, UINT64_MAX) NUMBER("result", result, UINT32_MAX)

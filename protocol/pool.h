@@ -227,6 +227,10 @@ struct obp_pool_beat {
 	struct obp_load load; /* with facts and sessions; decode: obp_pool_fini frees */
 	uint32_t healthy;     /* 0: no new sessions; the reason is in `health` */
 	char health[OBP_POOL_TEXT_MAX];
+	/* What operators have made of the server, as it has been told: */
+	uint32_t cordoned; /* it refuses new reservations */
+	uint32_t drained;  /* and ends, or has ended, its sessions */
+	uint64_t as_of;    /* of the order that it has obeyed; 0: of none */
 	uint32_t n_held;
 	struct obp_pool_held *held; /* encode: the caller's; decode: obp_pool_fini frees */
 };
@@ -234,10 +238,14 @@ struct obp_pool_beat {
 enum obp_pool_order_kind {
 	OBP_POOL_ORDER_VOID =
 		1, /* refuse the ticket of reservation `id`; OBEYED says if it was in time */
-	OBP_POOL_ORDER_CREDITED,    /* reservation `id` need not be reported again */
-	OBP_POOL_ORDER_CORDON,      /* number: 1 on, 0 off: refuse new reservations */
-	OBP_POOL_ORDER_DRAIN,       /* number: milliseconds until sessions are ended */
-	OBP_POOL_ORDER_KILL,        /* end all sessions of reservation `id`; text: why */
+	OBP_POOL_ORDER_CREDITED, /* reservation `id` need not be reported again */
+	OBP_POOL_ORDER_CORDON,   /* number: 1 on, 0 off: refuse new reservations */
+	OBP_POOL_ORDER_DRAIN,    /* number: milliseconds until sessions are ended */
+	/*
+	 * End all sessions of reservation `id`, and refuse its ticket, used or not; text: why;
+	 * number: for the answer
+	 */
+	OBP_POOL_ORDER_KILL,
 	OBP_POOL_ORDER_KILL_SESSION /* end session `number`; text: why */
 };
 
@@ -246,6 +254,14 @@ struct obp_pool_order {
 	uint8_t id[OBP_RESERVATION_BYTES];
 	uint64_t number;
 	char text[OBP_POOL_TEXT_MAX];
+	/*
+	 * CORDON and DRAIN: the registry's revision at which an operator wanted this. An order with a
+	 * lower one than that of the last order is refused: its balancer has not heard of the other. An
+	 * equal one does not begin again what was called off. 0: not known, never refused. force: it is
+	 * not compared; the registry was begun anew.
+	 */
+	uint64_t as_of;
+	uint32_t force;
 };
 
 struct obp_pool_obeyed {

@@ -119,7 +119,7 @@ static bool uuid_read(const struct obd_model *model, uint8_t ret[16])
 	const char *text = getenv("OUTBOARD_SOFT_UUID");
 
 	if (!text || !*text) {
-		ob_uuid_of_machine(model ? model->name : "", ret);
+		ob_uuid_of_machine(model ? getenv("OUTBOARD_DRYRUN") : "", ret);
 		return true;
 	}
 	if (ob_uuid_parse(text, ret))

@@ -30,7 +30,7 @@ static void *follower_main(void *argument)
 	f->err = obl_pool_follow(&f->pool, f->id, f->fixed, &f->moved, &cause);
 	f->until_ns = ob_clock_ns() + OBP_POOL_OFFER_S * OB_SECOND;
 	if (f->err && f->err != OB_ERR_CANCELLED)
-		ob_info("the program is not moved any more: %s", cause.text);
+		ob_warn("the program is not moved any more: %s", cause.text);
 	eventfd_write(f->event, 1);
 	return NULL;
 }

@@ -318,24 +318,18 @@ static bool timeline_ready(const char *path)
 	return fd >= 0;
 }
 
-/* What only a pool can fulfil. NULL: nothing of it was asked for on the command line. */
-static const char *pool_only(const struct obx_wish *wish)
+/*
+ * What only a pool can fulfil. NULL: nothing of it was asked for on the command line. Variables may be
+ * there for other programs.
+ */
+static const char *pool_only(void)
 {
-	const struct {
-		bool given;
-		const char *option, *variable;
-	} wishes[] = { { wish->exclusive, "--exclusive", "OUTBOARD_EXCLUSIVE" },
-		{ wish->one_server, "--one-server", "OUTBOARD_ONE_SERVER" },
-		{ wish->apart != NULL, "--apart", "OUTBOARD_APART" },
-		{ wish->hold_s > 0, "--hold", "OUTBOARD_HOLD" },
-		{ wish->restartable, "--restartable", NULL },
-		{ wish->gpus > 0, "--gpus", "OUTBOARD_GPUS" },
-		{ wish->where != NULL, "--where", "OUTBOARD_WHERE" },
-		{ wish->wait_s > 0, "--wait-for", "OUTBOARD_WAIT" } };
+	static const char *const names[] = { "exclusive", "one-server", "apart", "hold",
+		"restartable", "gpus", "where", "wait-for" };
 
-	for (size_t i = 0; i < ob_count(wishes); i++)
-		if (wishes[i].given && !(wishes[i].variable && getenv(wishes[i].variable)))
-			return wishes[i].option;
+	for (size_t i = 0; i < ob_count(names); i++)
+		if (ob_options_given(names[i]))
+			return names[i];
 	return NULL;
 }
 
@@ -357,10 +351,10 @@ static int settings_check(const struct settings *s)
 			"--driver is for --direct; a server has its own: outboard-server --driver "
 			"%s",
 			s->driver);
-	if (s->direct && pool_only(&s->wish))
+	if (s->direct && pool_only())
 		return ob_usage_error(&obx_run_command,
-			"%s is for a pool, and --direct uses none: leave one of the two out",
-			pool_only(&s->wish));
+			"--%s is for a pool, and --direct uses none: leave one of the two out",
+			pool_only());
 	return OB_OPTIONS_GO;
 }
 
@@ -372,10 +366,10 @@ static int way_find(const struct settings *s, struct obx_way *way)
 
 	if (code != OB_OPTIONS_GO || way->pool)
 		return code;
-	if (!way->reserved && pool_only(&s->wish))
+	if (!way->reserved && pool_only())
 		return ob_usage_error(&obx_run_command,
-			"%s needs a pool: name one with --pool, or log in with 'outboard login'",
-			pool_only(&s->wish));
+			"--%s needs a pool: name one with --pool, or log in with 'outboard login'",
+			pool_only());
 	if (!obx_servers_valid(way->server, &cause))
 		return ob_usage_error(
 			&obx_run_command, "the server's address '%s': %s", way->server, cause.text);

@@ -119,6 +119,7 @@ static void registry_synced(void *user, uint64_t revision)
 	struct obl_core *core = user;
 
 	core->mirror.seen = ob_max(core->mirror.seen, revision);
+	core->mirror.newest = ob_max(core->mirror.newest, revision);
 	core->synced = core->orphans = core->check_alive = core->asks_changed = true;
 	for (struct obl_member *m = core->members; m; m = m->next)
 		m->check = true;

@@ -19,6 +19,15 @@ enum verb { CORDON, UNCORDON, DRAIN, KILL, QUOTA, FORGET, MOVE, VERBS };
 static const char *const verbs[VERBS] = { "cordon", "uncordon", "drain", "kill", "quota", "forget",
 	"move" };
 
+/* An order that is not answered yet. */
+struct asked {
+	uint64_t incarnation; /* of its server */
+	uint8_t id[OBP_RESERVATION_BYTES];
+};
+
+/* A reservation of several servers, or a program on one server and its new place on another. */
+#define ASKED_MAX (OBP_POOL_PARTS_MAX + 1)
+
 struct obl_command {
 	struct obl_command *next;
 	struct obl_link *link; /* NULL: the operator has gone, or `told` is called */
@@ -33,14 +42,16 @@ struct obl_command {
 	char wanted[OBP_POOL_NAME_MAX], to[OBP_POOL_NAME_MAX];
 	uint64_t deadline;
 	bool making; /* its transaction is under way */
-	/* KILL: the order, and how many servers have not answered */
+	/* KILL: the order; who has not answered; what the others have said */
 	enum obp_pool_order_kind kind;
 	uint8_t id[OBP_RESERVATION_BYTES];
 	/* of a program that is being moved: its new place, which is marked first; zeros: none */
 	uint8_t successor[OBP_RESERVATION_BYTES];
 	bool marked;
 	uint64_t number;
-	uint32_t unanswered, done;
+	struct asked asked[ASKED_MAX];
+	uint32_t n_asked;
+	bool done, failed;
 };
 
 /* ---- answers ---- */
@@ -93,8 +104,13 @@ static void kill_send(struct obl_command *command, struct obl_member *member,
 	char text[OBP_POOL_TEXT_MAX];
 
 	snprintf(text, sizeof text, "by %s", command->who);
-	if (obl_member_order(member, command->kind, id, command->number, text))
-		command->unanswered++;
+	if (command->n_asked < ASKED_MAX &&
+		obl_member_order(member, command->kind, id, command->number, text)) {
+		struct asked *asked = &command->asked[command->n_asked++];
+
+		asked->incarnation = member->incarnation;
+		memcpy(asked->id, id, sizeof asked->id);
+	}
 }
 
 /* Orders the end of one reservation at its servers. */
@@ -120,8 +136,8 @@ static const char *kill_both(struct obl_core *core, struct obl_command *command)
 	if (memcmp(command->successor, none, sizeof none) != 0)
 		reservation_end(core, command, command->successor);
 	reservation_end(core, command, command->id);
-	return command->unanswered ? NULL
-				   : "its server is not connected to this balancer; ask another";
+	return command->n_asked ? NULL
+				: "its server is not connected to this balancer; ask another";
 }
 
 /* A program that is being moved has two reservations. NULL: orders were sent, or will be. */
@@ -136,6 +152,7 @@ static const char *kill_reservation(struct obl_core *core, struct obl_command *c
 	old = obl_predecessor(core, r);
 	next = old ? r : obl_successor(core, r);
 	command->kind = OBP_POOL_ORDER_KILL;
+	command->number = ++core->kills;
 	memcpy(command->id, old ? old->id : r->id, sizeof command->id);
 	if (!next)
 		return kill_both(core, command);
@@ -156,52 +173,51 @@ static const char *kill_session(struct obl_core *core, struct obl_command *comma
 		for (uint32_t i = 0; i < m->load.n_sessions; i++)
 			if (m->load.listed[i].id == number)
 				kill_send(command, m, command->id);
-	return command->unanswered ? NULL : "there is no such session on a server of this balancer";
+	return command->n_asked ? NULL : "there is no such session on a server of this balancer";
 }
 
-static bool is_answer(const struct obl_command *c, const struct obp_pool_obeyed *obeyed)
+/* The place of its order in c->asked; -1: it is not an answer to one of this command's. */
+static int answer_of(const struct obl_command *c, const struct obl_member *member,
+	const struct obp_pool_obeyed *obeyed)
 {
-	return c->verb == KILL && c->unanswered &&
-		(c->kind == obeyed->kind ||
-			(c->kind == OBP_POOL_ORDER_KILL && obeyed->kind == OBP_POOL_ORDER_VOID)) &&
-		c->number == obeyed->number &&
-		(memcmp(c->id, obeyed->id, sizeof c->id) == 0 ||
-			memcmp(c->successor, obeyed->id, sizeof c->successor) == 0);
+	if (c->verb != KILL || c->kind != obeyed->kind || c->number != obeyed->number)
+		return -1;
+	for (uint32_t i = 0; i < c->n_asked; i++)
+		if (c->asked[i].incarnation == member->incarnation &&
+			memcmp(c->asked[i].id, obeyed->id, sizeof obeyed->id) == 0)
+			return (int)i;
+	return -1;
 }
 
-/*
- * What a reservation needs next: its ticket is made void if the server has not seen it, and the
- * reservation is ended if the ticket was used just before that. True: nothing more is needed.
- */
-static bool kill_go_on(struct obl_member *member, const struct obp_pool_obeyed *obeyed)
+/* A session is on one server; a reservation must be ended on each of its servers. */
+static void kill_finish(const struct obl_member *member, struct obl_command *c)
 {
-	enum obp_pool_order_kind kind;
-
-	if (obeyed->kind == OBP_POOL_ORDER_KILL && !obeyed->result)
-		kind = OBP_POOL_ORDER_VOID;
-	else if (obeyed->kind == OBP_POOL_ORDER_VOID && obeyed->result == OBP_POOL_CLAIMED)
-		kind = OBP_POOL_ORDER_KILL;
-	else
-		return true;
-	return !obl_member_order(member, kind, obeyed->id, obeyed->number, NULL);
+	if (c->kind == OBP_POOL_ORDER_KILL && c->failed) {
+		finish(member->core, c, OBP_POOL_LATER,
+			"a server has no room to remember the order; try again");
+		return;
+	}
+	if (c->done)
+		obl_event_add(member->core, "killed", member->name, "%s, by %s", c->target, c->who);
+	finish(member->core, c, c->done ? 0 : OBP_POOL_INVALID,
+		c->done ? "ended" : "the server has no such session");
 }
 
 void obl_commands_obeyed(struct obl_member *member, const struct obp_pool_obeyed *obeyed)
 {
-	struct obl_core *core = member->core;
 	struct obl_command *next;
 
-	for (struct obl_command *c = core->commands; c; c = next) {
+	for (struct obl_command *c = member->core->commands; c; c = next) {
+		int at = answer_of(c, member, obeyed);
+
 		next = c->next;
-		if (!is_answer(c, obeyed) || !kill_go_on(member, obeyed))
+		if (at < 0)
 			continue;
-		c->done += obeyed->result != 0;
-		if (--c->unanswered)
-			continue;
-		if (c->done)
-			obl_event_add(core, "killed", member->name, "%s, by %s", c->target, c->who);
-		finish(core, c, c->done ? 0 : OBP_POOL_INVALID,
-			c->done ? "ended" : "the server has no such session");
+		c->asked[at] = c->asked[--c->n_asked];
+		c->done |= obeyed->result != 0;
+		c->failed |= obeyed->result == 0;
+		if (!c->n_asked)
+			kill_finish(member, c);
 	}
 }
 
@@ -392,18 +408,6 @@ void obl_commands_sweep(struct obl_core *core)
 
 /* ---- the beginning ---- */
 
-/* Whether a server is connected, to this balancer or to another one. */
-static bool is_connected(const struct obl_core *core, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_ALIVE); item;
-		item = obl_mirror_next(item))
-		if (strncmp(item->name, name, n) == 0 && item->name[n] == '/')
-			return true;
-	return obl_member_find(core, name) != NULL;
-}
-
 static const char *move_read(struct obl_core *core, struct obl_command *command, const char *server)
 {
 	if (!obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, command->target))
@@ -437,7 +441,7 @@ static const char *arguments_read(struct obl_core *core, struct obl_command *com
 		obl_mirror_find(&core->mirror, OBL_ITEM_OPERATOR, message->target);
 	if (!known)
 		return "there is no server of this name in the pool";
-	if (command->verb == FORGET && is_connected(core, message->target))
+	if (command->verb == FORGET && obl_member_anywhere(core, message->target))
 		return "the server is connected: stop it first";
 	if (command->verb == DRAIN && message->argument[0] &&
 		!ob_text_parse_number(message->argument, 0, OBP_POOL_LINGER_MAX_S, &seconds))

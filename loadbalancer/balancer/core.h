@@ -145,6 +145,7 @@ struct obl_core {
 	struct obl_follow *follows;   /* a list */
 	struct obl_moves moves;
 	uint64_t numbers; /* of requests in the queue */
+	uint64_t kills;   /* orders to end reservations have numbers of their own */
 	struct obl_credit credit;
 	struct obl_audit audit;
 	bool orphans;      /* a server has registered: parts of its old incarnation may be left */

@@ -163,9 +163,10 @@ static bool orphans_start(struct obl_core *core)
  * A place that was offered and then ended by command is kept until the offer is over, so that its
  * client learns that its program is not to be started again.
  */
-static bool is_kept(const struct obl_reservation *r, const struct obp_pool_held *held)
+static bool is_kept(const struct obl_item *item, const struct obp_pool_held *held)
 {
-	return r->killed && held->state == OBP_POOL_VOID && obl_time_ms() / 1000 <= r->expires;
+	return item->value.reservation->killed && held->state == OBP_POOL_VOID &&
+		ob_clock_ns() <= item->came_ns + OBL_UNUSED_NS;
 }
 
 bool obl_credits_start(struct obl_core *core)
@@ -178,7 +179,7 @@ bool obl_credits_start(struct obl_core *core)
 			if (!has_ended(&m->held[i]))
 				continue;
 			item = reservation_find(core, m->held[i].id);
-			if (item && is_kept(item->value.reservation, &m->held[i]))
+			if (item && is_kept(item, &m->held[i]))
 				continue;
 			part = item ? part_ended(item->value.reservation, m, &m->held[i]) : -1;
 			if (part >= 0)
@@ -236,8 +237,8 @@ static void unknown_note(struct obl_core *core, struct obl_member *member)
 			n == 1 ? "" : "s");
 }
 
-/* Parts whose ticket has expired and that their server does not run. */
-static void expired_void(struct obl_core *core, const struct obl_reservation *r)
+/* Parts that their server does not run. */
+static void unused_void(struct obl_core *core, const struct obl_reservation *r)
 {
 	for (uint32_t i = 0; i < r->n_parts; i++) {
 		struct obl_member *member = obl_member_find(core, r->parts[i].server);
@@ -250,7 +251,7 @@ static void expired_void(struct obl_core *core, const struct obl_reservation *r)
 
 void obl_credits_sweep(struct obl_core *core)
 {
-	uint64_t now_s = obl_time_ms() / 1000;
+	uint64_t now = ob_clock_ns();
 	struct obl_member *next;
 
 	if (!core->synced || !core->usable)
@@ -262,8 +263,8 @@ void obl_credits_sweep(struct obl_core *core)
 	}
 	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_RESERVATION);
 		item; item = obl_mirror_next(item))
-		if (now_s > item->value.reservation->expires + OBL_EXPIRY_EXTRA_S)
-			expired_void(core, item->value.reservation);
+		if (now > item->came_ns + OBL_UNUSED_NS)
+			unused_void(core, item->value.reservation);
 }
 
 void obl_credits_cancel(struct obl_core *core, const uint8_t id[OBP_RESERVATION_BYTES])

@@ -6,20 +6,26 @@
  *   the server reports that it has ended, or that its ticket is void (heartbeats, OBEYED), or
  *   the server has another incarnation than the part.
  *
- * Nothing else ends a part: no clock, no silence. A ticket that was not used until it expired is
+ * Nothing else ends a part: no clock, no silence. A ticket that was not used in OBL_UNUSED_NS is
  * made void by an order to its server. All balancers with a connection to the server see the same
  * reports; the transaction of one of them succeeds. Loop's thread only.
  */
 #ifndef OBL_CREDITS_H
 #define OBL_CREDITS_H
 
+#include "base/clock.h"
 #include "loadbalancer/balancer/members.h"
 
-#define OBL_EXPIRY_EXTRA_S 2u /* after a ticket has expired, before it is made void */
+/*
+ * How long a reservation may be unused, from when its value came into this balancer's mirror: its
+ * ticket's life and a little more. No clock that can be set is asked: neither the balancer's that
+ * made it nor this one's need be right.
+ */
+#define OBL_UNUSED_NS ((OBP_POOL_TICKET_S + 2) * OB_SECOND)
 
 /* Credits one part that has ended. True: a transaction was begun. */
 bool obl_credits_start(struct obl_core *core);
-/* Every second: orders VOID for tickets that have expired, and CREDITED for what was credited. */
+/* Every second: orders VOID for tickets that nobody has used, and CREDITED for what was credited. */
 void obl_credits_sweep(struct obl_core *core);
 /* The server's answer to an order VOID. */
 void obl_credits_obeyed(struct obl_member *member, const struct obp_pool_obeyed *obeyed);

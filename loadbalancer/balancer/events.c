@@ -5,12 +5,15 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "loadbalancer/balancer/work.h"
+
+#define NUMBERS_MAX (UINT64_MAX / 2) /* a higher one was not written by a balancer */
 
 static struct obl_event *nth(struct obl_events *events, uint32_t i)
 {
@@ -76,6 +79,24 @@ static void forget_old(struct obl_core *core, struct obl_plan *plan, uint32_t ad
 	}
 }
 
+/*
+ * The highest number so far. Who watches asks for those above the last one: an event of a balancer
+ * whose clock is ahead must not hide those of the others.
+ */
+static uint64_t highest(const struct obl_core *core)
+{
+	uint64_t last = core->events.number;
+
+	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_EVENT); item;
+		item = obl_mirror_next(item)) {
+		uint64_t number = strtoull(item->name, NULL, 10);
+
+		if (number > last && number < NUMBERS_MAX)
+			last = number;
+	}
+	return last;
+}
+
 bool obl_events_start(struct obl_core *core)
 {
 	struct obl_events *events = &core->events;
@@ -87,9 +108,9 @@ bool obl_events_start(struct obl_core *core)
 		return false;
 	events->stored_ns = now;
 	events->storing = ob_min(events->n, OBL_EVENTS_AT_ONCE);
+	events->number = highest(core);
 	plan = obl_work_plan(core);
 	for (uint32_t i = 0; i < events->storing; i++) {
-		/* Increases, also between the balancers as far as their clocks agree. */
 		events->number = ob_max(events->number + 1, obl_time_ms() * 1000);
 		snprintf(name, sizeof name, "%020" PRIu64, events->number);
 		obl_key_print(OBL_ITEM_EVENT, name, key);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -61,6 +62,17 @@ static void leave(struct obl_member *member)
 	core->n_members--;
 }
 
+bool obl_member_anywhere(const struct obl_core *core, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_ALIVE); item;
+		item = obl_mirror_next(item))
+		if (strncmp(item->name, name, n) == 0 && item->name[n] == '/')
+			return true;
+	return obl_member_find(core, name) != NULL;
+}
+
 bool obl_member_alive(const struct obl_member *member, uint64_t now_ns)
 {
 	const struct obl_item *ledger =
@@ -103,33 +115,81 @@ void obl_member_void(struct obl_member *member, const uint8_t id[OBP_RESERVATION
 	obl_member_order(member, OBP_POOL_ORDER_VOID, id, 0, NULL);
 }
 
-/* When a drain ends, in ms since 1970; 0: there is none. */
-static uint64_t drain_end(const struct obl_item *item)
-{
-	const struct obl_operator *state = item ? item->value.operated : NULL;
+/* ---- what operators want of it ---- */
 
-	return state && state->draining ? state->since * 1000 + state->grace_ms : 0;
+/*
+ * A drain's time begins when its order came into this mirror: the balancer that took the order may
+ * have another time of day.
+ */
+static struct obl_wish wish_of(const struct obl_member *member, uint64_t now)
+{
+	const struct obl_mirror *mirror = &member->core->mirror;
+	const struct obl_item *item = obl_mirror_find(mirror, OBL_ITEM_OPERATOR, member->name);
+	const struct obl_operator *state = item ? item->value.operated : NULL;
+	struct obl_wish wish = { .closed = OBL_WISH_OPEN };
+	char key[OBL_KEY_MAX];
+	uint64_t past;
+
+	if (!state || !state->cordoned) {
+		obl_key_print(OBL_ITEM_OPERATOR, member->name, key);
+		wish.as_of = obl_mirror_as_of(mirror, key);
+		return wish;
+	}
+	past = (now - item->came_ns) / OB_MS;
+	wish.as_of = item->revision;
+	wish.closed = state->draining ? OBL_WISH_DRAIN : OBL_WISH_CORDON;
+	wish.left_ms = state->grace_ms - ob_min(past, state->grace_ms);
+	return wish;
+}
+
+/* Open is open, whatever the revision. */
+static bool same_wish(const struct obl_wish *a, const struct obl_wish *b)
+{
+	return a->closed == b->closed && (a->closed == OBL_WISH_OPEN || a->as_of == b->as_of);
+}
+
+static void wish_order(struct obl_member *member, const struct obl_wish *wish, bool force)
+{
+	static struct obp_pool_message message;
+	struct obp_pool_order *order = &message.u.order;
+
+	message.type = OBP_POOL_ORDER;
+	*order = (struct obp_pool_order){ .kind = OBP_POOL_ORDER_CORDON,
+		.number = wish->closed == OBL_WISH_CORDON,
+		.as_of = wish->as_of,
+		.force = force };
+	if (wish->closed == OBL_WISH_DRAIN) {
+		order->kind = OBP_POOL_ORDER_DRAIN;
+		order->number = wish->left_ms;
+		snprintf(order->text, sizeof order->text, "drained by an operator");
+	}
+	obl_link_send(member->link, &message);
 }
 
 void obl_member_tell(struct obl_member *member)
 {
-	const struct obl_item *item =
-		obl_mirror_find(&member->core->mirror, OBL_ITEM_OPERATOR, member->name);
-	bool cordoned = item && item->value.operated->cordoned;
-	uint64_t now = obl_time_ms(), end = drain_end(item);
-	bool drain = end && (!member->told || end != member->told_end_ms);
+	uint64_t now = ob_clock_ns();
+	struct obl_wish wish = wish_of(member, now);
+	bool news = !same_wish(&wish, &member->wanted), force;
 
-	if (!member->core->synced)
-		return; /* the mirror is being filled again */
-	/* It ends a drain, which uncordon and cordon both call off. */
-	if (!member->told || cordoned != member->told_cordoned || (member->told_end_ms && !end))
-		obl_member_order(member, OBP_POOL_ORDER_CORDON, NULL, cordoned, NULL);
-	if (drain)
-		obl_member_order(member, OBP_POOL_ORDER_DRAIN, NULL, end > now ? end - now : 0,
-			"drained by an operator");
-	member->told = true;
-	member->told_cordoned = cordoned;
-	member->told_end_ms = end;
+	if (!member->core->synced || !member->beat_ns)
+		return;
+	member->wanted = wish;
+	if (same_wish(&wish, &member->is) || !member->core->usable) {
+		member->differs_ns = 0;
+		if (same_wish(&wish, &member->is) || wish.closed < member->is.closed)
+			return;
+	} else if (!member->differs_ns) {
+		member->differs_ns = now;
+	}
+	force = member->differs_ns && member->core->mirror.newest < member->is.as_of &&
+		now >= member->differs_ns + OBL_FORCE_AFTER_MS * OB_MS;
+	if (wish.as_of < member->is.as_of && !force)
+		return; /* the mirror may be behind what the server was told */
+	if (!news && now < member->told_ns + OBL_TELL_AGAIN_MS * OB_MS)
+		return;
+	member->told_ns = now;
+	wish_order(member, &wish, force);
 }
 
 /* ---- registering ---- */
@@ -157,6 +217,32 @@ static bool urls_good(const char *urls, struct ob_cause *ret_cause)
 	if (n == 0)
 		ob_cause_set(ret_cause, OB_ERR_URL, "it names no address for clients");
 	return n > 0;
+}
+
+static bool here_only(const char *address)
+{
+	struct obt_url url;
+	struct ob_cause cause;
+
+	return obt_url_parse(address, &url, &cause) == OB_ERR_NONE && obt_url_loopback(&url);
+}
+
+/* Clients of other machines that this balancer serves would look for the server on their own. */
+static void unreachable_warn(const struct obl_core *core, const struct obp_pool_register *join)
+{
+	char copy[OBL_URLS_TEXT], *rest = copy, *word;
+	bool others = false;
+
+	for (size_t i = 0; i < core->gate.n_listeners; i++)
+		others |= !here_only(core->gate.listeners[i].url);
+	snprintf(copy, sizeof copy, "%s", join->urls);
+	while (others && (word = strsep(&rest, " ")))
+		others = !*word || here_only(word);
+	if (others)
+		ob_warn("server %s has loopback addresses only (%.200s), which clients of other "
+			"machines cannot use: start it with --advertise, or with an address that "
+			"others reach",
+			join->name, join->urls);
 }
 
 /* Why a registration is wrong; NULL: it is good. */
@@ -286,6 +372,7 @@ void obl_member_register(
 	member->joined_ns = ob_clock_ns();
 	member->healthy = true;
 	obl_member_enter(member);
+	unreachable_warn(core, join);
 	link->user = member;
 	obl_link_trust(link);
 	registered_send(member);
@@ -349,6 +436,10 @@ void obl_member_beat(struct obl_member *member, struct obp_pool_beat *beat)
 	/* Loads alone are looked at once a second (balancer.c). */
 	core->asks_changed |= !member->beat_ns || member->silent || healthy != member->healthy;
 	member->healthy = healthy;
+	member->is.closed = beat->drained ? OBL_WISH_DRAIN
+		: beat->cordoned          ? OBL_WISH_CORDON
+					  : OBL_WISH_OPEN;
+	member->is.as_of = beat->as_of;
 	snprintf(member->health, sizeof member->health, "%s", beat->health);
 	member->beat_ns = ob_clock_ns();
 	if (member->silent)

@@ -17,6 +17,21 @@
 
 #define OBL_MEMBER_VOIDS_MAX 256u  /* VOID orders that are remembered */
 #define OBL_VOID_AGAIN_MS    5000u /* an order without an answer is sent again after this */
+#define OBL_TELL_AGAIN_MS    3000u /* one that the heartbeats do not confirm is */
+/*
+ * A server obeys an order of a revision that the registry has not reached, for so long: the registry
+ * was begun anew. Longer than a watch can be behind unnoticed (OBL_WATCH_LATE_NS).
+ */
+#define OBL_FORCE_AFTER_MS   10000u
+
+/* What operators want of a server; each includes those before it. */
+enum obl_closed { OBL_WISH_OPEN, OBL_WISH_CORDON, OBL_WISH_DRAIN };
+
+struct obl_wish {
+	enum obl_closed closed;
+	uint64_t as_of;   /* the registry's revision at which this is, or was, wanted */
+	uint64_t left_ms; /* OBL_WISH_DRAIN: until sessions are ended; not of `is` */
+};
 
 struct obl_void_order {
 	uint8_t id[OBP_RESERVATION_BYTES];
@@ -45,11 +60,12 @@ struct obl_member {
 	uint64_t credited_ns; /* when the orders CREDITED were sent last */
 	struct obl_void_order voids[OBL_MEMBER_VOIDS_MAX]; /* a ring */
 	uint32_t at_void;
-	/* what it was told last; not told: since it has registered */
-	bool told, told_cordoned;
-	uint64_t told_end_ms; /* of a drain, since 1970; 0: none */
-	uint64_t fresh_ns;    /* slow start: the second that `fresh` counts */
-	uint32_t fresh;       /* placements in it */
+	struct obl_wish is;     /* what operators have made of it, as its last heartbeat says */
+	struct obl_wish wanted; /* what they want of it, as obl_member_tell has seen it last */
+	uint64_t differs_ns;    /* since when the two differ and the mirror is usable; 0: not */
+	uint64_t told_ns;       /* when an order was sent last */
+	uint64_t fresh_ns;      /* slow start: the second that `fresh` counts */
+	uint32_t fresh;         /* placements in it */
 };
 
 /* Messages of servers. */
@@ -64,6 +80,8 @@ void obl_member_gone(struct obl_member *member);
 void obl_member_enter(struct obl_member *member);
 /* NULL: no such server is connected. */
 struct obl_member *obl_member_find(const struct obl_core *core, const char *name);
+/* Whether a server is connected, to this balancer or to another one. */
+bool obl_member_anywhere(const struct obl_core *core, const char *name);
 /* It had a heartbeat within OBP_POOL_SILENT_MS, and the registry has this incarnation. */
 bool obl_member_alive(const struct obl_member *member, uint64_t now_ns);
 /* The reservation's entry in the last heartbeat; NULL: none. */
@@ -75,8 +93,8 @@ bool obl_member_order(struct obl_member *member, enum obp_pool_order_kind kind, 
 /* Orders VOID unless that was done in the last OBL_VOID_AGAIN_MS. */
 void obl_member_void(struct obl_member *member, const uint8_t id[OBP_RESERVATION_BYTES]);
 /*
- * Tells the server what the operators want of it, if that has changed since it registered. Always
- * once: an order may have been given or taken back while it was away.
+ * Orders what the operators want of the server, if its last heartbeat says that it is otherwise, and
+ * if that is not because another balancer knows more. A server is opened by a usable mirror only.
  */
 void obl_member_tell(struct obl_member *member);
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
 
@@ -161,7 +163,7 @@ void obl_mirror_reset(struct obl_mirror *mirror)
 	for (unsigned i = 0; i < OBL_ITEM_KINDS; i++)
 		while (mirror->first[i])
 			item_free(mirror, mirror->first[i]);
-	mirror->seen = 0;
+	mirror->seen = mirror->newest = 0;
 }
 
 void obl_mirror_fini(struct obl_mirror *mirror)
@@ -206,6 +208,7 @@ void obl_mirror_apply(struct obl_mirror *mirror, const char *key, const char *va
 
 	if (kind == OBL_ITEM_KINDS || strlen(key) >= OBL_KEY_MAX)
 		return;
+	mirror->newest = ob_max(mirror->newest, revision);
 	if (watched && value && revision > mirror->seen)
 		mirror->seen = revision;
 	item = look(mirror, key);
@@ -230,6 +233,7 @@ void obl_mirror_apply(struct obl_mirror *mirror, const char *key, const char *va
 	free(item->value.any);
 	item->value.any = value_new(kind, value);
 	item->revision = revision;
+	item->came_ns = ob_clock_ns();
 	item->gone = false;
 	item->wrong = !item->value.any;
 	if (item->wrong)
@@ -262,6 +266,13 @@ uint64_t obl_mirror_revision(const struct obl_mirror *mirror, const char *key)
 	const struct obl_item *item = look(mirror, key);
 
 	return item && !item->gone ? item->revision : 0;
+}
+
+uint64_t obl_mirror_as_of(const struct obl_mirror *mirror, const char *key)
+{
+	const struct obl_item *item = look(mirror, key);
+
+	return item && item->revision > mirror->seen ? item->revision : mirror->seen;
 }
 
 static const struct obl_item *skip(const struct obl_item *item)

@@ -32,8 +32,9 @@ struct obl_item {
 	struct obl_item *next, *previous; /* of its kind */
 	enum obl_item_kind kind;
 	uint64_t revision;
-	bool gone;  /* deleted; kept until the watch says so too */
-	bool wrong; /* the value could not be read: there is none */
+	uint64_t came_ns; /* ob_clock_ns: when its present value came into this mirror */
+	bool gone;        /* deleted; kept until the watch says so too */
+	bool wrong;       /* the value could not be read: there is none */
 	union {
 		void *any; /* malloc'ed */
 		struct obl_known_server *server;
@@ -54,7 +55,8 @@ struct obl_mirror {
 	struct obl_item **buckets;
 	size_t n_buckets, n;
 	struct obl_item *first[OBL_ITEM_KINDS], *last[OBL_ITEM_KINDS]; /* deleted ones too */
-	uint64_t seen; /* the watch has reported everything up to this revision */
+	uint64_t seen;   /* the watch has reported everything up to this revision */
+	uint64_t newest; /* the registry had this revision: own changes are ahead of the watch */
 	/* Called after an item has changed; `gone` is set, with its last value, when it is deleted. */
 	void (*changed)(void *user, const struct obl_item *item);
 	void *user;
@@ -83,6 +85,8 @@ const struct obl_item *obl_mirror_find(
 bool obl_mirror_has_wrong(const struct obl_mirror *mirror, enum obl_item_kind kind);
 /* For a comparison: the key's revision; 0: it does not exist. */
 uint64_t obl_mirror_revision(const struct obl_mirror *mirror, const char *key);
+/* All changes of this key up to the returned revision, at least, are in the mirror. */
+uint64_t obl_mirror_as_of(const struct obl_mirror *mirror, const char *key);
 /* The items of a kind that exist and can be read, in the order of their creation. NULL: the end. */
 const struct obl_item *obl_mirror_first(const struct obl_mirror *mirror, enum obl_item_kind kind);
 const struct obl_item *obl_mirror_next(const struct obl_item *item);

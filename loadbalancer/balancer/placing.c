@@ -16,6 +16,8 @@
 #include "loadbalancer/balancer/tenants.h"
 #include "loadbalancer/balancer/work.h"
 
+/* A request waits for the devices of a server that has just registered; less than LOOK_MS (asks.c). */
+#define JOIN_MS     8000u
 #define TRIES_MAX   64u  /* conflicts of one request with other balancers */
 #define ENTRIES_MAX 16u  /* of the queue in one transaction */
 #define OTHERS_MAX  64u  /* requests of other balancers that are passed over in one turn */
@@ -380,6 +382,23 @@ static enum obp_pool_refusal refusal_of(struct obl_core *core, struct obl_line *
 }
 
 /*
+ * A server that has registered, and whose devices are not known yet: its first heartbeat comes before
+ * its driver has loaded. *ret_new: it has just registered.
+ */
+static bool is_joining(const struct obl_core *core, bool *ret_new)
+{
+	uint64_t now = ob_clock_ns();
+	bool any = false;
+
+	*ret_new = false;
+	for (const struct obl_member *m = core->members; m; m = m->next) {
+		any |= !m->joined && !m->silent;
+		*ret_new |= !m->joined && !m->silent && now < m->joined_ns + JOIN_MS * OB_MS;
+	}
+	return any;
+}
+
+/*
  * A request was not placed. It is refused if it does not wait, or if no waiting helps; that is
  * decided at its first look only, because a server may be away for a moment later.
  */
@@ -387,11 +406,19 @@ static void not_now(struct obl_core *core, struct obl_line *line, struct obl_ask
 {
 	char text[OBP_POOL_TEXT_MAX];
 	enum obp_pool_refusal code;
+	bool is_new;
 
 	if (asker->looked && asker->entry.ask.wait_s)
 		return;
-	asker->looked = true;
 	code = refusal_of(core, line, asker, text, sizeof text);
+	if (code == OBP_POOL_CAPACITY && is_joining(core, &is_new)) {
+		if (is_new)
+			return; /* it is looked at again within a second */
+		code = OBP_POOL_LATER;
+		snprintf(text, sizeof text,
+			"the devices of a server that has registered are not known yet");
+	}
+	asker->looked = true;
 	/* A balancer that has just started may not know its servers yet. */
 	if (code == OBP_POOL_CAPACITY && asker->entry.ask.wait_s &&
 		ob_clock_ns() < core->started_ns + START_S * OB_SECOND)

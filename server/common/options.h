@@ -40,6 +40,7 @@
 #define OBS_DRIVER_SYSTEM               "libcuda.so.1"
 #define OBS_DRIVER_GPU                  "gpu"
 #define OBS_DRIVER_DRYRUN               "dryrun"
+#define OBS_DRYRUN_USUAL                "h100" /* the GPU of a dry run, if none is named */
 #define OBS_NVML_SYSTEM                 "libnvidia-ml.so.1"
 #define OBS_WORKER_ARGS_MAX             64 /* strings of a worker's command line, NULL included */
 

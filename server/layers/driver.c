@@ -17,7 +17,6 @@
 
 /* The software device makes a dry run when this names a GPU (softdevice/config.h). */
 #define DRYRUN_MODEL "OUTBOARD_DRYRUN"
-#define DRYRUN_USUAL "h100"
 
 /* Calls of which a driver may have only an older version that does the same. */
 static const char *const older_names[][2] = {
@@ -85,7 +84,7 @@ static enum ob_err bind(struct obs_driver_lib *lib, const char *which, struct ob
 		unsetenv(DRYRUN_MODEL);
 		handle = open_soft(lib, ret_cause);
 	} else if (strcmp(which, OBS_DRIVER_DRYRUN) == 0) {
-		setenv(DRYRUN_MODEL, DRYRUN_USUAL, 0);
+		setenv(DRYRUN_MODEL, OBS_DRYRUN_USUAL, 0);
 		handle = open_soft(lib, ret_cause);
 		if (handle)
 			snprintf(lib->name, sizeof lib->name, "%s", OBS_DRIVER_DRYRUN);

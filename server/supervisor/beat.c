@@ -98,6 +98,9 @@ bool obs_beat_fill(struct obs_super *super, struct obp_pool_message *ret)
 	if (!beat->held)
 		return false;
 	obs_status_fill(super, OBP_LOAD_WANT_SESSIONS | OBP_LOAD_WANT_FACTS, NULL, &beat->load);
+	beat->cordoned = super->membership.cordoned;
+	beat->drained = super->membership.drain_ns || super->membership.drained;
+	beat->as_of = super->membership.as_of;
 	beat->healthy = !unhealthy(super, &beat->load, beat->health, sizeof beat->health);
 	held_fill(super, beat);
 	return true;

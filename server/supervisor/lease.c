@@ -16,15 +16,21 @@
 #include "server/common/stats_page.h"
 
 /*
- * The ledgers of a pool name devices by UUID. A software device's is made of the machine's id and
- * name, which two servers of one machine, or of copies of one machine, have in common.
+ * The UUID of software devices, which is made of the machine's id and name, for workers, which may
+ * not read the id. The ledgers of a pool name devices by UUID, so that the server's name there is part
+ * of it: two servers of one machine, or of copies of one, differ.
  */
-static void soft_devices_name(const char *server)
+static void soft_devices_name(const struct obs_super *super)
 {
+	const char *dry = getenv("OUTBOARD_DRYRUN"), *name = "";
 	char text[OB_UUID_TEXT];
 	uint8_t uuid[16];
 
-	ob_uuid_of_machine(server, uuid);
+	if (super->options->pool)
+		name = super->membership.page->server;
+	else if (strcmp(super->options->driver, OBS_DRIVER_DRYRUN) == 0)
+		name = dry && *dry ? dry : OBS_DRYRUN_USUAL; /* softdevice/config.c does the same */
+	ob_uuid_of_machine(name, uuid);
 	ob_uuid_print(uuid, text);
 	setenv("OUTBOARD_SOFT_UUID", text, 0);
 }
@@ -49,8 +55,7 @@ bool obs_lease_open(struct obs_super *super)
 		snprintf(m->page->server, sizeof m->page->server, "%s", options->pool_name);
 	else if (gethostname(m->page->server, sizeof m->page->server - 1) != 0)
 		snprintf(m->page->server, sizeof m->page->server, "server");
-	if (options->pool)
-		soft_devices_name(m->page->server);
+	soft_devices_name(super);
 	return true;
 }
 

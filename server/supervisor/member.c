@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/supervisor/advertise.h"
 #include "server/supervisor/beat.h"
 #include "server/supervisor/lease.h"
 #include "server/supervisor/pending.h"
@@ -88,7 +89,7 @@ static void cordon_set(struct obs_super *super, bool on)
 {
 	struct obs_membership *m = &super->membership;
 
-	if (on == m->cordoned && !m->drain_ns && (on || !m->drained))
+	if (on == m->cordoned && !m->drain_ns && !m->drained)
 		return;
 	ob_info("pool: %s%s",
 		on ? "cordoned: no new reservations are taken"
@@ -96,22 +97,42 @@ static void cordon_set(struct obs_super *super, bool on)
 		m->drain_ns ? ", and running ones are not ended" : "");
 	m->cordoned = on;
 	m->drain_ns = 0;
-	m->drained = m->drained && on;
-	m->reservations.changed = true;
+	m->drained = false;
 }
 
-static uint32_t drain(struct obs_super *super, uint64_t ms)
+static void drain(struct obs_super *super, uint64_t ms)
 {
 	struct obs_membership *m = &super->membership;
 
-	/* A balancer that connects again repeats the order. */
-	if (m->drained)
-		return 1;
-	m->drain_ns = ob_clock_ns() + ob_min(ms, DRAIN_MAX_MS) * OB_MS;
 	m->cordoned = true;
-	m->reservations.changed = true;
+	if (m->drained)
+		return;
+	m->drain_ns = ob_clock_ns() + ob_min(ms, DRAIN_MAX_MS) * OB_MS;
 	ob_info("pool: drained: %zu sessions are ended in %llu s", super->n_busy,
 		(unsigned long long)ob_min(ms, DRAIN_MAX_MS) / 1000);
+}
+
+/*
+ * All balancers order what operators want, and repeat it until a heartbeat says that it is so; each
+ * has its own idea of the time that a drain has left. The first order counts.
+ */
+static uint32_t close_or_open(struct obs_super *super, const struct obp_pool_order *order)
+{
+	struct obs_membership *m = &super->membership;
+	bool drains = order->kind == OBP_POOL_ORDER_DRAIN, is_drained = m->drain_ns || m->drained;
+	bool known = order->as_of && order->as_of == m->as_of;
+
+	if (known && drains == is_drained && (drains || (order->number != 0) == m->cordoned))
+		return 1;
+	if (!order->force && order->as_of &&
+		(order->as_of < m->as_of || (known && (drains || order->number))))
+		return 0;
+	m->as_of = order->as_of;
+	m->reservations.changed = true;
+	if (drains)
+		drain(super, order->number);
+	else
+		cordon_set(super, order->number != 0);
 	return 1;
 }
 
@@ -134,8 +155,12 @@ static uint32_t reservation_kill(struct obs_super *super, const struct obp_pool_
 	struct obs_reservation *r = obs_reservations_find(table, order->id);
 	char text[OBP_SANDBOX_MAX];
 
-	if (!r || r->state != OBP_POOL_CLAIMED)
-		return 0;
+	if (!r) {
+		obs_reservations_void(table, order->id, obs_lease_now());
+		r = obs_reservations_find(table, order->id);
+	}
+	if (!r)
+		return 0; /* there is no room to remember it */
 	for (struct obs_proc *p = super->procs; p; p = p->next)
 		if (p->reservation == r)
 			obs_pool_end(p, kill_text(order, text, sizeof text));
@@ -168,10 +193,8 @@ uint32_t obs_member_obey(struct obs_super *super, const struct obp_pool_order *o
 	case OBP_POOL_ORDER_CREDITED:
 		return obs_reservations_credit(table, order->id);
 	case OBP_POOL_ORDER_CORDON:
-		cordon_set(super, order->number != 0);
-		return 1;
 	case OBP_POOL_ORDER_DRAIN:
-		return drain(super, order->number);
+		return close_or_open(super, order);
 	case OBP_POOL_ORDER_KILL:
 		return reservation_kill(super, order);
 	case OBP_POOL_ORDER_KILL_SESSION:
@@ -199,9 +222,9 @@ static void registered(struct obs_member *member, const struct obp_pool_register
 			(unsigned long long)(ahead < 0 ? 0 - (uint64_t)ahead : (uint64_t)ahead),
 			ahead < 0 ? "behind" : "ahead of");
 	memcpy(member->balancer, from->balancer, sizeof member->balancer);
-	/* A drain is ended by an order only: this balancer may not have heard of it. */
-	if (!super->membership.drain_ns)
-		cordon_set(super, from->cordoned != 0);
+	/* That it is open, or not drained any more, must be an order: a balancer may not have heard. */
+	if (from->cordoned && !super->membership.cordoned)
+		cordon_set(super, true);
 	beat_send(super);
 }
 
@@ -346,66 +369,6 @@ static void process_start(struct obs_member *member)
 
 /* ---- start and stop ---- */
 
-static bool everywhere(const char *url)
-{
-	return strstr(url, "://0.0.0.0:") || strstr(url, "://[::]:");
-}
-
-static bool is_path(const char *url)
-{
-	return strncmp(url, "unix:", 5) == 0 || strncmp(url, "shm:", 4) == 0;
-}
-
-static enum ob_err nothing_to_advertise(const struct obs_super *super, struct ob_cause *ret_cause)
-{
-	for (size_t i = 0; i < super->n_listeners; i++)
-		if (!is_path(super->listeners[i].url))
-			return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
-				"--pool: clients on other machines cannot be sent to %.100s, which "
-				"only this machine reaches, and the balancer is on another one; "
-				"give an address that others reach with --listen or --advertise",
-				super->listeners[i].url);
-	return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
-		"--pool: the server listens on no tcp:// or tls:// address; add one with --listen, "
-		"or name one with --advertise");
-}
-
-/*
- * What the pool gives to clients: --advertise, else the addresses listened on, tls:// first. A
- * loopback address only if the balancers have such addresses too: it names another machine there.
- */
-static enum ob_err advertised_find(struct obs_super *super, struct ob_cause *ret_cause)
-{
-	char *to = super->membership.advertised;
-	size_t size = sizeof super->membership.advertised, n = 0;
-	uint32_t count = 0;
-
-	if (super->options->advertise) {
-		snprintf(to, size, "%s", super->options->advertise);
-		for (char *c = to; *c; c++)
-			*c = *c == ',' ? ' ' : *c;
-		return OB_ERR_NONE;
-	}
-	for (int secure = 1; secure >= 0; secure--)
-		for (size_t i = 0; i < super->n_listeners; i++) {
-			const struct obs_listener *l = &super->listeners[i];
-
-			if (l->secure != secure || is_path(l->url) || count == OBP_POOL_URLS_MAX ||
-				(!l->reachable && !super->membership.balancers_here))
-				continue;
-			if (everywhere(l->url))
-				return ob_cause_set(ret_cause, OB_ERR_ARGUMENT,
-					"--pool: clients cannot be sent to %.100s; name the "
-					"server's address with --advertise, for example "
-					"--advertise %s://%.60s:14800",
-					l->url, secure ? "tls" : "tcp",
-					super->membership.page->server);
-			n += (size_t)snprintf(to + n, size - n, "%s%s", n ? " " : "", l->url);
-			count++;
-		}
-	return count ? OB_ERR_NONE : nothing_to_advertise(super, ret_cause);
-}
-
 static enum ob_err members_list(struct obs_super *super, struct ob_cause *ret_cause)
 {
 	struct obs_membership *m = &super->membership;
@@ -443,7 +406,7 @@ enum ob_err obs_member_start(struct obs_super *super, struct ob_cause *ret_cause
 		return ob_cause_set_system(ret_cause, OB_ERR_NO_MEMORY, errno, "--pool");
 	err = members_list(super, ret_cause);
 	if (!err)
-		err = advertised_find(super, ret_cause);
+		err = obs_advertise_find(super, ret_cause);
 	if (err)
 		return err;
 	uv_timer_init(&super->loop, &m->timer);

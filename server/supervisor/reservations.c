@@ -217,12 +217,12 @@ enum ob_err obs_reservations_enter(struct obs_reservations *table, const struct 
 	struct obs_reservation *r = obs_reservations_find(table, ticket->reservation);
 	enum ob_err err;
 
+	if (r && r->ordered)
+		return refuse(OBS_TICKET_ENDED, ret_why, ret_cause, obs_reservation_killed_text(r));
 	if (r && r->state == OBP_POOL_VOID)
 		return refuse(OBS_TICKET_VOID, ret_why, ret_cause,
 			"the pool has taken the reservation back before it was "
 			"used; " OBP_POOL_ASK_AGAIN);
-	if (r && r->ordered)
-		return refuse(OBS_TICKET_ENDED, ret_why, ret_cause, obs_reservation_killed_text(r));
 	if (r && (r->state == OBP_POOL_ENDED || r->killed))
 		return refuse(OBS_TICKET_ENDED, ret_why, ret_cause,
 			"the reservation has ended; " OBP_POOL_ASK_AGAIN);

@@ -39,7 +39,7 @@ struct obs_reservation {
 	uint32_t sessions; /* connections that wait for a worker included */
 	uint64_t memory;   /* bytes on each device; 0: as much as a session may use */
 	bool exclusive, killed, credited;
-	bool ordered; /* killed by an order that named it: its program does not ask for another one */
+	bool ordered; /* ended by an order that named it: its program does not ask for another one */
 	bool moved;   /* the same, because its program runs elsewhere */
 	uint32_t n_devices;
 	uint8_t devices[OBP_DEVICE_MAX]; /* the server's numbers */

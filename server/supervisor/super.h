@@ -154,6 +154,7 @@ struct obs_membership {
 	bool cordoned;
 	uint64_t drain_ns; /* sessions are ended then; 0: no drain */
 	bool drained;      /* they were; until the server is uncordoned */
+	uint64_t as_of;    /* of the last order of the two (struct obp_pool_order) */
 	uv_timer_t timer;
 	uv_timer_cb tick; /* NULL: no pool */
 	bool stopping;

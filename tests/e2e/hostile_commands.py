@@ -86,7 +86,7 @@ class Alone(Listener):
 class Flood(Hostile):
     """Sends a correct welcome, then acknowledgements without end and no reply."""
 
-    def down(self, server, client):
+    def down(self, server, client, _state):
         more = Frame(payload=b'', type=ACK).bytes() * 1000
         try:
             client.sendall(Frame.read(server).bytes())

@@ -38,14 +38,14 @@ class Pool:
         self.servers = {name: self.member(name) for name in ('gpu1', 'gpu2')}
 
     def member(self, name):
-        member = Member(name, self.balancer.url, at=self.at)
+        member = Member(name, self.balancer.url, address=self.at)
         check(f'{name} is ready', member.ready(self.balancer.url), name)
         return member
 
     def restart(self, name):
         """The server comes back as another incarnation."""
         self.servers[name].close()
-        before, self.servers[name] = self.servers[name].incarnation, Member(name, self.balancer.url, at=self.at)
+        before, self.servers[name] = self.servers[name].incarnation, Member(name, self.balancer.url, address=self.at)
         waiting.until(lambda: self.balancer.url in self.servers[name].registered)
         self.servers[name].ready(self.balancer.url)
         assert before != self.servers[name].incarnation

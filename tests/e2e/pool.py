@@ -8,6 +8,7 @@ their end, the queue, quotas, operators' commands, documents.
 import contextlib
 import os
 import pathlib
+import select
 import socket
 import subprocess
 import sys
@@ -17,7 +18,7 @@ sys.path.append(sys.path[0] + '/../lib')
 import waiting
 from frames import Frame, pack
 from outboard_test import ENV, Server, check, finish
-from pool_peers import (CAPACITY, CLAIMED, CORDON, CREDITED, DENIED, DONE, DRAIN, ENDED, FOLLOW, GIB, GRANT, INVALID, KILL, LATER, MOVED, QUEUED, REFUSED, VOID, VOIDED, Balancer, Client, Link,
+from pool_peers import (CAPACITY, CLAIMED, COMMAND, CORDON, CREDITED, DENIED, DONE, DRAIN, ENDED, FOLLOW, GIB, GRANT, INVALID, KILL, LATER, MOVED, QUEUED, REFUSED, VOID, VOIDED, Balancer, Client, Link,
                         Member, asked,
                         connect, looked, nothing_reserved, ordered, preface, raw_refusal, receive_all, reserved, ticket_of)
 
@@ -167,29 +168,76 @@ def drains():
         b = Balancer(BALANCER, 'one', **options)
         m = Member('gpu1', b.url)
         m.ready(b.url)
-        check('a server is told once that nothing is wanted of it', told(m, (CORDON, 0)) and [o['kind'] for o in m.orders] == [CORDON], m.orders)
-        check('a drain', ordered(b.url, 'drain', 'gpu1', '600')['code'] == 0 and told(m, (CORDON, 1), (DRAIN, 500, 600)), m.orders)
+        check('a drain is one order', ordered(b.url, 'drain', 'gpu1', '600')['code'] == 0 and told(m, (DRAIN, 500, 600)) and len(m.orders) == 1, m.orders)
         check('a second one changes the time', ordered(b.url, 'drain', 'gpu1', '3600')['code'] == 0 and told(m, (DRAIN, 3500, 3600)), m.orders)
         check('to a shorter one, too', ordered(b.url, 'drain', 'gpu1', '100')['code'] == 0 and told(m, (DRAIN, 0, 100)), m.orders)
+        m.registered.clear()
         m.cut()
-        check('a server that connects again is told again', told(m, (CORDON, 1), (DRAIN, 0, 100)) and m.registered[b.url]['cordoned'] == 1, m.orders)
+        check('a server that connects again knows it', waiting.until(lambda: b.url in m.registered, waiting.AT_ONCE) and m.registered[b.url]['cordoned'] == 1, m.registered)
+        m.ready(b.url, state='draining')
         check('a cordon calls the drain off', ordered(b.url, 'cordon', 'gpu1')['code'] == 0 and told(m, (DRAIN, 0, 100), (CORDON, 1)), m.orders)
+        m.cordoned = m.drained = m.as_of = 0
+        check('a server that has lost its orders is told again', told(m, (CORDON, 1), (CORDON, 1)), m.orders)
         ordered(b.url, 'drain', 'gpu1', '600')
         told(m, (DRAIN, 500, 600))
         away = m.incarnation
         m.close()
         waiting.until(lambda: looked(b.url, 'info')['info']['servers_here'] == 0, waiting.AT_ONCE)
         check('an order to a server that is away', ordered(b.url, 'uncordon', 'gpu1')['code'] == 0)
-        with Member('gpu1', b.url, incarnation=away) as m:
-            check('it hears of it when it connects: a drain that it knows of is over', told(m, (CORDON, 0)), m.orders)
+        with Member('gpu1', b.url, incarnation=away, closed=(m.cordoned, m.drained, m.as_of)) as m:
+            check('it hears of it when it connects: a drain that it knows of is over', told(m, (CORDON, 0)) and not m.orders[-1]['force'], m.orders)
             check('and gets reservations', m.ready(b.url), looked(b.url, 'servers'))
         waiting.until(lambda: looked(b.url, 'info')['info']['servers_here'] == 0, waiting.AT_ONCE)
         check('a drain of a server that is away', ordered(b.url, 'drain', 'gpu1', '600')['code'] == 0)
         b.kill()
         with Balancer(BALANCER, 'one', **options) as b, Member('gpu1', b.url) as m:
-            check('both were restarted', told(m, (CORDON, 1), (DRAIN, 500, 600)) and waiting.until(lambda: server_state(b.url) == 'draining', waiting.AT_ONCE), m.orders)
+            check('both were restarted', told(m, (DRAIN, 500, 600)) and len(m.orders) == 1 and waiting.until(lambda: server_state(b.url) == 'draining', waiting.AT_ONCE), m.orders)
             check('an uncordon ends it', ordered(b.url, 'uncordon', 'gpu1')['code'] == 0 and told(m, (CORDON, 0)) and m.ready(b.url), m.orders)
             check('a grace of more than a day', ordered(b.url, 'drain', 'gpu1', '86401')['code'] == INVALID and ordered(b.url, 'drain', 'gpu1', 'soon')['code'] == INVALID)
+
+
+def unreachable():
+    """A server that only its own machine reaches, at a balancer that others reach."""
+    words = 'has loopback addresses only'
+    with Balancer(BALANCER, 'one', '--insecure', listen='tcp://0.0.0.0:0') as b:
+        url = b.url.replace('0.0.0.0', '127.0.0.1')
+        with Member('far', url, address='tcp://127.0.0.1:1 tls://10.0.0.5:1'), Member('near', url, address='tcp://127.0.0.1:1 tls://[::1]:1'):
+            check('it is named', b.line(f'server near {words}.*--advertise') and waiting.until(lambda: len(looked(url, 'servers')['servers']) == 2, waiting.AT_ONCE), b.lines)
+            check('not one that has another address', not b.said(f'server far {words}'), b.lines)
+    with Balancer(BALANCER, 'one') as b, Member('near', b.url, address='tcp://127.0.0.1:1') as m:
+        check('nor where the balancer is for this machine alone', m.ready(b.url) and not b.said(words), b.lines)
+
+
+def joining():
+    """A server that has registered and has not named its devices yet."""
+    with Balancer(BALANCER, 'one') as b, Member('gpu1', b.url, beats=False) as m:
+        check('it is registered', waiting.until(lambda: b.url in m.registered, waiting.AT_ONCE))
+        with Client(b.url) as c:
+            c.ask()
+            check('a request that does not wait is not refused for that', not waiting.until(lambda: select.select([c.sock], [], [], 0)[0], 1))
+            m.beating = True
+            check('and is granted when it has', c.answer()['type'] == GRANT)
+
+
+def killed_twice():
+    """A reservation on two servers is ended when both have ended it; a server that answers for the
+    other one is not believed, nor an answer to another command."""
+    with Balancer(BALANCER, 'one') as b, Member('gpu1', b.url) as m1, Member('gpu2', b.url) as m2:
+        m1.ready(b.url), m2.ready(b.url)
+        both = asked(b.url, gpus=2)['id']
+        m1.deaf = m2.deaf = True
+        with Client(b.url) as one, Client(b.url) as two:
+            for client in one, two:
+                client.send(type=COMMAND, verb='kill', target=both.hex(), argument='', token='')
+            check('nobody answers', [client.receive()['code'] for client in (one, two)] == [LATER, LATER])
+        numbers = [o['number'] for o in m1.orders if o['kind'] == KILL]
+        check('each command has its own number', len(set(numbers)) == 2 and [o['number'] for o in m2.orders if o['kind'] == KILL] == numbers, (m1.orders, m2.orders))
+        m1.deaf, m1.answers = False, 3
+        answer = ordered(b.url, 'kill', both.hex())
+        check('a server that answers thrice does not answer for the other', answer['code'] == LATER and 'has not answered in time' in answer['text'] and m1.got(KILL, both), answer)
+        m2.deaf = False
+        check('both answer', ordered(b.url, 'kill', both.hex())['code'] == 0)
+        check('it is ended', waiting.until(lambda: not looked(b.url, 'sessions')['reservations'], waiting.AT_ONCE), looked(b.url, 'sessions'))
 
 
 def operators():
@@ -204,13 +252,8 @@ def operators():
         waiting.until(lambda: any(p['state'] == 'running' for r in looked(b.url, 'sessions')['reservations'] for p in r['parts']), waiting.AT_ONCE)
         check('kill', ordered(b.url, 'kill', got['id'].hex())['code'] == 0 and waiting.until(lambda: m.got(KILL, got['id']), waiting.AT_ONCE))
         unused = asked(b.url, memory=2 * GIB)['id']
-        check('kill before any program has used the ticket', ordered(b.url, 'kill', unused.hex())['code'] == 0 and waiting.until(lambda: m.got(VOID, unused), waiting.AT_ONCE) and
+        check('kill before any program has used the ticket', ordered(b.url, 'kill', unused.hex())['code'] == 0 and [o['kind'] for o in list(m.orders) if o['id'] == unused][:1] == [KILL] and
               waiting.until(lambda: all(r['id'] != unused.hex() for r in looked(b.url, 'sessions')['reservations']), waiting.AT_ONCE), looked(b.url, 'sessions'))
-        late = asked(b.url)['id']
-        m.void_answer = CLAIMED  # the program comes between the two orders
-        check('kill while a program uses it for the first time', ordered(b.url, 'kill', late.hex())['code'] == 0 and
-              waiting.until(lambda: [o['kind'] for o in list(m.orders) if o['id'] == late] == [KILL, VOID, KILL], waiting.AT_ONCE) and m.held[late]['state'] == ENDED, m.orders)
-        m.void_answer = VOIDED
         check('nothing to kill', ordered(b.url, 'kill', '00' * 16)['code'] == INVALID and ordered(b.url, 'kill', '77')['code'] == INVALID)
         check('drain', ordered(b.url, 'drain', 'gpu1', '7')['code'] == 0 and waiting.until(lambda: [5000 < o['number'] <= 7000 for o in m.orders if o['kind'] == DRAIN] == [True], waiting.AT_ONCE), m.orders)
         check('no such server', ordered(b.url, 'cordon', 'gpu9')['code'] == INVALID)
@@ -374,7 +417,7 @@ def peers():
         with Link(b.url) as link:
             link.send(type=74)
             check('a message of the other direction', link.receive()['code'] == INVALID and link.receive() is None)
-    for options, words in (('--listen', 'tcp://0.0.0.0:0'), 'no TLS'), (('--listen', 'shm:/tmp/x'), 'unix:'), (('--listen', 'tcp://127.0.0.1:0', '--name', 'a b'), '--name'), ((), '--listen'), \
+    for options, words in (('--listen', 'tcp://0.0.0.0:0', '--registry', 'memory'), 'no TLS'), (('--listen', 'shm:/tmp/x', '--registry', 'memory'), 'unix:'), (('--listen', 'tcp://127.0.0.1:0', '--name', 'a b'), '--name'), ((), '--listen'), \
             (('--listen', 'tcp://127.0.0.1:0', '--registry', 'zookeeper:x'), 'zookeeper'):
         done = subprocess.run([BALANCER, *options], capture_output=True, text=True, timeout=60, env=ENV)
         check(f'it does not start with {" ".join(options)}', done.returncode in (1, 2) and words in done.stderr, done.stderr)
@@ -467,6 +510,6 @@ def tls():
             m.close()
 
 
-for test in life, incarnations, several, silent, operators, drains, tokens, token_limits, state_folder, unreadable, followers, peers, crowds, restarts, tls:
+for test in life, incarnations, several, silent, joining, unreachable, operators, killed_twice, drains, tokens, token_limits, state_folder, unreadable, followers, peers, crowds, restarts, tls:
     test()
 finish()

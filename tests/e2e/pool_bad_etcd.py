@@ -6,6 +6,8 @@ told, that nothing is promised, and that all is well as soon as etcd is. The reg
     pool_bad_etcd.py BALANCER OUTBOARD
 """
 import json
+import os
+import re
 import subprocess
 import sys
 import time
@@ -14,7 +16,7 @@ sys.path.append(sys.path[0] + '/../lib')
 import waiting
 from fake_etcd import CLOSE, SILENT, FakeEtcd
 from outboard_test import ENV, check, finish
-from pool_peers import GIB, GRANT, INVALID, LATER, REFUSED, Balancer, Client, Member, asked, looked, nothing_reserved, reserved
+from pool_peers import CORDON, GIB, GRANT, INVALID, LATER, REFUSED, Balancer, Client, Member, asked, looked, nothing_reserved, ordered, reserved
 
 BALANCER, OUTBOARD = sys.argv[1:3]
 RANGE, TXN = '/v3/kv/range', '/v3/kv/txn'
@@ -25,6 +27,15 @@ ANSWERED = 2 * 4 * 0.8 + 4
 
 def body(**fields):
     return lambda request, sane: json.dumps(fields).encode()
+
+
+def server(b):
+    return looked(b.url, 'servers')['servers'][0]
+
+
+def events(b, kind):
+    """How many of the kind the balancer itself has told."""
+    return len([line for line in b.lines if f' {kind} gpu1: ' in line])
 
 
 def usable(b):
@@ -115,7 +126,51 @@ def too_many(b):
     check('in words', "--gpus takes a number from 1 to 64, not '1000000000'" in done.stderr, done.stderr)
 
 
+def deaf():
+    """A balancer whose watch has fallen behind does not call off a drain that it has not heard of, and
+    does not drain again what was opened since."""
+    fake = FakeEtcd()
+    with Balancer(BALANCER, 'one', registry=fake.url) as one, Balancer(BALANCER, 'two', registry=fake.side_url) as two, Member('gpu1', one.url, two.url) as m:
+        check('both are usable', usable(one) and usable(two) and m.ready(one.url) and m.ready(two.url))
+
+        def meet(what):
+            """The server connects to the deaf one again, which then looks at it several times."""
+            known = events(two, 'unknown')
+            m.registered.pop(two.url)
+            m.cut(two.url)
+            check(f'{what}: the server is connected to the deaf one', waiting.until(lambda: two.url in m.registered))
+            m.claim(os.urandom(16))
+            check(f'{what}: which has looked at it', waiting.until(lambda: events(two, 'unknown') > known))
+            for reservation in list(m.held):
+                m.held.pop(reservation)
+
+        fake.muted = True
+        check('a drain', ordered(one.url, 'drain', 'gpu1', '600')['code'] == 0 and waiting.until(lambda: m.drained))
+        meet('drained')
+        check('it has not heard of the drain', m.registered[two.url]['cordoned'] == 0, m.registered)
+        check('it orders nothing', m.drained and not [o for o in m.orders if o['url'] == two.url], m.orders)
+        fake.unmute()
+        check('it hears of it', waiting.until(lambda: server(two)['draining']), server(two))
+        fake.muted = True
+        check('the drain is taken back', ordered(one.url, 'uncordon', 'gpu1')['code'] == 0 and waiting.until(lambda: not m.drained))
+        meet('opened')
+        check('it has not heard of that', m.registered[two.url]['cordoned'] == 1, m.registered)
+        check('it does not drain the server again', not m.drained and not m.cordoned and m.ready(one.url), m.orders)
+    fake.close()
+
+
+def begun_anew():
+    """A server that obeys an order of a registry that was lost is opened all the same."""
+    fake = FakeEtcd()
+    with Balancer(BALANCER, 'one', registry=fake.url) as b, Member('gpu1', b.url, closed=(1, 1, 10**6)) as m:
+        check('it is opened', usable(b) and waiting.until(lambda: not m.drained) and not m.cordoned, m.orders)
+        check('by one order', [(o['kind'], o['number'], o['force']) for o in m.orders] == [(CORDON, 0, 1)], m.orders)
+    fake.close()
+
+
 def main():
+    deaf()
+    begun_anew()
     fake = FakeEtcd()
     with Balancer(BALANCER, 'one', registry=fake.url) as b, Member('gpu1', b.url) as m:
         check('usable', usable(b) and m.ready(b.url))

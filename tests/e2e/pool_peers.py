@@ -146,14 +146,16 @@ class Member:
     """A GPU server's side: registers, sends heartbeats, obeys orders. It is connected to each of
     `urls`. .held: by id what it reports of a reservation; .orders: those it got."""
 
-    def __init__(self, name, *urls, gpus=1, memory=16 * GIB, incarnation=None, token='', labels='', beats=True, soft=0, model='NVIDIA H100 PCIe', uptime=3600, cuda=12040, ca=None, at=None):
+    def __init__(self, name, *urls, gpus=1, memory=16 * GIB, incarnation=None, token='', labels='', beats=True, soft=0, model='NVIDIA H100 PCIe', uptime=3600, cuda=12040, ca=None, closed=(0, 0, 0), address=None):
         self.name, self.incarnation, self.labels, self.token = name, incarnation or int.from_bytes(os.urandom(7), 'big') | 1, labels, token
         self.uuids = [os.urandom(16) for _ in range(gpus)]
+        self.address = address or f'tcp://{name}.example:14800'
         self.memory, self.soft, self.model, self.uptime, self.cuda = memory, soft, model, uptime, cuda
         self.held, self.orders, self.registered, self.refused = {}, [], {}, []
         self.busy = 0  # per mille
-        self.at = at or f'tcp://{name}.example:14800'
-        self.ca, self.void_answer, self.healthy, self.health, self.listed = ca, VOIDED, 1, '', []
+        self.cordoned, self.drained, self.as_of = closed  # by the last order
+        self.answers, self.deaf = 1, False  # how often an order is answered; orders are lost
+        self.ca, self.void_answers, self.healthy, self.health, self.listed = ca, {}, 1, '', []
         self.lock = threading.Lock()
         self.links, self.stop = {}, threading.Event()
         self.beating = beats
@@ -176,14 +178,14 @@ class Member:
         with self.lock:
             held = [{'id': key, **value} for key, value in self.held.items()]
             link.beats += 1
-            link.send(type=BEAT, number=link.beats, healthy=self.healthy, health=self.health, load=self.load(), held=held)
+            link.send(type=BEAT, number=link.beats, healthy=self.healthy, health=self.health, cordoned=self.cordoned, drained=self.drained, as_of=self.as_of, load=self.load(), held=held)
 
     def run(self, url):
         """Connects again and again, as servers do."""
         while not self.stop.is_set():
             with contextlib.suppress(OSError), Link(url, self.ca) as link:
                 link.beats = 0
-                link.send(type=REGISTER, name=self.name, incarnation=self.incarnation, version='0.1.0', urls=self.at, pin='', labels=self.labels,
+                link.send(type=REGISTER, name=self.name, incarnation=self.incarnation, version='0.1.0', urls=self.address, pin='', labels=self.labels,
                           token=self.token)
                 answer = link.receive()
                 if answer and answer['type'] == REGISTERED:
@@ -199,7 +201,10 @@ class Member:
         beats = threading.Thread(target=self.beat_on, args=(link,), daemon=True)
         beats.start()
         while message := link.receive():
-            if message['type'] == ORDER:
+            message['url'] = url
+            if message['type'] == ORDER and self.deaf:
+                self.orders.append(message)
+            elif message['type'] == ORDER:
                 self.obey(link, message)
             else:
                 self.refused.append(message)
@@ -217,17 +222,29 @@ class Member:
         with self.lock:
             result = 1
             if order['kind'] == VOID:
-                state = self.held.setdefault(order['id'], {'fence': 0, 'state': self.void_answer, 'sessions': 0, 'used': 0})
+                state = self.held.setdefault(order['id'], {'fence': 0, 'state': self.void_answers.get(order['id'], VOIDED), 'sessions': 0, 'used': 0})
                 result = state['state']
             elif order['kind'] == CREDITED:
                 result = int(self.held.pop(order['id'], None) is not None)
             elif order['kind'] == KILL:
-                if order['id'] in self.held:
-                    self.held[order['id']]['state'] = ENDED
-                else:
-                    result = 0
-            link.send(type=OBEYED, kind=order['kind'], id=order['id'], number=order['number'], result=result)
+                held = self.held.setdefault(order['id'], {'fence': 0, 'state': VOIDED, 'sessions': 0, 'used': 0})
+                held['state'] = ENDED if held['state'] == CLAIMED else held['state']
+            elif order['kind'] in (CORDON, DRAIN):
+                result = self.close_or_open(order)
+            for _ in range(self.answers):
+                link.send(type=OBEYED, kind=order['kind'], id=order['id'], number=order['number'], result=result)
         self.orders.append(order)  # after it was obeyed
+
+    def close_or_open(self, order):
+        """server/supervisor/member.c."""
+        drained, cordoned = int(order['kind'] == DRAIN), int(order['kind'] == DRAIN or order['number'] != 0)
+        known = order['as_of'] and order['as_of'] == self.as_of
+        if known and (drained, cordoned) == (self.drained, self.cordoned):
+            return 1
+        if not order['force'] and order['as_of'] and (order['as_of'] < self.as_of or (known and cordoned)):
+            return 0
+        self.drained, self.cordoned, self.as_of = drained, cordoned, order['as_of']
+        return 1
 
     # ---- what happens on the server ----
 
@@ -242,15 +259,15 @@ class Member:
     def got(self, kind, reservation=None):
         return any(o['kind'] == kind and (reservation is None or o['id'] == reservation) for o in list(self.orders))
 
-    def ready(self, url, token=''):
+    def ready(self, url, token='', state='ready'):
         """Waits until the balancer would place something here."""
-        def state():
-            return any(s['name'] == self.name and s['state'] == 'ready' for s in looked(url, 'servers', token)['servers'])
-        return waiting.until(state, waiting.AT_ONCE)
+        def is_so():
+            return any(s['name'] == self.name and s['state'] == state for s in looked(url, 'servers', token)['servers'])
+        return waiting.until(is_so, waiting.AT_ONCE)
 
-    def cut(self):
-        """The connections break, and it connects again."""
-        for link in list(self.links.values()):
+    def cut(self, *urls):
+        """The connections break, all or those to these, and it connects again."""
+        for link in [link for url, link in list(self.links.items()) if not urls or url in urls]:
             with contextlib.suppress(OSError):
                 link.sock.shutdown(socket.SHUT_RDWR)
 

@@ -31,11 +31,16 @@ class Pool:
 
     def __init__(self, server, n=1, wait=False, refuse=None, **ticket):
         self.server, self.n, self.wait, self.refuse, self.ticket = server, n, wait, refuse, ticket
-        self.granted = []
+        self.granted, self.over = [], False  # over: who follows is told that the reservation has ended
         self.balancer = Balancer(self.answer)
         self.url = self.balancer.url
 
     def answer(self, link, message):
+        if message['type'] == FOLLOW and not waiting.until(lambda: self.over):
+            return
+        if message['type'] == FOLLOW:
+            link.refused(fake_pool.INVALID, 'the reservation has ended')
+            return
         if message['type'] != fake_pool.ASK:
             link.done()
             return
@@ -71,7 +76,8 @@ def ended(message):
     return KEEPER.beat(NAME, lambda _: KEEPER.state(NAME, message['id']) == pooling.ENDED)
 
 
-WISHES = ('gpus', 'memory', 'share', 'priority', 'where', 'exclusive', 'one_server', 'apart', 'linger', 'policy', 'wait')
+NAMES = ('id', 'token', 'pid', 'program')  # what names a request
+FOLLOW = 78
 
 
 def again(pool):
@@ -85,10 +91,30 @@ def again(pool):
     out, err = program.communicate('\n', timeout=waiting.LONG)
     first, second = pool.granted[asked], pool.granted[-1]
     check('it asks again', out.split() == ['0', '0'] and len(pool.granted) == asked + 2, (out, err))
-    wishes = [{key: ask[key] for key in WISHES} for ask in (first, second)]
+    # All fields of a request but what names it: so that a new one is not forgotten.
+    wishes = [{key: value for key, value in ask.items() if key not in NAMES} for ask in (first, second)]
     # the library is set up for one server then
     check('with all wishes', wishes[1] == {**wishes[0], 'one_server': 1} and wishes[0]['linger'] == 30 and wishes[0]['exclusive'] == 1 and first['id'] != second['id'], wishes)
     ended(second)
+
+
+def restartable(pool):
+    """Its second reservation is not movable, as nobody would start it again, and the user is told."""
+    asked = len(pool.granted)
+    program = subprocess.Popen([OUTBOARD, 'run', '--pool', pool.url, '--vram', '64M', '--restartable', '--', 'sh', '-c', f'read line; {INIT}; read line'], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+    check('the pool is asked for a restartable one', waiting.until(lambda: len(pool.granted) > asked) and pool.granted[-1]['restartable'] == 1)
+    check('which is void', KEEPER.order(NAME, pooling.VOID, pool.granted[-1]['id']) == pooling.VOIDED)
+    program.stdin.write('\n')
+    program.stdin.flush()
+    check('the second one is not restartable', waiting.until(lambda: len(pool.granted) == asked + 2) and pool.granted[-1]['restartable'] == 0)
+    pool.over = True
+    said = ''
+    while 'not moved any more' not in said and (line := program.stderr.readline()):
+        said += line
+    check('the user is told', 'warning: the program is not moved any more' in said or 'warn: the program is not moved any more' in said, said)
+    program.communicate('\n', timeout=waiting.LONG)
+    ended(pool.granted[-1])
 
 
 def reservations(server):
@@ -106,6 +132,7 @@ def reservations(server):
               'the reservation has ended' in err and 'asking the pool for another reservation' in err, (out, err, len(pool.granted)))
         ended(pool.granted[-1])
         again(pool)
+        restartable(pool)
     with Pool(server, linger=3) as pool:
         done = run(pool, 'sh', '-c', f'{INIT} & {INIT}; wait')
         check('two processes use one reservation', done.stdout.split() == ['0'] * 4 and len(pool.granted) == 1, done.stdout + done.stderr)

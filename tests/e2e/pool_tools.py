@@ -106,6 +106,31 @@ def reservations():
                       ['--pool', 'nobody-has-this-name'], ['--pool', ','.join(['tcp://h:1'] * 9)], ['--pool', 'tcp://h', '--gpus', '65']):
         done = tool('run', *arguments, '--', *SHOW)
         check('wrong usage: ' + ' '.join(arguments)[:40], done.returncode == 2 and '--help' in done.stderr, done.stderr)
+    # A variable that is set, to whatever value, does not hide what the command line asks for.
+    for option, variable, value in (('--exclusive', 'OUTBOARD_EXCLUSIVE', '0'), ('--one-server', 'OUTBOARD_ONE_SERVER', '0'), ('--apart=w', 'OUTBOARD_APART', 'v'), ('--hold=5', 'OUTBOARD_HOLD', '6'),
+                                    ('--gpus=2', 'OUTBOARD_GPUS', '1'), ('--where=zone=a', 'OUTBOARD_WHERE', 'zone=b'), ('--wait-for=5', 'OUTBOARD_WAIT', '6'), ('--restartable', 'OUTBOARD_SHARE', '1')):
+        for where in ['--server', GPU], ['--direct']:
+            done = tool('run', *where, option, '--', *SHOW, env={variable: value})
+            check(f'{option} with its variable and {where[0]}', done.returncode == 2 and option.split('=')[0] + (' needs a pool' if where[0] == '--server' else ' is for a pool') in done.stderr, done.stderr)
+        done = tool('run', '--server', GPU, '--', *SHOW, env={variable: value})
+        check(f'{variable} alone is for other programs', done.returncode == 0, done.stderr)
+
+
+def balancer_comes():
+    """A request that may wait waits for a balancer, too."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f'{folder}/balancer'
+        with subprocess.Popen([OUTBOARD, 'run', '--pool', f'unix:{path}', '--wait-for', '600', '--', *SHOW], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV) as program:
+            first = program.stderr.readline()
+            check('it says that none answers', 'no balancer of the pool answers, trying again for' in first and path in first, first)
+            with Balancer(grant, path=path) as pool:
+                out, err = program.communicate(timeout=waiting.LONG)
+                check('the program runs when there is one', program.returncode == 0 and variables(out)['OUTBOARD_POOL'] == pool.url, (program.returncode, out, err))
+                check('it was said once', 'no balancer' not in err, err)
+        done = tool('run', '--pool', f'unix:{path}', '--wait-for', '2', '--', *SHOW)
+        check('until the time is over', done.returncode == 75 and 'cannot be asked' in done.stderr, (done.returncode, done.stderr))
+        done = tool('run', '--pool', f'unix:{path}', '--', *SHOW)
+        check('without time it is not tried again', done.returncode == 75 and 'trying again' not in done.stderr, (done.returncode, done.stderr))
 
 
 def several_parts():
@@ -615,6 +640,7 @@ def no_balancer():
 
 
 reservations()
+balancer_comes()
 several_parts()
 tables()
 orders()

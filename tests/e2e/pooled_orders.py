@@ -7,9 +7,11 @@ speaks with them die.
 
 SENSORS: tests/e2e/nvml_sensors.c, a management library that reports errors of the hardware.
 """
+import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,7 +20,7 @@ import urllib.request
 sys.path.append(sys.path[0] + '/../lib')
 import waiting
 from outboard_test import ENV, Server, arguments, check, children, finish
-from pooling import CLAIMED, CORDON, CREDITED, DRAIN, ENDED, KILL, KILL_SESSION, VOID, Balancer, Key, Program, reservation_of
+from pooling import CLAIMED, CORDON, CREDITED, DRAIN, ENDED, KILL, KILL_SESSION, VOID, VOIDED, Balancer, Key, Program, reservation_of
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 SENSORS = sys.argv[4] if len(sys.argv) > 4 else None
@@ -59,7 +61,9 @@ def kill(balancer, server):
             check('its program is told why', ends and 'ended by the pool\'s operator: too loud' in said, said)
     check('it ends without lingering', balancer.beat(NAME, lambda _: balancer.state(NAME, reservation_of(ticket)) == ENDED))
     check('no further program gets in, nor asks the pool for more', refused(server, ticket, 'was ended by the pool') is True)
-    check('an unknown one cannot be killed', balancer.order(NAME, KILL, os.urandom(16)) == 0)
+    ticket = balancer.ticket(NAME, device)
+    check('one that no program has used is ended, too', balancer.order(NAME, KILL, reservation_of(ticket)) == 1 and balancer.beat(NAME, lambda _: balancer.state(NAME, reservation_of(ticket)) == VOIDED))
+    check('its program is told, and asks for no other', refused(server, ticket, 'was ended by the pool') is True)
     ticket = balancer.ticket(NAME, device)
     with program(server, ticket) as a, program(server, ticket) as b:
         a.do('kernel 0'), b.do('kernel 0')
@@ -162,6 +166,14 @@ def restart(balancer):
         check('the last heartbeat reports the end', waiting.until(lambda: all(h['state'] == ENDED for h in balancer.last(NAME)['held'])))
 
 
+def address_of_host():
+    """One that is not a loopback address; None if the machine has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock, contextlib.suppress(OSError):
+        sock.connect(('192.0.2.1', 9))  # sends nothing
+        address = sock.getsockname()[0]
+        return None if address.startswith('127.') else address
+
+
 def registration():
     balancer = Balancer(refuse='this token may not serve')
     with serve(balancer.url) as server:
@@ -198,7 +210,14 @@ def registration():
     for more in [], ['--listen', 'unix:' + tempfile.gettempdir() + '/pooled_orders.sock']:
         wrong = Server(SERVER, '--driver', 'soft', *elsewhere, *more, must_start=False)
         check('a loopback address is not given to a balancer of another machine', wrong.url is None and
-              wrong.said('only this machine reaches, and the balancer is on another one; give an address that others reach with --listen or --advertise'), wrong.lines)
+              wrong.said('only this machine reaches, and --pool names a balancer by an address that is not a loopback one; give an address that others reach with --listen or --advertise'), wrong.lines)
+    reach = address_of_host()
+    if reach:
+        balancer = Balancer()
+        with Server(SERVER, '--driver', 'null', '--insecure', '--pool', balancer.url, '--pool-name', NAME, '--listen', f'tcp://{reach}:0') as both:
+            check('a loopback address is not given if there is another one', waiting.until(lambda: NAME in balancer.members) and re.fullmatch(rf'tcp://{re.escape(reach)}:\d+', balancer.members[NAME]['urls']) and both.url,
+                  balancer.members)
+        balancer.close()
     balancer = Balancer()
     with Server(SERVER, '--driver', 'soft', '--pool', f'{balancer.url},tcp://balancer.example:1', '--pool-name', NAME, '--advertise', 'tcp://gpu-7:14800'):
         check('unless it is another one that is advertised', balancer.beat(NAME) and balancer.members[NAME]['urls'] == 'tcp://gpu-7:14800')

@@ -136,10 +136,10 @@ class Balancer:
         held = self.held(name, reservation)
         return held and held['state']
 
-    def order(self, name, kind, id=bytes(16), number=0, text=''):
+    def order(self, name, kind, id=bytes(16), number=0, text='', **more):
         """Gives an order and returns the server's result."""
         known = len(self.obeyed)
-        self.send(self.connections[name], type=ORDER, kind=kind, id=id, number=number, text=text)
+        self.send(self.connections[name], type=ORDER, kind=kind, id=id, number=number, text=text, **more)
         answer = waiting.until(lambda: next((o for o in self.obeyed[known:] if o['kind'] == kind and o['id'] == id), None))
         return answer['result']
 

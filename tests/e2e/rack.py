@@ -105,6 +105,17 @@ def users(rack):
     holder.communicate(timeout=waiting.LONG)
     out, err = waits.communicate(timeout=waiting.LONG)
     check('the program ends, the waiting one runs', holder.returncode == 3 and waits.returncode == 0 and 'right' in out, (holder.returncode, out, err))
+    listed = lambda: rack.look('session', 'list').get('reservations')
+    waiting.until(lambda: listed() == [])
+    begin = pathlib.Path(rack.folder, 'begin')
+    late = subprocess.Popen([OUTBOARD, 'run', '--vram', '64MiB', '--hold', '1', '--', 'sh', '-c', f'until [ -e {begin} ]; do sleep 0.1; done; exec {CLIENT} 0'], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, env=rack.env)
+    unused = waiting.until(listed)[0]['id']
+    check('a reservation is ended before its program has used it', rack.admin('session', 'kill', '--yes', unused).returncode == 0)
+    begin.touch()
+    out, err = late.communicate(timeout=waiting.LONG)
+    check('its program is told, and gets no other one', late.returncode != 0 and "ended by the pool's operator" in err and 'asking the pool' not in err, (late.returncode, out, err))
+    check('nothing is reserved', rack.nothing_reserved() and listed() == [], rack.look('session', 'list'))
     done = rack.tool('server', 'cordon', next(iter(rack.servers)))
     check('a user is no operator', done.returncode == 77, (done.returncode, done.stderr))
 

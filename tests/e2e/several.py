@@ -205,8 +205,18 @@ def timeline(a, b):
         check('the trace names the servers', set(re.findall(r' server (\d) ', trace.read_text())) == {'1', '2'}, trace.read_text()[:500])
 
 
+def same_everywhere():
+    """The UUIDs of software devices are made of the machine's id, which a sandbox does not let workers read."""
+    with server() as closed, Server(SERVER, '--driver', 'soft', '--sandbox', 'off', env=TWO) as opened:
+        found = [[uuid for _, uuid, _ in devices(s.url)] for s in (closed, opened)]
+    done = subprocess.run([OUTBOARD, 'run', '--direct', '--', PROGRAM, 'list'], capture_output=True, text=True, timeout=waiting.LONG, env={**ENV, **TWO})
+    found.append([line.split(maxsplit=3)[2] for line in done.stdout.splitlines()[:-1]])
+    check('a device has one UUID with a sandbox, without one, and without a server', len(found[0]) == 2 and found[0] == found[1] == found[2], (found, done.stderr))
+
+
 def main():
     alike()
+    same_everywhere()
     with tempfile.TemporaryDirectory() as folder, server() as a, server() as b, server(f'unix:{folder}/u') as c, server(f'shm:{folder}/s') as d:
         lists(a, b)
         for mode in 'copies', 'order', 'threads', 'refused':

@@ -39,14 +39,23 @@ class FakeEtcd:
         self.frozen = set()
         self.created = True  # the watch is confirmed
         self.deaf = False    # the watch is told nothing
+        self.muted = False   # nor are those that came by .side_url
+        self.side = set()    # the streams of these
         self.ids = itertools.count(1000)
         self.listener = Listener(self.serve)
-        self.url = 'etcd:http:' + self.listener.address
+        self.side_listener = Listener(self.serve_side)
+        self.url, self.side_url = ('etcd:http:' + listener.address for listener in (self.listener, self.side_listener))
 
     def close(self):
         self.listener.close()
+        self.side_listener.close()
 
     # ---- HTTP ----
+
+    def serve_side(self, connection):
+        with self.lock:
+            self.side.add(connection)
+        self.serve(connection)
 
     def serve(self, connection):
         stream = connection.makefile('rb')
@@ -145,7 +154,7 @@ class FakeEtcd:
             if self.created:
                 self.send(connection, {'result': {'header': self.header(), 'created': True}})
             missed = sorted((row[1], key) for key, row in self.rows.items() if row[1] >= start)
-            if missed:
+            if missed and not self.is_muted(connection):
                 self.send(connection, {'result': {'header': self.header(), 'events': [{'kv': self.kv(key)} for _, key in missed]}})
             self.streams.append(connection)
         with contextlib.suppress(OSError):
@@ -157,10 +166,15 @@ class FakeEtcd:
         data = message if isinstance(message, bytes) else json.dumps(message).encode() + b'\n'
         connection.sendall(b'%x\r\n' % len(data) + data + b'\r\n')
 
+    def is_muted(self, connection):
+        return self.muted and connection in self.side
+
     def tell(self, message):
         """Writes bytes, or a message, into every stream. Returns those that took it."""
         with self.lock:
             for connection in list(self.streams):
+                if self.is_muted(connection):
+                    continue
                 try:
                     self.send(connection, message)
                 except OSError:
@@ -175,6 +189,16 @@ class FakeEtcd:
     def changed(self, events):
         if not self.deaf:
             self.tell({'result': {'header': self.header(), 'events': events}})
+
+    def unmute(self):
+        """Those that heard nothing open their watch again, and hear what they have missed."""
+        with self.lock:
+            self.muted = False
+            for connection in self.side & set(self.streams):
+                with contextlib.suppress(OSError):
+                    connection.sendall(b'0\r\n\r\n')
+                    connection.close()
+            self.streams = [connection for connection in self.streams if connection not in self.side]
 
     def end_streams(self):
         with self.lock:

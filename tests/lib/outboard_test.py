@@ -27,6 +27,7 @@ bad = []  # the failed checks
 ENV = {k: v for k, v in os.environ.items() if not k.startswith('OUTBOARD_') or k.startswith(('OUTBOARD_OPT', 'OUTBOARD_RING', 'OUTBOARD_COVERAGE'))}
 ENV['OUTBOARD_TIMEOUT'] = '60'
 ENV['XDG_CACHE_HOME'] = '/dev/null'  # tests neither use nor change what the user's sessions have measured
+ENV['XDG_STATE_HOME'] = '/dev/null'  # nor the registry of the user's own balancer
 # nor the pools that the user has logged in to
 ENV['XDG_CONFIG_HOME'] = os.environ['XDG_CONFIG_HOME'] = '/dev/null'
 if preload := os.environ.get('OUTBOARD_TEST_PRELOAD'):

@@ -3,6 +3,7 @@
 /* The copy of the registry: the watch and own transactions report the same changes in any order. */
 #include "loadbalancer/balancer/mirror.h"
 
+#include "base/clock.h"
 #include "tests/test.h"
 
 static const char one[] = "{\"incarnation\":\"0000000000000001\"}";
@@ -70,6 +71,31 @@ TEST(an_old_deletion)
 	obl_mirror_apply(&mirror, "alive/a/b", two, 7, true);
 	obl_mirror_apply(&mirror, "alive/a/b", NULL, 0, true); /* and this one is not */
 	CHECK_INT(value(), 0);
+	obl_mirror_fini(&mirror);
+}
+
+TEST(how_new_it_is)
+{
+	const struct obl_item *item;
+	uint64_t came, before;
+
+	begin();
+	CHECK_INT(obl_mirror_as_of(&mirror, "alive/a/b"), 0);
+	obl_mirror_apply(&mirror, "alive/x/y", one, 4, true);
+	CHECK_INT(obl_mirror_as_of(&mirror, "alive/a/b"), 4);
+	before = ob_clock_ns();
+	obl_mirror_apply(&mirror, "alive/a/b", one, 6, false);
+	item = obl_mirror_get(&mirror, "alive/a/b");
+	came = item->came_ns;
+	CHECK(came >= before && came <= ob_clock_ns());
+	obl_mirror_apply(&mirror, "alive/a/b", one, 6, true); /* not the value's first appearance */
+	CHECK_INT(item->came_ns, came);
+	CHECK_INT(obl_mirror_as_of(&mirror, "alive/a/b"), 6);
+	obl_mirror_apply(
+		&mirror, "alive/a/b", NULL, 8, false); /* deleted here: the watch is behind */
+	CHECK_INT(obl_mirror_as_of(&mirror, "alive/a/b"), 8);
+	CHECK(mirror.newest == 8 && mirror.seen == 6);
+	CHECK_INT(obl_mirror_as_of(&mirror, "alive/x/y"), 6);
 	obl_mirror_fini(&mirror);
 }
 

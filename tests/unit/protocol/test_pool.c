@@ -74,6 +74,9 @@ static void beat_fill(struct obp_pool_beat *beat)
 	beat->number = next();
 	beat->healthy = next() & 1;
 	text(beat->health, sizeof beat->health);
+	beat->cordoned = next() & 1;
+	beat->drained = next() & 1;
+	beat->as_of = next();
 	beat->load.n_devices = 2;
 	beat->load.sessions = 3;
 	text(beat->load.devices[0].name, sizeof beat->load.devices[0].name);
@@ -182,6 +185,9 @@ static bool equal(const struct obp_pool_message *a, const struct obp_pool_messag
 		return a->u.beat.number == b->u.beat.number &&
 			strcmp(a->u.beat.health, b->u.beat.health) == 0 &&
 			a->u.beat.healthy == b->u.beat.healthy &&
+			a->u.beat.cordoned == b->u.beat.cordoned &&
+			a->u.beat.drained == b->u.beat.drained &&
+			a->u.beat.as_of == b->u.beat.as_of &&
 			memcmp(&a->u.beat.load.devices, &b->u.beat.load.devices,
 				sizeof a->u.beat.load.devices) == 0 &&
 			a->u.beat.n_held == b->u.beat.n_held &&

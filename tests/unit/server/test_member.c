@@ -105,17 +105,76 @@ TEST(orders_are_obeyed)
 	CHECK(!m->cordoned && !m->drain_ns);
 	order = (struct obp_pool_order){ .kind = OBP_POOL_ORDER_VOID, .id = { 1 } };
 	CHECK_INT(obs_member_obey(&super, &order), OBP_POOL_VOID);
-	order.kind = OBP_POOL_ORDER_KILL;
-	CHECK_INT(obs_member_obey(&super, &order), 0);
 	order.kind = OBP_POOL_ORDER_CREDITED;
 	CHECK_INT(obs_member_obey(&super, &order), 1);
 	order.id[0] = 2;
 	CHECK_INT(obs_member_obey(&super, &order), 0);
+	/* What was not used yet is ended too: its ticket is refused, and no other one is asked for. */
+	order.kind = OBP_POOL_ORDER_KILL;
+	CHECK_INT(obs_member_obey(&super, &order), 1);
+	CHECK_INT(obs_reservations_find(&m->reservations, order.id)->state, OBP_POOL_VOID);
+	CHECK(obs_reservations_find(&m->reservations, order.id)->ordered);
+	order.id[0] = 1; /* was void already */
+	CHECK_INT(obs_member_obey(&super, &order), 1);
+	CHECK(obs_reservations_find(&m->reservations, order.id)->ordered);
 	order.kind = OBP_POOL_ORDER_KILL_SESSION;
 	CHECK_INT(obs_member_obey(&super, &order), 0);
 	order.kind = 999;
 	CHECK_INT(obs_member_obey(&super, &order), 0);
 	obs_reservations_fini(&super.membership.reservations);
+}
+
+/* The order, and whether the server is cordoned, drained, and as of when, after it. */
+static void obey(enum obp_pool_order_kind kind, uint64_t number, uint64_t as_of, bool force,
+	uint32_t result, bool cordoned, bool drained, uint64_t is_as_of)
+{
+	const struct obp_pool_order order = {
+		.kind = kind, .number = number, .as_of = as_of, .force = force
+	};
+	static struct obp_pool_message beat;
+
+	CHECK_INT(obs_member_obey(&super, &order), result);
+	CHECK(obs_beat_fill(&super, &beat));
+	CHECK_INT(beat.u.beat.cordoned, cordoned);
+	CHECK_INT(beat.u.beat.drained, drained);
+	CHECK_INT(beat.u.beat.as_of, is_as_of);
+	obp_pool_fini(&beat);
+}
+
+TEST(the_latest_order_counts_not_the_last_one)
+{
+	const struct obs_membership *m = &super.membership;
+	uint64_t end;
+
+	begin();
+	obey(OBP_POOL_ORDER_DRAIN, 600000, 7, false, 1, true, true, 7);
+	end = m->drain_ns;
+	/* Another balancer with its own idea of the time that is left. */
+	obey(OBP_POOL_ORDER_DRAIN, 0, 7, false, 1, true, true, 7);
+	CHECK_INT(m->drain_ns, end);
+	/* Balancers that have not heard of the drain. */
+	obey(OBP_POOL_ORDER_CORDON, 0, 6, false, 0, true, true, 7);
+	obey(OBP_POOL_ORDER_CORDON, 1, 6, false, 0, true, true, 7);
+	obey(OBP_POOL_ORDER_DRAIN, 0, 6, false, 0, true, true, 7);
+	CHECK_INT(m->drain_ns, end);
+	/* A later one. */
+	obey(OBP_POOL_ORDER_DRAIN, 60000, 8, false, 1, true, true, 8);
+	CHECK(m->drain_ns < end);
+	/* Called off at the same revision, since a deletion has none, and not begun again. */
+	obey(OBP_POOL_ORDER_CORDON, 0, 8, false, 1, false, false, 8);
+	obey(OBP_POOL_ORDER_DRAIN, 0, 8, false, 0, false, false, 8);
+	obey(OBP_POOL_ORDER_CORDON, 1, 8, false, 0, false, false, 8);
+	obey(OBP_POOL_ORDER_CORDON, 1, 9, false, 1, true, false, 9);
+	obey(OBP_POOL_ORDER_CORDON, 1, 10, false, 1, true, false, 10);
+	/* A registry that was begun anew counts from 1 again. */
+	obey(OBP_POOL_ORDER_CORDON, 0, 2, false, 0, true, false, 10);
+	obey(OBP_POOL_ORDER_CORDON, 0, 2, true, 1, false, false, 2);
+	obey(OBP_POOL_ORDER_DRAIN, 60000, 3, true, 1, true, true, 3);
+	end = m->drain_ns;
+	obey(OBP_POOL_ORDER_DRAIN, 0, 3, true, 1, true, true, 3);
+	CHECK_INT(m->drain_ns, end);
+	/* Without a revision it is obeyed. */
+	obey(OBP_POOL_ORDER_CORDON, 0, 0, false, 1, false, false, 0);
 }
 
 TEST(a_heartbeat_says_what_is_wrong)
