@@ -154,7 +154,8 @@ static bool again_fill(const json_t *o, struct obl_reservation *ret)
 			obl_get_small(o, "load", OBL_LOAD_MAX, &ret->load) &&
 			obl_get_number(o, "moved", INT64_MAX / 1000, &ret->moved) &&
 			obl_get_id(o, "successor", ret->successor) &&
-			(!json_object_get(o, "killed") || obl_get_flag(o, "killed", &ret->killed)) &&
+			(!json_object_get(o, "killed") ||
+				obl_get_flag(o, "killed", &ret->killed)) &&
 			(!json_object_get(o, "from") || obl_get_name(o, "from", ret->from)));
 }
 
