@@ -249,6 +249,9 @@ enum obp_pool_order_kind {
 	OBP_POOL_ORDER_KILL_SESSION /* end session `number`; text: why */
 };
 
+/* A KILL because the program was moved has this text and the name of its new server. */
+#define OBP_POOL_MOVED_TEXT "its program was moved to "
+
 struct obp_pool_order {
 	uint32_t kind;
 	uint8_t id[OBP_RESERVATION_BYTES];

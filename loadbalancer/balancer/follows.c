@@ -171,7 +171,8 @@ static void follow_look(struct obl_core *core, struct obl_follow *follow, uint64
 	}
 	if (!r->restartable) {
 		refuse(core, link, OBP_POOL_INVALID,
-			"its program may not be started again: it was not run with --restartable");
+			"it cannot be moved: its program was not run with --restartable, has used "
+			"up its --restarts, or is ending");
 		return;
 	}
 	follow->seen_ns = now;

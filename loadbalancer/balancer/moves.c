@@ -401,7 +401,7 @@ void obl_moves_sweep(struct obl_core *core)
 		core->moves.arrivals |= r->from[0] != '\0';
 		if (!member || member->incarnation != r->parts[0].incarnation)
 			continue;
-		snprintf(text, sizeof text, "its program was moved to %s", next->parts[0].server);
+		snprintf(text, sizeof text, OBP_POOL_MOVED_TEXT "%s", next->parts[0].server);
 		obl_member_order(member, OBP_POOL_ORDER_KILL, r->id, 0, text);
 	}
 }

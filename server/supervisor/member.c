@@ -136,10 +136,10 @@ static uint32_t close_or_open(struct obs_super *super, const struct obp_pool_ord
 	return 1;
 }
 
-/* By a command; any other text than "by WHO" is the pool's own reason. */
+/* By a command, and not because its program was moved. */
 static bool is_operators(const struct obp_pool_order *order)
 {
-	return !order->text[0] || strncmp(order->text, "by ", 3) == 0;
+	return strncmp(order->text, OBP_POOL_MOVED_TEXT, sizeof OBP_POOL_MOVED_TEXT - 1) != 0;
 }
 
 static const char *kill_text(const struct obp_pool_order *order, char *ret, size_t size)

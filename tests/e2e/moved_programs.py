@@ -121,15 +121,20 @@ def other(name):
     return 'gpu2' if name == 'gpu1' else 'gpu1'
 
 
+def unread(pid):
+    """Whether a TCP connection of the process has bytes that it has not read."""
+    own = {os.readlink(f) for f in pathlib.Path(f'/proc/{pid}/fd').iterdir()}
+    rows = [row.split() for row in pathlib.Path('/proc/net/tcp').read_text().splitlines()[1:]]
+    return any(f'socket:[{row[9]}]' in own and int(row[4].split(':')[1], 16) for row in rows)
+
+
 def refused_offer(pool):
     """The place is lost before the client has asked for it: the program stays as it is."""
     p, reservation, name = started(pool, PLAIN)
     program, = programs_of(p.pid)
     p.signal(signal.SIGSTOP)
     check('a place is offered', pool.move(reservation)['code'] == 0)
-    with Client(pool.balancer.url) as c:
-        c.send(type=FOLLOW, id=bytes.fromhex(reservation), token='')
-        check('all followers are told', c.receive()['type'] == MOVED)
+    check('its follower is told', waiting.until(lambda: unread(p.pid)))
     pool.restart(other(name))
     p.signal(signal.SIGCONT)
     check('it cannot be had', p.said('the program stays'), p.err.read_text())
@@ -230,7 +235,7 @@ def killed(pool):
     successor = bytes.fromhex(*(both - {reservation}))
     done = ordered(pool.balancer.url, 'kill', reservation)
     check('the reservation is ended', done['code'] == 0, done)
-    check('at both places', pool.servers[name].got(KILL, bytes.fromhex(reservation)) and waiting.until(lambda: pool.servers[other(name)].got(VOID, successor)), pool.servers[other(name)].orders)
+    check('at both places', pool.servers[name].got(KILL, bytes.fromhex(reservation)) and waiting.until(lambda: pool.servers[other(name)].got(KILL, successor)), pool.servers[other(name)].orders)
     with Client(pool.balancer.url) as c:
         answer = c.grant(successor, offered=1)
         check('the offer is over', answer['type'] == REFUSED and answer['code'] == DENIED and 'was ended by' in answer['text'], answer)

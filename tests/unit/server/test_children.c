@@ -119,11 +119,13 @@ TEST(what_a_board_says_is_bounded_and_clean)
 	CHECK_INT(load.devices[0].share_by, (1u << OBP_SHARE_BY_COUNT) - 1);
 	CHECK_INT(load.devices[0].ptx_only, 1);
 	obp_load_fini(&load);
-	/* what is above its maximum is no fact; what has none is at it */
+	/* what is above its maximum is no fact, but the server samples the use itself; what has none is at it */
 	obs_status_fill(&super, OBP_LOAD_WANT_FACTS, NULL, &load);
 	CHECK_INT(load.n_sessions, 0);
 	for (unsigned i = 0; i < OBP_FACT_COUNT; i++)
-		CHECK_INT(load.devices[1].facts.known >> i & 1, obp_fact_max(i) == UINT64_MAX);
+		CHECK_INT(load.devices[1].facts.known >> i & 1,
+			i == OBP_FACT_USE_GPU || obp_fact_max(i) == UINT64_MAX);
+	CHECK_INT(load.devices[1].facts.value[OBP_FACT_USE_GPU], 0);
 	obs_stats_page_free(proc.page);
 }
 
