@@ -82,7 +82,8 @@ const struct ob_option obl_settings_table[] = {
 	{ OPTION("http", OB_TEXT, http), .arg = "URL",
 		.takes = "an address, for example tcp://127.0.0.1:14980",
 		.help = "serve the dashboard, its API and metrics for Prometheus: tcp:// is HTTP, "
-			"tls:// HTTPS with --tls-cert; or unix:/path" },
+			"tls:// HTTPS with --tls-cert (http:// and https:// are the same); or "
+			"unix:/path" },
 	{ OPTION("insecure", OB_FLAG, gate.insecure),
 		.help = "allow listening without TLS or authentication where other machines can "
 			"connect" },

@@ -226,6 +226,21 @@ static enum ob_err daemon_start(
 	return OB_ERR_NONE;
 }
 
+/* http:// and https:// are what browsers call tcp:// and tls://. */
+static enum ob_err url_read(const char *text, struct obt_url *ret, struct ob_cause *ret_cause)
+{
+	bool http = strncmp(text, "http://", 7) == 0, https = strncmp(text, "https://", 8) == 0;
+	char other[OBT_URL_MAX];
+	size_t n;
+
+	if (!http && !https)
+		return obt_url_parse(text, ret, ret_cause);
+	n = (size_t)snprintf(other, sizeof other, "%s%s", https ? "tls" : "tcp", strchr(text, ':'));
+	if (n < sizeof other && other[n - 1] == '/')
+		other[n - 1] = '\0';
+	return obt_url_parse(other, ret, ret_cause);
+}
+
 static enum ob_err listen_at(struct obl_web *web, const struct obl_web_options *options,
 	bool *ret_secure, char *ret_url, size_t url_size, struct ob_cause *ret_cause)
 {
@@ -233,7 +248,7 @@ static enum ob_err listen_at(struct obl_web *web, const struct obl_web_options *
 	char printed[OBT_URL_MAX];
 	const char *rest;
 	struct obt_url url;
-	enum ob_err err = obt_url_parse(options->url, &url, &cause);
+	enum ob_err err = url_read(options->url, &url, &cause);
 
 	if (!err && url.shm)
 		err = ob_cause_set(&cause, OB_ERR_URL,

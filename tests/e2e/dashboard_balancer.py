@@ -274,7 +274,7 @@ def prometheus(folder, port, tokens):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         tokens = {key: token(folder, name, scope) for key, name, scope in (('admin', 'operator/desk', 'admin'), ('look', 'wall', 'look'), ('use', 'vision/maria', 'use'), ('other', 'physics', 'use'), ('leaver', 'leaver', 'look'), ('serve', 'rack', 'serve'))}
-        with Balancer(BALANCER, 'b1', '--tokens', f'{folder}/tokens', '--http', 'tcp://127.0.0.1:0') as balancer:
+        with Balancer(BALANCER, 'b1', '--tokens', f'{folder}/tokens', '--http', 'http://127.0.0.1:0/') as balancer:
             port = int(balancer.line(r'dashboard and metrics at http://127\.0\.0\.1:(\d+)/').group(1))
             members = [Warm(name, balancer.url, gpus=3, token=tokens['serve']) for name in ('gpu-a', 'gpu-b')]
             documents(port, tokens, members)
