@@ -35,11 +35,11 @@ def listed(server):
 class Work:
     """A session that works until it is told to end; .done() grids have ended."""
 
-    def __init__(self, server, share, where):
+    def __init__(self, server, share, where, steps='2000'):
         self.file = tempfile.NamedTemporaryFile()
         os.truncate(self.file.name, 16)
         self.shared = mmap.mmap(self.file.fileno(), 16)
-        self.process = subprocess.Popen([OUTBOARD, 'run', '--server', server.url, '--share', share, '--', PROGRAM, 'work', self.file.name, where],
+        self.process = subprocess.Popen([OUTBOARD, 'run', '--server', server.url, '--share', share, '--', PROGRAM, 'work', self.file.name, where, steps],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
 
     def done(self):
@@ -55,7 +55,7 @@ def beside(measure):
     """A quarter and three quarters, at the same time, in each kind of stream."""
     with Server(SERVER, '--driver', 'soft', '--warm', '2', '--share-by', 'green', '--measure', 'yes', env=DEVICE) as s:
         for where in 'default', 'apart':
-            small, large = Work(s, '0.25', where), Work(s, '0.75', where)
+            small, large = (Work(s, share, where, '60000' if measure else '2000') for share in ('0.25', '0.75'))
             both = (small, large)
             waiting.until(lambda: all(w.done() > 2 for w in both) or any(w.process.poll() is not None for w in both))
             before = [w.done() for w in both]

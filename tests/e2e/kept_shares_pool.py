@@ -23,7 +23,7 @@ def tool(b, *arguments):
 
 
 def run(b, file, where):
-    return subprocess.Popen([OUTBOARD, 'run', '--pool', b.url, '--share', '0.25', '--vram', '64MiB', '--where', where, '--', PROGRAM, 'work', file, 'default'],
+    return subprocess.Popen([OUTBOARD, 'run', '--pool', b.url, '--share', '0.25', '--vram', '64MiB', '--where', where, '--', PROGRAM, 'work', file, 'default', '2000'],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
 
 
