@@ -141,13 +141,14 @@ static bool ask_check(struct obl_core *core, struct obl_link *link, struct obp_p
 	enum obp_pool_refusal code = OBP_POOL_INVALID;
 	struct ob_cause cause;
 	const char *why = ask_wrong(ask, ret_where, &cause);
+	enum ob_err err;
 
 	if (!why && link->user)
 		why = "this connection already has a request that waits";
 	if (!why &&
-		obl_auth_check(core->auth, link->address, ask->token, OBL_RIGHT_ASK, ret_identity,
-			&cause)) {
-		code = OBP_POOL_DENIED;
+		(err = obl_auth_check(core->auth, link->address, ask->token, OBL_RIGHT_ASK,
+			 ret_identity, &cause))) {
+		code = obl_auth_refusal(err);
 		why = cause.text;
 	}
 	if (!why && (why = token_denies(core, ask, &ret_identity->allow)))
@@ -180,27 +181,27 @@ void obl_ask(struct obl_core *core, struct obl_link *link, struct obp_pool_ask *
 		enqueue(core, link, ask, &identity, &where);
 }
 
-/* A reservation that was granted on another connection. False: *ret_cause. */
-static bool give_back(struct obl_core *core, struct obl_link *link,
+/* A reservation that was granted on another connection. The errors of obl_auth_check. */
+static enum ob_err give_back(struct obl_core *core, struct obl_link *link,
 	const struct obp_pool_cancel *cancel, struct ob_cause *ret_cause)
 {
 	struct obl_identity identity;
 	const struct obl_item *item;
 	char name[OBL_ID_TEXT];
+	enum ob_err err = obl_auth_check(
+		core->auth, link->address, cancel->token, OBL_RIGHT_ASK, &identity, ret_cause);
 
-	if (obl_auth_check(
-		    core->auth, link->address, cancel->token, OBL_RIGHT_ASK, &identity, ret_cause))
-		return false;
+	if (err)
+		return err;
 	obl_id_print(cancel->id, name);
 	item = obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, name);
 	if (!item)
-		return true; /* it has ended */
-	if (strcmp(item->value.reservation->tenant, identity.tenant) != 0) {
-		ob_cause_set(ret_cause, OB_ERR_DENIED, "the reservation is another tenant's");
-		return false;
-	}
+		return OB_ERR_NONE; /* it has ended */
+	if (strcmp(item->value.reservation->tenant, identity.tenant) != 0)
+		return ob_cause_set(
+			ret_cause, OB_ERR_DENIED, "the reservation is another tenant's");
 	obl_credits_cancel(core, cancel->id);
-	return true;
+	return OB_ERR_NONE;
 }
 
 static void cancel_answer(struct obl_link *link, enum obp_pool_refusal code, const char *text)
@@ -218,7 +219,7 @@ void obl_ask_cancel(
 {
 	struct obl_asker *asker = link->member ? NULL : link->user;
 	struct ob_cause cause = { .text = "" };
-	bool good = true;
+	enum ob_err err = OB_ERR_NONE;
 
 	if (asker && memcmp(asker->entry.ask.id, cancel->id, sizeof cancel->id) == 0) {
 		asker->cancelled = true;
@@ -228,9 +229,9 @@ void obl_ask_cancel(
 		link->granted = false;
 		obl_credits_cancel(core, cancel->id);
 	} else {
-		good = give_back(core, link, cancel, &cause);
+		err = give_back(core, link, cancel, &cause);
 	}
-	cancel_answer(link, good ? 0 : OBP_POOL_DENIED, cause.text);
+	cancel_answer(link, err ? obl_auth_refusal(err) : 0, cause.text);
 }
 
 /* ---- waiting ---- */

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "loadbalancer/balancer/asker.h"
 #include "loadbalancer/balancer/values.h"
 
 #define HASH_TEXT 18u /* bytes of "-" and a hash in hexadecimal, NUL included */
@@ -144,7 +145,7 @@ static enum ob_err token_check(struct obl_auth *auth, struct obl_address *addres
 	enum ob_err err;
 
 	if (wait_s)
-		return ob_cause_set(ret_cause, OB_ERR_DENIED,
+		return ob_cause_set(ret_cause, OB_ERR_LIMIT,
 			"too many wrong tokens from this address; try again in %u s", wait_s);
 	if (tokens_load(auth, &cause)) {
 		/* for the operator; the peer gets less detail */
@@ -182,4 +183,16 @@ enum ob_err obl_auth_check(struct obl_auth *auth, struct obl_address *address, c
 		return ob_cause_set(ret_cause, OB_ERR_DENIED,
 			"%s: set OUTBOARD_TOKEN, or run 'outboard login'", what_needs(right));
 	return token_check(auth, address, token, right, ret, ret_cause);
+}
+
+enum obp_pool_refusal obl_auth_refusal(enum ob_err err)
+{
+	return err == OB_ERR_DENIED ? OBP_POOL_DENIED : OBP_POOL_LATER;
+}
+
+void obl_auth_refuse(struct obl_link *link, enum ob_err err, const struct ob_cause *cause)
+{
+	enum obp_pool_refusal code = obl_auth_refusal(err);
+
+	obl_link_refuse(link, code, code == OBP_POOL_LATER ? OBL_RETRY_MS : 0, cause->text);
 }

@@ -11,7 +11,7 @@
 #define OBL_AUTH_H
 
 #include "base/cause.h"
-#include "loadbalancer/balancer/address.h"
+#include "loadbalancer/balancer/link.h"
 #include "protocol/pool.h"
 #include "transport/token.h"
 
@@ -38,10 +38,15 @@ struct obl_auth; /* the token file, read again when it has changed */
 enum ob_err obl_auth_open(const char *file, struct obl_auth **ret, struct ob_cause *ret_cause);
 void obl_auth_close(struct obl_auth *auth);
 /*
- * Checks the token of a message. OB_ERR_DENIED, OB_ERR_IO (the tokens cannot be read): *ret_cause
- * tells its bearer what is needed. Wrong tokens make the address wait.
+ * Checks the token of a message. OB_ERR_DENIED; OB_ERR_LIMIT (the address has shown too many wrong
+ * tokens), OB_ERR_IO (the tokens cannot be read): the same token may be good later. *ret_cause tells
+ * its bearer what is needed. Wrong tokens make the address wait.
  */
 enum ob_err obl_auth_check(struct obl_auth *auth, struct obl_address *address, const char *token,
 	enum obl_right right, struct obl_identity *ret, struct ob_cause *ret_cause);
+/* What a peer is told of an error of obl_auth_check: OBP_POOL_DENIED is final, OBP_POOL_LATER not. */
+enum obp_pool_refusal obl_auth_refusal(enum ob_err err);
+/* Sends REFUSED with it, and OBL_RETRY_MS if it is not final. */
+void obl_auth_refuse(struct obl_link *link, enum ob_err err, const struct ob_cause *cause);
 
 #endif

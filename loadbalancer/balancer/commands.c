@@ -554,7 +554,7 @@ void obl_command(struct obl_core *core, struct obl_link *link, struct obp_pool_c
 
 	explicit_bzero(message->token, sizeof message->token);
 	if (err) {
-		answer(link, OBP_POOL_DENIED, cause.text);
+		answer(link, obl_auth_refusal(err), cause.text);
 	} else if (verb == VERBS) {
 		answer(link, OBP_POOL_INVALID, unknown);
 	} else {

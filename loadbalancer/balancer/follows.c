@@ -92,7 +92,7 @@ void obl_follow(struct obl_core *core, struct obl_link *link, struct obp_pool_fo
 
 	explicit_bzero(message->token, sizeof message->token);
 	if (err) {
-		obl_link_refuse(link, OBP_POOL_DENIED, 0, cause.text);
+		obl_auth_refuse(link, err, &cause);
 		return;
 	}
 	obl_follows_link_gone(core, link);

@@ -302,10 +302,11 @@ static bool may_join(
 	struct ob_cause cause;
 	struct obl_member *old;
 	const char *why, *elsewhere;
+	enum ob_err err = obl_auth_check(
+		core->auth, link->address, join->token, OBL_RIGHT_SERVE, &identity, &cause);
 
-	if (obl_auth_check(
-		    core->auth, link->address, join->token, OBL_RIGHT_SERVE, &identity, &cause)) {
-		obl_link_refuse(link, OBP_POOL_DENIED, 0, cause.text);
+	if (err) {
+		obl_auth_refuse(link, err, &cause);
 		obl_link_end(link);
 		return false;
 	}

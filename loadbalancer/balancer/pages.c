@@ -60,7 +60,6 @@ static enum ob_err caller_find(
 	struct obl_core *core = user;
 	struct obl_addresses *addresses = &core->gate.links.addresses;
 	struct obl_address *address, nobody = { .next = NULL };
-	uint32_t wait_s;
 	enum ob_err err;
 
 	/* Also on a unix socket, whose callers may be those of a proxy. */
@@ -72,10 +71,7 @@ static enum ob_err caller_find(
 	if (!address)
 		return ob_cause_set(ret_cause, OB_ERR_LIMIT,
 			"too many addresses have shown wrong tokens; try again");
-	wait_s = token && core->settings->tokens ? obl_address_wait_s(address, ob_clock_ns()) : 0;
-	err = wait_s ? ob_cause_set(ret_cause, OB_ERR_LIMIT,
-			       "too many wrong tokens from this address; try again in %u s", wait_s)
-		     : identity_find(core, address, token ? token : "", ret, ret_cause);
+	err = identity_find(core, address, token ? token : "", ret, ret_cause);
 	obl_address_leave(addresses, address, ob_clock_ns());
 	return err;
 }

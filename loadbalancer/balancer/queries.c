@@ -39,7 +39,7 @@ void obl_query(struct obl_core *core, struct obl_link *link, struct obp_pool_que
 
 	explicit_bzero(query->token, sizeof query->token);
 	if (err) {
-		obl_link_refuse(link, OBP_POOL_DENIED, 0, cause.text);
+		obl_auth_refuse(link, err, &cause);
 		return;
 	}
 	if (!obl_document_known(query->what)) {

@@ -112,12 +112,15 @@ function confirmCommand({ title, text, verb, danger, grace, choices, run }) {
 	$('target').replaceChildren(...(choices ?? []).map(([value, words]) => h('option', { value, textContent: words })));
 	$('confirm-form').onsubmit = async (event) => {
 		event.preventDefault();
+		const { caller } = state; // what ends after the sign-out is not for the next one
 		$('confirm-yes').disabled = true;
 		try {
 			const answer = await (await run()).json();
+			if (caller !== state.caller) return;
 			say(`${title.replace(/\?$/, '')}: ${verb === 'Move' && answer.text || 'done'}`);
 			if (turn === confirmCommand.turn) $('confirm').close();
 		} catch (error) {
+			if (caller !== state.caller) return;
 			if (turn !== confirmCommand.turn || !$('confirm').open) {
 				say(`${title.replace(/\?$/, '')}: ${error.message}`);
 				return;

@@ -125,9 +125,11 @@ export const draws = {
 	tenants() { tables.quota.set(state.quota); },
 	events() { tables.events.set(state.events); },
 };
-/** Removes what was drawn, when the caller signs out. */
+/** Removes what was drawn and typed, when the caller signs out. */
 export function clear() {
+	for (const input of document.querySelectorAll('[data-find], #gpu-filter')) input.value = '';
 	for (const table of Object.values(tables)) {
+		table.find = '';
 		table.set([]);
 		table.lines = [];
 		table.body.replaceChildren();
