@@ -254,6 +254,7 @@ static void wishes_pass(const struct obx_wish *wish)
 	number_pass("OUTBOARD_HOLD", wish->hold_s);
 	number_pass("OUTBOARD_EXCLUSIVE", wish->exclusive);
 	number_pass("OUTBOARD_ONE_SERVER", wish->one_server);
+	number_pass("OUTBOARD_RESTARTABLE", wish->restartable);
 	text_pass("OUTBOARD_WHERE", wish->where);
 	text_pass("OUTBOARD_APART", wish->apart);
 }
