@@ -53,7 +53,9 @@ static enum ob_err answer_wait(
 	if (m->type != OBP_POOL_REFUSED)
 		return OB_ERR_PROTOCOL;
 	clean(m->u.refused.text);
-	ob_cause_set(ret_cause, OB_ERR_REFUSED, "%s", m->u.refused.text);
+	ob_cause_set(ret_cause,
+		m->u.refused.code == OBP_POOL_DENIED ? OB_ERR_DENIED : OB_ERR_REFUSED, "%s",
+		m->u.refused.text);
 	return m->u.refused.code == OBP_POOL_INVALID || m->u.refused.code == OBP_POOL_DENIED
 		? OB_ERR_REFUSED
 		: OB_ERR_PROTOCOL;

@@ -16,8 +16,8 @@
  * balancer that is lost is replaced by the next one, after pauses from OBL_POOL_RETRY_MIN_NS to
  * OBL_POOL_RETRY_MAX_NS. pool->cancelled must be set. fixed: the program cannot be started again any
  * more; waits until the pool has noted it. OB_ERR_NONE: *ret. OB_ERR_REFUSED: the reservation has
- * ended, or it may not be followed or moved: *ret_cause. OB_ERR_CANCELLED, OB_ERR_NO_MEMORY,
- * OB_ERR_URL.
+ * ended or cannot be moved: *ret_cause, whose code is OB_ERR_DENIED if it may not be followed.
+ * OB_ERR_CANCELLED, OB_ERR_NO_MEMORY, OB_ERR_URL.
  */
 enum ob_err obl_pool_follow(const struct obl_pool *pool, const uint8_t id[OBP_RESERVATION_BYTES],
 	bool fixed, struct obp_pool_moved *ret, struct ob_cause *ret_cause);

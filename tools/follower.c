@@ -22,6 +22,20 @@ static bool is_stopped(void *context)
 	return atomic_load(&f->stop);
 }
 
+/*
+ * The end of a reservation is nothing to warn of: a script may go on after its program that uses GPUs.
+ * Of a fixed one the refusal is the confirmation.
+ */
+static void refusal_print(const struct obx_follower *f, const struct ob_cause *cause)
+{
+	bool ended = f->err == OB_ERR_REFUSED && cause->code != OB_ERR_DENIED;
+
+	if (ended && !f->fixed)
+		ob_info("the program is not moved any more: %s", cause->text);
+	else if (!ended)
+		ob_warn("the program is not moved any more: %s", cause->text);
+}
+
 static void *follower_main(void *argument)
 {
 	struct obx_follower *f = argument;
@@ -30,7 +44,7 @@ static void *follower_main(void *argument)
 	f->err = obl_pool_follow(&f->pool, f->id, f->fixed, &f->moved, &cause);
 	f->until_ns = ob_clock_ns() + OBP_POOL_OFFER_S * OB_SECOND;
 	if (f->err && f->err != OB_ERR_CANCELLED)
-		ob_warn("the program is not moved any more: %s", cause.text);
+		refusal_print(f, &cause);
 	eventfd_write(f->event, 1);
 	return NULL;
 }

@@ -192,18 +192,31 @@ static bool ask_fill(struct obp_pool_ask *ask, const struct obx_wish *wish, cons
 
 /* ---- the result ---- */
 
-static int refused_print(const struct obp_pool_refused *refused, uint32_t wait_s)
-{
-	char text[OBL_POOL_EXPLAIN_MAX];
+/* What a request has come to. */
+struct answer {
+	int code;                        /* 0, or the exit code */
+	bool refused;                    /* by a balancer: no connection has failed */
+	bool later;                      /* the same request may have another answer soon */
+	char text[OBL_POOL_EXPLAIN_MAX]; /* why; "": nothing, or it was printed */
+};
 
-	obl_pool_explain(refused, wait_s, text);
-	fprintf(stderr, VERB "%s\n", text);
-	return obp_pool_exit_code(refused->code);
+static void answer_print(const struct answer *answer)
+{
+	if (answer->text[0])
+		fprintf(stderr, VERB "%s\n", answer->text);
 }
 
-int obx_pool_failed(const char *verb, enum ob_err err, const struct ob_cause *cause)
+static void answer_refused(
+	struct answer *ret, const struct obp_pool_refused *refused, uint32_t wait_s)
 {
-	fprintf(stderr, "%s: the pool cannot be asked: %s\n", verb, cause->text);
+	ret->code = obp_pool_exit_code(refused->code);
+	ret->refused = true;
+	ret->later = refused->code == OBP_POOL_LATER;
+	obl_pool_explain(refused, wait_s, ret->text);
+}
+
+static int failed_code(enum ob_err err)
+{
 	switch (err) {
 	case OB_ERR_TLS:
 	case OB_ERR_CERTIFICATE:
@@ -221,6 +234,20 @@ int obx_pool_failed(const char *verb, enum ob_err err, const struct ob_cause *ca
 	default:
 		return obp_pool_exit_code(OBP_POOL_LATER);
 	}
+}
+
+/* The connections have failed: a balancer that comes back, or another one, may answer. */
+static void answer_failed(struct answer *ret, enum ob_err err, const struct ob_cause *cause)
+{
+	ret->code = failed_code(err);
+	ret->later = err != OB_ERR_URL && err != OB_ERR_ARGUMENT && err != OB_ERR_NO_MEMORY;
+	snprintf(ret->text, sizeof ret->text, "the pool cannot be asked: %s", cause->text);
+}
+
+int obx_pool_failed(const char *verb, enum ob_err err, const struct ob_cause *cause)
+{
+	fprintf(stderr, "%s: the pool cannot be asked: %s\n", verb, cause->text);
+	return failed_code(err);
 }
 
 static void number_pass(const char *variable, uint32_t value)
@@ -254,6 +281,7 @@ static void wishes_pass(const struct obx_wish *wish)
 	number_pass("OUTBOARD_HOLD", wish->hold_s);
 	number_pass("OUTBOARD_EXCLUSIVE", wish->exclusive);
 	number_pass("OUTBOARD_ONE_SERVER", wish->one_server);
+	number_pass("OUTBOARD_RESTARTABLE", wish->restartable);
 	text_pass("OUTBOARD_WHERE", wish->where);
 	text_pass("OUTBOARD_APART", wish->apart);
 }
@@ -301,30 +329,36 @@ static int granted(const struct obx_way *way, const struct obx_wish *wish,
 	return 0;
 }
 
+struct request {
+	const struct obx_way *way;
+	const struct obx_wish *wish;
+	const char *program;
+};
+
 /*
  * Asks once. wait_s: how long the request may wait. id: of the place that was offered; NULL: any.
  */
-static int reserve(const struct obx_way *way, const struct obx_wish *wish, const char *program,
-	uint32_t wait_s, const uint8_t *id, struct obx_reservation *ret)
+static struct answer reserve(const struct request *request, uint32_t wait_s, const uint8_t *id,
+	struct obx_reservation *ret)
 {
 	const char *kind = getenv("TERM");
 	struct status status = { .terminal = isatty(STDERR_FILENO) &&
 			!(kind && strcmp(kind, "dumb") == 0) };
-	const struct obl_pool pool = { .balancers = way->pool,
+	const struct obl_pool pool = { .balancers = request->way->pool,
 		.timeout_ns = obl_pool_timeout_ns(),
 		.queued = on_queued,
 		.lost = on_lost,
 		.cancelled = is_interrupted,
 		.context = &status };
+	struct answer answer = { .code = obp_pool_exit_code(OBP_POOL_INVALID) };
 	struct obp_pool_refused refused;
 	struct obp_pool_grant grant;
 	struct obp_pool_ask ask;
 	struct ob_cause cause;
 	enum ob_err err;
-	int code;
 
-	if (!ask_fill(&ask, wish, program))
-		return obp_pool_exit_code(OBP_POOL_INVALID);
+	if (!ask_fill(&ask, request->wish, request->program))
+		return answer;
 	ask.wait_s = wait_s;
 	ask.offered = id != NULL;
 	if (id)
@@ -336,19 +370,25 @@ static int reserve(const struct obx_way *way, const struct obx_wish *wish, const
 		fprintf(stderr, VERB "cancelled while waiting for GPUs\n");
 		signal_obey();
 	}
-	if (err == OB_ERR_REFUSED)
-		return refused_print(&refused, wait_s);
-	if (err)
-		return obx_pool_failed("outboard run", err, &cause);
-	code = granted(way, wish, &grant, ret);
-	free(grant.parts);
-	return code;
+	if (err == OB_ERR_REFUSED) {
+		answer_refused(&answer, &refused, wait_s);
+	} else if (err) {
+		answer_failed(&answer, err, &cause);
+	} else {
+		answer.code = granted(request->way, request->wish, &grant, ret);
+		free(grant.parts);
+	}
+	return answer;
 }
 
 int obx_reserve(const struct obx_way *way, const struct obx_wish *wish, const char *program,
 	struct obx_reservation *ret)
 {
-	return reserve(way, wish, program, wish->wait_s, NULL, ret);
+	const struct request request = { way, wish, program };
+	struct answer answer = reserve(&request, wish->wait_s, NULL, ret);
+
+	answer_print(&answer);
+	return answer.code;
 }
 
 /* Sleeps; an interrupt ends the process. */
@@ -359,43 +399,58 @@ static void pause_for(uint64_t seconds)
 		signal_obey();
 }
 
-/* Asks for the offered place while it is kept. */
-static int reserve_offered(const struct obx_way *way, const struct obx_wish *wish,
-	const char *program, const uint8_t *id, uint64_t until_ns, struct obx_reservation *ret)
+/* Asks for the offered place while it is kept. The last answer. */
+static struct answer reserve_offered(const struct request *request, const uint8_t *id,
+	uint64_t until_ns, struct obx_reservation *ret)
 {
 	for (;;) {
-		int code = reserve(way, wish, program, 0, id, ret);
+		struct answer answer = reserve(request, 0, id, ret);
 
-		if (code != obp_pool_exit_code(OBP_POOL_LATER) ||
-			ob_clock_ns() + OB_SECOND > until_ns)
-			return code;
+		if (!answer.later || ob_clock_ns() + OB_SECOND > until_ns)
+			return answer;
 		pause_for(1);
+	}
+}
+
+/* Asks for any place until `end`, and prints each new answer. Returns 0 or the exit code. */
+static int reserve_other(const struct request *request, uint64_t end, struct obx_reservation *ret)
+{
+	char told[OBL_POOL_EXPLAIN_MAX] = "";
+	uint64_t pause_s = 1, now;
+
+	for (;;) {
+		struct answer answer;
+
+		now = ob_clock_ns();
+		answer = reserve(
+			request, (uint32_t)(now < end ? (end - now) / OB_SECOND : 0), NULL, ret);
+		if (strcmp(answer.text, told) != 0)
+			answer_print(&answer);
+		memcpy(told, answer.text, sizeof told);
+		now = ob_clock_ns();
+		/* what no server can fulfil now, one that is being restarted can in a minute */
+		if ((!answer.later && answer.code != obp_pool_exit_code(OBP_POOL_CAPACITY)) ||
+			now + pause_s * OB_SECOND > end)
+			return answer.code;
+		pause_for(pause_s);
+		pause_s = ob_min(2 * pause_s, 30u);
 	}
 }
 
 int obx_reserve_again(const struct obx_way *way, const struct obx_wish *wish, const char *program,
 	const uint8_t id[OBP_RESERVATION_BYTES], uint64_t until_ns, struct obx_reservation *ret)
 {
+	const struct request request = { way, wish, program };
 	uint64_t end = ob_clock_ns() + ob_max(wish->wait_s, OBX_AGAIN_WAIT_S) * OB_SECOND;
-	uint64_t pause_s = 1, now;
-	int code = reserve_offered(way, wish, program, id, until_ns, ret);
+	struct answer answer = reserve_offered(&request, id, until_ns, ret);
 
-	if (code == 0 || code == obp_pool_exit_code(OBP_POOL_DENIED))
-		return code;
+	answer_print(&answer);
+	/* denied by a balancer: by the program's user, or by an operator */
+	if (answer.code == 0 ||
+		(answer.refused && answer.code == obp_pool_exit_code(OBP_POOL_DENIED)))
+		return answer.code;
 	fprintf(stderr, VERB "the place that was offered cannot be had; asking for another one\n");
-	for (;;) {
-		now = ob_clock_ns();
-		code = reserve(way, wish, program,
-			(uint32_t)(now < end ? (end - now) / OB_SECOND : 0), NULL, ret);
-		now = ob_clock_ns();
-		/* what no server can fulfil now, one that is being restarted can in a minute */
-		if ((code != obp_pool_exit_code(OBP_POOL_LATER) &&
-			    code != obp_pool_exit_code(OBP_POOL_CAPACITY)) ||
-			now + pause_s * OB_SECOND > end)
-			return code;
-		pause_for(pause_s);
-		pause_s = ob_min(2 * pause_s, 30u);
-	}
+	return reserve_other(&request, end, ret);
 }
 
 void obx_reserve_back(const struct obx_reservation *reservation)

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -238,6 +239,30 @@ static void program_wait(struct run *run)
 
 /* ---- from one place to the next ---- */
 
+/* SIGUSR1 and SIGUSR2 are for a program. While there is none they must not end this process. */
+static void messages_block(const struct run *run)
+{
+	sigset_t set = run->before;
+
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+}
+
+/* The next program would end by them: it does not catch them yet when it is started. */
+static void messages_drop(struct run *run)
+{
+	const struct timespec now = { 0 };
+	sigset_t set;
+	int number;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
+	while ((number = sigtimedwait(&set, NULL, &now)) > 0)
+		witness_saw(run, number);
+}
+
 /* Asks for the place that was offered. Returns 0 or the exit code. */
 static int next_reserve(struct run *run, struct obx_reservation *reservation)
 {
@@ -245,13 +270,14 @@ static int next_reserve(struct run *run, struct obx_reservation *reservation)
 	int code;
 
 	environment_restore(restart->environment);
-	sigprocmask(SIG_SETMASK, &run->before, NULL);
+	messages_block(run);
 	code = obx_reserve_again(restart->way, restart->wish, restart->program,
 		run->follower.moved.successor, run->follower.until_ns, reservation);
 	if (code)
 		fprintf(stderr,
 			VERB "the program was ended to be moved and is not started again: "
 			     "run it once more\n");
+	messages_drop(run);
 	return code;
 }
 

@@ -125,7 +125,10 @@ bool obc_pool_again(const char *words)
 		return false;
 	obl_access_fini(&pool.access);
 	pool.ended = true;
-	ob_warn("asking the pool for another reservation");
+	ob_warn("asking the pool for another reservation%s",
+		setting("OUTBOARD_RESTARTABLE")
+			? "; the program is not moved any more, because nobody would start it again"
+			: "");
 	return true;
 }
 

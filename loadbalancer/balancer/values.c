@@ -2,6 +2,8 @@
 /* Copyright The Outboard Authors */
 #include "loadbalancer/balancer/values.h"
 
+#include <string.h>
+
 #include "base/uuid.h"
 #include "loadbalancer/balancer/fields.h"
 
@@ -181,12 +183,20 @@ static bool reservation_fill(const json_t *o, void *out)
 		!(list = obl_get_list(o, "parts", OBP_POOL_PARTS_MAX, &ret->n_parts)) ||
 		ret->granted < ret->n_parts)
 		return false;
-	if (ret->restartable && !again_fill(json_object_get(o, "again"), ret))
+	if (!again_fill(json_object_get(o, "again"), ret))
 		return false;
 	for (uint32_t i = 0; i < ret->n_parts; i++)
 		if (!holding_fill(json_array_get(list, i), &ret->parts[i]))
 			return false;
 	return true;
+}
+
+/* Also of a program that cannot be started again any more: its last move may have to be noted. */
+static bool was_moved(const struct obl_reservation *r)
+{
+	static const uint8_t none[sizeof r->successor];
+
+	return r->from[0] || r->moves || r->killed || memcmp(r->successor, none, sizeof none) != 0;
 }
 
 static json_t *again_write(const struct obl_reservation *r)
@@ -246,7 +256,7 @@ char *obl_reservation_text(const struct obl_reservation *r)
 	obl_put_number(o, "linger", r->linger_s);
 	obl_put_flag(o, "exclusive", r->exclusive);
 	obl_put_flag(o, "restartable", r->restartable);
-	if (r->restartable)
+	if (r->restartable || was_moved(r))
 		json_object_set_new(o, "again", again_write(r));
 	obl_put_number(o, "granted", r->granted);
 	for (uint32_t i = 0; i < r->n_parts; i++)

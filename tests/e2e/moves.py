@@ -82,12 +82,16 @@ def hard_to_end(r):
 
 
 def ends(r):
+    r.empty()  # all earlier moves are noted
+    moved = r.count('moved')
     p = r.start(10, 20, options=('--restartable', '--restarts', '1'))
     p.works()
     r.move(p)
     waiting.until(lambda: len(p.begins()) == 2 and p.works())
     check('a program that has used up its restarts is known', waiting.until(lambda: (now := p.reservation()) and not now['restartable']), p.reservation())
     refused = r.move(p)
+    check('its last move is noted', waiting.until(lambda: r.count('moved') == moved + 1), r.events('moved'))
+    check('which is no warning', 'not moved any more' not in p.err.read_text(), p.err.read_text())
     check('and offered nothing', refused.returncode != 0 and 'cannot be started again' in refused.stderr and p.works() and len(p.begins()) == 2, (refused.stderr, p.begins()))
     p.process.send_signal(signal.SIGTERM)
     check('a signal is passed on', p.process.wait(waiting.LONG) == -signal.SIGTERM, p.process.returncode)

@@ -108,13 +108,30 @@ def restartable(pool):
     program.stdin.write('\n')
     program.stdin.flush()
     check('the second one is not restartable', waiting.until(lambda: len(pool.granted) == asked + 2) and pool.granted[-1]['restartable'] == 0)
-    pool.over = True
-    said = ''
-    while 'not moved any more' not in said and (line := program.stderr.readline()):
-        said += line
-    check('the user is told', 'warning: the program is not moved any more' in said or 'warn: the program is not moved any more' in said, said)
+    said = read_until(program, 'not moved any more')
+    check('the user is told', 'warn: asking the pool for another reservation; the program is not moved any more' in said, said)
     program.communicate('\n', timeout=waiting.LONG)
     ended(pool.granted[-1])
+
+
+def read_until(program, words):
+    said = ''
+    while words not in said and (line := program.stderr.readline()):
+        said += line
+    return said
+
+
+def goes_on(pool):
+    """A script that goes on after its CUDA program: the end of the reservation is no warning."""
+    asked = len(pool.granted)
+    program = subprocess.Popen([OUTBOARD, 'run', '--pool', pool.url, '--restartable', '--', 'sh', '-c', f'{INIT}; read line'], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**ENV, 'OUTBOARD_LOG': 'info'})
+    check('its reservation ends', [program.stdout.readline().strip() for _ in range(2)] == ['0', '0'] and ended(pool.granted[asked]))
+    pool.over = True
+    said = read_until(program, 'not moved any more')
+    check('it is told', 'outboard: the program is not moved any more: the reservation has ended' in said, said)
+    _, rest = program.communicate('\n', timeout=waiting.LONG)
+    check('without a warning', program.returncode == 0 and len(pool.granted) == asked + 1 and 'warn:' not in said + rest, said + rest)
 
 
 def reservations(server):
@@ -133,6 +150,7 @@ def reservations(server):
         ended(pool.granted[-1])
         again(pool)
         restartable(pool)
+        goes_on(pool)
     with Pool(server, linger=3) as pool:
         done = run(pool, 'sh', '-c', f'{INIT} & {INIT}; wait')
         check('two processes use one reservation', done.stdout.split() == ['0'] * 4 and len(pool.granted) == 1, done.stdout + done.stderr)

@@ -78,6 +78,12 @@ TEST(restartable_reservations)
 	CHECK(obl_reservation_read(text, &back));
 	CHECK(!memcmp(&back, &r, sizeof r));
 	free(text);
+	r.restartable = false; /* its restarts are used up, and its last move is not noted yet */
+	text = obl_reservation_text(&r);
+	memset(&back, 0, sizeof back);
+	CHECK(text && obl_reservation_read(text, &back) && !memcmp(&back, &r, sizeof r));
+	free(text);
+	r.restartable = true;
 	snprintf(r.from, sizeof r.from, "no name");
 	text = obl_reservation_text(&r);
 	CHECK(text && !obl_reservation_read(text, &back));
