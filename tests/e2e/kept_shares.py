@@ -95,7 +95,8 @@ def never_ends(server):
     # What waits in the device is executed in turn: when another session has worked, it has had its.
     out, _ = run(OUTBOARD, server.url, PROGRAM, 'order')
     check('waits: another session works beside it', out == 'order: ok\n', out)
-    check('waits: it still waits', program.poll() is None and len(listed(server)) == 1, listed(server))
+    alone = waiting.until(lambda: len(listed(server)) == 1)
+    check('waits: it still waits', alone and program.poll() is None, listed(server))
     program.terminate()
     program.communicate(timeout=waiting.LONG)
     check('waits: its session ends with it', waiting.until(lambda: not listed(server)), listed(server))
