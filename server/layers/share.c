@@ -153,21 +153,31 @@ static bool too_much_under_way(bool inside)
 			outside * share.mean > OUTSTANDING_NS);
 }
 
-/* The session could use the device now and is not let: it is not busy meanwhile. */
+/*
+ * Under the lock, after a reap. If nothing of the session is under way, it could use the device now
+ * and is not let: it is not busy meanwhile.
+ */
 static void nap(uint64_t ns)
 {
-	obs_stats_page_hold_begin();
+	bool idle = share.count == 0;
+
+	if (idle)
+		obs_stats_page_hold_begin();
 	usleep((unsigned)(ns / 1000 + 1));
-	obs_stats_page_hold_end();
+	if (idle)
+		obs_stats_page_hold_end();
 }
 
+/* Under the lock. */
 static void yield_wait(void)
 {
 	uint64_t until = ob_clock_ns() + OBS_YIELD_MAX_MS * OB_MS;
 
 	while (atomic_load_explicit(&obs_stats_page->yield, memory_order_relaxed) &&
-		ob_clock_ns() < until)
+		ob_clock_ns() < until) {
+		reap(false);
 		nap(NAP_NS);
+	}
 }
 
 /* Under the lock. Returns whether the launch had to wait for its share. */
@@ -224,13 +234,13 @@ void obs_share_wait(CUstream stream, bool graph)
 	struct pair *pair;
 	bool inside, waited;
 
-	waited = ob_unlikely(atomic_load_explicit(&obs_stats_page->yield, memory_order_relaxed));
-	if (waited)
-		yield_wait();
 	if (share.next->cuCtxGetCurrent(&ctx) != CUDA_SUCCESS)
 		ctx = NULL;
 	inside = obs_keep_inside(ctx, graph);
 	pthread_mutex_lock(&share.lock);
+	waited = ob_unlikely(atomic_load_explicit(&obs_stats_page->yield, memory_order_relaxed));
+	if (waited)
+		yield_wait();
 	waited |= turn_await(inside);
 	share.began_ns = ob_clock_ns();
 	if (waited)

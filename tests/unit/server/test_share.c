@@ -5,6 +5,7 @@
  * streams. The bounds hold however late the test is scheduled: what was charged can only have taken
  * longer.
  */
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/check.h"
@@ -22,19 +23,25 @@
 /* what a session may have saved, and three launches that are not charged yet */
 #define LAUNCH_NS (4 * OB_MS)
 #define SAVED_NS  (100 * RATE * OB_MS + 3 * (double)LAUNCH_NS)
+/* longer than a case may last */
+#define NEVER_NS (600 * OB_SECOND)
 
 static struct {
 	uint64_t end_ns[STREAMS]; /* of the last launch */
 	double worked_ns;         /* the time of all launches; sum */
 	bool refuse_start, refuse_end;
 	unsigned synchronized, records;
+	_Atomic unsigned looks; /* at events */
 	CUcontext current;
 } device;
 static char primary, further;
 
 struct event {
-	uint64_t ns;
+	_Atomic uint64_t ns;
 };
+
+/* the start and the end that were recorded last */
+static struct event *last[2];
 
 static uint64_t *stream_end(CUstream stream)
 {
@@ -75,12 +82,14 @@ static CUresult event_record(CUevent event, CUstream stream)
 			device.records = 0;
 		return CUDA_ERROR_INVALID_HANDLE;
 	}
-	((struct event *)event)->ns = ob_max(*stream_end(stream), ob_clock_ns());
+	last[!start] = (struct event *)event;
+	last[!start]->ns = ob_max(*stream_end(stream), ob_clock_ns());
 	return CUDA_SUCCESS;
 }
 
 static CUresult event_query(CUevent event)
 {
+	device.looks++;
 	return ((struct event *)event)->ns <= ob_clock_ns() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -242,6 +251,64 @@ TEST(a_driver_that_refuses_the_first_event)
 TEST(a_driver_that_refuses_the_second_event)
 {
 	untimed(&device.refuse_end);
+}
+
+/* for as long as the case lasts */
+static void *launch_more(void *arg)
+{
+	for (;;) {
+		obs_share_wait(NULL, false);
+		obs_share_launched(NULL, CUDA_ERROR_INVALID_VALUE);
+	}
+	return arg;
+}
+
+static bool held_back(void)
+{
+	return obs_stats_page_read_word(&obs_stats_page->held_back) != 0;
+}
+
+/*
+ * A launch has to wait while an earlier one, which ends at `end`, is under way: the device works for
+ * the session until then, and not any more afterwards.
+ */
+static void waits_beside(struct event *end)
+{
+	pthread_t thread;
+	unsigned before = device.looks;
+	bool held = false;
+
+	CHECK(!pthread_create(&thread, NULL, launch_more, NULL));
+	pthread_detach(thread);
+	for (; device.looks - before < 20; waiting_look())
+		held |= held_back();
+	CHECK(!held);
+	end->ns = ob_clock_ns();
+	UNTIL(held_back());
+}
+
+TEST(a_wait_for_tokens_beside_a_launch_is_no_idleness)
+{
+	struct event *first[2];
+
+	begin();
+	device.current = (CUcontext)&further;
+	launch(0, false, NEVER_NS);
+	first[0] = last[0];
+	first[1] = last[1];
+	launch(1, false, NEVER_NS);
+	/* the first one ends after a time that is paid for when the case is long over */
+	first[1]->ns = ob_clock_ns();
+	first[0]->ns = first[1]->ns - NEVER_NS;
+	waits_beside(last[1]);
+}
+
+TEST(yielding_beside_a_launch_is_no_idleness)
+{
+	begin();
+	atomic_store(&obs_stats_page->yield, true);
+	launch(0, false, NEVER_NS);
+	waits_beside(last[1]);
 }
 
 int main(int argc, char **argv)
