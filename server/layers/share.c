@@ -18,6 +18,9 @@
  *      tokens  +rate x clock, at most BURST x rate; while inside > 0 the rest goes to `lost`
  *      outside -time
  *      inside  -rate x min(time, what is left of the clock since inside was 0); `lost` pays first
+ *
+ * What is left of the clock is time in which launches that are under way may have run, so it is
+ * forgotten as far as none of them can have: they were queued later, or wait for something.
  */
 #include "server/layers/share.h"
 
@@ -42,6 +45,7 @@ struct pair {
 	CUevent start, end;
 	CUcontext ctx; /* where they live; NULL: not made */
 	bool inside;   /* the session's part */
+	uint64_t began_ns;
 };
 
 static struct share {
@@ -114,16 +118,42 @@ static void pair_charge(const struct pair *pair)
 		charge((double)ms * OB_MS, pair->inside);
 }
 
+/* How long a launch inside that is under way may have run, at most. */
+static double inside_may_have_run(void)
+{
+	for (unsigned i = 0; i < share.count; i++) {
+		const struct pair *pair = &share.pairs[(share.first + i) % PAIRS];
+
+		if (pair->inside && share.next->cuEventQuery(pair->start) == CUDA_SUCCESS)
+			return (double)(share.filled_ns - ob_min(pair->began_ns, share.filled_ns));
+	}
+	return 0;
+}
+
+/* The session saves no tokens of a time in which it did not work inside. */
+static void inside_forget(void)
+{
+	double left = (double)(share.filled_ns - share.inside_ns) - share.inside_used, may;
+
+	if (share.inside == 0 || left <= BURST_NS)
+		return;
+	may = inside_may_have_run();
+	share.inside_used += ob_max(left - may, 0);
+	share.lost = ob_min(share.lost, share.rate * may);
+}
+
 /* Charges launches that have ended, oldest first. wait: waits for the oldest. */
 static void reap(bool wait)
 {
+	unsigned before = share.count;
+
 	while (share.count) {
 		struct pair *pair = &share.pairs[share.first];
 		CUresult result = wait ? share.next->cuEventSynchronize(pair->end)
 				       : share.next->cuEventQuery(pair->end);
 
 		if (result == CUDA_ERROR_NOT_READY)
-			return;
+			break;
 		if (result == CUDA_SUCCESS)
 			pair_charge(pair);
 		share.first = (share.first + 1) % PAIRS;
@@ -131,6 +161,8 @@ static void reap(bool wait)
 		share.inside -= pair->inside;
 		wait = false;
 	}
+	if (share.count != before)
+		inside_forget();
 }
 
 static void pair_begin(struct pair *pair)
@@ -248,6 +280,7 @@ void obs_share_wait(CUstream stream, bool graph)
 			memory_order_relaxed);
 	pair = &share.pairs[(share.first + share.count) % PAIRS];
 	pair->inside = inside;
+	pair->began_ns = share.began_ns;
 	share.open = pair_ready(pair, ctx) &&
 			share.next->cuEventRecord(pair->start, stream) == CUDA_SUCCESS
 		? pair

@@ -196,6 +196,43 @@ TEST(launches_in_the_part_and_in_a_context_of_its_own)
 	obs_share_forget();
 }
 
+/*
+ * A launch inside waits for something for a second. Others, one of which is always under way, and
+ * graphs beside them have no more than the share afterwards.
+ */
+TEST(what_waits_inside_saves_nothing)
+{
+	uint64_t began;
+	double outside_ns = 0, clock_ns, inside_ns;
+	struct event *start, *before;
+
+	begin();
+	launch(0, false, NEVER_NS);
+	start = last[0];
+	before = last[1];
+	start->ns += NEVER_NS;
+	until(ob_clock_ns() + OB_SECOND);
+	began = ob_clock_ns();
+	start->ns = began;
+	for (unsigned i = 0; i < 8; i++) {
+		device.end_ns[i % 2] = 0; /* nothing else is in this stream */
+		launch(i % 2, false, NEVER_NS);
+		before->ns = ob_clock_ns();
+		before = last[1];
+		launch(2, true, 20 * OB_MS);
+		outside_ns += 20 * (double)OB_MS;
+		until(device.end_ns[2]);
+	}
+	before->ns = ob_clock_ns();
+	inside_ns = (double)(before->ns - began);
+	obs_share_wait(NULL, true);
+	obs_share_launched(NULL, CUDA_ERROR_INVALID_VALUE);
+	clock_ns = (double)(ob_clock_ns() - began);
+	/* what an idle session saves, in tokens and in `lost` each */
+	CHECK(outside_ns + RATE * inside_ns <= RATE * clock_ns + 2 * 100 * RATE * OB_MS);
+	obs_share_forget();
+}
+
 /* A context that has been used is no reason to charge the part in full. */
 TEST(only_what_ran_outside_is_charged_in_full)
 {
