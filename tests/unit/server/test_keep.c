@@ -148,6 +148,9 @@ static void mps_tried(int enabled, enum obp_share_by want)
 	CHECK_INT(cause.text[0] == '\0', enabled);
 	/* of a session that asked for less */
 	CHECK_INT(chosen("mps", 400000), OBP_SHARE_BY_THROTTLE);
+	/* green is offered beside it, but MPS comes first in the list */
+	CHECK(offered("mps,green", 500000, &cause) & 1u << OBP_SHARE_BY_GREEN);
+	CHECK_INT(chosen("mps,green", 500000), enabled ? OBP_SHARE_BY_MPS : OBP_SHARE_BY_GREEN);
 	close(fd);
 	unlink(address.sun_path);
 	rmdir(folder);
