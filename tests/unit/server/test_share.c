@@ -24,7 +24,7 @@
 #define LAUNCH_NS (4 * OB_MS)
 #define SAVED_NS  (100 * RATE * OB_MS + 3 * (double)LAUNCH_NS)
 /* longer than a case may last */
-#define NEVER_NS (600 * OB_SECOND)
+#define NEVER_NS  (600 * OB_SECOND)
 
 static struct {
 	uint64_t end_ns[STREAMS]; /* of the last launch */
