@@ -26,7 +26,9 @@ NOBODY = Nobody()
 # each start adds a line to $LOG; the loops end with the file $LOG.stop, and their sleeps with them
 BEGIN = 'echo begin >> "$LOG"; '
 LOOP = 'while [ ! -e "$LOG.stop" ]; do sleep 0.05; done'
-PLAIN, STUBBORN = BEGIN + LOOP, 'trap "" TERM; ' + BEGIN + LOOP
+PLAIN = BEGIN + LOOP
+# told to end, it ends with the file $LOG.go
+SLOW = 'trap "while [ ! -e \\"$LOG.go\\" ]; do sleep 0.05; done; exit 3" TERM; ' + PLAIN
 
 
 class Pool:
@@ -105,6 +107,10 @@ class Program:
     def signal(self, number):
         self.process.send_signal(number)
 
+    def goes(self):
+        """Lets one that was told to end do so."""
+        pathlib.Path(f'{self.log}.go').touch()
+
     def end(self):
         """Lets it end by itself. Returns the exit code."""
         pathlib.Path(f'{self.log}.stop').touch()
@@ -147,10 +153,11 @@ def refused_offer(pool):
 
 def lost_place(pool):
     """The place is lost after the program was told to end: it is started at another one."""
-    p, reservation, name = started(pool, STUBBORN, '--grace', '3')
+    p, reservation, name = started(pool, SLOW, '--grace', '40')
     check('a place is offered', pool.move(reservation)['code'] == 0)
     check('the program is being ended', p.said('is ended (SIGTERM'))
     pool.restart(other(name))
+    p.goes()
     check('it is started all the same', p.begins(2), p.err.read_text())
     check('its user is told why', 'cannot be had; asking for another one' in p.err.read_text(), p.err.read_text())
     pool.claim(p)
@@ -246,11 +253,12 @@ def killed(pool):
 
 def killed_late(pool):
     """The same after the program was told to end."""
-    p, reservation, _ = started(pool, STUBBORN, '--grace', '3')
+    p, reservation, _ = started(pool, SLOW, '--grace', '40')
     check('a place is offered', pool.move(reservation)['code'] == 0)
     check('the program is being ended', p.said('is ended (SIGTERM'))
     new = next(r['id'] for r in pool.reservations(p) if r['id'] != reservation)
     check('its user ends the new one', ordered(pool.balancer.url, 'kill', new)['code'] == 0)
+    p.goes()
     check('it is not started again', p.process.wait(waiting.LONG) == 77 and p.count() == 1, (p.process.returncode, p.err.read_text()))
     check('and its user is told', 'was ended by' in p.err.read_text(), p.err.read_text())
 
