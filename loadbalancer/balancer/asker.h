@@ -9,8 +9,6 @@
 
 #include "loadbalancer/balancer/core.h"
 
-#define OBL_RETRY_MS 1000u /* when a refused client should try again */
-
 struct obl_asker {
 	struct obl_core *core;
 	struct obl_asker *next, *previous;

@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "loadbalancer/balancer/asker.h"
 #include "loadbalancer/balancer/values.h"
 
 #define HASH_TEXT 18u /* bytes of "-" and a hash in hexadecimal, NUL included */

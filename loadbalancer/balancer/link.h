@@ -25,6 +25,7 @@
 #include "transport/stream.h"
 #include "transport/tls.h"
 
+#define OBL_RETRY_MS         1000u   /* when a refused client should try again */
 #define OBL_LINK_FIRST_MS    10000u  /* until the first message is complete, and each later one */
 #define OBL_LINK_IDLE_MS     120000u /* a client without a request */
 #define OBL_LINK_MEMBER_MS   15000u  /* a server without a heartbeat: it connects again */

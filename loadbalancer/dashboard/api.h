@@ -13,6 +13,7 @@
 
 #include "loadbalancer/dashboard/documents.h"
 #include "loadbalancer/dashboard/history.h"
+#include "loadbalancer/dashboard/reply.h"
 #include "loadbalancer/dashboard/stream.h"
 
 #define OBL_BODY_MAX         4096u /* bytes of a request's body */
@@ -28,7 +29,7 @@ struct obl_api {
 	struct obl_history history;
 	struct obl_web_command *commands; /* whose connections wait */
 	unsigned n_commands;
-	uint32_t reply_s; /* until a document must have been read */
+	struct obl_readers readers;
 	/* called when a command has ended and the library must run */
 	void (*wake)(void *user);
 	void *wake_user;

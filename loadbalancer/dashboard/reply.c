@@ -140,20 +140,34 @@ static bool unchanged(struct MHD_Connection *connection, const char *tag)
 }
 
 /* A document that a peer reads. */
-struct reading {
+struct obl_reader {
+	struct obl_reader *next, **link;
+	struct obl_peer_key key;
 	struct obl_blob *blob;
 	uint64_t deadline_ns;
 };
 
+static bool address_full(
+	const struct obl_readers *readers, const struct obl_peer_key *key, size_t size)
+{
+	size_t held = 0;
+
+	if (key->local && !readers->limits_local)
+		return false;
+	for (const struct obl_reader *reader = readers->first; reader; reader = reader->next)
+		held += obl_peer_key_same(&reader->key, key) ? reader->blob->size : 0;
+	return held && held + size > readers->address_bytes;
+}
+
 static ssize_t blob_read(void *user, uint64_t at, char *to, size_t max)
 {
-	const struct reading *reading = user;
-	const struct obl_blob *blob = reading->blob;
+	const struct obl_reader *reader = user;
+	const struct obl_blob *blob = reader->blob;
 	size_t n;
 
 	if (at >= blob->size)
 		return MHD_CONTENT_READER_END_OF_STREAM;
-	if (ob_clock_ns() > reading->deadline_ns)
+	if (ob_clock_ns() > reader->deadline_ns)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
 	n = blob->size - (size_t)at < max ? blob->size - (size_t)at : max;
 	memcpy(to, blob->data + at, n);
@@ -162,34 +176,47 @@ static ssize_t blob_read(void *user, uint64_t at, char *to, size_t max)
 
 static void blob_done(void *user)
 {
-	struct reading *reading = user;
+	struct obl_reader *reader = user;
 
-	obl_blob_unref(reading->blob);
-	free(reading);
+	*reader->link = reader->next;
+	if (reader->next)
+		reader->next->link = reader->link;
+	obl_blob_unref(reader->blob);
+	free(reader);
 }
 
 /* Takes over the reference. NULL: no memory. */
-static struct MHD_Response *blob_response(struct obl_blob *blob, uint32_t reply_s)
+static struct MHD_Response *blob_response(
+	struct obl_readers *readers, const struct obl_peer_key *key, struct obl_blob *blob)
 {
-	struct reading *reading = malloc(sizeof *reading);
+	struct obl_reader *reader = malloc(sizeof *reader);
 	struct MHD_Response *response;
 
-	if (!reading) {
+	if (!reader) {
 		obl_blob_unref(blob);
 		return NULL;
 	}
-	*reading = (struct reading){ .blob = blob,
-		.deadline_ns = ob_clock_ns() + reply_s * OB_SECOND };
+	*reader = (struct obl_reader){ .next = readers->first,
+		.link = &readers->first,
+		.key = *key,
+		.blob = blob,
+		.deadline_ns = ob_clock_ns() + readers->reply_s * OB_SECOND };
+	if (reader->next)
+		reader->next->link = &reader->next;
+	readers->first = reader;
 	response =
-		MHD_create_response_from_callback(blob->size, BLOCK, blob_read, reading, blob_done);
+		MHD_create_response_from_callback(blob->size, BLOCK, blob_read, reader, blob_done);
 	if (!response)
-		blob_done(reading);
+		blob_done(reader);
 	return response;
 }
 
-enum MHD_Result obl_reply_blob(struct MHD_Connection *connection, const char *type,
-	struct obl_blob *blob, uint32_t reply_s)
+enum MHD_Result obl_reply_blob(struct obl_readers *readers, struct MHD_Connection *connection,
+	const char *type, struct obl_blob *blob)
 {
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct obl_peer_key key = obl_peer_key_of(info ? info->connect_fd : -1);
 	struct MHD_Response *response;
 	unsigned status = MHD_HTTP_OK;
 	char tag[24];
@@ -204,8 +231,13 @@ enum MHD_Result obl_reply_blob(struct MHD_Connection *connection, const char *ty
 		obl_blob_unref(blob);
 		status = MHD_HTTP_NOT_MODIFIED;
 		response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+	} else if (address_full(readers, &key, blob->size)) {
+		obl_blob_unref(blob);
+		return obl_reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+			"too many documents are being read from this address",
+			"read those that were asked for", NULL);
 	} else {
-		response = blob_response(blob, reply_s);
+		response = blob_response(readers, &key, blob);
 	}
 	if (response) {
 		MHD_add_response_header(response, "Content-Type", type);

@@ -2,7 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * HTTP responses with the headers that all of them have: no framing, no sniffing, no script that is
- * not a file of the page. No state; the loop's thread.
+ * not a file of the page. The documents that are being read, by address: what one address reads
+ * slowly is no reason to refuse others. The loop's thread.
  */
 #ifndef OBL_DASHBOARD_REPLY_H
 #define OBL_DASHBOARD_REPLY_H
@@ -11,9 +12,22 @@
 #include <stdbool.h>
 
 #include "loadbalancer/dashboard/documents.h"
+#include "loadbalancer/dashboard/peers.h"
 
-#define OBL_TYPE_JSON "application/json; charset=utf-8"
-#define OBL_REPLY_S   120u /* until a reader must have read a document */
+#define OBL_TYPE_JSON    "application/json; charset=utf-8"
+#define OBL_REPLY_S      120u /* until a reader must have read a document */
+/* The part of bytes_max (documents.h) that an address reads at a time, or a single document. */
+#define OBL_READING_PART 4u
+
+struct obl_reader;
+
+/* The documents that peers read; embedded. Outlives the library's responses. */
+struct obl_readers {
+	struct obl_reader *first;
+	size_t address_bytes; /* of one address of another machine */
+	bool limits_local;    /* also of this machine */
+	uint32_t reply_s;     /* until a document must have been read */
+};
 
 /* A file of the page, embedded in the program. */
 struct obl_asset {
@@ -35,10 +49,11 @@ enum MHD_Result obl_reply_error(struct MHD_Connection *connection, unsigned stat
 enum MHD_Result obl_reply_doubtful(struct MHD_Connection *connection, const char *text);
 /*
  * Queues a document, or 304 if the request names its ETag. Takes over the reference; a blob that is
- * NULL becomes an error. A reader that takes longer than reply_s is disconnected.
+ * NULL becomes an error, as does one too many for the address. A reader that takes longer than
+ * reply_s is disconnected.
  */
-enum MHD_Result obl_reply_blob(struct MHD_Connection *connection, const char *type,
-	struct obl_blob *blob, uint32_t reply_s);
+enum MHD_Result obl_reply_blob(struct obl_readers *readers, struct MHD_Connection *connection,
+	const char *type, struct obl_blob *blob);
 enum MHD_Result obl_reply_asset(struct MHD_Connection *connection, const struct obl_asset *asset);
 /* Queues a copy of the bytes. */
 enum MHD_Result obl_reply_text(

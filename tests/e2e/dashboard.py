@@ -182,6 +182,31 @@ def held(program):
         check('then there is room again', waiting.until(lambda: time_of('/api/v1/gpus') > first) and time_of('/api/v1/servers') != 503)
 
 
+def held_by_one(program):
+    """What one address does not read is no reason to refuse others."""
+    with Pool(program, 1000, 16, env={'DOCUMENTS_BYTES': '12000000', 'LIMITS': '1'}) as pool:  # less than two of the documents
+        def request(source, path='/api/v1/gpus'):
+            peer = socket.socket()
+            peer.settimeout(waiting.LONG)
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096 if source == '127.0.0.2' else 1 << 20)
+            peer.bind((source, 0))
+            peer.connect(('127.0.0.1', pool.port))
+            peer.sendall(request_text(path, token='look-token'))
+            return peer
+
+        def answer(peer):
+            with peer, peer.makefile('rb') as file:
+                return read_answer(file)
+        with request('127.0.0.2') as slow:
+            slow.recv(1)
+            waiting.let_pass(1.5, 'the document is too old to be shared')
+            with request('127.0.0.2') as more:
+                said = more.recv(4096)
+                check('an address that reads too much gets no more', said.startswith(b'HTTP/1.1 503') and b'from this address' in said, said[:200])
+                check('another one does', answer(request('127.0.0.3', '/metrics')).status == 200 and answer(request('127.0.0.3', '/api/v1/servers')).status == 200)
+        check('when it has ended its reading it does again', waiting.until(lambda: answer(request('127.0.0.2', '/api/v1/info')).status == 200))
+
+
 def other_sites(pool):
     port = pool.port
     check('a form of another site', ask(port, '/api/v1/servers/node-1/cordon', 'POST', 'admin-token', '', Content_Type='text/plain').status == 415)
@@ -438,7 +463,7 @@ def addresses(program, folder):
 
 
 def main():
-    waits = [threading.Thread(target=test, args=(PROGRAM,)) for test in (late_command, unread, shared, addresses_limited, revoked, held)]  # time-outs
+    waits = [threading.Thread(target=test, args=(PROGRAM,)) for test in (late_command, unread, shared, addresses_limited, revoked, held, held_by_one)]  # time-outs
     for one in waits:
         one.start()
     with Pool(PROGRAM) as pool:
