@@ -73,6 +73,18 @@ bool obl_member_anywhere(const struct obl_core *core, const char *name)
 	return obl_member_find(core, name) != NULL;
 }
 
+bool obl_member_elsewhere(const struct obl_core *core, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_ALIVE); item;
+		item = obl_mirror_next(item))
+		if (strncmp(item->name, name, n) == 0 && item->name[n] == '/' &&
+			strcmp(item->name + n + 1, core->name) != 0)
+			return true;
+	return false;
+}
+
 bool obl_member_alive(const struct obl_member *member, uint64_t now_ns)
 {
 	const struct obl_item *ledger =

@@ -82,6 +82,8 @@ void obl_member_enter(struct obl_member *member);
 struct obl_member *obl_member_find(const struct obl_core *core, const char *name);
 /* Whether a server is connected, to this balancer or to another one. */
 bool obl_member_anywhere(const struct obl_core *core, const char *name);
+/* Whether it is connected to another balancer than this one. */
+bool obl_member_elsewhere(const struct obl_core *core, const char *name);
 /* It had a heartbeat within OBP_POOL_SILENT_MS, and the registry has this incarnation. */
 bool obl_member_alive(const struct obl_member *member, uint64_t now_ns);
 /* The reservation's entry in the last heartbeat; NULL: none. */

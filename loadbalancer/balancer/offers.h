@@ -6,6 +6,7 @@
  *
  *   ASK, offered    kept ──► its ticket is renewed, if it is about to expire ──► GRANT
  *                   gone, expired, or ended by command ──► REFUSED
+ *                   its server is away, closed or unwell ──► REFUSED
  *   FOLLOW, fixed   the reservation is not restartable any more; its offer is made void
  *
  * A place that was asked for is kept for OBP_POOL_OFFER_S at least, but not for longer than

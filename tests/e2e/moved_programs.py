@@ -145,6 +145,35 @@ def refused_offer(pool):
     check('it ends well', p.end() == 0)
 
 
+def closed_offers(pool):
+    """The server of the place goes or is closed before the client has asked for it: the program stays."""
+    def cordon(server):
+        return ordered(pool.balancer.url, 'cordon', server.name)['code'] == 0
+
+    def fall_silent(server):
+        server.beating = False
+        return server.ready(pool.balancer.url, state='silent')
+
+    def fall_ill(server):
+        server.healthy = 0
+        return server.ready(pool.balancer.url, state='unwell')
+
+    for harm, words in (cordon, 'is cordoned or drained'), (fall_silent, 'is not connected'), (fall_ill, 'is not well'):
+        p, reservation, name = started(pool, PLAIN)
+        program, = programs_of(p.pid)
+        server = pool.servers[other(name)]
+        p.signal(signal.SIGSTOP)
+        check('a place is offered', pool.move(reservation)['code'] == 0)
+        check('its follower is told', waiting.until(lambda: unread(p.pid)))
+        check('its server has trouble', harm(server))
+        p.signal(signal.SIGCONT)
+        check('it cannot be had', p.said('the program stays') and words in p.err.read_text(), p.err.read_text())
+        check('the program works on', p.count() == 1 and programs_of(p.pid) == [program] and 'is ended' not in p.err.read_text(), p.err.read_text())
+        server.beating, server.healthy = True, 1
+        ordered(pool.balancer.url, 'uncordon', server.name)
+        check('it ends well', p.end() == 0 and server.ready(pool.balancer.url))
+
+
 def lost_place(pool):
     """The place is lost after the program was told to end: it is started at another one."""
     p, reservation, name = started(pool, STUBBORN, '--grace', '3')
@@ -317,7 +346,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         early_signal(folder)
-        for case in refused_offer, lost_place, ignored_signals, quits, groups, neighbours, killed, killed_late, environment, renewed:
+        for case in refused_offer, closed_offers, lost_place, ignored_signals, quits, groups, neighbours, killed, killed_late, environment, renewed:
             with Pool(folder) as pool:
                 pool.programs = 10 * (1 + len(list(folder.glob('log*'))))
                 print(f'-- {case.__name__}', flush=True)
