@@ -58,13 +58,17 @@ enum offer {
 	OVER /* its server may have made the ticket void */
 };
 
-static enum offer offer_look(
-	const struct obl_core *core, const struct obl_reservation *r, uint64_t now_s)
+static enum offer offer_look(const struct obl_core *core, const struct obl_item *item)
 {
-	if (obl_in_use(core, r) || r->expires >= now_s + OBP_POOL_OFFER_S)
+	const struct obl_reservation *r = item->value.reservation;
+	uint64_t age = obl_offer_age_s(core, item);
+
+	if (obl_in_use(core, r) || age + OBP_POOL_OFFER_S <= OBP_POOL_TICKET_S)
 		return KEPT;
-	return r->expires > now_s && now_s + OBP_POOL_OFFER_S <= r->issued + OBL_OFFER_MAX_S ? DUE
-											     : OVER;
+	if (age > OBP_POOL_TICKET_S)
+		return OVER;
+	/* Who asked for it late in its time, and comes again, has been promised OBP_POOL_OFFER_S. */
+	return r->expires + age <= r->issued + OBL_OFFER_MAX_S + OBP_POOL_TICKET_S ? DUE : KEPT;
 }
 
 /*
@@ -96,11 +100,11 @@ static const char *place_closed(const struct obl_core *core, const struct obl_re
 }
 
 /* True: a transaction was begun. */
-static bool renew(struct obl_asker *asker, const struct obl_item *item, uint64_t now_s)
+static bool renew(struct obl_asker *asker, const struct obl_item *item)
 {
 	struct obl_reservation changed = *item->value.reservation;
 
-	changed.expires = ob_min(now_s + OBP_POOL_TICKET_S, changed.issued + OBL_OFFER_MAX_S);
+	changed.expires += obl_offer_age_s(asker->core, item); /* by the clock of who made it */
 	asker->placing = reservation_put(asker->core, item, &changed, renewed, asker);
 	if (asker->placing)
 		return true;
@@ -112,8 +116,7 @@ static bool renew(struct obl_asker *asker, const struct obl_item *item, uint64_t
 static bool asker_look(struct obl_asker *asker, const struct obl_item *item)
 {
 	const struct obl_reservation *r = item->value.reservation;
-	uint64_t now_s = obl_time_ms() / 1000;
-	enum offer offer = offer_look(asker->core, r, now_s);
+	enum offer offer = offer_look(asker->core, item);
 	const char *closed = place_closed(asker->core, r);
 
 	if (strcmp(r->tenant, asker->entry.tenant) != 0)
@@ -123,7 +126,7 @@ static bool asker_look(struct obl_asker *asker, const struct obl_item *item)
 	else if (closed)
 		obl_asker_refuse(asker, OBP_POOL_INVALID, closed);
 	else if (offer == DUE)
-		return renew(asker, item, now_s);
+		return renew(asker, item);
 	else if (offer == OVER)
 		obl_asker_refuse(asker, OBP_POOL_INVALID,
 			"the place was not taken in time: ask again with a new id");
