@@ -62,6 +62,7 @@ struct obl_member {
 	uint32_t at_void;
 	struct obl_wish is;     /* what operators have made of it, as its last heartbeat says */
 	struct obl_wish wanted; /* what they want of it, as obl_member_tell has seen it last */
+	bool ahead;             /* the registry's revision was seen to be lower than is.as_of */
 	uint64_t differs_ns;    /* since when the two differ and the mirror is usable; 0: not */
 	uint64_t told_ns;       /* when an order was sent last */
 	uint64_t fresh_ns;      /* slow start: the second that `fresh` counts */
