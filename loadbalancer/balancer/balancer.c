@@ -120,6 +120,7 @@ static void registry_synced(void *user, uint64_t revision)
 
 	core->mirror.seen = ob_max(core->mirror.seen, revision);
 	core->mirror.newest = ob_max(core->mirror.newest, revision);
+	core->synced_ns = ob_clock_ns();
 	core->synced = core->orphans = core->check_alive = core->asks_changed = true;
 	for (struct obl_member *m = core->members; m; m = m->next)
 		m->check = true;

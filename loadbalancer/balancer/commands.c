@@ -25,8 +25,12 @@ struct asked {
 	uint8_t id[OBP_RESERVATION_BYTES];
 };
 
-/* A reservation of several servers, or a program on one server and its new place on another. */
-#define ASKED_MAX (OBP_POOL_PARTS_MAX + 1)
+/*
+ * A program that is being moved has a reservation at its new place, and one at the old place. If the
+ * old one's server is away when it is moved again, there are more.
+ */
+#define CHAIN_MAX 8u
+#define ASKED_MAX (OBP_POOL_PARTS_MAX + CHAIN_MAX)
 
 struct obl_command {
 	struct obl_command *next;
@@ -44,10 +48,10 @@ struct obl_command {
 	bool making; /* its transaction is under way */
 	/* KILL: the order; who has not answered; what the others have said */
 	enum obp_pool_order_kind kind;
-	uint8_t id[OBP_RESERVATION_BYTES];
-	/* of a program that is being moved: its new place, which is marked first; zeros: none */
-	uint8_t successor[OBP_RESERVATION_BYTES];
-	bool marked;
+	uint8_t chain[CHAIN_MAX][OBP_RESERVATION_BYTES]; /* the reservations, the newest last */
+	uint32_t n_chain;
+	bool mark, marked;            /* the newest is to be marked first; it is */
+	char away[OBP_POOL_NAME_MAX]; /* a server of theirs that is not connected here; "": none */
 	uint64_t number;
 	struct asked asked[ASKED_MAX];
 	uint32_t n_asked;
@@ -116,7 +120,7 @@ static void kill_send(struct obl_command *command, struct obl_member *member,
 /* Orders the end of one reservation at its servers. */
 static void reservation_end(struct obl_core *core, struct obl_command *command, const uint8_t *id)
 {
-	const struct obl_item *item;
+	const struct obl_item *item, *ledger;
 	char name[OBL_ID_TEXT];
 
 	obl_id_print(id, name);
@@ -125,39 +129,47 @@ static void reservation_end(struct obl_core *core, struct obl_command *command, 
 		const struct obl_holding *part = &item->value.reservation->parts[i];
 		struct obl_member *member = obl_member_find(core, part->server);
 
+		ledger = obl_mirror_find(&core->mirror, OBL_ITEM_LEDGER, part->server);
 		if (member && member->incarnation == part->incarnation)
 			kill_send(command, member, id);
+		else if (!member && ledger &&
+			ledger->value.ledger->incarnation == part->incarnation)
+			snprintf(command->away, sizeof command->away, "%s", part->server);
 	}
 }
 
 /* The new place first: the program would be started there when it ends. NULL: orders were sent. */
-static const char *kill_both(struct obl_core *core, struct obl_command *command)
+static const char *kill_all(struct obl_core *core, struct obl_command *command)
 {
-	if (memcmp(command->successor, none, sizeof none) != 0)
-		reservation_end(core, command, command->successor);
-	reservation_end(core, command, command->id);
+	for (uint32_t i = command->n_chain; i > 0; i--)
+		reservation_end(core, command, command->chain[i - 1]);
 	return command->n_asked ? NULL
 				: "its server is not connected to this balancer; ask another";
 }
 
-/* A program that is being moved has two reservations. NULL: orders were sent, or will be. */
+/*
+ * NULL: orders were sent, or will be. The new place is marked also if the old one has ended: its
+ * client may not have asked for the second time.
+ */
 static const char *kill_reservation(struct obl_core *core, struct obl_command *command)
 {
 	const struct obl_item *item =
 		obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, command->target);
-	const struct obl_reservation *r = item ? item->value.reservation : NULL, *old, *next;
+	const struct obl_reservation *r = item ? item->value.reservation : NULL, *old = r;
 
 	if (!r)
 		return "there is no such reservation";
-	old = obl_predecessor(core, r);
-	next = old ? r : obl_successor(core, r);
+	for (uint32_t n = 0; n < CHAIN_MAX / 2 && old; n++) {
+		r = old;
+		old = obl_predecessor(core, r);
+	}
+	for (; r && command->n_chain < CHAIN_MAX; r = obl_successor(core, r)) {
+		memcpy(command->chain[command->n_chain++], r->id, sizeof r->id);
+		command->mark = command->n_chain > 1 || (r->from[0] && !obl_in_use(core, r));
+	}
 	command->kind = OBP_POOL_ORDER_KILL;
 	command->number = ++core->kills;
-	memcpy(command->id, old ? old->id : r->id, sizeof command->id);
-	if (!next)
-		return kill_both(core, command);
-	memcpy(command->successor, next->id, sizeof command->successor);
-	return NULL;
+	return command->mark ? NULL : kill_all(core, command);
 }
 
 static const char *kill_session(struct obl_core *core, struct obl_command *command)
@@ -172,7 +184,7 @@ static const char *kill_session(struct obl_core *core, struct obl_command *comma
 	for (struct obl_member *m = core->members; m; m = m->next)
 		for (uint32_t i = 0; i < m->load.n_sessions; i++)
 			if (m->load.listed[i].id == number)
-				kill_send(command, m, command->id);
+				kill_send(command, m, none);
 	return command->n_asked ? NULL : "there is no such session on a server of this balancer";
 }
 
@@ -192,6 +204,8 @@ static int answer_of(const struct obl_command *c, const struct obl_member *membe
 /* A session is on one server; a reservation must be ended on each of its servers. */
 static void kill_finish(const struct obl_member *member, struct obl_command *c)
 {
+	char text[OBP_POOL_TEXT_MAX];
+
 	if (c->kind == OBP_POOL_ORDER_KILL && c->failed) {
 		finish(member->core, c, OBP_POOL_LATER,
 			"a server has no room to remember the order; try again");
@@ -199,6 +213,13 @@ static void kill_finish(const struct obl_member *member, struct obl_command *c)
 	}
 	if (c->done)
 		obl_event_add(member->core, "killed", member->name, "%s, by %s", c->target, c->who);
+	if (c->away[0]) {
+		snprintf(text, sizeof text,
+			"server %s is not connected to this balancer and was not told; ask another",
+			c->away);
+		finish(member->core, c, OBP_POOL_LATER, text);
+		return;
+	}
 	finish(member->core, c, c->done ? 0 : OBP_POOL_INVALID,
 		c->done ? "ended" : "the server has no such session");
 }
@@ -299,7 +320,7 @@ static void move_made(struct obl_core *core, struct obl_command *command)
 /* Its client knows now that the program is not to be started at its new place. */
 static void kill_marked(struct obl_core *core, struct obl_command *command)
 {
-	const char *wrong = kill_both(core, command);
+	const char *wrong = kill_all(core, command);
 
 	command->marked = true;
 	if (wrong)
@@ -361,7 +382,7 @@ static enum ob_err plan_of(struct obl_core *core, struct obl_command *command,
 
 static bool needs_transaction(const struct obl_command *c)
 {
-	return c->verb != KILL || (!c->marked && memcmp(c->successor, none, sizeof none) != 0);
+	return c->verb != KILL || (c->mark && !c->marked);
 }
 
 bool obl_commands_start(struct obl_core *core)
@@ -375,7 +396,7 @@ bool obl_commands_start(struct obl_core *core)
 		c = c->next;
 	if (!c)
 		return false;
-	if (c->verb == KILL && !obl_move_kill_plan(core, c->successor, key)) {
+	if (c->verb == KILL && !obl_move_kill_plan(core, c->chain[c->n_chain - 1], key)) {
 		kill_marked(core, c); /* the new place has ended meanwhile */
 		return obl_commands_start(core);
 	}

@@ -127,6 +127,7 @@ struct obl_core {
 	const char *registry_url;
 	struct obl_registry *registry;
 	bool usable, synced;
+	uint64_t synced_ns;           /* ob_clock_ns: when the whole registry had been read last */
 	char unusable[OB_CAUSE_TEXT]; /* why */
 	uint64_t unusable_ns;
 	struct obl_mirror mirror;

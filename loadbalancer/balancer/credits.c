@@ -138,9 +138,20 @@ static bool part_credit(
 	return obl_work_make(core, key, credited, NULL);
 }
 
+/*
+ * A place that was offered and then ended by command is kept until the offer is over, so that its
+ * client learns that its program is not to be started again.
+ */
+static bool is_marked(const struct obl_item *item)
+{
+	return item->value.reservation->killed && ob_clock_ns() <= item->came_ns + OBL_UNUSED_NS;
+}
+
 /* Parts of servers that have another incarnation now. */
 static bool orphans_start(struct obl_core *core)
 {
+	bool left = false;
+
 	if (!core->orphans)
 		return false;
 	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_RESERVATION);
@@ -151,22 +162,15 @@ static bool orphans_start(struct obl_core *core)
 			const struct obl_item *ledger =
 				obl_mirror_find(&core->mirror, OBL_ITEM_LEDGER, r->parts[i].server);
 
-			if (ledger && ledger->value.ledger->incarnation != r->parts[i].incarnation)
+			if (!ledger || ledger->value.ledger->incarnation == r->parts[i].incarnation)
+				continue;
+			if (!is_marked(item))
 				return part_credit(core, item, i, false);
+			left = true;
 		}
 	}
-	core->orphans = false;
+	core->orphans = left;
 	return false;
-}
-
-/*
- * A place that was offered and then ended by command is kept until the offer is over, so that its
- * client learns that its program is not to be started again.
- */
-static bool is_kept(const struct obl_item *item, const struct obp_pool_held *held)
-{
-	return item->value.reservation->killed && held->state == OBP_POOL_VOID &&
-		ob_clock_ns() <= item->came_ns + OBL_UNUSED_NS;
 }
 
 bool obl_credits_start(struct obl_core *core)
@@ -179,7 +183,7 @@ bool obl_credits_start(struct obl_core *core)
 			if (!has_ended(&m->held[i]))
 				continue;
 			item = reservation_find(core, m->held[i].id);
-			if (item && is_kept(item, &m->held[i]))
+			if (item && m->held[i].state == OBP_POOL_VOID && is_marked(item))
 				continue;
 			part = item ? part_ended(item->value.reservation, m, &m->held[i]) : -1;
 			if (part >= 0)

@@ -120,13 +120,16 @@ void obl_follow(struct obl_core *core, struct obl_link *link, struct obp_pool_fo
 	core->wake(core);
 }
 
-static void told(struct obl_link *link, const struct obl_reservation *r,
+static void told(struct obl_core *core, struct obl_link *link, const struct obl_reservation *r,
 	const struct obl_reservation *successor)
 {
 	static struct obp_pool_message message;
 	struct obp_pool_moved *moved = &message.u.moved;
-	uint64_t now_s = obl_time_ms() / 1000;
+	const struct obl_item *item;
+	char name[OBL_ID_TEXT];
 
+	obl_id_print(successor->id, name);
+	item = obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, name);
 	message.type = OBP_POOL_MOVED;
 	*moved = (struct obp_pool_moved){ .id = { 0 } };
 	memcpy(moved->id, r->id, sizeof moved->id);
@@ -134,9 +137,9 @@ static void told(struct obl_link *link, const struct obl_reservation *r,
 	snprintf(moved->server, sizeof moved->server, "%s", successor->parts[0].server);
 	snprintf(moved->text, sizeof moved->text, "the pool moves it from %s to %s",
 		r->parts[0].server, successor->parts[0].server);
-	moved->left_s = successor->expires > now_s
-		? (uint32_t)ob_min(successor->expires - now_s, OBP_POOL_TICKET_S)
-		: 0;
+	if (item)
+		moved->left_s = OBP_POOL_TICKET_S -
+			(uint32_t)ob_min(obl_offer_age_s(core, item), OBP_POOL_TICKET_S);
 	obl_link_send(link, &message);
 }
 
@@ -184,7 +187,7 @@ static void follow_look(struct obl_core *core, struct obl_follow *follow, uint64
 	if (follow->fixed || !successor)
 		return;
 	obl_follows_link_gone(core, link);
-	told(link, r, successor);
+	told(core, link, r, successor);
 	obl_link_rest(link);
 }
 

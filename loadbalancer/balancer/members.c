@@ -73,6 +73,18 @@ bool obl_member_anywhere(const struct obl_core *core, const char *name)
 	return obl_member_find(core, name) != NULL;
 }
 
+bool obl_member_elsewhere(const struct obl_core *core, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const struct obl_item *item = obl_mirror_first(&core->mirror, OBL_ITEM_ALIVE); item;
+		item = obl_mirror_next(item))
+		if (strncmp(item->name, name, n) == 0 && item->name[n] == '/' &&
+			strcmp(item->name + n + 1, core->name) != 0)
+			return true;
+	return false;
+}
+
 bool obl_member_alive(const struct obl_member *member, uint64_t now_ns)
 {
 	const struct obl_item *ledger =
@@ -182,7 +194,9 @@ void obl_member_tell(struct obl_member *member)
 	} else if (!member->differs_ns) {
 		member->differs_ns = now;
 	}
-	force = member->differs_ns && member->core->mirror.newest < member->is.as_of &&
+	/* seen once is enough: the new registry's revision may overtake the old one's meanwhile */
+	member->ahead |= member->core->usable && member->core->mirror.newest < member->is.as_of;
+	force = member->differs_ns && member->ahead &&
 		now >= member->differs_ns + OBL_FORCE_AFTER_MS * OB_MS;
 	if (wish.as_of < member->is.as_of && !force)
 		return; /* the mirror may be behind what the server was told */
@@ -440,6 +454,7 @@ void obl_member_beat(struct obl_member *member, struct obp_pool_beat *beat)
 	member->is.closed = beat->drained ? OBL_WISH_DRAIN
 		: beat->cordoned          ? OBL_WISH_CORDON
 					  : OBL_WISH_OPEN;
+	member->ahead &= member->is.as_of == beat->as_of;
 	member->is.as_of = beat->as_of;
 	snprintf(member->health, sizeof member->health, "%s", beat->health);
 	member->beat_ns = ob_clock_ns();

@@ -62,6 +62,7 @@ struct obl_member {
 	uint32_t at_void;
 	struct obl_wish is;     /* what operators have made of it, as its last heartbeat says */
 	struct obl_wish wanted; /* what they want of it, as obl_member_tell has seen it last */
+	bool ahead;             /* the registry's revision was seen to be lower than is.as_of */
 	uint64_t differs_ns;    /* since when the two differ and the mirror is usable; 0: not */
 	uint64_t told_ns;       /* when an order was sent last */
 	uint64_t fresh_ns;      /* slow start: the second that `fresh` counts */
@@ -82,6 +83,8 @@ void obl_member_enter(struct obl_member *member);
 struct obl_member *obl_member_find(const struct obl_core *core, const char *name);
 /* Whether a server is connected, to this balancer or to another one. */
 bool obl_member_anywhere(const struct obl_core *core, const char *name);
+/* Whether it is connected to another balancer than this one. */
+bool obl_member_elsewhere(const struct obl_core *core, const char *name);
 /* It had a heartbeat within OBP_POOL_SILENT_MS, and the registry has this incarnation. */
 bool obl_member_alive(const struct obl_member *member, uint64_t now_ns);
 /* The reservation's entry in the last heartbeat; NULL: none. */

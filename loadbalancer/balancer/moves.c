@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "loadbalancer/balancer/events.h"
 #include "loadbalancer/balancer/ledger.h"
 #include "loadbalancer/balancer/line.h"
@@ -43,6 +44,15 @@ const struct obl_reservation *obl_successor(
 uint64_t obl_moved_s(const struct obl_reservation *r, uint64_t now_s)
 {
 	return r->moved > now_s + OBP_TICKET_SKEW_S ? 0 : ob_min(r->moved, now_s);
+}
+
+uint64_t obl_offer_age_s(const struct obl_core *core, const struct obl_item *item)
+{
+	uint64_t expires = item->value.reservation->expires, now_s = obl_time_ms() / 1000;
+	uint64_t age = (ob_clock_ns() - item->came_ns) / OB_SECOND;
+	uint64_t begun = expires - ob_min(expires, OBP_POOL_TICKET_S);
+
+	return item->came_ns > core->synced_ns || now_s <= begun ? age : ob_max(age, now_s - begun);
 }
 
 const struct obl_reservation *obl_predecessor(

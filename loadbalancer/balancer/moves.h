@@ -37,6 +37,11 @@ const struct obp_pool_held *obl_in_use(
  */
 uint64_t obl_moved_s(const struct obl_reservation *r, uint64_t now_s);
 /*
+ * Seconds since the ticket of an offered place was written, by no clock that can be set
+ * (OBL_UNUSED_NS). Of what came with the whole registry only the ticket's times can tell.
+ */
+uint64_t obl_offer_age_s(const struct obl_core *core, const struct obl_item *item);
+/*
  * Puts the transaction of a move together. server: where to; "": the least loaded one that fits,
  * another one than now. uuid: the device there; NULL: any. load: what the program adds to its
  * device, per mille; 0: as busy as it is reported. OB_ERR_NONE: *ret_key is the successor's key for

@@ -58,21 +58,53 @@ enum offer {
 	OVER /* its server may have made the ticket void */
 };
 
-static enum offer offer_look(
-	const struct obl_core *core, const struct obl_reservation *r, uint64_t now_s)
+static enum offer offer_look(const struct obl_core *core, const struct obl_item *item)
 {
-	if (obl_in_use(core, r) || r->expires >= now_s + OBP_POOL_OFFER_S)
+	const struct obl_reservation *r = item->value.reservation;
+	uint64_t age = obl_offer_age_s(core, item);
+
+	if (obl_in_use(core, r) || age + OBP_POOL_OFFER_S <= OBP_POOL_TICKET_S)
 		return KEPT;
-	return r->expires > now_s && now_s + OBP_POOL_OFFER_S <= r->issued + OBL_OFFER_MAX_S ? DUE
-											     : OVER;
+	if (age > OBP_POOL_TICKET_S)
+		return OVER;
+	/* Who asked for it late in its time, and comes again, has been promised OBP_POOL_OFFER_S. */
+	return r->expires + age <= r->issued + OBL_OFFER_MAX_S + OBP_POOL_TICKET_S ? DUE : KEPT;
+}
+
+/*
+ * Why a server of the place would not take the program; NULL: each would. What is in use was taken.
+ * A balancer that has just started does not know yet who is connected.
+ */
+static const char *place_closed(const struct obl_core *core, const struct obl_reservation *r)
+{
+	bool knows = ob_clock_ns() >= core->started_ns + OBP_POOL_SILENT_MS * OB_MS;
+
+	for (uint32_t i = 0; i < r->n_parts && !obl_in_use(core, r); i++) {
+		const char *name = r->parts[i].server;
+		const struct obl_member *m = obl_member_find(core, name);
+		const struct obl_item *operated =
+			obl_mirror_find(&core->mirror, OBL_ITEM_OPERATOR, name);
+
+		if (knows && (!m || m->silent) && !obl_member_elsewhere(core, name))
+			return "the server of the place that was offered is not connected to the "
+			       "pool any more: ask again with a new id";
+		if ((operated && operated->value.operated->cordoned) ||
+			(m && (m->load.draining || m->is.closed != OBL_WISH_OPEN)))
+			return "the server of the place that was offered is cordoned or drained: "
+			       "ask again with a new id";
+		if (m && !m->healthy)
+			return "the server of the place that was offered is not well: ask again "
+			       "with a new id";
+	}
+	return NULL;
 }
 
 /* True: a transaction was begun. */
-static bool renew(struct obl_asker *asker, const struct obl_item *item, uint64_t now_s)
+static bool renew(struct obl_asker *asker, const struct obl_item *item)
 {
 	struct obl_reservation changed = *item->value.reservation;
 
-	changed.expires = ob_min(now_s + OBP_POOL_TICKET_S, changed.issued + OBL_OFFER_MAX_S);
+	changed.expires += obl_offer_age_s(asker->core, item); /* by the clock of who made it */
 	asker->placing = reservation_put(asker->core, item, &changed, renewed, asker);
 	if (asker->placing)
 		return true;
@@ -84,15 +116,17 @@ static bool renew(struct obl_asker *asker, const struct obl_item *item, uint64_t
 static bool asker_look(struct obl_asker *asker, const struct obl_item *item)
 {
 	const struct obl_reservation *r = item->value.reservation;
-	uint64_t now_s = obl_time_ms() / 1000;
-	enum offer offer = offer_look(asker->core, r, now_s);
+	enum offer offer = offer_look(asker->core, item);
+	const char *closed = place_closed(asker->core, r);
 
 	if (strcmp(r->tenant, asker->entry.tenant) != 0)
 		obl_asker_answer(asker, r); /* which refuses it */
 	else if (r->killed)
 		obl_asker_refuse(asker, OBP_POOL_DENIED, OBL_KILLED_TEXT);
+	else if (closed)
+		obl_asker_refuse(asker, OBP_POOL_INVALID, closed);
 	else if (offer == DUE)
-		return renew(asker, item, now_s);
+		return renew(asker, item);
 	else if (offer == OVER)
 		obl_asker_refuse(asker, OBP_POOL_INVALID,
 			"the place was not taken in time: ask again with a new id");

@@ -6,10 +6,11 @@
  *
  *   ASK, offered    kept ──► its ticket is renewed, if it is about to expire ──► GRANT
  *                   gone, expired, or ended by command ──► REFUSED
+ *                   its server is away, closed or unwell ──► REFUSED
  *   FOLLOW, fixed   the reservation is not restartable any more; its offer is made void
  *
- * A place that was asked for is kept for OBP_POOL_OFFER_S at least, but not for longer than
- * OBL_OFFER_MAX_S after it was reserved.
+ * A place that was asked for is kept for OBP_POOL_OFFER_S at least, but its ticket is not renewed
+ * later than OBL_OFFER_MAX_S after it was reserved.
  */
 #ifndef OBL_OFFERS_H
 #define OBL_OFFERS_H

@@ -19,7 +19,7 @@ import waiting
 from listening import Listener, Nobody
 from moving import programs_of
 from outboard_test import ENV, check, finish
-from pool_peers import DENIED, FOLLOW, GRANT, INVALID, KILL, MOVED, REFUSED, VOID, Balancer, Client, Member, looked, ordered, ticket_of
+from pool_peers import DENIED, FOLLOW, GRANT, INVALID, KILL, LATER, MOVED, REFUSED, VOID, Balancer, Client, Member, looked, ordered, ticket_of
 
 OUTBOARD, BALANCER = sys.argv[1:3]
 NOBODY = Nobody()
@@ -151,6 +151,35 @@ def refused_offer(pool):
     check('it ends well', p.end() == 0)
 
 
+def closed_offers(pool):
+    """The server of the place goes or is closed before the client has asked for it: the program stays."""
+    def cordon(server):
+        return ordered(pool.balancer.url, 'cordon', server.name)['code'] == 0
+
+    def fall_silent(server):
+        server.beating = False
+        return server.ready(pool.balancer.url, state='silent')
+
+    def fall_ill(server):
+        server.healthy = 0
+        return server.ready(pool.balancer.url, state='unwell')
+
+    for harm, words in (cordon, 'is cordoned or drained'), (fall_silent, 'is not connected'), (fall_ill, 'is not well'):
+        p, reservation, name = started(pool, PLAIN)
+        program, = programs_of(p.pid)
+        server = pool.servers[other(name)]
+        p.signal(signal.SIGSTOP)
+        check('a place is offered', pool.move(reservation)['code'] == 0)
+        check('its follower is told', waiting.until(lambda: unread(p.pid)))
+        check('its server has trouble', harm(server))
+        p.signal(signal.SIGCONT)
+        check('it cannot be had', p.said('the program stays') and words in p.err.read_text(), p.err.read_text())
+        check('the program works on', p.count() == 1 and programs_of(p.pid) == [program] and 'is ended' not in p.err.read_text(), p.err.read_text())
+        server.beating, server.healthy = True, 1
+        ordered(pool.balancer.url, 'uncordon', server.name)
+        check('it ends well', p.end() == 0 and server.ready(pool.balancer.url))
+
+
 def lost_place(pool):
     """The place is lost after the program was told to end: it is started at another one."""
     p, reservation, name = started(pool, SLOW, '--grace', '40')
@@ -242,10 +271,14 @@ def killed(pool):
     successor = bytes.fromhex(*(both - {reservation}))
     done = ordered(pool.balancer.url, 'kill', reservation)
     check('the reservation is ended', done['code'] == 0, done)
-    check('at both places', pool.servers[name].got(KILL, bytes.fromhex(reservation)) and waiting.until(lambda: pool.servers[other(name)].got(KILL, successor)), pool.servers[other(name)].orders)
+    check('at both places', waiting.until(lambda: pool.servers[name].got(KILL, bytes.fromhex(reservation)) and pool.servers[other(name)].got(KILL, successor)), pool.servers[other(name)].orders)
     with Client(pool.balancer.url) as c:
         answer = c.grant(successor, offered=1)
         check('the offer is over', answer['type'] == REFUSED and answer['code'] == DENIED and 'was ended by' in answer['text'], answer)
+    pool.restart(other(name))
+    with Client(pool.balancer.url) as c:
+        answer = c.grant(successor, offered=1)
+        check('also when its server was restarted', answer['type'] == REFUSED and answer['code'] == DENIED, answer)
     p.signal(signal.SIGCONT)
     check('the program is left to the end of its session', p.said('is not moved any more') and p.count() == 1, p.err.read_text())
     check('it ends with its own exit code', p.end() == 0)
@@ -261,6 +294,44 @@ def killed_late(pool):
     p.goes()
     check('it is not started again', p.process.wait(waiting.LONG) == 77 and p.count() == 1, (p.process.returncode, p.err.read_text()))
     check('and its user is told', 'was ended by' in p.err.read_text(), p.err.read_text())
+
+
+def killed_credited(pool):
+    """The same when the old reservation has ended, and its program goes on for a while."""
+    p, reservation, name = started(pool, 'trap "echo told >> $LOG.told; ' + LOOP + '; exit 5" TERM; ' + PLAIN, '--grace', '40')
+    check('a place is offered', pool.move(reservation)['code'] == 0)
+    check('the program is being ended', waiting.until(pathlib.Path(f'{p.log}.told').exists))
+    pool.servers[name].end(bytes.fromhex(reservation))
+    check('the old one is credited', waiting.until(lambda: all(r['id'] != reservation for r in pool.reservations(p))))
+    new, = pool.reservations(p)
+    check('its user ends the new one', ordered(pool.balancer.url, 'kill', new['id'])['code'] == 0)
+    check('it is not started again', p.end() == 77 and p.count() == 1, (p.process.returncode, p.err.read_text()))
+    check('and its user is told', 'was ended by' in p.err.read_text(), p.err.read_text())
+
+
+def killed_moving_on(pool):
+    """A program is moved again before its first reservation could be ended, whose server is away."""
+    with pool.member('gpu3') as third, Client(pool.balancer.url) as c:
+        servers = {**pool.servers, 'gpu3': third}
+
+        def place():
+            return {r['id']: r['parts'][0]['server'] for r in pool.reservations()}
+        first = c.grant(restartable=1)['id'].hex()
+        gone = servers[place()[first]]
+        gone.claim(bytes.fromhex(first))
+        check('a move', waiting.until(lambda: pool.move(first)['code'] == 0))
+        second, = set(place()) - {first}
+        gone.close()
+        check('its first server goes', gone.ready(pool.balancer.url, state='lost'))
+        servers[place()[second]].claim(bytes.fromhex(second))
+        check('another move', waiting.until(lambda: pool.move(second)['code'] == 0))
+        last, = set(place()) - {first, second}
+        at = place()
+        done = ordered(pool.balancer.url, 'kill', second)
+        check('who ends it is told who was not told', done['code'] == LATER and f'server {gone.name} is not connected' in done['text'], done)
+        check('the others were', waiting.until(lambda: all(servers[at[i]].got(KILL, bytes.fromhex(i)) for i in (second, last))), [m.orders for m in servers.values()])
+        answer = c.grant(bytes.fromhex(last), offered=1)
+        check('the last offer is over', answer['type'] == REFUSED and answer['code'] == DENIED, answer)
 
 
 def environment(pool):
@@ -325,7 +396,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         early_signal(folder)
-        for case in refused_offer, lost_place, ignored_signals, quits, groups, neighbours, killed, killed_late, environment, renewed:
+        for case in refused_offer, closed_offers, lost_place, ignored_signals, quits, groups, neighbours, killed, killed_late, killed_credited, killed_moving_on, environment, renewed:
             with Pool(folder) as pool:
                 pool.programs = 10 * (1 + len(list(folder.glob('log*'))))
                 print(f'-- {case.__name__}', flush=True)

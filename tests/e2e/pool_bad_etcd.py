@@ -168,9 +168,22 @@ def begun_anew():
     fake.close()
 
 
+def overtaken():
+    """An order is obeyed also if the new registry reaches the old one's revision before it is forced."""
+    with Balancer(BALANCER, 'one') as b, Member('gpu2', b.url) as other:
+        check('a server is cordoned', other.ready(b.url) and ordered(b.url, 'cordon', 'gpu2')['code'] == 0 and waiting.until(lambda: other.cordoned))
+        with Member('gpu1', b.url, closed=(0, 0, other.as_of + 60)) as m:
+            check('another was opened by an order of the future', m.ready(b.url))
+            check('it is cordoned', ordered(b.url, 'cordon', 'gpu1')['code'] == 0)
+            check('the registry goes on', all(ordered(b.url, 'quota', f'tenant{n}', 'gpus=1')['code'] == 0 for n in range(80)))
+            check('it is told all the same', waiting.until(lambda: m.cordoned), m.orders)
+            check('by one order', [(o['kind'], o['number'], o['force']) for o in m.orders] == [(CORDON, 1, 1)], m.orders)
+
+
 def main():
     deaf()
     begun_anew()
+    overtaken()
     fake = FakeEtcd()
     with Balancer(BALANCER, 'one', registry=fake.url) as b, Member('gpu1', b.url) as m:
         check('usable', usable(b) and m.ready(b.url))

@@ -10,12 +10,13 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 sys.path.append(sys.path[0] + '/../lib')
 import etcd
 import waiting
 from outboard_test import ENV, Server, check, finish
-from pool_peers import CANCEL, VOID, Balancer, Client, Member, asked, looked, ordered
+from pool_peers import CANCEL, FOLLOW, GRANT, KILL, MOVED, VOID, Balancer, Client, Member, asked, looked, ordered, ticket_of
 
 OUTBOARD, SERVER, BALANCER, CLIENT, CLOCK = sys.argv[1:6]
 LEASE = 10  # seconds, of a balancer
@@ -51,6 +52,7 @@ def wrong_clock(stack, cluster, right, seconds, words):
     code, said = run(right.url, '--wait-for', '60')
     check('one that asks the other runs', code == 0 and 'right' in said, (code, said))
     unused(right, wrong)
+    offered(right, wrong)
     drained(right, wrong, server)
     events_go_on(right, wrong)
     waiting.let_pass(LEASE + 2, 'a lease by the wrong clock would have ended, or never')
@@ -81,6 +83,29 @@ def unused(right, wrong):
         with Client(right.url) as client:
             client.send(type=CANCEL, id=got, token='')
             check('it is given back', waiting.until(lambda: not looked(right.url, 'sessions')['reservations']))
+
+
+def offered(right, wrong):
+    """A place that one balancer has offered is kept, and its ticket renewed, by another one."""
+    with Member('old', right.url, wrong.url, labels='played=yes') as old, Member('new', right.url, wrong.url, labels='played=yes') as new, Client(right.url) as asking, Client(wrong.url) as follower:
+        check('both servers are ready', all(m.ready(b.url) for m in (old, new) for b in (right, wrong)))
+        grant = asking.grant(restartable=1, where='played=yes')
+        here, there = (old, new) if grant['parts'][0]['server'] == 'old' else (new, old)
+        here.claim(grant['id'])
+        check('a move', waiting.until(lambda: ordered(right.url, 'move', grant['id'].hex())['code'] == 0))
+        follower.send(type=FOLLOW, id=grant['id'], token='')
+        moved = follower.receive()
+        check('who follows at the wrong one has its time', moved['type'] == MOVED and 50 < moved['left'] <= 60, moved)
+        waiting.let_pass(12, 'the ticket is renewed if less than 50 s are left')
+        answer = asked(wrong.url, reservation=moved['successor'], offered=1)
+        check('and gets the place', answer['type'] == GRANT, answer)
+        ticket = ticket_of(answer['parts'][0])
+        check('with a ticket that lasts', ticket['issued'] + 60 + 10 <= ticket['expires'] <= time.time() + 62, ticket)
+        there.claim(moved['successor'])
+        check('the move ends', waiting.until(lambda: here.got(KILL, grant['id'])), here.orders)
+        there.end(moved['successor'])
+        ids = {grant['id'].hex(), moved['successor'].hex()}
+        check('both are credited', waiting.until(lambda: not ids & {r['id'] for r in looked(right.url, 'sessions')['reservations']}))
 
 
 def events_go_on(right, wrong):
