@@ -252,7 +252,7 @@ def operators():
         waiting.until(lambda: any(p['state'] == 'running' for r in looked(b.url, 'sessions')['reservations'] for p in r['parts']), waiting.AT_ONCE)
         check('kill', ordered(b.url, 'kill', got['id'].hex())['code'] == 0 and waiting.until(lambda: m.got(KILL, got['id']), waiting.AT_ONCE))
         unused = asked(b.url, memory=2 * GIB)['id']
-        check('kill before any program has used the ticket', ordered(b.url, 'kill', unused.hex())['code'] == 0 and [o['kind'] for o in list(m.orders) if o['id'] == unused][:1] == [KILL] and
+        check('kill before any program has used the ticket', ordered(b.url, 'kill', unused.hex())['code'] == 0 and waiting.until(lambda: [o['kind'] for o in list(m.orders) if o['id'] == unused][:1]) == [KILL] and
               waiting.until(lambda: all(r['id'] != unused.hex() for r in looked(b.url, 'sessions')['reservations']), waiting.AT_ONCE), looked(b.url, 'sessions'))
         check('nothing to kill', ordered(b.url, 'kill', '00' * 16)['code'] == INVALID and ordered(b.url, 'kill', '77')['code'] == INVALID)
         check('drain', ordered(b.url, 'drain', 'gpu1', '7')['code'] == 0 and waiting.until(lambda: [5000 < o['number'] <= 7000 for o in m.orders if o['kind'] == DRAIN] == [True], waiting.AT_ONCE), m.orders)
