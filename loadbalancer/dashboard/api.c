@@ -238,25 +238,15 @@ static enum MHD_Result history_reply(struct obl_api *api, struct MHD_Connection 
 static enum MHD_Result caller_reply(
 	struct MHD_Connection *connection, const struct obl_caller *caller)
 {
-	enum MHD_Result result;
-	struct ob_json json;
-	char *text = NULL;
-	size_t size = 0;
-	FILE *file = open_memstream(&text, &size);
+	struct obl_reply_json reply;
 
-	if (!file)
+	if (!obl_reply_json_begin(&reply))
 		return MHD_NO;
-	ob_json_begin(&json, file, OB_JSON_COMPACT);
-	ob_json_object(&json, NULL);
-	ob_json_uint(&json, "schema", 1);
-	ob_json_text(&json, "tenant", caller->tenant);
-	ob_json_text(&json, "scope", caller->scope);
-	ob_json_bool(&json, "sees_all", caller->all);
-	ob_json_bool(&json, "may_command", caller->admin);
-	ob_json_end(&json);
-	result = fclose(file) == 0 ? obl_reply_text(connection, OBL_TYPE_JSON, text, size) : MHD_NO;
-	free(text);
-	return result;
+	ob_json_text(&reply.json, "tenant", caller->tenant);
+	ob_json_text(&reply.json, "scope", caller->scope);
+	ob_json_bool(&reply.json, "sees_all", caller->all);
+	ob_json_bool(&reply.json, "may_command", caller->admin);
+	return obl_reply_json_end(connection, &reply);
 }
 
 static enum MHD_Result api_get(

@@ -50,25 +50,38 @@ enum MHD_Result obl_reply_text(
 	return obl_reply_send(connection, MHD_HTTP_OK, response);
 }
 
+bool obl_reply_json_begin(struct obl_reply_json *reply)
+{
+	*reply = (struct obl_reply_json){ 0 };
+	reply->file = open_memstream(&reply->text, &reply->size);
+	if (!reply->file)
+		return false;
+	ob_json_begin(&reply->json, reply->file, OB_JSON_COMPACT);
+	ob_json_object(&reply->json, NULL);
+	ob_json_uint(&reply->json, "schema", 1);
+	return true;
+}
+
+enum MHD_Result obl_reply_json_end(struct MHD_Connection *connection, struct obl_reply_json *reply)
+{
+	enum MHD_Result result = MHD_NO;
+
+	ob_json_end(&reply->json);
+	if (fclose(reply->file) == 0)
+		result = obl_reply_text(connection, OBL_TYPE_JSON, reply->text, reply->size);
+	free(reply->text);
+	return result;
+}
+
 enum MHD_Result obl_reply_done(struct MHD_Connection *connection, const char *said)
 {
-	enum MHD_Result result;
-	struct ob_json json;
-	char *text = NULL;
-	size_t size = 0;
-	FILE *file = open_memstream(&text, &size);
+	struct obl_reply_json reply;
 
-	if (!file)
+	if (!obl_reply_json_begin(&reply))
 		return MHD_NO;
-	ob_json_begin(&json, file, OB_JSON_COMPACT);
-	ob_json_object(&json, NULL);
-	ob_json_uint(&json, "schema", 1);
-	ob_json_bool(&json, "done", true);
-	ob_json_text(&json, "text", said);
-	ob_json_end(&json);
-	result = fclose(file) == 0 ? obl_reply_text(connection, OBL_TYPE_JSON, text, size) : MHD_NO;
-	free(text);
-	return result;
+	ob_json_bool(&reply.json, "done", true);
+	ob_json_text(&reply.json, "text", said);
+	return obl_reply_json_end(connection, &reply);
 }
 
 /* ---- errors ---- */
@@ -76,26 +89,21 @@ enum MHD_Result obl_reply_done(struct MHD_Connection *connection, const char *sa
 static struct MHD_Response *error_make(unsigned status, const char *text, const char *hint)
 {
 	struct MHD_Response *response = NULL;
-	struct ob_json json;
-	char *body = NULL;
-	size_t size = 0;
-	FILE *file = open_memstream(&body, &size);
+	struct obl_reply_json body;
 
-	if (!file)
+	if (!obl_reply_json_begin(&body))
 		return NULL;
-	ob_json_begin(&json, file, OB_JSON_COMPACT);
-	ob_json_object(&json, NULL);
-	ob_json_uint(&json, "schema", 1);
-	ob_json_object(&json, "error");
-	ob_json_uint(&json, "code", status);
-	ob_json_text(&json, "text", text);
-	ob_json_text(&json, "hint", hint);
-	ob_json_end(&json);
-	ob_json_end(&json);
-	fputc('\n', file);
-	if (fclose(file) == 0)
-		response = MHD_create_response_from_buffer(size, body, MHD_RESPMEM_MUST_COPY);
-	free(body);
+	ob_json_object(&body.json, "error");
+	ob_json_uint(&body.json, "code", status);
+	ob_json_text(&body.json, "text", text);
+	ob_json_text(&body.json, "hint", hint);
+	ob_json_end(&body.json);
+	ob_json_end(&body.json);
+	fputc('\n', body.file);
+	if (fclose(body.file) == 0)
+		response = MHD_create_response_from_buffer(
+			body.size, body.text, MHD_RESPMEM_MUST_COPY);
+	free(body.text);
 	if (response) {
 		MHD_add_response_header(response, "Content-Type", OBL_TYPE_JSON);
 		MHD_add_response_header(response, "Cache-Control", "no-store");

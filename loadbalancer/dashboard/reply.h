@@ -10,7 +10,9 @@
 
 #include <microhttpd.h>
 #include <stdbool.h>
+#include <stdio.h>
 
+#include "base/json.h"
 #include "loadbalancer/dashboard/documents.h"
 #include "loadbalancer/dashboard/peers.h"
 
@@ -55,6 +57,19 @@ enum MHD_Result obl_reply_doubtful(struct MHD_Connection *connection, const char
 enum MHD_Result obl_reply_blob(struct obl_readers *readers, struct MHD_Connection *connection,
 	const char *type, struct obl_blob *blob);
 enum MHD_Result obl_reply_asset(struct MHD_Connection *connection, const struct obl_asset *asset);
+/*
+ * A small JSON object with its "schema". begin: false: no memory, nothing to free. end: closes the
+ * object and what `json` writes to, and queues it.
+ */
+struct obl_reply_json {
+	struct ob_json json; /* for the fields */
+	FILE *file;
+	char *text;
+	size_t size;
+};
+
+bool obl_reply_json_begin(struct obl_reply_json *reply);
+enum MHD_Result obl_reply_json_end(struct MHD_Connection *connection, struct obl_reply_json *reply);
 /* Queues a copy of the bytes. */
 enum MHD_Result obl_reply_text(
 	struct MHD_Connection *connection, const char *type, const void *text, size_t size);

@@ -18,6 +18,7 @@
 #include "server/common/sandbox.h"
 #include "server/worker/end.h"
 #include "server/worker/exec.h"
+#include "server/worker/greet.h"
 #include "server/worker/loop.h"
 #include "server/worker/start.h"
 #include "transport/shm.h"

@@ -22,6 +22,7 @@
 #include "server/admission/caller.h"
 #include "server/worker/end.h"
 #include "server/worker/exec.h"
+#include "server/worker/greet.h"
 #include "server/worker/start.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_child.h"
