@@ -74,7 +74,7 @@ bool obx_follower_offers(const struct obx_follower *f)
 {
 	struct pollfd fd = { .fd = f->event, .events = POLLIN };
 
-	/* the read of the counter orders what the thread has written before it */
+	/* it is readable only when the thread has written all the rest */
 	return f->runs && poll(&fd, 1, 0) == 1 && f->err == OB_ERR_NONE && !f->fixed;
 }
 
