@@ -21,11 +21,16 @@
  *
  * What is left of the clock is time in which launches that are under way may have run, so it is
  * forgotten as far as none of them can have: they were queued later, or wait for something.
+ *
+ * What is under way may wait for something that the program does only after the launch that is held
+ * back. So a launch waits for earlier ones only while these run, and not for ever: after that they
+ * are `passed`, and later launches do not wait for them any more. They are charged when they end.
  */
 #include "server/layers/share.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -35,16 +40,23 @@
 #include "server/common/stats_page.h"
 #include "server/layers/keep.h"
 
-#define PAIRS          32u
+#define PAIRS          128u
 #define OUTSTANDING_NS (20.0 * OB_MS)
 /* of the session's share: upper limit of what an idle session saves */
 #define BURST_NS       (100.0 * OB_MS)
 #define NAP_NS         (2 * OB_MS)
+/* looks at launches under way before the thread naps; naps then are this part of its wait so far */
+#define LOOKS          16u
+#define NAP_PART       16u
+/* nothing of the session runs, and what is under way waits for something: so long, at most */
+#define STILL_NS       (200 * OB_MS)
 
 struct pair {
 	CUevent start, end;
 	CUcontext ctx; /* where they live; NULL: not made */
-	bool inside;   /* the session's part */
+	CUstream stream;
+	bool inside; /* the session's part */
+	bool passed; /* later launches do not wait for it */
 	uint64_t began_ns;
 };
 
@@ -57,10 +69,13 @@ static struct share {
 	/* since launches inside are under way: when it began, their time, tokens above the limit */
 	uint64_t inside_ns;
 	double inside_used, lost;
-	unsigned first, count; /* pending pairs, oldest first */
-	unsigned inside;       /* of them */
-	struct pair *open;     /* the pair of the current launch */
-	bool untimed;          /* the current launch has no pair: */
+	uint8_t order[PAIRS];          /* all pairs; pending ones first, oldest first */
+	unsigned count;                /* of pending pairs */
+	unsigned inside;               /* of them */
+	unsigned ahead, ahead_outside; /* of them: not passed; of these outside */
+	struct pair *open;             /* the pair of the current launch */
+	bool joined;                   /* it is that of an earlier one, too */
+	bool untimed;                  /* the current launch has no pair: */
 	uint64_t began_ns;
 	struct pair pairs[PAIRS];
 } share = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -71,6 +86,13 @@ void obs_share_open(const struct obs_driver *next, uint32_t millionths)
 	share.rate = (double)millionths / OBP_SHARE_ALL;
 	share.tokens = BURST_NS * share.rate;
 	share.filled_ns = ob_clock_ns();
+	for (unsigned i = 0; i < PAIRS; i++)
+		share.order[i] = (uint8_t)i;
+}
+
+static struct pair *pending(unsigned i)
+{
+	return &share.pairs[share.order[i]];
 }
 
 static void fill(void)
@@ -122,7 +144,7 @@ static void pair_charge(const struct pair *pair)
 static double inside_may_have_run(void)
 {
 	for (unsigned i = 0; i < share.count; i++) {
-		const struct pair *pair = &share.pairs[(share.first + i) % PAIRS];
+		const struct pair *pair = pending(i);
 
 		if (pair->inside && share.next->cuEventQuery(pair->start) == CUDA_SUCCESS)
 			return (double)(share.filled_ns - ob_min(pair->began_ns, share.filled_ns));
@@ -142,27 +164,43 @@ static void inside_forget(void)
 	share.lost = ob_min(share.lost, share.rate * may);
 }
 
-/* Charges launches that have ended, oldest first. wait: waits for the oldest. */
-static void reap(bool wait)
+/* The pending pair i has ended. */
+static void pair_end(unsigned i, CUresult result)
 {
-	unsigned before = share.count;
+	uint8_t which = share.order[i];
+	struct pair *pair = pending(i);
 
-	while (share.count) {
-		struct pair *pair = &share.pairs[share.first];
-		CUresult result = wait ? share.next->cuEventSynchronize(pair->end)
-				       : share.next->cuEventQuery(pair->end);
+	if (result == CUDA_SUCCESS)
+		pair_charge(pair);
+	share.count--;
+	share.inside -= pair->inside;
+	share.ahead -= !pair->passed;
+	share.ahead_outside -= !pair->passed && !pair->inside;
+	memmove(&share.order[i], &share.order[i + 1], share.count - i);
+	share.order[share.count] = which;
+}
 
-		if (result == CUDA_ERROR_NOT_READY)
+/*
+ * Charges launches that have ended: oldest first, until one has not that is not passed, or all of
+ * them. Returns whether any has.
+ */
+static bool reap(bool all)
+{
+	unsigned before = share.count, i = 0;
+	CUresult result;
+
+	while (i < share.count) {
+		result = share.next->cuEventQuery(pending(i)->end);
+		if (result != CUDA_ERROR_NOT_READY)
+			pair_end(i, result);
+		else if (all || pending(i)->passed)
+			i++;
+		else
 			break;
-		if (result == CUDA_SUCCESS)
-			pair_charge(pair);
-		share.first = (share.first + 1) % PAIRS;
-		share.count--;
-		share.inside -= pair->inside;
-		wait = false;
 	}
 	if (share.count != before)
 		inside_forget();
+	return share.count != before;
 }
 
 static void pair_begin(struct pair *pair)
@@ -172,17 +210,55 @@ static void pair_begin(struct pair *pair)
 		share.inside_ns = share.filled_ns;
 		share.inside_used = share.lost = 0;
 	}
-	share.inside += pair->inside;
+	pair->passed = false;
 	share.count++;
+	share.inside += pair->inside;
+	share.ahead++;
+	share.ahead_outside += !pair->inside;
+}
+
+static void nap_ns(uint64_t ns)
+{
+	usleep((unsigned)(ns / 1000 + 1));
 }
 
 static bool too_much_under_way(bool inside)
 {
-	unsigned outside = share.count - share.inside;
+	return (share.count == PAIRS && share.ahead) ||
+		(share.rate < 1 && !inside && share.ahead_outside >= 2 &&
+			share.ahead_outside * share.mean > OUTSTANDING_NS);
+}
 
-	return share.count >= PAIRS ||
-		(share.rate < 1 && !inside && outside >= 2 &&
-			outside * share.mean > OUTSTANDING_NS);
+/* After a reap of all. */
+static bool any_runs(void)
+{
+	for (unsigned i = 0; i < share.count; i++)
+		if (share.next->cuEventQuery(pending(i)->start) != CUDA_ERROR_NOT_READY)
+			return true;
+	return false;
+}
+
+/*
+ * Waits until a launch ends. If none runs for STILL_NS, or none ends in OBS_SHARE_PASS_MS, all that
+ * are under way are passed.
+ */
+static void end_await(void)
+{
+	uint64_t began = ob_clock_ns(), ran = began, now = began;
+
+	for (unsigned looks = 0; !reap(true); looks++) {
+		if (any_runs())
+			ran = now;
+		if (now - ran >= STILL_NS || now - began >= OBS_SHARE_PASS_MS * OB_MS) {
+			for (unsigned i = 0; i < share.count; i++)
+				pending(i)->passed = true;
+			share.ahead = share.ahead_outside = 0;
+			return;
+		}
+		if (looks >= LOOKS)
+			nap_ns(ob_min((now - began) / NAP_PART, NAP_NS));
+		now = ob_clock_ns();
+	}
 }
 
 /*
@@ -195,7 +271,7 @@ static void nap(uint64_t ns)
 
 	if (idle)
 		obs_stats_page_hold_begin();
-	usleep((unsigned)(ns / 1000 + 1));
+	nap_ns(ns);
 	if (idle)
 		obs_stats_page_hold_end();
 }
@@ -217,10 +293,8 @@ static bool turn_await(bool inside)
 {
 	bool waited = false;
 
-	while (reap(false), too_much_under_way(inside)) {
+	for (reap(false); too_much_under_way(inside); end_await())
 		waited |= !inside;
-		reap(true);
-	}
 	if (share.rate >= 1)
 		return false;
 	for (fill(); share.tokens < 0; reap(false), fill()) {
@@ -259,6 +333,34 @@ static bool pair_ready(struct pair *pair, CUcontext ctx)
 	return true;
 }
 
+/*
+ * The pair for a launch. If all are pending, it is measured together with the last launch of its
+ * stream. NULL: that is not under way either.
+ */
+static struct pair *pair_for(CUstream stream, CUcontext ctx, bool inside)
+{
+	share.joined = share.count == PAIRS;
+	if (!share.joined)
+		return pending(share.count);
+	for (unsigned i = PAIRS; i-- > 0;)
+		if (pending(i)->stream == stream && pending(i)->ctx == ctx &&
+			pending(i)->inside == inside)
+			return pending(i);
+	return NULL;
+}
+
+/* Begins to measure a launch. Returns whether it can be measured. */
+static bool pair_start(struct pair *pair, CUstream stream, CUcontext ctx, bool inside)
+{
+	if (!pair || share.joined)
+		return pair;
+	pair->stream = stream;
+	pair->inside = inside;
+	pair->began_ns = share.began_ns;
+	return pair_ready(pair, ctx) &&
+		share.next->cuEventRecord(pair->start, stream) == CUDA_SUCCESS;
+}
+
 void obs_share_wait(CUstream stream, bool graph)
 {
 	uint64_t began = ob_clock_ns();
@@ -278,13 +380,8 @@ void obs_share_wait(CUstream stream, bool graph)
 	if (waited)
 		atomic_fetch_add_explicit(&obs_stats_page->throttled_ns, share.began_ns - began,
 			memory_order_relaxed);
-	pair = &share.pairs[(share.first + share.count) % PAIRS];
-	pair->inside = inside;
-	pair->began_ns = share.began_ns;
-	share.open = pair_ready(pair, ctx) &&
-			share.next->cuEventRecord(pair->start, stream) == CUDA_SUCCESS
-		? pair
-		: NULL;
+	pair = pair_for(stream, ctx, inside);
+	share.open = pair_start(pair, stream, ctx, inside) ? pair : NULL;
 	share.untimed = !share.open;
 	pthread_mutex_unlock(&share.lock);
 }
@@ -294,7 +391,7 @@ void obs_share_launched(CUstream stream, CUresult result)
 	pthread_mutex_lock(&share.lock);
 	if (share.open && result == CUDA_SUCCESS) {
 		share.untimed = share.next->cuEventRecord(share.open->end, stream) != CUDA_SUCCESS;
-		if (!share.untimed)
+		if (!share.untimed && !share.joined)
 			pair_begin(share.open);
 	}
 	if (ob_unlikely(share.untimed) && result == CUDA_SUCCESS && share.rate < 1) {
@@ -309,7 +406,7 @@ void obs_share_forget(void)
 {
 	pthread_mutex_lock(&share.lock);
 	while (share.count)
-		reap(true);
+		pair_end(0, share.next->cuEventSynchronize(pending(0)->end));
 	for (unsigned i = 0; i < PAIRS; i++)
 		pair_drop(&share.pairs[i]);
 	pthread_mutex_unlock(&share.lock);

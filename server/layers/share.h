@@ -18,13 +18,19 @@ struct obs_driver;
 
 /* while it yields to others, a session still gets one launch through in this time */
 #define OBS_YIELD_MAX_MS 100u
+/*
+ * A launch that has to wait for earlier ones waits so long, if none of them ends. What they wait for
+ * may come after it.
+ */
+#define OBS_SHARE_PASS_MS 10000u
 
 /* The functions below call `next` only. */
 void obs_share_open(const struct obs_driver *next, uint32_t share);
 /*
  * Blocks until the session may launch. graph: the launch is a graph's. Call obs_share_launched with
  * the result of the launch afterwards. A launch that events cannot measure is waited for there, and
- * charged by the clock as one outside the part.
+ * charged by the clock as one outside the part: one that the driver has no events for, or of a stream
+ * of its own while as many launches as can be measured wait for something.
  */
 void obs_share_wait(CUstream stream, bool graph);
 void obs_share_launched(CUstream stream, CUresult result);

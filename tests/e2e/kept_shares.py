@@ -123,6 +123,10 @@ def right():
     with Server(SERVER, '--driver', 'soft', '--share', '0.25', env=DEVICE) as s:
         out, done = run(OUTBOARD, s.url, PROGRAM, 'waits')
         check('throttle: two blocking streams may wait for each other', out == 'queued\nwaits: ok\n', out + done.stderr)
+    for options in ('--share', '0.25'), ('--share', '0.25', '--share-by', 'green'), ('--measure', 'yes'):
+        with Server(SERVER, '--driver', 'soft', *options, env=DEVICE) as s:
+            out, done = run(OUTBOARD, s.url, PROGRAM, 'waits', '300')
+            check(f'{options}: launches may wait for what comes after many others', out == 'queued\nwaits: ok\n', out + done.stderr)
 
 
 def mps_denied():

@@ -3,11 +3,12 @@
 /*
  * A program that works in a session with a share of its device.
  *
- *     partition order | units [DEVICE] | cooperative | waits | reset | work FILE WHERE [STEPS]
+ *     partition order | units [DEVICE] | cooperative | waits [LAUNCHES] | reset | work FILE WHERE [STEPS]
  *
  * units divides the device before it has a context, and prints its multiprocessors, by resource
  * before and after, and by attribute. cooperative launches as many blocks as fit, and one more.
- * waits needs two blocking streams at the same time: in a green context it waits for ever.
+ * waits needs two blocking streams at the same time: in a green context it waits for ever. With a
+ * number, the streams do not block, and so many kernels are launched in each before the first may go on.
  *
  * work launches one grid after the other until the second number of FILE is not 0; the first one is
  * how many have ended. WHERE: default (stream), apart (a non-blocking stream), further (a context
@@ -216,15 +217,20 @@ static void cooperative(void)
 }
 
 /* One stream waits for a value that is written in another one afterwards. */
-static void waits(void)
+static void waits(unsigned launches)
 {
+	unsigned flags = launches ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
 	CUstream first, second;
 
-	NEED(cuStreamCreate, &first, CU_STREAM_DEFAULT);
-	NEED(cuStreamCreate, &second, CU_STREAM_DEFAULT);
+	NEED(cuStreamCreate, &first, flags);
+	NEED(cuStreamCreate, &second, flags);
 	NEED(cuMemsetD32Async, p, 0, 1, first);
 	NEED(cuStreamSynchronize, first);
 	NEED(cuStreamWaitValue32_v2, first, p, 1, CU_STREAM_WAIT_VALUE_EQ);
+	for (unsigned i = 0; i < launches; i++) {
+		put_late(q, i, 1, 1, first);
+		put_late(q, i, 1, 1, second);
+	}
 	NEED(cuStreamWriteValue32_v2, second, p, 1, CU_STREAM_WRITE_VALUE_DEFAULT);
 	printf("queued\n");
 	fflush(stdout);
@@ -296,7 +302,7 @@ int main(int argc, char **argv)
 	else if (strcmp(what, "cooperative") == 0)
 		cooperative();
 	else if (strcmp(what, "waits") == 0)
-		waits();
+		waits(argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 0);
 	else if (strcmp(what, "reset") == 0)
 		reset();
 	else if (argc > 3)

@@ -30,6 +30,7 @@ static struct {
 	uint64_t end_ns[STREAMS]; /* of the last launch */
 	double worked_ns;         /* the time of all launches; sum */
 	bool refuse_start, refuse_end;
+	bool all_done; /* whatever the events' times say */
 	unsigned synchronized, records;
 	_Atomic unsigned looks; /* at events */
 	CUcontext current;
@@ -90,12 +91,15 @@ static CUresult event_record(CUevent event, CUstream stream)
 static CUresult event_query(CUevent event)
 {
 	device.looks++;
-	return ((struct event *)event)->ns <= ob_clock_ns() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+	return device.all_done || ((struct event *)event)->ns <= ob_clock_ns()
+		? CUDA_SUCCESS
+		: CUDA_ERROR_NOT_READY;
 }
 
 static CUresult event_synchronize(CUevent event)
 {
-	until(((struct event *)event)->ns);
+	if (!device.all_done)
+		until(((struct event *)event)->ns);
 	return CUDA_SUCCESS;
 }
 
@@ -288,6 +292,74 @@ TEST(a_driver_that_refuses_the_first_event)
 TEST(a_driver_that_refuses_the_second_event)
 {
 	untimed(&device.refuse_end);
+}
+
+static uint64_t charged(void)
+{
+	return atomic_load(&obs_stats_page->device_ns);
+}
+
+/* Streams wait for what the program does after all these launches, which are charged when they end. */
+TEST(launches_that_all_wait_hold_up_none)
+{
+	begin();
+	device.current = (CUcontext)&further;
+	for (unsigned i = 0; i < STREAMS; i++)
+		device.end_ns[i] = ob_clock_ns() + NEVER_NS;
+	for (unsigned i = 0; i < 1000; i++)
+		launch(i % STREAMS, false, LAUNCH_NS);
+	CHECK_INT(charged(), 0);
+	device.all_done = true;
+	obs_share_forget();
+	CHECK_INT(charged(), 1000 * LAUNCH_NS);
+	CHECK_INT(device.synchronized, 0);
+}
+
+TEST(launches_that_wait_after_long_ones_hold_up_none)
+{
+	begin();
+	device.current = (CUcontext)&further;
+	launch(1, false, 200 * OB_MS);
+	until(device.end_ns[1]);
+	device.end_ns[0] = ob_clock_ns() + NEVER_NS;
+	for (unsigned i = 0; i < 5; i++)
+		launch(0, false, LAUNCH_NS);
+	/* what does not wait ends, and is charged, meanwhile */
+	launch(1, false, LAUNCH_NS);
+	until(device.end_ns[1]);
+	launch(1, false, LAUNCH_NS);
+	CHECK_INT(charged(), 200 * OB_MS + LAUNCH_NS);
+}
+
+static _Atomic unsigned launched;
+
+static void *launch_one(void *arg)
+{
+	launch(2, false, LAUNCH_NS);
+	launched++;
+	return arg;
+}
+
+/* Two kernels may each run for a long time, or until something ends them that comes later. */
+TEST(launches_that_run_are_waited_for_but_not_for_ever)
+{
+	uint64_t began;
+	pthread_t thread;
+
+	begin();
+	device.current = (CUcontext)&further;
+	launch(0, false, 200 * OB_MS);
+	until(device.end_ns[0]);
+	launch(0, false, NEVER_NS);
+	launch(1, false, NEVER_NS);
+	began = ob_clock_ns();
+	CHECK(!pthread_create(&thread, NULL, launch_one, NULL));
+	pthread_detach(thread);
+	while (ob_clock_ns() - began < OB_SECOND)
+		waiting_look();
+	CHECK(!launched || ob_clock_ns() - began >= OBS_SHARE_PASS_MS * OB_MS);
+	UNTIL(launched);
+	CHECK(ob_clock_ns() - began >= OBS_SHARE_PASS_MS * OB_MS);
 }
 
 /* for as long as the case lasts */
