@@ -54,11 +54,11 @@
 	NUMBER("sessions", sessions, UINT32_MAX) NUMBER("used", used, UINT64_MAX)         \
 	NUMBER("share_by", share_by, OBP_SHARE_BY_MAX) NUMBER("busy", busy, 1000)
 #define ORDER_FIELDS(NUMBER, TEXT, BYTES)                                                         \
-	NUMBER("kind", kind, OBP_POOL_ORDER_KILL_SESSION) BYTES("id", id)                         \
+	NUMBER("kind", kind, OBP_POOL_ORDER_LAST) BYTES("id", id)                                 \
 	NUMBER("number", number, UINT64_MAX) TEXT("text", text)                                   \
 	NUMBER("as_of", as_of, UINT64_MAX) NUMBER("force", force, 1)
 #define OBEYED_FIELDS(NUMBER, TEXT, BYTES)                                                        \
-	NUMBER("kind", kind, OBP_POOL_ORDER_KILL_SESSION) BYTES("id", id)                         \
+	NUMBER("kind", kind, OBP_POOL_ORDER_LAST) BYTES("id", id)                                 \
 	NUMBER("number", number, UINT64_MAX) NUMBER("result", result, UINT32_MAX)
 /* clang-format on */
 

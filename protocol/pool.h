@@ -94,7 +94,8 @@ struct obp_pool_ask {
 	uint32_t linger_s;    /* 0: OBP_POOL_LINGER_S */
 	uint32_t cuda;        /* CUDA version that the driver must have, 13000; 0: any */
 	uint32_t restartable; /* 1: the program may be ended and started again elsewhere */
-	uint32_t offered;     /* 1: the successor that MOVED named, and nothing else */
+	/* 1: the successor that MOVED named, or the reservation that was left for it; nothing else */
+	uint32_t offered;
 	uint64_t pid;
 	char where[OBP_POOL_WHERE_MAX]; /* selector, "model=H100,zone!=b" */
 	char apart
@@ -246,7 +247,10 @@ enum obp_pool_order_kind {
 	 * number: for the answer
 	 */
 	OBP_POOL_ORDER_KILL,
-	OBP_POOL_ORDER_KILL_SESSION /* end session `number`; text: why */
+	OBP_POOL_ORDER_KILL_SESSION, /* end session `number`; text: why */
+	/* reservation `id` does not end for want of sessions in the next `number` seconds */
+	OBP_POOL_ORDER_KEEP,
+	OBP_POOL_ORDER_LAST = OBP_POOL_ORDER_KEEP
 };
 
 /* A KILL because the program was moved has this text and the name of its new server. */

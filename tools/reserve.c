@@ -437,17 +437,32 @@ static int reserve_other(const struct request *request, uint64_t end, struct obx
 	}
 }
 
+/* Denied by a balancer: by the program's user, or by an operator. */
+static bool is_final(const struct answer *answer)
+{
+	return answer->code == 0 ||
+		(answer->refused && answer->code == obp_pool_exit_code(OBP_POOL_DENIED));
+}
+
 int obx_reserve_again(const struct obx_way *way, const struct obx_wish *wish, const char *program,
 	const uint8_t id[OBP_RESERVATION_BYTES], uint64_t until_ns, struct obx_reservation *ret)
 {
 	const struct request request = { way, wish, program };
 	uint64_t end = ob_clock_ns() + ob_max(wish->wait_s, OBX_AGAIN_WAIT_S) * OB_SECOND;
-	struct answer answer = reserve_offered(&request, id, until_ns, ret);
+	uint8_t before[OBP_RESERVATION_BYTES];
+	struct answer answer;
 
+	memcpy(before, ret->id, sizeof before);
+	answer = reserve_offered(&request, id, until_ns, ret);
 	answer_print(&answer);
-	/* denied by a balancer: by the program's user, or by an operator */
-	if (answer.code == 0 ||
-		(answer.refused && answer.code == obp_pool_exit_code(OBP_POOL_DENIED)))
+	if (is_final(&answer))
+		return answer.code;
+	answer = reserve(&request, 0, before, ret);
+	if (answer.code == 0)
+		fprintf(stderr,
+			VERB "the place that was offered cannot be had; the program is started "
+			     "again where it was\n");
+	if (is_final(&answer))
 		return answer.code;
 	fprintf(stderr, VERB "the place that was offered cannot be had; asking for another one\n");
 	return reserve_other(&request, end, ret);

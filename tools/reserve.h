@@ -40,9 +40,10 @@ int obx_reserve(const struct obx_way *way, const struct obx_wish *wish, const ch
 	struct obx_reservation *ret);
 /*
  * The same for a program that was ended to be moved. Asks for the place that was offered, id, as
- * long as that is kept, until_ns (ob_clock_ns); if it cannot be had, for any other one, for
- * OBX_AGAIN_WAIT_S or as long as the wish says. That a balancer does not allow the offered place is
- * final (77): the program was ended by command. Connections that fail are tried again.
+ * long as that is kept, until_ns (ob_clock_ns); if it cannot be had, once for the one that *ret has
+ * from before; if that has ended, for any other one, for OBX_AGAIN_WAIT_S or as long as the wish says.
+ * That a balancer does not allow one of the first two is final (77): the program was ended by command.
+ * Connections that fail are tried again.
  */
 int obx_reserve_again(const struct obx_way *way, const struct obx_wish *wish, const char *program,
 	const uint8_t id[OBP_RESERVATION_BYTES], uint64_t until_ns, struct obx_reservation *ret);

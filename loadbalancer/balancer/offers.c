@@ -55,17 +55,21 @@ static void renewed(
 enum offer {
 	KEPT,
 	DUE, /* kept, and its ticket is to be renewed */
-	OVER /* its server may have made the ticket void */
+	OVER /* it has ended, or its server may have made the ticket void */
 };
 
 static enum offer offer_look(const struct obl_core *core, const struct obl_item *item)
 {
 	const struct obl_reservation *r = item->value.reservation;
+	const struct obl_member *member = obl_member_find(core, r->parts[0].server);
+	const struct obp_pool_held *held = member ? obl_member_held(member, r->id) : NULL;
 	uint64_t age = obl_offer_age_s(core, item);
 
-	if (obl_in_use(core, r) || age + OBP_POOL_OFFER_S <= OBP_POOL_TICKET_S)
+	if (held && held->state == OBP_POOL_CLAIMED)
 		return KEPT;
-	if (age > OBP_POOL_TICKET_S)
+	if (!held && age + OBP_POOL_OFFER_S <= OBP_POOL_TICKET_S)
+		return KEPT;
+	if (held || age > OBP_POOL_TICKET_S)
 		return OVER;
 	/* Who asked for it late in its time, and comes again, has been promised OBP_POOL_OFFER_S. */
 	return r->expires + age <= r->issued + OBL_OFFER_MAX_S + OBP_POOL_TICKET_S ? DUE : KEPT;
@@ -112,16 +116,36 @@ static bool renew(struct obl_asker *asker, const struct obl_item *item)
 	return false;
 }
 
+/*
+ * A program that was ended for an offered place that it has lost goes back to the place that it had.
+ * That is kept until it is there, however short its linger time is, and what was offered is not.
+ */
+static void place_give(struct obl_asker *asker, const struct obl_reservation *r,
+	const struct obl_reservation *successor)
+{
+	for (uint32_t i = 0; i < r->n_parts; i++) {
+		struct obl_member *m = obl_member_find(asker->core, r->parts[i].server);
+		const struct obp_pool_held *held = m ? obl_member_held(m, r->id) : NULL;
+
+		if (held && held->state == OBP_POOL_CLAIMED)
+			obl_member_order(m, OBP_POOL_ORDER_KEEP, r->id, OBP_POOL_TICKET_S, NULL);
+	}
+	if (successor)
+		obl_credits_cancel(asker->core, successor->id);
+	obl_asker_answer(asker, r);
+}
+
 /* True: a transaction was begun. */
 static bool asker_look(struct obl_asker *asker, const struct obl_item *item)
 {
 	const struct obl_reservation *r = item->value.reservation;
+	const struct obl_reservation *successor = obl_successor(asker->core, r);
 	enum offer offer = offer_look(asker->core, item);
 	const char *closed = place_closed(asker->core, r);
 
 	if (strcmp(r->tenant, asker->entry.tenant) != 0)
 		obl_asker_answer(asker, r); /* which refuses it */
-	else if (r->killed)
+	else if (r->killed || (successor && successor->killed))
 		obl_asker_refuse(asker, OBP_POOL_DENIED, OBL_KILLED_TEXT);
 	else if (closed)
 		obl_asker_refuse(asker, OBP_POOL_INVALID, closed);
@@ -129,9 +153,9 @@ static bool asker_look(struct obl_asker *asker, const struct obl_item *item)
 		return renew(asker, item);
 	else if (offer == OVER)
 		obl_asker_refuse(asker, OBP_POOL_INVALID,
-			"the place was not taken in time: ask again with a new id");
+			"the place was not taken in time, or has ended: ask again with a new id");
 	else
-		obl_asker_answer(asker, r);
+		place_give(asker, r, successor);
 	return false;
 }
 

@@ -199,6 +199,8 @@ uint32_t obs_member_obey(struct obs_super *super, const struct obp_pool_order *o
 		return reservation_kill(super, order);
 	case OBP_POOL_ORDER_KILL_SESSION:
 		return session_kill(super, order);
+	case OBP_POOL_ORDER_KEEP:
+		return obs_reservations_keep(table, order->id, order->number, obs_lease_now());
 	default:
 		return 0;
 	}

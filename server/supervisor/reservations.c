@@ -271,7 +271,7 @@ void obs_reservations_leave(struct obs_reservations *table, struct obs_reservati
 	if (r->sessions > 0)
 		return;
 	r->idle_ns = now.ns;
-	if (r->linger_s == 0 || r->killed)
+	if (r->killed || (r->linger_s == 0 && now.ns >= r->keep_ns))
 		entry_end(table, r);
 }
 
@@ -290,7 +290,7 @@ void obs_reservations_tick(struct obs_reservations *table, struct obs_reservatio
 
 	for (struct obs_reservation *r = table->first; r; r = next) {
 		next = r->next;
-		if (r->state == OBP_POOL_CLAIMED && r->sessions == 0 &&
+		if (r->state == OBP_POOL_CLAIMED && r->sessions == 0 && now.ns >= r->keep_ns &&
 			now.ns - r->idle_ns >= r->linger_s * OB_SECOND)
 			entry_end(table, r);
 		if (r->credited && now.ns >= r->forget_ns && now.s > r->expires_s)
@@ -313,6 +313,18 @@ uint32_t obs_reservations_void(struct obs_reservations *table,
 	r->expires_s = now.s + OBS_TICKET_LIFE_MAX_S + 2 * OBP_TICKET_SKEW_S;
 	r->forget_ns = now.ns + OB_SECOND * (OBS_TICKET_LIFE_MAX_S + 2 * OBP_TICKET_SKEW_S);
 	return r->state;
+}
+
+bool obs_reservations_keep(struct obs_reservations *table, const uint8_t id[OBP_RESERVATION_BYTES],
+	uint64_t seconds, struct obs_reservation_time now)
+{
+	struct obs_reservation *r = obs_reservations_find(table, id);
+
+	if (!r || r->state != OBP_POOL_CLAIMED || r->killed)
+		return false;
+	r->keep_ns = ob_max(
+		r->keep_ns, now.ns + OB_SECOND * ob_min(seconds, (uint64_t)OBP_POOL_LINGER_MAX_S));
+	return true;
 }
 
 bool obs_reservations_credit(

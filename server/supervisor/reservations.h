@@ -45,6 +45,7 @@ struct obs_reservation {
 	uint8_t devices[OBP_DEVICE_MAX]; /* the server's numbers */
 	uint32_t linger_s;
 	uint64_t idle_ns;                  /* when the last session left */
+	uint64_t keep_ns;                  /* it lingers until then at least */
 	uint64_t expires_s, forget_ns;     /* the entry is kept until both are over */
 	struct obs_reservation_page *page; /* CLAIMED */
 	int page_fd;
@@ -93,6 +94,12 @@ void obs_reservations_tick(struct obs_reservations *table, struct obs_reservatio
  */
 uint32_t obs_reservations_void(struct obs_reservations *table,
 	const uint8_t id[OBP_RESERVATION_BYTES], struct obs_reservation_time now);
+/*
+ * The reservation is to be used again: if nobody does, it ends after so many seconds, or its linger
+ * time if that is longer. False: it has ended, or was not used yet.
+ */
+bool obs_reservations_keep(struct obs_reservations *table, const uint8_t id[OBP_RESERVATION_BYTES],
+	uint64_t seconds, struct obs_reservation_time now);
 /* The end was recorded: it is no longer reported. False: there is no such ended reservation. */
 bool obs_reservations_credit(
 	struct obs_reservations *table, const uint8_t id[OBP_RESERVATION_BYTES]);

@@ -19,7 +19,7 @@ import waiting
 from listening import Listener, Nobody
 from moving import programs_of
 from outboard_test import ENV, check, finish
-from pool_peers import DENIED, FOLLOW, GRANT, INVALID, KILL, LATER, MOVED, REFUSED, VOID, Balancer, Client, Member, looked, ordered, ticket_of
+from pool_peers import DENIED, FOLLOW, GRANT, INVALID, KEEP, KILL, LATER, MOVED, REFUSED, VOID, Balancer, Client, Member, looked, ordered, ticket_of
 
 OUTBOARD, BALANCER = sys.argv[1:3]
 NOBODY = Nobody()
@@ -181,16 +181,45 @@ def closed_offers(pool):
 
 
 def lost_place(pool):
-    """The place is lost after the program was told to end: it is started at another one."""
+    """The place is lost after the program was told to end, and the old one too: it is started at
+    another one."""
     p, reservation, name = started(pool, SLOW, '--grace', '40')
     check('a place is offered', pool.move(reservation)['code'] == 0)
     check('the program is being ended', p.said('is ended (SIGTERM'))
+    pool.servers[name].end(bytes.fromhex(reservation))
+    check('the old one is credited', waiting.until(lambda: all(r['id'] != reservation for r in pool.reservations(p))))
     pool.restart(other(name))
     p.goes()
     check('it is started all the same', p.begins(2), p.err.read_text())
     check('its user is told why', 'cannot be had; asking for another one' in p.err.read_text(), p.err.read_text())
     pool.claim(p)
     check('it ends well', p.end() == 0)
+
+
+def back(pool):
+    """The place is lost after the program was told to end: it goes back to the one that it had."""
+    def cordon(server):
+        return ordered(pool.balancer.url, 'cordon', server)['code'] == 0
+
+    for harm in pool.restart, cordon:
+        p, reservation, name = started(pool, SLOW, '--grace', '40', '--hold', '1')
+        old, server = bytes.fromhex(reservation), pool.servers[name]
+        check('a place is offered', pool.move(reservation)['code'] == 0)
+        check('the program is being ended', p.said('is ended (SIGTERM'))
+        offered, = (bytes.fromhex(r['id']) for r in pool.reservations(p) if r['id'] != reservation)
+        server.linger(old)
+        harm(other(name))
+        check('its old server reports that nobody uses the place', waiting.until(lambda: all(part['sessions'] == 0 for r in pool.reservations(p) for part in r['parts'])))
+        p.goes()
+        check('it is started again', p.begins(2), p.err.read_text())
+        check('its user is told where', 'is started again where it was' in p.err.read_text(), p.err.read_text())
+        check('that place is kept until it is there', waiting.until(lambda: [o['number'] for o in server.orders if o['kind'] == KEEP and o['id'] == old] == [60]), server.orders)
+        check('the offered one is given back', waiting.until(lambda: [r['id'] for r in pool.reservations(p)] == [reservation]), pool.reservations(p))
+        check('by order, where the server knows it', harm != cordon or pool.servers[other(name)].got(VOID, offered))
+        server.claim(old)
+        ordered(pool.balancer.url, 'uncordon', other(name))
+        check('it may be moved again', waiting.until(lambda: pool.move(reservation)['code'] == 0) and p.begins(3), p.err.read_text())
+        check('it ends well', p.end() == 0)
 
 
 def ignored_signals(pool):
@@ -396,7 +425,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         early_signal(folder)
-        for case in refused_offer, closed_offers, lost_place, ignored_signals, quits, groups, neighbours, killed, killed_late, killed_credited, killed_moving_on, environment, renewed:
+        for case in refused_offer, closed_offers, lost_place, back, ignored_signals, quits, groups, neighbours, killed, killed_late, killed_credited, killed_moving_on, environment, renewed:
             with Pool(folder) as pool:
                 pool.programs = 10 * (1 + len(list(folder.glob('log*'))))
                 print(f'-- {case.__name__}', flush=True)

@@ -60,7 +60,12 @@ class Pool(fake_pool.Balancer):
 
     def offered(self):
         """Requests for the offered place after the program's end."""
-        return [m for m in self.of(fake_pool.ASK) if m.get('offered')][1:]
+        return [m for m in self.of(fake_pool.ASK) if m['id'] == self.successor][1:]
+
+    def back(self):
+        """Requests for the place that the program had."""
+        asks = self.of(fake_pool.ASK)
+        return [m for m in asks[1:] if m['id'] == asks[0]['id']]
 
 
 def run(folder, pool, **env):
@@ -94,9 +99,10 @@ def denied(folder):
 def told_once(folder):
     """Equal refusals are printed once."""
     with Pool(lambda message: (fake_pool.LATER, 'the registry is away') if len(pool.offered()) < 3 else (fake_pool.INVALID, 'it is not kept') if message.get('offered') else
-              (fake_pool.CAPACITY, 'none fits') if len(pool.of(fake_pool.ASK)) < 8 else None) as pool:
+              (fake_pool.CAPACITY, 'none fits') if len(pool.of(fake_pool.ASK)) < 9 else None) as pool:
         code, starts, err = run(folder, pool)
-        check('it is asked again and again', (code, starts) == (0, 2) and len(pool.offered()) == 3 and len(pool.of(fake_pool.ASK)) == 8, (code, starts, err))
+        check('it is asked again and again', (code, starts) == (0, 2) and len(pool.offered()) == 3 and len(pool.of(fake_pool.ASK)) == 9, (code, starts, err))
+        check('the place that it had once, before any other one', pool.back() == [pool.of(fake_pool.ASK)[5]] and pool.back()[0]['offered'] == 1, pool.of(fake_pool.ASK))
         check('the last refusal of the offered place is told', 'registry is away' not in err and err.count('it is not kept') == 1, err)
         check('and that of others once', err.count('none fits') == 1, err)
 

@@ -16,7 +16,7 @@ from outboard_test import Server
 
 ASK, QUEUED, GRANT, REFUSED, CANCEL, QUERY, ANSWER, COMMAND, DONE, REGISTER, REGISTERED, BEAT, ORDER, OBEYED, FOLLOW, MOVED = range(64, 80)
 CAPACITY, LATER, DENIED, INVALID, FAULT = range(1, 6)
-VOID, CREDITED, CORDON, DRAIN, KILL, KILL_SESSION = range(1, 7)
+VOID, CREDITED, CORDON, DRAIN, KILL, KILL_SESSION, KEEP = range(1, 8)
 CLAIMED, ENDED, VOIDED = 1, 2, 3
 GIB = 1 << 30
 PREFACE = struct.Struct('<IHBBQ')
@@ -251,6 +251,11 @@ class Member:
     def claim(self, reservation, fence=0):
         with self.lock:
             self.held[reservation] = {'fence': fence, 'state': CLAIMED, 'sessions': 1, 'used': GIB}
+
+    def linger(self, reservation):
+        """Its sessions are gone; it has not ended yet."""
+        with self.lock:
+            self.held[reservation] = {**self.held[reservation], 'sessions': 0, 'used': 0}
 
     def end(self, reservation):
         with self.lock:

@@ -20,7 +20,7 @@ import urllib.request
 sys.path.append(sys.path[0] + '/../lib')
 import waiting
 from outboard_test import ENV, Server, arguments, check, children, finish
-from pooling import CLAIMED, CORDON, CREDITED, DRAIN, ENDED, KILL, KILL_SESSION, VOID, VOIDED, Balancer, Key, Program, reservation_of
+from pooling import CLAIMED, CORDON, CREDITED, DRAIN, ENDED, KEEP, KILL, KILL_SESSION, VOID, VOIDED, Balancer, Key, Program, reservation_of
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 SENSORS = sys.argv[4] if len(sys.argv) > 4 else None
@@ -71,6 +71,26 @@ def kill(balancer, server):
         check('one session is killed', balancer.order(NAME, KILL_SESSION, number=session) == 1)
         check('it ends and the other goes on', waiting.until(lambda: sorted([a.do('kernel 0') == 'ok', b.do('kernel 0') == 'ok']) == [False, True]))
         check('an unknown one cannot be killed', balancer.order(NAME, KILL_SESSION, number=12345) == 0)
+
+
+def keep(balancer, server):
+    """A reservation is kept for longer than its linger time, for a program that is started again."""
+    def later():
+        """A heartbeat after a linger time of 1 s."""
+        known = balancer.last(NAME)['number']
+        return balancer.beat(NAME, lambda beat: beat['number'] >= known + 5)
+    device = balancer.devices(NAME)[:1]
+    kept, other = (balancer.ticket(NAME, device, linger=1) for _ in range(2))
+    check('one that was not used is not kept', balancer.order(NAME, KEEP, reservation_of(kept), number=600) == 0)
+    with program(server, kept) as a, program(server, other) as b:
+        check('two programs run', a.do('kernel 0') == 'ok' and b.do('kernel 0') == 'ok')
+    check('one is kept', balancer.order(NAME, KEEP, reservation_of(kept), number=600) == 1)
+    check('the other one ends', balancer.beat(NAME, lambda _: balancer.state(NAME, reservation_of(other)) == ENDED))
+    check('the one that is kept does not', later() and balancer.state(NAME, reservation_of(kept)) == CLAIMED)
+    with program(server, kept) as a:
+        check('its program may begin again', a.do('kernel 0') == 'ok')
+    check('it can be ended all the same', balancer.order(NAME, KILL, reservation_of(kept)) == 1 and balancer.beat(NAME, lambda _: balancer.state(NAME, reservation_of(kept)) == ENDED))
+    check('and is not kept then', balancer.order(NAME, KEEP, reservation_of(kept), number=600) == 0)
 
 
 def cordon(balancer, server):
@@ -278,6 +298,7 @@ def hardware():
 FIRST, SECOND = Balancer('b'), Balancer('c')
 with serve(f'{FIRST.url},{SECOND.url}') as SERVED:
     kill(FIRST, SERVED)
+    keep(FIRST, SERVED)
     cordon(FIRST, SERVED)
     check('credited by one is credited', waiting.until(lambda: credited(FIRST) and SECOND.last(NAME)['held'] == []))
     deaths(FIRST, SECOND, SERVED)

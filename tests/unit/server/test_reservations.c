@@ -90,6 +90,50 @@ TEST(each_refusal_says_why)
 	obs_reservations_fini(&table);
 }
 
+TEST(a_kept_one_lasts_longer_than_its_linger_time)
+{
+	struct obs_reservation *r;
+	struct obp_ticket ticket = ticket_of(1, 1);
+	const uint8_t zero[] = { 0 };
+
+	begin();
+	CHECK(!obs_reservations_keep(&table, ticket.reservation, 60, now)); /* not used yet */
+	CHECK_INT(enter(&ticket, zero, &r), OB_ERR_NONE);
+	CHECK(obs_reservations_keep(&table, ticket.reservation, 60, now));
+	CHECK(obs_reservations_keep(
+		&table, ticket.reservation, 20, now)); /* the longer time counts */
+	pass(10);
+	obs_reservations_leave(&table, r, NULL, now);
+	CHECK_INT(r->state, OBP_POOL_CLAIMED);
+	pass(49);
+	CHECK_INT(r->state, OBP_POOL_CLAIMED);
+	CHECK_INT(enter(&ticket, zero, &r), OB_ERR_NONE);
+	obs_reservations_leave(&table, r, NULL, now);
+	pass(1);
+	CHECK_INT(r->state, OBP_POOL_ENDED);
+	CHECK(!obs_reservations_keep(&table, ticket.reservation, 60, now));
+	obs_reservations_fini(&table);
+	/* No balancer can keep one for ever. */
+	begin();
+	ticket = ticket_of(2, 1);
+	CHECK_INT(enter(&ticket, zero, &r), OB_ERR_NONE);
+	CHECK(obs_reservations_keep(&table, ticket.reservation, UINT64_MAX, now));
+	obs_reservations_leave(&table, r, NULL, now);
+	pass(OBP_POOL_LINGER_MAX_S - 1);
+	CHECK_INT(r->state, OBP_POOL_CLAIMED);
+	pass(1);
+	CHECK_INT(r->state, OBP_POOL_ENDED);
+	/* A killed one neither. */
+	ticket = ticket_of(3, 1);
+	CHECK_INT(enter(&ticket, zero, &r), OB_ERR_NONE);
+	CHECK(obs_reservations_keep(&table, ticket.reservation, 60, now));
+	obs_reservations_kill(&table, r);
+	CHECK(!obs_reservations_keep(&table, ticket.reservation, 60, now));
+	obs_reservations_leave(&table, r, NULL, now);
+	CHECK_INT(r->state, OBP_POOL_ENDED);
+	obs_reservations_fini(&table);
+}
+
 TEST(clocks_may_differ_by_the_skew_and_no_more)
 {
 	struct obs_reservation *r;
