@@ -181,6 +181,18 @@ void obl_ask(struct obl_core *core, struct obl_link *link, struct obp_pool_ask *
 		enqueue(core, link, ask, &identity, &where);
 }
 
+/* A place that was offered exists, whether or not its request was answered. */
+static void offer_cancel(const struct obl_asker *asker)
+{
+	const struct obl_item *item;
+	char name[OBL_ID_TEXT];
+
+	obl_id_print(asker->entry.ask.id, name);
+	item = obl_mirror_find(&asker->core->mirror, OBL_ITEM_RESERVATION, name);
+	if (item && strcmp(item->value.reservation->tenant, asker->entry.tenant) == 0)
+		obl_credits_cancel(asker->core, asker->entry.ask.id);
+}
+
 /* A reservation that was granted on another connection. The errors of obl_auth_check. */
 static enum ob_err give_back(struct obl_core *core, struct obl_link *link,
 	const struct obp_pool_cancel *cancel, struct ob_cause *ret_cause)
@@ -223,6 +235,8 @@ void obl_ask_cancel(
 
 	if (asker && memcmp(asker->entry.ask.id, cancel->id, sizeof cancel->id) == 0) {
 		asker->cancelled = true;
+		if (asker->entry.ask.offered)
+			offer_cancel(asker);
 		if (!asker->placing)
 			obl_asker_free(asker);
 	} else if (link->granted && memcmp(link->id, cancel->id, sizeof cancel->id) == 0) {

@@ -16,10 +16,11 @@ import time
 
 sys.path.append(sys.path[0] + '/../lib')
 import waiting
+from frames import CONTROL, Frame, pack
 from listening import Listener, Nobody
 from moving import programs_of
 from outboard_test import ENV, check, finish
-from pool_peers import DENIED, FOLLOW, GRANT, INVALID, KEEP, KILL, LATER, MOVED, REFUSED, VOID, Balancer, Client, Member, looked, ordered, ticket_of
+from pool_peers import ASK, CANCEL, DENIED, DONE, FOLLOW, GRANT, INVALID, KEEP, KILL, LATER, MOVED, REFUSED, VOID, Balancer, Client, Member, looked, ordered, ticket_of
 
 OUTBOARD, BALANCER = sys.argv[1:3]
 NOBODY = Nobody()
@@ -291,6 +292,32 @@ def early_signal(folder):
     silent.close()
 
 
+def cancelled(pool):
+    """Who asks for an offered place and does not want it any more gives it back at once."""
+    def offer():
+        """A reservation in use, what is offered for it, and the server of that."""
+        old = waiting.until(lambda: pool.reservations()[0]['id'])
+        check('a place is offered', waiting.until(lambda: pool.move(old)['code'] == 0))
+        new = next(r for r in pool.reservations() if r['id'] != old)
+        return bytes.fromhex(new['id']), pool.servers[new['parts'][0]['server']]
+
+    with Client(pool.balancer.url) as c:
+        grant = c.grant(restartable=1)
+        pool.servers[grant['parts'][0]['server']].claim(grant['id'])
+        answer = None
+        while not answer or answer['type'] == GRANT:  # the balancer was faster than the second message
+            new, server = offer()
+            c.sock.sendall(b''.join(Frame(type=CONTROL, payload=pack(message)).bytes() for message in (
+                {'type': ASK, 'id': new, 'gpus': 1, 'offered': 1, 'token': ''}, {'type': CANCEL, 'id': new, 'token': ''})))
+            answer = c.receive()
+            if answer['type'] == GRANT:
+                c.receive()
+            check('its server is told', waiting.until(lambda server=server, new=new: server.got(VOID, new), waiting.AT_ONCE))
+            check('it is credited', waiting.until(lambda: len(pool.reservations()) == 1))
+        check('the cancel is confirmed', answer['type'] == DONE and answer['code'] == 0, answer)
+        check('what is in use stays', [r['id'] for r in pool.reservations()] == [grant['id'].hex()] and not pool.servers[grant['parts'][0]['server']].got(VOID, grant['id']))
+
+
 def killed(pool):
     """To end a program in the middle of a move is final."""
     p, reservation, name = started(pool, PLAIN)
@@ -425,7 +452,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         early_signal(folder)
-        for case in refused_offer, closed_offers, lost_place, back, ignored_signals, quits, groups, neighbours, killed, killed_late, killed_credited, killed_moving_on, environment, renewed:
+        for case in refused_offer, closed_offers, lost_place, back, ignored_signals, quits, groups, neighbours, cancelled, killed, killed_late, killed_credited, killed_moving_on, environment, renewed:
             with Pool(folder) as pool:
                 pool.programs = 10 * (1 + len(list(folder.glob('log*'))))
                 print(f'-- {case.__name__}', flush=True)
