@@ -26,6 +26,7 @@ struct obl_asker {
 	bool placing;          /* its transaction is under way */
 	bool cancelled;        /* the client does not want it any more */
 	bool looked;           /* it was tried at least once */
+	bool hopes;            /* for a server whose devices are not known yet, and no other one */
 	uint32_t tries;
 	/* what the client was told last */
 	uint32_t position, length;

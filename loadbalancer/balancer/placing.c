@@ -13,15 +13,13 @@
 #include "loadbalancer/balancer/grant.h"
 #include "loadbalancer/balancer/ledger.h"
 #include "loadbalancer/balancer/line.h"
+#include "loadbalancer/balancer/not_now.h"
 #include "loadbalancer/balancer/tenants.h"
 #include "loadbalancer/balancer/work.h"
 
-/* A request waits for the devices of a server that has just registered; less than LOOK_MS (asks.c). */
-#define JOIN_MS     8000u
 #define TRIES_MAX   64u  /* conflicts of one request with other balancers */
 #define ENTRIES_MAX 16u  /* of the queue in one transaction */
 #define OTHERS_MAX  64u  /* requests of other balancers that are passed over in one turn */
-#define START_S     10u  /* until all servers have connected after a start */
 #define FAILURE_MS  200u /* rest after a failed transaction */
 
 /* ---- the reservation of a choice ---- */
@@ -352,86 +350,13 @@ static bool batch_make(struct obl_core *core, struct obl_line *line)
 	return false;
 }
 
-/* ---- who does not get anything now ---- */
-
-/* Why a request cannot be placed, for a client that does not wait. */
-static enum obp_pool_refusal refusal_of(struct obl_core *core, struct obl_line *line,
-	struct obl_asker *asker, char *ret_text, size_t size)
-{
-	struct obl_state chance = core->chance;
-	struct obl_quota quota;
-	struct obl_usage usage;
-	struct obl_choice choice;
-
-	if (obl_tenant_quota(core, asker->entry.tenant, &quota)) {
-		enum obl_quota_verdict verdict;
-
-		usage = obl_tenant_usage(core, asker->entry.tenant);
-		verdict = obl_quota_check(&quota, &usage, &asker->request,
-			asker->entry.ask.priority, asker->entry.tenant, ret_text, size);
-		if (verdict != OBL_QUOTA_OK)
-			return verdict == OBL_QUOTA_NEVER ? OBP_POOL_DENIED : OBP_POOL_LATER;
-	}
-	if (obl_place(line->fleet->servers, line->fleet->n, &asker->request, asker->policy, &chance,
-		    &choice)) {
-		snprintf(ret_text, size, "other requests wait for the same devices");
-		return OBP_POOL_LATER;
-	}
-	obl_explain(&choice, line->fleet->servers, &asker->request, ret_text, size);
-	return choice.outlook == OBL_CAPACITY ? OBP_POOL_CAPACITY : OBP_POOL_LATER;
-}
-
-/*
- * A server that has registered, and whose devices are not known yet: its first heartbeat comes before
- * its driver has loaded. *ret_new: it has just registered.
- */
-static bool is_joining(const struct obl_core *core, bool *ret_new)
-{
-	uint64_t now = ob_clock_ns();
-	bool any = false;
-
-	*ret_new = false;
-	for (const struct obl_member *m = core->members; m; m = m->next) {
-		any |= !m->joined && !m->silent;
-		*ret_new |= !m->joined && !m->silent && now < m->joined_ns + JOIN_MS * OB_MS;
-	}
-	return any;
-}
-
-/*
- * A request was not placed. It is refused if it does not wait, or if no waiting helps; that is
- * decided at its first look only, because a server may be away for a moment later.
- */
-static void not_now(struct obl_core *core, struct obl_line *line, struct obl_asker *asker)
-{
-	char text[OBP_POOL_TEXT_MAX];
-	enum obp_pool_refusal code;
-	bool is_new;
-
-	if (asker->looked && asker->entry.ask.wait_s)
-		return;
-	code = refusal_of(core, line, asker, text, sizeof text);
-	if (code == OBP_POOL_CAPACITY && is_joining(core, &is_new)) {
-		if (is_new)
-			return; /* it is looked at again within a second */
-		code = OBP_POOL_LATER;
-		snprintf(text, sizeof text,
-			"the devices of a server that has registered are not known yet");
-	}
-	asker->looked = true;
-	/* A balancer that has just started may not know its servers yet. */
-	if (code == OBP_POOL_CAPACITY && asker->entry.ask.wait_s &&
-		ob_clock_ns() < core->started_ns + START_S * OB_SECOND)
-		code = OBP_POOL_LATER;
-	if (!asker->entry.ask.wait_s || code != OBP_POOL_LATER)
-		obl_asker_refuse(asker, code, text);
-}
+/* ---- the line ---- */
 
 static void not_now_all(struct obl_core *core, struct obl_line *line)
 {
 	for (uint32_t i = 0; i < line->n; i++)
 		if (line->own[line->order[i]])
-			not_now(core, line, line->own[line->order[i]]);
+			obl_not_now(core, line, line->own[line->order[i]]);
 }
 
 /* Requests with an id that has a reservation need no place. True: there was one. */

@@ -8,7 +8,6 @@ their end, the queue, quotas, operators' commands, documents.
 import contextlib
 import os
 import pathlib
-import select
 import socket
 import subprocess
 import sys
@@ -206,17 +205,6 @@ def unreachable():
             check('not one that has another address', not b.said(f'server far {words}'), b.lines)
     with Balancer(BALANCER, 'one') as b, Member('near', b.url, address='tcp://127.0.0.1:1') as m:
         check('nor where the balancer is for this machine alone', m.ready(b.url) and not b.said(words), b.lines)
-
-
-def joining():
-    """A server that has registered and has not named its devices yet."""
-    with Balancer(BALANCER, 'one') as b, Member('gpu1', b.url, beats=False) as m:
-        check('it is registered', waiting.until(lambda: b.url in m.registered, waiting.AT_ONCE))
-        with Client(b.url) as c:
-            c.ask()
-            check('a request that does not wait is not refused for that', not waiting.until(lambda: select.select([c.sock], [], [], 0)[0], 1))
-            m.beating = True
-            check('and is granted when it has', c.answer()['type'] == GRANT)
 
 
 def killed_twice():
@@ -510,6 +498,6 @@ def tls():
             m.close()
 
 
-for test in life, incarnations, several, silent, joining, unreachable, operators, killed_twice, drains, tokens, token_limits, state_folder, unreadable, followers, peers, crowds, restarts, tls:
+for test in life, incarnations, several, silent, unreachable, operators, killed_twice, drains, tokens, token_limits, state_folder, unreadable, followers, peers, crowds, restarts, tls:
     test()
 finish()
