@@ -227,7 +227,7 @@ static void print_servers(const json_t *row, const json_t *document, char ret[OB
 	}
 }
 
-/* Of all parts: running if one is. */
+/* Of all parts: running if one is, else kept if one is. */
 static void print_state(const json_t *row, const json_t *document, char ret[OBX_CELL_MAX])
 {
 	const json_t *part;
@@ -238,7 +238,8 @@ static void print_state(const json_t *row, const json_t *document, char ret[OBX_
 	json_array_foreach(json_object_get(row, "parts"), i, part)
 	{
 		obx_json_text(part, "state", state);
-		if (!ret[0] || strcmp(state, "running") == 0)
+		if (!ret[0] || strcmp(state, "running") == 0 ||
+			(strcmp(state, "kept") == 0 && strcmp(ret, "running") != 0))
 			snprintf(ret, OBX_CELL_MAX, "%s", state);
 	}
 }

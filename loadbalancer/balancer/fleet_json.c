@@ -193,8 +193,9 @@ static void part_write(struct obl_document *d, const struct obl_reservation *r, 
 	ob_json_text(json, "state",
 		!m                                        ? "unknown"
 			: !held                           ? "granted"
-			: held->state == OBP_POOL_CLAIMED ? "running"
-							  : "ended");
+			: held->state != OBP_POOL_CLAIMED ? "ended"
+			: held->sessions                  ? "running"
+							  : "kept");
 	ob_json_end(json);
 }
 

@@ -53,6 +53,8 @@ def life():
             check('the same id gets the same grant', again['type'] == GRANT and ticket_of(again['parts'][0]) == ticket and reserved(b.url, 'gpu1') == [4 * GIB], again)
             m.claim(got['id'], ticket['fence'])
             check('it runs', waiting.until(lambda: [p['state'] for r in looked(b.url, 'sessions')['reservations'] for p in r['parts']] == ['running'], waiting.AT_ONCE))
+            m.linger(got['id'])
+            check('without a session it is kept', waiting.until(lambda: [(p['state'], p['sessions']) for r in looked(b.url, 'sessions')['reservations'] for p in r['parts']] == [('kept', 0)], waiting.AT_ONCE), looked(b.url, 'sessions'))
             m.end(got['id'])
             check('its end is credited', nothing_reserved(b.url, 'gpu1'), reserved(b.url, 'gpu1'))
             check('the server may forget it', waiting.until(lambda: m.got(CREDITED, got['id']), waiting.AT_ONCE))

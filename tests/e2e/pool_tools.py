@@ -444,7 +444,7 @@ DOCUMENTS = {
     'sessions': {'other_reservations': 2, 'reservations': [
         {'id': one, 'tenant': 'lab', 'program': f'train{i}', 'host': 'desk', 'user': 'ann', 'pid': 77, 'since': NOW // 1000 - 600, 'priority': 'normal', 'share_millionths': 0 if i else 250000,
          'hold_s': 10, 'parts': [{'server': 'gpu1', 'gpus': ['GPU-0', 'GPU-1'], 'memory_bytes': 4 << 30, 'used_bytes': 1 << 30, 'sessions': 1, 'share_by': 'green', 'state': 'granted'},
-                                 {'server': 'gpu3', 'gpus': ['GPU-9'], 'memory_bytes': 4 << 30, 'used_bytes': 0, 'sessions': 1, 'share_by': 'throttle' if i == 0 else None, 'state': 'running'}]}
+                                 {'server': 'gpu3', 'gpus': ['GPU-9'], 'memory_bytes': 4 << 30, 'used_bytes': 0, 'sessions': 1, 'share_by': 'throttle' if i == 0 else None, 'state': 'kept' if i == 2 else 'running'}]}
         for i, one in enumerate(IDS)]},
     'queue': {'queue_length': 1, 'other_requests': 1, 'queue': [
         {'position': 1, 'id': IDS[2], 'tenant': 'lab', 'program': 'sim', 'host': 'desk', 'user': 'bob', 'gpus': 4, 'memory_bytes': 8 << 30, 'priority': 'high', 'where': 'zone=a',
@@ -497,7 +497,7 @@ def tables():
               rows['servers'][2][:2] == ['gpu2?[31m', 'unwell'] and rows['servers'][2][-1] == 'Xid 79', said['servers'])
         check('GPUs', rows['gpus'][3][:7] == ['gpu1', '2', 'NVIDIA H100', 'exclusive', '80.0 GiB', '20.0 GiB', '6.0 GiB'] and '300 W' in rows['gpus'][3] and 'throttle green' in rows['gpus'][3], said['gpus'])
         check('sessions', rows['sessions'][1] == ['abababababab', 'lab', 'train0', 'ann@desk', 'running', '3', 'gpu1,gpu3', '1.0 GiB of 12.0 GiB', '10 min', 'normal', '0.25 by green, throttle'] and
-              rows['sessions'][2][-1] == '-' and
+              rows['sessions'][2][-1] == '-' and rows['sessions'][3][4] == 'kept' and
               'and 2 of other tenants' in said['sessions'], said['sessions'])
         check('queue', rows['queue'][1] == ['1', '121212121212', 'lab', 'sim', 'bob@desk', '4', '8.0 GiB', 'zone=a', 'high', '65 s', '-'], said['queue'])
         check('quota', rows['quota'][1] == ['lab', '2 of 4', '8.0 GiB of 100.0 GiB', '0.50', '1', '2', 'high'], said['quota'])

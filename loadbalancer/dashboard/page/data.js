@@ -59,7 +59,7 @@ const adopt = {
 			session.gpus = session.parts.reduce((n, part) => n + part.gpus.length, 0);
 			session.memory = session.parts.reduce((n, part) => n + part.gpus.length * part.memory_bytes, 0);
 			session.servers = session.parts.map((part) => part.server).join(', ');
-			session.state = session.parts.some((part) => part.state === 'running') ? 'running' : session.parts[0]?.state ?? 'ended';
+			session.state = ['running', 'kept'].find((state) => session.parts.some((part) => part.state === state)) ?? session.parts[0]?.state ?? 'ended';
 			session.shown = session.moving_to ? `moving to ${session.moving_to}` : session.state;
 		}
 	},

@@ -110,7 +110,7 @@ export function meter(cell, ratio, bad) {
 	cell.lastChild.textContent = percent(ratio);
 	cell.lastChild.className = bad ? 'bad' : '';
 }
-const STATES = { ready: 'good', running: 'good', cordoned: 'warn', draining: 'warn', granted: 'warn', unknown: 'warn', moving: 'warn', joining: 'warn', silent: 'bad', lost: 'bad', unwell: 'bad' };
+const STATES = { ready: 'good', running: 'good', cordoned: 'warn', draining: 'warn', granted: 'warn', kept: 'warn', unknown: 'warn', moving: 'warn', joining: 'warn', silent: 'bad', lost: 'bad', unwell: 'bad' };
 export function pill(cell, text) {
 	if (!cell.firstChild) cell.append(h('span'));
 	cell.firstChild.textContent = text;
