@@ -418,10 +418,18 @@ const struct obx_column obx_events_columns[] = {
 
 /* ---- the head of `outboard top` ---- */
 
+static const char *ending(size_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 void obx_fleet_head(const json_t *fleet, struct obx_paper paper)
 {
 	const json_t *info = json_object_get(fleet, "info"), *gpus = json_object_get(fleet, "gpus"),
 		     *gpu;
+	size_t n_servers = json_array_size(json_object_get(fleet, "servers")),
+	       n_gpus = json_array_size(gpus),
+	       n_programs = json_array_size(json_object_get(fleet, "reservations"));
 	unsigned long long total = 0, reserved = 0, used = 0;
 	char name[OBX_CELL_MAX], sizes[3][32], line[2 * OBX_CELL_MAX];
 	size_t i;
@@ -437,12 +445,10 @@ void obx_fleet_head(const json_t *fleet, struct obx_paper paper)
 	ob_text_print_size(reserved, sizes[1], sizeof sizes[1]);
 	ob_text_print_size(used, sizes[2], sizeof sizes[2]);
 	snprintf(line, sizeof line,
-		"balancer %s: %zu servers, %zu GPUs; %s of %s reserved, %s used; %zu programs, "
+		"balancer %s: %zu server%s, %zu GPU%s; %s of %s reserved, %s used; %zu program%s, "
 		"%llu waiting%s",
-		name, json_array_size(json_object_get(fleet, "servers")), json_array_size(gpus),
-		sizes[1], sizes[0], sizes[2],
-		json_array_size(json_object_get(fleet, "reservations")),
-		obx_json_number(fleet, "queue_length"),
+		name, n_servers, ending(n_servers), n_gpus, ending(n_gpus), sizes[1], sizes[0],
+		sizes[2], n_programs, ending(n_programs), obx_json_number(fleet, "queue_length"),
 		json_is_false(json_object_get(info, "registry_usable"))
 			? "; THE REGISTRY DOES NOT ANSWER"
 			: "");

@@ -129,8 +129,8 @@ static void text_head(const struct top *top)
 	for (uint32_t i = 0; i < l->n_devices; i++) {
 		ob_text_print_size(l->devices[i].used, used, sizeof used);
 		ob_text_print_size(l->devices[i].total, total, sizeof total);
-		put(screen, "[%u] %s: %s of %s used by %u sessions", i, l->devices[i].name, used,
-			total, l->devices[i].sharers);
+		put(screen, "[%u] %s: %s of %s used by %u session%s", i, l->devices[i].name, used,
+			total, l->devices[i].sharers, l->devices[i].sharers == 1 ? "" : "s");
 	}
 }
 

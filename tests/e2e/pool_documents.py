@@ -122,6 +122,10 @@ def tables():
         said, status = on_terminal('server', 'list', env={**env, 'NO_COLOR': '1'})
         check('but not with NO_COLOR', status == 0 and '\x1b' not in said, repr(said))
         watches(pool)
+    one = {key: value[:1] if isinstance(value, list) else value for key, value in DOCUMENTS['fleet'].items()}
+    with Balancer(lambda link, message: link.answer({'schema': 1, **one})) as pool:
+        done = tool('top', '--once', '--pool', pool.url)
+        check('top of one of each', 'b1: 1 server, 1 GPU; 0 bytes of 80.0 GiB reserved, 0 bytes used; 1 program, 1 waiting\n' in done.stdout, done)
     done = tool('queue')
     check('without a pool', done.returncode == 2 and 'outboard login' in done.stderr, done.stderr)
     done = tool('server', 'list', '--server', f'{NOBODY.url},tcp://x.invalid:1')

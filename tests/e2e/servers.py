@@ -146,7 +146,7 @@ def top():
               one['bytes_in'] > 100 and one['program'].startswith('e2e_limits') and one['client'].startswith('127.0.0.1:') and one['device_seconds'] > 0, told)
         check('and that the server is busy', told['busy_ratio'] > 0.1, told)
         text = tool('top', '--once', '--server', s.url).stdout
-        check('as text too', '1 of 1 sessions' in text and 'e2e_limits' in text, text)
+        check('as text too', '1 of 1 sessions' in text and 'used by 1 session\n' in text and 'e2e_limits' in text, text)
         done = tool('run', '--server', s.url, '--', INIT)
         check('one more is refused, clearly', 'the server is full' in done.stderr and '--max-sessions' in done.stderr, done.stderr)
         worker.kill()
