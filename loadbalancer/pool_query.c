@@ -72,7 +72,7 @@ static enum ob_err refusal_take(
 }
 
 enum ob_err obl_pool_cancel(const struct obl_pool *pool, const uint8_t id[OBP_RESERVATION_BYTES],
-	struct ob_cause *ret_cause)
+	bool over, struct ob_cause *ret_cause)
 {
 	OB_CLEANUP(ob_freep) struct question *q = calloc(1, sizeof *q);
 	struct obp_pool_refused refused;
@@ -82,6 +82,7 @@ enum ob_err obl_pool_cancel(const struct obl_pool *pool, const uint8_t id[OBP_RE
 		return ob_cause_set(ret_cause, OB_ERR_NO_MEMORY, "no memory");
 	q->message.type = OBP_POOL_CANCEL;
 	memcpy(q->message.u.cancel.id, id, OBP_RESERVATION_BYTES);
+	q->message.u.cancel.over = over;
 	err = send_to_any(
 		pool, &q->message, q->message.u.cancel.token, &q->list, &q->link, ret_cause);
 	if (err)

@@ -13,11 +13,12 @@
 #define OBL_POOL_DOCUMENT_MAX (16u << 20) /* bytes of the answer to a query */
 
 /*
- * Gives a reservation back that no session has used. Errors as for a query; then its tickets
- * expire after OBP_POOL_TICKET_S.
+ * Gives a reservation back that no session has used, or, if it is over, that none will use again.
+ * Errors as for a query; then its tickets expire after OBP_POOL_TICKET_S, and one that was used ends
+ * after its linger time.
  */
 enum ob_err obl_pool_cancel(const struct obl_pool *pool, const uint8_t id[OBP_RESERVATION_BYTES],
-	struct ob_cause *ret_cause);
+	bool over, struct ob_cause *ret_cause);
 
 /*
  * Gets a document (enum names of obp_pool_query: "fleet", "queue", ...). *ret_json: NUL-terminated,

@@ -28,7 +28,8 @@
 #define GRANT_FIELDS(NUMBER, TEXT, BYTES) BYTES("id", id) TEXT("tenant", tenant)
 #define REFUSED_FIELDS(NUMBER, TEXT, BYTES)                                                       \
 	NUMBER("code", code, OBP_POOL_FAULT) NUMBER("retry", retry_ms, UINT64_MAX) TEXT("text", text)
-#define CANCEL_FIELDS(NUMBER, TEXT, BYTES) BYTES("id", id) TEXT("token", token)
+#define CANCEL_FIELDS(NUMBER, TEXT, BYTES)                                                        \
+	BYTES("id", id) TEXT("token", token) NUMBER("over", over, 1)
 #define FOLLOW_FIELDS(NUMBER, TEXT, BYTES)                                                        \
 	BYTES("id", id) TEXT("token", token) NUMBER("fixed", fixed, 1)
 #define MOVED_FIELDS(NUMBER, TEXT, BYTES)                                                         \

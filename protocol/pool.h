@@ -133,12 +133,14 @@ struct obp_pool_refused {  /* also the content of DONE: code 0: success */
 };
 
 /*
- * Ends a request that waits, or gives a reservation back that was not used. The answer is DONE. On
- * another connection than the request's the token must be of the reservation's tenant.
+ * Ends a request that waits, or gives a reservation back that was not used, or is not used any more.
+ * The answer is DONE. On another connection than the request's the token must be of the reservation's
+ * tenant.
  */
 struct obp_pool_cancel {
 	uint8_t id[OBP_RESERVATION_BYTES];
 	char token[OBP_TOKEN_MAX];
+	uint32_t over; /* 1: used or not, it ends as soon as no session uses it */
 };
 
 /*
@@ -250,7 +252,12 @@ enum obp_pool_order_kind {
 	OBP_POOL_ORDER_KILL_SESSION, /* end session `number`; text: why */
 	/* reservation `id` does not end for want of sessions in the next `number` seconds */
 	OBP_POOL_ORDER_KEEP,
-	OBP_POOL_ORDER_LAST = OBP_POOL_ORDER_KEEP
+	/*
+	 * Reservation `id` takes no further session and ends with its last one, without lingering; if it
+	 * was not used yet, as VOID. OBEYED has its state
+	 */
+	OBP_POOL_ORDER_END,
+	OBP_POOL_ORDER_LAST = OBP_POOL_ORDER_END
 };
 
 /* A KILL because the program was moved has this text and the name of its new server. */
@@ -275,7 +282,7 @@ struct obp_pool_obeyed {
 	uint32_t kind; /* of the order */
 	uint8_t id[OBP_RESERVATION_BYTES];
 	uint64_t number;
-	/* VOID: enum obp_pool_state; other kinds: 1 done, 0 there is no such thing */
+	/* VOID, END: enum obp_pool_state; other kinds: 1 done, 0 there is no such thing */
 	uint32_t result;
 };
 

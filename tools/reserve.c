@@ -474,7 +474,7 @@ void obx_reserve_back(const struct obx_reservation *reservation)
 		.timeout_ns = obl_pool_timeout_ns() };
 	struct ob_cause cause;
 
-	if (obl_pool_cancel(&pool, reservation->id, &cause))
+	if (obl_pool_cancel(&pool, reservation->id, false, &cause))
 		ob_warn("the reservation could not be given back; it ends by itself within %u s: "
 			"%s",
 			OBP_POOL_TICKET_S, cause.text);

@@ -193,6 +193,14 @@ static void offer_cancel(const struct obl_asker *asker)
 		obl_credits_cancel(asker->core, asker->entry.ask.id);
 }
 
+static void reservation_leave(struct obl_core *core, const struct obp_pool_cancel *cancel)
+{
+	if (cancel->over)
+		obl_credits_end(core, cancel->id);
+	else
+		obl_credits_cancel(core, cancel->id);
+}
+
 /* A reservation that was granted on another connection. The errors of obl_auth_check. */
 static enum ob_err give_back(struct obl_core *core, struct obl_link *link,
 	const struct obp_pool_cancel *cancel, struct ob_cause *ret_cause)
@@ -212,7 +220,7 @@ static enum ob_err give_back(struct obl_core *core, struct obl_link *link,
 	if (strcmp(item->value.reservation->tenant, identity.tenant) != 0)
 		return ob_cause_set(
 			ret_cause, OB_ERR_DENIED, "the reservation is another tenant's");
-	obl_credits_cancel(core, cancel->id);
+	reservation_leave(core, cancel);
 	return OB_ERR_NONE;
 }
 
@@ -241,7 +249,7 @@ void obl_ask_cancel(
 			obl_asker_free(asker);
 	} else if (link->granted && memcmp(link->id, cancel->id, sizeof cancel->id) == 0) {
 		link->granted = false;
-		obl_credits_cancel(core, cancel->id);
+		reservation_leave(core, cancel);
 	} else {
 		err = give_back(core, link, cancel, &cause);
 	}

@@ -208,7 +208,8 @@ static void from_member(struct obl_member *member, struct obp_pool_message *mess
 	if (message->type == OBP_POOL_BEAT) {
 		obl_member_beat(member, &message->u.beat);
 	} else if (message->type == OBP_POOL_OBEYED) {
-		if (message->u.obeyed.kind == OBP_POOL_ORDER_VOID)
+		if (message->u.obeyed.kind == OBP_POOL_ORDER_VOID ||
+			message->u.obeyed.kind == OBP_POOL_ORDER_END)
 			obl_credits_obeyed(member, &message->u.obeyed);
 		obl_commands_obeyed(member, &message->u.obeyed);
 	} else {

@@ -271,7 +271,8 @@ void obl_credits_sweep(struct obl_core *core)
 			unused_void(core, item->value.reservation);
 }
 
-void obl_credits_cancel(struct obl_core *core, const uint8_t id[OBP_RESERVATION_BYTES])
+static void parts_order(struct obl_core *core, const uint8_t id[OBP_RESERVATION_BYTES],
+	enum obp_pool_order_kind kind)
 {
 	const struct obl_item *item = reservation_find(core, id);
 	const struct obl_reservation *r = item ? item->value.reservation : NULL;
@@ -279,9 +280,23 @@ void obl_credits_cancel(struct obl_core *core, const uint8_t id[OBP_RESERVATION_
 	for (uint32_t i = 0; r && i < r->n_parts; i++) {
 		struct obl_member *member = obl_member_find(core, r->parts[i].server);
 
-		if (member && member->incarnation == r->parts[i].incarnation)
+		if (!member || member->incarnation != r->parts[i].incarnation)
+			continue;
+		if (kind == OBP_POOL_ORDER_VOID)
 			obl_member_void(member, id);
+		else
+			obl_member_order(member, kind, id, 0, NULL);
 	}
+}
+
+void obl_credits_cancel(struct obl_core *core, const uint8_t id[OBP_RESERVATION_BYTES])
+{
+	parts_order(core, id, OBP_POOL_ORDER_VOID);
+}
+
+void obl_credits_end(struct obl_core *core, const uint8_t id[OBP_RESERVATION_BYTES])
+{
+	parts_order(core, id, OBP_POOL_ORDER_END);
 }
 
 static int by_id(const void *a, const void *b)

@@ -27,9 +27,11 @@
 bool obl_credits_start(struct obl_core *core);
 /* Every second: orders VOID for tickets that nobody has used, and CREDITED for what was credited. */
 void obl_credits_sweep(struct obl_core *core);
-/* The server's answer to an order VOID. */
+/* The server's answer to an order VOID or END. */
 void obl_credits_obeyed(struct obl_member *member, const struct obp_pool_obeyed *obeyed);
 /* The client does not want its grant: orders VOID for all its parts. */
 void obl_credits_cancel(struct obl_core *core, const uint8_t id[OBP_RESERVATION_BYTES]);
+/* The client's program has ended: orders END for all its parts. */
+void obl_credits_end(struct obl_core *core, const uint8_t id[OBP_RESERVATION_BYTES]);
 
 #endif

@@ -171,6 +171,19 @@ static uint32_t reservation_kill(struct obs_super *super, const struct obp_pool_
 	return 1;
 }
 
+/* Its sessions go on: what is left of them is being cleared away. */
+static uint32_t reservation_end(struct obs_super *super, const uint8_t id[OBP_RESERVATION_BYTES])
+{
+	struct obs_reservations *table = &super->membership.reservations;
+	struct obs_reservation *r = obs_reservations_find(table, id);
+
+	if (!r)
+		return obs_reservations_void(table, id, obs_lease_now());
+	obs_reservations_kill(table, r);
+	obs_pending_refuse_killed(super);
+	return r->state;
+}
+
 static uint32_t session_kill(struct obs_super *super, const struct obp_pool_order *order)
 {
 	char text[OBP_SANDBOX_MAX];
@@ -199,6 +212,8 @@ uint32_t obs_member_obey(struct obs_super *super, const struct obp_pool_order *o
 		return reservation_kill(super, order);
 	case OBP_POOL_ORDER_KILL_SESSION:
 		return session_kill(super, order);
+	case OBP_POOL_ORDER_END:
+		return reservation_end(super, order->id);
 	case OBP_POOL_ORDER_KEEP:
 		return obs_reservations_keep(table, order->id, order->number, obs_lease_now());
 	default:

@@ -20,7 +20,7 @@ from frames import CONTROL, Frame, pack
 from listening import Listener, Nobody
 from moving import programs_of
 from outboard_test import ENV, check, finish
-from pool_peers import ASK, CANCEL, DENIED, DONE, FOLLOW, GRANT, INVALID, KEEP, KILL, LATER, MOVED, REFUSED, VOID, Balancer, Client, Member, looked, ordered, ticket_of
+from pool_peers import ASK, CANCEL, DENIED, DONE, END, FOLLOW, GRANT, INVALID, KEEP, KILL, LATER, MOVED, REFUSED, VOID, Balancer, Client, Member, looked, ordered, ticket_of
 
 OUTBOARD, BALANCER = sys.argv[1:3]
 NOBODY = Nobody()
@@ -221,6 +221,30 @@ def back(pool):
         ordered(pool.balancer.url, 'uncordon', other(name))
         check('it may be moved again', waiting.until(lambda: pool.move(reservation)['code'] == 0) and p.begins(3), p.err.read_text())
         check('it ends well', p.end() == 0)
+
+
+def over(pool):
+    """The reservation ends with its program, unless somebody may use it again."""
+    def ended(script, *options):
+        """The program, its reservation, and the server that reports it as not used."""
+        p, reservation, name = started(pool, script, *options)
+        pool.servers[name].linger(bytes.fromhex(reservation))
+        check('it ends well', p.end() == 0, p.err.read_text())
+        return p, bytes.fromhex(reservation), pool.servers[name]
+
+    def stays(reservation, server):
+        """A later order has come, and none to end it before."""
+        done = ordered(pool.balancer.url, 'kill', reservation.hex())
+        return done['code'] == 0 and waiting.until(lambda: server.got(KILL, reservation)) and not server.got(END, reservation)
+
+    p, reservation, server = ended(PLAIN)
+    check('it ends at once', waiting.until(lambda: server.got(END, reservation), waiting.AT_ONCE))
+    check('and is credited', waiting.until(lambda: not pool.reservations()), pool.reservations())
+    p, *rest = ended(PLAIN, '--hold', '600')
+    check('not with --hold', stays(*rest))
+    p, *rest = ended('setsid sleep 600 & echo $! > "$LOG.left"; ' + PLAIN)
+    os.kill(int(pathlib.Path(f'{p.log}.left').read_text()), signal.SIGKILL)
+    check('nor while something lives that the program has started', stays(*rest))
 
 
 def ignored_signals(pool):
@@ -452,7 +476,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         early_signal(folder)
-        for case in refused_offer, closed_offers, lost_place, back, ignored_signals, quits, groups, neighbours, cancelled, killed, killed_late, killed_credited, killed_moving_on, environment, renewed:
+        for case in refused_offer, closed_offers, lost_place, back, over, ignored_signals, quits, groups, neighbours, cancelled, killed, killed_late, killed_credited, killed_moving_on, environment, renewed:
             with Pool(folder) as pool:
                 pool.programs = 10 * (1 + len(list(folder.glob('log*'))))
                 print(f'-- {case.__name__}', flush=True)

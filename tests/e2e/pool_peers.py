@@ -16,7 +16,7 @@ from outboard_test import Server
 
 ASK, QUEUED, GRANT, REFUSED, CANCEL, QUERY, ANSWER, COMMAND, DONE, REGISTER, REGISTERED, BEAT, ORDER, OBEYED, FOLLOW, MOVED = range(64, 80)
 CAPACITY, LATER, DENIED, INVALID, FAULT = range(1, 6)
-VOID, CREDITED, CORDON, DRAIN, KILL, KILL_SESSION, KEEP = range(1, 8)
+VOID, CREDITED, CORDON, DRAIN, KILL, KILL_SESSION, KEEP, END = range(1, 9)
 CLAIMED, ENDED, VOIDED = 1, 2, 3
 GIB = 1 << 30
 PREFACE = struct.Struct('<IHBBQ')
@@ -229,6 +229,10 @@ class Member:
             elif order['kind'] == KILL:
                 held = self.held.setdefault(order['id'], {'fence': 0, 'state': VOIDED, 'sessions': 0, 'used': 0})
                 held['state'] = ENDED if held['state'] == CLAIMED else held['state']
+            elif order['kind'] == END:
+                held = self.held.setdefault(order['id'], {'fence': 0, 'state': VOIDED, 'sessions': 0, 'used': 0})
+                held['state'] = ENDED if held['state'] == CLAIMED and not held['sessions'] else held['state']
+                result = held['state']
             elif order['kind'] in (CORDON, DRAIN):
                 result = self.close_or_open(order)
             for _ in range(self.answers):

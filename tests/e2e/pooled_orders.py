@@ -20,7 +20,7 @@ import urllib.request
 sys.path.append(sys.path[0] + '/../lib')
 import waiting
 from outboard_test import ENV, Server, arguments, check, children, finish
-from pooling import CLAIMED, CORDON, CREDITED, DRAIN, ENDED, KEEP, KILL, KILL_SESSION, VOID, VOIDED, Balancer, Key, Program, reservation_of
+from pooling import CLAIMED, CORDON, CREDITED, DRAIN, END, ENDED, KEEP, KILL, KILL_SESSION, VOID, VOIDED, Balancer, Key, Program, reservation_of
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:4]
 SENSORS = sys.argv[4] if len(sys.argv) > 4 else None
@@ -91,6 +91,25 @@ def keep(balancer, server):
         check('its program may begin again', a.do('kernel 0') == 'ok')
     check('it can be ended all the same', balancer.order(NAME, KILL, reservation_of(kept)) == 1 and balancer.beat(NAME, lambda _: balancer.state(NAME, reservation_of(kept)) == ENDED))
     check('and is not kept then', balancer.order(NAME, KEEP, reservation_of(kept), number=600) == 0)
+
+
+def over(balancer, server):
+    """A program has ended: its reservation does not linger."""
+    device = balancer.devices(NAME)[:1]
+    ticket = balancer.ticket(NAME, device, linger=600)
+    reservation = reservation_of(ticket)
+    with program(server, ticket) as a:
+        check('a program runs', a.do('kernel 0') == 'ok')
+        check('its reservation is to end', balancer.order(NAME, END, reservation) == CLAIMED)
+        check('its session goes on', a.do('kernel 0') == 'ok' and balancer.state(NAME, reservation) == CLAIMED)
+        check('no other program gets in', refused(server, ticket, 'the reservation has ended') is True)
+    check('it ends with its session', balancer.beat(NAME, lambda _: balancer.state(NAME, reservation) == ENDED))
+    ticket = balancer.ticket(NAME, device, linger=600)
+    with program(server, ticket) as a:
+        a.do('kernel 0')
+    balancer.beat(NAME, lambda _: (held := balancer.held(NAME, reservation_of(ticket))) and held['sessions'] == 0)
+    check('one that lingers ends at once', balancer.order(NAME, END, reservation_of(ticket)) == ENDED)
+    check('one that was not used is void', balancer.order(NAME, END, reservation_of(balancer.ticket(NAME, device))) == VOIDED)
 
 
 def cordon(balancer, server):
@@ -299,6 +318,7 @@ FIRST, SECOND = Balancer('b'), Balancer('c')
 with serve(f'{FIRST.url},{SECOND.url}') as SERVED:
     kill(FIRST, SERVED)
     keep(FIRST, SERVED)
+    over(FIRST, SERVED)
     cordon(FIRST, SERVED)
     check('credited by one is credited', waiting.until(lambda: credited(FIRST) and SECOND.last(NAME)['held'] == []))
     deaths(FIRST, SECOND, SERVED)

@@ -110,6 +110,7 @@ static void others_fill(struct obp_pool_message *m)
 	case OBP_POOL_CANCEL:
 		bytes(m->u.cancel.id, sizeof m->u.cancel.id);
 		text(m->u.cancel.token, sizeof m->u.cancel.token);
+		m->u.cancel.over = 1;
 		break;
 	case OBP_POOL_FOLLOW:
 		bytes(m->u.follow.id, sizeof m->u.follow.id);
@@ -142,7 +143,7 @@ static void others_fill(struct obp_pool_message *m)
 		m->u.registered.cordoned = 1;
 		break;
 	case OBP_POOL_ORDER:
-		m->u.order.kind = OBP_POOL_ORDER_KILL;
+		m->u.order.kind = OBP_POOL_ORDER_LAST;
 		bytes(m->u.order.id, sizeof m->u.order.id);
 		text(m->u.order.text, sizeof m->u.order.text);
 		break;

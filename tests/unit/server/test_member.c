@@ -119,6 +119,12 @@ TEST(orders_are_obeyed)
 	CHECK(obs_reservations_find(&m->reservations, order.id)->ordered);
 	order.kind = OBP_POOL_ORDER_KILL_SESSION;
 	CHECK_INT(obs_member_obey(&super, &order), 0);
+	/* What was not used yet can be ended, and not be kept. */
+	order = (struct obp_pool_order){ .kind = OBP_POOL_ORDER_KEEP, .id = { 3 }, .number = 60 };
+	CHECK_INT(obs_member_obey(&super, &order), 0);
+	order.kind = OBP_POOL_ORDER_END;
+	CHECK_INT(obs_member_obey(&super, &order), OBP_POOL_VOID);
+	CHECK(!obs_reservations_find(&m->reservations, order.id)->ordered);
 	order.kind = 999;
 	CHECK_INT(obs_member_obey(&super, &order), 0);
 	obs_reservations_fini(&super.membership.reservations);
