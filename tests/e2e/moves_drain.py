@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Outboard Authors
 """A drained server gives its restartable programs away first; a program that begins slowly is moved
-like any other; and clients that follow their reservations leave room for servers and requests.
+like any other; one whose new server dies goes back; and clients that follow their reservations leave room for servers and requests.
 
     moves_drain.py OUTBOARD SERVER BALANCER RACK_LOAD
 """
@@ -55,6 +55,25 @@ def slow(r):
     check('it works at the new one', waiting.until(lambda: len(p.begins()) == 2 and p.works() and p.server() not in (None, first)), p.err.read_text())
     check('and has been moved once', waiting.until(lambda: r.count('moved') == moved + 1) and r.count('ended') == ended, (r.events('moved'), r.events('ended')))
     check('then it ends', p.end() == 0 and r.empty() and waiting.until(lambda: r.count('ended') == ended + 1) and r.count('moved') == moved + 1, r.events('ended'))
+
+
+def back(r):
+    """The new server dies while the program ends: it goes back to its old place, which is still there."""
+    gate = pathlib.Path(r.folder) / 'end'
+    p = r.start(10, 20, options=('--restartable', '--grace', '40', '--hold', '60'),
+                command=('sh', '-c', f'{{load}} & load=$!; trap "until [ -e {gate} ]; do sleep 0.1; done; kill $load; wait $load; exit 3" TERM; wait $load'))
+    check('a program works', p.works(), p.err.read_text())
+    old, first = p.id(), p.server()
+    other = next(name for name in r.servers if name != first)
+    check('it is moved', r.move(p).returncode == 0 and waiting.until(lambda: 'is ended (SIGTERM' in p.err.read_text()), p.err.read_text())
+    r.servers[other].process.kill()
+    r.servers[other].process.wait()
+    check('its new server is lost', waiting.until(lambda: [s['state'] for s in r.look('server', 'list')['servers'] if s['name'] == other] == ['lost']))
+    gate.touch()
+    check('it is started again and works', waiting.until(lambda: len(p.begins()) == 2) and p.works(), p.err.read_text())
+    check('where it was', p.begins()[0][1] == p.begins()[1][1], p.begins())
+    check('with the same reservation', waiting.until(lambda: [s['parts'][0]['state'] for s in r.sessions() if s['id'] == old] == ['running']), r.sessions())
+    check('its steps go on, and it ends well', p.begins()[1][0] > 0 and p.end() == 0, (p.begins(), p.err.read_text()))
 
 
 def followed(url, reservation):
@@ -113,6 +132,7 @@ def main():
             check('two servers are ready', r.ready(), r.look('server', 'list'))
             drained(r)
             slow(r)
+            back(r)
 
 
 main()
