@@ -2,7 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * The text form of a device's UUID as NVIDIA's tools write it: "GPU-" and 32 hexadecimal digits in
- * groups of 8, 4, 4, 4 and 12; and a UUID for a device that has none by nature. No state; any thread.
+ * groups of 8, 4, 4, 4 and 12. No state; any thread.
  */
 #ifndef OB_UUID_H
 #define OB_UUID_H
@@ -15,11 +15,4 @@
 void ob_uuid_print(const uint8_t uuid[16], char ret_text[OB_UUID_TEXT]);
 /* Either case of the digits is accepted. False: not in this form; ret_uuid is undefined then. */
 bool ob_uuid_parse(const char *text, uint8_t ret_uuid[16]);
-/*
- * A UUID for what has this name on this machine: always the same one, and another one on a machine
- * with another /etc/machine-id or another host name. Reads both. It contains 64 of the 128
- * bits of the machine's id at most, which programs of other users should not learn (machine-id(5)).
- */
-void ob_uuid_of_machine(const char *name, uint8_t ret_uuid[16]);
-
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/machine_uuid.h"
 #include "base/text.h"
 #include "base/uuid.h"
 

@@ -146,7 +146,8 @@ static int bytes_of(const char *text, unsigned n)
 static const char *color_of(const char *state)
 {
 	static const char *const good[] = { "ready", "running", "online" };
-	static const char *const bad[] = { "lost", "unwell", "silent", "faulty", "refused" };
+	static const char *const bad[] = { "lost", "unwell", "silent", "faulty", "refused",
+		"twin" };
 
 	for (size_t i = 0; i < ob_count(good); i++)
 		if (strcmp(state, good[i]) == 0)

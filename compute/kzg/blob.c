@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/opt.h"
+#include "base/sha256.h"
 #include "compute/kzg/setup.h"
-#include "compute/kzg/sha256.h"
 #include "compute/ntt/roots.h"
 
 #define N            OBK_KZG_BLOB_ELEMENTS
@@ -304,15 +304,15 @@ enum ob_err obk_kzg_prove(const struct obk_kzg *kzg, const uint8_t *blob, const 
 static void blob_challenge(struct obk_fr *ret, const uint8_t *blob, const uint8_t *commitment)
 {
 	uint64_t degree[2] = { 0, htobe64(N) };
-	uint8_t digest[OBK_SHA256_BYTES];
-	struct obk_sha256 hash;
+	uint8_t digest[OB_SHA256_BYTES];
+	struct ob_sha256 hash;
 
-	obk_sha256_init(&hash);
-	obk_sha256_update(&hash, BLOB_DOMAIN, 16);
-	obk_sha256_update(&hash, degree, sizeof(degree));
-	obk_sha256_update(&hash, blob, OBK_KZG_BLOB_BYTES);
-	obk_sha256_update(&hash, commitment, OBK_KZG_POINT_BYTES);
-	obk_sha256_final(&hash, digest);
+	ob_sha256_init(&hash);
+	ob_sha256_update(&hash, BLOB_DOMAIN, 16);
+	ob_sha256_update(&hash, degree, sizeof(degree));
+	ob_sha256_update(&hash, blob, OBK_KZG_BLOB_BYTES);
+	ob_sha256_update(&hash, commitment, OBK_KZG_POINT_BYTES);
+	ob_sha256_final(&hash, digest);
 	obk_kzg_hash_element(ret, digest);
 }
 
@@ -479,22 +479,22 @@ static void claim_body(void *arg, size_t i, unsigned thread)
 static void batch_weight(const struct batch *b, size_t n, struct obk_fr *ret)
 {
 	uint64_t counts[2] = { htobe64(N), htobe64(n) };
-	uint8_t digest[OBK_SHA256_BYTES], element[OBK_KZG_ELEMENT_BYTES];
-	struct obk_sha256 hash;
+	uint8_t digest[OB_SHA256_BYTES], element[OBK_KZG_ELEMENT_BYTES];
+	struct ob_sha256 hash;
 
-	obk_sha256_init(&hash);
-	obk_sha256_update(&hash, BATCH_DOMAIN, 16);
-	obk_sha256_update(&hash, counts, sizeof(counts));
+	ob_sha256_init(&hash);
+	ob_sha256_update(&hash, BATCH_DOMAIN, 16);
+	ob_sha256_update(&hash, counts, sizeof(counts));
 	for (size_t i = 0; i < n; i++) {
-		obk_sha256_update(
+		ob_sha256_update(
 			&hash, b->commitments + i * OBK_KZG_POINT_BYTES, OBK_KZG_POINT_BYTES);
 		obk_fr_to_bytes(element, &b->claims[i].z);
-		obk_sha256_update(&hash, element, sizeof(element));
+		ob_sha256_update(&hash, element, sizeof(element));
 		obk_fr_to_bytes(element, &b->claims[i].y);
-		obk_sha256_update(&hash, element, sizeof(element));
-		obk_sha256_update(&hash, b->proofs + i * OBK_KZG_POINT_BYTES, OBK_KZG_POINT_BYTES);
+		ob_sha256_update(&hash, element, sizeof(element));
+		ob_sha256_update(&hash, b->proofs + i * OBK_KZG_POINT_BYTES, OBK_KZG_POINT_BYTES);
 	}
-	obk_sha256_final(&hash, digest);
+	ob_sha256_final(&hash, digest);
 	obk_kzg_hash_element(ret, digest);
 }
 

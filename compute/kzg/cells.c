@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sha256.h"
 #include "compute/kzg/setup.h"
-#include "compute/kzg/sha256.h"
 #include "compute/ntt/ntt.h"
 #include "compute/ntt/reverse.h"
 
@@ -257,34 +257,34 @@ out:
 	return err;
 }
 
-static void hash_number(struct obk_sha256 *hash, uint64_t number)
+static void hash_number(struct ob_sha256 *hash, uint64_t number)
 {
 	number = htobe64(number);
-	obk_sha256_update(hash, &number, sizeof(number));
+	ob_sha256_update(hash, &number, sizeof(number));
 }
 
 void obk_kzg_cells_challenge(const uint8_t *commitments, size_t commitment_count,
 	const uint64_t *commitment_indices, const uint64_t *cell_indices, const uint8_t *cells,
 	const uint8_t *proofs, size_t n, uint8_t *ret_challenge)
 {
-	uint8_t digest[OBK_SHA256_BYTES];
-	struct obk_sha256 hash;
+	uint8_t digest[OB_SHA256_BYTES];
+	struct ob_sha256 hash;
 	struct obk_fr t;
 
-	obk_sha256_init(&hash);
-	obk_sha256_update(&hash, CELLS_DOMAIN, 16);
+	ob_sha256_init(&hash);
+	ob_sha256_update(&hash, CELLS_DOMAIN, 16);
 	hash_number(&hash, N);
 	hash_number(&hash, CELL);
 	hash_number(&hash, commitment_count);
 	hash_number(&hash, n);
-	obk_sha256_update(&hash, commitments, commitment_count * OBK_KZG_POINT_BYTES);
+	ob_sha256_update(&hash, commitments, commitment_count * OBK_KZG_POINT_BYTES);
 	for (size_t i = 0; i < n; i++) {
 		hash_number(&hash, commitment_indices[i]);
 		hash_number(&hash, cell_indices[i]);
-		obk_sha256_update(&hash, cells + i * OBK_KZG_CELL_BYTES, OBK_KZG_CELL_BYTES);
-		obk_sha256_update(&hash, proofs + i * OBK_KZG_POINT_BYTES, OBK_KZG_POINT_BYTES);
+		ob_sha256_update(&hash, cells + i * OBK_KZG_CELL_BYTES, OBK_KZG_CELL_BYTES);
+		ob_sha256_update(&hash, proofs + i * OBK_KZG_POINT_BYTES, OBK_KZG_POINT_BYTES);
 	}
-	obk_sha256_final(&hash, digest);
+	ob_sha256_final(&hash, digest);
 	obk_kzg_hash_element(&t, digest);
 	obk_fr_to_bytes(ret_challenge, &t);
 }

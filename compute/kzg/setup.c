@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sha256.h"
 #include "compute/kzg/setup.h"
-#include "compute/kzg/sha256.h"
 #include "compute/ntt/reverse.h"
 
 #define DEFAULT_CELL_WINDOW 4
@@ -260,8 +260,8 @@ enum ob_err obk_kzg_load(const char *text, size_t length, const struct obk_kzg_o
 	static const struct obk_kzg_options none;
 	struct loading *l = calloc(1, sizeof(*l));
 	struct obk_kzg *kzg = calloc(1, sizeof(*kzg));
-	struct obk_sha256 hash;
-	uint8_t digest[OBK_SHA256_BYTES];
+	struct ob_sha256 hash;
+	uint8_t digest[OB_SHA256_BYTES];
 	enum ob_err err = OB_ERR_NO_MEMORY;
 
 	if (!options)
@@ -284,9 +284,9 @@ enum ob_err obk_kzg_load(const char *text, size_t length, const struct obk_kzg_o
 		goto out;
 	}
 	kzg->pool = options->pool;
-	obk_sha256_init(&hash);
-	obk_sha256_update(&hash, text, length);
-	obk_sha256_final(&hash, digest);
+	ob_sha256_init(&hash);
+	ob_sha256_update(&hash, text, length);
+	ob_sha256_final(&hash, digest);
 	obk_kzg_hash_element(&l->rho, digest);
 	err = read_text(l, text, length, fault);
 	if (!err)

@@ -207,14 +207,12 @@ static enum ob_err give_back(struct obl_core *core, struct obl_link *link,
 {
 	struct obl_identity identity;
 	const struct obl_item *item;
-	char name[OBL_ID_TEXT];
 	enum ob_err err = obl_auth_check(
 		core->auth, link->address, cancel->token, OBL_RIGHT_ASK, &identity, ret_cause);
 
 	if (err)
 		return err;
-	obl_id_print(cancel->id, name);
-	item = obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, name);
+	item = obl_mirror_reservation(&core->mirror, cancel->id);
 	if (!item)
 		return OB_ERR_NONE; /* it has ended */
 	if (strcmp(item->value.reservation->tenant, identity.tenant) != 0)

@@ -16,15 +16,6 @@
 #define UNKNOWN_S         5u /* longer than the registry takes to tell of a placement */
 #define HELD_MAX          (2 * OBP_POOL_BEAT_MAX) /* those of a heartbeat, and answers since */
 
-static const struct obl_item *reservation_find(
-	const struct obl_core *core, const uint8_t id[OBP_RESERVATION_BYTES])
-{
-	char name[OBL_ID_TEXT];
-
-	obl_id_print(id, name);
-	return obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, name);
-}
-
 /* The part of the reservation on the member, of its present incarnation; -1: none. */
 static int part_on(const struct obl_reservation *r, const struct obl_member *member)
 {
@@ -182,7 +173,7 @@ bool obl_credits_start(struct obl_core *core)
 
 			if (!has_ended(&m->held[i]))
 				continue;
-			item = reservation_find(core, m->held[i].id);
+			item = obl_mirror_reservation(&core->mirror, m->held[i].id);
 			if (item && m->held[i].state == OBP_POOL_VOID && is_marked(item))
 				continue;
 			part = item ? part_ended(item->value.reservation, m, &m->held[i]) : -1;
@@ -215,7 +206,7 @@ static void credited_tell(struct obl_core *core, struct obl_member *member)
 
 		if (!has_ended(held) || held->fence > ledger->value.ledger->fence)
 			continue;
-		item = reservation_find(core, held->id);
+		item = obl_mirror_reservation(&core->mirror, held->id);
 		if (item && part_ended(item->value.reservation, member, held) >= 0)
 			continue;
 		if (!obl_member_order(member, OBP_POOL_ORDER_CREDITED, held->id, 0, NULL))
@@ -229,7 +220,8 @@ static void unknown_note(struct obl_core *core, struct obl_member *member)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < member->n_held; i++) {
-		const struct obl_item *item = reservation_find(core, member->held[i].id);
+		const struct obl_item *item =
+			obl_mirror_reservation(&core->mirror, member->held[i].id);
 
 		n += member->held[i].state == OBP_POOL_CLAIMED &&
 			(!item || part_on(item->value.reservation, member) < 0);
@@ -274,7 +266,7 @@ void obl_credits_sweep(struct obl_core *core)
 static void parts_order(struct obl_core *core, const uint8_t id[OBP_RESERVATION_BYTES],
 	enum obp_pool_order_kind kind)
 {
-	const struct obl_item *item = reservation_find(core, id);
+	const struct obl_item *item = obl_mirror_reservation(&core->mirror, id);
 	const struct obl_reservation *r = item ? item->value.reservation : NULL;
 
 	for (uint32_t i = 0; r && i < r->n_parts; i++) {

@@ -128,16 +128,25 @@ void obl_document_quota(struct obl_document *d)
 /* ---- events ---- */
 
 /* Events that concern no tenant. */
-static bool is_public(const char *kind)
-{
-	static const char *const kinds[] = { "joined", "lost", "silent", "back", "unwell", "well",
-		"cordoned", "uncordoned", "drained", "forgotten", "balancer", "registry-lost",
-		"registry-back" };
+static const char *const public_kinds[] = { "joined", "lost", "silent", "back", "unwell", "well",
+	"cordoned", "uncordoned", "drained", "forgotten", "balancer", "registry-lost",
+	"registry-back", NULL };
+/* Whose subject is a tenant. That of all others is a server, and may have a tenant's name. */
+static const char *const tenant_kinds[] = { "placed", "refused", "ended", "moving", "moved",
+	"quota", NULL };
 
-	for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-		if (strcmp(kind, kinds[i]) == 0)
-			return true;
-	return false;
+static bool is_of(const struct obl_event *event, const char *const *kinds)
+{
+	while (*kinds && strcmp(*kinds, event->kind) != 0)
+		kinds++;
+	return *kinds;
+}
+
+static bool event_shows(const struct obl_document *d, const struct obl_event *event)
+{
+	if (!d->tenant || is_of(event, public_kinds))
+		return true;
+	return is_of(event, tenant_kinds) && obl_document_shows(d, event->subject);
 }
 
 void obl_document_events(struct obl_document *d)
@@ -150,8 +159,7 @@ void obl_document_events(struct obl_document *d)
 		const struct obl_event *event = item->value.event;
 		uint64_t number = strtoull(item->name, NULL, 10);
 
-		if (number <= d->query->since ||
-			!(is_public(event->kind) || obl_document_shows(d, event->subject)))
+		if (number <= d->query->since || !event_shows(d, event))
 			continue;
 		ob_json_object(json, NULL);
 		ob_json_uint(json, "number", number);

@@ -14,7 +14,10 @@
 #define OBL_EVENTS_AT_ONCE  16u /* in one transaction */
 #define OBL_EVENTS_EVERY_MS 1000u
 
-/* subject: a server, tenant or balancer. A new event of the same kind and subject is counted. */
+/*
+ * subject: a server, tenant or balancer, by the kind (document.c: whom it is shown to). A new event
+ * of the same kind and subject is counted.
+ */
 void obl_event_add(struct obl_core *core, const char *kind, const char *subject, const char *format,
 	...) __attribute__((format(printf, 4, 5)));
 /* Stores what waits. True: a transaction was begun. */

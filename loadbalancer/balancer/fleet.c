@@ -125,6 +125,24 @@ void obl_fleet_fill(struct obl_core *core, struct obl_fleet *fleet)
 		fleet->servers[i].fresh_max = 0;
 }
 
+enum obl_seen_state obl_fleet_state(const struct obl_fleet *fleet, uint32_t i)
+{
+	const struct obl_server *server = &fleet->servers[i];
+	const struct obl_member *member = fleet->rows[i].member;
+
+	if (!member)
+		return OBL_SEEN_LOST;
+	if (member->silent)
+		return OBL_SEEN_SILENT;
+	if (!server->alive)
+		return OBL_SEEN_JOINING;
+	if (server->unhealthy)
+		return OBL_SEEN_UNWELL;
+	if (server->draining)
+		return OBL_SEEN_DRAINING;
+	return server->cordoned ? OBL_SEEN_CORDONED : OBL_SEEN_READY;
+}
+
 void obl_fleet_apart(const struct obl_core *core, const struct obl_fleet *fleet, const char *word,
 	uint64_t ret_bits[OBL_SERVERS_MAX / 64])
 {

@@ -10,6 +10,7 @@
 #define OBL_FLEET_H
 
 #include "loadbalancer/balancer/members.h"
+#include "loadbalancer/dashboard/source.h"
 
 struct obl_fleet_row {
 	const struct obl_item *known;        /* servers/NAME */
@@ -29,6 +30,8 @@ struct obl_fleet {
 struct obl_fleet *obl_fleet_new(void);
 /* Fills it in; valid until the mirror or the members change. */
 void obl_fleet_fill(struct obl_core *core, struct obl_fleet *fleet);
+/* What documents and metrics call the state of a server (obl_seen_state_name). */
+enum obl_seen_state obl_fleet_state(const struct obl_fleet *fleet, uint32_t server);
 /* The heartbeat's entry of a device; NULL: none. */
 const struct obp_load_device *obl_fleet_load(
 	const struct obl_member *member, const uint8_t uuid[16]);

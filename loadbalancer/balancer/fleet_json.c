@@ -12,23 +12,9 @@
 #include "loadbalancer/balancer/ledger.h"
 #include "loadbalancer/balancer/line.h"
 #include "loadbalancer/balancer/moves.h"
+#include "loadbalancer/dashboard/exposition.h"
 
 /* ---- servers and devices ---- */
-
-static const char *server_state(const struct obl_server *server, const struct obl_fleet_row *row)
-{
-	if (!row->member)
-		return "lost";
-	if (row->member->silent)
-		return "silent";
-	if (!server->alive)
-		return "joining";
-	if (server->unhealthy)
-		return "unwell";
-	if (server->draining)
-		return "draining";
-	return server->cordoned ? "cordoned" : "ready";
-}
 
 static void labels_write(struct ob_json *json, const struct obl_labels *labels)
 {
@@ -71,7 +57,7 @@ static void server_write(struct obl_document *d, uint32_t i)
 
 	ob_json_object(json, NULL);
 	ob_json_text(json, "name", row->known->name);
-	ob_json_text(json, "state", server_state(server, row));
+	ob_json_text(json, "state", obl_seen_state_name(obl_fleet_state(d->line->fleet, i)));
 	ob_json_bool(json, "cordoned", server->cordoned);
 	ob_json_bool(json, "draining", server->draining);
 	ob_json_bool(json, "healthy", m && m->healthy);

@@ -125,11 +125,8 @@ static void told(struct obl_core *core, struct obl_link *link, const struct obl_
 {
 	static struct obp_pool_message message;
 	struct obp_pool_moved *moved = &message.u.moved;
-	const struct obl_item *item;
-	char name[OBL_ID_TEXT];
+	const struct obl_item *item = obl_mirror_reservation(&core->mirror, successor->id);
 
-	obl_id_print(successor->id, name);
-	item = obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, name);
 	message.type = OBP_POOL_MOVED;
 	*moved = (struct obp_pool_moved){ .id = { 0 } };
 	memcpy(moved->id, r->id, sizeof moved->id);

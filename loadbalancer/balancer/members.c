@@ -303,7 +303,7 @@ static void refuse_twin(
 		"name (--pool-name)",
 		name, balancer, OBP_POOL_SILENT_MS / 1000);
 	obl_event_add(
-		core, "refused", name, "another server of this name is connected to %s", balancer);
+		core, "twin", name, "another server of this name is connected to %s", balancer);
 	obl_link_refuse(link, OBP_POOL_LATER, RETRY_MS, text);
 	obl_link_end(link);
 }

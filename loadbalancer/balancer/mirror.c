@@ -261,6 +261,15 @@ const struct obl_item *obl_mirror_find(
 	return obl_key_print(kind, name, key) ? obl_mirror_get(mirror, key) : NULL;
 }
 
+const struct obl_item *obl_mirror_reservation(
+	const struct obl_mirror *mirror, const uint8_t id[OBP_RESERVATION_BYTES])
+{
+	char name[OBL_ID_TEXT];
+
+	obl_id_print(id, name);
+	return obl_mirror_find(mirror, OBL_ITEM_RESERVATION, name);
+}
+
 uint64_t obl_mirror_revision(const struct obl_mirror *mirror, const char *key)
 {
 	const struct obl_item *item = look(mirror, key);

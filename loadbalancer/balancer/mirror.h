@@ -81,6 +81,9 @@ const struct obl_item *obl_mirror_get(const struct obl_mirror *mirror, const cha
 /* By the kind's first word: "ledger", NAME. */
 const struct obl_item *obl_mirror_find(
 	const struct obl_mirror *mirror, enum obl_item_kind kind, const char *name);
+/* The reservation of this id. */
+const struct obl_item *obl_mirror_reservation(
+	const struct obl_mirror *mirror, const uint8_t id[OBP_RESERVATION_BYTES]);
 /* Whether an item of the kind exists that cannot be read. */
 bool obl_mirror_has_wrong(const struct obl_mirror *mirror, enum obl_item_kind kind);
 /* For a comparison: the key's revision; 0: it does not exist. */

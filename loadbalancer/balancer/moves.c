@@ -20,11 +20,8 @@ static const uint8_t none[OBP_RESERVATION_BYTES];
 static const struct obl_reservation *reservation_find(
 	const struct obl_core *core, const uint8_t id[OBP_RESERVATION_BYTES])
 {
-	const struct obl_item *item;
-	char name[OBL_ID_TEXT];
+	const struct obl_item *item = obl_mirror_reservation(&core->mirror, id);
 
-	obl_id_print(id, name);
-	item = obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, name);
 	return item ? item->value.reservation : NULL;
 }
 

@@ -15,15 +15,6 @@
 
 #define FAILURE_MS 200u /* rest after a failed transaction */
 
-static const struct obl_item *reservation_item(
-	const struct obl_core *core, const uint8_t id[OBP_RESERVATION_BYTES])
-{
-	char name[OBL_ID_TEXT];
-
-	obl_id_print(id, name);
-	return obl_mirror_find(&core->mirror, OBL_ITEM_RESERVATION, name);
-}
-
 /* Puts one reservation. False: no memory. */
 static bool reservation_put(struct obl_core *core, const struct obl_item *item,
 	const struct obl_reservation *changed, obl_work_done *done, void *user)
@@ -169,7 +160,7 @@ static bool askers_start(struct obl_core *core)
 		next = a->next;
 		if (!a->entry.ask.offered || a->placing)
 			continue;
-		item = reservation_item(core, a->entry.ask.id);
+		item = obl_mirror_reservation(&core->mirror, a->entry.ask.id);
 		if (item && asker_look(a, item))
 			return true;
 	}
@@ -187,7 +178,7 @@ void obl_offers_sweep(struct obl_core *core)
 		next = a->next;
 		if (a->entry.ask.offered && !a->placing &&
 			now >= a->begun_ns + OBL_OFFER_UNKNOWN_MS * OB_MS &&
-			!reservation_item(core, a->entry.ask.id))
+			!obl_mirror_reservation(&core->mirror, a->entry.ask.id))
 			obl_asker_refuse(a, OBP_POOL_INVALID,
 				"the place that was offered is not kept any more: ask again with a "
 				"new id");

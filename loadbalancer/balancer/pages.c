@@ -184,22 +184,6 @@ static void refresh(void *user)
 	}
 }
 
-static enum obl_seen_state state_of(
-	const struct obl_server *server, const struct obl_fleet_row *row)
-{
-	if (!row->member)
-		return OBL_SEEN_LOST;
-	if (row->member->silent)
-		return OBL_SEEN_SILENT;
-	if (!server->alive)
-		return OBL_SEEN_JOINING;
-	if (server->unhealthy)
-		return OBL_SEEN_UNWELL;
-	if (server->draining)
-		return OBL_SEEN_DRAINING;
-	return server->cordoned ? OBL_SEEN_CORDONED : OBL_SEEN_READY;
-}
-
 static void servers(
 	void *user, void (*each)(void *to, const struct obl_seen_server *server), void *to)
 {
@@ -211,7 +195,7 @@ static void servers(
 
 		each(to,
 			&(struct obl_seen_server){ .name = fleet->rows[i].known->name,
-				.state = state_of(&fleet->servers[i], &fleet->rows[i]),
+				.state = obl_fleet_state(fleet, i),
 				.beat_ns =
 					m && m->beat_ns ? ob_clock_ns() - m->beat_ns : UINT64_MAX,
 				.sessions = m ? m->load.sessions : 0 });

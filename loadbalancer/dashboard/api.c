@@ -212,7 +212,7 @@ static enum MHD_Result metrics_reply(struct obl_api *api, struct MHD_Connection 
 	if (!caller.all)
 		return obl_reply_error(connection, MHD_HTTP_FORBIDDEN, "metrics are of all tenants",
 			"use a token of scope look ('outboard token create --scope look')", NULL);
-	return obl_reply_blob(&api->readers, connection, OB_METRICS_TYPE,
+	return obl_reply_blob(&api->documents.readers, connection, OB_METRICS_TYPE,
 		obl_documents_metrics(&api->documents, ob_clock_ns()));
 }
 
@@ -230,8 +230,8 @@ static enum MHD_Result history_reply(struct obl_api *api, struct MHD_Connection 
 			"write gpu=GPU-...,GPU-..., or leave it out for the whole pool", NULL);
 	if (!obl_history_document(&api->history, uuids, n, &text, &size))
 		text = NULL;
-	return obl_reply_blob(&api->readers, connection, OBL_TYPE_JSON,
-		obl_blob_new(&api->documents, text, size));
+	return obl_reply_blob(&api->documents.readers, connection, OBL_TYPE_JSON,
+		obl_documents_blob(&api->documents, text, size));
 }
 
 /* Who the caller is, for the page. */
@@ -278,7 +278,7 @@ static enum MHD_Result api_get(
 		!ob_text_parse_number(text, 0, UINT64_MAX, &since))
 		return obl_reply_error(connection, MHD_HTTP_BAD_REQUEST,
 			"'since' is not a whole number", "write the number of an event", NULL);
-	return obl_reply_blob(&api->readers, connection, OBL_TYPE_JSON,
+	return obl_reply_blob(&api->documents.readers, connection, OBL_TYPE_JSON,
 		obl_documents_get(&api->documents, &caller, kind, since, ob_clock_ns()));
 }
 

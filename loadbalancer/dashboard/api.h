@@ -29,7 +29,6 @@ struct obl_api {
 	struct obl_history history;
 	struct obl_web_command *commands; /* whose connections wait */
 	unsigned n_commands;
-	struct obl_readers readers;
 	/* called when a command has ended and the library must run */
 	void (*wake)(void *user);
 	void *wake_user;

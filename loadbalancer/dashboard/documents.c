@@ -45,20 +45,27 @@ static void drop_unread(struct obl_blob **kept)
 	*kept = NULL;
 }
 
-/* Whether the bytes of blobs that somebody reads have reached their limit. */
-static bool full(struct obl_documents *documents)
+static bool full(const struct obl_documents *documents)
 {
-	if (documents->bytes < documents->bytes_max)
-		return false;
-	for (unsigned i = 0; i < OBL_DOCUMENTS_KEPT; i++)
-		drop_unread(&documents->kept[i].blob);
-	drop_unread(&documents->metrics);
 	return documents->bytes >= documents->bytes_max;
 }
 
-struct obl_blob *obl_blob_new(struct obl_documents *documents, char *data, size_t size)
+/* False: the bytes of blobs have reached their limit, and no reader has one to lose. */
+static bool room_make(struct obl_documents *documents)
 {
-	struct obl_blob *blob = data && !full(documents) ? malloc(sizeof *blob) : NULL;
+	while (full(documents)) {
+		for (unsigned i = 0; i < OBL_DOCUMENTS_KEPT; i++)
+			drop_unread(&documents->kept[i].blob);
+		drop_unread(&documents->metrics);
+		if (full(documents) && !obl_readers_take(&documents->readers))
+			return false;
+	}
+	return true;
+}
+
+struct obl_blob *obl_documents_blob(struct obl_documents *documents, char *data, size_t size)
+{
+	struct obl_blob *blob = data && room_make(documents) ? malloc(sizeof *blob) : NULL;
 
 	if (!blob) {
 		free(data);
@@ -73,21 +80,6 @@ struct obl_blob *obl_blob_new(struct obl_documents *documents, char *data, size_
 	return blob;
 }
 
-struct obl_blob *obl_blob_ref(struct obl_blob *blob)
-{
-	blob->refs++;
-	return blob;
-}
-
-void obl_blob_unref(struct obl_blob *blob)
-{
-	if (!blob || --blob->refs)
-		return;
-	*blob->bytes -= blob->size;
-	free(blob->data);
-	free(blob);
-}
-
 /* ---- what is kept ---- */
 
 void obl_documents_init(struct obl_documents *documents, const struct obl_source *source)
@@ -95,6 +87,7 @@ void obl_documents_init(struct obl_documents *documents, const struct obl_source
 	memset(documents, 0, sizeof *documents);
 	documents->source = source;
 	documents->bytes_max = OBL_DOCUMENTS_BYTES;
+	documents->readers.reply_s = OBL_REPLY_S;
 }
 
 void obl_documents_forget(struct obl_documents *documents)
@@ -121,11 +114,9 @@ static struct obl_blob *document_make(struct obl_documents *documents,
 	char *data = NULL;
 	size_t size = 0;
 
-	if (full(documents) ||
-		!source->document(
-			source->user, caller, obl_document_names[kind], since, &data, &size))
+	if (!source->document(source->user, caller, obl_document_names[kind], since, &data, &size))
 		return NULL;
-	blob = obl_blob_new(documents, data, size);
+	blob = obl_documents_blob(documents, data, size);
 	if (blob)
 		blob->last_event = last;
 	return blob;
@@ -173,9 +164,7 @@ struct obl_blob *obl_documents_get(struct obl_documents *documents, const struct
 		struct obl_kept *kept = &documents->kept[i];
 
 		if (same(kept, caller, kind, since)) {
-			bool young = now_ns - kept->made_ns < OBL_DOCUMENT_MS * OB_MS;
-
-			if (young || (full(documents) && kept->blob))
+			if (now_ns - kept->made_ns < OBL_DOCUMENT_MS * OB_MS)
 				return obl_blob_ref(kept->blob);
 			place = kept;
 			break;
@@ -195,20 +184,18 @@ struct obl_blob *obl_documents_get(struct obl_documents *documents, const struct
 struct obl_blob *obl_documents_metrics(struct obl_documents *documents, uint64_t now_ns)
 {
 	struct ob_buf text;
-	bool young = now_ns - documents->metrics_ns < OBL_DOCUMENT_MS * OB_MS;
 
-	if (documents->metrics && (young || (full(documents) && documents->metrics)))
+	if (documents->metrics && now_ns - documents->metrics_ns < OBL_DOCUMENT_MS * OB_MS)
 		return obl_blob_ref(documents->metrics);
 	obl_blob_unref(documents->metrics);
 	documents->metrics = NULL;
 	documents->metrics_ns = now_ns;
 	ob_buf_init(&text, OBL_EXPOSITION_MAX);
-	if (!full(documents))
-		obl_exposition_write(documents->source, &text);
+	obl_exposition_write(documents->source, &text);
 	if (text.failed || !text.data) {
 		ob_buf_fini(&text);
 		return NULL;
 	}
-	documents->metrics = obl_blob_new(documents, (char *)text.data, text.size);
+	documents->metrics = obl_documents_blob(documents, (char *)text.data, text.size);
 	return documents->metrics ? obl_blob_ref(documents->metrics) : NULL;
 }

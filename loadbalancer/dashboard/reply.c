@@ -148,35 +148,21 @@ static bool unchanged(struct MHD_Connection *connection, const char *tag)
 }
 
 /* A document that a peer reads. */
-struct obl_reader {
-	struct obl_reader *next, **link;
-	struct obl_peer_key key;
-	struct obl_blob *blob;
+struct reply {
+	struct obl_reader reader;
 	uint64_t deadline_ns;
 };
 
-static bool address_full(
-	const struct obl_readers *readers, const struct obl_peer_key *key, size_t size)
-{
-	size_t held = 0;
-
-	if (key->local && !readers->limits_local)
-		return false;
-	for (const struct obl_reader *reader = readers->first; reader; reader = reader->next)
-		held += obl_peer_key_same(&reader->key, key) ? reader->blob->size : 0;
-	return held && held + size > readers->address_bytes;
-}
-
 static ssize_t blob_read(void *user, uint64_t at, char *to, size_t max)
 {
-	const struct obl_reader *reader = user;
-	const struct obl_blob *blob = reader->blob;
+	const struct reply *reply = user;
+	const struct obl_blob *blob = reply->reader.blob;
 	size_t n;
 
+	if (!blob || ob_clock_ns() > reply->deadline_ns)
+		return MHD_CONTENT_READER_END_WITH_ERROR;
 	if (at >= blob->size)
 		return MHD_CONTENT_READER_END_OF_STREAM;
-	if (ob_clock_ns() > reader->deadline_ns)
-		return MHD_CONTENT_READER_END_WITH_ERROR;
 	n = blob->size - (size_t)at < max ? blob->size - (size_t)at : max;
 	memcpy(to, blob->data + at, n);
 	return (ssize_t)n;
@@ -184,68 +170,55 @@ static ssize_t blob_read(void *user, uint64_t at, char *to, size_t max)
 
 static void blob_done(void *user)
 {
-	struct obl_reader *reader = user;
+	struct reply *reply = user;
 
-	*reader->link = reader->next;
-	if (reader->next)
-		reader->next->link = reader->link;
-	obl_blob_unref(reader->blob);
-	free(reader);
+	obl_reader_leave(&reply->reader);
+	free(reply);
 }
 
 /* Takes over the reference. NULL: no memory. */
 static struct MHD_Response *blob_response(
-	struct obl_readers *readers, const struct obl_peer_key *key, struct obl_blob *blob)
+	struct obl_readers *readers, struct MHD_Connection *connection, struct obl_blob *blob)
 {
-	struct obl_reader *reader = malloc(sizeof *reader);
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct obl_peer_key key = obl_peer_key_of(info ? info->connect_fd : -1);
+	struct reply *reply = malloc(sizeof *reply);
 	struct MHD_Response *response;
+	size_t size = blob->size;
 
-	if (!reader) {
+	if (!reply) {
 		obl_blob_unref(blob);
 		return NULL;
 	}
-	*reader = (struct obl_reader){ .next = readers->first,
-		.link = &readers->first,
-		.key = *key,
-		.blob = blob,
-		.deadline_ns = ob_clock_ns() + readers->reply_s * OB_SECOND };
-	if (reader->next)
-		reader->next->link = &reader->next;
-	readers->first = reader;
-	response =
-		MHD_create_response_from_callback(blob->size, BLOCK, blob_read, reader, blob_done);
+	if (!obl_reader_enter(readers, &reply->reader, &key, blob)) {
+		free(reply);
+		return NULL;
+	}
+	reply->deadline_ns = ob_clock_ns() + readers->reply_s * OB_SECOND;
+	response = MHD_create_response_from_callback(size, BLOCK, blob_read, reply, blob_done);
 	if (!response)
-		blob_done(reader);
+		blob_done(reply);
 	return response;
 }
 
 enum MHD_Result obl_reply_blob(struct obl_readers *readers, struct MHD_Connection *connection,
 	const char *type, struct obl_blob *blob)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-	struct obl_peer_key key = obl_peer_key_of(info ? info->connect_fd : -1);
 	struct MHD_Response *response;
 	unsigned status = MHD_HTTP_OK;
 	char tag[24];
 
 	if (!blob)
 		return obl_reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-			"there is no memory for the document, or peers hold too much of it and do "
-			"not read",
-			"try again", NULL);
+			"there is no memory for the document", "try again", NULL);
 	snprintf(tag, sizeof tag, "\"%016llx\"", (unsigned long long)blob->hash);
 	if (unchanged(connection, tag)) {
 		obl_blob_unref(blob);
 		status = MHD_HTTP_NOT_MODIFIED;
 		response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
-	} else if (address_full(readers, &key, blob->size)) {
-		obl_blob_unref(blob);
-		return obl_reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-			"too many documents are being read from this address",
-			"read those that were asked for", NULL);
 	} else {
-		response = blob_response(readers, &key, blob);
+		response = blob_response(readers, connection, blob);
 	}
 	if (response) {
 		MHD_add_response_header(response, "Content-Type", type);

@@ -2,8 +2,7 @@
 /* Copyright The Outboard Authors */
 /*
  * HTTP responses with the headers that all of them have: no framing, no sniffing, no script that is
- * not a file of the page. The documents that are being read, by address: what one address reads
- * slowly is no reason to refuse others. The loop's thread.
+ * not a file of the page. The loop's thread.
  */
 #ifndef OBL_DASHBOARD_REPLY_H
 #define OBL_DASHBOARD_REPLY_H
@@ -13,23 +12,9 @@
 #include <stdio.h>
 
 #include "base/json.h"
-#include "loadbalancer/dashboard/documents.h"
-#include "loadbalancer/dashboard/peers.h"
+#include "loadbalancer/dashboard/readers.h"
 
-#define OBL_TYPE_JSON    "application/json; charset=utf-8"
-#define OBL_REPLY_S      120u /* until a reader must have read a document */
-/* The part of bytes_max (documents.h) that an address reads at a time, or a single document. */
-#define OBL_READING_PART 4u
-
-struct obl_reader;
-
-/* The documents that peers read; embedded. Outlives the library's responses. */
-struct obl_readers {
-	struct obl_reader *first;
-	size_t address_bytes; /* of one address of another machine */
-	bool limits_local;    /* also of this machine */
-	uint32_t reply_s;     /* until a document must have been read */
-};
+#define OBL_TYPE_JSON "application/json; charset=utf-8"
 
 /* A file of the page, embedded in the program. */
 struct obl_asset {
@@ -51,8 +36,8 @@ enum MHD_Result obl_reply_error(struct MHD_Connection *connection, unsigned stat
 enum MHD_Result obl_reply_doubtful(struct MHD_Connection *connection, const char *text);
 /*
  * Queues a document, or 304 if the request names its ETag. Takes over the reference; a blob that is
- * NULL becomes an error, as does one too many for the address. A reader that takes longer than
- * reply_s is disconnected.
+ * NULL becomes an error. A reader is disconnected when it takes longer than reply_s, or when the
+ * document is taken away. The readers outlive the library's responses.
  */
 enum MHD_Result obl_reply_blob(struct obl_readers *readers, struct MHD_Connection *connection,
 	const char *type, struct obl_blob *blob);

@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "loadbalancer/dashboard/peers.h"
 #include "loadbalancer/dashboard/reply.h"
 
 #define BLOCK      65536u
@@ -25,7 +24,8 @@
 /* One event or comment: head, the blob, an empty line. */
 struct item {
 	char head[HEAD_MAX];
-	struct obl_blob *blob; /* NULL: a comment */
+	bool comment;
+	struct obl_reader reader; /* of an event; without a blob it was taken away */
 };
 
 struct obl_stream {
@@ -55,16 +55,21 @@ void obl_streams_init(struct obl_streams *streams, const struct obl_source *sour
 
 /* ---- reading ---- */
 
+static bool item_taken(const struct item *item)
+{
+	return !item->comment && !item->reader.blob;
+}
+
 static size_t item_size(const struct item *item)
 {
-	return strlen(item->head) + (item->blob ? item->blob->size : 0) + 2;
+	return strlen(item->head) + (item->comment ? 0 : item->reader.blob->size) + 2;
 }
 
 /* Copies some bytes from position `at` of the item. */
 static size_t item_read(const struct item *item, size_t at, char *to, size_t max)
 {
 	static const char end[] = "\n\n";
-	size_t head = strlen(item->head), body = item->blob ? item->blob->size : 0;
+	size_t head = strlen(item->head), body = item->comment ? 0 : item->reader.blob->size;
 	const char *from;
 	size_t n;
 
@@ -72,7 +77,7 @@ static size_t item_read(const struct item *item, size_t at, char *to, size_t max
 		from = item->head + at;
 		n = head - at;
 	} else if (at < head + body) {
-		from = item->blob->data + (at - head);
+		from = item->reader.blob->data + (at - head);
 		n = head + body - at;
 	} else {
 		from = &end[at - head - body];
@@ -86,6 +91,7 @@ static size_t item_read(const struct item *item, size_t at, char *to, size_t max
 static ssize_t stream_read(void *user, uint64_t position, char *to, size_t max)
 {
 	struct obl_stream *stream = user;
+	struct item *item;
 	size_t n;
 
 	(void)position;
@@ -96,11 +102,16 @@ static ssize_t stream_read(void *user, uint64_t position, char *to, size_t max)
 		MHD_suspend_connection(stream->connection);
 		return 0;
 	}
-	n = item_read(&stream->items[stream->item], stream->at, to, max);
+	item = &stream->items[stream->item];
+	if (item_taken(item)) {
+		stream->ended = true;
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	}
+	n = item_read(item, stream->at, to, max);
 	stream->at += n;
-	if (stream->at == item_size(&stream->items[stream->item])) {
-		obl_blob_unref(stream->items[stream->item].blob);
-		stream->items[stream->item++].blob = NULL;
+	if (stream->at == item_size(item)) {
+		obl_reader_leave(&item->reader);
+		stream->item++;
 		stream->at = 0;
 	}
 	return (ssize_t)n;
@@ -111,7 +122,7 @@ static void stream_free(void *user)
 	struct obl_stream *stream = user;
 
 	for (unsigned i = stream->item; i < stream->n; i++)
-		obl_blob_unref(stream->items[i].blob);
+		obl_reader_leave(&stream->items[i].reader);
 	*stream->link = stream->next;
 	if (stream->next)
 		stream->next->link = stream->link;
@@ -122,12 +133,19 @@ static void stream_free(void *user)
 
 /* ---- filling ---- */
 
-static void item_add(struct obl_stream *stream, const char *head, struct obl_blob *blob)
+/* Takes over the reference. blob NULL: a comment. False: no memory. */
+static bool item_add(struct obl_stream *stream, const char *head, struct obl_blob *blob)
 {
-	struct item *item = &stream->items[stream->n++];
+	struct item *item = &stream->items[stream->n];
 
+	*item = (struct item){ .comment = !blob };
 	snprintf(item->head, sizeof item->head, "%s", head);
-	item->blob = blob;
+	if (blob &&
+		!obl_reader_enter(
+			&stream->of->documents->readers, &item->reader, &stream->key, blob))
+		return false;
+	stream->n++;
+	return true;
 }
 
 static void document_add(struct obl_stream *stream, unsigned kind, uint64_t since, uint64_t now)
@@ -142,17 +160,19 @@ static void document_add(struct obl_stream *stream, unsigned kind, uint64_t sinc
 		obl_blob_unref(blob);
 		return;
 	}
+	if (kind == OBL_DOCUMENT_EVENTS)
+		snprintf(head, sizeof head,
+			"event: %s\nid: " ID_FORMAT "\ndata: ", obl_document_names[kind],
+			stream->of->start, blob->last_event);
+	else
+		snprintf(head, sizeof head, "event: %s\ndata: ", obl_document_names[kind]);
+	if (!item_add(stream, head, blob))
+		return;
 	stream->hash[kind] = blob->hash;
 	if (kind == OBL_DOCUMENT_EVENTS) {
 		stream->greeted = true;
 		stream->last_event = blob->last_event;
-		snprintf(head, sizeof head,
-			"event: %s\nid: " ID_FORMAT "\ndata: ", obl_document_names[kind],
-			stream->of->start, blob->last_event);
-	} else {
-		snprintf(head, sizeof head, "event: %s\ndata: ", obl_document_names[kind]);
 	}
-	item_add(stream, head, blob);
 }
 
 static void stream_fill(struct obl_stream *stream, uint64_t now)
@@ -167,7 +187,7 @@ static void stream_fill(struct obl_stream *stream, uint64_t now)
 	if (!stream->greeted || last != stream->last_event)
 		document_add(stream, OBL_DOCUMENT_EVENTS, stream->last_event, now);
 	for (unsigned i = 0; i < stream->n; i++)
-		bytes += item_size(&stream->items[i]);
+		bytes += item_taken(&stream->items[i]) ? 0 : item_size(&stream->items[i]);
 	pause = bytes * OB_SECOND / OBL_STREAM_RATE;
 	stream->due_ns = now + (pause > OB_SECOND ? pause : OB_SECOND) - 50 * OB_MS;
 }
@@ -205,6 +225,16 @@ static void stream_cut(struct obl_stream *stream)
 		shutdown(info->connect_fd, SHUT_RDWR);
 }
 
+/* Whether some of what it has not read yet was taken away. */
+static bool stream_taken(const struct obl_stream *stream)
+{
+	unsigned i = stream->item;
+
+	while (i < stream->n && !item_taken(&stream->items[i]))
+		i++;
+	return i < stream->n;
+}
+
 static bool stream_tick(struct obl_stream *stream, uint64_t now)
 {
 	if (stream->ended)
@@ -214,7 +244,7 @@ static bool stream_tick(struct obl_stream *stream, uint64_t now)
 		return stream_resume(stream);
 	}
 	if (stream->item < stream->n) { /* it has not read all */
-		if (now - stream->sent_ns > OBL_STREAM_SLOW_S * OB_SECOND)
+		if (now - stream->sent_ns > OBL_STREAM_SLOW_S * OB_SECOND || stream_taken(stream))
 			stream_cut(stream);
 		return true;
 	}

@@ -300,10 +300,8 @@ enum ob_err obl_web_open(uv_loop_t *loop, const struct obl_web_options *options,
 	obl_api_init(&web->api, source, options->look_ms, wake, web);
 	if (options->documents_bytes)
 		web->api.documents.bytes_max = options->documents_bytes;
-	web->api.readers = (struct obl_readers){ .address_bytes = web->api.documents.bytes_max /
-			OBL_READING_PART,
-		.limits_local = options->limits_local,
-		.reply_s = options->reply_s ? options->reply_s : OBL_REPLY_S };
+	if (options->reply_s)
+		web->api.documents.readers.reply_s = options->reply_s;
 	web->peers.limits_local = web->api.streams.limits_local = options->limits_local;
 	err = listen_at(web, options, &secure, ret_url, url_size, ret_cause);
 	if (!err && secure)

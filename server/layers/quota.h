@@ -3,8 +3,8 @@
 /*
  * The limits of a session, enforced around the driver's table, where no call can bypass them.
  *
- *   quota.c     charges every driver call that takes or gives memory; the driver seems
- *               to have only what the caps allow
+ *   quota.c     what the session has, and its caps; the driver seems to have only what they allow
+ *               (quota_memory.c, quota_handles.c: the calls that take or give memory)
  *   share.c     measures launches with event pairs and holds them back until the session's share of
  *               the device's time allows them
  *   throttle.c  a session that keeps running into its limits is warned, slowed, suspended, ended

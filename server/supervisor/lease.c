@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/machine_uuid.h"
 #include "base/uuid.h"
 #include "server/common/stats_page.h"
 

@@ -152,59 +152,68 @@ def revoked(program):
             one.close()
 
 
+def reading(pool, path='/api/v1/gpus', source='127.0.0.1'):
+    """A connection from this address whose reader has asked, and reads only what a test makes it read."""
+    peer = socket.socket()
+    peer.settimeout(waiting.LONG)
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    peer.bind((source, 0))
+    peer.connect(('127.0.0.1', pool.port))
+    peer.sendall(request_text(path, token='look-token'))
+    peer.recv(1)
+    return peer
+
+
+def rest_of(peer):
+    """How many more bytes come until the connection ends."""
+    size = 0
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+    with contextlib.suppress(ConnectionResetError):
+        while data := peer.recv(1 << 20):
+            size += len(data)
+    return size
+
+
+def forget(pool):
+    """After a command documents are made anew."""
+    check('a command', command(pool.port, 'servers/node-1/uncordon').status == 200)
+
+
 def held(program):
-    """Documents that peers do not read: their number is bounded, and so is the time."""
-    with Pool(program, 1000, 16, env={'DOCUMENTS_BYTES': '6000000', 'REPLY_S': '3'}) as pool:  # more than the kernel takes
-        def slow_reader():
-            slow = socket.socket()
-            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            slow.connect(('127.0.0.1', pool.port))
-            slow.sendall(request_text('/api/v1/gpus', token='look-token'))
-            return slow
-
-        def time_of(path):
+    """What peers hold and do not read is bounded, and keeps no document from others: here the GPUs alone are more than the limit."""
+    with Pool(program, 1000, 16, env={'DOCUMENTS_BYTES': '6000000'}) as pool, contextlib.ExitStack() as stack:
+        whole = len(ask(pool.port, '/api/v1/gpus', token='look-token').body)
+        for source, path in enumerate(('/metrics', '/api/v1/servers', '/api/v1/gpus', '/api/v1/history'), 2):
+            slow = stack.enter_context(reading(pool, source=f'127.0.0.{source}'))
+            forget(pool)
             got = ask(pool.port, path, token='look-token')
-            return got.json()['time_ms'] if got.status == 200 else got.status
-        with slow_reader() as slow:
-            slow.recv(1)
-            first = time_of('/api/v1/gpus')
-            waiting.let_pass(1.5, 'the document is too old to be shared')
-            check('no other one is made while peers hold too much', time_of('/api/v1/gpus') == first)
-            check('of another kind none', time_of('/api/v1/servers') == 503 and ask(pool.port, '/metrics', token='look-token').status == 503)
-            end = []
-
-            def cut():
-                with contextlib.suppress(BlockingIOError):
-                    for _ in range(4):  # some 300 KB/s: enough not to count as idle
-                        end.append(slow.recv(8000, socket.MSG_DONTWAIT))
-                return end and not end[-1]
-            check('a reader that is slow is disconnected before it has all', waiting.until(cut) and sum(map(len, end)) < 6500000, sum(map(len, end)))
-        check('then there is room again', waiting.until(lambda: time_of('/api/v1/gpus') > first) and time_of('/api/v1/servers') != 503)
+            check(f'{path} while a peer holds as much as there may be', got.status == 200, got.body[:200])
+            check('its reading has ended', rest_of(slow) < whole)
+    check('all is freed', pool.code == 0, pool.code)
 
 
-def held_by_one(program):
-    """What one address does not read is no reason to refuse others."""
-    with Pool(program, 1000, 16, env={'DOCUMENTS_BYTES': '12000000', 'LIMITS': '1'}) as pool:  # less than two of the documents
-        def request(source, path='/api/v1/gpus'):
-            peer = socket.socket()
-            peer.settimeout(waiting.LONG)
-            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096 if source == '127.0.0.2' else 1 << 20)
-            peer.bind((source, 0))
-            peer.connect(('127.0.0.1', pool.port))
-            peer.sendall(request_text(path, token='look-token'))
-            return peer
+def held_by_stream(program):
+    """The same for what a stream has not read: it ends."""
+    with Pool(program, 1000, 16, env={'DOCUMENTS_BYTES': '12000000'}) as pool, reading(pool, '/api/v1/stream', '127.0.0.2') as stream:  # less than two of the documents
+        whole = len(ask(pool.port, '/api/v1/gpus', token='look-token').body)
+        forget(pool)
+        with reading(pool, source='127.0.0.3'):
+            check('metrics while a stream holds much', ask(pool.port, '/metrics', token='look-token').status == 200)
+            check('it has ended', rest_of(stream) < whole)
+    check('all is freed', pool.code == 0, pool.code)
 
-        def answer(peer):
-            with peer, peer.makefile('rb') as file:
-                return read_answer(file)
-        with request('127.0.0.2') as slow:
-            slow.recv(1)
-            waiting.let_pass(1.5, 'the document is too old to be shared')
-            with request('127.0.0.2') as more:
-                said = more.recv(4096)
-                check('an address that reads too much gets no more', said.startswith(b'HTTP/1.1 503') and b'from this address' in said, said[:200])
-                check('another one does', answer(request('127.0.0.3', '/metrics')).status == 200 and answer(request('127.0.0.3', '/api/v1/servers')).status == 200)
-        check('when it has ended its reading it does again', waiting.until(lambda: answer(request('127.0.0.2', '/api/v1/info')).status == 200))
+
+def late_reader(program):
+    """A reader that goes on reading, too slowly, is disconnected when its time is over."""
+    with Pool(program, 1000, 16, env={'REPLY_S': '1'}) as pool, reading(pool) as slow:
+        end = []
+
+        def cut():
+            with contextlib.suppress(BlockingIOError):
+                for _ in range(4):  # some 300 KB/s: enough not to count as idle
+                    end.append(slow.recv(8000, socket.MSG_DONTWAIT))
+            return end and not end[-1]
+        check('a reader that is slow is disconnected before it has all', waiting.until(cut) and sum(map(len, end)) < 6500000, sum(map(len, end)))
 
 
 def other_sites(pool):
@@ -471,7 +480,7 @@ def addresses(program, folder):
 
 
 def main():
-    waits = [threading.Thread(target=test, args=(PROGRAM,)) for test in (late_command, unread, shared, addresses_limited, revoked, held, held_by_one)]  # time-outs
+    waits = [threading.Thread(target=test, args=(PROGRAM,)) for test in (late_command, unread, shared, addresses_limited, revoked, held, held_by_stream, late_reader)]  # time-outs
     for one in waits:
         one.start()
     with Pool(PROGRAM) as pool:

@@ -273,7 +273,8 @@ def token(folder, name, scope, *limits):
 def tokens():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        alice, bob, look, serve, admin = (token(folder, *words) for words in (('alice/laptop', 'use'), ('bob', 'use'), ('eve', 'look'), ('rack', 'serve'), ('root', 'admin')))
+        alice, bob, namesake, look, serve, admin = (token(folder, *words) for words in
+                                                    (('alice/laptop', 'use'), ('bob', 'use'), ('gpu1', 'use'), ('eve', 'look'), ('rack', 'serve'), ('root', 'admin')))
         (folder / 'tenants').write_text('# quotas\nbob gpus=1\n* gpus=10\n')
         with Balancer(BALANCER, 'one', '--tokens', folder / 'tokens', '--tenants', folder / 'tenants') as b, Member('gpu1', b.url, gpus=2, token=serve) as m:
             check('a server with its token', m.ready(b.url, look))
@@ -293,6 +294,15 @@ def tokens():
             m.claim(got['id'])
             check("another tenant's reservation is not killed", ordered(b.url, 'kill', got['id'].hex(), token=bob)['code'] == DENIED and not m.got(KILL))
             check('the own one is', ordered(b.url, 'kill', got['id'].hex(), token=alice)['code'] == 0)
+            with Member('gpu1', b.url, token=serve) as twin:
+                waiting.until(lambda: twin.refused, waiting.AT_ONCE)
+            check('a tenant has the name of a server', refused(asked(b.url, namesake), LATER, ''))
+
+            def told(who):
+                return {(e['kind'], e['subject']) for e in looked(b.url, 'events', who)['events']}
+            secret = {('killed', 'gpu1'), ('twin', 'gpu1')}
+            check('an operator sees the events of both', waiting.until(lambda: secret | {('refused', 'gpu1')} <= told(look), waiting.AT_ONCE), told(look))
+            check('the tenant its own, and what all may see of the server', told(namesake) & (secret | {('refused', 'gpu1'), ('joined', 'gpu1')}) == {('refused', 'gpu1'), ('joined', 'gpu1')}, told(namesake))
             with Member('gpu2', b.url, token=alice) as wrong:
                 check('a server with the wrong token', waiting.until(lambda: wrong.refused, waiting.AT_ONCE) and refused(wrong.refused[0], DENIED, "'serve'"), wrong.refused)
             for _ in range(6):

@@ -2,6 +2,11 @@
 /* Copyright The Outboard Authors */
 #include "base/uuid.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/machine_uuid.h"
+#include "base/sha256.h"
 #include "tests/test.h"
 
 TEST(there_and_back)
@@ -46,6 +51,31 @@ TEST(a_name_has_a_uuid_on_a_machine)
 	}
 	ob_uuid_print(one, text);
 	CHECK(text[18] == '8' && strchr("89ab", text[23]));
+}
+
+/* Without the machine's id nobody can make it, and it does not tell the id. */
+TEST(a_machines_uuid_is_keyed_with_its_id)
+{
+	int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
+	char id[64], text[300] = "outboard device";
+	uint8_t made[16], digest[32];
+	size_t host = strlen(text) + 1, end;
+	ssize_t n = fd < 0 ? 0 : read(fd, id, sizeof id);
+	struct ob_sha256 hash;
+
+	if (fd >= 0)
+		close(fd);
+	CHECK(gethostname(text + host, sizeof text - host - 8) == 0);
+	end = host + strlen(text + host) + 1;
+	memcpy(text + end, "rack-1", 7);
+	ob_sha256_init(&hash);
+	ob_sha256_update(&hash, text, end + 7);
+	ob_sha256_final(&hash, digest);
+	ob_hmac_sha256(id, n > 0 ? (size_t)n : 0, digest, sizeof digest, digest);
+	digest[6] = (uint8_t)((digest[6] & 0x0f) | 0x80);
+	digest[8] = (uint8_t)((digest[8] & 0x3f) | 0x80);
+	ob_uuid_of_machine("rack-1", made);
+	CHECK(memcmp(made, digest, sizeof made) == 0);
 }
 
 int main(int argc, char **argv)

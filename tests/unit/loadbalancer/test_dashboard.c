@@ -478,35 +478,102 @@ TEST(more_documents_than_are_kept)
 	CHECK_INT(obl_document_kind("nothing"), OBL_DOCUMENT_KINDS);
 }
 
+/* A blob of this size, which its reader alone refers to. */
+static void read_begin(struct obl_documents *documents, struct obl_reader *reading,
+	const char *address, size_t size)
+{
+	struct obl_peer_key key = key_of(address);
+	struct obl_blob *blob = obl_documents_blob(documents, calloc(1, size), size);
+
+	CHECK(blob && obl_reader_enter(&documents->readers, reading, &key, blob));
+}
+
 TEST(documents_that_are_not_read_are_bounded)
 {
 	const uint64_t later = 2 * OB_SECOND;
+	struct obl_peer_key slow = key_of("::ffff:10.0.0.1");
 	struct obl_documents documents;
-	struct obl_blob *a, *b, *m;
+	struct obl_reader reading;
+	struct obl_blob *a, *b;
 
 	obl_documents_init(&documents, &source);
 	a = get(&documents, &one, "sessions", 0, 1);
 	CHECK(documents.bytes == a->size);
 	documents.bytes_max = a->size;
-	/* the last one that was made, and no other */
-	b = get(&documents, &one, "sessions", 0, later);
-	CHECK(a == b);
-	CHECK(!obl_documents_get(&documents, &two, obl_document_kind("sessions"), 0, later));
+	/* nothing more can be taken away: the reference has no reading */
+	CHECK(!obl_documents_get(&documents, &two, obl_document_kind("sessions"), 0, 2));
 	CHECK(!obl_documents_metrics(&documents, later));
-	documents.bytes_max = a->size + 1;
-	m = obl_documents_metrics(&documents, later);
-	CHECK(m && documents.bytes == a->size + m->size);
-	obl_blob_unref(m);
-	m = obl_documents_metrics(&documents, 2 * later);
-	CHECK(m && m->refs == 2);
-	obl_blob_unref(m);
-	obl_documents_forget(&documents);
-	obl_blob_unref(a);
-	CHECK(documents.bytes == b->size);
-	obl_blob_unref(b);
-	CHECK_INT(documents.bytes, 0);
+	/* a reader does not keep others from their documents */
+	CHECK(obl_reader_enter(&documents.readers, &reading, &slow, a));
 	b = get(&documents, &two, "sessions", 0, later);
+	CHECK(!reading.blob && documents.bytes == b->size);
+	obl_reader_leave(&reading);
 	obl_blob_unref(b);
+	/* nor does what is kept */
+	b = obl_documents_metrics(&documents, later);
+	CHECK(b && documents.bytes == b->size);
+	obl_blob_unref(b);
+	obl_documents_fini(&documents);
+	CHECK_INT(documents.bytes, 0);
+	CHECK(!documents.readers.first);
+}
+
+TEST(the_address_that_holds_most_loses_its_oldest_document)
+{
+	struct obl_documents documents;
+	struct obl_reader slow, greedy[4], more, last;
+
+	obl_documents_init(&documents, &source);
+	documents.bytes_max = 1000;
+	read_begin(&documents, &slow, "::ffff:10.0.0.1", 300);
+	for (unsigned i = 0; i < 4; i++)
+		read_begin(&documents, &greedy[i], i % 2 ? "2001:db8::1" : "2001:db8::2", 100);
+	read_begin(&documents, &more, "::ffff:10.0.0.1", 300);
+	CHECK(documents.bytes == 1000 && slow.blob && greedy[0].blob);
+	/* the address that holds 600, not the one /64 that holds 400 by four documents */
+	read_begin(&documents, &last, "::ffff:10.0.0.3", 700);
+	CHECK(!slow.blob && more.blob && greedy[0].blob && greedy[3].blob);
+	/* beyond the limit by the last one; that is the largest now, then the four */
+	read_begin(&documents, &slow, "::ffff:10.0.0.4", 300);
+	CHECK(!last.blob && more.blob && greedy[0].blob && documents.bytes == 1000);
+	read_begin(&documents, &last, "::ffff:10.0.0.3", 1);
+	CHECK(!greedy[0].blob && greedy[1].blob && more.blob && slow.blob);
+	for (unsigned i = 0; i < 4; i++)
+		obl_reader_leave(&greedy[i]);
+	obl_reader_leave(&slow);
+	obl_reader_leave(&more);
+	obl_reader_leave(&last);
+	CHECK(!documents.bytes && !documents.readers.first);
+	obl_documents_fini(&documents);
+}
+
+TEST(a_document_that_an_address_reads_often_is_held_once)
+{
+	struct obl_peer_key proxy = key_of("::ffff:127.0.0.1");
+	struct obl_documents documents;
+	struct obl_reader many[8], other;
+	struct obl_blob *blob;
+
+	obl_documents_init(&documents, &source);
+	documents.bytes_max = 250;
+	blob = obl_documents_blob(&documents, calloc(1, 100), 100);
+	for (unsigned i = 0; i < 8; i++)
+		CHECK(obl_reader_enter(&documents.readers, &many[i], &proxy, obl_blob_ref(blob)));
+	obl_blob_unref(blob);
+	CHECK(documents.readers.first->bytes == 100);
+	obl_reader_leave(&many[0]);
+	CHECK(documents.readers.first->bytes == 100);
+	read_begin(&documents, &other, "::ffff:10.0.0.2", 150);
+	blob = obl_documents_blob(&documents, calloc(1, 10), 10);
+	CHECK(blob && !other.blob && many[1].blob);
+	/* and is taken away from all of them at once */
+	documents.bytes_max = 1;
+	obl_blob_unref(blob);
+	blob = obl_documents_blob(&documents, calloc(1, 10), 10);
+	for (unsigned i = 0; i < 8; i++)
+		CHECK(!many[i].blob);
+	CHECK(documents.bytes == 10);
+	obl_blob_unref(blob);
 	obl_documents_fini(&documents);
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/opt.h"
-#include "compute/kzg/sha256.h"
+#include "base/sha256.h"
 
 /* clang-format off */
 static const uint32_t k[64] = {
@@ -105,7 +105,7 @@ static void take_blocks(uint32_t state[8], const uint8_t *data, size_t n)
 	blocks(state, data, n);
 }
 
-void obk_sha256_init(struct obk_sha256 *s)
+void ob_sha256_init(struct ob_sha256 *s)
 {
 	static const uint32_t start[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
 		0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
@@ -114,7 +114,7 @@ void obk_sha256_init(struct obk_sha256 *s)
 	s->length = 0;
 }
 
-void obk_sha256_update(struct obk_sha256 *s, const void *data, size_t n)
+void ob_sha256_update(struct ob_sha256 *s, const void *data, size_t n)
 {
 	const uint8_t *p = data;
 	size_t used = s->length % 64;
@@ -137,16 +137,51 @@ void obk_sha256_update(struct obk_sha256 *s, const void *data, size_t n)
 		memcpy(s->block, p + n / 64 * 64, n % 64);
 }
 
-void obk_sha256_final(struct obk_sha256 *s, uint8_t out[OBK_SHA256_BYTES])
+void ob_sha256_final(struct ob_sha256 *s, uint8_t out[OB_SHA256_BYTES])
 {
 	static const uint8_t pad[64] = { 0x80 };
 	uint64_t bits = htobe64(s->length * 8);
 
-	obk_sha256_update(s, pad, (119 - s->length % 64) % 64 + 1);
-	obk_sha256_update(s, &bits, 8);
+	ob_sha256_update(s, pad, (119 - s->length % 64) % 64 + 1);
+	ob_sha256_update(s, &bits, 8);
 	for (unsigned i = 0; i < 8; i++) {
 		uint32_t word = htobe32(s->h[i]);
 
 		memcpy(out + 4 * i, &word, 4);
 	}
+}
+
+/* One of the two hashes: of the key with each byte changed by `with`, then of the data. */
+static void keyed(const uint8_t key[OB_SHA256_BLOCK], uint8_t with, const void *data, size_t n,
+	uint8_t out[OB_SHA256_BYTES])
+{
+	uint8_t block[OB_SHA256_BLOCK];
+	struct ob_sha256 s;
+
+	for (unsigned i = 0; i < OB_SHA256_BLOCK; i++)
+		block[i] = key[i] ^ with;
+	ob_sha256_init(&s);
+	ob_sha256_update(&s, block, sizeof(block));
+	ob_sha256_update(&s, data, n);
+	ob_sha256_final(&s, out);
+	explicit_bzero(block, sizeof(block));
+	explicit_bzero(&s, sizeof(s));
+}
+
+void ob_hmac_sha256(
+	const void *key, size_t key_size, const void *data, size_t n, uint8_t out[OB_SHA256_BYTES])
+{
+	uint8_t whole[OB_SHA256_BLOCK] = { 0 }, inner[OB_SHA256_BYTES];
+	struct ob_sha256 s;
+
+	if (key_size > sizeof(whole)) {
+		ob_sha256_init(&s);
+		ob_sha256_update(&s, key, key_size);
+		ob_sha256_final(&s, whole);
+	} else if (key_size) {
+		memcpy(whole, key, key_size);
+	}
+	keyed(whole, 0x36, data, n, inner);
+	keyed(whole, 0x5c, inner, sizeof(inner), out);
+	explicit_bzero(whole, sizeof(whole));
 }
