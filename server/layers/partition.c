@@ -47,8 +47,28 @@ enum ob_err obs_partition_check(const struct obs_driver *drv, CUdevice device, u
 	return err;
 }
 
-enum ob_err obs_partition_make(const struct obs_driver *drv, CUdevice device, uint32_t share,
-	struct obs_partition *ret, struct ob_cause *ret_cause)
+/* Whether a launch in the part could be measured. */
+static CUresult event_try(const struct obs_driver *drv, CUcontext primary, CUstream stream)
+{
+	CUcontext before = NULL;
+	CUevent event;
+	CUresult result = drv->cuCtxGetCurrent(&before);
+
+	if (result == CUDA_SUCCESS)
+		result = drv->cuCtxSetCurrent(primary);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = drv->cuEventCreate(&event, 0);
+	if (result == CUDA_SUCCESS) {
+		result = drv->cuEventRecord(event, stream);
+		drv->cuEventDestroy_v2(event);
+	}
+	drv->cuCtxSetCurrent(before);
+	return result;
+}
+
+enum ob_err obs_partition_make(const struct obs_driver *drv, CUdevice device, CUcontext primary,
+	uint32_t share, struct obs_partition *ret, struct ob_cause *ret_cause)
 {
 	struct obs_partition made = { 0 };
 	CUdevResource part = { 0 };
@@ -70,6 +90,14 @@ enum ob_err obs_partition_make(const struct obs_driver *drv, CUdevice device, ui
 		drv->cuGreenCtxDestroy(made.green);
 		return ob_cause_set(ret_cause, OB_ERR_DRIVER,
 			"the driver cannot make a stream in a green context (CUDA error %d)",
+			(int)result);
+	}
+	result = event_try(drv, primary, made.stream);
+	if (result != CUDA_SUCCESS) {
+		obs_partition_end(drv, &made);
+		return ob_cause_set(ret_cause, OB_ERR_DRIVER,
+			"the driver records no event of the primary context in a stream of a green "
+			"context (CUDA error %d)",
 			(int)result);
 	}
 	made.units = part.sm.smCount;

@@ -34,9 +34,12 @@ struct obs_partition {
  */
 enum ob_err obs_partition_check(const struct obs_driver *drv, CUdevice device, uint32_t share,
 	uint32_t *ret_units, struct ob_cause *ret_cause);
-/* Makes it; the primary context is active. OB_ERR_DRIVER: *ret_cause says why not. */
-enum ob_err obs_partition_make(const struct obs_driver *drv, CUdevice device, uint32_t share,
-	struct obs_partition *ret, struct ob_cause *ret_cause);
+/*
+ * Makes it; primary: the device's primary context. Events of that must be accepted in streams of the
+ * part, as launches are measured with them. OB_ERR_DRIVER: *ret_cause says why not.
+ */
+enum ob_err obs_partition_make(const struct obs_driver *drv, CUdevice device, CUcontext primary,
+	uint32_t share, struct obs_partition *ret, struct ob_cause *ret_cause);
 /* Before the primary context ends. The session's other streams in it are gone then, too. */
 void obs_partition_end(const struct obs_driver *drv, struct obs_partition *partition);
 /*

@@ -24,8 +24,8 @@ static void part_make(struct obs_session *session, struct obs_context *context)
 	if (!context->driver || !context->primary || context->part.green ||
 		obs_keep_by() != OBP_SHARE_BY_GREEN)
 		return;
-	if (obs_partition_make(session->drv, (CUdevice)context->device, obs_limits_now.share,
-		    &context->part, &cause))
+	if (obs_partition_make(session->drv, (CUdevice)context->device, context->driver,
+		    obs_limits_now.share, &context->part, &cause))
 		obs_keep_fall_back(&cause);
 	else
 		obs_keep_part_made(context->driver);

@@ -162,6 +162,15 @@ def others():
             waiting.until(lambda: work.done() or work.process.poll() is not None)
             work.end()
             check(f'{options}: it warns once', sum('warn: ' in line and 'not kept by' in line for line in s.lines) == bool(words and words.startswith('warn')), s.lines)
+    # The first event is the one that tries whether launches can be measured.
+    with Server(SERVER, '--driver', 'soft', '--share-by', 'green', env={**DEVICE, 'OUTBOARD_FAULT': 'cuEventRecord:1=400'}) as s:
+        work = Work(s, '0.5', 'default')
+        waiting.until(lambda: work.done() or work.process.poll() is not None)
+        told = listed(s)
+        check('events that the driver refuses in green contexts: kept by throttle', [x['share_by'] for x in told] == ['throttle'], told)
+        check('the log says so', s.line("share is not kept by green: the driver records no event .*CUDA error 400.*held back instead"), s.lines[-5:])
+        said = work.end()
+        check('and the program ends well', said == 'work: ok\n', said)
     mps_denied()
     for text in '', 'half', 'green,', 'green,green', 'throttle,green,mps,throttle', 'throttle,green', 'none':
         done = subprocess.run([SERVER, '--listen', 'tcp://127.0.0.1:0', '--share-by', text], capture_output=True, text=True, env=ENV, timeout=waiting.LONG)
