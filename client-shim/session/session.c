@@ -45,6 +45,8 @@
 /* the kernel chooses the address, because sanitizers use the fixed ones */
 #define RANGE_SMALL_BYTES (64ull << 30)
 #define TIMEOUT_DEFAULT_S 5u
+/* A server lets a connection wait for a worker for 30 s. Then it says so. */
+#define HELLO_DEFAULT_S   35u
 #define DEAD_DEFAULT_S    20u
 #define SECONDS_MAX       86400u
 #define BYE_NS            (2 * OB_SECOND)
@@ -58,7 +60,7 @@ struct session_state {
 	struct obt_url url;
 	char url_text[OBT_URL_MAX + 1];
 	struct obp_message welcome;
-	uint64_t timeout_ns, dead_ns, grace_ns, ring_size;
+	uint64_t timeout_ns, hello_ns, dead_ns, grace_ns, ring_size;
 	struct ob_cause cause; /* of the last attempt to start */
 	unsigned codec_request;
 	_Atomic bool stopping;
@@ -227,9 +229,10 @@ static enum ob_err hello_exchange(struct obt_stream *stream, uint64_t deadline)
 /* Logs one line: session.cause, the server and the remedy. */
 static void failure_log(bool connected)
 {
+	uint64_t limit = connected ? session.hello_ns : session.timeout_ns;
 	const struct obt_failure failure = { .cause = &session.cause,
 		.connected = connected,
-		.timeout_s = (unsigned)(session.timeout_ns / OB_SECOND),
+		.timeout_s = (unsigned)(limit / OB_SECOND),
 		.url = &session.url,
 		.text = session.url_text };
 	char text[OBT_FAILURE_TEXT];
@@ -302,7 +305,7 @@ static enum ob_err connect_hello(struct obt_stream *stream)
 	if (!err) {
 		stream->fd = ob_fd_raise(stream->fd);
 		obc_link_begin(&session.url, stream);
-		err = hello_exchange(stream, deadline);
+		err = hello_exchange(stream, ob_clock_ns() + session.hello_ns);
 	}
 	if (err) {
 		cause_settle(stream, err);
@@ -357,12 +360,14 @@ static enum ob_err server_find(const char *servers, struct obt_stream *stream)
 enum ob_err obc_session_start(const char *servers, const struct obp_welcome **ret_welcome)
 {
 	struct obt_stream stream = { .fd = -1 };
+	const char *set = getenv("OUTBOARD_TIMEOUT");
 	uint64_t began = ob_clock_ns();
 	enum ob_err err;
 
 	if (!obc_ring_size_read(&session.ring_size))
 		return OB_ERR_ARGUMENT;
 	session.timeout_ns = seconds_from_env("OUTBOARD_TIMEOUT", 1, TIMEOUT_DEFAULT_S);
+	session.hello_ns = set && *set ? session.timeout_ns : HELLO_DEFAULT_S * OB_SECOND;
 	session.dead_ns = seconds_from_env("OUTBOARD_DEAD", 1, DEAD_DEFAULT_S);
 	session.grace_ns = ob_opt_on(OB_OPT_RESUME)
 		? seconds_from_env("OUTBOARD_GRACE", 0, OBP_GRACE_DEFAULT_S)
