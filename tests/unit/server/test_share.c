@@ -328,7 +328,7 @@ TEST(launches_that_wait_after_long_ones_hold_up_none)
 	launch(1, false, LAUNCH_NS);
 	until(device.end_ns[1]);
 	launch(1, false, LAUNCH_NS);
-	CHECK_INT(charged(), 200 * OB_MS + LAUNCH_NS);
+	CHECK(charged() >= 200 * OB_MS + LAUNCH_NS && charged() < NEVER_NS);
 }
 
 static _Atomic unsigned launched;
