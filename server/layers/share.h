@@ -17,7 +17,7 @@
 struct obs_driver;
 
 /* while it yields to others, a session still gets one launch through in this time */
-#define OBS_YIELD_MAX_MS 100u
+#define OBS_YIELD_MAX_MS  100u
 /*
  * A launch that has to wait for earlier ones waits so long, if none of them ends. What they wait for
  * may come after it.
