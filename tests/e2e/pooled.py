@@ -111,6 +111,7 @@ def lingers(balancer, server):
     with program(server, exclusive) as a:
         check('an exclusive reservation is taken', a.do('kernel 0') == 'ok')
         refused('a second one of the same device', server, balancer.ticket(NAME, device), 'one of the two wants it alone')
+    balancer.beat(NAME, lambda _: balancer.state(NAME, reservation_of(exclusive)) == ENDED)
     low = balancer.ticket(NAME, device, priority=1, share=250000)
     with program(server, low) as a:
         a.do('kernel 0')
