@@ -168,8 +168,8 @@ uint64_t obc_log_rate_learned(void);
 uint64_t obc_log_trip_least(void); /* ns: a short round trip; 0: none was measured */
 void obc_log_note_trip(uint64_t ns);
 /*
- * Sends everything that is committed. The session makes the bye call before this. Afterwards no
- * library thread uses the stream.
+ * Sends everything that is committed, at the end of the process. The session makes the bye call before
+ * this. Afterwards the connection moves nothing more; threads of the program that are in a call fail.
  */
 void obc_log_close(void);
 /*

@@ -293,7 +293,8 @@ void obc_log_close(void)
 		return;
 	log_sender_stop();
 	obc_log_state.open = false;
-	obt_stream_close(&obc_log_state.stream);
+	/* Not closed: a thread of the program may be in a call, and use it. The process ends. */
+	obt_stream_shutdown(&obc_log_state.stream);
 }
 
 void obc_log_forget(void)
