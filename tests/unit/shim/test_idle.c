@@ -164,6 +164,7 @@ TEST(memory_is_given_back_between_calls)
 	CHECK_INT(obc_log_alive(), CUDA_SUCCESS);
 	obc_log_close();
 	pthread_join(server, NULL);
+	obc_log_forget(); /* which closes the connection */
 	close(server_fd);
 }
 
