@@ -19,7 +19,8 @@
 #include "tools/command.h"
 #include "transport/pin.h"
 
-#define VERB "outboard run: "
+#define VERB    "outboard run: "
+#define OVER_NS (2 * OB_SECOND) /* for telling one balancer that the program has ended */
 
 /* ---- interrupts ---- */
 
@@ -462,8 +463,10 @@ int obx_reserve_again(const struct obx_way *way, const struct obx_wish *wish, co
 		fprintf(stderr,
 			VERB "the place that was offered cannot be had; the program is started "
 			     "again where it was\n");
-	if (is_final(&answer))
+	if (is_final(&answer)) {
+		answer_print(&answer);
 		return answer.code;
+	}
 	fprintf(stderr, VERB "the place that was offered cannot be had; asking for another one\n");
 	return reserve_other(&request, end, ret);
 }
@@ -478,6 +481,18 @@ void obx_reserve_back(const struct obx_reservation *reservation)
 		ob_warn("the reservation could not be given back; it ends by itself within %u s: "
 			"%s",
 			OBP_POOL_TICKET_S, cause.text);
+}
+
+void obx_reserve_end(const struct obx_reservation *reservation)
+{
+	const struct obl_pool pool = { .balancers = reservation->balancers,
+		.timeout_ns = ob_min(obl_pool_timeout_ns(), OVER_NS) };
+	struct ob_cause cause;
+
+	if (obl_pool_cancel(&pool, reservation->id, true, &cause))
+		ob_info("the pool cannot be told that the program has ended; its reservation ends "
+			"by itself within %u s: %s",
+			OBP_POOL_LINGER_S, cause.text);
 }
 
 void obx_reserve_interrupted(const struct obx_reservation *reservation)

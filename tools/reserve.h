@@ -49,6 +49,11 @@ int obx_reserve_again(const struct obx_way *way, const struct obx_wish *wish, co
 	const uint8_t id[OBP_RESERVATION_BYTES], uint64_t until_ns, struct obx_reservation *ret);
 /* The program could not be started: gives the reservation back. */
 void obx_reserve_back(const struct obx_reservation *reservation);
+/*
+ * The program has ended, and nobody else has its ticket: the reservation ends without its linger time.
+ * Takes 2 s at most for each balancer that does not answer.
+ */
+void obx_reserve_end(const struct obx_reservation *reservation);
 
 /* If an interrupt came since obx_reserve: gives the reservation back and ends the process. */
 void obx_reserve_interrupted(const struct obx_reservation *reservation);

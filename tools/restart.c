@@ -18,15 +18,13 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "loadbalancer/pool_query.h"
 #include "tools/command.h"
 #include "tools/follower.h"
 #include "tools/leftover.h"
 #include "tools/witness.h"
 
 #define VERB     "outboard run: "
-#define OVER_NS  (2 * OB_SECOND) /* for telling one balancer that the program has ended */
-#define AGAIN_MS 100             /* between looks for processes that are to be killed */
+#define AGAIN_MS 100 /* between looks for processes that are to be killed */
 /* after SIGKILL, before a process that was left behind is given up */
 #define LEFT_NS  (5 * OB_SECOND)
 
@@ -332,21 +330,8 @@ static bool nobody_left(struct run *run)
 	return run->earlier.known && obx_leftover_kill(&run->earlier, 0) == 0;
 }
 
-/* The reservation ends without its linger time. */
-static void reservation_end(const struct obx_reservation *reservation)
-{
-	const struct obl_pool pool = { .balancers = reservation->balancers,
-		.timeout_ns = ob_min(obl_pool_timeout_ns(), OVER_NS) };
-	struct ob_cause cause;
-
-	if (obl_pool_cancel(&pool, reservation->id, true, &cause))
-		ob_info("the pool cannot be told that the program has ended; its reservation ends "
-			"by itself within %u s: %s",
-			OBP_POOL_LINGER_S, cause.text);
-}
-
-/* A place that the program does not use: it was not started, or has ended meanwhile. */
-static void rest_give_back(struct run *run)
+/* The places that the program does not use any more, or was not started for. */
+static void places_give_back(struct run *run)
 {
 	struct obx_reservation offered = *run->reservation;
 	int code = WIFEXITED(run->status) ? WEXITSTATUS(run->status) : 0;
@@ -354,7 +339,7 @@ static void rest_give_back(struct run *run)
 	if (code == OBX_EXIT_UNWELL || code == 126 || code == 127)
 		obx_reserve_back(run->reservation);
 	else if (!run->restart->wish->hold_s && nobody_left(run))
-		reservation_end(run->reservation);
+		obx_reserve_end(run->reservation);
 	if (run->follower.err)
 		return;
 	memcpy(offered.id, run->follower.moved.successor, sizeof offered.id);
@@ -384,7 +369,7 @@ int obx_restart_run(const struct obx_restart *restart, struct obx_reservation *r
 		program_wait(&run);
 		obx_follower_stop(&run.follower);
 		if (!run.moved || run.quits) {
-			rest_give_back(&run);
+			places_give_back(&run);
 			obx_witness_stop(&run.witness);
 			return end_like(&run);
 		}

@@ -184,11 +184,9 @@ void obl_ask(struct obl_core *core, struct obl_link *link, struct obp_pool_ask *
 /* A place that was offered exists, whether or not its request was answered. */
 static void offer_cancel(const struct obl_asker *asker)
 {
-	const struct obl_item *item;
-	char name[OBL_ID_TEXT];
+	const struct obl_item *item =
+		obl_mirror_reservation(&asker->core->mirror, asker->entry.ask.id);
 
-	obl_id_print(asker->entry.ask.id, name);
-	item = obl_mirror_find(&asker->core->mirror, OBL_ITEM_RESERVATION, name);
 	if (item && strcmp(item->value.reservation->tenant, asker->entry.tenant) == 0)
 		obl_credits_cancel(asker->core, asker->entry.ask.id);
 }

@@ -5,7 +5,8 @@
  * stream gets those documents that have changed, as an event of the document's name, and the events
  * that are new; a comment if nothing has been sent for OBL_STREAM_BEAT_S. A reader gets the next
  * state only when it has read the last one; if that takes longer than OBL_STREAM_SLOW_S, or it was
- * taken away meanwhile (readers.h), it is disconnected. Large pools get fewer states: on average at most OBL_STREAM_RATE bytes a second.
+ * taken away meanwhile (readers.h), it is disconnected. Large pools get fewer states: on average at
+ * most OBL_STREAM_RATE bytes a second.
  * Owned by the HTTP server (web.h); the loop's thread.
  */
 #ifndef OBL_DASHBOARD_STREAM_H
