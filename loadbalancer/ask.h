@@ -2,8 +2,8 @@
 /* Copyright The Outboard Authors */
 /*
  * Choosing among several servers: asks every address of a list ("tcp://a:1,tcp://b:2,unix:/c") for
- * its load, all at the same time, and chooses one. A server that does not answer is skipped after a
- * short time and does not hold up the others. Blocks, at most for the given time-out. Each address
+ * its load, all at the same time, and chooses one. A server that does not answer is skipped a short
+ * time after the first answer. Blocks, at most for the given time-out. Each address
  * is asked by a short-lived thread that blocks all signals, so it is safe inside other programs.
  * Any thread.
  */
@@ -16,9 +16,9 @@
 #include "transport/stream.h"
 #include "transport/url.h"
 
-#define OBL_LIST_MAX 64u           /* addresses in one list */
-#define OBL_ASK_NS   1000000000ull /* time-out for a server's answer */
-#define OBL_LATE_NS  250000000ull  /* time for the others once one has answered */
+#define OBL_LIST_MAX 64u /* addresses in one list */
+/* time for the others once one has answered, and at least twice what that one took */
+#define OBL_LATE_NS  250000000ull
 
 struct obl_answer {
 	char url[OBT_URL_MAX + 1];

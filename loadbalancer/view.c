@@ -158,7 +158,7 @@ static bool find_own(struct obl_view *view, struct obl_answer *answers, uint32_t
 	uint64_t pid = (uint64_t)getpid();
 	bool found = false;
 
-	obl_ask_all(answers, n, OBP_LOAD_WANT_OWN, ob_min(view->terms.timeout_ns, OBL_ASK_NS));
+	obl_ask_all(answers, n, OBP_LOAD_WANT_OWN, view->terms.timeout_ns);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct obp_load *load = &answers[i].load;
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "loadbalancer/pool.h"
 #include "loadbalancer/together.h"
 #include "protocol/load.h"
 #include "tools/command.h"
@@ -53,7 +54,7 @@ unsigned obx_compilers_ptx(const char *servers)
 		return model && *model ? 0 : capability_of(OB_TEXT_CAPABILITY_MAX);
 	if (obl_together_addresses(servers, answers, &n, &cause))
 		return 0;
-	obl_ask_all(answers, n, 0, OBL_ASK_NS);
+	obl_ask_all(answers, n, 0, obl_pool_timeout_ns());
 	for (uint32_t i = 0; i < n; i++) {
 		const struct obp_load *load = &answers[i].load;
 		unsigned here =

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "loadbalancer/pool.h"
 #include "loadbalancer/together.h"
 #include "tools/command.h"
 #include "transport/failure.h"
@@ -75,7 +76,7 @@ static int list_look(const char *verb, const char *list, bool details, uint32_t 
 
 	if (obl_list_parse(list, answers, &n, &cause))
 		return obx_usage_error(verb, "the list of servers '%s': %s", list, cause.text);
-	obl_ask_all(answers, n, 0, OBL_ASK_NS);
+	obl_ask_all(answers, n, 0, obl_pool_timeout_ns());
 	for (uint32_t i = 0; i < n; i++) {
 		obl_server_from(&answers[i], &servers[i]);
 		good += answers[i].cause.code == OB_ERR_NONE;

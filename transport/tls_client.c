@@ -222,7 +222,8 @@ enum ob_err obt_tls_handshake(struct obt_stream *stream, uint64_t deadline)
 			return OB_ERR_CLOSED;
 		}
 		if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) {
-			if (error == SSL_ERROR_SYSCALL || (n == 0 && !ERR_peek_last_error())) {
+			if (error == SSL_ERROR_SYSCALL || error == SSL_ERROR_ZERO_RETURN ||
+				(n == 0 && !ERR_peek_last_error())) {
 				ERR_clear_error();
 				return ob_cause_set(&tls->cause, OB_ERR_CLOSED,
 					"the server closed the connection during the TLS "

@@ -27,7 +27,7 @@
 
 #define REPORTS_PER_SWEEP 8 /* refusals reported one by one; the rest in one */
 #define REPORTS_AT_END    32
-#define TOKENS_MS         5000 /* the supervisor answers at once, if at all */
+#define TOKENS_MS         30000 /* the supervisor answers at once, if at all */
 /* memory per connection, rounded up: its message, TLS */
 #define CALLER_BYTES      (192u << 10)
 #define OWN_BYTES         (64ull << 20)
@@ -321,6 +321,7 @@ int obs_admission_run(const struct obs_options *given)
 	uv_timer_init(&admission.callers.loop, &admission.sweep);
 	uv_poll_init(&admission.callers.loop, &admission.channel, OBS_HANDOFF_FD);
 	uv_poll_start(&admission.channel, UV_READABLE | UV_DISCONNECT, channel_readable);
+	admission.callers.swept = ob_clock_ns();
 	uv_timer_start(&admission.sweep, sweep, OBS_SWEEP_MS, OBS_SWEEP_MS);
 	if (!listeners_take(options.listeners ? options.listeners : "")) {
 		ob_error("admission: the listening sockets cannot be watched; report this with the "

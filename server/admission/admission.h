@@ -20,7 +20,6 @@
 #include "server/common/options.h"
 
 #define OBS_ACCEPTS_PER_TURN 256
-#define OBS_SWEEP_MS         100 /* how often time-outs are looked at */
 
 /* Runs until the supervisor is gone. The exit status. */
 int obs_admission_run(const struct obs_options *options);

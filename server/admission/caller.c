@@ -462,10 +462,15 @@ static void too_late(struct obs_caller *caller)
 
 void obs_caller_sweep(struct obs_callers *callers, uint64_t now)
 {
+	uint64_t due = callers->swept + OBS_SWEEP_MS * OB_MS;
+	/* Less than a turn is ordinary. */
+	uint64_t late = now > due + OBS_SWEEP_MS * OB_MS ? now - due : 0;
 	struct obs_caller *newer;
 
+	callers->swept = now;
 	for (struct obs_caller *c = callers->oldest; c; c = newer) {
 		newer = c->newer;
+		c->deadline += late;
 		if (now >= c->deadline)
 			too_late(c);
 	}

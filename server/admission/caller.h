@@ -24,6 +24,8 @@
 
 struct obs_caller;
 
+#define OBS_SWEEP_MS 100u /* how often time-outs are looked at */
+
 /* All callers, and what they need of the process. */
 struct obs_callers {
 	uv_loop_t loop;
@@ -34,13 +36,17 @@ struct obs_callers {
 	char sandbox[OBP_SANDBOX_MAX]; /* sandbox of this process, as text */
 	struct obs_caller *newest, *oldest;
 	uint32_t n_callers;
+	uint64_t swept; /* ns; when obs_caller_sweep last ran, or the process began */
 };
 
 /* Takes over the descriptor of an accepted socket. */
 void obs_caller_admit(struct obs_callers *callers, int fd, bool secure);
 /* Evicts one caller. False: there is none. */
 bool obs_caller_make_room(struct obs_callers *callers);
-/* Ends callers whose deadline has passed. */
+/*
+ * Ends callers whose deadline has passed. Called every OBS_SWEEP_MS: time that this process did not run
+ * is not counted, because what they sent meanwhile was not read.
+ */
 void obs_caller_sweep(struct obs_callers *callers, uint64_t now);
 
 #endif

@@ -105,12 +105,12 @@ def host_memory():
 
 
 def idle():
-    with Server(SERVER, '--driver', 'soft', '--idle-timeout', '3') as s:
+    with Server(SERVER, '--driver', 'soft', '--idle-timeout', '10') as s:
         out, done = run(OUTBOARD, s.url, PROGRAM, 'idle', '0.3')
         check('a short rest is no idleness', out == 'after 0\n', out)
-        out, done = run(OUTBOARD, s.url, PROGRAM, 'idle', '7')
+        out, done = run(OUTBOARD, s.url, PROGRAM, 'idle', '20')
         check('an idle session is ended and told why', out == 'after 46\n' and '--idle-timeout' in done.stderr, out + done.stderr)
-        out, _ = run(OUTBOARD, s.url, PROGRAM, 'spin', '5')
+        out, _ = run(OUTBOARD, s.url, PROGRAM, 'spin', '12')
         check('a busy one is not', out.startswith('launches'), out)
 
 
@@ -159,9 +159,16 @@ def share():
         procs = [start('0.25'), start('0.75')]
         # Long enough for the session with the smaller share to reach its limit, if the machine is
         # fast enough.
-        waiting.until(lambda: any(p.poll() is not None for p in procs) or len(x := look(s)['listed']) == 2 and
-                      all(one['age_seconds'] > 3 and (one['share'] > 0.3 or one['throttled_seconds'] > 0.2) for one in x), every=0.2)
-        told = look(s)
+        told = {'listed': []}
+
+        def long_enough():
+            now = look(s)
+            if len(now['listed']) == 2:
+                told.update(now)
+            return any(p.poll() is not None for p in procs) or len(now['listed']) == 2 and \
+                all(one['age_seconds'] > 3 and (one['share'] > 0.3 or one['throttled_seconds'] > 0.2) for one in now['listed'])
+
+        waiting.until(long_enough, every=0.2)
         launches = [int(re.search(r'launches (\d+)', p.communicate(timeout=waiting.LONG)[0]).group(1)) for p in procs]
         used = {round(x['share'], 2): x['device_seconds'] / x['age_seconds'] for x in told['listed']}
         print('    launches', launches, 'parts of the device', used)

@@ -154,7 +154,7 @@ def moves(rack):
 
     program = rack.start('--restartable', '--vram', '64MiB', seconds=600)
     rack.running(program)
-    (reservation, first), = place()
+    (reservation, first), = waiting.until(place)
     waiting.until(lambda: len(sockets()) == 1)
     follows, end = sockets(), time.monotonic() + 7
     check('the follower has a connection', len(follows) == 1, follows)

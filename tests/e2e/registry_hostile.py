@@ -183,12 +183,16 @@ def leases():
         check('a keepalive without TTL: the lease is lost', stand.client.until('lease', began))
         stand.well('lost')
         for body in (b'{"result": 7}', b'{"result": {"ID": "x", "TTL": "2"}}', b'{"result": {"ID": "1", "TTL": "2"}}', b'{"result": {"ID": "1", "TTL": "99999999"}}', b'x', SILENT):
-            began = registry.now()
-            stand.fake.answers[KEEP] = fixed(body)
-            check(f'a keepalive {str(body)[:50]}: unusable', stand.client.until('unusable', began))
-            check('says why', 'lease' in [event.text for event in stand.client.events if event.kind == 'unusable'][-1])
-            stand.fake.answers.clear()
-            check('usable again', stand.client.is_usable())
+            for _ in range(5):  # a busy machine may make it unusable for another reason first
+                began = registry.now()
+                stand.fake.answers[KEEP] = fixed(body)
+                check(f'a keepalive {str(body)[:50]}: unusable', stand.client.until('unusable', began))
+                why = [event.text for event in stand.client.events if event.kind == 'unusable'][-1]
+                stand.fake.answers.clear()
+                check('usable again', stand.client.is_usable())
+                if 'lease' in why:
+                    break
+            check('says why', 'lease' in why, why)
         for body in (b'{"ID": "0", "TTL": "2"}', b'{"ID": "-4", "TTL": "2"}', b'{"TTL": "2"}', b'{"ID": "7"}', b'{"ID": "7", "TTL": "x"}', b'[]'):
             stand.fake.answers[GRANT] = fixed(body)
             number = max(stand.fake.leases)

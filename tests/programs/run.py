@@ -205,6 +205,11 @@ def run(place, command, timeout):
     return code, out.decode(errors="replace"), err.decode(errors="replace")
 
 
+def said(place):
+    """The last lines of each server's log."""
+    return [f"server {number}: {line}" for number, server in enumerate(place.servers) for line in server.log().splitlines()[-8:]]
+
+
 def observe(place, program, timeout):
     """Runs a program. Returns its exit code (None: timed out), the lines of stdout, and stderr."""
     code, out, err = run(place, [place.binary(program.binary)], timeout)
@@ -293,7 +298,8 @@ def check(place, program, timeout, record):
     binary = place.binary(program.binary)
     if not os.path.exists(binary):
         return [f"{binary} is not built"]
-    return complaints_of(program, *observe(place, program, timeout), timeout, record)
+    complaints = complaints_of(program, *observe(place, program, timeout), timeout, record)
+    return complaints and complaints + said(place)
 
 
 def main():

@@ -9,9 +9,10 @@
 struct obl_registry *races_open(
 	uv_loop_t *loop, const struct races_settings *settings, const struct obl_watcher *watcher)
 {
-	struct obl_registry_options options = {
-		.url = settings->url, .prefix = settings->prefix, .balancer = "races"
-	};
+	struct obl_registry_options options = { .url = settings->url,
+		.prefix = settings->prefix,
+		.balancer = "races",
+		.timeout_ms = settings->timeout_ms };
 	struct obl_registry *registry;
 	struct ob_cause cause;
 
@@ -73,7 +74,9 @@ int main(int argc, char **argv)
 		.servers = (uint32_t)strtoul(argv[4], NULL, 10),
 		.count = (uint32_t)strtoul(argv[5], NULL, 10),
 		.slots = (uint32_t)strtoul(argv[6], NULL, 10),
-		.seed = strtoull(argv[7], NULL, 10) * 0x9e3779b97f4a7c15ull + 1 };
+		.seed = strtoull(argv[7], NULL, 10) * 0x9e3779b97f4a7c15ull + 1,
+		/* A time that was cut off would say nothing. */
+		.timeout_ms = strcmp(argv[1], "latency") == 0 ? 60000 : 0 };
 	if (settings.servers < RACES_PARTS_MAX || settings.servers > RACES_SERVERS_MAX ||
 		settings.slots == 0 || settings.slots > 256) {
 		fprintf(stderr, "obl-races: %u to %u servers, 1 to 256 slots\n", RACES_PARTS_MAX,

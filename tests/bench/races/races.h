@@ -23,6 +23,7 @@ struct races_settings {
 	uint32_t count; /* transactions that succeed, of this process; latency: of each kind */
 	uint32_t slots; /* transactions at a time */
 	uint64_t seed;
+	uint32_t timeout_ms; /* of one attempt; 0: as a balancer has it */
 };
 
 /* Each is a command; the result is an exit status. They print one JSON object. */

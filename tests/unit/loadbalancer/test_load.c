@@ -143,12 +143,12 @@ TEST(nobody_there)
 	char url[OBT_URL_MAX + 1];
 	struct ob_cause cause;
 
-	CHECK_INT(obl_pick("unix:/nowhere/1,unix:/nowhere/2", &request, OBL_LEAST_LOAD, OBL_ASK_NS,
-			  url, &cause),
+	CHECK_INT(obl_pick("unix:/nowhere/1,unix:/nowhere/2", &request, OBL_LEAST_LOAD,
+			  1000000000ull, url, &cause),
 		OB_ERR_CONNECT);
 	CHECK(strstr(cause.text, "2 do not answer"));
 	/* A single address is used without a query, which would cost a round trip. */
-	CHECK_INT(obl_pick("unix:/nowhere/1", &request, OBL_LEAST_LOAD, OBL_ASK_NS, url, &cause),
+	CHECK_INT(obl_pick("unix:/nowhere/1", &request, OBL_LEAST_LOAD, 1000000000ull, url, &cause),
 		OB_ERR_NONE);
 	CHECK_STR(url, "unix:/nowhere/1");
 }

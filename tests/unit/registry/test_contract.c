@@ -26,7 +26,10 @@ static void begin(void)
 	}
 	/* Each case has keys of its own. */
 	snprintf(prefix, sizeof prefix, "test-%d-%d/", (int)getppid(), (int)getpid());
-	options = (struct obl_registry_options){ .url = url, .prefix = prefix, .balancer = "b1" };
+	/* No test here is about time-outs, so a busy machine must not cause one. */
+	options = (struct obl_registry_options){
+		.url = url, .prefix = prefix, .balancer = "b1", .timeout_ms = 60000
+	};
 }
 
 static void end(void)

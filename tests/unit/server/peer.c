@@ -387,21 +387,27 @@ void peer_hello(struct peer *peer, uint32_t seconds)
 	free(hello);
 }
 
+static void await_welcome(struct peer *peer)
+{
+	CHECK(peer_control(peer));
+	if (peer->got.type == OBP_MSG_REFUSED)
+		fprintf(stderr, "refused: %s\n", peer->got.text);
+	CHECK_INT(peer->got.type, OBP_MSG_WELCOME);
+}
+
 void peer_session_slabs(struct peer *peer, const struct server *server)
 {
 	peer_connect(peer, server);
 	peer->slabs = true;
 	peer_hello(peer, 0);
-	CHECK(peer_control(peer));
-	CHECK_INT(peer->got.type, OBP_MSG_WELCOME);
+	await_welcome(peer);
 }
 
 void peer_session_grace(struct peer *peer, const struct server *server, uint32_t seconds)
 {
 	peer_connect(peer, server);
 	peer_hello(peer, seconds);
-	CHECK(peer_control(peer));
-	CHECK_INT(peer->got.type, OBP_MSG_WELCOME);
+	await_welcome(peer);
 }
 
 void peer_call(struct peer *peer, uint16_t lane, uint16_t opcode, const void *body, size_t size)

@@ -407,6 +407,10 @@ TEST(a_driver_that_cannot_be_used_is_named)
 	snprintf(command, sizeof command, "cp '%s' '%s'", getenv("OUTBOARD_FAKE_DRIVER"), path);
 	CHECK(system(command) == 0);
 	server_start(&server, (const char *const[]){ "--driver", path, "--warm", "0", NULL });
+	/* The worker that tried the driver at the start takes the first session. */
+	peer_session(&peer, &server);
+	peer_close(&peer);
+	server_await_children(&server, 0);
 	CHECK(unlink(path) == 0);
 	peer_connect(&peer, &server);
 	peer_hello(&peer, 0);
