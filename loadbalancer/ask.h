@@ -3,9 +3,8 @@
 /*
  * Choosing among several servers: asks every address of a list ("tcp://a:1,tcp://b:2,unix:/c") for
  * its load, all at the same time, and chooses one. A server that does not answer is skipped a short
- * time after the first answer. Blocks, at most for the given time-out. Each address
- * is asked by a short-lived thread that blocks all signals, so it is safe inside other programs.
- * Any thread.
+ * time after the first answer. Blocks, at most for the given time-out. Each address is asked by a
+ * short-lived thread that blocks all signals, so it is safe inside other programs. Any thread.
  */
 #ifndef OBL_ASK_H
 #define OBL_ASK_H

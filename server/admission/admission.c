@@ -27,7 +27,11 @@
 
 #define REPORTS_PER_SWEEP 8 /* refusals reported one by one; the rest in one */
 #define REPORTS_AT_END    32
-#define TOKENS_MS         30000 /* the supervisor answers at once, if at all */
+/*
+ * The supervisor answers at once, if at all; on a busy machine that may take as long as it lets a program
+ * wait for a worker.
+ */
+#define TOKENS_MS         30000
 /* memory per connection, rounded up: its message, TLS */
 #define CALLER_BYTES      (192u << 10)
 #define OWN_BYTES         (64ull << 20)

@@ -15,7 +15,7 @@ import threading
 
 sys.path.append(sys.path[0] + '/../lib')
 import waiting
-from listening import Listener
+from listening import Listener, join
 from outboard_test import ENV, Server, check, finish
 
 OUTBOARD, SERVER, PROGRAM = sys.argv[1:]
@@ -36,21 +36,13 @@ class Slow:
         far = socket.create_connection(self.server)
         self.connected.set()
         self.go.wait(waiting.LONG)
-        threading.Thread(target=self.carry, args=(far, near), daemon=True).start()
-        self.carry(near, far)
-
-    @staticmethod
-    def carry(one, other):
-        try:
-            while data := one.recv(65536):
-                other.sendall(data)
-            other.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
+        join(near, far)
 
 
 def start(url, token):
-    return subprocess.Popen([OUTBOARD, 'run', '--server', url, '--', PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**ENV, 'OUTBOARD_TOKEN': token, 'OUTBOARD_COMPILERS': 'any'})
+    # COMPILERS: the command itself asks the server nothing.
+    return subprocess.Popen([OUTBOARD, 'run', '--server', url, '--', PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env={**ENV, 'OUTBOARD_TOKEN': token, 'OUTBOARD_COMPILERS': '0'})
 
 
 with tempfile.TemporaryDirectory() as folder:

@@ -55,7 +55,7 @@ def host_functions(server):
 def lost_session():
     with Server(SERVER, '--driver', 'soft') as server:
         program = subprocess.Popen([OUTBOARD, 'run', '--server', server.url, '--', PROGRAM, 'lost'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True, env=dict(os.environ))
+                                   stderr=subprocess.PIPE, text=True)
         check('the program is ready', program.stdout.readline() == 'ready\n')
         server.stop()
     try:

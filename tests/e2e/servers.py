@@ -10,11 +10,10 @@ import json
 import socket
 import subprocess
 import sys
-import threading
 
 sys.path.append(sys.path[0] + '/../lib')
 import waiting
-from listening import Listener, Nobody
+from listening import Listener, Nobody, join
 from outboard_test import ENV, Server, check, finish, run
 
 OUTBOARD, SERVER, INIT, LIMITS = sys.argv[1:5]
@@ -89,17 +88,7 @@ class Lying:
         host, port = self.to[intent].removeprefix('tcp://').split(':')
         far = socket.create_connection((host, int(port)))
         far.sendall(preface)
-        threading.Thread(target=self.carry, args=(far, near), daemon=True).start()
-        self.carry(near, far)
-
-    @staticmethod
-    def carry(one, other):
-        try:
-            while data := one.recv(65536):
-                other.sendall(data)
-            other.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
+        join(near, far)
 
 
 def taken_in_between():

@@ -80,6 +80,20 @@ class Listener:
             connection.close()
 
 
+def pass_on(one, other):
+    """Sends what comes on one connection to the other, until it ends."""
+    with contextlib.suppress(OSError):
+        while data := one.recv(65536):
+            other.sendall(data)
+        other.shutdown(socket.SHUT_WR)
+
+
+def join(one, other):
+    """Passes on in both directions, until `one` ends."""
+    threading.Thread(target=pass_on, args=(other, one), daemon=True).start()
+    pass_on(one, other)
+
+
 class Nobody:
     """An address that refuses connections during this object's life: bound, so that no other
     program gets it, but not listening."""

@@ -205,7 +205,7 @@ def run(place, command, timeout):
     return code, out.decode(errors="replace"), err.decode(errors="replace")
 
 
-def said(place):
+def server_logs(place):
     """The last lines of each server's log."""
     return [f"server {number}: {line}" for number, server in enumerate(place.servers) for line in server.log().splitlines()[-8:]]
 
@@ -299,7 +299,7 @@ def check(place, program, timeout, record):
     if not os.path.exists(binary):
         return [f"{binary} is not built"]
     complaints = complaints_of(program, *observe(place, program, timeout), timeout, record)
-    return complaints and complaints + said(place)
+    return complaints and complaints + server_logs(place)
 
 
 def main():

@@ -2,6 +2,7 @@
 /* Copyright The Outboard Authors */
 /* A server's load report and lists of servers: encoded and decoded, truncated, damaged. */
 #include "base/check.h"
+#include "base/clock.h"
 #include "loadbalancer/ask.h"
 #include "tests/test.h"
 
@@ -143,12 +144,12 @@ TEST(nobody_there)
 	char url[OBT_URL_MAX + 1];
 	struct ob_cause cause;
 
-	CHECK_INT(obl_pick("unix:/nowhere/1,unix:/nowhere/2", &request, OBL_LEAST_LOAD,
-			  1000000000ull, url, &cause),
+	CHECK_INT(obl_pick("unix:/nowhere/1,unix:/nowhere/2", &request, OBL_LEAST_LOAD, OB_SECOND,
+			  url, &cause),
 		OB_ERR_CONNECT);
 	CHECK(strstr(cause.text, "2 do not answer"));
 	/* A single address is used without a query, which would cost a round trip. */
-	CHECK_INT(obl_pick("unix:/nowhere/1", &request, OBL_LEAST_LOAD, 1000000000ull, url, &cause),
+	CHECK_INT(obl_pick("unix:/nowhere/1", &request, OBL_LEAST_LOAD, OB_SECOND, url, &cause),
 		OB_ERR_NONE);
 	CHECK_STR(url, "unix:/nowhere/1");
 }
